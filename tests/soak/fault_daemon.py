@@ -201,6 +201,7 @@ class ThreadDaemon:
         self.trap = Trap(struck)
         self._struck = struck
         self._thread: threading.Thread | None = None
+        self._stopping = False
         self._error = ""
 
     @property
@@ -226,6 +227,8 @@ class ThreadDaemon:
         """Start it, or start it again where it died."""
         if self._thread is not None:
             self._thread.join(END_S)
+        self.loop = None  # the one that died has nothing to say, and is not the one to stop
+        self._stopping = False
         self.trap = Trap(self._struck)
         self.starts += 1
         self._thread = threading.Thread(target=self._live, name="yarnctl", daemon=True)
@@ -251,9 +254,11 @@ class ThreadDaemon:
         loop, journal = make_loop(plan, state, TrappedPort(port, trap), rebuilt)
         stack.callback(journal.file.close)
         loop.recorder.journal = TrappedJournal(journal, trap)
-        if loop.lock is not None:
-            loop.lock = loop.gate.lock = TrappedLock(loop.lock, trap)
+        if loop.lock_renewal.lock is not None:
+            loop.lock_renewal.lock = loop.gate.lock = TrappedLock(loop.lock_renewal.lock, trap)
         self.loop = loop
+        if self._stopping:  # asked while this was being put together
+            loop.stop()
         loop.run()
         journal.close()
 
@@ -268,6 +273,7 @@ class ThreadDaemon:
     def stop(self) -> str:
         """End it in peace."""
         self.trap.clear()
+        self._stopping = True
         if self.loop is not None:
             self.loop.stop()
         if self._thread is not None:
