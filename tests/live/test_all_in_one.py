@@ -151,9 +151,9 @@ def test_the_end_of_a_cluster_ends_every_process(tmp_path: Path) -> None:
         wait_until(lambda: len(client.containers(application)) == 3, "AM and two reduces")
         processes = whole._processes
         assert processes is not None
-        warden = processes.supervisor_pid
-        wait_until(lambda: len(descendants(warden)) >= 4, "two reduces and their reducers")
-        pids = [warden, *descendants(warden)]
+        supervisor = processes.supervisor_pid
+        wait_until(lambda: len(descendants(supervisor)) >= 4, "two reduces and their reducers")
+        pids = [supervisor, *descendants(supervisor)]
     assert all(gone(pid) for pid in pids)
 
 
@@ -263,7 +263,7 @@ def test_serve_says_when_it_is_ready_and_ends_in_order(tmp_path: Path, programs:
     client = Client(told["url"], tmp_path)
     application = client.submit("long", f"{sys.executable} -S -c 'import time; time.sleep(3600)'")
     wait_until(lambda: len(client.containers(application)) == 3, "AM and two reduces")
-    wait_until(lambda: len(descendants(serve.pid)) >= 5, "the warden, two reduces and their reducers")
+    wait_until(lambda: len(descendants(serve.pid)) >= 5, "the supervisor, two reduces and their reducers")
     pids = descendants(serve.pid)
     assert programs.end() == [0]
     assert all(map(gone, pids))

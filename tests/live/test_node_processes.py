@@ -221,21 +221,21 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("victim", ["owner", "warden"])
+@pytest.mark.parametrize("victim", ["owner", "supervisor"])
 def test_nothing_outlives_a_killed_nodemanager(tmp_path: Path, victim: str) -> None:
     folder = tmp_path / "c1"
     owner = subprocess.Popen([sys.executable, "-c", OWNER, str(folder)], stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None
-    warden = int(owner.stdout.readline())
+    supervisor = int(owner.stdout.readline())
     pids = [int(path.name) for path in folder.iterdir() if path.name.isdigit()]
     assert len(pids) == 4
     assert not any(gone(pid) for pid in pids)
-    os.kill(owner.pid if victim == "owner" else warden, signal.SIGKILL)
+    os.kill(owner.pid if victim == "owner" else supervisor, signal.SIGKILL)
     if victim == "owner":
         owner.wait()
-        wait_until(lambda: all(map(gone, [*pids, warden])))
+        wait_until(lambda: all(map(gone, [*pids, supervisor])))
     else:  # the group is killed, and the owner hears of it; who had left the group has nobody to mind him
-        assert owner.stdout.readline() == "-100 the warden of this node's processes was killed\n"
+        assert owner.stdout.readline() == "-100 the process supervisor of this node's processes was killed\n"
         in_group = [pid for pid in pids if (stat := stat_fields(pid)) is not None and stat[2] != pid]
         wait_until(lambda: all(map(gone, in_group)))
         for pid in pids:
@@ -245,12 +245,12 @@ def test_nothing_outlives_a_killed_nodemanager(tmp_path: Path, victim: str) -> N
         owner.wait()
 
 
-def test_a_warden_that_was_killed_is_followed_by_another(tmp_path: Path) -> None:
+def test_a_supervisor_that_was_killed_is_followed_by_another(tmp_path: Path) -> None:
     async def test(processes: Processes) -> None:
         container = Container(processes, tmp_path / "c1", *python(STUBBORN))
         await container.said("child ready")
         os.kill(processes.supervisor_pid, signal.SIGKILL)
-        assert await container.over == (-100, "the warden of this node's processes was killed")
+        assert await container.over == (-100, "the process supervisor of this node's processes was killed")
         after = Container(processes, tmp_path / "c2", *python("print('here')"), name="c2")
         assert await after.over == (0, "")
         assert (tmp_path / "c2" / "stdout").read_text() == "here\n"
@@ -262,16 +262,16 @@ def test_an_end_is_told_only_when_nobody_is_left_in_the_group() -> None:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     last = subprocess.Popen(python("input()"), stdin=subprocess.PIPE, start_new_session=True)
-    warden = ProcessSupervisor(theirs)
-    group = warden.groups["c1"] = Group("c1", last.pid)
+    supervisor = ProcessSupervisor(theirs)
+    group = supervisor.groups["c1"] = Group("c1", last.pid)
     group.status = 5
-    warden._drop(group)
+    supervisor._drop(group)
     with pytest.raises(BlockingIOError):
         ours.recv(1)
     last.kill()
-    ((key, _),) = warden.selector.select(PATIENCE_S)
-    warden._unwatch(key.data, key.fd)
-    warden._drop(group)
+    ((key, _),) = supervisor.selector.select(PATIENCE_S)
+    supervisor._unwatch(key.data, key.fd)
+    supervisor._drop(group)
     assert json.loads(ours.recv(1000)) == {"ended": "c1", "status": 5, "diagnostics": ""}
     last.wait()
     assert last.stdin is not None

@@ -296,7 +296,7 @@ class AttachedPort:
         return tuple(name for name in tracked if name not in born and name not in self._tracked)
 
     def _drop(self, ended: set[str]) -> None:
-        """Forget the state of applications that have ended."""
+        """Drop the state of applications that have ended."""
         gone = ended - {one.application for one in self._tracking.orders.values()}
         self._eligibility.drop(gone)
         self._tasks.drop(gone)

@@ -111,7 +111,7 @@ class GuardedPort:
     ``seen`` keeps the newest whole observation, for people, and ``problem`` says why the port failed in it;
     no error of the port below gets out, whatever a job's data causes in it. ``clock_ms`` gives the instant
     of a failure.
-    ``going_on`` are the orders of an earlier life: each may have been sent, whatever sending it again gives.
+    ``going_on`` are the orders of an earlier run: each may have been sent, whatever sending it again gives.
     """
 
     def __init__(

@@ -224,6 +224,47 @@ class LoopParts(NamedTuple):
 NO_PARTS = LoopParts()
 
 
+class LockRenewal:
+    """Renews the lock and tells the write guard of it. ``lock`` None: there is none."""
+
+    def __init__(self, lock: HdfsLock | None, port: GuardedPort) -> None:
+        self.lock = lock
+        self._port = port
+        self._next_ms = self._failed = 0
+
+    def renew(self, now_ms: int) -> None:
+        """Renew it, or try to get it: by that it is also known whether HDFS can be written."""
+        if self.lock is None or now_ms < self._next_ms:
+            return
+        self._next_ms = now_ms + LOCK_EVERY_MS
+        gate = self._port.gate
+        try:
+            is_ours = (self.lock.held and self.lock.renew()) or self.lock.acquire()
+        except YarnctlError as error:
+            self._failed += 1
+            if self._failed > 1 or isinstance(error, SafeMode | Standby) or not self.lock.held:
+                gate.store_why = HdfsUnwritable(str(error)[:FAULT_MAX])
+            _note(self._port, "lock", f"the lock: {error}")
+        else:
+            self._failed, gate.store_why, gate.has_rival = 0, None, not is_ours
+            self._port.well("lock")
+
+    def release(self) -> None:
+        """Let the next daemon begin at once; a lock that cannot be given up runs out by itself."""
+        if self.lock is None or not self.lock.held:
+            return
+        try:
+            self.lock.release()
+        except YarnctlError as error:
+            _LOG.warning("the lock could not be given up: %s", error)
+
+
+def _note(port: GuardedPort, about: str, story: str) -> None:
+    """Log a problem when it is new."""
+    if port.note(about, story):
+        _LOG.warning("%s", story)
+
+
 class Loop:
     """One daemon's loop. ``clock_ms`` tells ms since the epoch, the port's clock."""
 
@@ -242,7 +283,7 @@ class Loop:
         self.gate = port.gate
         self.publisher = publisher
         self.recorder = Recorder(journal, publisher, port.gate, observing=not port.enforce)
-        self.lock = parts.lock
+        self.lock_renewal = LockRenewal(parts.lock, port)
         self.ticks = 0
         self.tick_ms: float | None = None
         self._clock_ms = clock_ms
@@ -250,7 +291,6 @@ class Loop:
         self._wake = threading.Condition()
         self._stopping = False
         self._poked = False
-        self._lock_next_ms = self._lock_failed = 0
         self._state = ""
         self._state_logged: tuple[str, tuple[ModeReason, ...]] | None = None
         self._restorer = parts.restorer
@@ -315,7 +355,7 @@ class Loop:
         now_ms = self._clock_ms()
         if self.gate.folders is not None:
             self.gate.folders.recheck(now_ms)
-        self._renew_lock(now_ms)
+        self.lock_renewal.renew(now_ms)
         try:
             self._identify()
             wake_at_ms = tick(self.controller, self.port, self.recorder)
@@ -325,7 +365,7 @@ class Loop:
             raise
         except YarnctlError as error:
             # Nothing answered, or not as it should: said once, and tried again.
-            self._note("tick", str(error))
+            _note(self.port, "tick", str(error))
             wake_at_ms = now_ms + RETRY_MS
         self.ticks += 1
         self.tick_ms = (time.perf_counter() - began) * 1000
@@ -383,7 +423,7 @@ class Loop:
         except (InvariantBroken, OSError):  # the journal's
             raise
         except Exception as error:
-            self._note("gate", f"the gate: {type(error).__name__}: {error}")
+            _note(self.port, "gate", f"the gate: {type(error).__name__}: {error}")
 
     def _note_epoch(self) -> None:
         """Record the ResourceManager's epoch when none was known; another one later is a fact of its own."""
@@ -401,26 +441,6 @@ class Loop:
     def _write(self, record: Record) -> None:
         if self.recorder.begun:
             self.recorder.append((record,))
-
-    def _renew_lock(self, now_ms: int) -> None:
-        """Renew the lock, or try to get it: by that it is also known whether HDFS can be written."""
-        if self.lock is None or now_ms < self._lock_next_ms:
-            return
-        self._lock_next_ms = now_ms + LOCK_EVERY_MS
-        try:
-            is_ours = (self.lock.held and self.lock.renew()) or self.lock.acquire()
-        except YarnctlError as error:
-            self._lock_failed += 1
-            if self._lock_failed > 1 or isinstance(error, SafeMode | Standby) or not self.lock.held:
-                self.gate.store_why = HdfsUnwritable(str(error)[:FAULT_MAX])
-            self._note("lock", f"the lock: {error}")
-        else:
-            self._lock_failed, self.gate.store_why, self.gate.has_rival = 0, None, not is_ours
-            self.port.well("lock")
-
-    def _note(self, about: str, story: str) -> None:
-        if self.port.note(about, story):
-            _LOG.warning("%s", story)
 
     def _wait_until(self, wake_at_ms: int) -> None:
         with self._wake:
@@ -441,7 +461,7 @@ class Loop:
             self._publish(stopped=True)
             if self.admission is not None:
                 self.admission.stop()
-            self._release_lock()
+            self.lock_renewal.release()
 
     def _undo(self) -> None:
         """Put lowered queues back and withdraw the open orders, written down if that is possible."""
@@ -458,15 +478,6 @@ class Loop:
 
     def _write_if_possible(self, record: Record) -> None:
         self.recorder.append_if_possible((record,))
-
-    def _release_lock(self) -> None:
-        """Let the next daemon begin at once; a lock that cannot be given up runs out by itself."""
-        if self.lock is None or not self.lock.held:
-            return
-        try:
-            self.lock.release()
-        except YarnctlError as error:
-            _LOG.warning("the lock could not be given up: %s", error)
 
     # --- telling ------------------------------------------------------------------------------
 

@@ -311,7 +311,7 @@ def _admission(plan: Plan, state: StateDir, rebuilt: Rebuilt | None) -> Admissio
 def _queue_caps(
     plan: Plan, port: Attached, guarded: GuardedPort, rebuilt: Rebuilt | None, keeper: LoweredFile | None
 ) -> QueueCaps:
-    """Return what holds queues back, and puts back what an earlier life held."""
+    """Return what holds queues back, and puts back what an earlier run held."""
     held = {} if rebuilt is None else rebuilt.held
     if held and not plan.attachment.enforce:
         told = ", ".join(f"{queue} from {held[queue].before_ratio:g}" for queue in sorted(held))
@@ -330,7 +330,7 @@ def _queue_caps(
 
 
 def _restorer(plan: Plan, port: GuardedPort, rebuilt: Rebuilt | None) -> PriorityRestoring | None:
-    """Return what puts back the priorities an earlier life changed; None if they go on being managed."""
+    """Return what puts back the priorities an earlier run changed; None if they go on being managed."""
     if rebuilt is None or (plan.attachment.allow_priority and plan.settings.mode == "deadlines"):
         return None
     if rebuilt.priorities and not plan.attachment.enforce:

@@ -106,7 +106,7 @@ def entries_retire(ledger: Ledger, settings: Settings, now_ms: int) -> str:
 
 
 def unanswered_orders_end(ledger: Ledger, settings: Settings, now_ms: int) -> str:
-    """No order stays open ``kill_timeout_ms`` after its last sign of life (unless it only observes)."""
+    """No order stays open ``kill_timeout_ms`` after the attempt was last seen alive (but when observing)."""
     if settings.observe_only:
         return ""
     for order in ledger.open.values():

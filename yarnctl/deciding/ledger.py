@@ -198,7 +198,7 @@ class Ledger:
             self._keep(killed, record.at_ms, record.at_ms)
 
     def _performed(self, record: Performed) -> None:
-        """Remember a request that perhaps must be sent again."""
+        """Record a request that perhaps must be sent again."""
         action = _taken(self.due, record)
         if not isinstance(action, Release | Withdraw) or isinstance(record.outcome, Withheld):
             return
@@ -342,7 +342,7 @@ class Ledger:
     def expected_room(self, as_of_ms: int) -> Iterator[Order]:
         """Yield the orders whose room was still used in a snapshot of ``as_of_ms``.
 
-        Killed orders count until they retire or their container is observed to end (:attr:`dying`): the
+        Killed orders count until they retire or their container is observed to end (:attr:`terminating`): the
         room is expected, though the entry is settled (the paper's "expired list", section 3.2).
         """
         for order in self.open.values():

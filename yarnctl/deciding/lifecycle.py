@@ -1,4 +1,4 @@
-"""The life of an order, as a table.
+"""The states of an order, as a table.
 
 ::
 

@@ -150,7 +150,7 @@ class Looks:
         return True
 
     def keep_waiting(self, snapshot: Snapshot) -> None:
-        """Forget the reasons of applications without pending asks."""
+        """Drop the reasons of applications without pending asks."""
         if self.refused:
             waiting = {view.application for view in snapshot.applications if view.asks}
             self.refused = {name: why for name, why in self.refused.items() if name in waiting}

@@ -281,7 +281,7 @@ class Withdraw(msgspec.Struct, frozen=True, tag="withdraw"):
 
 
 class Release(msgspec.Struct, frozen=True, tag="release"):
-    """Hand the container back: its manifest is valid, nothing is lost."""
+    """Return the container: its manifest is valid, nothing is lost."""
 
     order: str
     application: str

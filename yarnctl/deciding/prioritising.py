@@ -158,7 +158,7 @@ class Prioritiser:
         return Ranking(now_ms, ranked(ordered, changes, now_ms, settings)), changes
 
     def _drop(self, ordered: Sequence[ApplicationView], as_of_ms: int) -> None:
-        """Forget ended applications, and sent priorities that do not show a tick later."""
+        """Drop ended applications, and sent priorities that do not show a tick later."""
         self._sent = {
             view.application: sent
             for view in ordered

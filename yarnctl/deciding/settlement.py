@@ -240,7 +240,7 @@ class Settlement:
         into.add(self.forget(fact.application, fact.at_ms, "ended"))
 
     def forget(self, application: str, at_ms: int, why: Absence) -> Effects:
-        """Forget an application's attempts, and record it: from now on they count as new."""
+        """Drop an application's attempts, and record it: from now on they count as new."""
         into = Effects()
         if self.ledger.remembers(application):
             self._record(into, UnknownApplication(application=application, at_ms=at_ms, why=why))

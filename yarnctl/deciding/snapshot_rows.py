@@ -18,7 +18,7 @@ from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
 
 NOT_READ = Resources(0, 0)
-"""Stands for a size that no step reads."""
+"""Means a size that no step reads."""
 
 
 class QueueRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):

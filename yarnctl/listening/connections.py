@@ -136,7 +136,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._among.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Drop it."""
         self._among.open.discard(self)
         super().connection_lost(exc)
 

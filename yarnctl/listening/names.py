@@ -17,7 +17,7 @@ from yarnctl.errors import BadInput
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 ANY_ADDRESS = "*.ip"
-"""Stands for every IP address among the names that are answered."""
+"""Means every IP address among the names that are answered."""
 KNOWN_MAX = 256
 """The most values of Host remembered as good."""
 

@@ -97,7 +97,7 @@ def serve_in_thread(
     connection, and of their number. Raises BadInput if the address cannot be had.
     """
     require_safe(host, token, open_reads)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # where we listen is said in our own words
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # yarnctl logs the address itself
     listener = _listen(host, port)
     config = uvicorn.Config(
         app,

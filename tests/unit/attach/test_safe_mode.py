@@ -94,7 +94,7 @@ def test_nobody_is_asked_while_the_lock_cannot_be_renewed(problem: YarnctlError,
     loop, journal = daemon(cluster, lock=lock)
     lock.problem = problem
     for _ in range(renewals - 1):
-        loop._renew_lock(loop._lock_next_ms)
+        loop.lock_renewal.renew(loop.lock_renewal._next_ms)
         assert loop.gate.closed() == ("running", None)
     loop.run(20)
     assert kinds(cluster) == []
@@ -109,14 +109,14 @@ def test_nobody_is_asked_while_the_lock_cannot_be_renewed(problem: YarnctlError,
 def test_a_lock_that_cannot_be_taken_is_not_called_anothers() -> None:
     lock = Lock(held=False)
     loop, _ = daemon(busy(), lock=lock)
-    loop._renew_lock(loop._lock_next_ms)
+    loop.lock_renewal.renew(loop.lock_renewal._next_ms)
     assert loop.gate.closed() == ("waiting", LockHeldElsewhere())
 
     def away() -> bool:
         raise Unreachable("http://nn: connection refused")
 
     lock.acquire = away  # type: ignore[method-assign]
-    loop._renew_lock(loop._lock_next_ms)
+    loop.lock_renewal.renew(loop.lock_renewal._next_ms)
     state, why = loop.gate.closed()
     assert state == "waiting"
     assert why == HdfsUnwritable("http://nn: connection refused")

@@ -31,6 +31,7 @@ from yarnctl.deciding.model import (
     UploadProgressed,
     Withheld,
 )
+from yarnctl.deciding.policies import JOB_POLICIES
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.errors import YarnctlError
 
@@ -56,7 +57,7 @@ def draw(seed: int, number: int) -> Kept:
         moves.append(move)
     changes = {
         "on_timeout": chance.choice(["give-up", "kill"]),
-        "job_policy": chance.choice(["MR", "LR", "PR", "MDF", "MLF"]),
+        "job_policy": chance.choice(list(JOB_POLICIES)),
         "eviction": chance.choice(["suspend", "suspend", "kill"]),
         "mode": chance.choice(["queues", "queues", "deadlines"]),
         "kill_timeout_ms": 4000,

@@ -125,7 +125,7 @@ class EligibilityReader:
                 _LOG.info("%s is left alone: %s", name, text(found))
 
     def drop(self, applications: Iterable[str]) -> None:
-        """Forget applications that have ended."""
+        """Drop applications that have ended."""
         for name in applications:
             self.eligible.pop(name, None)
             self.reasons.pop(name, None)

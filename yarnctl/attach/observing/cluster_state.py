@@ -122,7 +122,7 @@ class LiveContainers:
         self._known = {name: held for name, held in self._known.items() if name in kept}
 
     def drop_attempts(self, applications: Iterable[str]) -> None:
-        """Forget the attempts of applications that have ended."""
+        """Drop the attempts of applications that have ended."""
         for name in applications:
             self._attempts.pop(name, None)
 

@@ -72,7 +72,7 @@ class Spans:
         return median_low(seen) if seen else self._prior
 
     def drop(self, job: str) -> None:
-        """Forget one job's own spans; its last median still counts for others."""
+        """Drop one job's own spans; its last median still counts for others."""
         self._of.pop(job, None)
 
 
@@ -223,7 +223,7 @@ class ResumeCosts:
             self._skip_bytes_per_ms.add(application, max(1, skipped_bytes // moved_ms))
 
     def drop(self, applications: Iterable[str]) -> None:
-        """Forget applications that have ended."""
+        """Drop applications that have ended."""
         gone = set(applications)
         kinds = (self._leave, self._launch, self._shuffle_permille, self._skip, self._skip_bytes_per_ms)
         for spans in kinds:

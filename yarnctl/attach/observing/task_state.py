@@ -201,7 +201,7 @@ class TaskObserver:
             self._progress.pop(oldest, None)
 
     def drop(self, applications: Iterable[str]) -> None:
-        """Forget the attempts of applications that have ended."""
+        """Drop the attempts of applications that have ended."""
         gone = set(applications)
         self._resume_costs.drop(gone)
         for application in gone:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Literal
 
 import msgspec
 
@@ -41,7 +40,6 @@ from yarnctl.deciding.admission.gate import decide, expired, granted_in
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
 from yarnctl.deciding.admission.pricing.accounts import Account
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
-from yarnctl.deciding.admission.rounds import Seen
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.reasons.verdicts import GateReason, LeaseOver, Undecided, WithdrawnByAsker
 from yarnctl.deciding.records import Record
@@ -113,7 +111,6 @@ class AdmissionController:
         self._answers: dict[PendingCommand, str | Refusal] = {}
         self._leases: dict[str, int] = {}
         self._planned_at_ms = 0
-        self._suspendable: Collection[str] = ()
         self.market_desk = MarketDesk(self.store, terms.instance)
         self._feedback = None if clerk is None else Feedback(clerk, self.store)
         self._shown: tuple[int, GateReason | ClientFault | None, int, AdmissionStatus] | None = None
@@ -131,7 +128,7 @@ class AdmissionController:
         While ``paused`` no request is admitted or rejected. ``suspendable`` are the applications whose
         containers can be suspended now.
         """
-        self._suspendable = suspendable
+        self.market_desk.suspendable = suspendable
         now_ms = max(now_ms, self.store.now_ms)
         errands = self.request_queue.handed()
         active = bool(errands or self.store.opened)
@@ -146,7 +143,7 @@ class AdmissionController:
     def _work(
         self, write: Callable[[Record], None], now_ms: int, errands: Sequence[PendingCommand], paused: bool
     ) -> None:
-        if self._is_market and errands:  # prices are computed from a fresh poll only
+        if self.market_desk.is_open and errands:  # prices are computed from a fresh poll only
             self._reconciler.reconcile(lambda record: self._note(write, record), now_ms, asked=True)
         for errand in errands[:ERRANDS_MAX]:
             self._carry_out(write, now_ms, errand)
@@ -159,11 +156,6 @@ class AdmissionController:
             return
         if fresh or self._undecided():
             self._run_round(write, now_ms, seen.loads)
-
-    @property
-    def _is_market(self) -> bool:
-        """Say whether deadlines have a price."""
-        return self.store.gate is not None and self.store.gate.mechanism == "mrm"
 
     def _settle(self, write: Callable[[Record], None], now_ms: int) -> None:
         """Charge, pay back and refill what is due; what a job used is known from the history."""
@@ -205,7 +197,10 @@ class AdmissionController:
             self._answers[errand] = self.market_desk.account(note, now_ms, wanted)
             return
         if isinstance(wanted, QuoteRequest):
-            self._quote(errand, wanted, now_ms)
+            estimate = self._estimate(errand, wanted, now_ms)
+            offered = self.market_desk.quoted(wanted, estimate, self._reconciler.last, now_ms)
+            if offered is not None:
+                self._answers[errand] = offered
             return
         known = self.store.by_key(wanted.key)
         if known is not None:
@@ -215,43 +210,13 @@ class AdmissionController:
             self._answers[errand] = refusal
         elif isinstance(estimate := self._estimate(errand, wanted, now_ms), Refusal):
             self._answers[errand] = estimate
-        elif estimate is not None and (unseen := self._unpriced(wanted, *estimate, now_ms)):
+        elif estimate is not None and (
+            unseen := self.market_desk.unpriced(wanted, *estimate, self._reconciler.last, now_ms)
+        ):
             if isinstance(unseen, Refusal):
                 self._answers[errand] = unseen
         elif estimate is not None and self.request_queue.start(errand):
             self._answers[errand] = self._ask(write, now_ms, errand, wanted, *estimate)
-
-    def _quote(self, errand: PendingCommand, wanted: QuoteRequest, now_ms: int) -> None:
-        """Answer with a quote's id, once the cluster has been observed."""
-        estimate, seen = self._estimate(errand, wanted, now_ms), self._reconciler.last
-        if not self._is_market:
-            told = f"the gate decides by {self.settings.allocator}: deadlines have no price"
-            self._answers[errand] = Refusal("no-account", told, "yarnctl run --admission mrm")
-        elif isinstance(estimate, Refusal):
-            self._answers[errand] = estimate
-        elif estimate is not None and seen is not None:
-            self._answers[errand] = self.market_desk.quote(
-                wanted, *estimate, self._standing(seen.loads, now_ms)
-            )
-
-    def _unpriced(
-        self, wanted: AdmissionClient, estimate: Estimate | None, now_ms: int
-    ) -> Refusal | Literal["unseen"] | None:
-        """Return why a request at a price is refused at once, or that there was no poll yet."""
-        if not self._is_market:
-            return None
-        seen = self._reconciler.last
-        if seen is None:
-            return "unseen"
-        return self.market_desk.refusal(wanted, estimate, self._standing(seen.loads, now_ms))
-
-    def _standing(self, loads: tuple[Load, ...], now_ms: int) -> Seen:
-        """Return what a price is computed from: reservations, promises and fixed load."""
-        gate = self.store.gate
-        assert gate is not None
-        return Seen(
-            (), gate.reserved, loads, gate.pools, now_ms, promised=gate.promised, blocking=self._blocking()
-        )
 
     def _refusal(self, wanted: AdmissionClient) -> Refusal | None:
         queues = self.store.queues
@@ -348,7 +313,7 @@ class AdmissionController:
         gate = self.store.gate
         if gate is None or not gate.waiting or expired(gate, now_ms):
             return
-        blocking = self._blocking()
+        blocking = self.market_desk.blocking()
         after, decided = decide(gate, now_ms, loads, self.store.balances(), blocking)
         plans = self.store.has_changed(decided)
         if not self._is_changed(plans, now_ms):
@@ -361,13 +326,6 @@ class AdmissionController:
             if plan.verdict != "defer":
                 name = f"adm-{self.settings.instance}-{plan.sequence}"
                 _LOG.info("%s: %s, %d containers: %s", name, plan.verdict, plan.containers, text(plan.reason))
-
-    def _blocking(self) -> tuple[int, ...]:
-        """Return the numbers of the running admissions whose containers cannot be suspended."""
-        if not self._is_market:
-            return ()
-        running = self.store.open("taken")
-        return tuple(each.sequence for each in running if each.application not in self._suspendable)
 
     def _is_changed(self, plans: Sequence[Plan], now_ms: int) -> bool:
         """Say whether to write it down now: a verdict at once, what is only foreseen now and then."""

@@ -6,8 +6,8 @@ refusal charges nothing. ``deciding`` computes prices and payments; a due record
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -34,7 +34,9 @@ from yarnctl.deciding.records import Record
 from yarnctl.journal.rendering import when
 
 if TYPE_CHECKING:
+    from yarnctl.daemon.admission.backlog import ClusterUse
     from yarnctl.deciding.admission.book import AdmissionStore
+    from yarnctl.deciding.admission.capacity import Load
 
 QUOTED_FOR_MS = 60_000
 """So long a quote may be chosen from."""
@@ -70,13 +72,37 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MarketDesk:
-    """``store`` is the controller's, ``instance`` its part of the ids. Quotes are kept for a minute."""
+    """``store`` is the controller's, ``instance`` its part of the ids. Quotes are kept for a minute.
+
+    ``suspendable`` are the applications whose containers can be suspended now.
+    """
 
     def __init__(self, store: AdmissionStore, instance: str) -> None:
         self._store = store
         self._instance = instance
         self.numbered = 0
         self.quotes: dict[str, Quote] = {}
+        self.suspendable: Collection[str] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether deadlines have a price."""
+        return self._store.gate is not None and self._store.gate.mechanism == "mrm"
+
+    def blocking(self) -> tuple[int, ...]:
+        """Return the numbers of the running admissions whose containers cannot be suspended."""
+        if not self.is_open:
+            return ()
+        running = self._store.open("taken")
+        return tuple(each.sequence for each in running if each.application not in self.suspendable)
+
+    def _standing(self, loads: tuple[Load, ...], now_ms: int) -> Seen:
+        """Return what a price is computed from: reservations, promises and fixed load."""
+        gate = self._store.gate
+        assert gate is not None
+        return Seen(
+            (), gate.reserved, loads, gate.pools, now_ms, promised=gate.promised, blocking=self.blocking()
+        )
 
     def settle(self, note: Note, now_ms: int, *, learning: bool) -> None:
         """Write down all that is due from accounts."""
@@ -99,8 +125,25 @@ class MarketDesk:
 
     # --- quotes ---------------------------------------------------------------------------------
 
-    def quote(self, wanted: QuoteRequest, estimate: Estimate | None, seen: Seen) -> str | Refusal:
-        """Make a quote and return its id."""
+    def quoted(
+        self,
+        wanted: QuoteRequest,
+        estimate: tuple[Estimate | None] | Refusal | None,
+        polled: ClusterUse | None,
+        now_ms: int,
+    ) -> str | Refusal | None:
+        """Return a quote's id or why there is none; None: the estimate or the first poll is not there yet."""
+        if not self.is_open:
+            mechanism = "" if self._store.gate is None else self._store.gate.mechanism
+            told = f"the gate decides by {mechanism}: deadlines have no price"
+            return Refusal("no-account", told, "yarnctl run --admission mrm")
+        if estimate is None or isinstance(estimate, Refusal):
+            return estimate
+        if polled is None:
+            return None
+        return self._quote(wanted, *estimate, self._standing(polled.loads, now_ms))
+
+    def _quote(self, wanted: QuoteRequest, estimate: Estimate | None, seen: Seen) -> str | Refusal:
         if wanted.account not in self._store.accounts.accounts:
             return unknown_account(wanted.account)
         if estimate is None:
@@ -152,7 +195,17 @@ class MarketDesk:
 
     # --- what is refused at once --------------------------------------------------------------------
 
-    def refusal(self, wanted: AdmissionClient, estimate: Estimate | None, seen: Seen) -> Refusal | None:
+    def unpriced(
+        self, wanted: AdmissionClient, estimate: Estimate | None, polled: ClusterUse | None, now_ms: int
+    ) -> Refusal | Literal["unseen"] | None:
+        """Return why a request at a price is refused at once, or that there was no poll yet."""
+        if not self.is_open:
+            return None
+        if polled is None:
+            return "unseen"
+        return self._refusal(wanted, estimate, self._standing(polled.loads, now_ms))
+
+    def _refusal(self, wanted: AdmissionClient, estimate: Estimate | None, seen: Seen) -> Refusal | None:
         """Return why a request is not written down at all, None if it is; nothing is charged for these."""
         budget = wanted.budget
         if not isinstance(budget, Budget):

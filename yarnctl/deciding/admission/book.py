@@ -331,21 +331,10 @@ class AdmissionStore:
             return _set_problem(record)
         if isinstance(record, AccountRecord):
             return paying.problem(self.accounts, record)
-        if isinstance(
-            record, AdmissionAsked | AdmissionRound | AdmissionTaken | AdmissionClosed | GateLearned
-        ):
-            if self.gate is None:
-                return "an admission, and no gate was set before it"
-            if isinstance(record, AdmissionAsked):
-                return self._asked_problem(record)
-            if isinstance(record, AdmissionRound):
-                return self._round_problem(record, self.gate)
-            if isinstance(record, AdmissionTaken):
-                return self._taken_problem(record)
-            if isinstance(record, AdmissionClosed):
-                return self._closed_problem(record)
-            return self._learned_problem(record)
-        return ""
+        checker = self._checkers.get(type(record))
+        if checker is None:
+            return ""
+        return "an admission, and no gate was set before it" if self.gate is None else checker(self, record)
 
     def _asked_problem(self, record: AdmissionAsked) -> str:
         request = record.request
@@ -357,7 +346,9 @@ class AdmissionStore:
             return f"{record.admission} at {record.at_ms} ms was submitted at {request.submitted_at_ms} ms"
         return f"{record.key} was asked with before" if self.by_key(record.key) is not None else ""
 
-    def _round_problem(self, record: AdmissionRound, gate: Gate) -> str:
+    def _round_problem(self, record: AdmissionRound) -> str:
+        gate = self.gate
+        assert gate is not None
         blocking = () if isinstance(record.blocking, msgspec.UnsetType) else record.blocking
         after, decided = gating.decide(gate, record.at_ms, record.loads, self.balances(), blocking)
         plans = self.has_changed(decided)
@@ -395,6 +386,14 @@ class AdmissionStore:
         if not record.application and self.trained:
             return "the gate learns from the past a second time"
         return ""
+
+    _checkers: dict[type, Callable[[AdmissionStore, Any], str]] = {  # noqa: RUF012
+        AdmissionAsked: _asked_problem,
+        AdmissionRound: _round_problem,
+        AdmissionTaken: _taken_problem,
+        AdmissionClosed: _closed_problem,
+        GateLearned: _learned_problem,
+    }
 
 
 def _set_problem(record: GateSet) -> str:

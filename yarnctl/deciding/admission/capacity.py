@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 FOREVER_MS = (1 << 53) - 1
-"""Stands for "no end known"; exact in JSON."""
+"""Means "no end known"; exact in JSON."""
 
 
 class Load(NamedTuple):

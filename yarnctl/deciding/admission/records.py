@@ -57,9 +57,10 @@ class Request(msgspec.Struct, frozen=True):
 
     ``sequence`` is its rank in the total order of submissions and its identity; ``deadline_ms``
     is a span from ``submitted_at_ms`` (None: it has none); ``tasks`` the most containers it can use at
-    once (PYTHIA section II.A: "the maximum parallelization possible"). ``kind`` is the framework; a job
-    other than ``mapreduce`` has no AM to ask and is never suspended. ``application`` is its id, once known.
-    ``budget`` is set where deadlines have a price; without a deadline, it buys the earliest it can.
+    once (PYTHIA section II.A: "the maximum parallelization possible"). ``kind`` is the framework, by which
+    limits it is submitted; whether it is suspended follows from YARN's application type. ``application`` is
+    its id, once known. ``budget`` is set where deadlines have a price; without a deadline, it buys the
+    earliest it can.
     """
 
     sequence: int

@@ -1,7 +1,7 @@
 """Eviction policies: plain dictionaries of pure, cited key functions.
 
-Law: command lines, REST choices, experiment grids and property tests read these two dictionaries
-and nothing else. ``COMPARED_JOB_POLICIES`` is for the paper's table of alternatives alone.
+Law: command lines, scenarios, replay and property tests read these two dictionaries and nothing
+else. ``COMPARED_JOB_POLICIES`` is for the paper's table of alternatives alone.
 """
 
 from yarnctl.deciding.policies.jobs import (

@@ -1,8 +1,7 @@
 """Job eviction: which job gives the next container (Natjam sections 2.1 and 4).
 
 Law: a policy is a pure key function; the job with the smallest key is picked first and the
-selector ends every key in the application id. Adding a policy is the function, one line in
-:data:`JOB_POLICIES` and one golden table.
+selector ends every key in the application id. Adding a policy: docs/tour.md lists the places.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from yarnctl.deciding.draws import exponential
 
 FOREVER_MS = (1 << 53) - 1
-"""Stands for "no deadline": later than any deadline, larger than any laxity; exact in JSON."""
+"""Means "no deadline": later than any deadline, larger than any laxity; exact in JSON."""
 
 PPM = 1_000_000
 

@@ -35,7 +35,7 @@ class Unclaimed(Reason, frozen=True):
 
 
 class NoProgress(Reason, frozen=True):
-    """The attempt has shown no sign of life for too long."""
+    """The attempt was not seen alive for too long."""
 
     limit_ms: int
 

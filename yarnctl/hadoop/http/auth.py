@@ -129,7 +129,7 @@ class Delegation(AuthBase):
             return self._token
 
     def _answered(self, response: Response, *_: Any, **__: Any) -> None:
-        """Forget the token if it may be the cause of a refusal: the next call fetches another."""
+        """Drop the token if it may be the cause of a refusal: the next call fetches another."""
         if response.status_code in (401, 403):
             with self._lock:
                 self._until_s = 0.0

@@ -96,7 +96,7 @@ PAGES: dict[type, Description] = {
 """What pages hold, in which order."""
 
 GROWING = frozenset({Explained, *CORE} - {Estimate})
-"""What the document leaves open: a further field of the journal's breaks no promise."""
+"""What the document leaves open: a further field of the journal's is allowed."""
 
 
 # --- encoded ------------------------------------------------------------------------------------------

@@ -168,7 +168,7 @@ async def _whole_body(receive: Receive) -> list[Message] | None:
 
 
 def _replay(messages: list[Message], receive: Receive) -> Receive:
-    """Hand out messages that were read already, then what comes."""
+    """Yield messages that were read already, then what comes."""
     waiting = iter(messages)
 
     async def again() -> Message:
