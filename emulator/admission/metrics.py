@@ -200,7 +200,7 @@ def _of_several(
 ) -> NDArray[np.float64]:
     """Return the sum over the other classes of n_c J_c for every minute, by each class's changes."""
     rows = _changes(minutes, demand, containers)
-    order = np.argsort(rows[0] * (minutes.count + 1) + rows[1])  # sums do not mind the order of equals
+    order = np.argsort(rows[0] * (minutes.count + 1) + rows[1])  # the order of equals does not change a sum
     classes, at = rows[0][order], rows[1][order]
     # each class's changes cancel out, so that running sums over all classes are those of one
     there, held, second = (np.cumsum(column[order]) for column in rows[2:])

@@ -1,4 +1,4 @@
-"""Options that the programs of a live cluster share: ``serve``, ``rm`` and ``nm`` say them in one way.
+"""Options that the programs of a live cluster share: ``serve``, ``rm`` and ``nm`` have them in one form.
 
 Law: a name, a type, a default and nothing else; ``--help`` costs no more by them.
 """

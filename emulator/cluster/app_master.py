@@ -1,7 +1,7 @@
 """The ApplicationMaster of one MapReduce job: asks, launches, commits, starts over.
 
 Law: every map is done once and every key of every reduce is committed once, whatever is killed,
-lost or suspended on the way. The AM learns of its own tasks at once (they talk to it) and of
+lost or suspended on the way. The AM has reports of its own tasks at once (by the umbilical) and of
 the ResourceManager's decisions on its own heartbeat only.
 
 It asks for all reduces once slow start is reached and no map is unassigned, as Hadoop's RMContainerAllocator
@@ -329,7 +329,7 @@ class AppMaster:
         self.app.mail_ended.clear()
         self.pending.map_wait_since_ms = NEVER
 
-    # --- what others ask of it ------------------------------------------------------------
+    # --- queries ------------------------------------------------------------
 
     def due(self, priority: int) -> int:
         """Return how many containers it will ask for at its next heartbeat, and has not put down yet."""

@@ -1,7 +1,7 @@
 """The cluster in virtual time: actors wired together, messages delivered by the kernel.
 
 Law: this is the transport and nothing else: it decides no allocation and has no policy. It
-leaves out heartbeats that provably change nothing: a node's beat happens when a process has
+leaves out heartbeats that provably change nothing: a node's heartbeat happens when a process has
 gone on it, or when it has room and an ask waits; a *sweep* visits nodes with room in the order
 of their phases and ends once a whole round granted nothing and nothing has changed since.
 """
@@ -103,8 +103,8 @@ class Sweep:
     def _visit(self, node: Node) -> None:
         rm, scheduler = self._rm, self._rm.scheduler
         self._beat(node)
-        # A node may have had its beat at this very instant, for a process that is gone: what that
-        # beat changed counts, so versions are compared from visit to visit.
+        # A node may have sent its heartbeat at this very instant, for a process that has ended: what that
+        # one changed counts, so versions are compared from visit to visit.
         if scheduler.version != self._checked_version:
             self._checked_version = scheduler.version
             self._fruitless = 0
@@ -243,7 +243,7 @@ class Cluster:
         return answer
 
     def finished(self, master: AppMaster) -> None:
-        """Take in a finished job; the cluster stops when it was the last."""
+        """Count a finished job; the cluster stops when it was the last."""
         now_ms = self.kernel.now_ms
         master.die()
         self._end_master(master.app, "completed")

@@ -154,7 +154,7 @@ class Node:
     It reports to the ResourceManager what ended only on its heartbeat, at ``phase + k x interval``. Those
     that would report nothing and offer nothing are not simulated; the host asks ``next_beat_ms`` for others.
 
-    ``dead``: it has failed; the ResourceManager learns it when the node expires, and it is ``lost``.
+    ``dead``: it has failed; once the node expires in the ResourceManager it is ``lost``.
     ``live`` are the scheduler's containers, those of all nodes, once the node is registered.
     """
 
@@ -184,12 +184,12 @@ class Node:
     def containers(self) -> dict[int, Container]:
         """The containers that hold room here, by number and in the order of their grants.
 
-        Looked up when asked for: a table for each node would cost every task what few ever ask.
+        Looked up when asked for: a table for each node would cost every task what few ever need.
         """
         return {number: container for number, container in self.live.items() if container.node is self}
 
     def next_beat_ms(self, from_ms: int, interval_ms: int) -> int:
-        """Return the first heartbeat at or after ``from_ms``; a silent node skips some."""
+        """Return the first heartbeat at or after ``from_ms``; a slow node skips some."""
         from_ms = max(from_ms, self.silent_until_ms)
         return from_ms + (self.phase_ms - from_ms) % interval_ms
 

@@ -2,7 +2,7 @@
 
 Law: it does what an unmodified Hadoop 3 does (facts, hadoop 6): each interval an ideal share
 per queue from guarantees and demand, at most ``total_per_round_ratio`` of the cluster per round,
-only ``natural_termination_ratio`` of what is owed, none inside the dead zone; containers are
+only ``natural_termination_ratio`` of what is over, none inside the dead zone; containers are
 marked, and killed once marked for ``max_wait_before_kill_ms``. Maps before reduces, newest
 first, the master never (YARN would select it last).
 """

@@ -21,7 +21,7 @@ class MessageHost(Protocol):
     """What the ResourceManager needs of its message transport."""
 
     def wake(self, app: Application) -> None:
-        """The application has mail: let it have a heartbeat."""
+        """Something waits for the application: have its AM send a heartbeat."""
         ...
 
     def launch_master(self, container: Container) -> None:
@@ -118,7 +118,7 @@ class ResourceManager:
             )
 
     def lose_node(self, node: Node, now_ms: int) -> list[Container]:
-        """A node has been silent for too long: its containers are gone. Return them."""
+        """A node has sent no heartbeat for too long: remove its containers. Return them."""
         node.lost = True
         self.scheduler.unreserve(node)
         lost = list(node.containers.values())
@@ -175,7 +175,7 @@ class ResourceManager:
         self.scheduler.add_application(app)
 
     def retry_master(self, app: Application, am_size: Resources) -> None:
-        """The application's AM is gone: ask for a container for its next attempt."""
+        """The application's AM has ended: ask for a container for its next attempt."""
         self.scheduler.clear_asks(app)
         self.scheduler.ask(app, Ask(0, am_size.memory_mib, am_size.vcores, off_switch=True), 1)
 

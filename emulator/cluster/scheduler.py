@@ -51,7 +51,7 @@ class CapacityScheduler:
     # --- demand ---------------------------------------------------------------------------
 
     def add_application(self, app: Application) -> None:
-        """Take in a new application; its AM is served once the queue's AM limit allows it."""
+        """Add a new application; its AM is served once the queue's AM limit allows it."""
         insort(app.queue.waiting, app, key=_order)
         self.activate(app.queue)
 

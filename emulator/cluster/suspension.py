@@ -102,7 +102,7 @@ class Suspension:
         container.release_wait_token += 1
         container.node.watched = True
         if container.node.dead:
-            return Accepted()  # The node's death is not detected yet; the request is never delivered.
+            return Accepted()  # The node's failure is not detected yet; the request is never delivered.
         at_ms = self._notified_at_ms(container, master, now_ms)
         self.kernel.at(at_ms, self._notified, SuspendRequest(container, container.release_wait_token))
         return Accepted()

@@ -3,7 +3,7 @@
 Law: pure arithmetic on integers. A container knows when its keys begin and how long they take; all else
 (how many keys are done now, how much remains, when the current key ends) is derived, so that time never
 has to be counted down. A timetable is fixed once its attempt has a JVM and, for a reduce, once all map
-output exists; on a dead node nothing finishes.
+output exists; on a failed node nothing finishes.
 
 The key log: which keys of which reduce were done by which attempt.
 

@@ -2,7 +2,7 @@
 
 Law: nothing is staged. The programs are those that a user has, the reducer is plain Python, and the verdict
 compares bytes: the output of the job that was suspended with that of the same job undisturbed. Everything
-lives in a temporary folder and on free ports, and ends with the act.
+runs in a temporary folder and on free ports, and ends with the act.
 
 ::
 

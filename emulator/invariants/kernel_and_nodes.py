@@ -85,7 +85,7 @@ def lost_nodes_are_empty(watch: RunWatch) -> Stories:
 
 
 def lost_processes_do_no_work(watch: RunWatch) -> Stories:
-    """On a node that has died nothing comes to an end, and no master is alive."""
+    """On a node that has failed nothing comes to an end, and no master is alive."""
     for node in watch.nodes:
         if node.silent_until_ms != NEVER:
             continue
@@ -109,7 +109,7 @@ def one_container_one_place(watch: RunWatch) -> Stories:
 
 
 def grants_come_on_heartbeats(watch: RunWatch) -> Stories:
-    """A node is given containers only at ``phase + k x interval``, or where it beats when something ends."""
+    """A node is given containers only at ``phase + k x interval``, or when one of its containers ends."""
     timing, now_ms = watch.cluster.timing, watch.kernel.now_ms
     interval_ms = timing.nm_heartbeat_ms
     if isinstance(timing, SharedCpuTiming) and timing.beats_at_exit:

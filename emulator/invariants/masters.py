@@ -52,7 +52,7 @@ def tasks_left_are_counted(watch: RunWatch) -> Stories:
 
 
 def every_task_is_asked_for(watch: RunWatch) -> Stories:
-    """For every unassigned task a container is asked for, about to be, or in the mail."""
+    """For every unassigned task a container is asked for, about to be, or on its way."""
     for master in watch.masters:
         if not master.alive:
             continue

@@ -213,7 +213,7 @@ def with_role(scenario: Scenario, role: str) -> tuple[str, ...]:
 
 
 def notes_on(scenario: Scenario) -> tuple[str, ...]:
-    """Say each queue of the scenario's own in a line."""
+    """Describe each queue of the scenario's own in a line."""
     notes = []
     for entry in scenario.queues:
         parts: list[str] = [] if entry.role is None else [entry.role]

@@ -28,7 +28,7 @@ class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ``guaranteed_ratio`` and ``maximum_ratio`` are parts of the cluster, ``am_ratio`` the part of the
     maximum that masters may hold (None: the scenario's). One user may hold ``user_limit_factor`` times
     the guarantee (None: up to the maximum). ``role``: yarnctl makes room for a *preempting*
-    queue, takes from a *preemptable* one, and leaves an *unmanaged* one alone; YARN's own preemption knows no
+    queue, takes from a *preemptable* one, and leaves an *unmanaged* one alone; YARN's own preemption has no
     roles.
     """
 

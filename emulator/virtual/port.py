@@ -292,7 +292,7 @@ class VirtualPort:
     # --- performing -----------------------------------------------------------------------
 
     def perform(self, action: Action) -> Outcome:
-        """Hand an action to the actors."""
+        """Pass an action to the actors."""
         if isinstance(action, SetPriority):
             return self._set_priority(action)
         if isinstance(action, SetQueueMaximum):

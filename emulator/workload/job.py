@@ -1,4 +1,4 @@
-"""The job: what one MapReduce job asks of a cluster, with no word on where it came from.
+"""The job: what one MapReduce job asks of a cluster, whatever its source.
 
 Law: a workload is a tuple of jobs ordered by (submitted_at_ms, name); readers produce it,
 the emulator's actors consume it, and neither depends on the other.

@@ -31,17 +31,17 @@ MAX_TASKS = 5000
 _UNIT = 1 << 20
 _MAX_FACTOR = 64
 _ROUNDS = 4
-"""Bisection counts every task with its job's mean length; the wish is then corrected by the
+"""Bisection counts every task with its job's mean length; the target is then corrected by the
 load that the tasks really kept offer, and the nearest of these rounds is taken."""
 _MAX_PIECES = 30_000_000
 _NEAR = 0.001
-"""Relative distance from the wish at which no further round is tried."""
+"""Relative distance from the target at which no further round is tried."""
 
 
 class Scaled(NamedTuple):
     """Jobs with scaled task counts, the factor applied, and the peak load they really offer.
 
-    ``achieved_load`` differs from the wish where even one task per job offers more, or where
+    ``achieved_load`` differs from the target where even one task per job offers more, or where
     the largest factor (64, ``MAX_TASKS``) offers less.
     """
 

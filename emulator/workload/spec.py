@@ -1,4 +1,4 @@
-"""SPEC: one word that names a workload, as given to ``--production`` and ``--research``.
+"""SPEC: one argument that names a workload, as given to ``--production`` and ``--research``.
 
 ::
 

@@ -98,7 +98,7 @@ class ReplayLab:
         return [percent_above(*pair) for pair in zip(ours, theirs, strict=True)]
 
     def prepare(self, cells: Iterable[ReplayCell], progress: ProgressBar) -> None:
-        """Run cells ahead, on several threads where the engine lets go of the interpreter."""
+        """Run cells ahead, on several threads where the engine releases the interpreter lock."""
         orders = [(cell, seed) for cell in dict.fromkeys(cells) for seed in range(self.runs)]
         orders = [order for order in orders if self._key(*order) not in self.known]
         for name, seed in dict.fromkeys((cell.trace, seed) for cell, seed in orders):

@@ -1,6 +1,6 @@
 """The paper Natjam as one report: every figure, the paper's number beside ours.
 
-Law: the shape is fixed (other tools read it); what a figure shows is its own module's affair, and
+Law: the shape is fixed (other tools read it); what a figure shows is defined in its own module, and
 follows from the runs alone.
 
 What Fig 3 cannot fix, each choice beside ours with its errors over Figs 4 to 6.
@@ -255,7 +255,7 @@ def alternatives_kept(runs: int, *, out: Path | None, workers: int | None) -> Op
 
 @contextmanager
 def _running(out: Path | None, workers: int | None) -> Iterator[tuple[CellRuns, Folder | None]]:
-    """Open the folder if there is one, lend what runs cells, and write ``run.json``."""
+    """Open the folder if there is one, yield what runs cells, and write ``run.json``."""
     with ProgressBar("runs") as progress:
         if out is None:
             yield CellRuns(None, workers, progress), None

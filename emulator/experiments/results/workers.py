@@ -85,7 +85,7 @@ def _failing(name: str) -> Iterator[None]:
 def _submitted(
     pool: ProcessPoolExecutor, work: Callable[[Order], Done], orders: Sequence[Order]
 ) -> list[Future[Done]]:
-    """Hand out the orders; workers start with interrupts ignored, as they are later on.
+    """Send the orders to the workers; workers start with interrupts ignored, as they are later on.
 
     The mask is what they inherit. It does not keep the signal from a thread of some library, and Python would
     then raise here, in the middle of a start, so an interrupt is kept until all have been started.

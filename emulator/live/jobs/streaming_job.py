@@ -40,7 +40,7 @@ def shipped(commands: tuple[str, ...], given: tuple[str, ...]) -> dict[str, str]
     """Return the files to ship: those given, and every word of a command that is a file beside us.
 
     As streaming ships an executable that is named as mapper or reducer. Only plain names in the current
-    folder are taken: with a slash a word is a path that every node sees.
+    folder are taken: with a slash a word is a path that every node can read.
     """
     files: dict[str, str] = {}
     for name in given:

@@ -1,9 +1,9 @@
 """Containers of a live ResourceManager, and how applications and their attempts end.
 
-Law: a container is named once, and forgotten once its room is free. What ends is put into the mailbox of its
-master's next heartbeat; it is not told of what it never fetched. An attempt whose AM is gone is
-followed by the next one until there were too many. No attempt inherits containers, and an application that is
-over holds none.
+Law: a container is named once, and its record is dropped once its room is free. Its end goes into the mailbox
+of its master's next heartbeat; one that the master never fetched is not reported. An attempt whose AM has
+ended is followed by the next one until there were too many. No attempt inherits containers, and an
+application that is over holds none.
 """
 
 from __future__ import annotations
@@ -122,14 +122,14 @@ class ContainerEnds:
             self.attempt_failed(container.app, attempt, story.removesuffix(": "), now_ms)
 
     def master_silent(self, app: AppRecord, attempt: AttemptRecord, now_ms: int) -> None:
-        """An AM has been silent for too long."""
+        """An AM has sent no heartbeat for too long."""
         container = self._state.containers.get(attempt.container)
         if container is not None:
             self._held.take(container, EXIT_ABORTED, "", now_ms)
         self.attempt_failed(app, attempt, f"AM {attempt.id} timed out", now_ms)
 
     def attempt_failed(self, app: AppRecord, attempt: AttemptRecord, story: str, now_ms: int) -> None:
-        """An AM is gone without a farewell: the next attempt, or the end. No attempt inherits containers."""
+        """An AM ended without unregistering: begin the next attempt, or end the application."""
         attempt.state, attempt.final_status, attempt.finished_at_ms = "FAILED", "FAILED", now_ms
         attempt.diagnostics = story
         for container in list(app.containers.values()):

@@ -31,8 +31,8 @@ QUEUES: tuple[QueueConfig, ...] = (
 class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a live ResourceManager.
 
-    ``silence_floor_ms``: no silence shorter than this in *wall* time counts as a loss, whatever the speed.
-    ``linger_ms``: how long an AM may go on after its farewell. ``finished_kept``: as YARN's
+    ``silence_floor_ms``: a gap between heartbeats shorter than this in *wall* time is no loss, at any speed.
+    ``linger_ms``: how long an AM may run after it unregistered. ``finished_kept``: as YARN's
     max-completed-applications. ``seed`` draws the phases of nodes that name none.
     """
 

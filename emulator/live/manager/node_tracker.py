@@ -34,7 +34,7 @@ class NodeTracker:
         self._watch = watch
 
     def register_node(self, registration: NodeRegistration) -> NodeRegistered:
-        """Register a node; one that is known begins a new life, and keeps the containers it reports."""
+        """Register a node; a known one is registered anew, and keeps the containers it reports."""
         now_ms = self._state.pace.catch_up()
         known = self._state.nodes.get(registration.node)
         phase_ms = self._phase_ms(registration, len(self._state.actor.nodes))
@@ -69,7 +69,7 @@ class NodeTracker:
         )
 
     def _phase_ms(self, registration: NodeRegistration, index: int) -> int:
-        """Return when in each interval the node beats: its own wish, else drawn as in virtual time."""
+        """Return the heartbeat's phase in each interval: the node's own, else drawn as in virtual time."""
         interval_ms = self._state.settings.timing.nm_heartbeat_ms
         if registration.phase_ms is not None:
             return registration.phase_ms % interval_ms
@@ -130,7 +130,7 @@ class NodeTracker:
         return orders
 
     def lose(self, node: NodeRecord, now_ms: int) -> None:
-        """A node has been silent for too long: what it held is gone."""
+        """A node has sent no heartbeat for too long: its containers are lost."""
         del self._state.nodes[node.id]
         self._state.lost[node.id] = node
         containers = self._held.on(node)

@@ -1,15 +1,15 @@
 """The live ResourceManager: the actor of virtual time, called by real nodes and masters.
 
 Law: it decides no allocation, the actor does. Only what a live cluster needs is here: ids, numbered calls
-whose repetition has no second effect, silence that ends in a loss, attempts of a master. Everything
+whose repetition has no second effect, losses by missing heartbeats, attempts of a master. Everything
 runs on one event loop; a caller first runs what is due (``RealTimeDriver.catch_up``). A repeated
 call of a master changes nothing and is answered as before.
 
-Nothing is kept over a restart: another life is another epoch, its nodes are told to register again and to
-stop what it does not know, and masters of the life before are refused and told why.
+Nothing is kept over a restart: each start is a new epoch, its nodes are told to register again and to
+stop what it does not know, and masters of the epoch before are refused with the reason.
 
 Liveness is one event for all. A heartbeat only records its instant; the event checks all and comes back
-when the one that has been silent for longest would be due, so that a loss is reported at its very instant.
+when the one whose last heartbeat is oldest would be due, so that a loss is reported at its very instant.
 When *this* process was held up (it stood still, the machine slept), what others sent meanwhile still waits to
 be read: nothing is lost then, and all get some time.
 """
@@ -89,7 +89,7 @@ class MasterCalls:
         return app, attempt, ""
 
     def allocate(self, message: Allocate) -> Allocated:
-        """Take an AM's heartbeat: its wishes in, what it was given and what ended out."""
+        """Handle an AM's heartbeat: apply its asks, return what was granted and what ended."""
         now_ms = self._state.pace.catch_up()
         app, attempt, why = self._current(message.application, message.attempt)
         number = message.number
@@ -157,7 +157,7 @@ class MasterCalls:
         return Acknowledged()
 
     def _lingers(self, container: ContainerRecord) -> None:
-        """An AM that said farewell and is still there is stopped."""
+        """Stop an AM that has unregistered and still runs."""
         if container.id in self._state.containers:
             self._held.take(container, EXIT_ABORTED, "", self._state.pace.kernel.now_ms)
 
@@ -221,7 +221,7 @@ LATE_WALL_MS = 1000
 class LiveResourceManager:
     """ResourceTracker and MasterService over the actor, and what REST asks and changes.
 
-    ``epoch`` (ms) names this life. ``nodes`` are those that count now; ``lost`` those that do not any more.
+    ``epoch`` (ms) names this start. ``nodes`` are those that count now; ``lost`` those that do not any more.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True, eq=False)
 class NodeRecord:
-    """One life of a node: from its registration until it is lost or registers again."""
+    """One registration of a node: until it is lost or registers again."""
 
     id: str
     actor: Node
@@ -94,7 +94,7 @@ class ContainerRecord:
 
 @dataclass(slots=True, eq=False)
 class AttemptRecord:
-    """One life of an application's master, with the mailbox for its next heartbeat."""
+    """One attempt of an application's master, with the mailbox for its next heartbeat."""
 
     id: str
     number: int
@@ -204,11 +204,11 @@ class Register:
         return number
 
     def add(self, app: AppRecord) -> None:
-        """Take in an application."""
+        """Add an application."""
         self.unfinished[app.id] = self._of_number[app.number] = app
 
     def finish(self, app: AppRecord) -> None:
-        """An application is over; the oldest of too many is forgotten."""
+        """Keep an ended application, and drop the oldest of too many."""
         del self.unfinished[app.id]
         self.finished[app.id] = app
         while len(self.finished) > self._kept:
@@ -235,7 +235,7 @@ class Register:
 class ManagerState:
     """What the parts of one live ResourceManager share: settings, time, the actor and the records.
 
-    ``epoch`` (ms) names this life. ``nodes`` are those that count now; ``lost`` those that do not any more.
+    ``epoch`` (ms) names this start. ``nodes`` are those that count now; ``lost`` those that do not any more.
     """
 
     def __init__(self, pace: RealTimeDriver, settings: ManagerSettings, epoch: int, host: ActorHost) -> None:

@@ -1,6 +1,6 @@
 """Attempts: the state of every attempt at every task, and the history of those that succeeded.
 
-Law: an attempt is recorded once and kept while its master lives; states go one way
+Law: an attempt is recorded once and kept while its master runs; states go one way
 (STARTING, RUNNING, then one of SUCCEEDED, FAILED, KILLED). Instants are kernel time, 0 while the thing has
 not happened. A KILLED attempt is no failure, a FAILED one counts. The history is a file that the next
 attempt of the master reads: a line is appended once a task is done and its output in place; a torn last line
@@ -100,7 +100,7 @@ class Attempts:
         return attempt
 
     def recover(self, attempt: Attempt) -> None:
-        """Take in an attempt of an earlier master."""
+        """Add an attempt of an earlier master."""
         self.of_task.setdefault((attempt.is_map, attempt.task), [])
         self._keep(attempt)
 
@@ -177,7 +177,7 @@ class TaskHistory:
         self.path = folder / "history.jsonl"
 
     def read(self) -> dict[tuple[str, int], FinishedTask]:
-        """Return what is done, by kind and task; the last word on a task counts."""
+        """Return what is done, by kind and task; the last report on a task counts."""
         done: dict[tuple[str, int], FinishedTask] = {}
         try:
             data = self.path.read_bytes()

@@ -1,7 +1,7 @@
 """The AM actor on a wire: asks go out with a heartbeat, what was granted or has ended comes back later.
 
 Law: the actor of virtual time decides everything; only what virtual time could leave out is here. A live AM
-sends a heartbeat each interval, since it cannot know whether there is mail. Tasks that are processes have no
+sends a heartbeat each interval, since the answer brings what was granted. Tasks that are processes have no
 timetable: their ends are reported.
 """
 
@@ -59,7 +59,7 @@ class RunningLimits:
         self._open = {True: 0, False: 0}
 
     def asked(self, priority: int, count: int) -> int:
-        """Take in an ask; return how many of it go out at once: all without a limit, else none yet."""
+        """Add an ask; return how many of it go out at once: all without a limit, else none yet."""
         if not self.limit[is_map(priority)]:
             return count
         self._usage[priority] = self._usage.get(priority, 0) + count
@@ -83,7 +83,7 @@ class RunningLimits:
             yield priority, count
 
     def granted(self, containers: Iterable[Container]) -> None:
-        """Take in what was granted."""
+        """Add what was granted."""
         for container in containers:
             for_maps = is_map(container.priority)
             self._open[for_maps] = max(0, self._open[for_maps] - 1)
@@ -109,7 +109,7 @@ class LiveActor(AppMaster):
             super()._ask(priority, at_once)
 
     def beat(self, now_ms: int) -> None:
-        """Send what changed, and beat again an interval later."""
+        """Send what changed, and the next heartbeat an interval later."""
         for priority, count in self._limits.due(self.live.usage()):
             super()._ask(priority, count)
         asks, self.unsent = self.unsent, []

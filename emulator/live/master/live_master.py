@@ -49,7 +49,7 @@ from emulator.workload.job import Job
 from yarnctl.errors import BadInput
 
 BLAMELESS = (EXIT_ABORTED, EXIT_PREEMPTED)
-"""A container that ends so was taken: its attempt is KILLED. Any other end without a word is a failure."""
+"""A container that ends so was preempted: its attempt is KILLED. Other ends without a report are failures."""
 
 _STATES: dict[str, AttemptState] = {"completed": "SUCCEEDED", "failed": "FAILED"}
 _LOGGED = {"suspended": "Attempt killed by the user", "killed": "Attempt killed by the user"}
@@ -264,7 +264,7 @@ class LiveMaster:
         if state == "SUCCEEDED":
             self.tasks.history.finished(finished_of(attempt))
         if state == "SUCCEEDED" and not self.tasks.modelled:
-            return  # the process ends by itself, now that its word was taken
+            return  # the process ends by itself, now that its report was accepted
         status = 0 if state == "SUCCEEDED" else EXIT_KILLED_BY_MASTER
         self.containers.stop(granted, status, at_ms)
 
@@ -391,11 +391,11 @@ class LiveMaster:
         self._transport.close()
         self._gone(exit_status, why)
 
-    # --- what others ask of it ------------------------------------------------------------
+    # --- queries ------------------------------------------------------------
 
     @property
     def over(self) -> bool:
-        """Whether it has left."""
+        """Whether it has ended."""
         return self._over
 
     def progress_ratio(self) -> float:

@@ -37,7 +37,7 @@ class NoContainer:
 
 
 def refuse(why: str, gone: Gone) -> StartedContainer:
-    """Return a container that has failed, which its node is told at once."""
+    """Return a container that has failed, reported to its node at once."""
     asyncio.get_running_loop().call_soon(gone, EXIT_REFUSED, why)
     return NoContainer()
 

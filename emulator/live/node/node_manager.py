@@ -125,7 +125,7 @@ class LiveNode:
     # --- joining --------------------------------------------------------------------------------
 
     def join(self) -> None:
-        """Register; beat from then on."""
+        """Register; send heartbeats from then on."""
         self._life += 1
         life = self._life
         self.registration = None
@@ -156,7 +156,7 @@ class LiveNode:
         self.on_joined()
 
     def leave(self) -> None:
-        """Beat no more and end every container: a goodbye by silence."""
+        """Send no further heartbeat and end every container, without unregistering."""
         self._life += 1
         self.registration = None
         for held in list(self._containers.values()):
@@ -165,7 +165,7 @@ class LiveNode:
     # --- heartbeats -----------------------------------------------------------------------------
 
     def _next_beat(self, life: int) -> None:
-        """Put in the first beat on the grid after now, however late this one was."""
+        """Schedule the first heartbeat on the grid after now, however late this one was."""
         assert self.registration is not None
         from_ms = max(self._driver.kernel.now_ms, self._driver.now_ms()) + 1
         interval_ms = self.registration.heartbeat_ms

@@ -1,6 +1,6 @@
-"""The warden: starts the processes of a NodeManager's containers and sees to their end.
+"""The process supervisor: starts the processes of a NodeManager's containers and ends them.
 
-Law: nothing outlives the warden's owner, and a container has ended only when no process of its group
+Law: nothing outlives the supervisor's owner, and a container has ended only when no process of its group
 is left. It stands alone (standard library, one thread, so that fork is safe) and is spoken to in lines
 of JSON over a socket that it inherits as stdin:
 
@@ -14,8 +14,9 @@ and it answers
     {"ended": ID, "status": N, "diagnostics": TEXT}              exit code, or 128 + the signal's number
 
 Every container has a session of its own, SIGQUIT blocked (as under a JVM, which passes its own mask
-on), and dies with the warden (PR_SET_PDEATHSIG). Orphans come to the warden (PR_SET_CHILD_SUBREAPER),
-which kills all there is as soon as the other end of the socket is closed, also by ``kill -9``.
+on), and is killed with the supervisor (PR_SET_PDEATHSIG). Orphans become children of the supervisor
+(PR_SET_CHILD_SUBREAPER), which kills all there is as soon as the other end of the socket is closed, also by
+``kill -9``.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ class ProcessSupervisor:
 
     def _in_child(self) -> None:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != self.pid:  # the warden died before the line above
+        if os.getppid() != self.pid:  # the supervisor ended before the line above
             os.kill(os.getpid(), signal.SIGKILL)
         signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGQUIT})
 
@@ -269,7 +270,7 @@ def children(parent: int) -> list[int]:
 
 
 def main() -> None:
-    """Run as the warden of the process at the other end of stdin."""
+    """Run as the supervisor of the process at the other end of stdin."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Only the owner's end ends it. A handler, as what is ignored would stay ignored in containers.
         signal.signal(number, lambda *_: None)

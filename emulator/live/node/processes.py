@@ -1,4 +1,4 @@
-"""Processes: real containers, each in a session of its own, run by one warden per NodeManager process.
+"""Processes: real containers, each in a session of its own, run by one supervisor per NodeManager process.
 
 Law: what was started here has ended only when its whole process group is gone, and nothing outlives
 the process that opened it, be it killed with -9 (``emulator.live.node.process_supervisor``). No shell is
@@ -90,17 +90,17 @@ class Processes(asyncio.Protocol):
 
     @property
     def supervisor_pid(self) -> int:
-        """The pid of the warden that runs now, 0 if there is none."""
+        """The pid of the supervisor that runs now, 0 if there is none."""
         return 0 if self._supervisor is None else self._supervisor.pid
 
     async def open(self) -> None:
-        """Start a warden in a session of its own (a terminal's Ctrl-C is the owner's business)."""
-        ours, wardens = socket.socketpair()
-        with wardens:
+        """Start a supervisor in a session of its own (a terminal's Ctrl-C is the owner's business)."""
+        ours, theirs = socket.socketpair()
+        with theirs:
             program = Path(__file__).with_name("process_supervisor.py")
             self._supervisor = subprocess.Popen(  # noqa: S603 - our own program
                 [sys.executable, "-I", "-S", str(program)],
-                stdin=wardens.fileno(),
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
                 env=clean_environment({}),
@@ -122,7 +122,7 @@ class Processes(asyncio.Protocol):
         return process
 
     def order(self, order: _Order) -> None:
-        """Pass an order on to the warden, as soon as there is one."""
+        """Pass an order on to the supervisor, as soon as there is one."""
         line = msgspec.json.encode(order) + b"\n"
         if self._transport is None:
             self._unsent.append(line)
@@ -143,13 +143,13 @@ class Processes(asyncio.Protocol):
             await asyncio.get_running_loop().run_in_executor(None, self._supervisor.wait)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the connection to the warden; send it what was queued."""
+        """Keep the connection to the supervisor; send it what was queued."""
         self._transport = transport  # type: ignore[assignment]
         unsent, self._unsent = self._unsent, []
         transport.writelines(unsent)  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
-        """Read from the warden."""
+        """Read from the supervisor."""
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             answer = msgspec.json.decode(line, type=_Answer)
@@ -159,7 +159,7 @@ class Processes(asyncio.Protocol):
                 self._end(answer.ended, answer.status, answer.diagnostics)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The warden was killed, and the leaders with it: kill what they left behind, start another."""
+        """The supervisor was killed, and the leaders with it: kill what they left behind, start another."""
         self._transport, self._unread = None, b""
         if self._closed:
             return
@@ -170,7 +170,7 @@ class Processes(asyncio.Protocol):
             if process.pid:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-            self._end(name, EXIT_ABORTED, "the warden of this node's processes was killed")
+            self._end(name, EXIT_ABORTED, "the process supervisor of this node's processes was killed")
         self._opening = asyncio.get_running_loop().create_task(self.open())
 
     def _end(self, name: str, status: int, diagnostics: str) -> None:
@@ -181,7 +181,7 @@ class Processes(asyncio.Protocol):
 
 
 async def open_processes() -> Processes:
-    """Return what runs processes, its warden at work."""
+    """Return what runs processes, its supervisor at work."""
     processes = Processes()
     await processes.open()
     return processes

@@ -1,7 +1,7 @@
 """Masters: from a node's launch command to a master that runs, here or in a process of its own.
 
 Law: a job that cannot be read raises BadInput in ``open_master``, before anything has begun; everything else
-that is wrong with a job fails it by its own word (state FAILED with diagnostics). A process (``yarn-emulator
+that is wrong with a job fails it (state FAILED with diagnostics). A process (``yarn-emulator
 am``) exits when its job is over (status 0 if the ResourceManager has recorded it) or its node stops it; a
 ResourceManager that does not answer is waited for.
 """
@@ -144,7 +144,7 @@ class MasterProgram:
 
 
 def run_master(program: MasterProgram, listener: socket.socket) -> int:
-    """Be the master until its job is over; return the exit status."""
+    """Run the master until its job is over; return the exit status."""
     from emulator.live.wire.http_server import serve
 
     serve(program.web(), listener)

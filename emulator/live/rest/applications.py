@@ -136,7 +136,7 @@ class Rows:
         return max(0, self._wall(end_ms) - self._wall(app.submitted_at_ms))
 
     def _diagnostics(self, app: AppRecord) -> str:
-        """Return why it waits, or why it ended; the clients know "not yet activated" by its words."""
+        """Return why it waits, or why it ended; clients recognise "not yet activated" by this text."""
         if app.over or app.attempts:
             return app.diagnostics
         if app.actor.activated:

@@ -1,7 +1,7 @@
 """Changes: submitting an application and altering it, and container signals (facts, section 1.1).
 
 Law: YARN's own answers, quirks included: a kill is 202 first and 200 when it was done already, a priority is
-capped without a word, a signal's success proves nothing and its body is no JSON. The job itself is text in
+capped without a message, a signal's success proves nothing and its body is no JSON. The job itself is text in
 one environment entry of the AM's container and passes unread. Whether the text is JSON is looked at once,
 because it travels on inside JSON.
 """
@@ -67,7 +67,7 @@ class Context(msgspec.Struct):
 
 
 def new_application(manager: LiveResourceManager, request: WebRequest) -> dict[str, Any]:
-    """Hand out an id."""
+    """Return a new id."""
     caller(request)
     return {
         "application-id": manager.new_application(),
@@ -170,7 +170,7 @@ class Changes:
         self._url = url
 
     def state(self, app: AppRecord) -> Reply:
-        """Answer GET .../state: the ResourceManager's inner word."""
+        """Answer GET .../state: the ResourceManager's inner state name."""
         return self._dialect.mapped({"state": self.state_word(app)})
 
     def state_word(self, app: AppRecord) -> str:
@@ -198,7 +198,7 @@ class Changes:
         return self._dialect.bare({"priority": app.actor.priority})
 
     def put_priority(self, app: AppRecord, request: WebRequest) -> Reply:
-        """Set the priority, capped to the cluster's largest without a word; below 0 it is as it is."""
+        """Set the priority, capped to the cluster's largest without a message; below 0 it is as it is."""
         caller(request)
         wanted = body_of(request, PriorityBody).number
         if not app.over:

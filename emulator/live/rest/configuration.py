@@ -1,6 +1,6 @@
 """Configuration: GET /conf, and GET and PUT /scheduler-conf (facts, sections 1.1 and 11).
 
-Law: what is said here is what the emulator does; a key that would promise something else is left out.
+Law: what is said here is what the emulator does; a key that means something else is left out.
 JSON where the client accepts it, XML otherwise, as Hadoop's ConfServlet. The scheduler's keys are kept as
 text, as in capacity-scheduler.xml. A change is checked as a whole and then takes effect at once or not at
 all. Where the store is "file", as by default in Hadoop, nothing can be changed: 400.

@@ -78,7 +78,7 @@ class Proxy:
             return _error(502, f"the AM of {name} cannot be reached: {type(problem).__name__}")
 
     def refuse(self, request: WebRequest) -> Reply:
-        """Answer every other method: the proxy is a servlet, and refuses in its own words."""
+        """Answer every other method: the proxy is a servlet, and refuses with its own message."""
         said = f"HTTP method {request.method[:20]} is not supported by this URL"
         told = {"servlet": "proxy", "message": said, "url": request.path[:300], "status": "405"}
         return json_reply(told, 405)

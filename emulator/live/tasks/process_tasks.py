@@ -236,7 +236,7 @@ class ProcessTasks:
         cast(ProcessActor, self.live.actor).done(container)
         line.send({"bye": True})
 
-    # --- silence ----------------------------------------------------------------------------
+    # --- lost contact ----------------------------------------------------------------------------
 
     def _check_liveness(self, _: object) -> None:
         live = self.live

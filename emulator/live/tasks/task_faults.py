@@ -7,7 +7,7 @@ Hadoop; a job without such settings is never touched.
 
     emulator.fault.kill  = r:2@1500,m:0@0   the AM is told to kill the attempt (KILLED, does not count)
     emulator.fault.fail  = r:1@300          the attempt fails (FAILED, counts)
-    emulator.fault.crash = r:0@500          its process is gone without a word (exit 137: FAILED, counts)
+    emulator.fault.crash = r:0@500          its process ends without a report (exit 137: FAILED, counts)
     emulator.fault.map.rerun = 3            when a reduce is first killed, map 3 is run again
     emulator.fault.map.other = 3            and then gives other keys than the first time
 

@@ -55,7 +55,7 @@ class NodeRegistration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeRegistered(msgspec.Struct, frozen=True, kw_only=True):
-    """How a registered node is to behave. ``epoch`` names this ResourceManager's life."""
+    """How a registered node is to behave. ``epoch`` names this start of the ResourceManager."""
 
     epoch: int
     heartbeat_ms: int

@@ -81,7 +81,7 @@ class DirectNodeTransport:
         answered(self._tracker.register_node(registration))
 
     def node_heartbeat(self, report: NodeReport, answered: Callable[[NodeOrders | None], None]) -> None:
-        """Beat, now."""
+        """Send a heartbeat now."""
         answered(self._tracker.node_heartbeat(report))
 
 
@@ -124,7 +124,7 @@ class HttpNodeTransport:
             self._pool.post(PATHS["register_node"], body, heard)
 
     def node_heartbeat(self, report: NodeReport, answered: Callable[[NodeOrders | None], None]) -> None:
-        """Beat, once."""
+        """Send one heartbeat."""
         self._pool.post(
             PATHS["node_heartbeat"],
             self._encode(report),
