@@ -9,19 +9,31 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from yarnctl.deciding.admission.capacity import Load, Pool
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
 from yarnctl.deciding.admission.mechanisms.mrm import (
     MrmChoices,
     MrmMemory,
+    Needed,
     carry,
     market,
+    needed,
     priced,
-    promised_ms,
 )
 from yarnctl.deciding.admission.pricing.timeline import broken
-from yarnctl.deciding.admission.records import Budget, DueClaim, Estimate, Plan, Request, Reservation
+from yarnctl.deciding.admission.records import (
+    Budget,
+    DueClaim,
+    Estimate,
+    Phase,
+    Phases,
+    Plan,
+    Request,
+    Reservation,
+)
 from yarnctl.deciding.admission.rounds import Round, Seen
 from yarnctl.deciding.reasons.verdicts import (
     CannotPay,
@@ -168,7 +180,95 @@ def test_the_due_holds_the_work_with_its_margin_until_the_deadline() -> None:
     asked = Request(1, NOW, 60_000, 4, Estimate(100_000, 10_000, "me"), budget=Budget("analytics", 10**9))
     (held_now,) = round_of(asked).granted
     assert held_now.claim == DueClaim(116_449, 4, NOW, NOW + 60_000)  # mean and 1.6449 s.d.
-    assert promised_ms(Estimate(100_000, 0, "me"), CHOICES) == 100_000
+    assert needed(Estimate(100_000, 0, "me"), 4, 10, CHOICES) == Needed(100_000)
+
+
+PHASES = Phases((Phase("map", 20, 9_000, 0), Phase("reduce", 4, 15_000, 1_000)), 3_000, 5_000)
+NEEDED = [
+    # 240 s of tasks; 8 + 9 + 15 s pass beside; its master is held as long as it takes alone
+    (PHASES, 10, 0.5, Needed(240_000 + 32_000 + 26_667, 32_000, 15_000), "nine tasks at once"),
+    (PHASES, 2, 0.5, Needed(240_000 + 32_000 + 240_000, 32_000, 15_000), "one task at once"),
+    (PHASES, 40, 0.5, Needed(240_000 + 32_000 + 26_667, 32_000, 15_000), "no more than there are"),
+    # each reduce 1.6449 s longer
+    (PHASES, 10, 0.05, Needed(246_580 + 33_645 + 27_398, 33_645, 16_645), "with a margin"),
+    (Phases((), 3_000, 5_000), 10, 0.5, Needed(100_000), "no phase is known"),
+]
+
+
+@pytest.mark.parametrize(
+    ("phases", "tasks", "late_ratio", "room", "claim"), NEEDED, ids=[row[4] for row in NEEDED]
+)
+def test_tasks_are_whole_so_their_work_is_due_earlier_than_the_job(
+    phases: Phases, tasks: int, late_ratio: float, room: Needed, claim: str
+) -> None:
+    known = Estimate(100_000, 0, "me", phases)
+    assert needed(known, tasks, 10, MrmChoices(late_ratio=late_ratio)) == room
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 50)), min_size=1, max_size=3), st.integers(2, 12)
+)
+def test_whatever_the_order_of_tasks_it_ends_within_its_work_and_its_latency(
+    kinds: list[tuple[int, int]], most: int
+) -> None:
+    """Served on all that it may use, a job takes no longer than work / most + latency (Graham's bound)."""
+    phases = Phases(tuple(Phase("map", *each, 0) for each in kinds), 7, 3)
+    room = needed(Estimate(1, 0, "me", phases), most, most, MrmChoices(late_ratio=0.5))
+    waves_ms = sum(-(-tasks // (most - 1)) * long_ms for tasks, long_ms in kinds)
+    assert 10 + waves_ms <= -(-room.work_ms // most) + room.latency_ms
+    assert room.work_ms >= sum(tasks * long_ms for tasks, long_ms in kinds) + 10 + waves_ms - most * sum(
+        long_ms for _, long_ms in kinds
+    )
+
+
+def phased(sequence: int, deadline_ms: int | None) -> Request:
+    asked = request(sequence, deadline_ms)
+    return msgspec.structs.replace(asked, estimate=Estimate(1, 0, "me", PHASES))
+
+
+def round_even(*waiting: Request) -> Round:
+    """Hold a round in which a job is as often later than expected as earlier: no margin."""
+    seen = Seen(waiting, (), (), POOLS, NOW, {"analytics": 10**9})
+    return MECHANISMS["mrm"].round(MrmMemory(), MrmChoices(job_ms=100_000, late_ratio=0.5), seen)
+
+
+def test_a_promise_of_phases_is_served_by_its_latency_before_the_deadline() -> None:
+    """298.7 s of work on ten containers: 29.867 s, rounded up, and 32 s."""
+    (plan,), (kept,) = round_even(phased(1, None))
+    assert plan.deadline_at_ms == plan.finish_at_ms == NOW + 29_867 + 32_000
+    assert kept.claim == DueClaim(298_667, 10, NOW, NOW + 29_867, 32_000, 15_000)
+    assert plan.price_mtokens == 298_659  # rounding up leaves 3 container-ms of slack
+    (refused,) = round_even(phased(1, 61_866)).plans
+    assert refused.reason == TooEarly(NOW + 61_867)
+    (later,) = round_even(phased(1, 71_867)).plans  # 100 s of slack, as much as a mean job
+    assert later.price_mtokens == 149_332
+
+
+def test_a_job_in_its_last_tasks_is_neither_due_nor_late() -> None:
+    (kept,) = round_even(phased(1, None)).granted
+    runs = msgspec.structs.replace(kept, application="application_1")
+    for at_ms, free in ((29_867, 10), (61_866, 10), (61_867, 0)):
+        found = market(MrmMemory(), CHOICES, Seen((), (runs,), (), POOLS, NOW + at_ms))
+        assert found.dues == ()
+        assert found.free.free_at(NOW + at_ms) == free
+
+
+BLOCKED = [
+    (15_000, 15_000, 148_667, "its longest task is held, the rest is served by deadline"),
+    (0, 29_867, 0, "which task is longest is not known: all its work is held"),
+    (60_000, 29_867, 0, "there is less to do than its longest task"),
+]
+
+
+@pytest.mark.parametrize(("task_ms", "held_ms", "due_ms", "claim"), BLOCKED, ids=[row[3] for row in BLOCKED])
+def test_who_cannot_be_suspended_is_held_for_its_longest_task(
+    task_ms: int, held_ms: int, due_ms: int, claim: str
+) -> None:
+    runs = held(1, 298_667, NOW + 90_000, application="application_1")
+    runs = msgspec.structs.replace(runs, claim=msgspec.structs.replace(runs.claim, task_ms=task_ms))
+    found = market(MrmMemory(), CHOICES, Seen((), (runs,), (), POOLS, NOW, blocking=(1,)))
+    assert [found.free.free_at(NOW + at_ms) for at_ms in (0, held_ms - 1, held_ms)] == [0, 0, 10]
+    assert sum(due.work_ms for due in found.dues) == due_ms
 
 
 LEFT = [
@@ -205,7 +305,7 @@ def test_where_a_later_deadline_would_break_a_promise_it_is_served_with_an_earli
     narrow = held(1, 5, NOW + 5, most=1)
     wide = held(2, 3, NOW + 7, most=2)
     seen = market(MrmMemory(), CHOICES, Seen((), (narrow, wide), (), (Pool("", 2, 1024),), NOW))
-    offered = priced(seen, "3", 6, 1, CHOICES)
+    offered = priced(seen, "3", Estimate(6, 0, "me"), 1, CHOICES)
     assert offered is not None
     assert offered.earliest_ms == NOW + 6
     assert broken(seen.free, (*seen.dues, offered.job._replace(due_at_ms=NOW + 7)), NOW) == ("3",)
@@ -214,7 +314,7 @@ def test_where_a_later_deadline_would_break_a_promise_it_is_served_with_an_earli
 
 def test_no_room_at_any_time_is_no_market() -> None:
     seen = market(MrmMemory(), CHOICES, Seen((), (), (), (Pool("", 0, 1024),), NOW))
-    assert priced(seen, "1", 1, 1, CHOICES) is None
+    assert priced(seen, "1", Estimate(1, 0, "me"), 1, CHOICES) is None
 
 
 def test_finished_jobs_say_what_a_job_computes_on_average() -> None:

@@ -304,6 +304,9 @@ class Loop:
         self.admission = parts.desk
         if self.admission is not None:
             self.admission.request_queue.on_wake = self.wake
+            # The service may answer before the first tick: who waits since an earlier run is known then.
+            publisher.admission = self.admission.shown()
+            publisher.set_status(publisher.view.loop, self._started_at_ms)
         self._in_place = parts.in_place
         self._ended: ModeReason | None = None
 

@@ -12,14 +12,14 @@ from yarnctl.attach.connection.connection import history_server_by, history_serv
 from yarnctl.attach.history import finished_jobs, fitting
 from yarnctl.attach.history.finished_jobs import FinishedJobs
 from yarnctl.attach.history.fitting import FinishedJob
-from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.deciding.admission.records import Finished, Phase, Phases
 from yarnctl.deciding.model import ContainerAsk
 from yarnctl.deciding.reasons.verdicts import ASK_AGAIN, HistoryUnusable
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.history_server import QUICK, HistoryServer
 from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.wire.mapreduce import EndedJob
+from yarnctl.hadoop.wire.mapreduce import LIMITS, EndedJob
 from yarnctl.journal.rendering import text
 from yarnctl.units import Resources
 
@@ -53,8 +53,23 @@ def test_a_job_by_hand():
     assert isinstance(told, FinishedJob)
     assert (told.application, told.work_ms, told.tasks, told.containers) == (APP, 75_000, 9, 9)
     assert fitting.finished(told, 40) == Finished(
-        work_ms=75_000, tasks=9, deadline_ms=12_000, containers=9, capacity=40, ratio=1.0, met=True
+        work_ms=75_000,
+        tasks=9,
+        deadline_ms=12_000,
+        containers=9,
+        capacity=40,
+        ratio=1.0,
+        met=True,
+        computed_ms=75_000,
+        ended_at_ms=BEGAN_MS + 12_000,
     )
+
+
+def test_a_job_under_limits_used_less_than_was_reserved_for_it():
+    told = fitting.finished_job(job(), COUNTERS, dict.fromkeys(LIMITS, "2"))
+    assert isinstance(told, FinishedJob)
+    found = fitting.finished(told, 40)
+    assert (found.work_ms, found.used_ms) == (3 * 10_000, 75_000)
 
 
 def test_its_tag_is_its_deadline_and_its_limits_what_it_held():
@@ -135,9 +150,28 @@ def test_an_estimate_by_hand():
         return found
 
     runs = [run(8), run(18), run(58)]
-    assert fitting.estimate("daily-7", runs, 12) == Estimate(70_000, 52_915, "history:3 runs of daily-#")
-    assert fitting.estimate("daily-7", runs[:1], 12) == Estimate(30_000, 0, "history:1 run of daily-#")
+    found, first = fitting.estimate("daily-7", runs, 12), fitting.estimate("daily-7", runs[:1], 12)
+    assert found is not None
+    assert first is not None
+    assert (found.mean_ms, found.stdev_ms, found.source) == (70_000, 52_915, "history:3 runs of daily-#")
+    assert (first.mean_ms, first.stdev_ms, first.source) == (30_000, 0, "history:1 run of daily-#")
     assert fitting.estimate("daily-7", [], 12) is None
+    # The phases: one map each, 10, 20 and 60 s with its turn; squares 400 + 100 + 900, by 2, is 700.
+    assert found.phases == Phases((Phase("map", 1, 30_000, 26_458),), master_ms=0, submit_ms=5_000)
+    assert first.phases == Phases((Phase("map", 1, 10_000, 0),), master_ms=0, submit_ms=5_000)
+
+
+def test_the_phases_of_the_next_run_have_the_most_tasks_of_any_run():
+    """Two runs of 8 and of 10 maps, 5 s each; the second has no reduces; the master needs 3 s at least."""
+    full = fitting.finished_job(job(), COUNTERS, {})
+    counters = {fitting.JOB_COUNTERS: {"MILLIS_MAPS": 50_000}}
+    maps_only = fitting.finished_job(job(maps_total=10, reduces_total=0), counters, {})
+    assert isinstance(full, FinishedJob)
+    assert isinstance(maps_only, FinishedJob)
+    found = fitting.phases_of([full, maps_only], 3_000)
+    assert found == Phases(
+        (Phase("map", 10, 7_000, 0), Phase("reduce", 4, 8_250, 0)), master_ms=3_000, submit_ms=5_000
+    )
 
 
 def test_what_must_be_held_by_hand():
@@ -234,7 +268,10 @@ def test_an_estimate_is_of_the_same_user_s_runs_of_the_same_name():
         found = seen.estimate("daily-9", "ann")
         # 4 maps of 5, 10 and 15 s; alone for 3, 0 and 0 s: the least counts, and 5 s of submitting.
         # The most on 4, which are two waves: 4 x (5 + 2 x (5, 10, 15 + 2)) = 76, 116, 156.
-        assert found == Estimate(116_000, 40_000, "history:3 runs of daily-#")
+        assert found is not None
+        assert (found.mean_ms, found.stdev_ms, found.source) == (116_000, 40_000, "history:3 runs of daily-#")
+        # a map holds its container for 5, 10, 15 s and its turn
+        assert found.phases == Phases((Phase("map", 4, 12_000, 5_000),), master_ms=0, submit_ms=5_000)
         assert seen.estimate("nightly", "ann") is None
         before = len(played.asked)
         assert seen.estimate("daily-9", "ann") == found

@@ -141,6 +141,9 @@ def test_a_daemon_with_a_gate_goes_on_from_its_journal(tmp_path: Path):
         assert loop.admission is not None
         assert loop.admission.store.admissions[admission.admission].state == "admitted"
         assert loop.admission.settings.instance == "abcd1234"
+        shown = loop.publisher.view.admission  # the service may be asked before the first tick
+        assert shown is not None
+        assert [each.admission for each in shown.admissions] == [admission.admission]
         journal.close()
 
 

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.deciding.admission.records import Estimate, Finished, Phase, Phases
 from yarnctl.deciding.foresight import first_wave
 from yarnctl.deciding.model import ContainerAsk
 from yarnctl.deciding.reasons.verdicts import (
@@ -187,6 +187,8 @@ def finished(job: FinishedJob, capacity: int) -> Finished:
         capacity=max(1, capacity),
         ratio=containers / reachable,
         met=job.finished_at_ms <= deadline_at_ms,
+        computed_ms=job.work_ms,
+        ended_at_ms=job.finished_at_ms,
     )
 
 
@@ -204,6 +206,38 @@ def estimate(name: str, runs: Sequence[FinishedJob], capacity: int) -> Estimate 
         mean_ms=round(statistics.fmean(held)),
         stdev_ms=round(statistics.stdev(held)) if len(held) > 1 else 0,
         source=f"history:{word} of {folded(name)}",
+        phases=phases_of(runs, spent_ms),
+    )
+
+
+def phases_of(runs: Sequence[FinishedJob], spent_ms: int) -> Phases:
+    """Return the phases of the next run: the most tasks of any run, and how long one holds its container.
+
+    That is its run and its turn. ``spent_ms``: what the master takes beside the waves.
+    """
+    return Phases(
+        tuple(
+            phase
+            for phase in (
+                _phase("map", [(run.maps, run.map_ms) for run in runs]),
+                _phase("reduce", [(run.reduces, run.reduce_ms) for run in runs]),
+            )
+            if phase is not None
+        ),
+        master_ms=spent_ms,
+        submit_ms=SUBMITTING_MS,
+    )
+
+
+def _phase(kind: str, sides: Sequence[tuple[int, int]]) -> Phase | None:
+    means_ms = [total_ms / count + TURN_MS for count, total_ms in sides if count]
+    if not means_ms:
+        return None
+    return Phase(
+        kind,
+        max(count for count, _ in sides),
+        round(statistics.fmean(means_ms)),
+        round(statistics.stdev(means_ms)) if len(means_ms) > 1 else 0,
     )
 
 

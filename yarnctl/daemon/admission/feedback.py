@@ -168,6 +168,10 @@ class Feedback:
         found, gate = self._store.by_application(application), self._store.gate
         if found is None or found.reservation is None or gate is None:
             return finished
+        if found.plan.price_mtokens is not None and isinstance(finished.ended_at_ms, int):
+            # its tag says by when YARN is to serve it, which may be earlier than what was paid for
+            met = finished.ended_at_ms <= found.plan.deadline_at_ms
+            finished = msgspec.structs.replace(finished, met=met)
         return msgspec.structs.replace(
             finished,
             tasks=found.request.tasks,

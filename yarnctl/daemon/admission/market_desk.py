@@ -24,7 +24,6 @@ from yarnctl.deciding.admission.mechanisms.mrm import (
     deadlines,
     market,
     priced,
-    promised_ms,
 )
 from yarnctl.deciding.admission.payments import due_record
 from yarnctl.deciding.admission.pricing.accounts import AccountSet, TokensGranted
@@ -173,9 +172,8 @@ class MarketDesk:
         return made.id
 
     def _point(self, offered: Priced, at_ms: int, late_ratio: float) -> QuotePoint:
-        slack_ms = max(0, offered.curve.state.slack_ms(offered.job.work_ms, at_ms))
         because = tuple((self.admission_of(who), amount) for who, amount in offered.because(at_ms))
-        return QuotePoint(at_ms, offered.price_mtokens(at_ms), slack_ms, late_ratio, because)
+        return QuotePoint(at_ms, offered.price_mtokens(at_ms), offered.slack_ms(at_ms), late_ratio, because)
 
     def admission_of(self, who: str) -> str:
         """Return the id of an admission that a price names by its number."""
@@ -186,7 +184,7 @@ class MarketDesk:
         if gate is None or not isinstance(gate.choices, MrmChoices) or not isinstance(gate.memory, MrmMemory):
             return None
         found = market(gate.memory, gate.choices, seen)
-        return priced(found, "asked", promised_ms(estimate, gate.choices), tasks, gate.choices)
+        return priced(found, "asked", estimate, tasks, gate.choices)
 
     def _forget(self, now_ms: int) -> None:
         """Let go of quotes that are too old, and of the oldest if there are too many."""

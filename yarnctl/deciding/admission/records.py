@@ -29,16 +29,42 @@ Refund = Literal["none", "unused", "late", "both"]
 """What is refunded of a job that ran: nothing (the paper), what it did not use, all if late, both."""
 
 
+class Phase(msgspec.Struct, frozen=True):
+    """Tasks of one kind that run beside each other: how many, and how long each holds its container.
+
+    ``stdev_ms`` is the standard deviation of a run's mean task, between runs.
+    """
+
+    kind: str
+    tasks: int
+    mean_ms: int
+    stdev_ms: int
+
+
+class Phases(msgspec.Struct, frozen=True):
+    """What a job does, one phase after the other: ``kinds`` in order (maps before reduces).
+
+    ``master_ms``: the time beside all tasks that its master takes (start, commit); ``submit_ms``: from the
+    verdict to the start of the master.
+    """
+
+    kinds: tuple[Phase, ...]
+    master_ms: int
+    submit_ms: int
+
+
 class Estimate(msgspec.Struct, frozen=True):
     """How much computation a job needs, in container-ms: mean, standard deviation, where from.
 
     Made outside (a trace, a history server, a fit); the mechanisms only read it. ``source`` names
-    its maker, ``trace`` being the truth of a replay.
+    its maker, ``trace`` being the truth of a replay. ``phases``: its parts, where they are known; ``mean_ms``
+    suffices for whatever number of containers, and is more than they add up to.
     """
 
     mean_ms: int
     stdev_ms: int
     source: str
+    phases: Phases | msgspec.UnsetType = msgspec.UNSET
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -93,7 +119,8 @@ class Finished(msgspec.Struct, frozen=True):
 
     ``work_ms`` is its computation in container-ms, ``containers`` its containers, ``capacity`` the
     cluster's; ``ratio`` is the part of its containers it was to get, before rounding to whole
-    ones; ``met``: it ended by its deadline.
+    ones; ``met``: it ended by its deadline. ``computed_ms`` is what its containers computed, where
+    ``work_ms`` is what was reserved for it; ``ended_at_ms`` is its end.
     """
 
     work_ms: int
@@ -103,6 +130,13 @@ class Finished(msgspec.Struct, frozen=True):
     capacity: int
     ratio: float
     met: bool
+    computed_ms: int | msgspec.UnsetType = msgspec.UNSET
+    ended_at_ms: int | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def used_ms(self) -> int:
+        """What its containers computed; its work where that is not known."""
+        return self.work_ms if isinstance(self.computed_ms, msgspec.UnsetType) else self.computed_ms
 
 
 class Terms(NamedTuple):
@@ -132,16 +166,19 @@ class Rectangle(msgspec.Struct, frozen=True, tag_field="claim", tag="rectangle")
         return self.containers
 
 
-class DueClaim(msgspec.Struct, frozen=True, tag_field="claim", tag="due"):
+class DueClaim(msgspec.Struct, frozen=True, tag_field="claim", tag="due", omit_defaults=True):
     """A claim on capacity: so much work on at most ``most`` containers, done by ``until_ms``, whenever.
 
-    It was promised at ``from_ms``. Every claim has its two instants under the same names.
+    It was promised at ``from_ms``. Every claim has its two instants under the same names. The job ends
+    ``latency_ms`` later at most: its longest tasks, its master. ``task_ms`` is its longest task (0: unknown).
     """
 
     work_ms: int
     most: int
     from_ms: int
     until_ms: int
+    latency_ms: int = 0
+    task_ms: int = 0
 
 
 Claimed = Rectangle | DueClaim

@@ -23,7 +23,7 @@ from yarnctl.api.cluster_answers import Application, OccupancySample
 from yarnctl.api.decision_answers import Explained, RefusalOut
 from yarnctl.api.order_answers import CheckpointOut, DecisionSummary, ReclaimList
 from yarnctl.api.paged import Count, Page
-from yarnctl.deciding.admission.records import Estimate
+from yarnctl.deciding.admission.records import Estimate, Phase, Phases
 from yarnctl.journal.explaining.story import (
     AdmissionStory,
     CameBackStory,
@@ -49,6 +49,13 @@ CORE: dict[type, Description] = {
     Estimate: Description(
         "EstimateOut",
         "How much a job computes, in container-ms: mean, standard deviation, and who says so.",
+        {"phases": Phases | None},
+    ),
+    Phases: Description(
+        "PhasesOut", "A job's phases in order, and the time that its master and its client take."
+    ),
+    Phase: Description(
+        "PhaseOut", "Tasks of one kind: how many, and how long each holds its container (ms)."
     ),
     Ran: Description("RanOut", "Which attempt of which application ran in which container, and where."),
     Tally: Description(
@@ -144,7 +151,8 @@ def described(kind: Any) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for each in msgspec.structs.fields(kind):
         shown = _type_of(told.fields.get(each.name, each.type))
-        fields[each.encode_name] = (shown, ...)
+        is_optional = each.default is msgspec.UNSET
+        fields[each.encode_name] = (shown, None if is_optional else ...)
         if each.name in old:
             was = old[each.name]
             may_be_null = type(None) in get_args(each.type)

@@ -4,7 +4,13 @@ Law: pure. A promise is kept by serving the earliest deadline first (``pricing.t
 nothing by which an earlier promise would be broken. What a running job has still to do is not observed; it
 is what the plan of the last round leaves of it by now, and all of it until the job is submitted. A job that
 ends sooner makes no other later, so the plan is the least that was done while estimates hold. YARN takes no
-container from a running job that cannot be suspended: its remaining work is fixed load.
+container from a running task that cannot be suspended: a job of such tasks is fixed load for its longest
+task, and for all its remaining work where its tasks are not known.
+
+Work is laid as if it could be divided at will; tasks are whole. Whoever serves tasks in any order ends within
+the work divided by the containers, and the longest task of each phase (Graham 1969, his bound for list
+scheduling): so where phases are known, the work is due earlier than the job by that, and by what its
+master takes.
 """
 
 from __future__ import annotations
@@ -33,6 +39,7 @@ from yarnctl.deciding.admission.records import (
     DueClaim,
     Estimate,
     Finished,
+    Phases,
     Plan,
     Rectangle,
     Request,
@@ -80,7 +87,7 @@ class MrmMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="mrm"):
 
 def learn(memory: MrmMemory, finished: Finished, choices: MrmChoices) -> MrmMemory:
     """Count a job's work."""
-    return MrmMemory(memory.completed + 1, memory.work_ms + max(0, finished.work_ms))
+    return MrmMemory(memory.completed + 1, memory.work_ms + max(0, finished.used_ms))
 
 
 class Market(NamedTuple):
@@ -101,14 +108,34 @@ def market(memory: MrmMemory, choices: MrmChoices, seen: Seen) -> Market:
     """Return what is promised, with what each job has still to do at most."""
     now_ms, capacity = seen.now_ms, seen.pools[0].capacity
     fixed, dues = _divided(seen)
-    blocking = {str(each) for each in seen.blocking}
-    fixed += [
-        held_by(due.who, due.most, now_ms, -(-due.work_ms // due.most)) for due in dues if due.who in blocking
-    ]
-    kept = tuple(due for due in dues if due.who not in blocking)
+    blocked, kept = _blocked(seen, dues)
+    fixed += blocked
     running = frozenset(str(each.request.sequence) for each in seen.reserved if each.application)
     mean_ms = memory.work_ms / memory.completed if memory.work_ms else float(choices.job_ms)
     return Market(now_ms, capacity, profile(capacity, fixed, now_ms), kept, running, mean_ms)
+
+
+def _blocked(seen: Seen, dues: Sequence[Due]) -> tuple[list[Load], tuple[Due, ...]]:
+    """Return the load of tasks that cannot be suspended, and what is due beside it.
+
+    Their jobs' other tasks are served by deadline.
+    """
+    blocking = set(seen.blocking)
+    claims = {
+        str(each.request.sequence): each.claim for each in seen.reserved if each.request.sequence in blocking
+    }
+    loads, kept = list[Load](), list[Due]()
+    for due in dues:
+        claim = claims.get(due.who)
+        if not isinstance(claim, DueClaim):
+            kept.append(due)
+            continue
+        rest_ms = -(-due.work_ms // due.most)
+        held_ms = min(rest_ms, claim.task_ms or rest_ms)
+        loads.append(held_by(due.who, due.most, seen.now_ms, held_ms))
+        if due.work_ms > due.most * held_ms:
+            kept.append(due._replace(work_ms=due.work_ms - due.most * held_ms))
+    return loads, tuple(kept)
 
 
 def _divided(seen: Seen) -> tuple[list[Load], list[Due]]:
@@ -121,8 +148,8 @@ def _divided(seen: Seen) -> tuple[list[Load], list[Due]]:
             fixed.append(Load(who, claim.containers, claim.from_ms, max(claim.until_ms, now_ms + 1)))
         elif claim.until_ms > now_ms:
             dues.append(Due(who, claim.work_ms, min(claim.most, max(1, capacity)), claim.until_ms))
-        else:
-            late_ms = max(LATE_FOR_MIN_MS, now_ms - claim.until_ms)
+        elif claim.until_ms + claim.latency_ms <= now_ms:
+            late_ms = max(LATE_FOR_MIN_MS, now_ms - claim.until_ms - claim.latency_ms)
             fixed.append(Load(who, claim.most, now_ms, now_ms + late_ms))
     left_ms = _left(seen)
     left = [due._replace(work_ms=left_ms.get(due.who, due.work_ms)) for due in dues]
@@ -146,27 +173,61 @@ def carry(seen: Seen, granted: Sequence[Reservation]) -> Promised:
     return Promised(seen.now_ms, seen.pools[0].capacity, seen.loads, tuple(dues))
 
 
-def promised_ms(estimate: Estimate, choices: MrmChoices) -> int:
-    """Return for how much work there is to be room: it computes more with the chance ``late_ratio``."""
+class Needed(NamedTuple):
+    """The room that a job needs: ``work_ms`` of containers, done ``latency_ms`` before its deadline.
+
+    ``task_ms`` is its longest task, 0 where that is not known.
+    """
+
+    work_ms: int
+    latency_ms: int = 0
+    task_ms: int = 0
+
+
+def needed(estimate: Estimate, tasks: int, capacity: int, choices: MrmChoices) -> Needed:
+    """Return what to keep room for: the job computes more with the chance ``late_ratio``.
+
+    Of phases: each task is as long as that chance says, and the master's container is held as long as the
+    job would take alone. ``tasks``: the most containers that it can use, of ``capacity``.
+    """
     above = NormalDist().inv_cdf(1 - choices.late_ratio)
-    return max(1, math.ceil(estimate.mean_ms + above * estimate.stdev_ms))
+    phases = estimate.phases
+    if not isinstance(phases, Phases) or not phases.kinds:
+        return Needed(max(1, math.ceil(estimate.mean_ms + above * estimate.stdev_ms)))
+    each_ms = [max(1, math.ceil(each.mean_ms + above * each.stdev_ms)) for each in phases.kinds]
+    task_work_ms = sum(each.tasks * long_ms for each, long_ms in zip(phases.kinds, each_ms, strict=True))
+    latency_ms = phases.submit_ms + phases.master_ms + sum(each_ms)
+    beside = max(1, min(tasks, capacity) - 1)
+    return Needed(task_work_ms + latency_ms + -(-task_work_ms // beside), latency_ms, max(each_ms))
 
 
 class Priced(NamedTuple):
-    """One job's deadlines: from ``earliest_ms`` on each has a price. ``job`` carries no deadline yet."""
+    """One job's deadlines: from ``earliest_ms`` on each has a price. ``job`` carries no deadline yet.
+
+    ``needs`` is the room that it needs; its work is due ``needs.latency_ms`` before each of these deadlines.
+    """
 
     market: Market
     job: Due
     curve: Curve
     earliest_ms: int
+    needs: Needed
 
     def price_mtokens(self, deadline_at_ms: int) -> int:
         """Return what a deadline costs."""
-        return price_mtokens(self.curve.price(deadline_at_ms))
+        return price_mtokens(self.curve.price(self.work_due_ms(deadline_at_ms)))
+
+    def work_due_ms(self, deadline_at_ms: int) -> int:
+        """Return by when the job's work is done if it ends by a deadline."""
+        return deadline_at_ms - self.needs.latency_ms
+
+    def slack_ms(self, deadline_at_ms: int) -> int:
+        """Return the container-ms that are free until a deadline beside all work."""
+        return max(0, self.curve.state.slack_ms(self.job.work_ms, self.work_due_ms(deadline_at_ms)))
 
     def because(self, deadline_at_ms: int) -> tuple[tuple[str, int], ...]:
         """Return whole terms that add up to the price; what rounding leaves is the job's own."""
-        terms = self.curve.because(deadline_at_ms)
+        terms = self.curve.because(self.work_due_ms(deadline_at_ms))
         others = [(who, math.floor(amount)) for who, amount in terms if who != ITSELF and amount >= 1]
         rest = self.price_mtokens(deadline_at_ms) - sum(amount for _, amount in others)
         return ((ITSELF, rest), *others)
@@ -176,7 +237,8 @@ class Priced(NamedTuple):
         for budget in (float(most_mtokens), most_mtokens * (1 - 1e-9), most_mtokens * (1 - 1e-6)):
             if budget <= 0:
                 return None
-            found_ms = max(within(self.curve, budget).deadline_at_ms, self.earliest_ms)
+            found_ms = within(self.curve, budget).deadline_at_ms + self.needs.latency_ms
+            found_ms = max(found_ms, self.earliest_ms)
             if found_ms > self.market.now_ms + HORIZON_MS:
                 return None
             if self.price_mtokens(found_ms) <= most_mtokens:
@@ -184,26 +246,29 @@ class Priced(NamedTuple):
         return None
 
     def serve_by_ms(self, deadline_at_ms: int) -> int:
-        """Return by which deadline to serve a job that is promised one, so that no promise is broken.
+        """Return when to have done the work of a job that is promised a deadline: no promise is broken by it.
 
         With narrow jobs the later place may break a promise where the earliest does not.
         """
-        job = self.job._replace(due_at_ms=deadline_at_ms)
+        due_at_ms = self.work_due_ms(deadline_at_ms)
+        job = self.job._replace(due_at_ms=due_at_ms)
         wrong = broken(self.market.free, (*self.market.dues, job), self.market.now_ms)
-        return self.earliest_ms if wrong else deadline_at_ms
+        return self.work_due_ms(self.earliest_ms) if wrong else due_at_ms
 
 
-def priced(seen: Market, who: str, work_ms: int, tasks: int, choices: MrmChoices) -> Priced | None:
+def priced(seen: Market, who: str, estimate: Estimate, tasks: int, choices: MrmChoices) -> Priced | None:
     """Return what each deadline of a job costs; None if there is room for it at no time."""
     if seen.capacity <= 0:
         return None
+    needs = needed(estimate, tasks, seen.capacity, choices)
+    work_ms = needs.work_ms
     job = Due(who, work_ms, min(tasks, seen.capacity), FOREVER_MS)
     state = standing(seen.free, seen.dues, seen.now_ms, seen.mean_ms, seen.running)
     found_ms = earliest_due(seen.free, seen.dues, job, seen.now_ms)
-    earliest_ms = max(found_ms, earliest_finish(state, work_ms))
+    earliest_ms = max(found_ms, earliest_finish(state, work_ms)) + needs.latency_ms
     if earliest_ms > seen.now_ms + HORIZON_MS:
         return None
-    return Priced(seen, job, curve(state, work_ms, choices.kappa), earliest_ms)
+    return Priced(seen, job, curve(state, work_ms, choices.kappa), earliest_ms, needs)
 
 
 def deadlines(offered: Priced, count: int) -> list[int]:
@@ -239,8 +304,7 @@ def _decided(
         return _refused(request, NoAccount(account)), None
     if request.estimate is None:
         return _refused(request, WorkUnknown()), None
-    work_ms = promised_ms(request.estimate, choices)
-    offered = priced(now, who, work_ms, request.tasks, choices)
+    offered = priced(now, who, request.estimate, request.tasks, choices)
     if offered is None:
         return _refused(request, DeadlineUnreachable()), None
     found = _agreed(offered, request, budget, balances[budget.account])
@@ -280,12 +344,13 @@ def _promise(
         deadline_at_ms=deadline_at_ms,
         reason=PaidFor(price),
         start_at_ms=now.now_ms,
-        finish_at_ms=served(now.free, dues, now.now_ms)[job.who],
+        finish_at_ms=served(now.free, dues, now.now_ms)[job.who] + offered.needs.latency_ms,
         price_mtokens=price,
         late_ratio=choices.late_ratio,
         because=offered.because(deadline_at_ms),
     )
-    claim = DueClaim(job.work_ms, job.most, now.now_ms, serve_by_ms)
+    latency_ms, task_ms = offered.needs.latency_ms, offered.needs.task_ms
+    claim = DueClaim(job.work_ms, job.most, now.now_ms, serve_by_ms, latency_ms, task_ms)
     ratio = job.most / min(request.tasks, now.capacity)
     return plan, Reservation(request, claim, ratio, now.now_ms + RESERVED_MS)
 

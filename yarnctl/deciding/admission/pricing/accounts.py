@@ -258,7 +258,7 @@ class Used(NamedTuple):
 def ended_as(held: Reservation | None, finished: Finished) -> Used:
     """Return how a job ended, by the history server's data; ``held`` is its reservation."""
     promised_ms = held.claim.work_ms if held is not None and isinstance(held.claim, DueClaim) else 0
-    return Used("ran" if finished.met else "late", finished.work_ms, promised_ms)
+    return Used("ran" if finished.met else "late", finished.used_ms, promised_ms)
 
 
 def settle(
