@@ -25,7 +25,7 @@ TESTS := tests --ignore=tests/docker --ignore=tests/cluster
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/cluster
 
-.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission runner lint format bench bench-small acceptance clean
+.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market runner lint format bench bench-small acceptance clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ bench-hadoop: $(VENV)/.dev ## Fig 4 on a real Hadoop, scheme by scheme, into a n
 
 bench-admission: $(VENV)/.dev ## deadlines met with plain queues and through the gate, write admission-ON.json; ON=live|hadoop
 	$(BIN)/python -m tests.cluster.admission_bench --on $(ON) --output admission-$(ON).json
+
+bench-market: $(VENV)/.dev ## deadlines sold and kept beside FIFO and priorities, write market-ON.json; ON=live|hadoop (half an hour and more)
+	$(BIN)/python -m tests.cluster.market_bench --on $(ON) --output market-$(ON).json
 
 runner: $(VENV)/.dev ## build the one file of the task runner from its package
 	$(BIN)/python -m yarnctl.task_runner.build

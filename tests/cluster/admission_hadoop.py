@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,8 +40,11 @@ class Hadoop:
         hopeless=2,
     )
 
-    def __init__(self, cluster: Cluster, folder: Path) -> None:
+    def __init__(
+        self, cluster: Cluster, folder: Path, kinds: Sequence[Kind] = (), queue: str = "production"
+    ) -> None:
         self._cluster = cluster
+        self.queue = queue
         self._folder = folder
         self.rm, self.history = cluster.rm_url, cluster.history_url
         given = {
@@ -49,7 +52,7 @@ class Hadoop:
         }
         path = f"{BIN}{os.pathsep}{given['PATH']}"
         self.environment: Mapping[str, str] = {**given, "PATH": path, "HADOOP_USER_NAME": "ann"}
-        for kind in (self.mix.big, self.mix.small):
+        for kind in kinds or (self.mix.big, self.mix.small):
             write_input(Hdfs(cluster.hdfs_url, "ann"), self._plan(kind), self._input(kind))
 
     def _plan(self, kind: Kind) -> Plan:
@@ -66,7 +69,7 @@ class Hadoop:
         groups.mkdir(mode=0o777)
         told = {
             "mapreduce.job.name": name,
-            "mapreduce.job.queuename": "production",
+            "mapreduce.job.queuename": self.queue,
             "mapreduce.job.maps": str(kind.maps),
             "mapreduce.job.reduces": str(kind.reduces),
             "mapreduce.map.speculative": "false",
@@ -78,6 +81,19 @@ class Hadoop:
         words += ["-files", str(PROGRAM), "-mapper", "/bin/cat", "-reducer", f"{sys.executable} work.py"]
         words += ["-input", self._input(kind), "-output", f"/user/ann/{name}-out-{run}"]
         return [*words, "-cmdenv", f"KEY_S={KEY_S}", "-cmdenv", f"GROUP_LOG={groups}"]
+
+
+MARKET_KINDS = (Kind("short", 1, 0.0, 3, 10.0), Kind("long", 1, 0.0, 8, 16.0))
+BY_DEADLINE = Shape(nodes=3, node_memory_mib=1024, set_up="deadline")
+
+
+@contextmanager
+def hadoop_by_deadline(folder: Path) -> Iterator[Hadoop]:
+    """Start a real Hadoop with the one queue of hadoop-conf/deadline, and jobs for the market."""
+    with Cluster(BY_DEADLINE, folder / "hadoop") as cluster:
+        prepare(cluster)
+        Hdfs(cluster.hdfs_url, os.environ.get("USER") or "root").make("/user/ann", "755", "ann")
+        yield Hadoop(cluster, folder, MARKET_KINDS, "default")
 
 
 @contextmanager

@@ -17,6 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
+from emulator.cluster.entities import QueueConfig
 from emulator.cluster.timing import Timing
 from emulator.live.manager.service import ManagerSettings
 from emulator.live.programs.all_in_one import ClusterPlan as Nodes
@@ -34,12 +37,16 @@ QUICK = Timing(
 )
 
 
+BY_DEADLINE = QueueConfig(name="production", capacity_ratio=1.0, am_ratio=0.8, hurried=True)
+
+
 class Host(Protocol):
     """A cluster that takes jobs, and of what its set of jobs is made."""
 
     name: str
     rm: str
     history: str
+    queue: str
     container_mib: int
     mix: Mix
 
@@ -57,6 +64,7 @@ class Live:
     """The emulator at ``rm``: tasks are timetables, time is real."""
 
     name = "live emulator"
+    queue = "production"
     container_mib = 1024
     mix = Mix(
         big=Kind("big", 22, 2.4, 4, 1.6),
@@ -81,9 +89,14 @@ class Live:
 
 
 @contextmanager
-def live(folder: Path, max_priority: int = 0) -> Iterator[Live]:
-    """Serve three nodes of four containers, heartbeats ten times as often as usual."""
+def live(folder: Path, max_priority: int = 0, *, one_queue: bool = False) -> Iterator[Live]:
+    """Serve three nodes of four containers, heartbeats ten times as often as usual.
+
+    ``one_queue``: that of hadoop-conf/deadline, under the name ``production``.
+    """
     settings = ManagerSettings(timing=QUICK, max_priority=max_priority)
+    if one_queue:
+        settings = msgspec.structs.replace(settings, queues=(BY_DEADLINE,))
     nodes = Nodes(nodes=3, memory_mib=4096, vcores=4, processes=False)
     with Background(lambda url: build(Options(work=folder / "work"), nodes, url, settings).web) as server:
         yield Live(server.url)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +19,12 @@ from yarnctl.errors import BadInput
 from yarnctl.old_names import renamed_option
 
 if TYPE_CHECKING:
+    from yarnctl.daemon.admission.building import AdmissionOptions
     from yarnctl.daemon.loop import Loop
     from yarnctl.daemon.running import Plan
     from yarnctl.daemon.state_dir import StateDir
+    from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices
     from yarnctl.service.security.tokens import Tokens
-if TYPE_CHECKING:
-    from yarnctl.daemon.admission.building import AdmissionOptions
-
 
 Function = Callable[..., Any]
 
@@ -44,6 +43,7 @@ def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
     name = given["admission"]
     if name is None:
         of_the_gate = ["admission_queues", "admission_capacity", "admission_container_mib"]
+        _market_choices(given)
         for option in [*of_the_gate, *([] if given["predicted_demand"] else ["history"])]:
             if given[option]:
                 told = "--" + option.replace("_", "-").removesuffix("s")
@@ -64,7 +64,34 @@ def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
         container_mib=given["admission_container_mib"],
         history=history_of(given),
         lease_ms=given["admission_lease_s"] * 1000,
+        own=_market_choices(given),
     )
+
+
+def _market_choices(given: dict[str, Any]) -> MrmChoices | None:
+    """Return what was chosen of prices; raises BadInput naming the option."""
+    from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices
+
+    chosen = {
+        "kappa": given["admission_kappa"],
+        "late_ratio": given["admission_late_ratio"],
+    }
+    said = {name: value for name, value in chosen.items() if value is not None}
+    if given["admission"] != "mrm":
+        for name in said:
+            option = f"--admission-{name.replace('_', '-')}"
+            raise BadInput(
+                option, "says something of prices, and none are asked", "give --admission mrm, too"
+            )
+        return None
+    if not 0 < said.get("kappa", 1.0) < float("inf"):
+        raise BadInput("--admission-kappa", f"{said['kappa']} is no factor of a price", "give more than 0")
+    if not 0 < said.get("late_ratio", 0.05) < 0.5:
+        told = f"{said['late_ratio']} is no chance to be late that could be promised"
+        raise BadInput(
+            "--admission-late-ratio", told, "give more than 0 and less than 0.5, for instance 0.05"
+        )
+    return MrmChoices(**said)
 
 
 def history_of(given: dict[str, Any]) -> str:
@@ -82,8 +109,8 @@ _OPTIONS = (
         is_flag=False,
         flag_value=DEFAULT_ALLOCATOR,
         help="Keep a gate for jobs with deadlines (POST /v1/admissions, yarnctl admit): justice, pythia,"
-        f" oracle, reactive_fs or no_drop_fs; alone: {DEFAULT_ALLOCATOR}. It works while only observing, too."
-        " Off unless given.",
+        " oracle, reactive_fs, no_drop_fs, or mrm, where deadlines have a price; alone:"
+        f" {DEFAULT_ALLOCATOR}. It works while only observing, too. Off unless given.",
     ),
     click.option(
         "--admission-queue",
@@ -112,6 +139,18 @@ _OPTIONS = (
         default=120,
         show_default=True,
         help="A request that nobody has renewed for so long is withdrawn.",
+    ),
+    click.option(
+        "--admission-kappa",
+        type=float,
+        metavar="K",
+        help="The price of a deadline without slack is K times the work (--admission mrm).  [1]",
+    ),
+    click.option(
+        "--admission-late-ratio",
+        type=float,
+        metavar="R",
+        help="The chance that a job computes more than there is room kept for (--admission mrm).  [0.05]",
     ),
     click.option(
         "--history",
@@ -290,6 +329,7 @@ def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[
     """Return the controller's settings for these options."""
     import msgspec
 
+    from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
     from yarnctl.deciding.settings import DEFAULT
 
     return msgspec.structs.replace(
@@ -297,8 +337,8 @@ def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[
         mode=given["mode"],
         hurried_queues=tuple(hurried),
         victim_queues=tuple(victims),
-        job_policy=given["job_policy"],
-        task_policy=given["task_policy"],
+        job_policy=_known("--policy", given["job_policy"], {**JOB_POLICIES, **COMPARED_JOB_POLICIES}),
+        task_policy=_known("--task-policy", given["task_policy"], TASK_POLICIES),
         on_timeout="kill" if given["kill_on_timeout"] else "give-up",
         in_flight_ratio_max=given["in_flight_ratio"],
         in_flight_least=given["in_flight_least"],
@@ -307,6 +347,12 @@ def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[
         kill_timeout_ms=given["order_timeout_s"] * 1000,
         observe_only=not given["enforce"],
     )
+
+
+def _known(option: str, name: str, policies: Collection[str]) -> str:
+    if name not in policies:
+        raise BadInput(option, f"no policy {name!r}", f"use one of {', '.join(policies)}")
+    return name
 
 
 def service(

@@ -19,6 +19,7 @@ from yarnctl.daemon.admission.building import AdmissionOptions, ClusterSize, ope
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir
+from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.deciding.records import Decision
 from yarnctl.errors import BadInput, InvariantBroken, Unreachable
@@ -107,6 +108,21 @@ def test_there_is_no_gate_unless_asked_for():
     )
 
 
+MARKET = ("--admission", "mrm", "--mode", "deadlines")
+
+
+def test_what_is_chosen_of_prices_is_the_mechanism_s_own():
+    plain = given(*MARKET).admitting
+    told = given(*MARKET, "--admission-kappa", "2.5", "--admission-late-ratio", "0.1").admitting
+    assert plain is not None
+    assert told is not None
+    assert (plain.own, told.own) == (MrmChoices(), MrmChoices(kappa=2.5, late_ratio=0.1))
+    there = AtTheDesk(history=False, allocator="mrm", own=told.own)
+    there.yarn.size = Size(3, 1024, reported=True)
+    there.tick()
+    assert there.gate.choices == told.own
+
+
 @pytest.mark.parametrize(
     ("words", "where"),
     [
@@ -114,6 +130,16 @@ def test_there_is_no_gate_unless_asked_for():
         (("--admission-queue", "production"), "--admission-queue"),
         (("--history", "http://jhs:19888"), "--history"),
         (("--admission", "pythia", "--history", "jhs"), "--history"),
+        (("--admission", "mrm"), "--admission mrm"),
+        (("--admission", "pythia", "--admission-kappa", "2"), "--admission-kappa"),
+        (("--admission-late-ratio", "0.1"), "--admission-late-ratio"),
+        ((*MARKET, "--admission-kappa", "0"), "--admission-kappa"),
+        ((*MARKET, "--admission-kappa", "nan"), "--admission-kappa"),
+        ((*MARKET, "--admission-kappa", "inf"), "--admission-kappa"),
+        ((*MARKET, "--admission-late-ratio", "0.5"), "--admission-late-ratio"),
+        ((*MARKET, "--admission-late-ratio", "0"), "--admission-late-ratio"),
+        (("--policy", "XX"), "--policy"),
+        (("--task-policy", "XX"), "--task-policy"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(words, where):

@@ -37,7 +37,7 @@ from yarnctl.deciding.admission.entries import (
     GateSet,
 )
 from yarnctl.deciding.admission.gate import decide, expired, granted_in
-from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
+from yarnctl.deciding.admission.mechanisms import MECHANISMS, OwnChoices, choices_of
 from yarnctl.deciding.admission.pricing.accounts import Account
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
 from yarnctl.deciding.reasons.outcomes import ClientFault
@@ -60,12 +60,13 @@ NO_ESTIMATE = "ask again with the same request_key, or give an estimate"
 
 
 class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The controller's settings: the mechanism, and its ``queues`` (none: all)."""
+    """The controller's settings: the mechanism, its ``queues`` (none: all), its ``own`` choices, if any."""
 
     allocator: str
     instance: str
     queues: tuple[str, ...] = ()
     choices: Choices = DEFAULT_CHOICES
+    own: OwnChoices | None = None
     lease_ms: int = 120_000
 
 
@@ -181,7 +182,7 @@ class AdmissionController:
         if size is None:
             return
         pools = (Pool("", size.capacity, size.container_mib, terms.queues),)
-        choices = choices_of(terms.allocator, terms.choices)
+        choices = terms.own or choices_of(terms.allocator, terms.choices)
         if gate is None or (gate.mechanism, gate.pools, gate.choices) != (terms.allocator, pools, choices):
             self._note(write, GateSet(now_ms, terms.allocator, pools, choices))
 

@@ -21,6 +21,7 @@ from yarnctl.daemon.admission.backlog import Size
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.admission.request_queue import RequestQueue
 from yarnctl.deciding.admission.book import AdmissionStore
+from yarnctl.deciding.admission.mechanisms import OwnChoices
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.history_server import DAEMON, QUICK, HistoryServer
@@ -36,7 +37,10 @@ NO_HISTORY = "off"
 
 
 class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The gate's options. None: found out; ``history`` "": found, ``off``: none is queried."""
+    """The gate's options. None: found out; ``history`` "": found, ``off``: none is queried.
+
+    ``own``: how the mechanism reads its paper; None: as ``choices`` say.
+    """
 
     allocator: str
     queues: tuple[str, ...] = ()
@@ -45,6 +49,7 @@ class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
     history: str = ""
     lease_ms: int = 120_000
     choices: Choices = DEFAULT_CHOICES
+    own: OwnChoices | None = None
 
 
 def make_admission_controller(
@@ -68,6 +73,7 @@ def make_admission_controller(
         instance=instance,
         queues=told.queues,
         choices=told.choices,
+        own=told.own,
         lease_ms=told.lease_ms,
     )
     return AdmissionController(terms, manager, ClusterSize(manager, told), window, book=book, clerk=clerk)
