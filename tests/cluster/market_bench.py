@@ -300,7 +300,7 @@ def host_of(on: str, folder: Path) -> Iterator[tuple[Host, tuple[Kind, ...], int
 @click.option("--seed", default=Terms().seed, show_default=True)
 def main(on: str, output: Path | None, keep: Path | None, **chosen: Any) -> None:
     """Sell deadlines beside first come first served and priorities; print a table."""
-    terms = Terms(**{**chosen, "load": chosen.pop("offered")})
+    terms = Terms(load=chosen.pop("offered"), **chosen)
     with tempfile.TemporaryDirectory(prefix="yarnctl-market-") as own:
         folder = keep or Path(own)
         folder.mkdir(parents=True, exist_ok=True)
