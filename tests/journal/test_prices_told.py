@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from tests.frozen.admission_stories import at_a_price
 from tests.unit.daemon.test_market_desk import ESTIMATE, market
+from yarnctl.daemon.admission.request_queue import QuoteRequest
 from yarnctl.deciding.admission.entries import AdmissionRound
 from yarnctl.deciding.admission.records import Budget
 from yarnctl.deciding.records import Record
 from yarnctl.errors import Different
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.file import JournalFile, read
+from yarnctl.journal.rendering import tokens_text
 from yarnctl.journal.replay import replay
 
 
@@ -56,6 +59,32 @@ def test_who_is_rejected_is_told_what_would_have_been_cheaper(journal: Path) -> 
     told = words(journal, "adm-a1b2-2")
     assert "and 1 token at most were agreed; within these it could be done by " in told
     assert "paid" not in told
+
+
+def test_who_paid_is_told_what_a_later_deadline_would_have_cost_then(tmp_path: Path) -> None:
+    """As the quote just before said: the later deadlines of its curve, with the same prices."""
+    there = market()
+    wanted: dict[str, Any] = {"name": "job", "user": "ann", "queue": "root.production", "account": "analytics"}
+    shown = there.hand(QuoteRequest(containers=10, estimate=ESTIMATE, **wanted))
+    there.tick()
+    assert isinstance(shown.answer, str)
+    quoted = there.desk.shown().quotes[shown.answer].points
+    there.ask(10, None, estimate=ESTIMATE, budget=Budget("analytics", 10**9))
+    told = words(written(tmp_path, there.records), "adm-a1b2-1")
+    paid = there.book.admissions["adm-a1b2-1"].plan.price_mtokens
+    assert paid is not None
+    (line,) = [each for each in told.splitlines() if "it would have cost less later: " in each]
+    later = [each for each in quoted if each.price_mtokens < paid][:3]
+    assert len(later) == 3
+    assert line.count(" by ") >= 3
+    for each in later:
+        assert tokens_text(each.price_mtokens) in line
+    assert "it would have cost less" not in words(written(_new(tmp_path), at_a_price()), "adm-a1b2-2")
+
+
+def _new(folder: Path) -> Path:
+    (folder / "rejected").mkdir()
+    return folder / "rejected"
 
 
 def test_replay_holds_every_round_of_a_market_again(journal: Path, tmp_path: Path) -> None:

@@ -91,6 +91,34 @@ def test_a_quote_tells_a_curve_in_the_form_that_was_agreed(market: Market) -> No
     assert (first["price_mtokens"], first["because"]) == (600_000, [["itself", 600_000]])
 
 
+def read(market: Market, path: str, token: str) -> tuple[int, Any]:
+    answer = http_client.get(
+        f"{market.handle.url}/v1/{path}", timeout=60, headers={"Authorization": f"Bearer {token}"}
+    )
+    return answer.status_code, answer.json()
+
+
+def test_who_submits_reads_the_own_account_where_reading_needs_a_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import tests.service.test_admissions as served
+
+    monkeypatch.setattr(served, "AtTheDesk", _desk)
+    closed = Market(TOKENS, "0.0.0.0", open_reads=False)
+    try:
+        for account in ("analytics", "research"):
+            closed.send("accounts", {"name": account}, 200, OPERATOR)
+        for token, own, other in ((ANN, "analytics", "research"), (BOB, "research", "analytics")):
+            status, listed = read(closed, "accounts", token)
+            assert (status, [each["name"] for each in listed["items"]]) == (200, [own])
+            assert read(closed, f"accounts/{own}", token)[0] == 200
+            status, told = read(closed, f"accounts/{other}", token)
+            assert (status, told["error"]["code"]) == (403, "other-account")
+        assert len(read(closed, "accounts", OPERATOR)[1]["items"]) == 2
+    finally:
+        closed.stop()
+
+
 def test_who_agrees_is_admitted_and_told_the_price(market: Market) -> None:
     body = {**JOB, "estimate": ESTIMATE, "budget_mtokens": 300_000, "request_key": "k"}
     told = market.send("admissions", body, 202)
@@ -99,7 +127,18 @@ def test_who_agrees_is_admitted_and_told_the_price(market: Market) -> None:
     assert told["state"] == "admitted"
     assert told["plan"]["price_mtokens"] <= 300_000
     assert told["tags"][0] == f"deadline:{told['plan']['deadline_at_ms']}"
+    assert told["refunded_mtokens"] is None
     assert balance(market) == 5_000_000 - told["plan"]["price_mtokens"]
+    gone = http_client.request(
+        "DELETE",
+        f"{market.handle.url}/v1/admissions/{told['id']}",
+        timeout=60,
+        headers={"Authorization": f"Bearer {ANN}"},
+    )
+    assert gone.json()["state"] == "withdrawn"
+    market.send("accounts/analytics/credit", {"mtokens": 1}, 200, OPERATOR)  # a tick more
+    status, shown = read(market, f"admissions/{told['id']}", ANN)
+    assert (status, shown["refunded_mtokens"]) == (200, told["plan"]["price_mtokens"])
 
 
 REFUSED = [

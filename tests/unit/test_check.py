@@ -70,6 +70,15 @@ def but(**more) -> Facts:
     return msgspec.structs.replace(GOOD, **more)
 
 
+QUEUE = "yarn.scheduler.capacity.root."
+
+
+def by_deadline(scheduler: dict[str, str] | None = None, conf: dict[str, str] | None = None) -> Facts:
+    return but(
+        mode="deadlines", scheduler={**SCHEDULER, **(scheduler or {})}, configuration={**CONF, **(conf or {})}
+    )
+
+
 def above(path: str, owner: str, permission: str) -> Facts:
     return but(above={**GOOD.above, path: FileStatus("DIRECTORY", owner=owner, permission=permission)})
 
@@ -81,8 +90,8 @@ def conf(key: str, value: str) -> Facts:
 def test_a_good_cluster_is_fit_and_nothing_seen_is_never_ok() -> None:
     assert {one.severity for one in judge(GOOD)} == {"ok"}
     blind = {one.id: one.severity for one in judge(Facts())}
-    needless = {"max-priority"}
-    assert [name for name, severity in blind.items() if severity == "ok"] == sorted(needless)
+    needless = ["max-priority", "ordering-policy", "user-share"]
+    assert [name for name, severity in blind.items() if severity == "ok"] == needless
 
 
 TABLE = [
@@ -120,6 +129,17 @@ TABLE = [
     ("rm-ha", "warn", but(configuration={
         "yarn.resourcemanager.ha.enabled": "true", "yarn.resourcemanager.ha.rm-ids": "a,b"})),
     ("max-priority", "fail", but(mode="deadlines", configuration={})),
+    ("max-priority", "warn", by_deadline(conf={"yarn.cluster.max-application-priority": "3"})),
+    ("ordering-policy", "fail", by_deadline({f"{QUEUE}production.ordering-policy": "fair"})),
+    ("ordering-policy", "warn", by_deadline({f"{QUEUE}production.ordering-policy": "org.example.Mine"})),
+    ("ordering-policy", "unknown", but(mode="deadlines", scheduler=None, configuration=None)),
+    ("ordering-policy", "unknown", but(mode="deadlines", leaves=None)),
+    ("ordering-policy", "ok", by_deadline({f"{QUEUE}production.ordering-policy": "fifo"})),
+    ("ordering-policy", "ok", by_deadline({})),
+    ("ordering-policy", "ok", but(scheduler={**SCHEDULER, f"{QUEUE}production.ordering-policy": "fair"})),
+    ("user-share", "warn", by_deadline({f"{QUEUE}production.minimum-user-limit-percent": "25"})),
+    ("user-share", "ok", by_deadline({f"{QUEUE}production.minimum-user-limit-percent": "100"})),
+    ("user-share", "ok", but(scheduler={**SCHEDULER, f"{QUEUE}production.minimum-user-limit-percent": "25"})),
     ("webhdfs", "fail", but(webhdfs=False)),
     ("permissions", "fail", but(name_node={"dfs.permissions.enabled": "false"})),
     ("isolation", "warn", but(name_node={"hadoop.security.authentication": "simple"})),

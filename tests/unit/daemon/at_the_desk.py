@@ -208,7 +208,7 @@ class AtTheDesk:
         self.window._pending.append(errand)
         return errand
 
-    def ask(self, containers: int = 5, minutes: float = 20, **fields: Any) -> Admission:
+    def ask(self, containers: int = 5, minutes: float | None = 20, **fields: Any) -> Admission:
         """Ask, and return the admission after the first round (4 s later, if there was none)."""
         errand = self.hand(asking(containers, minutes, **fields))
         for _ in range(8):

@@ -36,8 +36,8 @@ ROWS = {
     "POST /v1/admissions": "ask",
     "POST /v1/admissions/{admission_id}/renew": "own",
     "DELETE /v1/admissions/{admission_id}": "own",
-    "GET /v1/accounts": "read",
-    "GET /v1/accounts/{account}": "read",
+    "GET /v1/accounts": "list",
+    "GET /v1/accounts/{account}": "account",
     "POST /v1/accounts": "operate",
     "POST /v1/accounts/{account}/credit": "operate",
     "POST /v1/quotes": "ask",
@@ -56,6 +56,7 @@ BODIES: dict[str, dict[str, Any]] = {
 
 WHO = ("nobody", "a wrong token", "read", "submit, own", "submit, foreign", "operate")
 DONE, NO, SCOPE, NOT_OWN, OTHER = "done", "401", "missing-scope", "not-own", "other-user"
+ACCOUNT = "other-account"
 NEEDS: dict[str, tuple[str, ...]] = {  # who, in the order of WHO
     "free": (DONE, DONE, DONE, DONE, DONE, DONE),
     "read": (NO, NO, DONE, SCOPE, SCOPE, DONE),
@@ -64,8 +65,9 @@ NEEDS: dict[str, tuple[str, ...]] = {  # who, in the order of WHO
     "ask": (NO, NO, SCOPE, DONE, OTHER, DONE),
     "own": (NO, NO, SCOPE, DONE, NOT_OWN, DONE),
     "operate": (NO, NO, SCOPE, SCOPE, SCOPE, DONE),
+    "account": (NO, NO, DONE, DONE, ACCOUNT, DONE),
 }
-READS = ("free", "read", "list", "one")
+READS = ("free", "read", "list", "one", "account")
 """What is free on loopback."""
 
 SECRETS = {

@@ -28,6 +28,8 @@ RULES: dict[str, Rule] = {
     "user-limit": scheduler.user_limit,
     "am-share": scheduler.am_share,
     "max-priority": scheduler.max_priority,
+    "ordering-policy": scheduler.ordering_policy,
+    "user-share": scheduler.user_share,
     "calculator": scheduler.calculator,
     "locality-delay": scheduler.locality_delay,
     "minimum-allocation": scheduler.minimum_allocation,

@@ -26,6 +26,8 @@ from yarnctl.hadoop.wire.views import Leaf
 MAX_PRIORITY = "yarn.cluster.max-application-priority"
 FULL_PERCENT = 99.0
 AM_RATIO_MIN = 0.2
+LEVELS_MIN = 10
+NOT_BY_DEADLINE = "not needed without --mode deadlines"
 
 
 def scheduler(facts: Facts) -> CheckResult:
@@ -155,13 +157,56 @@ def _am_ratio(facts: Facts, leaf: Leaf) -> float | None:
 def max_priority(facts: Facts) -> CheckResult:
     """With --mode deadlines yarnctl orders jobs by priority; a maximum of 0 caps all of them silently."""
     if facts.mode != "deadlines":
-        return ok("not needed without --mode deadlines")
+        return ok(NOT_BY_DEADLINE)
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
     most = number_of(facts.setting(MAX_PRIORITY)) or 0
     if most <= 0:
-        return fail(f"{MAX_PRIORITY} is 0", f"set {MAX_PRIORITY}=10 (yarn-site.xml)")
+        return fail(f"{MAX_PRIORITY} is 0", f"set {MAX_PRIORITY}={LEVELS_MIN} (yarn-site.xml)")
+    if most < LEVELS_MIN:
+        said = f"{MAX_PRIORITY} is {most:g}: so many deadlines are told apart, later ones share the lowest"
+        return warn(said, f"set {MAX_PRIORITY}={LEVELS_MIN} (yarn-site.xml), or as many as jobs run at once")
     return ok(f"{MAX_PRIORITY} is {most:g}")
+
+
+def ordering_policy(facts: Facts) -> CheckResult:
+    """With --mode deadlines a leaf queue must serve by priority: fifo does, fair serves the smallest user."""
+    if facts.mode != "deadlines":
+        return ok(NOT_BY_DEADLINE)
+    found, word = _shown_leaves(facts)
+    if word is not None:
+        return word
+    for leaf in found:
+        policy = (facts.capacity(f"{leaf.path}.ordering-policy") or "fifo").strip()
+        fix = f"set {CAPACITY}{leaf.path}.ordering-policy=fifo"
+        if policy == "fair":
+            return fail(f"{leaf.path} is served by share, whatever the priorities: {policy}", fix)
+        if not policy.startswith("fifo"):
+            return warn(f"{leaf.path} is served by {policy}: whether by priority is not known", fix)
+    return ok("each is served by priority, then by arrival")
+
+
+def user_share(facts: Facts) -> CheckResult:
+    """Below 100 % several users divide a queue, and a later deadline is served before an earlier one."""
+    if facts.mode != "deadlines":
+        return ok(NOT_BY_DEADLINE)
+    found, word = _shown_leaves(facts)
+    if word is not None:
+        return word
+    for leaf in found:
+        percent = number_of(facts.capacity(f"{leaf.path}.minimum-user-limit-percent"))
+        if percent is not None and percent < FULL_PERCENT:
+            said = f"{leaf.path} gives each of several users {percent:g} %, whoever is due first"
+            return warn(said, f"set {CAPACITY}{leaf.path}.minimum-user-limit-percent=100")
+    return ok("jobs of several users are served in one order")
+
+
+def _shown_leaves(facts: Facts) -> tuple[tuple[Leaf, ...], CheckResult | None]:
+    """Return the leaf queues whose keys can be read; a check result instead where they cannot."""
+    found, word = leaf_queues(facts, facts.preempting_queues)
+    if word is None and facts.scheduler is None and facts.configuration is None:
+        return (), unknown(facts.unseen("scheduler", "capacity-scheduler.xml is not shown"))
+    return found, word
 
 
 def calculator(facts: Facts) -> CheckResult:

@@ -38,7 +38,7 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.admission.gate import decide, expired, granted_in
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, OwnChoices, choices_of
-from yarnctl.deciding.admission.pricing.accounts import Account
+from yarnctl.deciding.admission.pricing.accounts import Account, Payment
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.reasons.verdicts import GateReason, LeaseOver, Undecided, WithdrawnByAsker
@@ -83,6 +83,7 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
     lease_ms: int
     admissions: tuple[Admission, ...] = ()
     accounts: Mapping[str, Account] = {}
+    payments: Mapping[str, Payment] = {}
     quotes: Mapping[str, Quote] = {}
 
 
@@ -351,6 +352,7 @@ class AdmissionController:
             lease_ms=self.settings.lease_ms,
             admissions=tuple(reversed(book.admissions.values())),
             accounts=book.accounts.accounts,
+            payments=book.accounts.payments,
             quotes=self.market_desk.quotes,
         )
         self._shown = (book.version, problem, self.market_desk.numbered, desked)

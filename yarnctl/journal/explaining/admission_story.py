@@ -14,9 +14,12 @@ from yarnctl.deciding.admission.entries import (
     AdmissionTaken,
     GateLearned,
 )
+from yarnctl.deciding.admission.gate import expired
+from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices, MrmMemory, cheaper
 from yarnctl.deciding.admission.pricing.accounts import TokensCharged, TokensRefunded
 from yarnctl.deciding.admission.pricing.prices import ITSELF
 from yarnctl.deciding.admission.records import Budget, Plan
+from yarnctl.deciding.admission.rounds import Seen
 from yarnctl.deciding.records import Record
 from yarnctl.journal.explaining.story import AdmissionStory
 from yarnctl.journal.rendering import text, tokens_text, when
@@ -38,12 +41,15 @@ class AdmissionStories:
         if isinstance(record, AdmissionTaken) and self.wanted in (record.admission, record.application):
             self._running(record)
         before = self._store.admissions.get(self._own or self.wanted)
+        cheaper = ""
+        if isinstance(record, AdmissionRound) and before is not None:
+            cheaper = _cheaper(self._store, before, record)
         self._store.take(record)
         now = self._store.admissions.get(self._own or self.wanted)
         if isinstance(record, AdmissionAsked) and record.admission == self.wanted:
             self._requested(record)
         elif isinstance(record, AdmissionRound) and now is not None and before is not now:
-            self._tell(record.at_ms, now.admission, _verdict(now.plan) + _backlog(record.loads))
+            self._tell(record.at_ms, now.admission, _verdict(now.plan) + cheaper + _backlog(record.loads))
         elif isinstance(record, TokensCharged | TokensRefunded) and now is not None:
             if record.admission == now.admission:
                 self._tell(record.at_ms, record.admission, _paid(record))
@@ -110,6 +116,27 @@ def _price(plan: Plan) -> str:
     )
     late = "" if plan.late_ratio is None else f"; it is late with a chance of at most {plan.late_ratio:.0%}"
     return f"; promised by {when(plan.deadline_at_ms)} for {terms}{late}"
+
+
+def _cheaper(store: AdmissionStore, asked: Admission, record: AdmissionRound) -> str:
+    """Tell which later deadlines would have cost less, by the state and the inputs of that round."""
+    gate = store.gate
+    plan = next((each for each in record.plans if each.sequence == asked.sequence), None)
+    if gate is None or plan is None or plan.verdict != "admit":
+        return ""
+    if not isinstance(gate.memory, MrmMemory) or not isinstance(gate.choices, MrmChoices):
+        return ""
+    late = {each.request.sequence for each in expired(gate, record.at_ms)}
+    kept = [each for each in gate.reserved if each.request.sequence not in late]
+    kept += [each for each in record.granted if each.request.sequence < asked.sequence]
+    seen = Seen((), tuple(kept), record.loads, gate.pools, record.at_ms)
+    blocking = record.blocking if isinstance(record.blocking, tuple) else ()
+    seen = seen._replace(promised=gate.promised, blocking=blocking)
+    found = cheaper(gate.memory, gate.choices, seen, asked.request, plan)
+    if not found:
+        return ""
+    told = ", ".join(f"{tokens_text(each.price_mtokens)} by {when(each.deadline_at_ms)}" for each in found)
+    return f"; it would have cost less later: {told}"
 
 
 def _paid(record: TokensCharged | TokensRefunded) -> str:

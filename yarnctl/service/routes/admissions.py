@@ -372,6 +372,7 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
     request, plan, held = each.request, each.plan, each.reservation
     framework = FRAMEWORKS.get(request.kind) if each.state in ("admitted", "taken") else None
     budget = request.budget if isinstance(request.budget, Budget) else None
+    payment = desk.payments.get(each.admission)
     return AdmissionOut(
         id=each.admission,
         state=each.state,
@@ -409,4 +410,5 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
         tags=[deadline_tag(_serve_by_ms(each)), tag_of(each.admission)],
         settings={} if framework is None else framework.given(plan.containers),
         changed_at_ms=each.changed_at_ms,
+        refunded_mtokens=None if payment is None else payment.refunded_mtokens,
     )

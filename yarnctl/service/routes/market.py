@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathParameter
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,7 +32,7 @@ from yarnctl.service.routes.admissions import (
     gate_off,
     quote_of,
 )
-from yarnctl.service.security.middleware import Credentials, require
+from yarnctl.service.security.middleware import ONLY_ACCOUNT, Credentials, require
 from yarnctl.service.security.tokens import Tokens
 
 MTOKENS_MAX = 10**15
@@ -107,15 +107,20 @@ def _add_quotes(router: APIRouter, source: Source, tokens: Tokens, window: Reque
 
 def _add_accounts(router: APIRouter, source: Source, tokens: Tokens, window: RequestQueue | None) -> None:
     @router.get("/v1/accounts")
-    def accounts(_: Annotated[NoParameters, Query()]) -> AccountList:
-        """All accounts, by name."""
-        view = source()
+    def accounts(request: Request, _: Annotated[NoParameters, Query()]) -> AccountList:
+        """All accounts, by name; where reading needs a token, with `submit` alone that of the token."""
+        view, only = source(), request.scope.get(ONLY_ACCOUNT)
         found = {} if view.admission is None else view.admission.accounts
-        return AccountList(items=[_account(source, name) for name in sorted(found)])
+        shown = [name for name in sorted(found) if only is None or name == only]
+        return AccountList(items=[_account(source, name) for name in shown])
 
-    @router.get("/v1/accounts/{account}", responses=responses(404))
-    def one(account: AccountId, _: Annotated[NoParameters, Query()]) -> AccountOut:
-        """One account."""
+    @router.get("/v1/accounts/{account}", responses=responses(403, 404))
+    def one(account: AccountId, request: Request, _: Annotated[NoParameters, Query()]) -> AccountOut:
+        """One account; where reading needs a token, with `submit` alone that of the token."""
+        only = request.scope.get(ONLY_ACCOUNT)
+        if only is not None and account != only:
+            told = f"the token is for the account {only}" if only else "the token is for no account"
+            raise ApiProblem(403, "other-account", told, "use a token with the scope read or operate")
         return _account(source, account)
 
     @router.post("/v1/accounts", responses=responses(400, 403, 409, 413, 503))

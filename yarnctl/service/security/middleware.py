@@ -27,7 +27,11 @@ Credentials = Annotated[
 
 ONLY_USER = "yarnctl.only_user"
 """The key in a request's scope (ASGI's) for the one user whose admissions may be read."""
+ONLY_ACCOUNT = "yarnctl.only_account"
+"""The key for the one account that may be read ("": none)."""
 ADMISSIONS = "/v1/admissions"
+OWN = (ADMISSIONS, "/v1/accounts")
+"""What may be read with ``submit``, as far as it is the caller's."""
 
 
 def require(tokens: Tokens, given: HTTPAuthorizationCredentials | None, scope: Scope) -> Caller:
@@ -64,14 +68,14 @@ def require_own(caller: Caller, user: str) -> None:
 def reader(tokens: Tokens, token: str, path: str) -> Caller:
     """Return the caller where reading needs a token; raises ApiProblem (401, 403).
 
-    Admissions may be read with ``submit``, too: the answer shows those of the caller's user only.
+    Admissions and accounts may be read with ``submit``, too: the answer shows the caller's own only.
     """
     caller = tokens.caller(token)
     if caller is None:
         told = "reading needs a token here, and it is missing or wrong"
         remedy = "send Authorization: Bearer TOKEN with a token of the daemon's"
         raise ApiProblem(401, "unauthorized", told, remedy)
-    own = path == ADMISSIONS or path.startswith(ADMISSIONS + "/")
+    own = any(path == each or path.startswith(each + "/") for each in OWN)
     if not caller.may("read") and not (own and caller.may("submit")):
         raise missing(caller, "read")
     return caller
@@ -150,7 +154,7 @@ class Guards:
             return
         caller = reader(self.readers, bearer_of(scope["headers"]), scope["path"])
         if not caller.may("read"):
-            scope[ONLY_USER] = caller.user
+            scope[ONLY_USER], scope[ONLY_ACCOUNT] = caller.user, caller.account
 
 
 async def _whole_body(receive: Receive) -> list[Message] | None:
