@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": ("emulator.cli.compare:command", "Run one workload under several schemes."),
     "convert": ("emulator.cli.workload:convert", "Convert a trace to Parquet, once."),
     "demo": ("emulator.cli.demo:command", "Show it all on a recorded Facebook workload."),
+    "estimate": ("emulator.cli.estimate:command", "Predict the run times of a table, and bound them."),
     "market": ("emulator.cli.market:command", "Replay users who buy deadlines (MRM)."),
     "nm": ("emulator.cli.nm:command", "Run one or many NodeManagers by the wall clock."),
     "paper": ("emulator.cli.paper:command", "Run a paper's figures; its numbers beside ours."),

@@ -137,6 +137,22 @@ def mrm(figure: str, engine: str | None, runtimes: Path | None, open_choices: bo
     _tell(report, output)
 
 
+@command.command()
+@click.option("--figure", default="all", show_default=True, help="3, 4, 5, all; certified.")
+@click.option(
+    "--runtimes",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Recorded run times, for Figs 4, 5 and certified.",
+)
+@output_option
+def orion(figure: str, runtimes: Path | None, output: str) -> None:
+    """ORiON (Xekalaki et al.): Figs 3 to 5."""
+    from emulator.experiments.papers.paper_orion import paper_orion
+
+    _tell(paper_orion(figure, runtimes), output)
+
+
 def _show_readings(found: list[Any], output: str) -> None:
     if output == "json":
         print_json({"alternatives": found})

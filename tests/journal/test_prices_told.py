@@ -64,7 +64,12 @@ def test_who_is_rejected_is_told_what_would_have_been_cheaper(journal: Path) -> 
 def test_who_paid_is_told_what_a_later_deadline_would_have_cost_then(tmp_path: Path) -> None:
     """As the quote just before said: the later deadlines of its curve, with the same prices."""
     there = market()
-    wanted: dict[str, Any] = {"name": "job", "user": "ann", "queue": "root.production", "account": "analytics"}
+    wanted: dict[str, Any] = {
+        "name": "job",
+        "user": "ann",
+        "queue": "root.production",
+        "account": "analytics",
+    }
     shown = there.hand(QuoteRequest(containers=10, estimate=ESTIMATE, **wanted))
     there.tick()
     assert isinstance(shown.answer, str)
