@@ -6,7 +6,7 @@ Law: docs/paper.md (section ORiON) says how each claim is judged; it stood there
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -151,7 +151,7 @@ def _needed(runtimes: Path | None, number: str) -> Path:
 def paper_orion(wanted: str, runtimes: Path | None = None) -> dict[str, Any]:
     """Run the figures; return the report."""
     numbers = [wanted] if wanted == "certified" else figure_numbers(wanted, FIGURES)
-    made = {
+    made: dict[str, Callable[[], Figure]] = {
         "3": figure_3,
         "4": partial(figures_4_5, "4", runtimes),
         "5": partial(figures_4_5, "5", runtimes),
