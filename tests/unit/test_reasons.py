@@ -18,6 +18,7 @@ from yarnctl.deciding.reasons.modes import Misdirected, ModeReason, Paused
 from yarnctl.deciding.reasons.orders import MoveReason, QueueReason, Unclaimed
 from yarnctl.deciding.reasons.outcomes import AttemptOver, OutcomeReason, OwnOutcome
 from yarnctl.deciding.reasons.rooting import Reason, Said, kebab
+from yarnctl.deciding.reasons.placements import NothingFits, PlacementReason
 from yarnctl.deciding.reasons.verdicts import (
     CannotPay,
     ClosedReason,
@@ -49,6 +50,7 @@ UNIONS = {
     "ClosedReason": ClosedReason,
     "LessonReason": LessonReason,
     "GateReason": GateReason,
+    "PlacementReason": PlacementReason,
 }
 """What each table holds; an outcome may have any reason of a mode or of eligibility, too."""
 EXAMPLES: dict[object, object] = {
@@ -131,6 +133,8 @@ def test_every_reason_reads_as_the_table_says(union: str) -> None:
             "it needs 12 containers to end by its deadline, it can use 10 at once",
         ),
         (NeedsMoreThanThereIs(12, 8), "it needs 12 containers to end by its deadline, the cluster has 8"),
+        (NothingFits(None), "no option fits at any time: it takes more containers or money than there are"),
+        (NothingFits(94), "no option meets its deadline; one would by 94 ms"),
         (PaidFor(48_200), "its deadline costs 48.2 tokens"),
         (PaidFor(1_000), "its deadline costs 1 token"),
         (NoAccount(), "it names no account to pay from"),

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from yarnctl.deciding.reasons import demand, eligibility, modes, orders, outcomes, verdicts
+from yarnctl.deciding.reasons import demand, eligibility, modes, orders, outcomes, placements, verdicts
 from yarnctl.deciding.reasons.rooting import Reason, Said
 
 
@@ -120,6 +120,12 @@ def _costs_more(why: verdicts.CostsMore) -> str:
     if why.within_at_ms is not None:
         told += f"; within these it could be done by {when(why.within_at_ms)}"
     return told
+
+
+def _nothing_fits(why: placements.NothingFits) -> str:
+    if why.earliest_at_ms is None:
+        return "no option fits at any time: it takes more containers or money than there are"
+    return f"no option meets its deadline; one would by {why.earliest_at_ms} ms"
 
 
 def _cannot_pay(why: verdicts.CannotPay) -> str:
@@ -285,10 +291,18 @@ SENTENCES: dict[type[Reason], str] = {
     verdicts.ApplicationsUnseen: "the applications cannot be seen: {fault}",
     verdicts.SizeUnseen: "how large the cluster is cannot be seen: {fault}",
     verdicts.NoRoomForContainer: "the cluster has no room for a container",
+    placements.EndsTooLate: "it would end at {finish_at_ms} ms, after its deadline at {deadline_at_ms} ms",
+    placements.NoRoomThroughout: "it needs {containers} containers, {free} are free all through its run",
+    placements.OverHourlyBudget: (
+        "with it the pool would cost {needed_mtokens} mtokens an hour, and may {hourly_mtokens}"
+    ),
+    placements.CostsMoreThanChosen: "it costs {cost_mtokens} mtokens, what was chosen {chosen_mtokens}",
+    placements.NoSuchPool: "no pool takes {kind}",
 }
 """A sentence by kind of reason; ``{field}`` is a field of the value."""
 
 MADE: dict[type[Reason], Callable[..., str]] = {
+    placements.NothingFits: _nothing_fits,
     demand.Unmet: _unmet,
     orders.Unclaimed: _unclaimed,
     modes.Paused: _paused,

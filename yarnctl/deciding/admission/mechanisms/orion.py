@@ -1,0 +1,255 @@
+"""ORiON (Xekalaki et al., Alg 2): the cheapest option and start that meet a deadline, pool by pool.
+
+Law: pure; the answer does not depend on the order of options or pools. A container is the unit, its price is
+the pool's: an option costs price x containers x predicted time (Eq 6). What is placed holds its containers
+from its start until its upper bound, so capacity and hourly budgets hold as long as runs stay below their
+bounds; that it ends in time is decided by the bound, too.
+
+Where Alg 2 says nothing or contradicts itself, ``OrionChoices`` has our reading first (docs/paper.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from yarnctl.deciding.admission.capacity import Load, Profile, profile
+from yarnctl.deciding.reasons.placements import (
+    CostsMoreThanChosen,
+    EndsTooLate,
+    NoRoomThroughout,
+    NoSuchPool,
+    NothingFits,
+    OverHourlyBudget,
+    PlacementReason,
+)
+
+HOUR_S = 3600
+OPTIONS_MAX = 64
+REFUSED_MAX = 5
+"""So many that were not taken are told, the nearest first."""
+
+
+class OrionChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="orion"):
+    """Our readings of Alg 2.
+
+    ``capacity``: an option needs its containers free through its run (``free``), or nothing (``none``, as
+    printed). ``waiting``: of equal costs the earliest start, or never any but now. ``budget``: B_c bounds the
+    running cost of a pool (``pool``), or that of each application.
+    """
+
+    capacity: Literal["free", "none"] = "free"
+    waiting: Literal["earliest", "never"] = "earliest"
+    budget: Literal["pool", "application"] = "pool"
+
+
+class PlacementPool(msgspec.Struct, frozen=True):
+    """A pool with what is reserved in it.
+
+    ``kinds`` are the frameworks that it takes (none: all). ``cost_mtokens`` is the price of a
+    container-second, ``hourly_mtokens`` the most that it may cost an hour (None: no bound).
+    """
+
+    name: str
+    capacity: int
+    kinds: tuple[str, ...] = ()
+    cost_mtokens: int = 1000
+    hourly_mtokens: int | None = None
+    reserved: tuple[Load, ...] = ()
+
+
+class PlacementOption(msgspec.Struct, frozen=True):
+    """A framework with so many containers and these settings: how long it takes, and at most (ms)."""
+
+    kind: str
+    containers: int
+    predicted_ms: int
+    upper_ms: int
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """An option in a pool from an instant on; it ends by ``finish_at_ms`` unless it exceeds its bound."""
+
+    pool: str
+    option: PlacementOption
+    start_at_ms: int
+    finish_at_ms: int
+    cost_mtokens: int
+
+
+class NotTaken(msgspec.Struct, frozen=True):
+    """An option at a start, and why it was not taken."""
+
+    pool: str
+    option: PlacementOption
+    start_at_ms: int
+    why: PlacementReason
+
+
+class PlacementVerdict(msgspec.Struct, frozen=True):
+    """What was ``placed`` (None: nothing, and ``why``), and the nearest that were not taken."""
+
+    placed: Placed | None
+    not_taken: tuple[NotTaken, ...] = ()
+    why: NothingFits | None = None
+
+
+class _Pooled(NamedTuple):
+    """A pool at one instant: what is free, and when a start is tried."""
+
+    pool: PlacementPool
+    free: Profile
+    starts_ms: tuple[int, ...]
+
+
+def cost_of(pool: PlacementPool, option: PlacementOption) -> int:
+    """Return what an option is predicted to cost, in milli-tokens, rounded up (Eq 6)."""
+    return -(-pool.cost_mtokens * option.containers * option.predicted_ms // 1000)
+
+
+def place(
+    options: Iterable[PlacementOption],
+    pools: Sequence[PlacementPool],
+    now_ms: int,
+    deadline_at_ms: int,
+    choices: OrionChoices = OrionChoices(),  # noqa: B008 - frozen
+) -> PlacementVerdict:
+    """Return the cheapest placement that ends by the deadline: then the earliest, fewest containers, kind."""
+    ordered = sorted(set(options), key=_option_key)[:OPTIONS_MAX]
+    pooled = [_pooled(pool, now_ms, choices) for pool in sorted(pools, key=lambda each: each.name)]
+    fitting, refused = list[Placed](), list[NotTaken]()
+    for option in ordered:
+        taking = [each for each in pooled if not each.pool.kinds or option.kind in each.pool.kinds]
+        if not taking:
+            refused.append(NotTaken("", option, now_ms, NoSuchPool(option.kind)))
+        for each in taking:
+            _try(each, option, deadline_at_ms, choices, fitting, refused)
+    if not fitting:
+        why = NothingFits(_earliest(ordered, pooled, choices))
+        return PlacementVerdict(None, _nearest(refused), why)
+    fitting.sort(key=_placed_key)
+    chosen = fitting[0]
+    dearer = [
+        NotTaken(
+            each.pool,
+            each.option,
+            each.start_at_ms,
+            CostsMoreThanChosen(each.cost_mtokens, chosen.cost_mtokens),
+        )
+        for each in fitting[1:]
+    ]
+    return PlacementVerdict(chosen, (*dearer, *_nearest(refused))[:REFUSED_MAX])
+
+
+def _option_key(option: PlacementOption) -> tuple[str, int, int, int, tuple[tuple[str, str], ...]]:
+    return option.kind, option.containers, option.predicted_ms, option.upper_ms, option.settings
+
+
+def _placed_key(placed: Placed) -> tuple[int, int, int, str, str, tuple[tuple[str, str], ...]]:
+    option = placed.option
+    return (
+        placed.cost_mtokens,
+        placed.start_at_ms,
+        option.containers,
+        option.kind,
+        placed.pool,
+        option.settings,
+    )
+
+
+def _pooled(pool: PlacementPool, now_ms: int, choices: OrionChoices) -> _Pooled:
+    ends_ms = {load.until_ms for load in pool.reserved if load.until_ms > now_ms}
+    starts_ms = (now_ms, *sorted(ends_ms)) if choices.waiting == "earliest" else (now_ms,)
+    return _Pooled(pool, profile(pool.capacity, pool.reserved, now_ms), starts_ms)
+
+
+def _try(
+    at: _Pooled,
+    option: PlacementOption,
+    deadline_at_ms: int,
+    choices: OrionChoices,
+    fitting: list[Placed],
+    refused: list[NotTaken],
+) -> None:
+    """Add an option's starts in a pool to what fits, or to what does not."""
+    for start_at_ms in at.starts_ms:
+        finish_at_ms = start_at_ms + option.upper_ms
+        why = _why_not(at, option, start_at_ms, deadline_at_ms, choices)
+        if why is None:
+            cost = cost_of(at.pool, option)
+            fitting.append(Placed(at.pool.name, option, start_at_ms, finish_at_ms, cost))
+        else:
+            refused.append(NotTaken(at.pool.name, option, start_at_ms, why))
+
+
+def _why_not(
+    at: _Pooled, option: PlacementOption, start_at_ms: int, deadline_at_ms: int, choices: OrionChoices
+) -> PlacementReason | None:
+    """Return why an option cannot start then; None: it can. Time first, then room, then money."""
+    finish_at_ms = start_at_ms + option.upper_ms
+    if finish_at_ms > deadline_at_ms:
+        return EndsTooLate(finish_at_ms, deadline_at_ms)
+    free = at.free.least_free(start_at_ms, finish_at_ms)
+    if choices.capacity == "free" and free < option.containers:
+        return NoRoomThroughout(option.containers, max(0, free))
+    most = at.pool.hourly_mtokens
+    if most is None:
+        return None
+    beside = at.pool.capacity - free if choices.budget == "pool" else 0
+    needed = at.pool.cost_mtokens * HOUR_S * (option.containers + beside)
+    return OverHourlyBudget(needed, most) if needed > most else None
+
+
+def _earliest(
+    options: Sequence[PlacementOption], pooled: Sequence[_Pooled], choices: OrionChoices
+) -> int | None:
+    """Return the earliest deadline that some option would meet."""
+    found = [
+        start_at_ms + option.upper_ms
+        for each in pooled
+        for option in options
+        if not each.pool.kinds or option.kind in each.pool.kinds
+        for start_at_ms in each.starts_ms
+        if _why_not(each, option, start_at_ms, start_at_ms + option.upper_ms, choices) is None
+    ]
+    return min(found, default=None)
+
+
+def _nearest(refused: Sequence[NotTaken]) -> tuple[NotTaken, ...]:
+    """Return one refusal for each option in a pool, those that would end soonest first."""
+    first: dict[tuple[str, PlacementOption], NotTaken] = {}
+    for each in refused:
+        first.setdefault((each.pool, each.option), each)
+    ordered = sorted(
+        first.values(),
+        key=lambda each: (each.start_at_ms + each.option.upper_ms, each.pool, _option_key(each.option)),
+    )
+    return tuple(ordered[:REFUSED_MAX])
+
+
+def least_loaded(
+    options: Iterable[PlacementOption], pools: Sequence[PlacementPool], now_ms: int
+) -> Placed | None:
+    """Return the paper's comparison: the pool with the least part reserved, and there the most containers.
+
+    It reads neither deadlines nor predicted times; None where no pool has room for any option now.
+    """
+    free: Mapping[str, int] = {
+        pool.name: profile(pool.capacity, pool.reserved, now_ms).free_at(now_ms) for pool in pools
+    }
+    order = sorted(
+        pools, key=lambda pool: ((pool.capacity - free[pool.name]) / max(1, pool.capacity), pool.name)
+    )
+    for pool in order:
+        fit = [
+            each
+            for each in options
+            if (not pool.kinds or each.kind in pool.kinds) and each.containers <= free[pool.name]
+        ]
+        if fit:
+            best = min(fit, key=lambda each: (-each.containers, _option_key(each)))
+            return Placed(pool.name, best, now_ms, now_ms + best.upper_ms, cost_of(pool, best))
+    return None
