@@ -238,11 +238,14 @@ def test_never_waiting_and_a_budget_of_each_application_are_readings() -> None:
     assert place([FAST], [tight], 0, 60, OrionChoices(budget="application")).placed is not None
 
 
-def test_the_least_loaded_pool_is_taken_whatever_it_takes_there() -> None:
-    full = msgspec.structs.replace(POOL, reserved=(HELD,))
-    other = PlacementPool("flink", 8, ("flink",), reserved=(Load("x", 4, 0, 9),))
+def test_the_pool_with_the_fewest_applications_is_taken_whatever_it_takes_there() -> None:
+    busy = msgspec.structs.replace(POOL, capacity=8, reserved=(HELD, Load("y", 1, 0, 9)))
+    other = PlacementPool("flink", 3, ("flink",), reserved=(Load("x", 2, 0, 9),))
     options = [SLOW, FAST, PlacementOption("flink", 2, 900, 999), PlacementOption("flink", 1, 5, 5)]
-    placed = least_loaded(options, [full, other], 0)
+    placed = least_loaded(options, [busy, other], 0)
     assert placed is not None
-    assert (placed.pool, placed.option.containers, placed.start_at_ms) == ("flink", 2, 0)
-    assert least_loaded([FAST], [full], 0) is None
+    assert (placed.pool, placed.option.containers, placed.start_at_ms) == ("flink", 1, 0)
+    waits = least_loaded([FAST], [msgspec.structs.replace(POOL, reserved=(HELD,))], 0)
+    assert waits is not None
+    assert waits.start_at_ms == 50
+    assert least_loaded([FAST], [other], 0) is None

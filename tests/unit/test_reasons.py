@@ -17,8 +17,8 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason, NoStreamingR
 from yarnctl.deciding.reasons.modes import Misdirected, ModeReason, Paused
 from yarnctl.deciding.reasons.orders import MoveReason, QueueReason, Unclaimed
 from yarnctl.deciding.reasons.outcomes import AttemptOver, OutcomeReason, OwnOutcome
-from yarnctl.deciding.reasons.rooting import Reason, Said, kebab
 from yarnctl.deciding.reasons.placements import NothingFits, PlacementReason
+from yarnctl.deciding.reasons.rooting import Reason, Said, kebab
 from yarnctl.deciding.reasons.verdicts import (
     CannotPay,
     ClosedReason,

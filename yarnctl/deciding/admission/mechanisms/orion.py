@@ -10,7 +10,7 @@ Where Alg 2 says nothing or contradicts itself, ``OrionChoices`` has our reading
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -233,23 +233,30 @@ def _nearest(refused: Sequence[NotTaken]) -> tuple[NotTaken, ...]:
 def least_loaded(
     options: Iterable[PlacementOption], pools: Sequence[PlacementPool], now_ms: int
 ) -> Placed | None:
-    """Return the paper's comparison: the pool with the least part reserved, and there the most containers.
+    """Return the paper's comparison: the pool with the fewest applications, and there all that is available.
 
-    It reads neither deadlines nor predicted times; None where no pool has room for any option now.
+    It reads no deadline and no predicted time: it takes the most containers that some option can use of those
+    that are free, as soon as any are. None where no pool takes the application.
     """
-    free: Mapping[str, int] = {
-        pool.name: profile(pool.capacity, pool.reserved, now_ms).free_at(now_ms) for pool in pools
-    }
-    order = sorted(
-        pools, key=lambda pool: ((pool.capacity - free[pool.name]) / max(1, pool.capacity), pool.name)
-    )
-    for pool in order:
+    known = sorted(set(options), key=_option_key)
+    found = []
+    for pool in pools:
+        usable = [each for each in known if not pool.kinds or each.kind in pool.kinds]
+        usable = [each for each in usable if each.containers <= pool.capacity]
+        running = sum(load.until_ms > now_ms for load in pool.reserved)
+        if usable:
+            found.append((running, pool.name, pool, usable))
+    if not found:
+        return None
+    _, _, pool, usable = min(found, key=lambda each: each[:2])
+    at = _pooled(pool, now_ms, OrionChoices())
+    for start_at_ms in at.starts_ms:
         fit = [
             each
-            for each in options
-            if (not pool.kinds or each.kind in pool.kinds) and each.containers <= free[pool.name]
+            for each in usable
+            if at.free.least_free(start_at_ms, start_at_ms + each.upper_ms) >= each.containers
         ]
         if fit:
             best = min(fit, key=lambda each: (-each.containers, _option_key(each)))
-            return Placed(pool.name, best, now_ms, now_ms + best.upper_ms, cost_of(pool, best))
+            return Placed(pool.name, best, start_at_ms, start_at_ms + best.upper_ms, cost_of(pool, best))
     return None
