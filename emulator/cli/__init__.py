@@ -23,6 +23,7 @@ COMMANDS = {
     "market": ("emulator.cli.market:command", "Replay users who buy deadlines (MRM)."),
     "nm": ("emulator.cli.nm:command", "Run one or many NodeManagers by the wall clock."),
     "paper": ("emulator.cli.paper:command", "Run a paper's figures; its numbers beside ours."),
+    "placement": ("emulator.cli.placement:command", "Place applications of several frameworks (ORiON)."),
     "rm": ("emulator.cli.serve:resource_manager", "Run a live ResourceManager, its REST and a WebHDFS."),
     "run": ("emulator.cli.compare:run_file", "Run one scenario file, with journal and report."),
     "serve": ("emulator.cli.serve:command", "Run a whole live cluster in one process."),

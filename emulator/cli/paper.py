@@ -138,7 +138,7 @@ def mrm(figure: str, engine: str | None, runtimes: Path | None, open_choices: bo
 
 
 @command.command()
-@click.option("--figure", default="all", show_default=True, help="3, 4, 5, all; certified.")
+@click.option("--figure", default="all", show_default=True, help="3 to 14, all; certified.")
 @click.option(
     "--runtimes",
     type=click.Path(path_type=Path, file_okay=False),
@@ -147,7 +147,7 @@ def mrm(figure: str, engine: str | None, runtimes: Path | None, open_choices: bo
 )
 @output_option
 def orion(figure: str, runtimes: Path | None, output: str) -> None:
-    """ORiON (Xekalaki et al.): Figs 3 to 5."""
+    """ORiON (Xekalaki et al.): Figs 3 to 14."""
     from emulator.experiments.papers.paper_orion import paper_orion
 
     _tell(paper_orion(figure, runtimes), output)

@@ -1,0 +1,158 @@
+"""The replay of placement: pools are never overbooked, the same seed gives the same bytes, faults by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from emulator.cli.placement import command
+from emulator.placement.placement_replay import MECHANISMS, Mechanism, PlacedRun, PlacementReplay, measured
+from emulator.placement.placement_set import APPS, POOLS, Submitted, predicted_ms, read_pools, submissions
+from yarnctl.errors import BadInput
+
+
+def most_at_once(runs: list[PlacedRun], pool: str) -> int:
+    """Return the most containers that ran at once in a pool."""
+    changes = []
+    for run in runs:
+        if run.placed is not None and run.placed.pool == pool:
+            changes += [(run.began_at_ms, 1, run.placed.option.containers)]
+            changes += [(run.ended_at_ms, 0, -run.placed.option.containers)]
+    used = most = 0
+    for _, _, change in sorted(changes):
+        used += change
+        most = max(most, used)
+    return most
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("seed", range(6))
+def test_pools_hold_and_everybody_placed_ends(mechanism: Mechanism, seed: int) -> None:
+    runs = PlacementReplay(POOLS, mechanism, 0.2).play(submissions(60, 10.0, seed))
+    for pool in POOLS:
+        if mechanism != "literal":
+            assert most_at_once(runs, pool.name) <= pool.capacity
+    for run in runs:
+        if run.placed is not None:
+            assert run.began_at_ms is not None
+            assert run.ended_at_ms is not None
+            assert run.submitted.at_ms <= run.placed.start_at_ms <= run.began_at_ms < run.ended_at_ms
+    if mechanism == "literal":
+        assert max(most_at_once(runs, pool.name) for pool in POOLS) > 7
+
+
+def test_by_hand() -> None:
+    """Als alone: one Spark container takes .89 of 100 s, and is the cheapest that ends within the bound."""
+    als = next(app for app in APPS if app.name == "als")
+    assert predicted_ms(als, "spark", 1) == 89_000
+    (exact,) = PlacementReplay(POOLS, "orion", 0.5).play([Submitted(als, 1000, 1.0)])
+    assert exact.placed is not None
+    assert (exact.placed.pool, exact.placed.option.containers, exact.ended_at_ms) == ("spark", 1, 90_000)
+    (careful,) = PlacementReplay(POOLS, "orion", 0.05).play([Submitted(als, 1000, 1.0)])
+    assert careful.placed is not None  # 89 s x 1.18 is above 100 s
+    assert careful.placed.option.containers == 2
+    found = measured([careful], POOLS)
+    assert (found.met_ratio, found.rejected, found.by_kind) == (1.0, 0, {"spark": 1})
+    assert found.cost_mtokens == 2 * predicted_ms(als, "spark", 2)
+    assert found.containers_mean == 2.0
+
+
+def test_who_exceeds_its_bound_keeps_its_containers_and_the_next_begins_later() -> None:
+    als = next(app for app in APPS if app.name == "als")
+    pool = (msgspec.structs.replace(POOLS[1], capacity=1),)
+    grep = next(app for app in APPS if app.name == "grep")
+    late, behind = PlacementReplay(pool, "orion", 0.5).play(
+        [Submitted(als, 0, 1.5), Submitted(grep, 10, 1.0)]
+    )
+    assert late.ended_at_ms == 133_500
+    assert behind.placed is None  # it cannot end in time on one container behind the other
+    wordcount = next(app for app in APPS if app.name == "pi")
+    _, waits = PlacementReplay(pool, "least_loaded", 0.5).play(
+        [Submitted(als, 0, 1.5), Submitted(wordcount, 10, 1.0)]
+    )
+    assert waits.placed is not None
+    assert waits.placed.start_at_ms == 89_000
+    assert waits.began_at_ms == 133_500
+
+
+def test_an_empty_answer_counts_nothing() -> None:
+    als = next(app for app in APPS if app.name == "als")
+    (none,) = PlacementReplay((msgspec.structs.replace(POOLS[2], capacity=1),), "orion", 0.05).play(
+        [Submitted(als, 5, 1.0)]
+    )
+    found = measured([none], POOLS)
+    assert (found.met_ratio, found.rejected, found.late_of_admitted_ratio, found.by_kind) == (0.0, 1, 0.0, {})
+
+
+def asked(*words: str) -> dict:
+    done = CliRunner().invoke(command, [*words, "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.output)
+
+
+def test_the_command_tells_six_figures_and_repeats_itself() -> None:
+    words = ("--applications", "20", "--inter-arrival-s", "20")
+    told = asked(*words)
+    assert list(told) == [
+        "met_ratio",
+        "rejected",
+        "containers_mean",
+        "cost_mtokens",
+        "by_kind",
+        "late_of_admitted_ratio",
+    ]
+    assert told == asked(*words, "--mechanism", "orion", "--late", "0.05", "--seed", "0")
+    assert told != asked(*words, "--seed", "1")
+
+
+FAULTS = [
+    (("--inter-arrival-s", "0"), "--inter-arrival-s"),
+    (("--inter-arrival-s", "nan"), "--inter-arrival-s"),
+    (("--inter-arrival-s", "5", "--late", "0"), "--late"),
+    (("--inter-arrival-s", "5", "--late", "nan"), "--late"),
+    (("--inter-arrival-s", "5", "--mechanism", "magic"), "--mechanism"),
+    (("--inter-arrival-s", "5", "--pools", "/nowhere.toml"), "--pools /nowhere.toml"),
+]
+
+
+@pytest.mark.parametrize(("words", "where"), FAULTS)
+def test_what_cannot_be_meant_is_refused_by_name(words: tuple[str, ...], where: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        command.main(["--applications", "3", *words], standalone_mode=False)
+    assert refused.value.where == where
+
+
+TOML = '[[pool]]\nname = "a"\ncapacity = 3\nkinds = ["spark"]\ncost_mtokens = 500\nhourly_mtokens = 7200000\n'
+POOL_FAULTS = [
+    ("", "has no [[pool]]"),
+    ("x = 1\n" + TOML, "has no [[pool]]"),
+    (TOML + TOML, "names a pool twice"),
+    ("[[pool]]\ncapacity = 3\n", "has no name"),
+    ('[[pool]]\nname = "a"\n', "capacity is None"),
+    ('[[pool]]\nname = "a"\ncapacity = 0\n', "capacity is 0"),
+    ('[[pool]]\nname = "a"\ncapacity = true\n', "capacity is True"),
+    ('[[pool]]\nname = "a"\ncapacity = 3\nkinds = ["tez"]\n', "kinds are not known"),
+    ('[[pool]]\nname = "a"\ncapacity = 3\nsize = 3\n', "'size' is not known"),
+    ("[[pool\n", "is no TOML"),
+]
+
+
+def test_pools_are_read_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "pools.toml").write_text(TOML)
+    (pool,) = read_pools(tmp_path / "pools.toml")
+    assert (pool.name, pool.capacity, pool.kinds) == ("a", 3, ("spark",))
+    assert (pool.cost_mtokens, pool.hourly_mtokens) == (500, 7_200_000)
+    few = asked("--applications", "20", "--inter-arrival-s", "9", "--pools", str(tmp_path / "pools.toml"))
+    assert few["rejected"] > 5
+
+
+@pytest.mark.parametrize(("text", "problem"), POOL_FAULTS, ids=[row[1] for row in POOL_FAULTS])
+def test_pools_that_cannot_be_are_refused(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "pools.toml").write_text(text)
+    with pytest.raises(BadInput) as refused:
+        read_pools(tmp_path / "pools.toml")
+    assert problem in str(refused.value)
