@@ -148,7 +148,7 @@ def mrm(figure: str, engine: str | None, runtimes: Path | None, open_choices: bo
 @output_option
 def orion(figure: str, runtimes: Path | None, output: str) -> None:
     """ORiON (Xekalaki et al.): Figs 3 to 14."""
-    from emulator.experiments.papers.paper_orion import paper_orion
+    from emulator.experiments.papers.orion.paper_orion import paper_orion
 
     _tell(paper_orion(figure, runtimes), output)
 

@@ -1,4 +1,4 @@
-"""ORiON's figures: predicted times (Figs 3 to 5) and upper bounds here, placement in ``orion_placement``.
+"""ORiON's figures: predicted times (Figs 3 to 5) and upper bounds here, placement in ``placed_figures``.
 
 Law: docs/paper.md (section ORiON) says how each claim is judged; it stood there before the runs.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from emulator.experiments.papers.mrm_models import single
-from emulator.experiments.papers.orion_placement import FIGURES as PLACED
+from emulator.experiments.papers.orion.placed_figures import FIGURES as PLACED
 from emulator.experiments.papers.paper_pythia import figure_numbers
 from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, errors, mean, row
 from emulator.market.recorded import tables
