@@ -54,7 +54,7 @@ def figure_6() -> Figure:
             at_75 = count == 75 and gap_s == 30
             for mechanism, paper in (("orion", 0.70), ("least_loaded", 0.31)):
                 label = f"{mechanism}, {count}, {gap_s:g} s"
-                found = _played(mechanism, count, gap_s)  # type: ignore[arg-type]
+                found = _played(mechanism, count, gap_s)
                 rows += _rows(label, paper if at_75 else None, found)
             ours, theirs = _met("orion", count, gap_s), _met("least_loaded", count, gap_s)
             times.append(ours / theirs if theirs else float("inf"))
@@ -74,7 +74,7 @@ def figure_7() -> Figure:
     for gap_s in GAPS_S:
         found = {}
         for mechanism in ("orion", "least_loaded"):
-            used = [each.containers_mean for each in _played(mechanism, 50, gap_s)]  # type: ignore[arg-type]
+            used = [each.containers_mean for each in _played(mechanism, 50, gap_s)]
             rows.append(row(f"{mechanism}, {gap_s:g} s", "containers", None, used))
             found[mechanism] = mean(used)
         pairs.append((found["orion"], found["least_loaded"]))
@@ -119,7 +119,7 @@ def figure_12() -> Figure:
     rows, met = list[FigureRow](), dict[str, list[float]]()
     for mechanism in ("orion", "literal"):
         for gap_s in LONGER_S:
-            found = _played(mechanism, 75, gap_s)  # type: ignore[arg-type]
+            found = _played(mechanism, 75, gap_s)
             rows += _rows(f"{mechanism}, {gap_s:g} s", None, found)
             met.setdefault(mechanism, []).append(mean([each.met_ratio for each in found]))
     ours, literal = met["orion"], met["literal"]
