@@ -56,6 +56,9 @@ def test_the_speed_is_that_of_a_child_at_work(tmp_path, pipe, phase, told):
     attempt.lines.report_position()
     assert " ran=" not in lines[0]
     assert (" base=7" in lines[1]) is told
+    if told:
+        (ran,) = [word for word in lines[1].split() if word.startswith("ran=")]
+        assert int(ran.removeprefix("ran=")) >= 1000
 
 
 def test_what_the_child_has_not_read_is_not_done(tmp_path, pipe):

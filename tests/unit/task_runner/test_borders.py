@@ -160,6 +160,30 @@ def test_java_s_buffer_is_flushed_only_by_what_it_does_not_hold():
     assert sender.sent_bytes > 0
 
 
+def sent(rule: KeyRule, *pieces: bytes) -> int:
+    """Return how far Java has got when these pieces were read."""
+    sender = Sender(rule, 0)
+    for piece in pieces:
+        sender.take(piece)
+    return sender.sent_bytes
+
+
+@pytest.mark.parametrize("before", range(2, 40))
+def test_where_the_input_is_parted_does_not_matter_for_java_s_buffer(before: int) -> None:
+    """A line of the key k, parted before its end, and one of the key kk that the buffer does not hold."""
+    first = b"k\t" + b"1" * before
+    rest = b"\n" + b"kk\t" + b"2" * JAVA_BUFFER_BYTES
+    assert sent(KeyRule(), first, rest) == sent(KeyRule(), first + rest) == len(first) + len(b"\nkk\t")
+
+
+def test_java_writes_the_key_that_hadoop_sorts_by() -> None:
+    """Grouped by one field and sorted by two: the key goes out whole, the value does not fit any more."""
+    line = b"aa\tbb\t" + b"1" * JAVA_BUFFER_BYTES
+    assert sent(KeyRule(1, key_fields=2), line) == len(b"aa\tbb\t")
+    assert sent(KeyRule(1), line) == len(line)  # its value is larger than the buffer, and goes out alone
+    assert (KeyRule(2).key_fields, KeyRule(2, key_fields=3).key_fields) == (2, 3)
+
+
 # -- how it begins --------------------------------------------------------------------------------
 
 

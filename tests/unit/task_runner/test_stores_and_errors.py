@@ -79,6 +79,18 @@ def test_a_spool_is_bounded_and_counts_anew_when_it_is_cleared(tmp_path, monkeyp
 # -- settings -------------------------------------------------------------------------------------
 
 
+def test_a_file_that_has_its_final_name_has_no_other(tmp_path):
+    store = LocalStore(str(tmp_path))
+    (tmp_path / "part.tmp").write_bytes(b"kept")
+    store.rename("part.tmp", "part")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["part"]
+    assert (tmp_path / "part").read_bytes() == b"kept"
+
+
+def test_the_exit_status_of_what_cannot_be_proven_is_one_that_hadoop_does_not_use():
+    assert stores.EXIT_UNPROVABLE == 70
+
+
 def settings(*options: str, **env: str):
     return read_settings(["--restartable", *options], {**ENV, "YARNCTL_STORE": "file:///s", **env})
 
