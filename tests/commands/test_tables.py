@@ -298,7 +298,7 @@ ANY_TABLE = {
         "reclaims.py",
         "snapshot.py",
     },
-    "emulator/cli": {"admission.py", "market.py", "paper.py", "workload.py"},
+    "emulator/cli": {"admission.py", "estimate.py", "market.py", "paper.py", "placement.py", "workload.py"},
     "emulator/experiments": {"showing.py"},
     "emulator/live/jobs": {"workload_replay.py"},
 }
