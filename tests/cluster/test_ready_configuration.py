@@ -22,7 +22,7 @@ MUTABLE = {"yarn-site": {"yarn.scheduler.configuration.store.class": "memory"}}
 
 WORDS = {
     "dual-queue": ("--preempting", "production", "--preemptable", "research"),
-    "deadline": ("--mode", "deadlines", "--preempting", "default"),
+    "deadline": ("--mode", "deadlines", "--preempting", "default", "--allow-priority"),
 }
 
 

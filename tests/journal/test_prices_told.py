@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 from tests.frozen.admission_stories import at_a_price
+from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, asking
 from tests.unit.daemon.test_market_desk import ESTIMATE, market
-from yarnctl.daemon.admission.request_queue import QuoteRequest
+from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.entries import AdmissionRound
+from yarnctl.deciding.admission.offering import Cheaper, cheaper_later
 from yarnctl.deciding.admission.records import Budget
 from yarnctl.deciding.records import Record
 from yarnctl.errors import Different
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.file import JournalFile, read
-from yarnctl.journal.rendering import tokens_text
 from yarnctl.journal.replay import replay
 
 
@@ -52,44 +52,75 @@ def test_whoever_has_less_slack_is_named(tmp_path: Path) -> None:
         there.ask(10, minutes, estimate=ESTIMATE, budget=Budget("analytics", 10**9))
     told = words(written(tmp_path, there.records), "adm-a1b2-2")
     assert "tokens for itself, " in told
-    assert "tokens for the slack of number 1; it is late" in told
+    assert "tokens for the slack of adm-a1b2-1 (job); it is late" in told
+
+
+@pytest.mark.parametrize("budget", [10**9, 60_000], ids=["admitted", "rejected: it costs more"])
+def test_what_a_later_deadline_is_told_to_cost_is_what_it_costs_who_asks_for_it(budget: int) -> None:
+    def sold(minutes: float, most: int) -> tuple[AtTheDesk, Admission]:
+        there = market()
+        there.yarn.run("application_9_0001", 3, user="bob")
+        there.submit(there.ask(10, 30, estimate=ESTIMATE, budget=Budget("analytics", 10**9)))
+        there.go(20_000)
+        there.ask(10, 9, estimate=ESTIMATE, budget=Budget("analytics", 10**9))
+        return there, there.ask(10, minutes, estimate=ESTIMATE, budget=Budget("analytics", most))
+
+    there, decided = sold(3, budget)
+    assert (decided.state == "admitted") is (budget == 10**9)
+    later = told_later(there.records, decided.sequence)
+    assert len(later) == 3
+    for each in later:
+        asked = sold((each.deadline_at_ms - decided.request.submitted_at_ms) / MINUTE, 10**9)[1]
+        assert asked.plan.deadline_at_ms == each.deadline_at_ms
+        assert asked.plan.price_mtokens == each.price_mtokens
+
+
+def told_later(records: list[Record], sequence: int) -> list[Cheaper]:
+    """Return the cheaper deadlines of the round that decided on a request."""
+    store = AdmissionStore()
+    for record in records:
+        if isinstance(record, AdmissionRound) and store.gate is not None:
+            for plan in record.plans:
+                if plan.sequence == sequence:
+                    return cheaper_later(store.gate, record, plan)
+        store.take(record)
+    raise AssertionError(f"no round decided on number {sequence}")
+
+
+def test_two_that_are_decided_in_one_round_are_priced_one_after_the_other() -> None:
+    there = market()
+    both = [asking(10, 3, name=name, estimate=ESTIMATE, budget=Budget("analytics", 10**9)) for name in "ab"]
+    for wanted in both:
+        there.hand(wanted)
+    there.tick()
+    rounds = [each for each in there.records if isinstance(each, AdmissionRound) and len(each.granted) == 2]
+    assert len(rounds) == 1
+    assert [len(told_later(there.records, number)) for number in (1, 2)] == [3, 3]
+
+
+def test_where_the_records_do_not_give_the_price_again_nothing_is_told(journal: Path, tmp_path: Path) -> None:
+    assert "a later deadline was cheaper: " in words(journal, "adm-a1b2-1")
+    records = at_a_price()
+    place = next(at for at, each in enumerate(records) if isinstance(each, AdmissionRound))
+    changed = records[place]
+    assert isinstance(changed, AdmissionRound)
+    dearer = msgspec.structs.replace(
+        changed.plans[0], price_mtokens=(changed.plans[0].price_mtokens or 0) + 1
+    )
+    records[place] = msgspec.structs.replace(changed, plans=(dearer, *changed.plans[1:]))
+    folder = tmp_path / "changed"
+    folder.mkdir()
+    assert "cheaper" not in words(written(folder, records), "adm-a1b2-1")
+
+
+def test_an_application_is_told_what_its_admission_would_have_cost_later(journal: Path) -> None:
+    assert "a later deadline was cheaper: " in words(journal, "application_1_0002")
 
 
 def test_who_is_rejected_is_told_what_would_have_been_cheaper(journal: Path) -> None:
     told = words(journal, "adm-a1b2-2")
     assert "and 1 token at most were agreed; within these it could be done by " in told
     assert "paid" not in told
-
-
-def test_who_paid_is_told_what_a_later_deadline_would_have_cost_then(tmp_path: Path) -> None:
-    """As the quote just before said: the later deadlines of its curve, with the same prices."""
-    there = market()
-    wanted: dict[str, Any] = {
-        "name": "job",
-        "user": "ann",
-        "queue": "root.production",
-        "account": "analytics",
-    }
-    shown = there.hand(QuoteRequest(containers=10, estimate=ESTIMATE, **wanted))
-    there.tick()
-    assert isinstance(shown.answer, str)
-    quoted = there.desk.shown().quotes[shown.answer].points
-    there.ask(10, None, estimate=ESTIMATE, budget=Budget("analytics", 10**9))
-    told = words(written(tmp_path, there.records), "adm-a1b2-1")
-    paid = there.book.admissions["adm-a1b2-1"].plan.price_mtokens
-    assert paid is not None
-    (line,) = [each for each in told.splitlines() if "it would have cost less later: " in each]
-    later = [each for each in quoted if each.price_mtokens < paid][:3]
-    assert len(later) == 3
-    assert line.count(" by ") >= 3
-    for each in later:
-        assert tokens_text(each.price_mtokens) in line
-    assert "it would have cost less" not in words(written(_new(tmp_path), at_a_price()), "adm-a1b2-2")
-
-
-def _new(folder: Path) -> Path:
-    (folder / "rejected").mkdir()
-    return folder / "rejected"
 
 
 def test_replay_holds_every_round_of_a_market_again(journal: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests import http_client
 from tests.service.test_admissions import Daemon
+from tests.soak.rig import wait_until
 from tests.unit.daemon.at_the_desk import AtTheDesk, Past
 from tests.unit.gate_played import JOB as WORDS
 from tests.unit.gate_played import OPTIONS
@@ -20,11 +21,13 @@ from yarnctl.deciding.admission.records import Estimate
 from yarnctl.service.security.tokens import Caller, Tokens
 
 OPERATOR, ANN, BOB = "an operator's token", "the token of analytics", "the token of research"
+POOR = "the token of no account"
 TOKENS = Tokens(
     [
         (Caller("operator", "", frozenset({"operate"})), OPERATOR),
         (Caller("ann", "ann", frozenset({"submit"}), "analytics"), ANN),
         (Caller("bob", "bob", frozenset({"submit"}), "research"), BOB),
+        (Caller("poor", "poor", frozenset({"submit"})), POOR),
     ]
 )
 JOB: dict[str, Any] = {"name": "job", "user": "ann", "queue": "root.production", "containers": 10}
@@ -91,34 +94,6 @@ def test_a_quote_tells_a_curve_in_the_form_that_was_agreed(market: Market) -> No
     assert (first["price_mtokens"], first["because"]) == (600_000, [["itself", 600_000]])
 
 
-def read(market: Market, path: str, token: str) -> tuple[int, Any]:
-    answer = http_client.get(
-        f"{market.handle.url}/v1/{path}", timeout=60, headers={"Authorization": f"Bearer {token}"}
-    )
-    return answer.status_code, answer.json()
-
-
-def test_who_submits_reads_the_own_account_where_reading_needs_a_token(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    import tests.service.test_admissions as served
-
-    monkeypatch.setattr(served, "AtTheDesk", _desk)
-    closed = Market(TOKENS, "0.0.0.0", open_reads=False)
-    try:
-        for account in ("analytics", "research"):
-            closed.send("accounts", {"name": account}, 200, OPERATOR)
-        for token, own, other in ((ANN, "analytics", "research"), (BOB, "research", "analytics")):
-            status, listed = read(closed, "accounts", token)
-            assert (status, [each["name"] for each in listed["items"]]) == (200, [own])
-            assert read(closed, f"accounts/{own}", token)[0] == 200
-            status, told = read(closed, f"accounts/{other}", token)
-            assert (status, told["error"]["code"]) == (403, "other-account")
-        assert len(read(closed, "accounts", OPERATOR)[1]["items"]) == 2
-    finally:
-        closed.stop()
-
-
 def test_who_agrees_is_admitted_and_told_the_price(market: Market) -> None:
     body = {**JOB, "estimate": ESTIMATE, "budget_mtokens": 300_000, "request_key": "k"}
     told = market.send("admissions", body, 202)
@@ -127,18 +102,27 @@ def test_who_agrees_is_admitted_and_told_the_price(market: Market) -> None:
     assert told["state"] == "admitted"
     assert told["plan"]["price_mtokens"] <= 300_000
     assert told["tags"][0] == f"deadline:{told['plan']['deadline_at_ms']}"
-    assert told["refunded_mtokens"] is None
     assert balance(market) == 5_000_000 - told["plan"]["price_mtokens"]
-    gone = http_client.request(
-        "DELETE",
-        f"{market.handle.url}/v1/admissions/{told['id']}",
-        timeout=60,
-        headers={"Authorization": f"Bearer {ANN}"},
-    )
-    assert gone.json()["state"] == "withdrawn"
-    market.send("accounts/analytics/credit", {"mtokens": 1}, 200, OPERATOR)  # a tick more
-    status, shown = read(market, f"admissions/{told['id']}", ANN)
-    assert (status, shown["refunded_mtokens"]) == (200, told["plan"]["price_mtokens"])
+
+
+def test_an_entry_says_what_was_paid_back_so_far(
+    market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = {**JOB, "estimate": ESTIMATE, "budget_mtokens": 300_000}
+    made = market.send("admissions", body, 202)
+    price = made["plan"]["price_mtokens"]
+    path = f"admissions/{made['id']}"
+    assert read(market, path, ANN).json()["refunded_mtokens"] == 0
+    assert run(market, tmp_path, monkeypatch, ANN, "admissions", made["id"], "--withdraw") == 0
+    wait_until(lambda: read(market, path, ANN).json()["refunded_mtokens"] == price, "paid back", 20)
+    assert [each["refunded_mtokens"] for each in read(market, "admissions", ANN).json()["items"]] == [price]
+    capsys.readouterr()
+    assert run(market, tmp_path, monkeypatch, ANN, "admissions", made["id"]) == 0
+    rows = [row for row in capsys.readouterr().out.splitlines() if "refunded" in row or "plan.price" in row]
+    assert len(rows) == 2
+    assert all(f"{price / 1000:g} tokens" in row for row in rows), rows
+    refused = market.send("admissions", {**body, "budget_mtokens": 1, "deadline_ms": 600_000}, 202)
+    assert read(market, f"admissions/{refused['id']}", ANN).json()["refunded_mtokens"] is None
 
 
 REFUSED = [
@@ -173,6 +157,52 @@ def test_only_an_operator_opens_and_fills_accounts(market: Market) -> None:
     assert market.send("accounts", {"name": "mine"}, 403)["error"]["code"] == "missing-scope"
     assert market.send("accounts/analytics/credit", {"mtokens": 1}, 403)["error"]["code"] == "missing-scope"
     assert market.send("accounts", {"name": "analytics"}, 409, OPERATOR)["error"]["code"] == "account-known"
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Market]:
+    """A desk that sells deadlines, where reading needs a token; with accounts of ann's and bob's."""
+    import tests.service.test_admissions as served
+
+    monkeypatch.setattr(served, "AtTheDesk", _desk)
+    found = Market(token=TOKENS, open_reads=False)
+    for name in ("analytics", "research"):
+        found.send("accounts", {"name": name}, 200, OPERATOR)
+    yield found
+    found.stop()
+
+
+def read(market: Market, path: str, token: str) -> http_client.Response:
+    headers = {"Authorization": f"Bearer {token}"}
+    return http_client.request("GET", f"{market.handle.url}/v1/{path}", timeout=60, headers=headers)
+
+
+def test_who_pays_reads_its_own_account_and_no_other_where_reading_is_closed(closed: Market) -> None:
+    def listed(token: str) -> list[str]:
+        return [each["name"] for each in read(closed, "accounts", token).json()["items"]]
+
+    assert (listed(ANN), listed(BOB), listed(OPERATOR)) == (
+        ["analytics"],
+        ["research"],
+        ["analytics", "research"],
+    )
+    assert read(closed, "accounts/analytics", ANN).json()["name"] == "analytics"
+    for other in ("research", "nobody", "analytics2"):
+        answer = read(closed, f"accounts/{other}", ANN)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "other-account"), other
+    poor = read(closed, "accounts", POOR)
+    assert (poor.status_code, poor.json()["error"]["code"]) == (403, "other-account")
+    assert read(closed, "applications", ANN).json()["error"]["code"] == "missing-scope"
+
+
+def test_the_command_line_shows_who_pays_its_own_account(
+    closed: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(closed, tmp_path, monkeypatch, ANN, "accounts") == 0
+    shown = capsys.readouterr().out
+    assert ("analytics" in shown, "research" in shown) == (True, False)
+    assert run(closed, tmp_path, monkeypatch, ANN, "accounts", "research") == 2
+    assert "the token is for the account analytics, and not for research" in capsys.readouterr().err
 
 
 def run(market: Market, folder: Path, monkeypatch: pytest.MonkeyPatch, token: str, *words: str) -> int:

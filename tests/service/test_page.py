@@ -19,7 +19,7 @@ from tests.unit.service.played import busy, last, views
 from yarnctl.daemon.admission.backlog import tag_of
 from yarnctl.daemon.admission.request_queue import AccountCommand
 from yarnctl.daemon.view.published import View
-from yarnctl.deciding.admission.records import Budget, Estimate
+from yarnctl.deciding.admission.records import Budget, Estimate, Finished
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
 from yarnctl.deciding.reasons.modes import Paused
@@ -298,7 +298,7 @@ def test_a_link_leads_to_the_explanation_and_can_be_kept(page, served):
 
 
 def sold() -> AtTheDesk:
-    """Return a gate with one account that has bought three deadlines: one expired, one is kept."""
+    """Return a gate with one account that has bought two deadlines, of which one is kept."""
     there = AtTheDesk("mrm")
     there.go(4_000)
     for wanted in (
@@ -308,12 +308,11 @@ def sold() -> AtTheDesk:
         there.hand(wanted)
         there.tick()
     known = {"estimate": Estimate(600_000, 0, "me"), "budget": Budget("analytics", 10**9)}
-    there.ask(10, 5, name="nightly", **known)
-    there.go(70_000)  # nobody submits it
     first = there.ask(10, 10, name="daily", **known)
     there.ask(10, 5, name="weekly", **known)
     there.yarn.run("application_1_000777", 10, tags=tag_of(first.admission))
     there.go(20_000)
+    there.past.jobs["application_1_000777"] = Finished(150_000, 10, 60_000, 10, 10, 1.0, True)
     there.yarn.end("application_1_000777")
     there.go(20_000)
     return there
@@ -326,15 +325,18 @@ def test_accounts_and_sold_deadlines_are_shown_promised_against_kept(page, serve
     page.until("document.querySelector('#market').checkVisibility()")
     (account,) = rows_of(page, "accounts")
     assert account[0] == "analytics"
-    weekly, daily, nightly = rows_of(page, "promises")
-    assert [nightly[1], nightly[5], nightly[7]] == ["nightly", nightly[4], "expired"]
-    assert [weekly[1], weekly[3], weekly[5], weekly[7]] == ["weekly", "analytics", "-", "promised"]
-    assert [daily[1], daily[5], daily[7][:5]] == ["daily", "-", "kept,"]  # what it used is not known yet
+    weekly, daily = rows_of(page, "promises")
+    assert [weekly[1], weekly[3], weekly[5], weekly[7]] == ["weekly", "analytics", "0", "promised"]
+    assert [daily[1], daily[7][:5]] == ["daily", "kept,"]
     price = there.book.admissions[daily[0]].plan.price_mtokens
     assert price is not None
     assert daily[4] == f"{price / 1000:,.3f}".rstrip("0").rstrip(".")
+    back = there.book.accounts.payments[daily[0]].refunded_mtokens
+    assert back is not None
+    assert back > 0
+    assert daily[5] == f"{back / 1000:,.3f}".rstrip("0").rstrip(".")
     assert "itself" in daily[8]
-    assert "adm-a1b2-2" in weekly[8]
+    assert "adm-a1b2-1" in weekly[8]
 
 
 def test_instants_are_local_time(page):

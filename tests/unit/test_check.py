@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from tests.unit.hadoop.replaying import Replay, Reply, closed_port, routes
 from yarnctl.attach.check.preflight import Facts
-from yarnctl.attach.check.rules import RULES, WITHOUT_SCHEDULER, judge
+from yarnctl.attach.check.rules import BY_DEADLINE, RULES, WITHOUT_SCHEDULER, judge
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY
 from yarnctl.cli import PROGRAM
 from yarnctl.cli.check import _print
@@ -27,6 +28,12 @@ def leaf(name: str, share: float, factor: float, **more) -> Leaf:
     return Leaf(
         name, f"root.{name}", QueueInfo(name, guaranteed_percent=share, user_limit_factor=factor, **told)
     )
+
+
+def served(**more) -> Leaf:
+    """Return production as a leaf that keeps deadlines, but for what is said."""
+    good = {"ordering_policy": "fifo", "user_limit_percent": 100.0}
+    return leaf("production", 95, 2, **{**good, **more})
 
 
 CONF = {
@@ -70,13 +77,10 @@ def but(**more) -> Facts:
     return msgspec.structs.replace(GOOD, **more)
 
 
-QUEUE = "yarn.scheduler.capacity.root."
-
-
-def by_deadline(scheduler: dict[str, str] | None = None, conf: dict[str, str] | None = None) -> Facts:
-    return but(
-        mode="deadlines", scheduler={**SCHEDULER, **(scheduler or {})}, configuration={**CONF, **(conf or {})}
-    )
+def by_deadline(*leaves: Leaf, **more) -> Facts:
+    """Return a cluster whose production queue is to be served by deadlines."""
+    told = {"mode": "deadlines", "allow_priority": True, "leaves": leaves or (served(),), **more}
+    return but(**told)
 
 
 def above(path: str, owner: str, permission: str) -> Facts:
@@ -90,8 +94,8 @@ def conf(key: str, value: str) -> Facts:
 def test_a_good_cluster_is_fit_and_nothing_seen_is_never_ok() -> None:
     assert {one.severity for one in judge(GOOD)} == {"ok"}
     blind = {one.id: one.severity for one in judge(Facts())}
-    needless = ["max-priority", "ordering-policy", "user-share"]
-    assert [name for name, severity in blind.items() if severity == "ok"] == needless
+    needless = {"max-priority"}
+    assert [name for name, severity in blind.items() if severity == "ok"] == sorted(needless)
 
 
 TABLE = [
@@ -129,17 +133,24 @@ TABLE = [
     ("rm-ha", "warn", but(configuration={
         "yarn.resourcemanager.ha.enabled": "true", "yarn.resourcemanager.ha.rm-ids": "a,b"})),
     ("max-priority", "fail", but(mode="deadlines", configuration={})),
-    ("max-priority", "warn", by_deadline(conf={"yarn.cluster.max-application-priority": "3"})),
-    ("ordering-policy", "fail", by_deadline({f"{QUEUE}production.ordering-policy": "fair"})),
-    ("ordering-policy", "warn", by_deadline({f"{QUEUE}production.ordering-policy": "org.example.Mine"})),
-    ("ordering-policy", "unknown", but(mode="deadlines", scheduler=None, configuration=None)),
-    ("ordering-policy", "unknown", but(mode="deadlines", leaves=None)),
-    ("ordering-policy", "ok", by_deadline({f"{QUEUE}production.ordering-policy": "fifo"})),
-    ("ordering-policy", "ok", by_deadline({})),
-    ("ordering-policy", "ok", but(scheduler={**SCHEDULER, f"{QUEUE}production.ordering-policy": "fair"})),
-    ("user-share", "warn", by_deadline({f"{QUEUE}production.minimum-user-limit-percent": "25"})),
-    ("user-share", "ok", by_deadline({f"{QUEUE}production.minimum-user-limit-percent": "100"})),
-    ("user-share", "ok", but(scheduler={**SCHEDULER, f"{QUEUE}production.minimum-user-limit-percent": "25"})),
+    ("max-priority", "warn", by_deadline(configuration={
+        **CONF, "yarn.cluster.max-application-priority": "9"})),
+    ("max-priority", "ok", by_deadline()),
+    ("am-share", "warn", by_deadline(served(applications_pending=1))),
+    ("am-share", "warn", by_deadline(scheduler={
+        "yarn.scheduler.capacity.maximum-am-resource-percent": "0.1"})),
+    ("am-share", "unknown", by_deadline(scheduler=None)),
+    ("ordering-policy", "ok", by_deadline()),
+    ("ordering-policy", "fail", by_deadline(served(ordering_policy="fair"))),
+    ("ordering-policy", "fail", by_deadline(served(ordering_policy=""), scheduler={
+        **SCHEDULER, "yarn.scheduler.capacity.root.production.ordering-policy": "fair"})),
+    ("ordering-policy", "unknown", by_deadline(served(ordering_policy=""))),
+    ("ordering-policy", "unknown", by_deadline(leaves=None, why={"leaves": "no answer"})),
+    ("user-share", "ok", by_deadline()),
+    ("user-share", "warn", by_deadline(served(user_limit_percent=25.0))),
+    ("user-share", "warn", by_deadline(served(user_limit_percent=None), scheduler={
+        **SCHEDULER, "yarn.scheduler.capacity.root.production.minimum-user-limit-percent": "50"})),
+    ("user-share", "unknown", by_deadline(served(user_limit_percent=None), scheduler=None)),
     ("webhdfs", "fail", but(webhdfs=False)),
     ("permissions", "fail", but(name_node={"dfs.permissions.enabled": "false"})),
     ("isolation", "warn", but(name_node={"hadoop.security.authentication": "simple"})),
@@ -190,6 +201,59 @@ def test_each_fault_is_found(name: str, severity: str, facts: Facts) -> None:
     assert found.severity == severity, found
     assert found.matters
     assert found.fix or severity in ("ok", "unknown")
+
+
+def test_what_deadlines_need_of_a_queue_is_named_only_where_yarn_is_to_serve_by_them() -> None:
+    wrong = (served(ordering_policy="fair", user_limit_percent=25.0), RESEARCH)
+    few = {**CONF, "yarn.cluster.max-application-priority": "1"}
+    for more, named in (
+        ({"mode": "queues"}, False),
+        ({"mode": "queues", "admission": "mrm"}, False),
+        ({"mode": "deadlines"}, False),
+        ({"mode": "deadlines", "admission": "justice"}, False),
+        ({"mode": "deadlines", "admission": "mrm"}, True),
+        ({"mode": "deadlines", "allow_priority": True}, True),
+    ):
+        findings = {one.id: one for one in judge(but(leaves=wrong, configuration=few, **more))}
+        assert (findings.keys() >= BY_DEADLINE, bool(findings.keys() & BY_DEADLINE)) == (named, named), more
+        assert (findings["max-priority"].severity == "warn") is named
+    assert (
+        findings["ordering-policy"].fix == "set yarn.scheduler.capacity.root.production.ordering-policy=fifo"
+    )
+    told = "set yarn.scheduler.capacity.root.production.minimum-user-limit-percent=100"
+    assert findings["user-share"].fix == told
+
+
+def test_a_factor_that_keeps_a_user_from_the_whole_queue_is_told_once() -> None:
+    facts = by_deadline(leaf("production", 50, 1, ordering_policy="fifo", user_limit_percent=100.0))
+    seen = told(facts)
+    assert "user-limit" not in seen
+    assert seen["user-share"][0] == "warn"
+    assert seen["user-share"][2].startswith("set yarn.scheduler.capacity.root.production.user-limit-factor=2")
+
+
+def test_a_real_schedulers_answer_shows_order_and_shares() -> None:
+    recorded = json.loads((Path(__file__).parents[1] / "contract/recorded/3.4.json").read_text())
+    found = [one for one in leaves_in(recorded) if one["queueName"] == "production"]
+    one = msgspec.convert(found[0], QueueInfo, strict=False)
+    assert (one.ordering_policy, one.user_limit_percent) == ("fifo", 100.0)
+
+
+def leaves_in(value: object) -> list[dict]:
+    """Return every queue that a recorded answer shows, however deep."""
+    if isinstance(value, list):
+        return [one for each in value for one in leaves_in(each)]
+    if not isinstance(value, dict):
+        return []
+    own = [value] if "orderingPolicyInfo" in value and "queueName" in value else []
+    return own + [one for each in value.values() for one in leaves_in(each)]
+
+
+@pytest.mark.parametrize("words", [("--admission", "magic"), ("--admission",)])
+def test_a_mechanism_that_is_not_known_is_refused_before_anything_is_asked(words, capfd) -> None:
+    rm = f"http://127.0.0.1:{closed_port()}"
+    assert exit_status_of(PROGRAM, ["check", "--rm", rm, *words]) == 2
+    assert "--admission" in capfd.readouterr().err
 
 
 def test_a_queue_that_stands_lowered_is_named_with_the_command_that_mends_it() -> None:

@@ -52,7 +52,7 @@ class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     no MapReduce job, ``settings`` are empty); it must have been seen by ``expires_at_ms``. ``lease_ms``: who
     waits and does not renew for so long is withdrawn. ``why`` says why it is over, or is empty.
     ``changed_at_ms`` is the instant of its state: of one that has ended, when that was observed.
-    ``refunded_mtokens`` of the price went back to its account; null: nothing was paid, or it is not settled.
+    ``refunded_mtokens`` is what was paid back of the plan's price so far, null where nothing has a price.
     """
 
     id: str
@@ -67,7 +67,7 @@ class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, str]
     reason: ReasonOut | None = None
     changed_at_ms: int | None = None
-    refunded_mtokens: int | None = None
+    refunded_mtokens: Count | None = None
 
 
 class GateOut(msgspec.Struct, frozen=True, kw_only=True):

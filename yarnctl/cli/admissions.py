@@ -252,7 +252,7 @@ def _id(admission: str) -> str:
 
 
 def _print(answer: Answer, output: str) -> None:
-    """Show every field on a line of its own, instants as clock times."""
+    """Show every field on a line of its own, instants as clock times, amounts in tokens."""
     if output == "json":
         print_json(answer)
         return
@@ -269,4 +269,6 @@ def _fields(name: str, value: object) -> list[tuple[str, str | None]]:
     if name.endswith("_ms") and (value is None or isinstance(value, int)):
         words = clock if name.endswith("_at_ms") else span_words
         return [(plain(name.removesuffix("_ms")), None if value is None else words(value))]
+    if name.endswith("_mtokens") and isinstance(value, int):
+        return [(plain(name.removesuffix("_mtokens")), f"{tokens_words(value)} tokens")]
     return [(plain(name), None if value is None else _folded(str(value), 60) or None)]

@@ -14,6 +14,7 @@ import click
 
 from yarnctl.cli.asking import plain
 from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options, queue_options, queues_of
+from yarnctl.cli.gate_options import require_mechanism
 from yarnctl.command_line import output_option, print_json, terminal_columns
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ ROOM_MIN = 40
 @click.command()
 @cluster_options
 @queue_options
+@click.option("--allow-priority", is_flag=True, help="Judge as yarnctl run --allow-priority needs it.")
+@click.option("--admission", metavar="ALLOCATOR", help="Judge as yarnctl run --admission needs it.")
 @folder_options
 @output_option
 def command(output: str, **given: Any) -> int:
@@ -37,12 +40,16 @@ def command(output: str, **given: Any) -> int:
     from yarnctl.attach.check.rules import judge
     from yarnctl.checkpoint.opened_store import checked_root
 
+    if given["admission"] is not None:
+        require_mechanism(given["admission"])
     cluster = cluster_of(given)
     hurried, victims = queues_of(given)
     begin = Facts(
         mode=given["mode"],
         preempting_queues=hurried,
         preemptable_queues=victims,
+        allow_priority=given["allow_priority"],
+        admission=given["admission"],
         requests_root=checked_root("--requests", given["requests"]),
         store_root=checked_root("--store", given["store"]),
     )

@@ -58,7 +58,7 @@ def quote(words: tuple[str, ...], url: str, output: str, **given: Any) -> None:
             span_words(each.deadline_at_ms - made.earliest_at_ms)
             if each is not made.points[0]
             else "earliest",
-            f"{each.late_ratio:.0%}",
+            f"{each.late_ratio * 100:g}%",
             ", ".join(f"{who} {tokens_words(amount)}" for who, amount in each.because[:3]),
         )
         for each in made.points

@@ -8,159 +8,22 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options, queue_options, queues_of
+from yarnctl.cli.gate_options import admission_options, admitting_of, history_of
 from yarnctl.errors import BadInput
 from yarnctl.old_names import renamed_option
 
 if TYPE_CHECKING:
-    from yarnctl.daemon.admission.building import AdmissionOptions
     from yarnctl.daemon.loop import Loop
     from yarnctl.daemon.running import Plan
     from yarnctl.daemon.state_dir import StateDir
-    from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices
     from yarnctl.service.security.tokens import Tokens
-
-Function = Callable[..., Any]
-
-DEFAULT_ALLOCATOR = "justice"
-
-
-def admission_options(command: Function) -> Function:
-    """Add ``--admission`` and what belongs to it: the arguments of :func:`admitting_of`."""
-    for add in reversed(_OPTIONS):
-        command = add(command)
-    return command
-
-
-def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
-    """Return the gate's options, None without ``--admission``; raises BadInput naming the option."""
-    name = given["admission"]
-    if name is None:
-        of_the_gate = ["admission_queues", "admission_capacity", "admission_container_mib"]
-        _market_choices(given)
-        for option in [*of_the_gate, *([] if given["predicted_demand"] else ["history"])]:
-            if given[option]:
-                told = "--" + option.replace("_", "-").removesuffix("s")
-                raise BadInput(told, "says something of a gate, and there is none", "give --admission, too")
-        return None
-    from yarnctl.daemon.admission.building import AdmissionOptions
-    from yarnctl.deciding.admission.mechanisms import MECHANISMS
-
-    if name not in MECHANISMS:
-        raise BadInput("--admission", f"no allocator {name!r}", f"use one of {', '.join(MECHANISMS)}")
-    if name == "mrm" and given["mode"] != "deadlines":
-        told = "promises deadlines, which YARN keeps only if they are served in their order"
-        raise BadInput("--admission mrm", told, "give --mode deadlines (and --allow-priority), too")
-    return AdmissionOptions(
-        allocator=name,
-        queues=given["admission_queues"],
-        capacity=given["admission_capacity"],
-        container_mib=given["admission_container_mib"],
-        history=history_of(given),
-        lease_ms=given["admission_lease_s"] * 1000,
-        own=_market_choices(given),
-    )
-
-
-def _market_choices(given: dict[str, Any]) -> MrmChoices | None:
-    """Return what was chosen of prices; raises BadInput naming the option."""
-    from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices
-
-    chosen = {
-        "kappa": given["admission_kappa"],
-        "late_ratio": given["admission_late_ratio"],
-    }
-    said = {name: value for name, value in chosen.items() if value is not None}
-    if given["admission"] != "mrm":
-        for name in said:
-            option = f"--admission-{name.replace('_', '-')}"
-            raise BadInput(
-                option, "says something of prices, and none are asked", "give --admission mrm, too"
-            )
-        return None
-    if not 0 < said.get("kappa", 1.0) < float("inf"):
-        raise BadInput("--admission-kappa", f"{said['kappa']} is no factor of a price", "give more than 0")
-    if not 0 < said.get("late_ratio", 0.05) < 0.5:
-        told = f"{said['late_ratio']} is no chance to be late that could be promised"
-        raise BadInput(
-            "--admission-late-ratio", told, "give more than 0 and less than 0.5, for instance 0.05"
-        )
-    return MrmChoices(**said)
-
-
-def history_of(given: dict[str, Any]) -> str:
-    """Return the history server that was named, ``off`` or "" (found); raises BadInput for no address."""
-    history: str = given["history"] or ""
-    if history and history != "off" and not history.startswith(("http://", "https://")):
-        raise BadInput("--history", f"{history[:80]!r} is no address", "use for instance http://jhs:19888")
-    return history.rstrip("/")
-
-
-_OPTIONS = (
-    click.option(
-        "--admission",
-        metavar="ALLOCATOR",
-        is_flag=False,
-        flag_value=DEFAULT_ALLOCATOR,
-        help="Keep a gate for jobs with deadlines (POST /v1/admissions, yarnctl admit): justice, pythia,"
-        " oracle, reactive_fs, no_drop_fs, or mrm, where deadlines have a price; alone:"
-        f" {DEFAULT_ALLOCATOR}. It works while only observing, too. Off unless given.",
-    ),
-    click.option(
-        "--admission-queue",
-        "admission_queues",
-        multiple=True,
-        metavar="QUEUE",
-        help="Only this leaf queue is behind the gate (repeatable): its guarantee is what may be given."
-        "  [all]",
-    ),
-    click.option(
-        "--admission-capacity",
-        type=click.IntRange(1),
-        metavar="CONTAINERS",
-        help="How many containers there are. Else: the nodes' memory, each divided by a container's.",
-    ),
-    click.option(
-        "--admission-container-mib",
-        type=click.IntRange(1),
-        metavar="MIB",
-        help="Memory of one container; larger ones count as several."
-        "  [1024, MapReduce's own default, or the scheduler's smallest allocation if that is more]",
-    ),
-    click.option(
-        "--admission-lease-s",
-        type=click.IntRange(5, 86_400),
-        default=120,
-        show_default=True,
-        help="A request that nobody has renewed for so long is withdrawn.",
-    ),
-    click.option(
-        "--admission-kappa",
-        type=float,
-        metavar="K",
-        help="The price of a deadline without slack is K times the work (--admission mrm).  [1]",
-    ),
-    click.option(
-        "--admission-late-ratio",
-        type=float,
-        metavar="R",
-        help="The chance that a job computes more than there is room kept for (--admission mrm).  [0.05]",
-    ),
-    click.option(
-        "--history",
-        metavar="URL",
-        help="JobHistoryServer that the gate and --predicted-demand learn from, or off (then the gate learns"
-        " nothing).  [found in the ResourceManager's /conf or HADOOP_CONF_DIR]",
-    ),
-)
-
-
 _LOG = logging.getLogger("yarnctl.daemon")
 
 OBSERVATION_AGE_MS = 500
@@ -282,6 +145,8 @@ def plan_of(given: dict[str, Any]) -> Plan:
     from yarnctl.daemon.running import Plan, cluster_name
     from yarnctl.daemon.state_dir import default_path
 
+    require_policies(given)
+    admitting = admitting_of(given)
     cluster = cluster_of(given)
     hurried, victims = queues_of(given)
     attachment = Attachment(
@@ -305,9 +170,21 @@ def plan_of(given: dict[str, Any]) -> Plan:
         store_root=checked_root("--store", given["store"]),
         journal_bytes=given["journal_file_mib"] << 20,
         ticks=given["ticks"],
-        admitting=admitting_of(given),
+        admitting=admitting,
         history=history_of(given),
     )
+
+
+def require_policies(given: dict[str, Any]) -> None:
+    """Raise BadInput for a policy that there is not, naming the option and those that there are."""
+    from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
+
+    for option, name, known in (
+        ("--policy", given["job_policy"], {**JOB_POLICIES, **COMPARED_JOB_POLICIES}),
+        ("--task-policy", given["task_policy"], TASK_POLICIES),
+    ):
+        if name not in known:
+            raise BadInput(option, f"no policy {name[:60]!r}", f"use one of {', '.join(known)}")
 
 
 def predicted_max_of(given: dict[str, Any]) -> int:
@@ -329,7 +206,6 @@ def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[
     """Return the controller's settings for these options."""
     import msgspec
 
-    from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
     from yarnctl.deciding.settings import DEFAULT
 
     return msgspec.structs.replace(
@@ -337,8 +213,8 @@ def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[
         mode=given["mode"],
         hurried_queues=tuple(hurried),
         victim_queues=tuple(victims),
-        job_policy=_known("--policy", given["job_policy"], {**JOB_POLICIES, **COMPARED_JOB_POLICIES}),
-        task_policy=_known("--task-policy", given["task_policy"], TASK_POLICIES),
+        job_policy=given["job_policy"],
+        task_policy=given["task_policy"],
         on_timeout="kill" if given["kill_on_timeout"] else "give-up",
         in_flight_ratio_max=given["in_flight_ratio"],
         in_flight_least=given["in_flight_least"],
@@ -347,12 +223,6 @@ def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[
         kill_timeout_ms=given["order_timeout_s"] * 1000,
         observe_only=not given["enforce"],
     )
-
-
-def _known(option: str, name: str, policies: Collection[str]) -> str:
-    if name not in policies:
-        raise BadInput(option, f"no policy {name!r}", f"use one of {', '.join(policies)}")
-    return name
 
 
 def service(

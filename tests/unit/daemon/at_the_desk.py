@@ -20,7 +20,6 @@ from yarnctl.daemon.admission.request_queue import (
 )
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.gate import Gate
-from yarnctl.deciding.admission.mechanisms import OwnChoices
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerAsk
 from yarnctl.deciding.reasons.rooting import Reason
@@ -155,7 +154,6 @@ class AtTheDesk:
         queues: tuple[str, ...] = (),
         history: bool = True,
         instance: str = HERE,
-        own: OwnChoices | None = None,
     ) -> None:
         self.yarn, self.past = yarn or Yarn(), past or Past()
         self.now_ms = now_ms
@@ -168,9 +166,7 @@ class AtTheDesk:
             book.take(record)
         self.window = RequestQueue(lambda: self.now_ms, lease_ms)
         clerk = HistoryWorker(lambda: self.past, lambda: None, in_thread=False) if history else None
-        terms = AdmissionSettings(
-            allocator=allocator, instance=instance, queues=queues, lease_ms=lease_ms, own=own
-        )
+        terms = AdmissionSettings(allocator=allocator, instance=instance, queues=queues, lease_ms=lease_ms)
         self.desk = AdmissionController(
             terms, self.yarn, self.yarn.how_large, self.window, book=book, clerk=clerk
         )

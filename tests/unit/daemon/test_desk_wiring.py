@@ -12,15 +12,19 @@ from click.testing import CliRunner
 from tests.unit.daemon.at_the_desk import HERE, MINUTE, AtTheDesk, Past, asking
 from tests.unit.daemon.test_loop import busy, daemon
 from tests.unit.daemon.test_wiring import plan
+from yarnctl.cli import PROGRAM
 from yarnctl.cli.run import command, plan_of
+from yarnctl.command_line import exit_status_of
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.backlog import Size
 from yarnctl.daemon.admission.building import AdmissionOptions, ClusterSize, open_history, task_mib
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir
+from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
 from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices
 from yarnctl.deciding.admission.records import Estimate
+from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.records import Decision
 from yarnctl.errors import BadInput, InvariantBroken, Unreachable
 from yarnctl.hadoop.wire import yarn
@@ -111,16 +115,31 @@ def test_there_is_no_gate_unless_asked_for():
 MARKET = ("--admission", "mrm", "--mode", "deadlines")
 
 
-def test_what_is_chosen_of_prices_is_the_mechanism_s_own():
-    plain = given(*MARKET).admitting
-    told = given(*MARKET, "--admission-kappa", "2.5", "--admission-late-ratio", "0.1").admitting
-    assert plain is not None
-    assert told is not None
-    assert (plain.own, told.own) == (MrmChoices(), MrmChoices(kappa=2.5, late_ratio=0.1))
-    there = AtTheDesk(history=False, allocator="mrm", own=told.own)
-    there.yarn.size = Size(3, 1024, reported=True)
-    there.tick()
-    assert there.gate.choices == told.own
+def test_a_gate_that_sells_deadlines_takes_its_own_choices() -> None:
+    assert given(*MARKET).admitting == AdmissionOptions(allocator="mrm")
+    chosen = given(*MARKET, "--admission-kappa", "2.5", "--admission-late-ratio", "0.01").admitting
+    assert chosen is not None
+    assert chosen.choices == MrmChoices(kappa=2.5, late_ratio=0.01)
+    assert choices_of("mrm", chosen.choices) == chosen.choices
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        (("--policy", "WRONG"), ", ".join(JOB_POLICIES)),
+        (("--task-policy", "WRONG"), ", ".join(TASK_POLICIES)),
+        (("--admission", "WRONG"), ", ".join(MECHANISMS)),
+    ],
+)
+def test_a_name_that_is_not_known_is_refused_with_the_list_before_anything_is_asked(
+    words: tuple[str, ...], known: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    told = ["run", "--rm", "http://127.0.0.1:1", "--state-dir", str(tmp_path / "state"), *words]
+    assert exit_status_of(PROGRAM, told) == 2
+    said = capfd.readouterr().err
+    assert (words[0] in said, "'WRONG'" in said, known in said) == (True, True, True)
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "state").exists()
 
 
 @pytest.mark.parametrize(
@@ -130,16 +149,19 @@ def test_what_is_chosen_of_prices_is_the_mechanism_s_own():
         (("--admission-queue", "production"), "--admission-queue"),
         (("--history", "http://jhs:19888"), "--history"),
         (("--admission", "pythia", "--history", "jhs"), "--history"),
-        (("--admission", "mrm"), "--admission mrm"),
+        (("--policy", "WRONG"), "--policy"),
+        (("--task-policy", "WRONG"), "--task-policy"),
+        (("--admission-kappa", "2"), "--admission-kappa"),
         (("--admission", "pythia", "--admission-kappa", "2"), "--admission-kappa"),
-        (("--admission-late-ratio", "0.1"), "--admission-late-ratio"),
-        ((*MARKET, "--admission-kappa", "0"), "--admission-kappa"),
-        ((*MARKET, "--admission-kappa", "nan"), "--admission-kappa"),
-        ((*MARKET, "--admission-kappa", "inf"), "--admission-kappa"),
-        ((*MARKET, "--admission-late-ratio", "0.5"), "--admission-late-ratio"),
-        ((*MARKET, "--admission-late-ratio", "0"), "--admission-late-ratio"),
-        (("--policy", "XX"), "--policy"),
-        (("--task-policy", "XX"), "--task-policy"),
+        (("--admission", "pythia", "--admission-late-ratio", "0.1"), "--admission-late-ratio"),
+        *(
+            ((*MARKET, "--admission-kappa", wrong), "--admission-kappa")
+            for wrong in ("0", "-1", "nan", "inf")
+        ),
+        *(
+            ((*MARKET, "--admission-late-ratio", wrong), "--admission-late-ratio")
+            for wrong in ("0", "0.5", "-0.1", "nan", "inf", "1e-17")
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(words, where):

@@ -36,7 +36,7 @@ ROWS = {
     "POST /v1/admissions": "ask",
     "POST /v1/admissions/{admission_id}/renew": "own",
     "DELETE /v1/admissions/{admission_id}": "own",
-    "GET /v1/accounts": "list",
+    "GET /v1/accounts": "account",
     "GET /v1/accounts/{account}": "account",
     "POST /v1/accounts": "operate",
     "POST /v1/accounts/{account}/credit": "operate",
@@ -62,10 +62,10 @@ NEEDS: dict[str, tuple[str, ...]] = {  # who, in the order of WHO
     "read": (NO, NO, DONE, SCOPE, SCOPE, DONE),
     "list": (NO, NO, DONE, DONE, DONE, DONE),
     "one": (NO, NO, DONE, DONE, NOT_OWN, DONE),
+    "account": (NO, NO, DONE, DONE, ACCOUNT, DONE),
     "ask": (NO, NO, SCOPE, DONE, OTHER, DONE),
     "own": (NO, NO, SCOPE, DONE, NOT_OWN, DONE),
     "operate": (NO, NO, SCOPE, SCOPE, SCOPE, DONE),
-    "account": (NO, NO, DONE, DONE, ACCOUNT, DONE),
 }
 READS = ("free", "read", "list", "one", "account")
 """What is free on loopback."""

@@ -39,6 +39,7 @@ class Unseen(NamedTuple):
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What was gathered. None: not seen; ``why`` (by the field's name) has the reason.
 
+    ``allow_priority`` and ``admission`` (None: no gate) are what the daemon would be started with.
     ``scheduler``: keys of capacity-scheduler.xml where the cluster shows them. ``name_node``: the
     NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``: the
     status of the two roots; ``absent``: the roots that surely do not exist; ``above``: the folders above
@@ -50,6 +51,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     caller_identity: str = ""
     mode: str = "queues"
+    allow_priority: bool = False
+    admission: str | None = None
     preempting_queues: tuple[str, ...] = ("production",)
     preemptable_queues: tuple[str, ...] = ("research",)
     managers: int = 1
@@ -75,6 +78,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     absent: tuple[str, ...] = ()
     above: Mapping[str, FileStatus] = {}
     why: Mapping[str, str] = {}
+
+    @property
+    def orders_by_deadline(self) -> bool:
+        """Say whether YARN is to serve one queue's jobs in the order of their deadlines, by priorities."""
+        return self.mode == "deadlines" and (self.allow_priority or self.admission == "mrm")
 
     def setting(self, key: str) -> str | None:
         """Return a key of the daemon's configuration, None if it is not shown."""

@@ -26,10 +26,10 @@ RULES: dict[str, Rule] = {
     "victim-share": scheduler.preemptable_share,
     "maxima": scheduler.maxima,
     "user-limit": scheduler.user_limit,
+    "user-share": scheduler.user_share,
+    "ordering-policy": scheduler.ordering_policy,
     "am-share": scheduler.am_share,
     "max-priority": scheduler.max_priority,
-    "ordering-policy": scheduler.ordering_policy,
-    "user-share": scheduler.user_share,
     "calculator": scheduler.calculator,
     "locality-delay": scheduler.locality_delay,
     "minimum-allocation": scheduler.minimum_allocation,
@@ -51,17 +51,24 @@ RULES: dict[str, Rule] = {
 }
 """Every rule by the id of its finding, in the order in which they are shown."""
 
+BY_DEADLINE = frozenset({"user-share", "ordering-policy"})
+"""The rules that matter only where YARN is to serve the earliest deadline first."""
 
 WITHOUT_SCHEDULER = "not judged: it needs the capacity scheduler; mend 'scheduler' first"
 """The check result of every rule that reads the capacity scheduler's queues and keys, under another one."""
 
 
 def judge(facts: Facts) -> tuple[Finding, ...]:
-    """Return every rule's finding, in the dict's order; one cause is reported once, by the first rule."""
+    """Return the finding of every rule that matters, in the dict's order.
+
+    One cause is reported once, by the first rule.
+    """
     told: dict[str | Unseen, Finding] = {}
     is_other = RULES["scheduler"](facts).severity == "fail"
     findings = []
     for name, rule in RULES.items():
+        if not _matters(name, facts):
+            continue
         word = rule(facts)
         if is_other and word.severity == "unknown" and rests_on_scheduler(name):
             word = unknown(WITHOUT_SCHEDULER)
@@ -74,6 +81,13 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
             if word.fault is not None:
                 told.setdefault(word.fault, one)
     return tuple(findings)
+
+
+def _matters(name: str, facts: Facts) -> bool:
+    """Return whether a rule is judged; ``user-share`` includes ``user-limit``."""
+    if facts.orders_by_deadline:
+        return name != "user-limit"
+    return name not in BY_DEADLINE
 
 
 def _already_reported(word: CheckResult, told: Mapping[str | Unseen, Finding]) -> str:

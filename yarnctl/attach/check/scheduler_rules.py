@@ -26,8 +26,10 @@ from yarnctl.hadoop.wire.views import Leaf
 MAX_PRIORITY = "yarn.cluster.max-application-priority"
 FULL_PERCENT = 99.0
 AM_RATIO_MIN = 0.2
-LEVELS_MIN = 10
-NOT_BY_DEADLINE = "not needed without --mode deadlines"
+PRIORITY_LEVELS_MIN = 10
+"""With fewer levels, jobs of different deadlines share one and are served as they came."""
+BY_PRIORITY = frozenset({"fifo", "fifo-with-partitions"})
+"""The orders of a leaf queue's applications that put the higher priority first."""
 
 
 def scheduler(facts: Facts) -> CheckResult:
@@ -128,6 +130,45 @@ def user_limit(facts: Facts) -> CheckResult:
     return ok("one user may fill each queue")
 
 
+def user_share(facts: Facts) -> CheckResult:
+    """Where users share a queue, the job with the earliest deadline gets its user's share only."""
+    factors = user_limit(facts)
+    if factors.severity != "ok":
+        return factors
+    for leaf in facts.of(facts.preempting_queues):
+        key = f"{leaf.path}.minimum-user-limit-percent"
+        fix = f"set {CAPACITY}{key}=100"
+        shown = leaf.queue.user_limit_percent
+        percent = number_of(facts.capacity(key)) if shown is None else shown
+        if percent is None:
+            return unknown(_hidden(facts, f"how users share {leaf.path} is not shown"), f"see to it: {fix}")
+        if percent < FULL_PERCENT:
+            said = f"users of {leaf.path} share it, down to {percent:g} % each"
+            return warn(said, fix)
+    return ok("one user may have the whole queue, whoever else waits")
+
+
+def ordering_policy(facts: Facts) -> CheckResult:
+    """Deadlines are kept by priorities, and of a leaf queue's orders only fifo heeds them; fair does not."""
+    found, word = leaf_queues(facts, facts.preempting_queues)
+    if word is not None:
+        return word
+    for leaf in found:
+        key = f"{leaf.path}.ordering-policy"
+        fix = f"set {CAPACITY}{key}=fifo"
+        name = (leaf.queue.ordering_policy or facts.capacity(key) or "").strip()
+        if not name:
+            return unknown(_hidden(facts, f"the order within {leaf.path} is not shown"), f"see to it: {fix}")
+        if name not in BY_PRIORITY:
+            return fail(f"{leaf.path} is served in the order {name}, whatever the priorities are", fix)
+    return ok(", ".join(f"{leaf.name} by priority, then as they came" for leaf in found))
+
+
+def _hidden(facts: Facts, said: str) -> str:
+    """Say what is not known, and why the scheduler's own keys do not tell it."""
+    return f"{said}; {facts.unseen('scheduler', 'its key is not set where it could be read')}"
+
+
 def am_share(facts: Facts) -> CheckResult:
     """A job whose ApplicationMaster may not start gains nothing by freed room; the default 0.1 starts one."""
     fix = f"set {CAPACITY}maximum-am-resource-percent=0.5"
@@ -157,56 +198,16 @@ def _am_ratio(facts: Facts, leaf: Leaf) -> float | None:
 def max_priority(facts: Facts) -> CheckResult:
     """With --mode deadlines yarnctl orders jobs by priority; a maximum of 0 caps all of them silently."""
     if facts.mode != "deadlines":
-        return ok(NOT_BY_DEADLINE)
+        return ok("not needed without --mode deadlines")
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
     most = number_of(facts.setting(MAX_PRIORITY)) or 0
     if most <= 0:
-        return fail(f"{MAX_PRIORITY} is 0", f"set {MAX_PRIORITY}={LEVELS_MIN} (yarn-site.xml)")
-    if most < LEVELS_MIN:
-        said = f"{MAX_PRIORITY} is {most:g}: so many deadlines are told apart, later ones share the lowest"
-        return warn(said, f"set {MAX_PRIORITY}={LEVELS_MIN} (yarn-site.xml), or as many as jobs run at once")
+        return fail(f"{MAX_PRIORITY} is 0", f"set {MAX_PRIORITY}=10 (yarn-site.xml)")
+    if facts.orders_by_deadline and most < PRIORITY_LEVELS_MIN:
+        said = f"{MAX_PRIORITY} is {most:g}: few levels to tell deadlines apart"
+        return warn(said, f"set {MAX_PRIORITY}={PRIORITY_LEVELS_MIN} or more (yarn-site.xml)")
     return ok(f"{MAX_PRIORITY} is {most:g}")
-
-
-def ordering_policy(facts: Facts) -> CheckResult:
-    """With --mode deadlines a leaf queue must serve by priority: fifo does, fair serves the smallest user."""
-    if facts.mode != "deadlines":
-        return ok(NOT_BY_DEADLINE)
-    found, word = _shown_leaves(facts)
-    if word is not None:
-        return word
-    for leaf in found:
-        policy = (facts.capacity(f"{leaf.path}.ordering-policy") or "fifo").strip()
-        fix = f"set {CAPACITY}{leaf.path}.ordering-policy=fifo"
-        if policy == "fair":
-            return fail(f"{leaf.path} is served by share, whatever the priorities: {policy}", fix)
-        if not policy.startswith("fifo"):
-            return warn(f"{leaf.path} is served by {policy}: whether by priority is not known", fix)
-    return ok("each is served by priority, then by arrival")
-
-
-def user_share(facts: Facts) -> CheckResult:
-    """Below 100 % several users divide a queue, and a later deadline is served before an earlier one."""
-    if facts.mode != "deadlines":
-        return ok(NOT_BY_DEADLINE)
-    found, word = _shown_leaves(facts)
-    if word is not None:
-        return word
-    for leaf in found:
-        percent = number_of(facts.capacity(f"{leaf.path}.minimum-user-limit-percent"))
-        if percent is not None and percent < FULL_PERCENT:
-            said = f"{leaf.path} gives each of several users {percent:g} %, whoever is due first"
-            return warn(said, f"set {CAPACITY}{leaf.path}.minimum-user-limit-percent=100")
-    return ok("jobs of several users are served in one order")
-
-
-def _shown_leaves(facts: Facts) -> tuple[tuple[Leaf, ...], CheckResult | None]:
-    """Return the leaf queues whose keys can be read; a check result instead where they cannot."""
-    found, word = leaf_queues(facts, facts.preempting_queues)
-    if word is None and facts.scheduler is None and facts.configuration is None:
-        return (), unknown(facts.unseen("scheduler", "capacity-scheduler.xml is not shown"))
-    return found, word
 
 
 def calculator(facts: Facts) -> CheckResult:

@@ -60,13 +60,12 @@ NO_ESTIMATE = "ask again with the same request_key, or give an estimate"
 
 
 class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The controller's settings: the mechanism, its ``queues`` (none: all), its ``own`` choices, if any."""
+    """The controller's settings: the mechanism, and its ``queues`` (none: all)."""
 
     allocator: str
     instance: str
     queues: tuple[str, ...] = ()
-    choices: Choices = DEFAULT_CHOICES
-    own: OwnChoices | None = None
+    choices: Choices | OwnChoices = DEFAULT_CHOICES
     lease_ms: int = 120_000
 
 
@@ -183,7 +182,7 @@ class AdmissionController:
         if size is None:
             return
         pools = (Pool("", size.capacity, size.container_mib, terms.queues),)
-        choices = terms.own or choices_of(terms.allocator, terms.choices)
+        choices = choices_of(terms.allocator, terms.choices)
         if gate is None or (gate.mechanism, gate.pools, gate.choices) != (terms.allocator, pools, choices):
             self._note(write, GateSet(now_ms, terms.allocator, pools, choices))
 

@@ -37,10 +37,7 @@ NO_HISTORY = "off"
 
 
 class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The gate's options. None: found out; ``history`` "": found, ``off``: none is queried.
-
-    ``own``: how the mechanism reads its paper; None: as ``choices`` say.
-    """
+    """The gate's options. None: found out; ``history`` "": found, ``off``: none is queried."""
 
     allocator: str
     queues: tuple[str, ...] = ()
@@ -48,8 +45,7 @@ class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
     container_mib: int | None = None
     history: str = ""
     lease_ms: int = 120_000
-    choices: Choices = DEFAULT_CHOICES
-    own: OwnChoices | None = None
+    choices: Choices | OwnChoices = DEFAULT_CHOICES
 
 
 def make_admission_controller(
@@ -73,7 +69,6 @@ def make_admission_controller(
         instance=instance,
         queues=told.queues,
         choices=told.choices,
-        own=told.own,
         lease_ms=told.lease_ms,
     )
     return AdmissionController(terms, manager, ClusterSize(manager, told), window, book=book, clerk=clerk)

@@ -196,7 +196,8 @@ class QueueInfo(msgspec.Struct, frozen=True):
     """GET /scheduler: one queue of the capacity scheduler, root included.
 
     ``guaranteed`` and ``maximum`` (min/maxEffectiveCapacity) are None in the root and where a
-    version lacks them; shares are then the percentages of the whole cluster.
+    version lacks them; shares are then the percentages of the whole cluster. ``user_limit_percent`` is
+    minimum-user-limit-percent; ``ordering_policy`` ("": not shown) is that of a leaf's applications.
     """
 
     name: str = field(name="queueName")
@@ -211,6 +212,8 @@ class QueueInfo(msgspec.Struct, frozen=True):
     pending_containers: int = field(name="pendingContainers", default=0)
     applications_pending: int = field(name="numPendingApplications", default=0)
     user_limit_factor: float = field(name="userLimitFactor", default=1.0)
+    user_limit_percent: float | None = field(name="userLimit", default=None)
+    ordering_policy: str = field(name="orderingPolicyInfo", default="")
     am_limit: Vector | None = field(name="AMResourceLimit", default=None)
     am_used: Vector = field(name="usedAMResource", default=Vector())
     preemption_disabled: bool | None = field(name="preemptionDisabled", default=None)

@@ -1,9 +1,12 @@
 """Admissions: all that a journal records of one admission, or of that of an application.
 
-Law: as of all explanations: made of the records in one pass, and nothing is added.
+Law: as of all explanations: made of the records in one pass, and nothing is added. What a later deadline
+would have cost is computed anew from the recorded inputs of the round, where these give the recorded price.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.capacity import Load
@@ -14,17 +17,24 @@ from yarnctl.deciding.admission.entries import (
     AdmissionTaken,
     GateLearned,
 )
-from yarnctl.deciding.admission.gate import expired
-from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices, MrmMemory, cheaper
+from yarnctl.deciding.admission.gate import Gate
+from yarnctl.deciding.admission.offering import cheaper_later, decided_price
 from yarnctl.deciding.admission.pricing.accounts import TokensCharged, TokensRefunded
 from yarnctl.deciding.admission.pricing.prices import ITSELF
 from yarnctl.deciding.admission.records import Budget, Plan
-from yarnctl.deciding.admission.rounds import Seen
 from yarnctl.deciding.records import Record
 from yarnctl.journal.explaining.story import AdmissionStory
 from yarnctl.journal.rendering import text, tokens_text, when
 
 LOADS_SHOWN = 3
+
+
+class _Decided(NamedTuple):
+    """A round's inputs, and its decision on one request."""
+
+    before: Gate
+    record: AdmissionRound
+    plan: Plan
 
 
 class AdmissionStories:
@@ -35,21 +45,20 @@ class AdmissionStories:
         self.stories: list[AdmissionStory] = []
         self._store = AdmissionStore()
         self._own = ""
+        self._rounds: dict[str, _Decided] = {}
 
     def apply(self, record: Record) -> None:
         """Read one record."""
         if isinstance(record, AdmissionTaken) and self.wanted in (record.admission, record.application):
             self._running(record)
-        before = self._store.admissions.get(self._own or self.wanted)
-        cheaper = ""
-        if isinstance(record, AdmissionRound) and before is not None:
-            cheaper = _cheaper(self._store, before, record)
+        before, gate = self._store.admissions.get(self._own or self.wanted), self._store.gate
         self._store.take(record)
+        self._keep_round(gate, record)
         now = self._store.admissions.get(self._own or self.wanted)
         if isinstance(record, AdmissionAsked) and record.admission == self.wanted:
             self._requested(record)
         elif isinstance(record, AdmissionRound) and now is not None and before is not now:
-            self._tell(record.at_ms, now.admission, _verdict(now.plan) + cheaper + _backlog(record.loads))
+            self._tell(record.at_ms, now.admission, self._decision(now) + _backlog(record.loads))
         elif isinstance(record, TokensCharged | TokensRefunded) and now is not None:
             if record.admission == now.admission:
                 self._tell(record.at_ms, record.admission, _paid(record))
@@ -94,49 +103,65 @@ class AdmissionStories:
         )
         self._requested(asked)
         if found.reservation is not None:
-            self._tell(found.reservation.from_ms, found.admission, _verdict(found.plan))
+            self._tell(found.reservation.from_ms, found.admission, self._decision(found))
+
+    # --- prices ---------------------------------------------------------------------------------
+
+    def _keep_round(self, gate: Gate | None, record: Record) -> None:
+        """Keep the inputs of each round that decided on a price, until its job runs or it is over."""
+        if isinstance(record, AdmissionRound) and gate is not None:
+            names = {each.sequence: each.admission for each in self._store.open("admitted")}
+            wanted = self._store.admissions.get(self.wanted)
+            if wanted is not None:
+                names[wanted.sequence] = wanted.admission
+            for plan in record.plans:
+                if plan.sequence in names and decided_price(plan) is not None:
+                    self._rounds[names[plan.sequence]] = _Decided(gate, record, plan)
+        elif isinstance(record, AdmissionTaken | AdmissionClosed):
+            self._rounds.pop(record.admission, None)
+
+    def _decision(self, found: Admission) -> str:
+        """Tell a decision; of one about a price its terms, and what would have been cheaper."""
+        told = _verdict(found.plan)
+        if found.plan.price_mtokens is not None:
+            told += self._price(found)
+        decided = self._rounds.get(found.admission)
+        later = [] if decided is None else cheaper_later(*decided)
+        if not later:
+            return told
+        offers = ", ".join(
+            f"{tokens_text(each.price_mtokens)} by {when(each.deadline_at_ms)}" for each in later
+        )
+        return f"{told}; a later deadline was cheaper: {offers}"
+
+    def _price(self, found: Admission) -> str:
+        """Tell a price term by term: the job itself, then whose slack becomes less."""
+        plan = found.plan
+        terms = ", ".join(
+            f"{tokens_text(amount)} "
+            f"{'for itself' if who == ITSELF else f'for the slack of {self._whose(found, who)}'}"
+            for who, amount in plan.because
+        )
+        late = ""
+        if plan.late_ratio is not None:
+            late = f"; it is late with a chance of at most {plan.late_ratio * 100:g}%"
+        return f"; promised by {when(plan.deadline_at_ms)} for {terms}{late}"
+
+    def _whose(self, found: Admission, who: str) -> str:
+        """Name an admission that a price has by its number, with its job's name where that is known."""
+        name = f"{found.admission.rpartition('-')[0]}-{who}"
+        other = self._store.admissions.get(name)
+        return f"number {who}" if other is None else f"{name} ({other.name})"
 
 
 def _verdict(plan: Plan) -> str:
     why = text(plan.reason)
     if plan.verdict == "admit":
-        told = f"admitted with {plan.containers} containers: {why}; to be done at {plan.finish_at_ms} ms"
-        return told if plan.price_mtokens is None else told + _price(plan)
+        return f"admitted with {plan.containers} containers: {why}; to be done at {plan.finish_at_ms} ms"
     if plan.verdict == "reject":
         return f"rejected: {why}"
     start = "" if plan.start_at_ms is None else f"; to start at {plan.start_at_ms} ms as things stand"
     return f"waits: {why}{start}"
-
-
-def _price(plan: Plan) -> str:
-    """Tell a price term by term: the job itself, then whose slack becomes less."""
-    terms = ", ".join(
-        f"{tokens_text(amount)} {'for itself' if who == ITSELF else f'for the slack of number {who}'}"
-        for who, amount in plan.because
-    )
-    late = "" if plan.late_ratio is None else f"; it is late with a chance of at most {plan.late_ratio:.0%}"
-    return f"; promised by {when(plan.deadline_at_ms)} for {terms}{late}"
-
-
-def _cheaper(store: AdmissionStore, asked: Admission, record: AdmissionRound) -> str:
-    """Tell which later deadlines would have cost less, by the state and the inputs of that round."""
-    gate = store.gate
-    plan = next((each for each in record.plans if each.sequence == asked.sequence), None)
-    if gate is None or plan is None or plan.verdict != "admit":
-        return ""
-    if not isinstance(gate.memory, MrmMemory) or not isinstance(gate.choices, MrmChoices):
-        return ""
-    late = {each.request.sequence for each in expired(gate, record.at_ms)}
-    kept = [each for each in gate.reserved if each.request.sequence not in late]
-    kept += [each for each in record.granted if each.request.sequence < asked.sequence]
-    seen = Seen((), tuple(kept), record.loads, gate.pools, record.at_ms)
-    blocking = record.blocking if isinstance(record.blocking, tuple) else ()
-    seen = seen._replace(promised=gate.promised, blocking=blocking)
-    found = cheaper(gate.memory, gate.choices, seen, asked.request, plan)
-    if not found:
-        return ""
-    told = ", ".join(f"{tokens_text(each.price_mtokens)} by {when(each.deadline_at_ms)}" for each in found)
-    return f"; it would have cost less later: {told}"
 
 
 def _paid(record: TokensCharged | TokensRefunded) -> str:

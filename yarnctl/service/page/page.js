@@ -215,13 +215,11 @@ function showMarket(accounts, admissions) {
     each.daily_mtokens ? `${tokens(each.daily_mtokens)} a day up to ${tokens(each.cap_mtokens)}` : "-"] }));
   const paid = admissions.items.filter((each) => each.plan.price_mtokens !== null);
   const promises = paid.map((each) => ({ cells: [linkTo(each.id), each.request.name, each.request.user, each.request.account,
-    tokens(each.plan.price_mtokens), each.refunded_mtokens === null ? "-" : tokens(each.refunded_mtokens),
-    timeOf(each.plan.deadline_at_ms), outcome(each),
+    tokens(each.plan.price_mtokens), tokens(each.refunded_mtokens), timeOf(each.plan.deadline_at_ms), outcome(each),
     each.plan.because.map(([who, amount]) => `${who} ${tokens(amount)}`).join(", ")],
     className: each.state === "admitted" || each.state === "taken" ? "" : "settled" }));
   byId("accounts").replaceChildren(tableOf(["account", "#tokens", "#given", "#spent", "refill"], balances));
-  const columns = ["admission", "job", "user", "account", "#tokens", "#paid back", "done by", "promise",
-    "for whose slack"];
+  const columns = ["admission", "job", "user", "account", "#tokens", "#paid back", "done by", "promise", "for whose slack"];
   byId("promises").replaceChildren(promises.length ? tableOf(columns, promises) : element("p", "No deadline was sold yet.", "quiet"));
 }
 

@@ -367,12 +367,19 @@ def _named(each: Admission, who: str) -> str:
     return f"{each.admission.rpartition('-')[0]}-{who}" if who.isdigit() else who
 
 
+def _refunded_mtokens(each: Admission, desk: AdmissionStatus) -> int | None:
+    """Return what was paid back so far of a deadline's price; None: nothing was sold."""
+    if each.plan.price_mtokens is None:
+        return None
+    paid = desk.payments.get(each.admission)
+    return 0 if paid is None else paid.refunded_mtokens or 0
+
+
 def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
     """Show one admission, with what to submit with."""
     request, plan, held = each.request, each.plan, each.reservation
     framework = FRAMEWORKS.get(request.kind) if each.state in ("admitted", "taken") else None
     budget = request.budget if isinstance(request.budget, Budget) else None
-    payment = desk.payments.get(each.admission)
     return AdmissionOut(
         id=each.admission,
         state=each.state,
@@ -410,5 +417,5 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
         tags=[deadline_tag(_serve_by_ms(each)), tag_of(each.admission)],
         settings={} if framework is None else framework.given(plan.containers),
         changed_at_ms=each.changed_at_ms,
-        refunded_mtokens=None if payment is None else payment.refunded_mtokens,
+        refunded_mtokens=_refunded_mtokens(each, desk),
     )

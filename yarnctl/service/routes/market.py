@@ -1,7 +1,8 @@
 """Prices and accounts over HTTP: quotes, balances, and an operator's grants.
 
 Law: as of admissions: what is read is read from one view, a command is answered once its record is written
-and published. A token with an ``account`` spends from that account only; granting needs ``operate``.
+and published. A token with an ``account`` spends from that account only, and may read it; granting needs
+``operate``.
 """
 
 from __future__ import annotations
@@ -106,21 +107,20 @@ def _add_quotes(router: APIRouter, source: Source, tokens: Tokens, window: Reque
 
 
 def _add_accounts(router: APIRouter, source: Source, tokens: Tokens, window: RequestQueue | None) -> None:
-    @router.get("/v1/accounts")
-    def accounts(request: Request, _: Annotated[NoParameters, Query()]) -> AccountList:
-        """All accounts, by name; where reading needs a token, with `submit` alone that of the token."""
-        view, only = source(), request.scope.get(ONLY_ACCOUNT)
+    @router.get("/v1/accounts", responses=responses(403))
+    def accounts(asked: Request, _: Annotated[NoParameters, Query()]) -> AccountList:
+        """All accounts, by name; of a token that may not read everything, its own alone."""
+        view = source()
         found = {} if view.admission is None else view.admission.accounts
-        shown = [name for name in sorted(found) if only is None or name == only]
-        return AccountList(items=[_account(source, name) for name in shown])
+        only = asked.scope.get(ONLY_ACCOUNT)
+        if only is not None:
+            _require_account(asked, only)
+        return AccountList(items=[_account(source, name) for name in sorted(found) if only in (None, name)])
 
     @router.get("/v1/accounts/{account}", responses=responses(403, 404))
-    def one(account: AccountId, request: Request, _: Annotated[NoParameters, Query()]) -> AccountOut:
-        """One account; where reading needs a token, with `submit` alone that of the token."""
-        only = request.scope.get(ONLY_ACCOUNT)
-        if only is not None and account != only:
-            told = f"the token is for the account {only}" if only else "the token is for no account"
-            raise ApiProblem(403, "other-account", told, "use a token with the scope read or operate")
+    def one(asked: Request, account: AccountId, _: Annotated[NoParameters, Query()]) -> AccountOut:
+        """One account; a token that may not read everything reads its own."""
+        _require_account(asked, account)
         return _account(source, account)
 
     @router.post("/v1/accounts", responses=responses(400, 403, 409, 413, 503))
@@ -141,6 +141,22 @@ def _add_accounts(router: APIRouter, source: Source, tokens: Tokens, window: Req
         return _account(
             source, _handed(window, AccountCommand(account=account, credit_mtokens=request.mtokens))
         )
+
+
+def _require_account(asked: Request, account: str) -> None:
+    """Raise ApiProblem (403) for an account that the caller may not read."""
+    only = asked.scope.get(ONLY_ACCOUNT)
+    if only == "":
+        told, remedy = (
+            "the token has no account, and may not read others'",
+            'give it account = "NAME" (--tokens)',
+        )
+    elif only not in (None, account):
+        told = f"the token is for the account {only}, and not for {account}"
+        remedy = "use that account's token, or one with the scope read"
+    else:
+        return
+    raise ApiProblem(403, "other-account", told, remedy)
 
 
 def _handed(window: RequestQueue | None, wanted: Command) -> str:

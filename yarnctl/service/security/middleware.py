@@ -28,10 +28,9 @@ Credentials = Annotated[
 ONLY_USER = "yarnctl.only_user"
 """The key in a request's scope (ASGI's) for the one user whose admissions may be read."""
 ONLY_ACCOUNT = "yarnctl.only_account"
-"""The key for the one account that may be read ("": none)."""
+"""The key in a request's scope for the one account that may be read ("": none may)."""
 ADMISSIONS = "/v1/admissions"
-OWN = (ADMISSIONS, "/v1/accounts")
-"""What may be read with ``submit``, as far as it is the caller's."""
+ACCOUNTS = "/v1/accounts"
 
 
 def require(tokens: Tokens, given: HTTPAuthorizationCredentials | None, scope: Scope) -> Caller:
@@ -68,14 +67,15 @@ def require_own(caller: Caller, user: str) -> None:
 def reader(tokens: Tokens, token: str, path: str) -> Caller:
     """Return the caller where reading needs a token; raises ApiProblem (401, 403).
 
-    Admissions and accounts may be read with ``submit``, too: the answer shows the caller's own only.
+    Admissions and accounts may be read with ``submit``, too: the answer shows the admissions of the caller's
+    user, or the caller's account, only.
     """
     caller = tokens.caller(token)
     if caller is None:
         told = "reading needs a token here, and it is missing or wrong"
         remedy = "send Authorization: Bearer TOKEN with a token of the daemon's"
         raise ApiProblem(401, "unauthorized", told, remedy)
-    own = any(path == each or path.startswith(each + "/") for each in OWN)
+    own = any(path == each or path.startswith(each + "/") for each in (ADMISSIONS, ACCOUNTS))
     if not caller.may("read") and not (own and caller.may("submit")):
         raise missing(caller, "read")
     return caller
@@ -154,7 +154,8 @@ class Guards:
             return
         caller = reader(self.readers, bearer_of(scope["headers"]), scope["path"])
         if not caller.may("read"):
-            scope[ONLY_USER], scope[ONLY_ACCOUNT] = caller.user, caller.account
+            scope[ONLY_USER] = caller.user
+            scope[ONLY_ACCOUNT] = caller.account
 
 
 async def _whole_body(receive: Receive) -> list[Message] | None:

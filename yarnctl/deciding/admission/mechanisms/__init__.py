@@ -73,8 +73,8 @@ ALLOCATORS = SIZINGS
 """The old name, for one release."""
 
 
-def choices_of(name: str, said: Choices) -> OwnChoices:
-    """Return a mechanism's own choices, of those that are given for all of them."""
+def choices_of(name: str, said: Choices | OwnChoices) -> OwnChoices:
+    """Return a mechanism's own choices, of those that are given for all of them (or are its own)."""
     own = MECHANISMS[name].choices
     known = {field: getattr(said, field) for field in own.__struct_fields__ if hasattr(said, field)}
     choices: OwnChoices = msgspec.structs.replace(own, **known)

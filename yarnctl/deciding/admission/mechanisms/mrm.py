@@ -63,7 +63,6 @@ LATE_FOR_MIN_MS = 60_000
 HORIZON_MS = 366 * 86_400_000
 """Nothing is promised that is further away."""
 UNIT_MIN_MS = 60_000
-CHEAPER_POINTS, CHEAPER_MAX = 8, 3
 WIDEST = 128
 """The points of a curve reach so many units behind the earliest deadline."""
 
@@ -272,13 +271,6 @@ def priced(seen: Market, who: str, estimate: Estimate, tasks: int, choices: MrmC
     return Priced(seen, job, curve(state, work_ms, choices.kappa), earliest_ms, needs)
 
 
-class Later(NamedTuple):
-    """A deadline and its price."""
-
-    deadline_at_ms: int
-    price_mtokens: int
-
-
 def deadlines(offered: Priced, count: int) -> list[int]:
     """Return so many deadlines to show, from the earliest on, ever further apart."""
     earliest_ms = offered.earliest_ms
@@ -286,23 +278,6 @@ def deadlines(offered: Priced, count: int) -> list[int]:
     last_ms = offered.market.now_ms + HORIZON_MS
     spread = [WIDEST ** (place / max(1, count - 2)) for place in range(count - 1)]
     return [earliest_ms, *(min(last_ms, earliest_ms + math.ceil(unit_ms * far)) for far in spread)]
-
-
-def cheaper(memory: MrmMemory, choices: MrmChoices, seen: Seen, request: Request, plan: Plan) -> list[Later]:
-    """Return later deadlines that would have cost less than a plan's, by the state that it was made of."""
-    offered = None
-    if request.estimate is not None and plan.price_mtokens is not None:
-        found = market(memory, choices, seen)
-        offered = priced(found, str(request.sequence), request.estimate, request.tasks, choices)
-    if offered is None or plan.price_mtokens is None:
-        return []
-    told, least = list[Later](), plan.price_mtokens
-    for at_ms in deadlines(offered, CHEAPER_POINTS):
-        price_mtokens = offered.price_mtokens(at_ms)
-        if at_ms > plan.deadline_at_ms and price_mtokens < least:
-            told.append(Later(at_ms, price_mtokens))
-            least = price_mtokens
-    return told[:CHEAPER_MAX]
 
 
 def hold_market(memory: MrmMemory, choices: MrmChoices, seen: Seen) -> Round:
