@@ -12,18 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarnctl.deciding.admission.capacity import Load, Pool
+from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Pool
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
-from yarnctl.deciding.admission.mechanisms.mrm import (
-    MrmChoices,
-    MrmMemory,
-    Needed,
-    carry,
-    market,
-    needed,
-    priced,
-)
-from yarnctl.deciding.admission.pricing.timeline import broken
+from yarnctl.deciding.admission.mechanisms.mrm import Needed, needed, priced
+from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
+from yarnctl.deciding.admission.mechanisms.promises import Market, carry, market
+from yarnctl.deciding.admission.pricing.timeline import Due, broken, served
 from yarnctl.deciding.admission.records import (
     Budget,
     DueClaim,
@@ -36,6 +30,7 @@ from yarnctl.deciding.admission.records import (
 )
 from yarnctl.deciding.admission.rounds import Round, Seen
 from yarnctl.deciding.reasons.verdicts import (
+    AwaitsTurn,
     CannotPay,
     CostsMore,
     NoAccount,
@@ -186,11 +181,11 @@ def test_the_due_holds_the_work_with_its_margin_until_the_deadline() -> None:
 PHASES = Phases((Phase("map", 20, 9_000, 0), Phase("reduce", 4, 15_000, 1_000)), 3_000, 5_000)
 NEEDED = [
     # 240 s of tasks; 8 + 9 + 15 s pass beside; its master is held as long as it takes alone
-    (PHASES, 10, 0.5, Needed(240_000 + 32_000 + 26_667, 32_000, 15_000), "nine tasks at once"),
-    (PHASES, 2, 0.5, Needed(240_000 + 32_000 + 240_000, 32_000, 15_000), "one task at once"),
-    (PHASES, 40, 0.5, Needed(240_000 + 32_000 + 26_667, 32_000, 15_000), "no more than there are"),
+    (PHASES, 10, 0.5, Needed(240_000 + 58_667, 32_000, 15_000, 58_667), "nine tasks at once"),
+    (PHASES, 2, 0.5, Needed(240_000 + 272_000, 32_000, 15_000, 272_000), "one task at once"),
+    (PHASES, 40, 0.5, Needed(240_000 + 58_667, 32_000, 15_000, 58_667), "no more than there are"),
     # each reduce 1.6449 s longer
-    (PHASES, 10, 0.05, Needed(246_580 + 33_645 + 27_398, 33_645, 16_645), "with a margin"),
+    (PHASES, 10, 0.05, Needed(246_580 + 61_043, 33_645, 16_645, 61_043), "with a margin"),
     (Phases((), 3_000, 5_000), 10, 0.5, Needed(100_000), "no phase is known"),
 ]
 
@@ -235,8 +230,9 @@ def round_even(*waiting: Request) -> Round:
 def test_a_promise_of_phases_is_served_by_its_latency_before_the_deadline() -> None:
     """298.7 s of work on ten containers: 29.867 s, rounded up, and 32 s."""
     (plan,), (kept,) = round_even(phased(1, None))
-    assert plan.deadline_at_ms == plan.finish_at_ms == NOW + 29_867 + 32_000
-    assert kept.claim == DueClaim(298_667, 10, NOW, NOW + 29_867, 32_000, 15_000)
+    assert plan.deadline_at_ms == NOW + 29_867 + 32_000
+    assert plan.finish_at_ms == NOW + 26_667 + 32_000, "submitted now: its tasks have nine containers"
+    assert kept.claim == DueClaim(298_667, 10, NOW, NOW + 29_867, 32_000, 15_000, 58_667)
     assert plan.price_mtokens == 298_659  # rounding up leaves 3 container-ms of slack
     (refused,) = round_even(phased(1, 61_866)).plans
     assert refused.reason == TooEarly(NOW + 61_867)
@@ -244,13 +240,109 @@ def test_a_promise_of_phases_is_served_by_its_latency_before_the_deadline() -> N
     assert later.price_mtokens == 149_332
 
 
-def test_a_job_in_its_last_tasks_is_neither_due_nor_late() -> None:
+def test_of_a_job_in_its_last_tasks_the_master_is_left() -> None:
     (kept,) = round_even(phased(1, None)).granted
     runs = msgspec.structs.replace(kept, application="application_1")
-    for at_ms, free in ((29_867, 10), (61_866, 10), (61_867, 0)):
+    for at_ms, free in ((29_867, 9), (61_866, 9), (61_867, 0)):
         found = market(MrmMemory(), CHOICES, Seen((), (runs,), (), POOLS, NOW + at_ms))
         assert found.dues == ()
         assert found.free.free_at(NOW + at_ms) == free
+
+
+def sold(sequence: int, tasks_ms: int, due_at_ms: int, master_ms: int = 10_000) -> Reservation:
+    """Return a job whose turn has not come: so much work of tasks, and its master's."""
+    made = held(sequence, tasks_ms + master_ms, due_at_ms)
+    claim = msgspec.structs.replace(made.claim, latency_ms=5_000, master_ms=master_ms)
+    plan = Plan(sequence, "admit", 10, due_at_ms + 5_000, PaidFor(1_000), price_mtokens=1_000)
+    return msgspec.structs.replace(made, claim=claim, sold=plan, expires_at_ms=FOREVER_MS)
+
+
+def submitted(each: Reservation) -> Reservation:
+    return msgspec.structs.replace(each, sold=msgspec.UNSET, application="application_1")
+
+
+def standing_of(*reserved: Reservation) -> Market:
+    return market(MrmMemory(), CHOICES, Seen((), reserved, (), POOLS, NOW))
+
+
+def test_a_submitted_job_holds_its_masters_container_until_its_planned_end_served_or_not() -> None:
+    first, second = sold(1, 90_000, NOW + 20_000), sold(2, 90_000, NOW + 60_000)
+    # of neither a master is there: 100 s of work each, both laid on ten containers
+    assert standing_of(first, second).free.free == (10,)
+    # the first runs: its tasks have nine containers for 10 s, its master one for 5 s longer
+    runs = standing_of(submitted(first), second)
+    assert [runs.free.free_at(NOW + at_ms) for at_ms in (0, 14_999, 15_000)] == [9, 9, 10]
+    # the second is there as well: eight are left for the first's tasks, 11.25 s; then nine for its own
+    both = standing_of(submitted(first), submitted(second))
+    ends_ms = served(both.free, both.dues, NOW)
+    assert ends_ms["1"] == NOW + 11_250
+    assert [both.free.free_at(NOW + at_ms) for at_ms in (0, 16_249, 16_250)] == [8, 8, 9]
+    assert both.free.free_at(ends_ms["2"] + 4_999) == 9
+    assert both.free.free_at(ends_ms["2"] + 5_000) == 10
+
+
+def test_whoever_is_served_later_because_of_a_promise_holds_its_master_longer() -> None:
+    """Two wait with their masters. A third of 80 s in front of them has eight containers, not ten."""
+    runs = standing_of(submitted(sold(1, 90_000, NOW + 40_000)), submitted(sold(2, 90_000, NOW + 60_000)))
+    job = Due("3", 80_000, 10, NOW + 10_000)
+    assert not runs.breaks(job)
+    assert runs.breaks(job._replace(due_at_ms=NOW + 9_999))
+
+
+def held_round(*reserved: Reservation, at_ms: int = 0, capacity: int = 10, **fields: Any) -> Round:
+    waiting = tuple(each.request for each in reserved if isinstance(each.sold, Plan))
+    seen = Seen(waiting, reserved, (), (Pool("", capacity, 1024),), NOW + at_ms, {"analytics": 0})
+    return MECHANISMS["mrm"].round(MrmMemory(), CHOICES, seen._replace(**fields))
+
+
+def test_a_sold_deadline_is_submitted_when_its_turn_comes() -> None:
+    first, second = submitted(sold(1, 90_000, NOW + 20_000)), sold(2, 90_000, NOW + 60_000)
+    early = held_round(first, second)
+    assert early.granted == ()
+    (plan,) = early.plans
+    assert (plan.verdict, plan.reason) == ("defer", AwaitsTurn(1_000, NOW + 10_000))
+    assert (plan.price_mtokens, plan.deadline_at_ms) == (1_000, NOW + 65_000)
+    late = held_round(second, at_ms=10_000)
+    assert [each.verdict for each in late.plans] == ["admit"]
+    (granted,) = late.granted
+    assert (granted.expires_at_ms, granted.sold) == (NOW + 70_000, msgspec.UNSET)
+
+
+EARLY = [
+    (10, 0, (), "ten containers: none is kept for a master that comes early"),
+    (12, 0, (2,), "twelve: one is kept"),
+    (12, 1, (), "it is used already"),
+    (48, 0, (2, 3, 4), "48 containers: all that are kept"),
+]
+
+
+@pytest.mark.parametrize(("capacity", "idle", "released", "claim"), EARLY, ids=[row[3] for row in EARLY])
+def test_so_many_masters_may_come_early_as_containers_are_kept(
+    capacity: int, idle: int, released: tuple[int, ...], claim: str
+) -> None:
+    first = submitted(sold(1, 90_000 * capacity, NOW + 200_000))
+    wide = msgspec.structs.replace(first, claim=msgspec.structs.replace(first.claim, most=capacity))
+    there = [submitted(sold(10 + each, 90_000, NOW + 300_000)) for each in range(idle)]
+    found = held_round(
+        wide, *there, *(sold(each, 90_000, NOW + 900_000) for each in (2, 3, 4)), capacity=capacity
+    )
+    assert tuple(each.request.sequence for each in found.granted) == released
+
+
+def test_no_master_comes_early_that_would_break_a_promise() -> None:
+    """Eleven containers for tasks; with the second master ten, and the first's deadline is 1 ms too soon."""
+    tight = msgspec.structs.replace(
+        sold(1, 100_000, NOW + 11_111), claim=DueClaim(110_000, 11, NOW, NOW + 11_111, 5_000, 0, 10_000)
+    )
+    loose = msgspec.structs.replace(tight, claim=msgspec.structs.replace(tight.claim, until_ms=NOW + 11_112))
+    for first, released in ((tight, ()), (loose, (2,))):
+        found = held_round(submitted(first), sold(2, 90_000, NOW + 900_000), capacity=12)
+        assert tuple(each.request.sequence for each in found.granted) == released
+
+
+def test_one_that_is_late_before_its_turn_came_is_submitted() -> None:
+    (plan,) = held_round(sold(1, 90_000, NOW + 20_000), at_ms=20_000).plans
+    assert plan.verdict == "admit"
 
 
 BLOCKED = [
@@ -288,6 +380,8 @@ def test_what_is_left_of_a_promise_is_what_the_plan_of_the_last_round_leaves(
     taken = tuple(msgspec.structs.replace(each, application="application_1_0001") for each in granted)
     seen = first._replace(waiting=(), reserved=taken, now_ms=now_ms, promised=carry(first, granted))
     assert sum(due.work_ms for due in market(MrmMemory(), CHOICES, seen).dues) == left_ms
+    later = seen._replace(now_ms=now_ms + 1, promised=carry(seen, ()))
+    assert sum(due.work_ms for due in market(MrmMemory(), CHOICES, later).dues) == max(0, left_ms - 10)
     waits = seen._replace(reserved=granted)
     (due,) = market(MrmMemory(), CHOICES, waits).dues
     assert due.work_ms == 100_000, "it has not been submitted"

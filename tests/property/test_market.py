@@ -176,6 +176,10 @@ def test_laws_hold(law):
     _all_seeds(law)
 
 
+def _of_its_own(profile, dues, from_ms, job):
+    return timeline.served(profile, (*dues, job), from_ms)[job.who], False
+
+
 def _plant(monkeypatch, bug: str) -> None:
     """Put one bug into the product."""
     standing, because, lay = prices.standing, prices.because, timeline._Steps.lay
@@ -225,7 +229,7 @@ def _plant(monkeypatch, bug: str) -> None:
             "lay",
             lambda self, due: lay(self, due._replace(work_ms=due.work_ms // due.most * due.most)),
         ),
-        "the promises of others are not asked for": (timeline, "broken", lambda *_: ()),
+        "the promises of others are not asked for": (timeline, "judged", _of_its_own),
     }
     monkeypatch.setattr(*bugs[bug])
 

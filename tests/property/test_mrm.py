@@ -1,8 +1,9 @@
 """MRM over random stories: every promise is kept, every price is paid once, and no token is lost or made.
 
 A story is played on records alone: requests, rounds, what is due from accounts, jobs that are submitted when
-they are served first (earliest deadline first) and that end. It is killed after any of its records and
-continues from the lines. The laws are functions of a seed; a planted bug replaces one function, and the law
+their turn comes, are served (earliest deadline first) and end. In some stories each job has a master, which
+holds a container from then on until it ends. A story is killed after any of its records and continues from
+the lines. The laws are functions of a seed; a planted bug replaces one function, and the law
 that should fail must fail on the same seeds.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Callable
 import pytest
 
 from yarnctl.deciding.admission import payments
-from yarnctl.deciding.admission.book import AdmissionStore
+from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.capacity import Pool
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
@@ -25,8 +26,8 @@ from yarnctl.deciding.admission.entries import (
     GateSet,
 )
 from yarnctl.deciding.admission.gate import decide, granted_in
-from yarnctl.deciding.admission.mechanisms import mrm
-from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices
+from yarnctl.deciding.admission.mechanisms import mrm, promises, turns
+from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
 from yarnctl.deciding.admission.pricing import accounts
 from yarnctl.deciding.admission.pricing.accounts import (
     AccountSet,
@@ -34,7 +35,17 @@ from yarnctl.deciding.admission.pricing.accounts import (
     TokensGranted,
     TokensRefunded,
 )
-from yarnctl.deciding.admission.records import Budget, DueClaim, Estimate, Finished, Refund, Request
+from yarnctl.deciding.admission.pricing.timeline import judged
+from yarnctl.deciding.admission.records import (
+    Budget,
+    DueClaim,
+    Estimate,
+    Finished,
+    Phase,
+    Phases,
+    Refund,
+    Request,
+)
 from yarnctl.deciding.reasons.verdicts import EndedAs, WithdrawnByAsker
 from yarnctl.deciding.records import Record, decode, encode
 
@@ -45,6 +56,7 @@ EACH_RECORD = 4
 """Of so many seeds the story is killed after each of its records, of the others after six."""
 NAMES = ("analytics", "research")
 STEPS = 40
+LAST_MS = 20_000
 
 
 class Died(Exception):
@@ -104,12 +116,16 @@ class MarketStory:
         what = self.chance.random()
         if what < 0.5:
             self.ask()
-        elif what < 0.55 and (waiting := self.store.open("admitted")):
+        elif what < 0.55 and (waiting := [*self.store.open("admitted"), *self.sold()]):
             gone = self.chance.choice(waiting)
             self.write(AdmissionClosed(self.now_ms, gone.admission, "withdrawn", WithdrawnByAsker()))
             self.left_ms.pop(gone.admission, None)
         else:
             self.run(self.chance.randint(1, 60))
+
+    def sold(self) -> list[Admission]:
+        """Return those whose deadline is sold and whose turn has not come."""
+        return [each for each in self.store.open("waiting") if each.reservation is not None]
 
     def settle(self) -> None:
         while (record := payments.due_record(self.store, self.now_ms)) is not None:
@@ -123,44 +139,74 @@ class MarketStory:
             self.now_ms,
             deadline_ms,
             self.chance.randint(1, self.capacity),
-            Estimate(self.chance.randint(1, 120), 0, "me"),
+            self.estimate(),
             budget=Budget(self.chance.choice(NAMES), self.chance.randint(1, 300), self.refund),
         )
         self.write(AdmissionAsked(self.now_ms, f"adm-0a-{number}", "job", "ann", "root.a", request))
         self.hold_round()
 
+    def estimate(self) -> Estimate:
+        return Estimate(self.chance.randint(1, 120), 0, "me")
+
     def hold_round(self) -> None:
         gate = self.store.gate
         assert gate is not None
         after, plans = decide(gate, self.now_ms, (), self.store.balances())
-        self.write(AdmissionRound(self.now_ms, (), self.store.has_changed(plans), granted_in(gate, after)))
+        changed = self.store.has_changed(plans)
+        granted = granted_in(gate, after)
+        if granted or any(plan.verdict != "defer" for plan in changed):
+            self.write(AdmissionRound(self.now_ms, (), changed, granted))
         for each in self.store.open("admitted"):
-            self.left_ms.setdefault(each.admission, claim_of(each).work_ms)
+            self.left_ms.setdefault(each.admission, self.work_ms(each))
         self.settle()
+
+    def work_ms(self, each: Admission) -> int:
+        return claim_of(each).work_ms
 
     def run(self, span_ms: int) -> None:
         """Serve the earliest deadline first, millisecond by millisecond; each promise is kept."""
         for _ in range(span_ms):
+            if self.sold():
+                self.hold_round()
             running = sorted(
                 (each for each in self.store.open("admitted", "taken") if each.admission in self.left_ms),
                 key=lambda each: (claim_of(each).until_ms, each.sequence),
             )
-            free, given = self.capacity, dict[str, int]()
+            free, given = self.capacity - self.masters(running), dict[str, int]()
             for each in running:
-                share = min(free, claim_of(each).most, self.left_ms[each.admission])
+                share = max(0, min(free, self.most(each), self.left_ms[each.admission]))
                 given[each.admission] = share
                 free -= share
-                if share and each.state == "admitted":
+                if (share or self.has_masters) and each.state == "admitted":
                     self.write(AdmissionTaken(self.now_ms, each.admission, f"application_1_{each.sequence}"))
             self.now_ms += 1
             for name, share in given.items():
                 self.left_ms[name] -= share
             for name in [name for name, left_ms in self.left_ms.items() if not left_ms]:
-                self.end(name)
+                if self.is_over(name):
+                    self.end(name)
+
+    def is_over(self, name: str) -> bool:
+        """Say whether a job ends whose work is done."""
+        return True
+
+    def lasted_ms(self, name: str) -> int:
+        """Return how much longer a job lasts than its work."""
+        return 0
+
+    has_masters = False
+
+    def masters(self, running: list[Admission]) -> int:
+        """Return how many containers masters hold."""
+        return 0
+
+    def most(self, each: Admission) -> int:
+        return claim_of(each).most
 
     def end(self, name: str) -> None:
         found = self.store.admissions[name]
-        assert self.now_ms <= claim_of(found).until_ms <= found.plan.deadline_at_ms, "a promise is broken"
+        assert self.now_ms - self.lasted_ms(name) <= claim_of(found).until_ms, "a promise is broken"
+        assert claim_of(found).until_ms + claim_of(found).latency_ms <= found.plan.deadline_at_ms
         application = f"application_1_{found.sequence}"
         if found.state == "admitted":
             self.write(AdmissionTaken(self.now_ms, name, application))
@@ -172,9 +218,51 @@ class MarketStory:
         self.write(GateLearned(self.now_ms, application, (learned,)))
 
     def finish(self) -> None:
-        while self.left_ms:
+        while self.left_ms or self.sold():
+            assert self.now_ms < LAST_MS, "a job is never served"
             self.run(50)
         self.settle()
+
+
+class MasterStory(MarketStory):
+    """A story whose jobs have masters: each holds a container from its turn until its job's end.
+
+    That is up to its latency after its work is done.
+    """
+
+    has_masters = True
+
+    def __init__(self, seed: int, dies_after: int | None = None) -> None:
+        super().__init__(seed, dies_after)
+        self.capacity = self.chance.choice((2, 3, 6, 13))
+        self.tails: dict[str, tuple[int, int]] = {}
+
+    def estimate(self) -> Estimate:
+        kinds = [
+            Phase("map", self.chance.randint(1, 12), self.chance.randint(1, 12), 0),
+            Phase("reduce", self.chance.randint(1, 3), self.chance.randint(1, 12), 0),
+        ]
+        return Estimate(
+            1, 0, "me", Phases(tuple(kinds), self.chance.randint(0, 5), self.chance.randint(0, 5))
+        )
+
+    def work_ms(self, each: Admission) -> int:
+        return claim_of(each).work_ms - claim_of(each).master_ms
+
+    def is_over(self, name: str) -> bool:
+        begun_ms, lasts_ms = self.tails.setdefault(
+            name, (self.now_ms, self.chance.randint(0, claim_of(self.store.admissions[name]).latency_ms))
+        )
+        return self.now_ms >= begun_ms + lasts_ms
+
+    def lasted_ms(self, name: str) -> int:
+        return self.now_ms - self.tails[name][0]
+
+    def masters(self, running: list[Admission]) -> int:
+        return len(running)
+
+    def most(self, each: Admission) -> int:
+        return max(1, min(self.capacity, claim_of(each).most) - 1)
 
 
 def claim_of(each) -> DueClaim:
@@ -198,7 +286,7 @@ def paid_once(story: MarketStory) -> None:
     charged = {each.admission: each.mtokens for each in records if isinstance(each, TokensCharged)}
     assert len(charged) == sum(isinstance(each, TokensCharged) for each in records)
     plans = [plan for each in records if isinstance(each, AdmissionRound) for plan in each.plans]
-    promised = {f"adm-0a-{plan.sequence}": plan for plan in plans if plan.verdict == "admit"}
+    promised = {f"adm-0a-{plan.sequence}": plan for plan in plans if plan.price_mtokens is not None}
     assert charged == {name: plan.price_mtokens for name, plan in promised.items()}
     settled = [each.admission for each in records if isinstance(each, TokensRefunded)]
     assert sorted(settled) == sorted(charged)
@@ -209,6 +297,12 @@ def paid_once(story: MarketStory) -> None:
 
 def promises_are_kept(seed: int) -> None:
     story = MarketStory(seed)
+    story.play()
+    paid_once(story)
+
+
+def promises_are_kept_beside_masters(seed: int) -> None:
+    story = MasterStory(seed)
     story.play()
     paid_once(story)
 
@@ -229,7 +323,7 @@ def no_death_loses_a_token(seed: int) -> None:
         paid_once(story)
 
 
-LAWS = (promises_are_kept, no_death_loses_a_token)
+LAWS = (promises_are_kept, promises_are_kept_beside_masters, no_death_loses_a_token)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
@@ -256,16 +350,39 @@ def _too_early(offered, request, budget, balance):
     return found - 1 if isinstance(found, int) else found
 
 
+def _as_masters_are(now, job):
+    return judged(now.free, now.dues, now.now_ms, job)
+
+
 AGREED = mrm._agreed
 BUGS = {
     "a deadline 1 ms before the earliest": (mrm, "_agreed", _too_early, promises_are_kept),
     "nobody looks at balances": (mrm, "_agreed", _unbounded, promises_are_kept),
     "what others have to do is forgotten": (
-        mrm,
+        promises,
         "_left",
         lambda seen: {str(each.request.sequence): 0 for each in seen.reserved},
         promises_are_kept,
     ),
+    "masters that wait hold nothing": (
+        promises,
+        "masters_load",
+        lambda *_: (),
+        promises_are_kept_beside_masters,
+    ),
+    "a master comes early whatever it breaks": (
+        turns,
+        "broken",
+        lambda *_: (),
+        promises_are_kept_beside_masters,
+    ),
+    "who is promised later does not delay masters": (
+        promises.Market,
+        "tried",
+        _as_masters_are,
+        promises_are_kept_beside_masters,
+    ),
+    "nobody's turn comes": (turns, "_is_its_turn", lambda *_: False, promises_are_kept),
     "charged again after a death": (payments, "_charge", _twice, no_death_loses_a_token),
     "more goes back than was paid": (payments, "settle", _more_back, promises_are_kept),
     "each is served by its own deadline": (

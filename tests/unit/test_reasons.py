@@ -20,6 +20,7 @@ from yarnctl.deciding.reasons.outcomes import AttemptOver, OutcomeReason, OwnOut
 from yarnctl.deciding.reasons.placements import NothingFits, PlacementReason
 from yarnctl.deciding.reasons.rooting import Reason, Said, kebab
 from yarnctl.deciding.reasons.verdicts import (
+    AwaitsTurn,
     CannotPay,
     ClosedReason,
     CostsMore,
@@ -137,6 +138,11 @@ def test_every_reason_reads_as_the_table_says(union: str) -> None:
         (NothingFits(94), "no option meets its deadline; one would by 94 ms"),
         (PaidFor(48_200), "its deadline costs 48.2 tokens"),
         (PaidFor(1_000), "its deadline costs 1 token"),
+        (
+            AwaitsTurn(48_200, 94),
+            "its deadline costs 48.2 tokens and is promised; it is submitted when its turn comes,"
+            " at 94 ms by the plan",
+        ),
         (NoAccount(), "it names no account to pay from"),
         (NoAccount("analytics"), "there is no account analytics"),
         (

@@ -14,7 +14,7 @@ from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
     from yarnctl.daemon.admission.building import AdmissionOptions
-    from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices
+    from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
     from yarnctl.deciding.admission.records import Choices
 
 Function = Callable[..., Any]
@@ -77,7 +77,7 @@ def choices_of_gate(given: dict[str, Any]) -> Choices | MrmChoices:
     """Return the mechanism's choices; raises BadInput for one that it does not have, or cannot take."""
     import msgspec
 
-    from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices
+    from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
     from yarnctl.deciding.admission.records import DEFAULT_CHOICES
 
     kappa, late_ratio = given["admission_kappa"], given["admission_late_ratio"]

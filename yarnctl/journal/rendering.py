@@ -108,6 +108,11 @@ def _paid_for(why: verdicts.PaidFor) -> str:
     return f"its deadline costs {tokens_text(why.price_mtokens)}"
 
 
+def _awaits_turn(why: verdicts.AwaitsTurn) -> str:
+    told = f"its deadline costs {tokens_text(why.price_mtokens)} and is promised"
+    return f"{told}; it is submitted when its turn comes, at {when(why.turn_at_ms)} by the plan"
+
+
 def _no_account(why: verdicts.NoAccount) -> str:
     return f"there is no account {why.account}" if why.account else "it names no account to pay from"
 
@@ -315,6 +320,7 @@ MADE: dict[type[Reason], Callable[..., str]] = {
     verdicts.NeedsMoreThanItCanUse: _more_than_it_can_use,
     verdicts.NeedsMoreThanThereIs: _more_than_there_is,
     verdicts.PaidFor: _paid_for,
+    verdicts.AwaitsTurn: _awaits_turn,
     verdicts.NoAccount: _no_account,
     verdicts.CostsMore: _costs_more,
     verdicts.CannotPay: _cannot_pay,

@@ -22,7 +22,7 @@ from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
-from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices
+from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.records import Decision

@@ -17,14 +17,9 @@ from yarnctl.daemon.admission.request_queue import (
     QuoteRequest,
     Refusal,
 )
-from yarnctl.deciding.admission.mechanisms.mrm import (
-    MrmChoices,
-    MrmMemory,
-    Priced,
-    deadlines,
-    market,
-    priced,
-)
+from yarnctl.deciding.admission.mechanisms.mrm import Priced, deadlines, priced
+from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
+from yarnctl.deciding.admission.mechanisms.promises import market
 from yarnctl.deciding.admission.payments import due_record
 from yarnctl.deciding.admission.pricing.accounts import AccountSet, TokensGranted
 from yarnctl.deciding.admission.records import Budget, Estimate

@@ -235,7 +235,7 @@ class AdmissionStore:
                     record.at_ms if plan.verdict != "defer" else found.changed_at_ms,
                     plan=plan,
                     state=states[plan.verdict],
-                    reservation=granted.get(plan.sequence),
+                    reservation=granted.get(plan.sequence, found.reservation),
                     why=why,
                 )
 

@@ -14,7 +14,7 @@ import msgspec
 
 from yarnctl.deciding.admission.capacity import Load, Pool
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, Memory, OwnChoices
-from yarnctl.deciding.admission.records import Finished, Plan, Request, Reservation
+from yarnctl.deciding.admission.records import Finished, Plan, Request, Reservation, merged
 from yarnctl.deciding.admission.rounds import NO_BALANCES, Promised, Seen
 
 
@@ -102,7 +102,7 @@ def decide(
     plans, granted = MECHANISMS[gate.mechanism].round(gate.memory, gate.choices, seen)
     settled = {plan.sequence for plan in plans if plan.verdict != "defer"}
     waiting = tuple(each for each in gate.waiting if each.sequence not in settled)
-    after = msgspec.structs.replace(gate, waiting=waiting, reserved=(*kept, *granted))
+    after = msgspec.structs.replace(gate, waiting=waiting, reserved=merged(kept, granted))
     return _carried(after, seen, granted), plans
 
 
@@ -125,11 +125,11 @@ def expected_end(
     kept = tuple(each for each in gate.reserved if each.request.sequence not in late)
     waiting = tuple(each for each in gate.waiting if each.sequence not in settled)
     seen = Seen(gate.waiting, kept, loads, gate.pools, now_ms, promised=gate.promised)
-    after = msgspec.structs.replace(gate, waiting=waiting, reserved=(*kept, *granted))
+    after = msgspec.structs.replace(gate, waiting=waiting, reserved=merged(kept, granted))
     return _carried(after, seen, granted)
 
 
 def granted_in(before: Gate, after: Gate) -> tuple[Reservation, ...]:
-    """Return the reservations that a round has made."""
-    known = {each.request.sequence for each in before.reserved}
-    return tuple(each for each in after.reserved if each.request.sequence not in known)
+    """Return the reservations that a round has made or changed."""
+    known = {each.request.sequence: each for each in before.reserved}
+    return tuple(each for each in after.reserved if known.get(each.request.sequence) != each)

@@ -13,14 +13,9 @@ import msgspec
 
 from yarnctl.deciding.admission.entries import AdmissionRound
 from yarnctl.deciding.admission.gate import Gate, expired
-from yarnctl.deciding.admission.mechanisms.mrm import (
-    MrmChoices,
-    MrmMemory,
-    Priced,
-    deadlines,
-    market,
-    priced,
-)
+from yarnctl.deciding.admission.mechanisms.mrm import Priced, deadlines, priced
+from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
+from yarnctl.deciding.admission.mechanisms.promises import market
 from yarnctl.deciding.admission.records import Plan
 from yarnctl.deciding.admission.rounds import Seen
 from yarnctl.deciding.reasons.verdicts import CannotPay, CostsMore
@@ -73,8 +68,15 @@ def _offered(before: Gate, record: AdmissionRound, sequence: int) -> Priced | No
         return None
     late = {each.request.sequence for each in expired(before, record.at_ms)}
     kept = [each for each in before.reserved if each.request.sequence not in late]
+    if any(each.request.sequence == sequence for each in kept):
+        return None  # it was sold in an earlier round
     order = {each.sequence: place for place, each in enumerate(before.waiting)}
-    first = [each for each in record.granted if order.get(each.request.sequence, -1) < order[sequence]]
+    known = {each.request.sequence for each in kept}
+    first = [
+        each
+        for each in record.granted
+        if each.request.sequence not in known and order.get(each.request.sequence, -1) < order[sequence]
+    ]
     blocking = () if isinstance(record.blocking, msgspec.UnsetType) else record.blocking
     seen = Seen(
         (),

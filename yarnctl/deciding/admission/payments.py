@@ -23,7 +23,7 @@ def due_record(store: AdmissionStore, now_ms: int, *, learning: bool = True) -> 
 
     ``learning``: what a job used is still asked for after it has ended, and its refund waits for that.
     """
-    for each in store.open("admitted", "taken"):
+    for each in store.open():
         charge = _charge(store, each, now_ms)
         if charge is not None:
             return charge
@@ -46,7 +46,9 @@ def due_record(store: AdmissionStore, now_ms: int, *, learning: bool = True) -> 
 def _charge(store: AdmissionStore, each: Admission, now_ms: int) -> TokensCharged | None:
     """Return the charge of a promise; one that came late, after it was paid back, is not paid again."""
     price, budget = each.plan.price_mtokens, each.request.budget
-    if price is None or not isinstance(budget, Budget) or each.admission in store.accounts.payments:
+    if price is None or each.reservation is None or not isinstance(budget, Budget):
+        return None
+    if each.admission in store.accounts.payments:
         return None
     return TokensCharged(now_ms, budget.account, each.admission, price, each.key)
 

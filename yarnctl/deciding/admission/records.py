@@ -7,6 +7,7 @@ and a reason. Nothing here depends on MapReduce: a request needs a number of con
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -171,6 +172,7 @@ class DueClaim(msgspec.Struct, frozen=True, tag_field="claim", tag="due", omit_d
 
     It was promised at ``from_ms``. Every claim has its two instants under the same names. The job ends
     ``latency_ms`` later at most: its longest tasks, its master. ``task_ms`` is its longest task (0: unknown).
+    ``master_ms`` is what of the work is its master's container (0: unknown).
     """
 
     work_ms: int
@@ -179,6 +181,7 @@ class DueClaim(msgspec.Struct, frozen=True, tag_field="claim", tag="due", omit_d
     until_ms: int
     latency_ms: int = 0
     task_ms: int = 0
+    master_ms: int = 0
 
 
 Claimed = Rectangle | DueClaim
@@ -189,7 +192,8 @@ class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Containers kept for one admitted request, of the pool ``pool``.
 
     Until its application is observed (``application`` is not empty), it expires at ``expires_at_ms``;
-    then it lasts until the application has ended.
+    then it lasts until the application has ended. ``sold`` is the plan of a job that was promised its
+    deadline and may not be submitted yet: its turn comes later, and its request waits until then.
     """
 
     request: Request
@@ -198,6 +202,7 @@ class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
     expires_at_ms: int
     application: str = ""
     pool: str = ""
+    sold: Plan | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def containers(self) -> int:
@@ -220,7 +225,8 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``admit``: start at ``start_at_ms`` with ``containers``. ``defer``: the same, by the state
     now; it is decided again whenever something ends. ``reject``: containers is 0. Where it is
-    not known, ``start_at_ms`` and ``finish_at_ms`` are None.
+    not known, ``start_at_ms`` and ``finish_at_ms`` are None. ``defer`` with a price: its deadline is
+    sold, and it is submitted when its turn comes.
 
     Where deadlines have a price: ``price_mtokens`` is what this one costs, ``late_ratio`` the chance that the
     job computes more than was promised room for, ``because`` the terms of the price: itself, or the sequence
@@ -238,6 +244,13 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     price_mtokens: int | None = None
     late_ratio: float | None = None
     because: tuple[tuple[str, int], ...] = ()
+
+
+def merged(before: Sequence[Reservation], granted: Sequence[Reservation]) -> tuple[Reservation, ...]:
+    """Return reservations after a round; what was granted replaces an earlier one of the same request."""
+    new = {each.request.sequence: each for each in granted}
+    kept = tuple(new.pop(each.request.sequence, each) for each in before)
+    return (*kept, *new.values())
 
 
 class Choices(msgspec.Struct, frozen=True):

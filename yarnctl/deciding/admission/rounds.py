@@ -26,13 +26,17 @@ from yarnctl.deciding.reasons.verdicts import DeadlinePassed, PlanReason
 NO_BALANCES: Mapping[str, int] = MappingProxyType({})
 
 
-class Promised(msgspec.Struct, frozen=True):
-    """What each promise has still to do at one instant, and beside what load: the plan of a round."""
+class Promised(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What each promise has still to do at one instant, and beside what load: the plan of a round.
+
+    ``masters`` is the load of the masters of submitted jobs.
+    """
 
     at_ms: int
     capacity: int
     loads: tuple[Load, ...]
     dues: tuple[Due, ...]
+    masters: tuple[Load, ...] = ()
 
 
 class Seen(NamedTuple):

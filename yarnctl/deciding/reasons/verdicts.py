@@ -73,6 +73,13 @@ class PaidFor(Reason, frozen=True):
     price_mtokens: int
 
 
+class AwaitsTurn(Reason, frozen=True):
+    """Its deadline is sold at this price; it is submitted when its turn comes, not before."""
+
+    price_mtokens: int
+    turn_at_ms: int
+
+
 class NoAccount(Reason, frozen=True):
     """It names no account that is known ("": none at all), and deadlines have a price."""
 
@@ -114,6 +121,7 @@ PlanReason = (
     | NeedsMoreThanItCanUse
     | NeedsMoreThanThereIs
     | PaidFor
+    | AwaitsTurn
     | NoAccount
     | TooEarly
     | CostsMore

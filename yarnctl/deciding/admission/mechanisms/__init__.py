@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from yarnctl.deciding.admission.mechanisms.justice import JUSTICE, JusticeChoices, JusticeMemory
-from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices, MrmMemory, carry, hold_market
+from yarnctl.deciding.admission.mechanisms.mrm import hold_market
 from yarnctl.deciding.admission.mechanisms.mrm import learn as learn_work
+from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
 from yarnctl.deciding.admission.mechanisms.oracle import (
     NO_DROP_FS,
     ORACLE,
@@ -21,6 +22,7 @@ from yarnctl.deciding.admission.mechanisms.oracle import (
     OracleChoices,
     SharerChoices,
 )
+from yarnctl.deciding.admission.mechanisms.promises import carry
 from yarnctl.deciding.admission.mechanisms.pythia import PYTHIA, PythiaChoices, PythiaMemory
 from yarnctl.deciding.admission.records import Choices
 from yarnctl.deciding.admission.rounds import Mechanism

@@ -1,11 +1,7 @@
 """MRM (Moshref et al.): a request that agrees to a deadline's price, and can pay it, is promised it at once.
 
 Law: pure. A promise is kept by serving the earliest deadline first (``pricing.timeline``); a job is promised
-nothing by which an earlier promise would be broken. What a running job has still to do is not observed; it
-is what the plan of the last round leaves of it by now, and all of it until the job is submitted. A job that
-ends sooner makes no other later, so the plan is the least that was done while estimates hold. YARN takes no
-container from a running task that cannot be suspended: a job of such tasks is fixed load for its longest
-task, and for all its remaining work where its tasks are not known.
+nothing by which an earlier promise would be broken (``promises`` has what is promised).
 
 Work is laid as if it could be divided at will; tasks are whole. Whoever serves tasks in any order ends within
 the work divided by the containers, and the longest task of each phase (Graham 1969, his bound for list
@@ -16,13 +12,15 @@ master takes.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import NormalDist
 from typing import NamedTuple
 
-import msgspec
-
-from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile, profile
+from yarnctl.deciding.admission.capacity import FOREVER_MS
+from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
+from yarnctl.deciding.admission.mechanisms.promises import Market, early_masters, market, widest
+from yarnctl.deciding.admission.mechanisms.turns import planned, turns
 from yarnctl.deciding.admission.pricing.accounts import price_mtokens
 from yarnctl.deciding.admission.pricing.prices import (
     ITSELF,
@@ -32,8 +30,7 @@ from yarnctl.deciding.admission.pricing.prices import (
     standing,
     within,
 )
-from yarnctl.deciding.admission.pricing.timeline import Due, broken, earliest_due, left_at, served
-from yarnctl.deciding.admission.pricing.timeline import blocking as held_by
+from yarnctl.deciding.admission.pricing.timeline import Due, earliest_due, served
 from yarnctl.deciding.admission.records import (
     Budget,
     DueClaim,
@@ -41,12 +38,10 @@ from yarnctl.deciding.admission.records import (
     Finished,
     Phases,
     Plan,
-    Rectangle,
     Request,
     Reservation,
 )
-from yarnctl.deciding.admission.rounds import Promised, Round, Seen
-from yarnctl.deciding.admission.shared_round import RESERVED_MS
+from yarnctl.deciding.admission.rounds import Round, Seen
 from yarnctl.deciding.reasons.verdicts import (
     CannotPay,
     CostsMore,
@@ -58,8 +53,6 @@ from yarnctl.deciding.reasons.verdicts import (
     WorkUnknown,
 )
 
-LATE_FOR_MIN_MS = 60_000
-"""A job that is late is expected to run as long again as it is late, and at least so long."""
 HORIZON_MS = 366 * 86_400_000
 """Nothing is promised that is further away."""
 UNIT_MIN_MS = 60_000
@@ -67,121 +60,22 @@ WIDEST = 128
 """The points of a curve reach so many units behind the earliest deadline."""
 
 
-class MrmChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="mrm"):
-    """``kappa`` of Eq 13; ``late_ratio``: the chance that a job computes more than it has room for.
-
-    ``job_ms`` stands for the mean work of a job (m of Eq 13) until a job has finished.
-    """
-
-    kappa: float = 1.0
-    late_ratio: float = 0.05
-    job_ms: int = 600_000
-
-
-class MrmMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="mrm"):
-    """How many jobs have finished, and what they computed in all."""
-
-    completed: int = 0
-    work_ms: int = 0
-
-
 def learn(memory: MrmMemory, finished: Finished, choices: MrmChoices) -> MrmMemory:
     """Count a job's work."""
     return MrmMemory(memory.completed + 1, memory.work_ms + max(0, finished.used_ms))
 
 
-class Market(NamedTuple):
-    """What is promised at one instant: ``free`` beside fixed load, the ``dues``, which of them run already.
-
-    ``mean_ms`` is the mean work of a job, ``capacity`` that of the cluster.
-    """
-
-    now_ms: int
-    capacity: int
-    free: Profile
-    dues: tuple[Due, ...]
-    running: frozenset[str]
-    mean_ms: float
-
-
-def market(memory: MrmMemory, choices: MrmChoices, seen: Seen) -> Market:
-    """Return what is promised, with what each job has still to do at most."""
-    now_ms, capacity = seen.now_ms, seen.pools[0].capacity
-    fixed, dues = _divided(seen)
-    blocked, kept = _blocked(seen, dues)
-    fixed += blocked
-    running = frozenset(str(each.request.sequence) for each in seen.reserved if each.application)
-    mean_ms = memory.work_ms / memory.completed if memory.work_ms else float(choices.job_ms)
-    return Market(now_ms, capacity, profile(capacity, fixed, now_ms), kept, running, mean_ms)
-
-
-def _blocked(seen: Seen, dues: Sequence[Due]) -> tuple[list[Load], tuple[Due, ...]]:
-    """Return the load of tasks that cannot be suspended, and what is due beside it.
-
-    Their jobs' other tasks are served by deadline.
-    """
-    blocking = set(seen.blocking)
-    claims = {
-        str(each.request.sequence): each.claim for each in seen.reserved if each.request.sequence in blocking
-    }
-    loads, kept = list[Load](), list[Due]()
-    for due in dues:
-        claim = claims.get(due.who)
-        if not isinstance(claim, DueClaim):
-            kept.append(due)
-            continue
-        rest_ms = -(-due.work_ms // due.most)
-        held_ms = min(rest_ms, claim.task_ms or rest_ms)
-        loads.append(held_by(due.who, due.most, seen.now_ms, held_ms))
-        if due.work_ms > due.most * held_ms:
-            kept.append(due._replace(work_ms=due.work_ms - due.most * held_ms))
-    return loads, tuple(kept)
-
-
-def _divided(seen: Seen) -> tuple[list[Load], list[Due]]:
-    """Return fixed load, and the promises with work left; a job that is late is fixed load."""
-    now_ms, capacity = seen.now_ms, seen.pools[0].capacity
-    fixed, dues = list(seen.loads), list[Due]()
-    for each in seen.reserved:
-        who, claim = str(each.request.sequence), each.claim
-        if isinstance(claim, Rectangle):
-            fixed.append(Load(who, claim.containers, claim.from_ms, max(claim.until_ms, now_ms + 1)))
-        elif claim.until_ms > now_ms:
-            dues.append(Due(who, claim.work_ms, min(claim.most, max(1, capacity)), claim.until_ms))
-        elif claim.until_ms + claim.latency_ms <= now_ms:
-            late_ms = max(LATE_FOR_MIN_MS, now_ms - claim.until_ms - claim.latency_ms)
-            fixed.append(Load(who, claim.most, now_ms, now_ms + late_ms))
-    left_ms = _left(seen)
-    left = [due._replace(work_ms=left_ms.get(due.who, due.work_ms)) for due in dues]
-    return fixed, [due for due in left if due.work_ms]
-
-
-def _left(seen: Seen) -> dict[str, int]:
-    """Return what the plan of the last round leaves by now of each job that has been submitted."""
-    plan = seen.promised
-    if not isinstance(plan, Promised):
-        return {}
-    free = profile(plan.capacity, plan.loads, plan.at_ms)
-    left_ms = left_at(free, plan.dues, plan.at_ms, max(plan.at_ms, seen.now_ms))
-    submitted = {str(each.request.sequence) for each in seen.reserved if each.application}
-    return {who: left for who, left in left_ms.items() if who in submitted}
-
-
-def carry(seen: Seen, granted: Sequence[Reservation]) -> Promised:
-    """Return what is promised after a round."""
-    _, dues = _divided(seen._replace(reserved=(*seen.reserved, *granted)))
-    return Promised(seen.now_ms, seen.pools[0].capacity, seen.loads, tuple(dues))
-
-
 class Needed(NamedTuple):
     """The room that a job needs: ``work_ms`` of containers, done ``latency_ms`` before its deadline.
 
-    ``task_ms`` is its longest task, 0 where that is not known.
+    ``task_ms`` is its longest task, ``master_ms`` what of the work is its master's container; 0 where that is
+    not known.
     """
 
     work_ms: int
     latency_ms: int = 0
     task_ms: int = 0
+    master_ms: int = 0
 
 
 def needed(estimate: Estimate, tasks: int, capacity: int, choices: MrmChoices) -> Needed:
@@ -197,8 +91,11 @@ def needed(estimate: Estimate, tasks: int, capacity: int, choices: MrmChoices) -
     each_ms = [max(1, math.ceil(each.mean_ms + above * each.stdev_ms)) for each in phases.kinds]
     task_work_ms = sum(each.tasks * long_ms for each, long_ms in zip(phases.kinds, each_ms, strict=True))
     latency_ms = phases.submit_ms + phases.master_ms + sum(each_ms)
+    if capacity < 2:  # no room for a master and a task: there is no telling them apart
+        return Needed(task_work_ms + latency_ms + task_work_ms, latency_ms, max(each_ms))
     beside = max(1, min(tasks, capacity) - 1)
-    return Needed(task_work_ms + latency_ms + -(-task_work_ms // beside), latency_ms, max(each_ms))
+    master_ms = latency_ms - (-task_work_ms // beside)
+    return Needed(task_work_ms + master_ms, latency_ms, max(each_ms), master_ms)
 
 
 class Priced(NamedTuple):
@@ -252,8 +149,7 @@ class Priced(NamedTuple):
         """
         due_at_ms = self.work_due_ms(deadline_at_ms)
         job = self.job._replace(due_at_ms=due_at_ms)
-        wrong = broken(self.market.free, (*self.market.dues, job), self.market.now_ms)
-        return self.work_due_ms(self.earliest_ms) if wrong else due_at_ms
+        return self.work_due_ms(self.earliest_ms) if self.market.breaks(job) else due_at_ms
 
 
 def priced(seen: Market, who: str, estimate: Estimate, tasks: int, choices: MrmChoices) -> Priced | None:
@@ -262,9 +158,11 @@ def priced(seen: Market, who: str, estimate: Estimate, tasks: int, choices: MrmC
         return None
     needs = needed(estimate, tasks, seen.capacity, choices)
     work_ms = needs.work_ms
-    job = Due(who, work_ms, min(tasks, seen.capacity), FOREVER_MS)
+    most = widest(tasks, needs.master_ms, seen.capacity)
+    tail_ms = needs.latency_ms if needs.master_ms else 0
+    job = Due(who, work_ms, most, FOREVER_MS, needs.master_ms, tail_ms)
     state = standing(seen.free, seen.dues, seen.now_ms, seen.mean_ms, seen.running)
-    found_ms = earliest_due(seen.free, seen.dues, job, seen.now_ms)
+    found_ms = earliest_due(seen.free, seen.dues, job, seen.now_ms, seen.tried)
     earliest_ms = max(found_ms, earliest_finish(state, work_ms)) + needs.latency_ms
     if earliest_ms > seen.now_ms + HORIZON_MS:
         return None
@@ -281,17 +179,35 @@ def deadlines(offered: Priced, count: int) -> list[int]:
 
 
 def hold_market(memory: MrmMemory, choices: MrmChoices, seen: Seen) -> Round:
-    """Promise or refuse to each in order of submission; each promise is paid before the next request."""
-    plans, granted = list[Plan](), list[Reservation]()
+    """Promise or refuse to each in order of submission; each promise is paid before the next request.
+
+    What is promised is submitted when its turn comes; until then its request waits.
+    """
+    plans, reserved = dict[int, Plan](), {each.request.sequence: each for each in seen.reserved}
     balances = dict(seen.balances)
     for request in seen.waiting:
-        now = market(memory, choices, seen._replace(reserved=(*seen.reserved, *granted)))
+        if request.sequence in reserved:
+            continue
+        now = market(memory, choices, seen._replace(reserved=tuple(reserved.values())))
         plan, held = _decided(now, request, balances, choices)
-        plans.append(plan)
+        plans[request.sequence] = plan
         if held is not None and plan.price_mtokens is not None and isinstance(request.budget, Budget):
             balances[request.budget.account] -= plan.price_mtokens
-            granted.append(held)
-    return Round(tuple(plans), tuple(granted))
+            reserved[request.sequence] = held
+    standing = partial(_market_of, memory, choices, seen)
+    sold = {number: each.sold for number, each in reserved.items() if isinstance(each.sold, Plan)}
+    if sold:
+        reserved = turns(reserved, standing, early_masters(seen.pools[0].capacity), seen.now_ms)
+        plans |= planned(standing(reserved), reserved, sold)
+    before = {each.request.sequence: each for each in seen.reserved}
+    granted = tuple(each for number, each in reserved.items() if before.get(number) != each)
+    return Round(tuple(plans[each.sequence] for each in seen.waiting), granted)
+
+
+def _market_of(
+    memory: MrmMemory, choices: MrmChoices, seen: Seen, reserved: Mapping[int, Reservation]
+) -> Market:
+    return market(memory, choices, seen._replace(reserved=tuple(reserved.values())))
 
 
 def _decided(
@@ -349,10 +265,12 @@ def _promise(
         late_ratio=choices.late_ratio,
         because=offered.because(deadline_at_ms),
     )
-    latency_ms, task_ms = offered.needs.latency_ms, offered.needs.task_ms
-    claim = DueClaim(job.work_ms, job.most, now.now_ms, serve_by_ms, latency_ms, task_ms)
+    needs = offered.needs
+    claim = DueClaim(
+        job.work_ms, job.most, now.now_ms, serve_by_ms, needs.latency_ms, needs.task_ms, needs.master_ms
+    )
     ratio = job.most / min(request.tasks, now.capacity)
-    return plan, Reservation(request, claim, ratio, now.now_ms + RESERVED_MS)
+    return plan, Reservation(request, claim, ratio, FOREVER_MS, sold=plan)
 
 
 def _refused(request: Request, why: PlanReason) -> Plan:

@@ -19,19 +19,27 @@ they differ, and earliest deadline first decides.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile
 
 
 class Due(NamedTuple):
-    """``work_ms`` container-ms on at most ``most`` containers, done by ``due_at_ms``."""
+    """``work_ms`` container-ms on at most ``most`` containers, done by ``due_at_ms``.
+
+    ``master_ms``: of the work so much is one container's that computes nothing, held while the others compute
+    (0: none is). Laid late it is work; served, one container of those that the job gets does not count, and
+    it is held for ``tail_ms`` longer than the work takes.
+    """
 
     who: str
     work_ms: int
     most: int
     due_at_ms: int
+    master_ms: int = 0
+    tail_ms: int = 0
 
 
 class Laid(NamedTuple):
@@ -117,6 +125,15 @@ def served(profile: Profile, dues: Iterable[Due], from_ms: int) -> dict[str, int
     return {due.who: steps.serve(due) for due in by_deadline(dues)}
 
 
+def begins(profile: Profile, dues: Iterable[Due], from_ms: int) -> dict[str, int]:
+    """Return when each due begins if the earliest deadline is served first; FOREVER_MS if it never does."""
+    steps, begin_ms = _Steps(_begun(profile, from_ms)), {}
+    for due in by_deadline(dues):
+        begin_ms[due.who] = steps.first_free(2 if due.master_ms else 1)
+        steps.serve(due)
+    return begin_ms
+
+
 def left_at(profile: Profile, dues: Iterable[Due], from_ms: int, until_ms: int) -> dict[str, int]:
     """Return what each due has still to do at an instant if the earliest deadline is served first."""
     steps, left_ms = _Steps(_begun(profile, from_ms)), {}
@@ -138,27 +155,45 @@ def blocking(who: str, containers: int, from_ms: int, rest_ms: int) -> Load:
     return Load(who, containers, from_ms, from_ms + rest_ms)
 
 
-def earliest_due(profile: Profile, dues: Sequence[Due], job: Due, from_ms: int) -> int:
+def judged(profile: Profile, dues: Sequence[Due], from_ms: int, job: Due) -> tuple[int, bool]:
+    """Return when one job more would end, and whether another's deadline would be missed by it."""
+    ends_ms = served(profile, (*dues, job), from_ms)
+    return ends_ms[job.who], any(ends_ms[due.who] > due.due_at_ms for due in dues)
+
+
+Tried = Callable[[Due], tuple[int, bool]]
+"""When a job with some deadline would end, and whether another promise would be broken."""
+
+
+def earliest_due(
+    profile: Profile, dues: Sequence[Due], job: Due, from_ms: int, tried: Tried | None = None
+) -> int:
     """Return the earliest deadline of ``job`` that breaks no promise; its own is not read.
 
-    It follows from what is free beside work that is laid late. Where narrow jobs make earliest deadline first
-    differ from that, the ranks between the deadlines behind it are tried, nearest first by halving; the
-    last rank delays no job.
+    It follows from what is free beside work that is laid late, and from when the job would then end. Where
+    narrow jobs make earliest deadline first differ from that, the ranks between the deadlines behind it are
+    tried, nearest first by halving; the last rank delays no job. ``tried`` None: by ``judged``.
     """
+    judge = tried or partial(judged, profile, dues, from_ms)
     found_ms = earliest(laid_late(profile, dues).free, job.work_ms, job.most, from_ms)
-    if found_ms < FOREVER_MS and not broken(profile, (*dues, job._replace(due_at_ms=found_ms)), from_ms):
-        return found_ms
+    ends_ms = found_ms
+    for due_at_ms in (found_ms, FOREVER_MS):  # again where it would end, if that is later
+        due_at_ms = min(due_at_ms, ends_ms)
+        if due_at_ms < FOREVER_MS:
+            ends_ms, breaks = judge(job._replace(due_at_ms=due_at_ms))
+            if ends_ms <= due_at_ms and not breaks:
+                return due_at_ms
     later_ms = sorted({due.due_at_ms for due in dues if due.due_at_ms >= found_ms})
     low, high = 0, len(later_ms)
-    best_ms = served(profile, (*dues, job._replace(due_at_ms=FOREVER_MS)), from_ms)[job.who]
+    best_ms = judge(job._replace(due_at_ms=FOREVER_MS))[0]
     best_ms = max([best_ms, *(due.due_at_ms for due in dues)])
     while low < high:
         middle = (low + high) // 2
-        tried_ms = later_ms[middle]
-        if broken(profile, (*dues, job._replace(due_at_ms=tried_ms)), from_ms):
+        ends_ms, breaks = judge(job._replace(due_at_ms=later_ms[middle]))
+        if breaks or ends_ms > later_ms[middle]:
             low = middle + 1
         else:
-            best_ms, high = tried_ms, middle
+            best_ms, high = later_ms[middle], middle
     return best_ms
 
 
@@ -177,6 +212,11 @@ class _Steps:
     def given(self, from_ms: int, until_ms: int) -> int:
         """Return how much is free between two instants."""
         return supply(Profile(tuple(self.at_ms), tuple(self.free)), from_ms).until(until_ms)
+
+    def first_free(self, least: int) -> int:
+        """Return the first instant with so many free."""
+        free = zip(self.at_ms, self.free, strict=True)
+        return next((at_ms for at_ms, there in free if there >= least), FOREVER_MS)
 
     def lay(self, due: Due) -> int:
         """Use the latest free time before the deadline; return what did not fit."""
@@ -209,7 +249,8 @@ class _Steps:
 
     def serve(self, due: Due) -> int:
         """Use the first free time; return when the work ends."""
-        most, left_ms, ends_ms = due.most, due.work_ms, self.at_ms[0]
+        most, left_ms, ends_ms = due.most, due.work_ms - due.master_ms, self.at_ms[0]
+        idle = 1 if due.master_ms else 0
         at_ms: list[int] = []
         free: list[int] = []
         step, last = 0, len(self.at_ms)
@@ -217,14 +258,14 @@ class _Steps:
             begin_ms, there = self.at_ms[step], self.free[step]
             step += 1
             until_ms = self.at_ms[step] if step < last else FOREVER_MS
-            wide = most if most < there else there
+            wide = (most if most < there else there) - idle
             if wide > 0 and wide * (until_ms - begin_ms) > left_ms:
                 whole_ms, rest = divmod(left_ms, wide)
                 ends_ms = begin_ms + whole_ms
                 if whole_ms:
-                    _then(at_ms, free, begin_ms, there - wide)
+                    _then(at_ms, free, begin_ms, there - wide - idle)
                 if rest:
-                    _then(at_ms, free, ends_ms, there - rest)
+                    _then(at_ms, free, ends_ms, there - rest - idle)
                     ends_ms += 1
                 left_ms = 0
                 if ends_ms < until_ms:
@@ -232,13 +273,27 @@ class _Steps:
             elif wide > 0:
                 left_ms -= wide * (until_ms - begin_ms)
                 ends_ms = until_ms
-                _then(at_ms, free, begin_ms, there - wide)
+                _then(at_ms, free, begin_ms, there - wide - idle)
             else:
                 _then(at_ms, free, begin_ms, there)
         if step < last and free and self.free[step] == free[-1]:
             step += 1
         self.at_ms[:step], self.free[:step] = at_ms, free
-        return FOREVER_MS if left_ms else ends_ms
+        if left_ms:
+            return FOREVER_MS
+        if due.tail_ms:
+            self.hold(ends_ms, ends_ms + due.tail_ms)
+        return ends_ms
+
+    def hold(self, from_ms: int, until_ms: int) -> None:
+        """Use one container between two instants."""
+        for at_ms in (from_ms, until_ms):
+            step = bisect_left(self.at_ms, at_ms)
+            if step == len(self.at_ms) or self.at_ms[step] != at_ms:
+                self.at_ms.insert(step, at_ms)
+                self.free.insert(step, self.free[step - 1])
+        for step in range(bisect_left(self.at_ms, from_ms), bisect_left(self.at_ms, until_ms)):
+            self.free[step] -= 1
 
     def _put(self, step: int, behind: int, at_ms: list[int], free: list[int]) -> None:
         """Replace steps by others and join equal ones at both ends."""

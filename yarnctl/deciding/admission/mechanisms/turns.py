@@ -1,0 +1,90 @@
+"""Whose turn it is: which of the jobs whose deadline is sold are submitted now.
+
+Law: pure. A job is submitted when the plan serves it, the earliest deadline first. It is submitted somewhat
+sooner, by what its client and its master take to start, and one at a time where containers are kept for
+that; but never sooner if the container that its master holds would break a promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from yarnctl.deciding.admission.mechanisms.promises import Market, is_submitted
+from yarnctl.deciding.admission.pricing.timeline import begins, broken, served
+from yarnctl.deciding.admission.records import DueClaim, Phases, Plan, Request, Reservation
+from yarnctl.deciding.admission.shared_round import RESERVED_MS
+from yarnctl.deciding.reasons.verdicts import AwaitsTurn, PaidFor
+
+Reserved = Mapping[int, Reservation]
+"""Reservations by the sequence of their request."""
+
+
+def turns(
+    reserved: Reserved, standing: Callable[[Reserved], Market], early: int, now_ms: int
+) -> dict[int, Reservation]:
+    """Return the reservations with those released whose turn it is.
+
+    ``standing`` returns what is promised, given the reservations; ``early``: so many may be submitted without
+    being served yet.
+    """
+    found = dict(reserved)
+    while waiting := [each for each in found.values() if not is_submitted(each)]:
+        first = min(waiting, key=lambda each: (each.claim.until_ms, each.request.sequence))
+        number = first.request.sequence
+        submitted = msgspec.structs.replace(first, sold=msgspec.UNSET, expires_at_ms=now_ms + RESERVED_MS)
+        after = {**found, number: submitted}
+        if not _is_its_turn(first, found, after, standing, early):
+            break
+        found = after
+    return found
+
+
+def _is_its_turn(
+    first: Reservation, before: Reserved, after: Reserved, standing: Callable[[Reserved], Market], early: int
+) -> bool:
+    """Say whether the job with the earliest deadline of those that wait is submitted now."""
+    now = standing(before)
+    begin_ms = begins(now.free, now.dues, now.now_ms)
+    who = str(first.request.sequence)
+    if begin_ms.get(who, now.now_ms) <= now.now_ms:  # one that is late by the plan has no place in it
+        return True
+    idle = sum(
+        begin_ms.get(str(number), now.now_ms) > now.now_ms
+        for number, each in before.items()
+        if isinstance(each.claim, DueClaim) and is_submitted(each)
+    )
+    if idle >= early and begin_ms[who] > now.now_ms + _ahead_ms(first.request):
+        return False
+    then = standing(after)
+    return not broken(then.free, then.dues, then.now_ms)
+
+
+def _ahead_ms(request: Request) -> int:
+    """Return how long a client takes to submit, and its master to start; 0 where that is not known."""
+    phases = None if request.estimate is None else request.estimate.phases
+    return phases.submit_ms + phases.master_ms if isinstance(phases, Phases) else 0
+
+
+def planned(now: Market, reserved: Reserved, sold: Mapping[int, Plan]) -> dict[int, Plan]:
+    """Return the plans of requests whose deadline is ``sold``: submitted now, or at about which time.
+
+    ``reserved`` are the reservations after the turns.
+    """
+    begin_ms, end_ms = begins(now.free, now.dues, now.now_ms), served(now.free, now.dues, now.now_ms)
+    found = dict[int, Plan]()
+    for number, plan in sold.items():
+        each, who = reserved[number], str(number)
+        latency_ms = each.claim.latency_ms if isinstance(each.claim, DueClaim) else 0
+        is_now = is_submitted(each)
+        start_ms = now.now_ms if is_now else begin_ms.get(who, now.now_ms)
+        price = plan.price_mtokens or 0
+        found[number] = msgspec.structs.replace(
+            plan,
+            verdict="admit" if is_now else "defer",
+            reason=PaidFor(price) if is_now else AwaitsTurn(price, start_ms),
+            start_at_ms=start_ms,
+            finish_at_ms=end_ms.get(who, now.now_ms) + latency_ms,
+        )
+    return found
