@@ -59,7 +59,7 @@ class Terms(NamedTuple):
     load: float = 0.8
     kappa: float = 2.0
     tolerant: float = 0.5
-    seed: int = 1
+    seed: int = 4
 
 
 class Market(NamedTuple):
@@ -236,7 +236,9 @@ def play(on: Played, capacity: int, terms: Terms, say: Say) -> dict[str, Any]:
     """Play all rounds; return what is written down."""
     told, judged = list[dict[str, Any]](), list[Mapping[Scheme, Figures]]()
     for number in range(terms.rounds):
-        jobs = arrivals(MarketMix(on.kinds, capacity, terms.jobs, terms.load, terms.seed + number))
+        alone_s = {name: span_ms / 1000 for name, span_ms in on.alone_ms.items()}
+        mix = MarketMix(on.kinds, capacity, terms.jobs, terms.load, terms.seed + number, alone_s)
+        jobs = arrivals(mix)
         outcomes: dict[Scheme, list[Outcome]] = {}
         for scheme in order_of(number):
             say(f"round {number + 1} of {terms.rounds}: {scheme}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 import msgspec
@@ -21,13 +22,17 @@ KEPT_RATIO_LEAST = 0.95
 
 
 class MarketMix(NamedTuple):
-    """What a round is made of. ``load`` is offered work by capacity, ``seed`` draws kinds, gaps and users."""
+    """What a round is made of. ``load`` is offered work by capacity, ``seed`` draws kinds, gaps and users.
+
+    ``alone_s``: how long each kind takes on an empty cluster: so long its master holds a container, too.
+    """
 
     kinds: tuple[Kind, ...]
     capacity: int
     jobs: int
     load: float
     seed: int
+    alone_s: Mapping[str, float] = MappingProxyType({})
 
 
 class Bought(NamedTuple):
@@ -89,7 +94,8 @@ def arrivals(mix: MarketMix) -> tuple[Bought, ...]:
         (mix.kinds[place % len(mix.kinds)], place // len(mix.kinds) % 2 == 0) for place in range(mix.jobs)
     ]
     chance.shuffle(drawn)
-    mean_s = statistics.fmean(work_s(kind) for kind, _ in drawn) / (mix.capacity * mix.load)
+    held_s = [work_s(kind) + mix.alone_s.get(kind.name, 0.0) for kind, _ in drawn]
+    mean_s = statistics.fmean(held_s) / (mix.capacity * mix.load)
     found, at_s = list[Bought](), 0.0
     for place, (kind, sensitive) in enumerate(drawn, 1):
         found.append(Bought(f"{kind.name}-{place}", kind, round(at_s, 3), sensitive))

@@ -59,7 +59,7 @@ NUMBERS = {
     "admission.mechanisms.promises.EARLY_MASTERS_MAX": 4,
     "admission.mechanisms.promises.EARLY_MASTERS_OF": 12,
     "admission.mechanisms.promises.LATE_FOR_MIN_MS": 60_000,
-    "admission.pricing.masters.TRIES": 8,
+    "admission.pricing.master_loads.TRIES": 8,
     "queue_hold.RECENT_ORDERS": 10,
     "queue_hold.MISDIRECTED_MAX": 3,
     "policies.jobs.FOREVER_MS": 2**53 - 1,

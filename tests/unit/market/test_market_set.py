@@ -43,6 +43,11 @@ def test_gaps_offer_the_load_on_average() -> None:
     assert jobs[-1].at_s / 3999 == pytest.approx(25 / 9.6, rel=0.05)
 
 
+def test_a_master_is_part_of_the_load_for_as_long_as_its_job_takes_alone() -> None:
+    jobs = arrivals(MarketMix(KINDS, 12, 4000, 0.8, 1, {kind.name: 5.0 for kind in KINDS}))
+    assert jobs[-1].at_s / 3999 == pytest.approx(30 / 9.6, rel=0.05)
+
+
 def test_each_scheme_comes_first_once_in_three_rounds() -> None:
     assert [order_of(number)[0] for number in range(3)] == list(SCHEMES)
     assert all(sorted(order_of(number)) == sorted(SCHEMES) for number in range(3))

@@ -56,6 +56,10 @@ def test_a_short_key_is_another_than_one_that_goes_on():
     assert tabs.keys(b"a\na\tb\tv\n") == [b"a", b"a\tb"]
 
 
+def test_where_no_count_is_said_all_fields_are_the_key() -> None:
+    assert (KeyRule(3).key_fields, KeyRule(3, key_fields=1).key_fields) == (3, 1)
+
+
 def test_the_digest_is_over_distinct_keys_and_line_ends():
     scanner = Scanner(KeyRule())
     scanner.take(b"a\t1\na\t2\nb\t1\n")

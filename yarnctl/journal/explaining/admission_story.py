@@ -110,13 +110,15 @@ class AdmissionStories:
     def _keep_round(self, gate: Gate | None, record: Record) -> None:
         """Keep the inputs of each round that decided on a price, until its job runs or it is over."""
         if isinstance(record, AdmissionRound) and gate is not None:
-            names = {each.sequence: each.admission for each in self._store.open("admitted")}
+            promised = [each for each in self._store.open("waiting", "admitted") if each.reservation]
+            names = {each.sequence: each.admission for each in promised}
             wanted = self._store.admissions.get(self.wanted)
             if wanted is not None:
                 names[wanted.sequence] = wanted.admission
             for plan in record.plans:
                 if plan.sequence in names and decided_price(plan) is not None:
-                    self._rounds[names[plan.sequence]] = _Decided(gate, record, plan)
+                    # it is sold in one round, and may start in a later one
+                    self._rounds.setdefault(names[plan.sequence], _Decided(gate, record, plan))
         elif isinstance(record, AdmissionTaken | AdmissionClosed):
             self._rounds.pop(record.admission, None)
 

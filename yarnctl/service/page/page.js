@@ -205,6 +205,7 @@ function outcome(each) {
   // What became of a promise: kept or late is known when its job has ended.
   const late = each.changed_at_ms - each.plan.deadline_at_ms;
   if (each.state === "ended") return late > 0 ? `late by ${span(late)}` : `kept, ${span(-late)} early`;
+  if (each.state === "waiting" && each.plan.price_mtokens !== null) return "promised";
   return { admitted: "promised", taken: "runs" }[each.state] || each.state;
 }
 

@@ -25,6 +25,7 @@ from yarnctl.daemon.admission.backlog import tag_of
 from yarnctl.daemon.admission.request_queue import AdmissionClient, Refusal, RequestQueue, WithdrawRequest
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import Admission
+from yarnctl.deciding.admission.capacity import FOREVER_MS
 from yarnctl.deciding.admission.records import Budget, Estimate, Refund, State
 from yarnctl.deciding.reasons.rooting import code
 from yarnctl.hadoop.wire.mapreduce import deadline_tag
@@ -412,7 +413,7 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
             because=[(_named(each, who), amount) for who, amount in plan.because],
         ),
         application=each.application or None,
-        expires_at_ms=None if held is None else held.expires_at_ms,
+        expires_at_ms=None if held is None or held.expires_at_ms >= FOREVER_MS else held.expires_at_ms,
         lease_ms=desk.lease_ms,
         tags=[deadline_tag(_serve_by_ms(each)), tag_of(each.admission)],
         settings={} if framework is None else framework.given(plan.containers),

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from yarnctl.deciding.admission.capacity import Load, Profile, profile
 from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
-from yarnctl.deciding.admission.pricing.masters import Master, beside, masters_load
+from yarnctl.deciding.admission.pricing.master_loads import Master, beside, masters_load
 from yarnctl.deciding.admission.pricing.timeline import Due, by_deadline, judged, left_at
 from yarnctl.deciding.admission.pricing.timeline import blocking as held_by
 from yarnctl.deciding.admission.records import DueClaim, Plan, Rectangle, Reservation, merged
