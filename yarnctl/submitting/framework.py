@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+Tunables = Mapping[str, Sequence[str]]
+"""Settings that a user leaves to yarnctl, each with the values that may be chosen from."""
+NO_TUNABLES: Tunables = {}
+
 
 class Submission(Protocol):
     """One command line that submits a job, parsed."""
@@ -16,6 +20,10 @@ class Submission(Protocol):
     @property
     def queue_default(self) -> str:
         """The queue of a job that names none."""
+
+    @property
+    def name_default(self) -> str:
+        """The name under which YARN knows a job that names none."""
 
     @property
     def user_option(self) -> str | None:
@@ -31,13 +39,14 @@ class Submission(Protocol):
 class Framework(Protocol):
     """How jobs of one framework are submitted.
 
-    ``NAME`` and ``QUEUE`` are the settings of a job's name and queue; ``UNNAMED`` is the name of a job
-    that has none.
+    ``NAME`` and ``QUEUE`` are the settings of a job's name and queue; ``UNNAMED`` is the name of all jobs
+    that have none. ``MOST_REMEDY`` says how to tell the most containers that a job can use.
     """
 
     NAME: str
     QUEUE: str
     UNNAMED: str
+    MOST_REMEDY: str
 
     def command_of(self, words: Sequence[str]) -> Submission:
         """Parse a command line; BadInput if it submits no such job."""
@@ -52,6 +61,10 @@ class Framework(Protocol):
         """Return the settings that limit a job to so many containers."""
 
     def settled(
-        self, own: Mapping[str, str], given: Mapping[str, str], tags: Sequence[str]
+        self,
+        own: Mapping[str, str],
+        given: Mapping[str, str],
+        tags: Sequence[str],
+        tunables: Tunables = NO_TUNABLES,
     ) -> tuple[dict[str, str], list[str]]:
         """Return the settings to submit with, and notes; BadInput names what contradicts the gate."""

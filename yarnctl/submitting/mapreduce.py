@@ -12,9 +12,6 @@ from pathlib import PurePath
 
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.wire.mapreduce import (
-    ADMISSION_TAG,
-    DEADLINE,
-    DEADLINE_TAG,
     LIMITS,
     MAP_LIMIT,
     MAPS,
@@ -25,22 +22,31 @@ from yarnctl.hadoop.wire.mapreduce import (
     REDUCES,
     SLOW_START,
     TAGS,
-    TAGS_MAX,
+)
+from yarnctl.submitting.framework import NO_TUNABLES, Tunables
+from yarnctl.submitting.front_words import refuse_printed, user_in_front
+from yarnctl.submitting.gate_settings import (
+    NUMBER,
+    number_in,
+    own_tags,
+    own_value,
+    refuse_unlisted,
+    with_tags,
 )
 from yarnctl.task_runner.wrapping import OLD_NAMES, CommandLine
 
-GIVEN = {MAP_LIMIT: r"[0-9]{1,9}", REDUCE_LIMIT: r"[0-9]{1,9}", SLOW_START: r"[01](\.[0-9]{1,9})?"}
+GIVEN = {MAP_LIMIT: NUMBER, REDUCE_LIMIT: NUMBER, SLOW_START: r"[01](\.[0-9]{1,9})?"}
 """What a gate may set: another program at its address can set nothing else in a user's name."""
 
 NO_OVERLAP = {SLOW_START: "1.0"}
 """Without it maps and reduces run at once, each up to its own limit."""
 UNNAMED = "streamjob"
 """Hadoop streaming's name of a job that has none."""
+MOST_REMEDY = (
+    "give --containers N: its maps or its reduces, whichever are more, and one for its master"
+    " (or -D mapreduce.job.maps=N)"
+)
 
-_TAG = re.compile(rf"{DEADLINE_TAG}[0-9]{{1,13}}|{ADMISSION_TAG}[A-Za-z0-9-]{{1,70}}")
-_USER = "HADOOP_USER_NAME="
-_OTHERS = ("sudo", "su", "runuser", "doas")
-_HIDING = ("-", "-i", "--ignore-environment", "-u", "--unset", "-S", "--split-string")
 _MODELLED = re.compile(r"([0-9]+)x[0-9.]+(?:,([0-9]+)x[0-9.]+)?")
 _EMULATOR_FLAGS = ("--restartable", "--no-runner", "--no-wait", "--json", "--help")
 
@@ -49,15 +55,13 @@ class Streaming:
     """A job of Hadoop streaming; with ``yarnctl wrap`` in front of it, with ``--exec``."""
 
     queue_default = "default"
+    name_default = UNNAMED
 
     def __init__(self, words: Sequence[str]) -> None:
         self._line = CommandLine(words)
         program = self._line.program
-        wrapped = [place for place, word in enumerate(program) if word == "wrap" and place]
-        if wrapped and "--exec" not in program[wrapped[0] :]:
-            remedy = "write 'yarnctl wrap --exec ... -- hadoop jar ...'"
-            raise BadInput("yarnctl wrap", "without --exec it prints the command and submits nothing", remedy)
-        self.user_option = _user_in_front(program)
+        refuse_printed(program, "hadoop jar ...")
+        self.user_option = user_in_front(program, "hadoop jar ...")
 
     def settings(self) -> dict[str, str]:
         """Return what the command line sets, under the names of Hadoop 3."""
@@ -78,6 +82,7 @@ class Emulated:
     """A job of ``yarn-emulator submit``."""
 
     queue_default = "research"
+    name_default = UNNAMED
 
     def __init__(self, words: Sequence[str], start: int) -> None:
         self._program, self._options = list(words[:start]), _pairs(words[start:])
@@ -149,27 +154,16 @@ def given(containers: int) -> dict[str, str]:
 
 def number(settings: Mapping[str, str], name: str) -> int | None:
     """Return a setting that is a whole number; None if it is not set, BadInput if it is none."""
-    text = settings.get(name)
-    if text is None:
-        return None
-    if not re.fullmatch(r"[0-9]{1,9}", text.strip()):
-        raise BadInput(f"-D {name}={text[:40]}", "is no whole number")
-    return int(text)
+    return number_in(settings, name, "-D ")
 
 
 def tags_of(settings: Mapping[str, str]) -> list[str]:
     """Return the user's own tags; BadInput where they leave no room for the gate's, or forge one."""
-    tags = [tag.strip() for tag in settings.get(TAGS, "").split(",") if tag.strip()]
-    where = f"-D {TAGS}={settings.get(TAGS, '')[:60]}"
-    if any(tag.lower().startswith(ADMISSION_TAG) for tag in tags):
-        raise BadInput(where, f"a tag {ADMISSION_TAG}... is the gate's to give", "leave it away")
-    if len([tag for tag in tags if not DEADLINE.fullmatch(tag)]) > TAGS_MAX - 2:
-        raise BadInput(where, f"YARN takes {TAGS_MAX} tags, and the gate adds two", "leave some away")
-    return tags
+    return own_tags(settings.get(TAGS, ""), f"-D {TAGS}")
 
 
 def settled(
-    own: Mapping[str, str], given: Mapping[str, str], tags: Sequence[str]
+    own: Mapping[str, str], given: Mapping[str, str], tags: Sequence[str], tunables: Tunables = NO_TUNABLES
 ) -> tuple[dict[str, str], list[str]]:
     """Return the settings to submit with, and notes for the user. BadInput names what contradicts the gate.
 
@@ -177,10 +171,7 @@ def settled(
     """
     more: dict[str, str] = {}
     notes: list[str] = []
-    odd = [name for name, value in given.items() if not re.fullmatch(GIVEN.get(name, "(?!)"), value)]
-    odd += [tag for tag in tags if not _TAG.fullmatch(tag)]
-    if odd:
-        raise BadInput("--url", f"a gate does not give {odd[0][:60]!r}", "is this your daemon?")
+    refuse_unlisted(GIVEN, given, tags, tunables)
     for name, value in given.items():
         said = own.get(name)
         if said is None:
@@ -190,28 +181,9 @@ def settled(
                 remedy = "leave it away, or ask with a --containers that it fits"
                 raise BadInput(f"-D {name}={said}", f"the gate gives {value}", remedy)
         elif said != value:
-            notes.append(f"{name}={said} stays as it was said; the gate reckons with {value}")
-    kept = [tag for tag in tags_of(own) if not DEADLINE.fullmatch(tag)]
-    more[TAGS] = ",".join([*kept, *tags])
+            notes.append(own_value(said, value, name))
+    more[TAGS] = with_tags(tags_of(own), tags)
     return more, notes
-
-
-def _user_in_front(program: Sequence[str]) -> str | None:
-    """Return the user that the words before the command set (``env HADOOP_USER_NAME=bob``); None: none.
-
-    BadInput where they change the user in a way that is not parsed here.
-    """
-    names = [PurePath(word).name for word in program]
-    other = next((name for name in names if name in _OTHERS), None)
-    if other is not None:
-        raise BadInput(other, "runs the job as somebody else than who asks", "run yarnctl admit under it")
-    if "env" in names:
-        options = {word.partition("=")[0] for word in program[names.index("env") :]} & set(_HIDING)
-        if options:
-            remedy = "write 'env NAME=value ... hadoop jar ...' only"
-            raise BadInput(f"env {min(options)}", "hides whose job it is", remedy)
-    said = [word.removeprefix(_USER) for word in program if word.startswith(_USER)]
-    return said[-1] if said else None
 
 
 def _set_by(option: Sequence[str]) -> str:
@@ -246,4 +218,14 @@ def _pairs(words: Sequence[str]) -> list[list[str]]:
     return found
 
 
-__all__ = ["NAME", "QUEUE", "UNNAMED", "command_of", "given", "most_containers", "settled", "tags_of"]
+__all__ = [
+    "MOST_REMEDY",
+    "NAME",
+    "QUEUE",
+    "UNNAMED",
+    "command_of",
+    "given",
+    "most_containers",
+    "settled",
+    "tags_of",
+]

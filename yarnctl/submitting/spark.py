@@ -1,0 +1,210 @@
+"""Spark: ``spark-submit`` on YARN in cluster mode, parsed, and what a gate sets of it.
+
+Law: see the package. Options end at the first word that is none: the application's file; it and what follows
+are never read. ``--num-executors``, ``--queue`` and ``--name`` win over ``--conf``, as in spark-submit, and a
+line that says both differently is refused. What is not on the line (a file of defaults) is not known: master
+and deploy mode must be on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+from yarnctl.errors import BadInput
+from yarnctl.hadoop.resource_manager import same_queue
+from yarnctl.hadoop.wire.mapreduce import MASTER
+from yarnctl.submitting.framework import NO_TUNABLES, Tunables
+from yarnctl.submitting.front_words import refuse_printed, user_in_front
+from yarnctl.submitting.gate_settings import (
+    NUMBER,
+    QUEUE_NAME,
+    count_in,
+    own_tags,
+    own_value,
+    refuse_unlisted,
+    with_tags,
+)
+from yarnctl.submitting.typed_options import TypedOption, kept_words, settings_of, typed_for
+
+PROGRAM = "spark-submit"
+NAME, QUEUE, TAGS = "spark.app.name", "spark.yarn.queue", "spark.yarn.tags"
+EXECUTORS = "spark.executor.instances"
+PRIORITY = "spark.yarn.priority"
+DYNAMIC = "spark.dynamicAllocation.enabled"
+MASTER_URL, DEPLOY_MODE, USER = "spark.master", "spark.submit.deployMode", "--proxy-user"
+
+GIVEN = {EXECUTORS: NUMBER, DYNAMIC: "false", QUEUE: QUEUE_NAME, PRIORITY: NUMBER}
+"""What a gate may set, beside tags."""
+UNNAMED = ""
+"""Every application has a name: else that of its class, or of its file."""
+MOST_REMEDY = "give --containers N: its executors, and one for its driver (or --num-executors N)"
+
+OWN = {
+    "--num-executors": EXECUTORS,
+    "--queue": QUEUE,
+    "--name": NAME,
+    "--master": MASTER_URL,
+    "--deploy-mode": DEPLOY_MODE,
+}
+"""Options that set what ``--conf`` can set, too."""
+WITH_VALUE = (
+    *OWN,
+    *("--conf", "-c", "--class", "--properties-file", USER, "--principal", "--keytab"),
+    *("--jars", "--packages", "--exclude-packages", "--repositories", "--py-files", "--files", "--archives"),
+    *("--driver-memory", "--driver-cores", "--driver-java-options", "--driver-library-path"),
+    *("--driver-class-path", "--executor-memory", "--executor-cores", "--total-executor-cores"),
+)
+FLAGS = ("--verbose", "-v", "--supervise", "--load-spark-defaults")
+OTHER_PURPOSE = ("--kill", "--status", "--version", "--help", "-h", "--remote")
+"""Options that submit no application of one's own."""
+
+
+class SparkSubmission:
+    """One application of ``spark-submit``, with any words in front of it."""
+
+    queue_default = "default"
+
+    def __init__(self, words: Sequence[str]) -> None:
+        place = next((at for at, word in enumerate(words) if PurePath(word).name == PROGRAM), None)
+        if place is None:
+            raise BadInput("command line", "no spark-submit", f"write '{PROGRAM} --master yarn ...'")
+        self._program = list(words[: place + 1])
+        self._options, self._rest = _parsed(words[place + 1 :])
+        if not self._rest:
+            raise BadInput(
+                PROGRAM, "names no application", "its jar or its Python file comes after the options"
+            )
+        example = f"{PROGRAM} ..."
+        refuse_printed(self._program, example)
+        in_front = user_in_front(self._program, example)
+        self.user_option = self._last(USER) or in_front
+        self._settings = settings_of(self._options)
+        self._refuse_outside()
+
+    @property
+    def name_default(self) -> str:
+        """The name that Spark gives it: of its class, else of its file."""
+        return self._last("--class") or PurePath(self._rest[0]).name or PROGRAM
+
+    def settings(self) -> dict[str, str]:
+        """Return what ``--conf`` and the options beside it set, under Spark's names."""
+        return dict(self._settings)
+
+    def words(self, more: Mapping[str, str]) -> list[str]:
+        """Return the command line with these settings; its own values of them are left out."""
+        ours = [word for name, value in more.items() for word in ("--conf", f"{name}={value}")]
+        return [*self._program, *ours, *kept_words(self._options, more), *self._rest]
+
+    def _last(self, option: str) -> str | None:
+        return next((each.value for each in reversed(self._options) if each.option == option), None)
+
+    def _refuse_outside(self) -> None:
+        """Refuse what runs elsewhere than in containers of YARN, or asks for as many as it likes."""
+        found, options = self._settings, self._options
+        master = found.get(MASTER_URL)
+        if master is None:
+            raise BadInput("--master", "is not on the line", "write --master yarn")
+        if master != "yarn":
+            raise BadInput(typed_for(options, MASTER_URL), "does not run on YARN", "write --master yarn")
+        mode = found.get(DEPLOY_MODE)
+        if mode != "cluster":
+            where = typed_for(options, DEPLOY_MODE) if mode is not None else "--deploy-mode"
+            told = (
+                "is not on the line, and client is Spark's default"
+                if mode is None
+                else "runs its driver outside YARN"
+            )
+            raise BadInput(where, told, "write --deploy-mode cluster")
+        if found.get(DYNAMIC, "false").strip().lower() != "false":
+            told = "changes the number of executors by itself, and the gate gives a number"
+            raise BadInput(typed_for(options, DYNAMIC), told, f"leave it away: the gate sets {DYNAMIC}=false")
+
+
+def _parsed(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
+    """Divide words into options and the rest, which begins with the application's file."""
+    options: list[TypedOption] = []
+    place = 0
+    while place < len(words) and words[place].startswith("-"):
+        word = words[place]
+        option, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        if option in OTHER_PURPOSE:
+            raise BadInput(option, "submits no application", "submit one, in YARN's cluster mode")
+        if option in FLAGS:
+            options.append(TypedOption((word,), option))
+            place += 1
+            continue
+        if option not in WITH_VALUE:
+            raise BadInput(
+                option[:60], "is no option of spark-submit that is known here", "give it by --conf"
+            )
+        if not equals and place + 1 >= len(words):
+            raise BadInput(option, "its value is missing")
+        taken = words[place : place + (1 if equals else 2)]
+        options.append(_option(tuple(taken), option, value if equals else taken[1]))
+        place += len(taken)
+    return options, list(words[place:])
+
+
+def _option(words: tuple[str, ...], option: str, value: str) -> TypedOption:
+    if option not in ("--conf", "-c"):
+        return TypedOption(words, option, value, OWN.get(option, ""), own=option in OWN)
+    name, equals, setting = value.partition("=")
+    if not equals:
+        raise BadInput(f"{option} {value[:60]}", "is no NAME=VALUE")
+    return TypedOption(words, option, setting, name)
+
+
+def command_of(words: Sequence[str]) -> SparkSubmission:
+    """Parse a command line; BadInput if it submits no application in YARN's cluster mode."""
+    return SparkSubmission(words)
+
+
+def most_containers(settings: Mapping[str, str]) -> int | None:
+    """Return its executors and its driver's container; None where their number is not on the line."""
+    executors = count_in(settings, EXECUTORS, "--conf ")
+    return None if executors is None else executors + MASTER
+
+
+def tags_of(settings: Mapping[str, str]) -> list[str]:
+    """Return the user's own tags; BadInput where they leave no room for the gate's, or forge one."""
+    return own_tags(settings.get(TAGS, ""), f"--conf {TAGS}")
+
+
+def given(containers: int) -> dict[str, str]:
+    """Return the settings that limit an application to so many containers: one is its driver's."""
+    return {EXECUTORS: str(max(1, containers - MASTER)), DYNAMIC: "false"}
+
+
+def settled(
+    own: Mapping[str, str], given: Mapping[str, str], tags: Sequence[str], tunables: Tunables = NO_TUNABLES
+) -> tuple[dict[str, str], list[str]]:
+    """Return the settings to submit with, and notes for the user. BadInput names what contradicts the gate.
+
+    ``own`` are the user's settings, ``given`` the gate's and ``tags`` its tags.
+    """
+    refuse_unlisted(GIVEN, given, tags, tunables)
+    if EXECUTORS not in given:
+        raise BadInput("--url", "its daemon gives a Spark application no number of executors", "update it")
+    more: dict[str, str] = {}
+    notes: list[str] = []
+    for name, value in given.items():
+        said = own.get(name)
+        if said is None:
+            more[name] = value
+        elif name == EXECUTORS:
+            _refuse_more(own, int(value))
+        elif name == QUEUE:
+            if not same_queue(said, value):
+                raise BadInput(f"--queue {said}", f"the gate gives {value}", "ask for one queue")
+        elif said != value and name != DYNAMIC:
+            notes.append(own_value(said, value, name))
+    more[TAGS] = with_tags(tags_of(own), tags)
+    return more, notes
+
+
+def _refuse_more(own: Mapping[str, str], most: int) -> None:
+    executors = count_in(own, EXECUTORS, "--conf ") or 0
+    if executors > most:
+        remedy = f"leave it away, and ask with yarnctl admit --containers {executors + MASTER}"
+        raise BadInput(f"--num-executors {executors}", f"the gate gives {most}", remedy)

@@ -1,0 +1,50 @@
+"""Options as they were typed, with what each sets: a command line that can be written again word by word.
+
+Law: see the package. An option that is not touched is written as it was typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from yarnctl.errors import BadInput
+
+
+class TypedOption(NamedTuple):
+    """One option: its ``words`` as typed, its name, its value (None: a flag), the setting it sets ("": none).
+
+    ``own``: it is an option of its own for that setting, and not the general one for any setting.
+    """
+
+    words: tuple[str, ...]
+    option: str
+    value: str | None = None
+    sets: str = ""
+    own: bool = False
+
+    @property
+    def typed(self) -> str:
+        """The option as a message names it."""
+        return " ".join(self.words)[:100]
+
+
+def settings_of(options: Sequence[TypedOption]) -> dict[str, str]:
+    """Return what options set, the last of each name; BadInput where an own option and ``--conf`` differ."""
+    general = {each.sets: each for each in options if each.sets and not each.own}
+    special = {each.sets: each for each in options if each.sets and each.own}
+    for name, each in special.items():
+        other = general.get(name)
+        if other is not None and other.value != each.value:
+            raise BadInput(each.typed, f"contradicts {other.typed}", "say it once")
+    return {name: each.value or "" for name, each in (general | special).items()}
+
+
+def typed_for(options: Sequence[TypedOption], name: str) -> str:
+    """Return how a setting was typed, for messages."""
+    return next((each.typed for each in reversed(options) if each.sets == name), name)
+
+
+def kept_words(options: Sequence[TypedOption], more: Mapping[str, str]) -> list[str]:
+    """Return the words of all options but those that set something of ``more``."""
+    return [word for each in options if each.sets not in more for word in each.words]
