@@ -20,6 +20,7 @@ COMMANDS = {
     "convert": ("emulator.cli.workload:convert", "Convert a trace to Parquet, once."),
     "demo": ("emulator.cli.demo:command", "Show it all on a recorded Facebook workload."),
     "estimate": ("emulator.cli.estimate:command", "Predict the run times of a table, and bound them."),
+    "flink": ("emulator.cli.black_box:flink", "Submit a modelled application by flink's words."),
     "market": ("emulator.cli.market:command", "Replay users who buy deadlines (MRM)."),
     "nm": ("emulator.cli.nm:command", "Run one or many NodeManagers by the wall clock."),
     "paper": ("emulator.cli.paper:command", "Run a paper's figures; its numbers beside ours."),
@@ -27,6 +28,10 @@ COMMANDS = {
     "rm": ("emulator.cli.serve:resource_manager", "Run a live ResourceManager, its REST and a WebHDFS."),
     "run": ("emulator.cli.compare:run_file", "Run one scenario file, with journal and report."),
     "serve": ("emulator.cli.serve:command", "Run a whole live cluster in one process."),
+    "spark-submit": (
+        "emulator.cli.black_box:spark_submit",
+        "Submit a modelled application by spark-submit's words.",
+    ),
     "submit": ("emulator.cli.submit:command", "Submit a streaming job and wait for it."),
     "workload": ("emulator.cli.workload:command", "Show what a trace or a generator holds."),
 }

@@ -40,20 +40,25 @@ QUICK = Timing(
 BY_DEADLINE = QueueConfig(name="production", capacity_ratio=1.0, am_ratio=0.8, hurried=True)
 
 
-class Host(Protocol):
-    """A cluster that takes jobs, and of what its set of jobs is made."""
+class GatedHost(Protocol):
+    """A cluster beside which a gate can be kept."""
 
-    name: str
     rm: str
     history: str
-    queue: str
     container_mib: int
-    mix: Mix
 
     @property
     def environment(self) -> Mapping[str, str]:
         """Return the environment of a client."""
         ...
+
+
+class Host(GatedHost, Protocol):
+    """A cluster that takes jobs, and of what its set of jobs is made."""
+
+    name: str
+    queue: str
+    mix: Mix
 
     def words(self, kind: Kind, name: str, settings: Mapping[str, str]) -> list[str]:
         """Return the command line that submits a job and waits for its end."""
@@ -121,7 +126,7 @@ class Gate(NamedTuple):
 
 @contextmanager
 def gate(
-    host: Host, folder: Path, allocator: str = "oracle", more: Sequence[str] = (), url: str = ""
+    host: GatedHost, folder: Path, allocator: str = "oracle", more: Sequence[str] = (), url: str = ""
 ) -> Iterator[Gate]:
     """Run ``yarnctl run --admission`` beside a cluster until it has seen how large that is.
 

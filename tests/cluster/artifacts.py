@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -48,6 +49,38 @@ def jars(version: str) -> Path:
     if not kept.is_dir():
         _fetch(version, kept)
     return kept
+
+
+SPARK = {"pyspark": "4.0.1", "py4j": "0.10.9.9"}
+
+
+def spark_home() -> Path:
+    """Return Spark's folder, fetched on first use (434 MB from the registry of Python packages)."""
+    kept = cache_folder() / f"pyspark-{SPARK['pyspark']}"
+    if not kept.is_dir():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+            wanted = [f"{name}=={version}" for name, version in SPARK.items()]
+            words = [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "-q",
+                "--no-deps",
+                "--target",
+                f"{folder}/spark",
+                *wanted,
+            ]
+            done = subprocess.run(words, capture_output=True, text=True)
+            if done.returncode:
+                raise NotToBeHad(f"pip could not fetch Spark: {done.stderr[-2000:]}")
+            try:
+                os.rename(f"{folder}/spark", kept)
+            except OSError:
+                if not kept.is_dir():  # another start that fetched at the same time is as good
+                    raise
+    return kept / "pyspark"
 
 
 def missing_programs() -> list[str]:

@@ -48,8 +48,9 @@ class PlanOut(msgspec.Struct, frozen=True, kw_only=True):
 class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     """One admission.
 
-    ``tags`` and ``settings`` are what to submit with once ``state`` is ``admitted`` (before, and for what is
-    no MapReduce job, ``settings`` are empty); it must have been seen by ``expires_at_ms``. ``lease_ms``: who
+    ``tags`` and ``settings`` are what to submit with once ``state`` is ``admitted`` (before, and for a
+    kind that is not known here, ``settings`` are empty); it must have been seen by ``expires_at_ms``.
+    ``lease_ms``: who
     waits and does not renew for so long is withdrawn. ``why`` says why it is over, or is empty.
     ``changed_at_ms`` is the instant of its state: of one that has ended, when that was observed.
     ``refunded_mtokens`` is what was paid back of the plan's price so far, null where nothing has a price.

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 DEFERRED = 75
 """EX_TEMPFAIL of sysexits.h: try again later."""
-KIND = "mapreduce"
-"""The framework whose command lines are read here."""
 LONGEST = {"--name": 200, "--queue": 200, "--user": 100}
 """So many characters the daemon takes."""
 SIGNALS = {signal.SIGHUP: "hung up", signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
@@ -84,7 +82,7 @@ class EndedBySignal(KeyboardInterrupt):
 @output_option
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
-    """Wait at the gate until the streaming job WORDS may start, then submit it.
+    """Wait at the gate until the job WORDS (Hadoop streaming, spark-submit, flink) may start, then submit it.
 
     It meets its deadline with as few containers as the gate gives it, or is rejected with the reason. Asking
     needs a token with the scope submit, for the job's user: name its file in YARNCTL_TOKEN_FILE.
@@ -92,11 +90,12 @@ def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
     from uuid import uuid4
 
     from yarnctl.cli.gate_asking import GateRequest
-    from yarnctl.submitting import FRAMEWORKS
+    from yarnctl.submitting import FRAMEWORKS, kind_of
 
     if words[0].startswith("-"):
         raise BadInput(words[0][:60], "is no program", "options of yarnctl admit stand before the --")
-    framework = FRAMEWORKS[KIND]
+    kind = kind_of(words)
+    framework = FRAMEWORKS[kind]
     job = framework.command_of(words)
     if not given["print_it"] and shutil.which(words[0]) is None:
         raise BadInput(words[0], "is no program on the PATH")
@@ -105,7 +104,7 @@ def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
     deadlines = (
         None if _is_budget_alone(given, framework, settings) else (given["deadline"], given["deadline_at"])
     )
-    request = request_of(framework, job, settings, deadlines, given["user"], given["containers"], url)
+    request = request_of(kind, job, settings, deadlines, given["user"], given["containers"], url)
     asking = GateRequest(url, request | budget, uuid4().hex, StderrNotes())
     with _with_signals():
         try:
@@ -210,7 +209,7 @@ def _checked(option: str, value: str) -> str:
 
 
 def request_of(
-    framework: Framework,
+    kind: str,
     job: Submission,
     settings: dict[str, str],
     deadlines: tuple[str | None, str | None] | None,
@@ -224,21 +223,24 @@ def request_of(
 
     from yarnctl.cli.gate_asking import containers_of_last_run
     from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms
+    from yarnctl.submitting import FRAMEWORKS, PLAIN_KIND
 
+    framework = FRAMEWORKS[kind]
     said = job.user_option
     user = user or said or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     if said is not None and said != user:
         raise BadInput("--user", f"{user!r}, but the command says {said!r}", "say it once")
-    name = settings.get(framework.NAME)
-    if name is None:
+    name = settings.get(framework.NAME, job.name_default)
+    if name == framework.UNNAMED:
         click.echo("note: without a --name the job has no history to be judged by", err=True)
-        name = framework.UNNAMED
     tagged_ms = deadline_tag_ms(framework.tags_of(settings))
     request: dict[str, Any] = {
         "name": _checked("--name", name),
         "user": _checked("--user", user),
         "queue": _checked("--queue", settings.get(framework.QUEUE, job.queue_default)),
     }
+    if kind != PLAIN_KIND:  # a daemon of an older version knows no other
+        request["kind"] = kind
     if deadlines is not None:
         request["deadline_ms"] = _span_ms(deadlines, tagged_ms, int(time.time() * 1000))
     most = containers or framework.most_containers(settings)
@@ -247,7 +249,8 @@ def request_of(
 
         wanted = folded(name)
         known = name != framework.UNNAMED
-        most = containers_of_last_run(url, user, lambda other: known and folded(other) == wanted)
+        same = (kind, lambda other: known and folded(other) == wanted)
+        most = containers_of_last_run(url, user, *same, framework.MOST_REMEDY)
     return request | {"containers": most}
 
 

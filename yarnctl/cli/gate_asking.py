@@ -211,17 +211,15 @@ def gate_at(url: str) -> GateOut | None:
         return None
 
 
-def containers_of_last_run(url: str, user: str, is_same: Callable[[str], bool]) -> int:
-    """Return with how many containers the user's last job of this name asked.
+def containers_of_last_run(
+    url: str, user: str, kind: str, is_same: Callable[[str], bool], remedy: str
+) -> int:
+    """Return with how many containers the user's last job of this kind and name asked.
 
-    Raises BadInput where that is unknown, Unreachable.
+    Raises BadInput where that is unknown (with ``remedy``), Unreachable.
     """
     page = shown(AdmissionPage, ask(url, PATH, {"user": user, "limit": 500}), url)
     for each in page.items:
-        if is_same(each.request.name):
+        if each.request.kind == kind and is_same(each.request.name):
             return each.request.containers
-    remedy = (
-        "give --containers N: its maps or its reduces, whichever are more, and one for its master"
-        " (or -D mapreduce.job.maps=N)"
-    )
     raise BadInput("--containers", "nobody knows how many containers the job can use at once", remedy)

@@ -31,14 +31,15 @@ from yarnctl.errors import BadInput
 @output_option
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
 def quote(words: tuple[str, ...], url: str, output: str, **given: Any) -> None:
-    """Say when the streaming job WORDS could be done, and what each deadline costs. Nothing is held."""
-    from yarnctl.cli.admit import KIND, job_settings, request_of
-    from yarnctl.submitting import FRAMEWORKS
+    """Say when the job WORDS (as for admit) could be done, and what each deadline costs. Nothing is held."""
+    from yarnctl.cli.admit import job_settings, request_of
+    from yarnctl.submitting import FRAMEWORKS, kind_of
 
-    framework = FRAMEWORKS[KIND]
+    kind = kind_of(words)
+    framework = FRAMEWORKS[kind]
     job = framework.command_of(words)
     settings = job_settings(framework, job, given["name"], given["queue"])
-    asked = request_of(framework, job, settings, None, given["user"], given["containers"], url)
+    asked = request_of(kind, job, settings, None, given["user"], given["containers"], url)
     asked |= {"points": given["points"], "account": given["account"]}
     raw = send(
         "POST", url, "v1/quotes", body={name: value for name, value in asked.items() if value is not None}

@@ -24,7 +24,7 @@ from yarnctl.attach.connection.connection import Attachment, discover_name_nodes
 from yarnctl.attach.port import attach, hdfs_limits
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import AdmissionController
-from yarnctl.daemon.admission.building import AdmissionOptions, make_admission_controller, open_history
+from yarnctl.daemon.admission.building import AdmissionOptions, make_admission_controller, open_histories
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
@@ -223,7 +223,7 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
 
 def _first_asks(plan: Plan, stack: ExitStack) -> FirstAsks:
     """Return what starting jobs are foreseen by, already learning; ``stack`` ends it."""
-    clerk = HistoryWorker(lambda: open_history(plan.history, plan.cluster), lambda: None)
+    clerk = HistoryWorker(lambda: open_histories(plan.history, plan.cluster), lambda: None)
     first_asks = FirstAsks(clerk, clock_ms, plan.attachment.preempting_queues)
     stack.callback(first_asks.close)
     first_asks.learn()

@@ -125,6 +125,21 @@ class ResourceManager:
             raise BadAnswer(explain(self._to.pinned + path, "it speaks of another one", application))
         return row
 
+    def ended_application(self, application: str) -> yarn.EndedApplication:
+        """Return what one application has held, if it has ended; Missing if it is not known (any more)."""
+        return self._to.read(f"{ROOT}/apps/{_id(_APPLICATION, application)}", yarn.ENDED_APPLICATION)
+
+    def ended_applications(self, since_ms: int, user: str = "") -> tuple[yarn.EndedApplication, ...]:
+        """Return the applications that succeeded since an instant (of ``user``, if named), newest first.
+
+        The ResourceManager keeps a bounded number (``yarn.resourcemanager.max-completed-applications``).
+        """
+        query = {"states": "FINISHED", "finalStatus": "SUCCEEDED", "finishedTimeBegin": str(max(0, since_ms))}
+        query |= {"deSelects": ",".join(HEAVY)} | ({"user": user} if user else {})
+        rows = self._to.read(f"{ROOT}/apps", yarn.ENDED_APPLICATIONS, query)
+        found = [row for row in rows if row.final_status == "SUCCEEDED" and user in ("", row.user)]
+        return tuple(sorted(found, key=lambda row: (-row.ended_at_ms, row.application)))
+
     def app_attempts(self, application: str) -> tuple[yarn.AppAttempt, ...]:
         """Return the attempts of the application's master, the oldest first."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/appattempts"

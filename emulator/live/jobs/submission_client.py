@@ -91,8 +91,15 @@ class Client:
 
     # --- applications ---------------------------------------------------------------------
 
-    def submit(self, job: SubmittedJob, queue: str, tags: tuple[str, ...] = (), priority: int = 0) -> str:
-        """Submit a job; return its application's id."""
+    def submit(
+        self,
+        job: SubmittedJob,
+        queue: str,
+        tags: tuple[str, ...] = (),
+        priority: int = 0,
+        kind: str = "MAPREDUCE",
+    ) -> str:
+        """Submit a job; return its application's id. ``kind`` is its application type."""
         name = str(self._json("/ws/v1/cluster/apps/new-application", "POST", {}).get("application-id", ""))
         if not name:
             raise Unreachable(f"{self.url}: new-application answered no id")
@@ -100,7 +107,7 @@ class Client:
         context = {
             "application-id": name,
             "application-name": job.name if isinstance(job, StreamingJob) else job.job.name,
-            "application-type": "MAPREDUCE",
+            "application-type": kind,
             "queue": queue,
             "priority": priority,
             "max-app-attempts": 2,

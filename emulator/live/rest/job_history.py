@@ -1,9 +1,9 @@
 """History: what the MapReduce history server answers about jobs that have ended (facts, section 2.2).
 
-Law: read only. A job is in the history once it is over, if it ever had a master: one that was killed while it
-waited is not. Numbers and counters are those its master reported at its end, the configuration that of its
-submission, read here as any daemon reads a job's file. Unlike the real one it loses its jobs with the
-ResourceManager's restart, and has no single tasks.
+Law: read only. A MapReduce job is in the history once it is over, if it ever had a master: one that was
+killed while it waited is not. Numbers and counters are those its master reported at its end, settings are
+those it was submitted with, read here as any daemon reads a job's file. Unlike the real one it loses its jobs
+with the ResourceManager's restart, and has no single tasks.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class HistoryRest:
     def _jobs(self, request: WebRequest) -> Reply:
         self._manager.now_ms()
         apps = sorted(self._manager.finished.values(), key=lambda app: app.number)
-        rows = [self._row(app) for app in apps if app.attempts]
+        rows = [self._row(app) for app in apps if _is_kept(app)]
         rows = _filtered(rows, request.query)  # the oldest first, so that a limit cuts the newest
         alone = len(rows) == 1 and self._dialect.version == "3.5"  # the history server of 3.5.0 writes so
         return self._dialect.history("jobs", {"job": rows[0] if alone else rows} if rows else {})
@@ -90,7 +90,7 @@ class HistoryRest:
             raise bad(f"JobId string : {name[:60]} is not properly formed")
         self._manager.now_ms()
         app = self._manager.finished.get(name.replace("job_", "application_", 1))
-        if app is None or not app.attempts:
+        if app is None or not _is_kept(app):
             raise missing(f"job, {name}, is not found")
         return app
 
@@ -109,6 +109,10 @@ class HistoryRest:
 
     def _wall(self, at_ms: int) -> int:
         return self._manager.driver.wall_of(at_ms) if at_ms else 0
+
+
+def _is_kept(app: AppRecord) -> bool:
+    return bool(app.attempts) and app.submission.kind == "MAPREDUCE"
 
 
 def _filtered(rows: list[dict[str, Any]], query: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -101,7 +101,8 @@ class Past:
     """A history of jobs; ``away`` it does not answer."""
 
     def __init__(self) -> None:
-        self.capacity = 0
+        self.capacity = self.container_mib = 0
+        self.given: dict[str, tuple[str, int]] = {}
         self.away = False
         self.jobs: dict[str, Finished] = {}
         self.before: tuple[Finished, ...] = ()
@@ -110,8 +111,11 @@ class Past:
         self.latest: dict[tuple[str, str], tuple[ContainerAsk, ...]] = {}
         self.asked: list[str] = []
 
-    def finished(self, application: str) -> tuple[Finished | None, LessonReason | None]:
+    def finished(
+        self, application: str, kind: str = "mapreduce", containers: int = 0
+    ) -> tuple[Finished | None, LessonReason | None]:
         self._called(application)
+        self.given[application] = kind, containers
         found = self.jobs.get(application)
         return found, None if found else NotInHistoryYet("jhs", application)
 
@@ -119,7 +123,7 @@ class Past:
         self._called("recent")
         return self.before
 
-    def estimate(self, name: str, user: str) -> Estimate | None:
+    def estimate(self, name: str, user: str, kind: str = "mapreduce", most: int = 0) -> Estimate | None:
         self._called(name)
         return self.estimates.get(name)
 

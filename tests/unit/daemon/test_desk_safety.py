@@ -10,7 +10,7 @@ import pytest
 from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Past, Yarn, asking, told
 from tests.unit.daemon.test_desk import APPLICATION, HALF, past_of, taught
 from yarnctl.daemon.admission.admission_controller import ERRANDS_MAX, ESTIMATE_MS
-from yarnctl.daemon.admission.feedback import FRESH_MS, Estimates, Feedback
+from yarnctl.daemon.admission.feedback import FRESH_MS, ClusterCapacity, Estimates, Feedback, WantedJob
 from yarnctl.daemon.admission.history_worker import Answer, HistoryWorker
 from yarnctl.daemon.admission.reconciler import ASKED_ABOUT_MAX, ASKED_FOR_MS
 from yarnctl.daemon.admission.request_queue import (
@@ -241,13 +241,15 @@ def test_many_that_wait_for_estimates_do_not_drive_the_loop():
 def test_estimates_are_let_go():
     clerk = Silent()
     estimates = Estimates(clerk)
-    for number in range(40):
-        estimates.of(f"job-{number}", "ann", 10, 0)
+    size = ClusterCapacity(10, 1024)
+    jobs = [WantedJob(f"job-{number}", "ann", "mapreduce", 5) for number in range(40)]
+    for job in jobs:
+        estimates.of(job, size, 0)
         clerk.asked[-1].done = True
     clerk.asked[-1].problem = HistoryFault("away")
-    assert estimates.of("job-39", "ann", 10, 1) is not clerk.asked[39], "what went wrong is asked again"
-    assert estimates.of("job-38", "ann", 10, 1) is clerk.asked[38]
-    estimates.of("job-x", "ann", 10, FRESH_MS)
+    assert estimates.of(jobs[39], size, 1) is not clerk.asked[39], "what went wrong is asked again"
+    assert estimates.of(jobs[38], size, 1) is clerk.asked[38]
+    estimates.of(jobs[0]._replace(name="job-x"), size, FRESH_MS)
     assert len(estimates) == 2, "one is on its way, one new"
 
 

@@ -287,7 +287,7 @@ def test_a_history_that_hangs_holds_nobody():
     hangs = threading.Event()
 
     class Hanging(Past):
-        def estimate(self, name: str, user: str) -> Estimate | None:
+        def estimate(self, name: str, user: str, kind: str = "mapreduce", most: int = 0) -> Estimate | None:
             hangs.wait(60)
             return None
 

@@ -15,7 +15,7 @@ from functools import partial
 import msgspec
 
 from yarnctl.daemon.admission.backlog import Size, Sizing
-from yarnctl.daemon.admission.feedback import Estimates, Feedback
+from yarnctl.daemon.admission.feedback import ClusterCapacity, Estimates, Feedback, WantedJob
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.admission.market_desk import MarketDesk, Quote
 from yarnctl.daemon.admission.reconciler import Manager, Reconciler
@@ -240,13 +240,15 @@ class AdmissionController:
             return (wanted.estimate,)
         if errand.at_ms is None:
             errand.at_ms = now_ms
-        asked = self._estimates.of(wanted.name, wanted.user, gate.capacity, now_ms)
+        job = WantedJob(wanted.name, wanted.user, wanted.kind, wanted.containers)
+        size = ClusterCapacity(gate.capacity, self.store.container_mib)
+        asked = self._estimates.of(job, size, now_ms)
         if not asked.done and now_ms - errand.at_ms < ESTIMATE_MS:
             return None
         untold = not asked.done or (asked.problem is not None and not asked.never)
         if untold and MECHANISMS[gate.mechanism].needs_estimate:
             problem = "" if asked.problem is None else f" {text(asked.problem)}"
-            told = f"the history server has not said yet how much it computes{problem}"
+            told = f"the history has not said yet how much it computes{problem}"
             return Refusal("no-estimate-yet", told, NO_ESTIMATE)
         found = asked.value if asked.done else None
         return (found if isinstance(found, Estimate) and found.mean_ms > 0 else None,)

@@ -13,7 +13,9 @@ from typing import Protocol
 import msgspec
 
 from yarnctl.attach.connection.connection import history_server_by, history_server_in
+from yarnctl.attach.history.finished_applications import FinishedApplications
 from yarnctl.attach.history.finished_jobs import FinishedJobs
+from yarnctl.attach.history.histories import Histories
 from yarnctl.attach.port import loop_limits
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import AdmissionController, AdmissionSettings
@@ -63,7 +65,7 @@ def make_admission_controller(
     window = RequestQueue(clock_ms, told.lease_ms)
     clerk = None
     if told.history != NO_HISTORY:
-        clerk = HistoryWorker(lambda: open_history(told.history, cluster), window.wake)
+        clerk = HistoryWorker(lambda: open_histories(told.history, cluster), window.wake)
     terms = AdmissionSettings(
         allocator=told.allocator,
         instance=instance,
@@ -129,6 +131,15 @@ def task_mib(configuration: dict[str, str]) -> int:
     """Return what a task gets that asks for MapReduce's default, by the ResourceManager's configuration."""
     text = configuration.get(MINIMUM_KEY, "").strip()
     return max(TASK_MIB, int(text)) if text.isascii() and text.isdigit() else TASK_MIB
+
+
+def open_histories(told: str, cluster: ClusterAddress) -> Histories:
+    """Return what ended jobs of all kinds teach; MapReduce's history at ``told`` ("": found), once asked."""
+    limits = loop_limits(cluster.limits)
+    manager = ResourceManager(
+        Transport(cluster.resource_managers, cluster.identity, limits, ca_file=cluster.ca_file)
+    )
+    return Histories(lambda: open_history(told, cluster), FinishedApplications(manager))
 
 
 def open_history(told: str, cluster: ClusterAddress) -> FinishedJobs:

@@ -9,6 +9,7 @@ is added here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -44,22 +45,38 @@ class _Question:
         return fresh and not self.answer.problem
 
 
+class ClusterCapacity(NamedTuple):
+    """The cluster as histories are read: ``capacity`` containers of ``container_mib``."""
+
+    capacity: int
+    container_mib: int
+
+
+class WantedJob(NamedTuple):
+    """What an estimate is made for: a job's name, its user, its kind, the containers that it can use."""
+
+    name: str
+    user: str
+    kind: str
+    containers: int
+
+
 class Estimates:
-    """Queries ``clerk``; a job is known by its name and its user."""
+    """Queries ``clerk``; each job of a name, user and kind, for so many containers, is queried once."""
 
     def __init__(self, clerk: HistoryWorker) -> None:
         self._history_worker = clerk
-        self._asked: dict[tuple[str, str], _Question] = {}
+        self._asked: dict[WantedJob, _Question] = {}
 
-    def of(self, name: str, user: str, capacity: int, now_ms: int) -> Answer:
-        """Return the answer for a job, which may be on its way; ``capacity``: the cluster's containers."""
-        self._asked = {job: each for job, each in self._asked.items() if each.counts(now_ms)}
-        found = self._asked.get((name, user))
+    def of(self, job: WantedJob, size: ClusterCapacity, now_ms: int) -> Answer:
+        """Return the answer for a job, which may be on its way; ``size`` is the cluster's."""
+        self._asked = {each: asked for each, asked in self._asked.items() if asked.counts(now_ms)}
+        found = self._asked.get(job)
         if found is None:
             answer = self._history_worker.ask(
-                lambda history: sized(history, capacity).estimate(name, user), of_a_request=True
+                lambda history: sized(history, size).estimate(*job), of_a_request=True
             )
-            found = self._asked[name, user] = _Question(answer, now_ms)
+            found = self._asked[job] = _Question(answer, now_ms)
         return found.answer
 
     def __len__(self) -> int:
@@ -111,16 +128,24 @@ class Feedback:
                 self._asked = None
                 self._apply(note, now_ms, application, answer)
         elif now_ms >= self._again_at_ms:
-            self._ask(now_ms, gate.capacity)
+            self._ask(now_ms, ClusterCapacity(gate.capacity, self._store.container_mib))
 
-    def _ask(self, now_ms: int, capacity: int) -> None:
+    def _ask(self, now_ms: int, size: ClusterCapacity) -> None:
         book = self._store
         if not book.trained and self._learns:
             since_ms = max(0, now_ms - TRAINED_BACK_MS)
-            self._begin("", now_ms, lambda history: sized(history, capacity).recent(since_ms))
+            self._begin("", now_ms, lambda history: sized(history, size).recent(since_ms))
         elif book.unlearned:
             name = min(book.unlearned, key=lambda one: (self._tried_at_ms.get(one, 0), one))
-            self._begin(name, now_ms, lambda history: sized(history, capacity).finished(name))
+            kind, containers = self._given(name)
+            self._begin(name, now_ms, lambda history: sized(history, size).finished(name, kind, containers))
+
+    def _given(self, application: str) -> tuple[str, int]:
+        """Return the kind of an admitted application, and how many containers it was given (0: not known)."""
+        found = self._store.by_application(application)
+        if found is None:
+            return "mapreduce", 0
+        return found.request.kind, 0 if found.reservation is None else found.reservation.containers
 
     def _begin(self, application: str, now_ms: int, question: Callable[[History], object]) -> None:
         self._asked_at_ms = now_ms
@@ -199,7 +224,7 @@ def unusable(finished: Finished) -> LessonReason | None:
     return None
 
 
-def sized(history: History, capacity: int) -> History:
+def sized(history: History, size: ClusterCapacity) -> History:
     """Set the cluster's size of now for the history."""
-    history.capacity = capacity
+    history.capacity, history.container_mib = size
     return history

@@ -25,20 +25,23 @@ QUESTIONS_MAX = 64
 
 
 class History(Protocol):
-    """What admission needs of :class:`yarnctl.attach.history.finished_jobs.FinishedJobs`."""
+    """What admission needs of :class:`yarnctl.attach.history.histories.Histories`."""
 
     capacity: int
+    container_mib: int
 
-    def finished(self, application: str) -> tuple[Finished | None, LessonReason | None]:
-        """Return what one ended application teaches, or None and why."""
+    def finished(
+        self, application: str, kind: str = "mapreduce", containers: int = 0
+    ) -> tuple[Finished | None, LessonReason | None]:
+        """Return what one ended application teaches that was given ``containers``, or None and why."""
         ...
 
     def recent(self, since_ms: int) -> Sequence[Finished]:
         """Return what the jobs since an instant teach."""
         ...
 
-    def estimate(self, name: str, user: str) -> Estimate | None:
-        """Return what the last runs of a job needed."""
+    def estimate(self, name: str, user: str, kind: str = "mapreduce", most: int = 0) -> Estimate | None:
+        """Return what the next run of a job needs, which can use ``most`` containers, by its last runs."""
         ...
 
     def first_asks(self, name: str, user: str) -> tuple[ContainerAsk, ...]:
@@ -91,6 +94,7 @@ class HistoryWorker:
         self._wake = poke
         self._feedback, self._estimates = _Line("history"), _Line("history-estimates")
         self._logged = ""
+        self._logged_for_good: set[str] = set()
         self._saying = threading.Lock()
         self._never: BadInput | None = None
         self._in_thread = in_thread
@@ -130,8 +134,8 @@ class HistoryWorker:
             answer.value = question(line.history)
             self._log_once("")
         except Exception as error:
-            answer.problem, answer.never = HistoryFault(str(error)), error is self._never
-            self._log_once(str(error))
+            answer.problem, answer.never = HistoryFault(str(error)), isinstance(error, BadInput)
+            self._log_once(str(error), never=answer.never)
         answer.done = True
 
     def _opened(self) -> History:
@@ -144,9 +148,14 @@ class HistoryWorker:
             self._never = error
             raise
 
-    def _log_once(self, problem: str) -> None:
+    def _log_once(self, problem: str, *, never: bool = False) -> None:
+        """Log what has changed; what will never change, once."""
         with self._saying:
-            said, self._logged = self._logged, problem
+            if never:
+                said = problem if problem in self._logged_for_good else ""
+                self._logged_for_good.add(problem)
+            else:
+                said, self._logged = self._logged, problem
         if problem and not said:
             _LOG.warning("nothing is learned from finished jobs, all else goes on: %s", problem)
         elif said and not problem:

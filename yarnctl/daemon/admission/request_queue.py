@@ -49,6 +49,7 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
     account: str
     points: int = 8
     estimate: Estimate | None = None
+    kind: str = "mapreduce"
 
 
 class AccountCommand(msgspec.Struct, frozen=True, kw_only=True):

@@ -226,6 +226,12 @@ class NoInstantsTold(Reason, frozen=True):
     job: str
 
 
+class NoUsageTold(Reason, frozen=True):
+    """The application's start, its end or the memory that it held is missing."""
+
+    application: str
+
+
 LessonReason = (
     NumbersImpossible
     | NoneWouldDo
@@ -238,6 +244,7 @@ LessonReason = (
     | RanInMaster
     | NoSpansTold
     | NoInstantsTold
+    | NoUsageTold
     | Said
 )
 

@@ -116,6 +116,26 @@ class ApplicationOutcome(msgspec.Struct, frozen=True):
     ended_at_ms: int = field(name="finishedTime", default=0)
 
 
+class EndedApplication(msgspec.Struct, frozen=True):
+    """GET /apps and /apps/{id}: an application that has ended, and the memory that it held over its time.
+
+    Instants are 0, and ``mib_seconds`` is negative or 0, without the right VIEW_APP. ``launched_at_ms`` is
+    when its master got its container.
+    """
+
+    application: str = field(name="id")
+    user: str = ""
+    name: str = ""
+    state: str = ""
+    final_status: str = field(name="finalStatus", default="")
+    kind: str = field(name="applicationType", default="")
+    tags: str = field(name="applicationTags", default="")
+    submitted_at_ms: int = field(name="startedTime", default=0)
+    launched_at_ms: int = field(name="launchTime", default=0)
+    ended_at_ms: int = field(name="finishedTime", default=0)
+    mib_seconds: int = field(name="memorySeconds", default=0)
+
+
 class AppAttempt(msgspec.Struct, frozen=True):
     """GET /apps/{id}/appattempts: one attempt of the application's master."""
 
@@ -296,6 +316,8 @@ SCHEDULER = OneDecoder(QueueInfo, "scheduler", "schedulerInfo")
 APPLICATIONS = ListDecoder(AppInfo, "apps", "app")
 APPLICATION = OneDecoder(AppInfo, "app")
 APPLICATION_END = OneDecoder(ApplicationOutcome, "app")
+ENDED_APPLICATIONS = ListDecoder(EndedApplication, "apps", "app")
+ENDED_APPLICATION = OneDecoder(EndedApplication, "app")
 APP_ATTEMPTS = ListDecoder(AppAttempt, "appAttempts", "appAttempt")
 CONTAINERS = ListDecoder(ContainerRow, "containers", "container")
 NODES = ListDecoder(NodeRow, "nodes", "node")

@@ -36,7 +36,7 @@ from yarnctl.service.answers.from_view import reason
 from yarnctl.service.answers.paging import INSTANT_MAX_MS, ByNumber, Name, NoParameters, Parameters, by_number
 from yarnctl.service.security.middleware import ONLY_USER, Credentials, require, require_own
 from yarnctl.service.security.tokens import Caller, Tokens
-from yarnctl.submitting import FRAMEWORKS
+from yarnctl.submitting import FRAMEWORKS, PLAIN_KIND
 
 CONTAINERS_MAX = 1_000_000
 SPAN_MAX_MS = 366 * 86_400_000
@@ -55,6 +55,7 @@ PRINTED = r"^[^\x00-\x1f\x7f-\x9f]+$"
 """Text without control characters: a terminal would obey them."""
 Span = Annotated[int, Field(gt=0, le=SPAN_MAX_MS), NUMBER]
 Work = Annotated[int, Field(ge=0, le=INSTANT_MAX_MS), NUMBER]
+Kind = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")]
 Word = Annotated[str, Field(min_length=1, max_length=200, pattern=PRINTED)]
 
 
@@ -87,8 +88,8 @@ class AdmissionRequest(BaseModel):
     """A job that asks to be let in.
 
     ``containers``: the most it can use at once, its master's included. ``deadline_ms``: a span from now.
-    Without ``estimate`` the history of jobs of this name is queried. ``request_key``: made by the client; the
-    same key again gets the same admission, so that a request may be repeated.
+    Without ``estimate`` the history of jobs of this name and kind is queried. ``request_key``: made by the
+    client; the same key again gets the same admission, so that a request may be repeated.
     """
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"anyOf": WHEN_OR_HOW_MUCH})
@@ -103,7 +104,7 @@ class AdmissionRequest(BaseModel):
     account: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")] | None = None
     refund: Refund = "both"
     quote: Annotated[str, Field(pattern=r"^quo-[A-Za-z0-9]{1,40}-[0-9]{1,15}$")] | None = None
-    kind: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")] = "mapreduce"
+    kind: Kind = PLAIN_KIND
     request_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] | None = None
 
     @model_validator(mode="after")

@@ -28,6 +28,7 @@ from yarnctl.service.routes.admissions import (
     PRINTED,
     STATUS,
     EstimateIn,
+    Kind,
     Word,
     account_of,
     gate_off,
@@ -35,6 +36,7 @@ from yarnctl.service.routes.admissions import (
 )
 from yarnctl.service.security.middleware import ONLY_ACCOUNT, Credentials, require
 from yarnctl.service.security.tokens import Tokens
+from yarnctl.submitting import PLAIN_KIND
 
 MTOKENS_MAX = 10**15
 POINTS_MAX = 64
@@ -57,6 +59,7 @@ class QuoteIn(BaseModel):
     account: AccountName | None = None
     points: Annotated[int, Field(ge=2, le=POINTS_MAX), NUMBER] = 8
     estimate: EstimateIn | None = None
+    kind: Kind = PLAIN_KIND
 
 
 class AccountIn(BaseModel):
@@ -102,6 +105,7 @@ def _add_quotes(router: APIRouter, source: Source, tokens: Tokens, window: Reque
             account=account_of(caller, request.account),
             points=request.points,
             estimate=None if known is None else Estimate(known.mean_ms, known.stdev_ms, known.source),
+            kind=request.kind,
         )
         return _quoted(source, _handed(window, wanted))
 

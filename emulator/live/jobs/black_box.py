@@ -1,0 +1,146 @@
+"""Black boxes: applications of Spark and Flink as the ResourceManager sees them, from their command lines.
+
+Law: a client. What is known of a black box is how long it takes with a number of executors: a part that no
+executor shortens, and work that they share. It holds all its containers from its start to its end, and is
+never suspended. The file of the application is that model: ``modelled:2+24`` takes 2 s, and 24 s divided by
+the executors. Parsed here as spark-submit and flink do, so that what yarnctl writes is read by somebody else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from emulator.live.wire.submitted_job import ModelledJob
+from emulator.workload.job import Job
+from yarnctl.errors import BadInput
+
+SPARK, FLINK = "SPARK", "Apache Flink"
+_MODEL = re.compile(r"modelled:([0-9]{1,6}(?:\.[0-9]{1,3})?)\+([0-9]{1,6}(?:\.[0-9]{1,3})?)")
+SPARK_FLAGS = ("--verbose", "-v", "--supervise")
+SPARK_SETTINGS = {
+    "--num-executors": "spark.executor.instances",
+    "--queue": "spark.yarn.queue",
+    "--name": "spark.app.name",
+    "--class": "class",
+}
+FLINK_FLAGS = ("-d", "--detached", "-n", "--allowNonRestoredState")
+FLINK_SETTINGS = {"-p": "parallelism.default", "-c": "class", "-t": "execution.target"}
+
+
+class BlackBox(msgspec.Struct, frozen=True):
+    """One application: ``kind`` is YARN's application type, ``executors`` are beside its master."""
+
+    kind: str
+    name: str
+    queue: str
+    executors: int
+    tags: tuple[str, ...]
+    priority: int
+    alone_ms: int
+    work_ms: int
+
+    def job(self, user: str) -> ModelledJob:
+        """Return it as a job of timetables: one task for each executor, all as long as it takes."""
+        length_ms = max(1, self.alone_ms + -(-self.work_ms // self.executors))
+        work = Job(
+            name=self.name,
+            job_class="production" if self.queue == "production" else "research",
+            submitted_at_ms=0,
+            map_ms=(length_ms,) * self.executors,
+            shuffle_ms=0,
+            user=user,
+            queue=self.queue,
+        )
+        return ModelledJob(job=work, runner=False)
+
+
+def spark_box(words: Sequence[str]) -> BlackBox:
+    """Return the application that the words after ``spark-submit`` describe; BadInput names what is wrong."""
+    told: dict[str, str] = {}
+    options: dict[str, str] = {}
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option in SPARK_FLAGS:
+            continue
+        if option.startswith("--") and "=" in option:
+            option, _, value = option.partition("=")
+        else:
+            value = _next(option, rest)
+        if option in ("--conf", "-c"):
+            name, _, said = value.partition("=")
+            told[name] = said
+        else:
+            options[SPARK_SETTINGS.get(option, option)] = value
+    told |= options  # an option of its own wins over --conf
+    alone_ms, work_ms = _model(rest)
+    return BlackBox(
+        kind=SPARK,
+        name=told.get("spark.app.name") or told.get("class") or rest[0],
+        queue=told.get("spark.yarn.queue", "default"),
+        executors=_count(told, "spark.executor.instances", 2),
+        tags=_tags(told.get("spark.yarn.tags", "")),
+        priority=_count(told, "spark.yarn.priority", 0),
+        alone_ms=alone_ms,
+        work_ms=work_ms,
+    )
+
+
+def flink_box(words: Sequence[str]) -> BlackBox:
+    """Return the application that the words after ``flink`` describe; BadInput names what is wrong."""
+    rest = list(words)
+    if not rest or rest.pop(0) not in ("run", "run-application"):
+        raise BadInput("flink", "runs applications only", "write flink run-application ...")
+    told: dict[str, str] = {}
+    options: dict[str, str] = {}
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option in FLINK_FLAGS:
+            continue
+        if option.startswith("-D"):
+            name, _, said = (option[2:] or _next(option, rest)).partition("=")
+            told[name] = said
+        else:
+            options[FLINK_SETTINGS.get(option, option)] = _next(option, rest)
+    told |= options
+    alone_ms, work_ms = _model(rest)
+    slots = max(1, _count(told, "taskmanager.numberOfTaskSlots", 1))
+    return BlackBox(
+        kind=FLINK,
+        name=told.get("yarn.application.name", "Flink Application Cluster"),
+        queue=told.get("yarn.application.queue", "default"),
+        executors=-(-_count(told, "parallelism.default", 1) // slots),
+        tags=_tags(told.get("yarn.tags", "")),
+        priority=_count(told, "yarn.application.priority", 0),
+        alone_ms=alone_ms,
+        work_ms=work_ms,
+    )
+
+
+def _next(option: str, rest: list[str]) -> str:
+    if not rest:
+        raise BadInput(option, "its value is missing")
+    return rest.pop(0)
+
+
+def _model(rest: Sequence[str]) -> tuple[int, int]:
+    """Return the two spans of an application's file, in ms."""
+    match = _MODEL.fullmatch(rest[0]) if rest else None
+    if match is None:
+        named = rest[0][:60] if rest else "the application"
+        raise BadInput(named, "is no modelled:SECONDS+SECONDS", "write it like modelled:2+24")
+    return round(float(match[1]) * 1000), round(float(match[2]) * 1000)
+
+
+def _count(told: dict[str, str], name: str, default: int) -> int:
+    text = told.get(name, str(default))
+    if not re.fullmatch(r"[0-9]{1,5}", text) or (default and not int(text)):
+        raise BadInput(f"{name}={text[:40]}", "is no number of these")
+    return int(text)
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    return tuple(tag.strip() for tag in text.split(",") if tag.strip())

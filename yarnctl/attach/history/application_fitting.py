@@ -1,0 +1,122 @@
+"""Ended applications as numbers: a record for the allocators, an estimate for the next run; of any framework.
+
+Law: pure. Of an application the ResourceManager tells how long it ran and how much memory it held over that
+time, and no more: no tasks, no phases. Its containers are that memory over time, in whole ones; who knows the
+number that it was given says so.
+
+How long it takes with other numbers is not known. Fewer executors take as much longer as there are fewer,
+which is the most it can be where work is divided among them (Graham 1969); more executors save nothing, which
+is the least that can be said. The container time to *reserve* is the most of c x time(c), as in ``fitting``:
+it suffices for whatever number of containers the gate chooses.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+import msgspec
+
+from yarnctl.attach.history.fitting import SUBMITTING_MS, folded
+from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.deciding.reasons.verdicts import EndedOtherwise, LessonReason, NoUsageTold
+from yarnctl.hadoop.wire.mapreduce import MASTER
+from yarnctl.hadoop.wire.views import deadline_of
+from yarnctl.hadoop.wire.yarn import EndedApplication
+
+
+class ApplicationRun(msgspec.Struct, frozen=True):
+    """One application that succeeded. Spans and instants in ms, ``computed_ms`` in container-ms.
+
+    ``containers``: as many as it held at once, its master's included.
+    """
+
+    application: str
+    name: str
+    user: str
+    containers: int
+    elapsed_ms: int
+    computed_ms: int
+    submitted_at_ms: int
+    ended_at_ms: int
+    deadline_at_ms: int | None
+
+
+def application_run(
+    row: EndedApplication, container_mib: int, containers: int = 0
+) -> ApplicationRun | LessonReason:
+    """Return an application's numbers, or the reason why they cannot be used.
+
+    ``container_mib``: the size of the gate's containers; ``containers``: how many it was given, 0: not known.
+    """
+    if row.final_status != "SUCCEEDED":
+        return EndedOtherwise(row.final_status)
+    began_ms = row.launched_at_ms or row.submitted_at_ms
+    elapsed_ms = row.ended_at_ms - began_ms
+    if min(began_ms, elapsed_ms, row.mib_seconds, container_mib) <= 0:
+        return NoUsageTold(row.application)
+    computed_ms = -(-row.mib_seconds * 1000 // container_mib)
+    return ApplicationRun(
+        application=row.application,
+        name=row.name,
+        user=row.user,
+        containers=containers or max(1, -(-computed_ms // elapsed_ms)),
+        elapsed_ms=elapsed_ms,
+        computed_ms=computed_ms,
+        submitted_at_ms=row.submitted_at_ms or began_ms,
+        ended_at_ms=row.ended_at_ms,
+        deadline_at_ms=deadline_of(row.tags),
+    )
+
+
+def finished_run(run: ApplicationRun, capacity: int) -> Finished:
+    """Return an application as the input of TRACK_JOB (PYTHIA and Justice, Alg. 1); see ``fitting.finished``.
+
+    It holds its containers from its start to its end, so its work is the product.
+    """
+    took_ms = max(1, run.ended_at_ms - run.submitted_at_ms)
+    spoken_ms = 0 if run.deadline_at_ms is None else run.deadline_at_ms - run.submitted_at_ms
+    reachable = max(1, min(run.containers, capacity))
+    return Finished(
+        work_ms=run.containers * run.elapsed_ms,
+        tasks=run.containers,
+        deadline_ms=spoken_ms if spoken_ms > 0 else took_ms,
+        containers=reachable,
+        capacity=max(1, capacity),
+        ratio=1.0,
+        met=run.deadline_at_ms is None or run.ended_at_ms <= run.deadline_at_ms,
+        computed_ms=run.computed_ms,
+        ended_at_ms=run.ended_at_ms,
+    )
+
+
+def estimate_of_runs(name: str, runs: Sequence[ApplicationRun], most: int, capacity: int) -> Estimate | None:
+    """Return mean and sample standard deviation (0: one run) of the container time to reserve; None: no run.
+
+    ``most``: containers that the next run can use (0: as the last ones); ``capacity``: the cluster's.
+    """
+    if not runs:
+        return None
+    held = [reserve_ms(run, most or run.containers, capacity) for run in runs]
+    word = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+    return Estimate(
+        mean_ms=round(statistics.fmean(held)),
+        stdev_ms=round(statistics.stdev(held)) if len(held) > 1 else 0,
+        source=f"applications:{word} of {folded(name)}",
+    )
+
+
+def time_ms(run: ApplicationRun, containers: int) -> int:
+    """Return how long an application takes at most on so many containers, from the verdict to its end."""
+    had, gets = max(1, run.containers - MASTER), max(1, containers - MASTER)
+    longer_ms = run.elapsed_ms if gets >= had else -(-run.elapsed_ms * had // gets)
+    return SUBMITTING_MS + longer_ms
+
+
+def reserve_ms(run: ApplicationRun, most: int, capacity: int) -> int:
+    """Return the container-ms that suffice for 2 to ``most`` containers; the cluster has ``capacity``.
+
+    c x time(c) is convex up to what the run had, and grows from there: the most is at one of the three ends.
+    """
+    most = max(2, most if capacity <= 1 else min(most, capacity))
+    return max(count * time_ms(run, count) for count in (2, min(max(2, run.containers), most), most))

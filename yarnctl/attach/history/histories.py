@@ -1,0 +1,86 @@
+"""What ended jobs teach: MapReduce's by the history server, those of other kinds by the ResourceManager.
+
+Law: a question goes to one of the two, by the job's kind; only the past at the start is asked of both. Where
+no history server is known, MapReduce's jobs teach nothing, and all others do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from yarnctl.attach.history.finished_applications import FinishedApplications
+from yarnctl.attach.history.finished_jobs import FinishedJobs
+from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.reasons.verdicts import LessonReason
+from yarnctl.errors import BadInput
+
+MAPREDUCE = "mapreduce"
+"""The kind that the history server knows."""
+
+
+class Histories:
+    """``open_jobs`` returns the history of MapReduce's jobs (called once it succeeds; BadInput: never again).
+
+    ``capacity`` in containers of ``container_mib``; both may be changed between calls.
+    """
+
+    def __init__(self, open_jobs: Callable[[], FinishedJobs], applications: FinishedApplications) -> None:
+        self.capacity = 1
+        self.container_mib = 0
+        self._open_jobs = open_jobs
+        self._applications = applications
+        self._opened: FinishedJobs | None = None
+        self._never: BadInput | None = None
+
+    def finished(
+        self, application: str, kind: str = MAPREDUCE, containers: int = 0
+    ) -> tuple[Finished | None, LessonReason | None]:
+        """Return what one ended application teaches that was given ``containers``, or None and why."""
+        if kind == MAPREDUCE:
+            return self._jobs().finished(application)
+        return self._sized_applications().finished(application, containers)
+
+    def recent(self, since_ms: int) -> Sequence[Finished]:
+        """Return what the jobs since an instant teach, of all kinds, ordered by their ends."""
+        found = list(self._sized_applications().recent(since_ms))
+        try:
+            found += self._jobs().recent(since_ms)
+        except BadInput:
+            if not found:
+                raise
+        return tuple(
+            sorted(found, key=lambda one: one.ended_at_ms if isinstance(one.ended_at_ms, int) else 0)
+        )
+
+    def estimate(self, name: str, user: str, kind: str = MAPREDUCE, most: int = 0) -> Estimate | None:
+        """Return what the next run of a job needs, by its last runs; ``most``: the containers it can use."""
+        if kind == MAPREDUCE:
+            return self._jobs().estimate(name, user)
+        return self._sized_applications().estimate(name, user, most)
+
+    def first_asks(self, name: str, user: str) -> tuple[ContainerAsk, ...]:
+        """Return what the last run of a MapReduce job asked for first."""
+        return self._jobs().first_asks(name, user)
+
+    def latest_first_asks(
+        self, since_ms: int, queues: Sequence[str]
+    ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
+        """Return what the last run of each of the latest MapReduce jobs of these queues asked for first."""
+        return self._jobs().latest_first_asks(since_ms, queues)
+
+    def _jobs(self) -> FinishedJobs:
+        if self._never is not None:
+            raise self._never
+        if self._opened is None:
+            try:
+                self._opened = self._open_jobs()
+            except BadInput as error:
+                self._never = error
+                raise
+        self._opened.capacity = self.capacity
+        return self._opened
+
+    def _sized_applications(self) -> FinishedApplications:
+        self._applications.capacity, self._applications.container_mib = self.capacity, self.container_mib
+        return self._applications
