@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from tests.cluster.artifacts import NotToBeHad, jars, missing_programs
+from tests.cluster.artifacts import NotToBeHad, jars, missing_programs, spark_home
 
 
 def need_hadoop(version: str) -> None:
@@ -23,3 +23,13 @@ def need_hadoop(version: str) -> None:
         if os.environ.get("CI") or os.environ.get("YARNCTL_REQUIRE_HADOOP"):
             pytest.fail(f"Hadoop {version} is asked for and cannot be had: {error}", pytrace=False)
         pytest.skip(f"no real Hadoop {version}: {error}")
+
+
+def need_spark() -> None:
+    """Skip the test, or fail it, if Spark cannot be had here."""
+    try:
+        spark_home()
+    except NotToBeHad as error:
+        if os.environ.get("CI") or os.environ.get("YARNCTL_REQUIRE_HADOOP"):
+            pytest.fail(f"Spark is asked for and cannot be had: {error}", pytrace=False)
+        pytest.skip(f"no Spark: {error}")

@@ -27,6 +27,8 @@ QUEUE, USER = "production", "ann"
 YARN = ("--master", "yarn", "--deploy-mode", "cluster", "--queue", QUEUE)
 SHAPE = Shape(nodes=3, node_memory_mib=3072, container_mib=1024)
 """Nine containers of 1 GiB: a driver and an executor have 512 MiB of heap and what Spark adds."""
+SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""For JVMs that live for a minute on two processors."""
 PROGRAM = Path(__file__).parent / "programs" / "spark_sleep.py"
 
 
@@ -75,10 +77,12 @@ class HadoopSpark:
             "PATH": os.pathsep.join((str(BIN), str(home / "bin"), given["PATH"])),
             "SPARK_HOME": str(home),
             "HADOOP_USER_NAME": USER,
-            "SPARK_SUBMIT_OPTS": OPENS,
+            "SPARK_SUBMIT_OPTS": f"{SMALL} {OPENS}",
         }
         self._settings = {
             "spark.yarn.jars": f"local:{home}/jars/*",
+            "spark.driver.extraJavaOptions": SMALL,
+            "spark.executor.extraJavaOptions": SMALL,
             "spark.executor.memory": "512m",
             "spark.driver.memory": "512m",
             "spark.pyspark.python": sys.executable,

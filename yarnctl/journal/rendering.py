@@ -293,7 +293,7 @@ SENTENCES: dict[type[Reason], str] = {
     verdicts.RanInMaster: "its tasks ran inside its master, and count no containers",
     verdicts.NoSpansTold: "the history server tells no MILLIS_MAPS or MILLIS_REDUCES of {job}",
     verdicts.NoInstantsTold: "the history server tells no start and end of {job}",
-    verdicts.NoUsageTold: "the ResourceManager tells no start, end or memory-seconds of {application}",
+    verdicts.NoUsageTold: "the ResourceManager tells no start, end or memory-seconds of {job}",
     verdicts.ApplicationsUnseen: "the applications cannot be seen: {fault}",
     verdicts.SizeUnseen: "how large the cluster is cannot be seen: {fault}",
     verdicts.NoRoomForContainer: "the cluster has no room for a container",

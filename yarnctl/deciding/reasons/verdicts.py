@@ -227,9 +227,9 @@ class NoInstantsTold(Reason, frozen=True):
 
 
 class NoUsageTold(Reason, frozen=True):
-    """The application's start, its end or the memory that it held is missing."""
+    """The start of ``job`` (an application's id), its end, or the memory that it held, is missing."""
 
-    application: str
+    job: str
 
 
 LessonReason = (
