@@ -134,9 +134,14 @@ def test_asking_answers_what_to_submit_with(daemon):
     assert (page["gate"]["capacity"], page["gate"]["reserved"]) == (10, 6)
 
 
-def test_what_is_no_mapreduce_job_gets_no_such_settings(daemon):
+def test_what_is_no_mapreduce_job_gets_settings_of_its_own_framework_or_none(daemon):
     said = daemon.ask("POST", "", 202, json={**WISH, "kind": "spark"})
-    assert (said["state"], said["settings"]) == ("admitted", {})
+    executors = str(said["plan"]["containers"] - 1)  # one of the containers is its master's
+    assert (said["state"], said["settings"]) == (
+        "admitted",
+        {"spark.executor.instances": executors, "spark.dynamicAllocation.enabled": "false"},
+    )
+    assert daemon.ask("POST", "", 202, json={**WISH, "kind": "tez"})["settings"] == {}
 
 
 def test_what_is_answered_is_written_down(daemon):
