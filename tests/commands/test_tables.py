@@ -30,8 +30,9 @@ from yarnctl.attach.check.rules import judge
 from yarnctl.checkpoint.collecting import JudgedFolder
 from yarnctl.checkpoint.opened_store import CheckpointRow
 from yarnctl.checkpoint.verifying import CheckpointVerdict
-from yarnctl.cli import PROGRAM, check, checkpoints
+from yarnctl.cli import PROGRAM, check, checkpoints, runs
 from yarnctl.command_line import exit_status_of
+from yarnctl.prediction.application_runs import KnownRun
 from yarnctl.short_ids import ids_in, resolved
 from yarnctl.tables import table_text
 
@@ -273,6 +274,12 @@ def collected() -> None:
 FINDINGS = judge(
     Facts(configuration={"yarn.resourcemanager.scheduler.class": "org.apache.FairScheduler"}, why={})
 )
+KNOWN = [
+    KnownRun(
+        "wordcount", "spark", {"size": 2.0}, {"spark.executor.memory": "640m"}, 4, 12_500, "table.csv:2"
+    ),
+    KnownRun("wordcount", "spark", {"size": 9.5}, {}, 8, 7_000, "table.csv:3"),
+]
 TABLES: dict[str, Callable[[], object]] = {
     "apps": asked("apps"),
     "reclaims": asked("reclaims"),
@@ -286,6 +293,8 @@ TABLES: dict[str, Callable[[], object]] = {
     "checkpoints verify": in_store(checkpoints.verify_command, names=(), quick=False),
     "checkpoints show": in_store(checkpoints.show_command, name=f"job_{STAMP}_0899"),
     "checkpoints gc": collected,
+    "runs": lambda: runs._show(KNOWN, None, None, "table"),
+    "runs of one": lambda: runs._show(KNOWN, "wordcount", "spark", "table"),
     "check": lambda: check._print(FINDINGS, "table"),
 }
 ANY_TABLE = {
@@ -296,6 +305,7 @@ ANY_TABLE = {
         "decisions.py",
         "market.py",
         "reclaims.py",
+        "runs.py",
         "snapshot.py",
     },
     "emulator/cli": {"admission.py", "estimate.py", "market.py", "paper.py", "placement.py", "workload.py"},

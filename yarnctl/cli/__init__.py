@@ -26,6 +26,7 @@ COMMANDS = {
     "reclaims": ("yarnctl.cli.reclaims:command", "Show what a running daemon is taking back."),
     "replay": ("yarnctl.cli.replay:command", "Decide a whole journal again and compare."),
     "run": ("yarnctl.cli.run:command", "Attach to a cluster; observes unless told to --enforce."),
+    "runs": ("yarnctl.cli.runs:command", "Show runs of applications that are known; import more."),
     "snapshot": ("yarnctl.cli.snapshot:command", "Show a running daemon's loop and cluster."),
     "wrap": ("yarnctl.cli.wrap:command", "Make a streaming job one whose reduces can be suspended."),
 }
