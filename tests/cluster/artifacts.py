@@ -55,7 +55,7 @@ def jars(version: str) -> Path:
 
 
 def examples_jar(version: str) -> Path:
-    """Return the jar of wordcount and pi, fetched on first use into a folder of its own; raises NotToBeHad."""
+    """Return the jar of wordcount and pi, fetched on first use; raises NotToBeHad."""
     if version not in STREAMING:
         raise NotToBeHad(f"Hadoop {version} is not one of {', '.join(VERSIONS)}")
     of = STREAMING[version]

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
+from tests.cluster.estimates_judging import COLUMNS, HALVES, Verdict, judge, table, written
 from tests.cluster.estimates_set import (
     KEPT_PERCENT,
     EstimateRow,
@@ -32,6 +34,8 @@ from tests.cluster.estimates_set import (
     small_jobs,
 )
 from tests.measured.provenance import head, load
+from yarnctl.command_line import complain, print_table
+from yarnctl.errors import BadInput, YarnctlError
 
 PATIENCE_S = 900.0
 USER = "ann"
@@ -42,15 +46,18 @@ SETTINGS = {
     "mapreduce.reduce.speculative": "false",
 }
 LOADGEN = "org.apache.hadoop.mapreduce.GenericMRLoadGenerator"
-LOADGEN_FORMATS = (
-    "-inFormat org.apache.hadoop.mapreduce.lib.input.TextInputFormat"
-    " -outFormat org.apache.hadoop.mapreduce.lib.output.TextOutputFormat"
-    " -outKey org.apache.hadoop.io.LongWritable -outValue org.apache.hadoop.io.Text"
-).split()
+LOADGEN_FORMATS = [
+    *("-inFormat", "org.apache.hadoop.mapreduce.lib.input.TextInputFormat"),
+    *("-outFormat", "org.apache.hadoop.mapreduce.lib.output.TextOutputFormat"),
+    *("-outKey", "org.apache.hadoop.io.LongWritable", "-outValue", "org.apache.hadoop.io.Text"),
+]
+VERSION = "3.4.2"
 Say = Callable[[str], object]
+Runs = Callable[[SmallJob], EstimateRow]
+OnHadoop = Callable[[Path, Terms], AbstractContextManager[Runs]]
 
 
-class Unfinished(AssertionError):
+class Unfinished(YarnctlError):
     """A job did not succeed, or the cluster does not do what it should."""
 
 
@@ -142,7 +149,7 @@ class Hadoop:
 
 
 @contextmanager
-def hadoop(folder: Path, terms: Terms) -> Iterator[Hadoop]:
+def hadoop(folder: Path, terms: Terms) -> Iterator[Runs]:
     """Start a real Hadoop with one queue, and write the text."""
     from tests.cluster.admission_hadoop import BY_DEADLINE
     from tests.cluster.artifacts import examples_jar
@@ -157,10 +164,10 @@ def hadoop(folder: Path, terms: Terms) -> Iterator[Hadoop]:
             Hdfs(cluster.hdfs_url, USER).write(f"{TEXT}/block-{number}.txt", block_of(terms, number))
         clients = folder / "clients"
         clients.mkdir(parents=True, exist_ok=True)
-        yield Hadoop(clients, cluster, examples)
+        yield Hadoop(clients, cluster, examples).run
 
 
-def run_all(run: Callable[[SmallJob], EstimateRow], file: RowsFile, terms: Terms, say: Say) -> None:
+def run_all(run: Runs, file: RowsFile, terms: Terms, say: Say) -> None:
     """Run the jobs that have no row, so many at once; the first that does not succeed ends it."""
     written = threading.Lock()
     failed = threading.Event()
@@ -183,27 +190,50 @@ def run_all(run: Callable[[SmallJob], EstimateRow], file: RowsFile, terms: Terms
             done.result()
 
 
+def starts(rows: Sequence[EstimateRow]) -> int:
+    """Return how many clusters the rows were measured on: each start has ids of its own."""
+    return len({row.application.rpartition("_")[0] for row in rows})
+
+
+def bench(
+    rows: Path, output: Path | None, keep: Path | None, terms: Terms, on: OnHadoop = hadoop, say: Say = print
+) -> Verdict:
+    """Run what has no row yet, judge, and write all of it to ``output``. Raises Unfinished and BadInput."""
+    terms.checked()
+    if find_spec("sklearn") is None:
+        raise BadInput("models", "scikit-learn is not installed", "pip install 'yarnctl[prediction]'")
+    file = RowsFile(rows, terms, head("estimates-hadoop", hadoop=VERSION))
+    if file.left(small_jobs(terms)):
+        with tempfile.TemporaryDirectory(prefix="yarnctl-estimates-") as own:
+            folder = (keep or Path(own)).resolve()
+            folder.mkdir(parents=True, exist_ok=True)
+            with on(folder, terms) as run:
+                run_all(run, file, terms, say)
+    verdict = judge(file.rows)
+    if output is not None:
+        told = {**file.head, "clusters": starts(file.rows)}
+        beside = output.with_suffix(".new")
+        beside.write_text(written(told, file.rows, verdict), encoding="utf-8")
+        beside.replace(output)
+    return verdict
+
+
 @click.command()
-@click.option("--rows", "rows", type=click.Path(path_type=Path, dir_okay=False), required=True)
+@click.option("--rows", type=click.Path(path_type=Path, dir_okay=False), required=True, help="Grows by job.")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write all of it there.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep logs in this folder.")
 @click.option("--jobs", default=Terms().jobs, show_default=True)
 @click.option("--seed", default=Terms().seed, show_default=True)
 @click.option("--at-once", default=Terms().at_once, show_default=True)
-def main(rows: Path, keep: Path | None, **chosen: Any) -> None:
-    """Run the jobs that have no row yet."""
-    terms = Terms(**chosen).checked()
-    file = RowsFile(rows, terms, head("estimates-hadoop", hadoop="3.4.2"))
-
-    def say(text: str) -> None:
-        click.echo(text, err=True)
-
-    with tempfile.TemporaryDirectory(prefix="yarnctl-estimates-") as own:
-        folder = (keep or Path(own)).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
-        if file.left(small_jobs(terms)):
-            with hadoop(folder, terms) as on:
-                run_all(on.run, file, terms, say)
-    click.echo(msgspec.json.encode(len(file.rows)).decode())
+def main(rows: Path, output: Path | None, keep: Path | None, **chosen: Any) -> None:
+    """Run small jobs on a real Hadoop, and predict their durations; print MRM's Tables 2 and 3."""
+    try:
+        verdict = bench(rows, output, keep, Terms(**chosen), say=lambda text: click.echo(text, err=True))
+    except YarnctlError as error:
+        sys.exit(complain(str(error), error.exit_status))
+    print_table(COLUMNS, table(verdict), "durations predicted: ours beside the paper's")
+    told = [(claim.claim, claim.ours, claim.holds, claim.halves_ratio) for claim in verdict.claims]
+    print_table(("claim", "ours", "holds", f"of {HALVES} halves"), told)
 
 
 if __name__ == "__main__":

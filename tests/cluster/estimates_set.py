@@ -131,11 +131,11 @@ def block_of(terms: Terms, number: int) -> bytes:
     chance = random.Random(f"text-{terms.seed}-{number}")
     letters = "abcdefghijklmnopqrstuvwxyz"
     words = ["".join(chance.choices(letters, k=chance.randint(2, 9))) for _ in range(5000)]
-    weights = [1 / place for place in range(1, len(words) + 1)]
+    weights = list(itertools.accumulate(1 / place for place in range(1, len(words) + 1)))
     lines: list[str] = []
     size = 0
     while size < terms.block_bytes:
-        lines.append(" ".join(chance.choices(words, weights, k=10)))
+        lines.append(" ".join(chance.choices(words, cum_weights=weights, k=10)))
         size += len(lines[-1]) + 1
     return ("\n".join(lines) + "\n").encode()[: terms.block_bytes]
 
@@ -155,7 +155,7 @@ class RowsFile:
         whole = [line for line in lines if line.endswith(b"\n")]
         if not whole:
             self.head = {**head, "terms": msgspec.to_builtins(terms)}
-            self._write(b"", self.head, "wb")
+            self._write(self.head, "wb")
             return
         self.head = self._read(whole[0], dict[str, Any], 1)
         if self.head.get("terms") != msgspec.to_builtins(terms):
@@ -174,7 +174,7 @@ class RowsFile:
 
     def add(self, row: EstimateRow) -> None:
         """Append a row; it is on the disk when this returns."""
-        self._write(b"", row, "ab")
+        self._write(row, "ab")
         self.rows.append(row)
 
     def left(self, jobs: Sequence[SmallJob]) -> list[SmallJob]:
@@ -189,8 +189,8 @@ class RowsFile:
             told = f"line {number} is no row: {error}"
             raise BadInput(str(self.path), told, "name another file with --rows") from error
 
-    def _write(self, before: bytes, what: Any, mode: str) -> None:
+    def _write(self, what: Any, mode: str) -> None:
         with self.path.open(mode) as file:
-            file.write(before + msgspec.json.encode(what) + b"\n")
+            file.write(msgspec.json.encode(what) + b"\n")
             file.flush()
             os.fsync(file.fileno())
