@@ -43,12 +43,12 @@ COLUMNS = ("span", "model", "R^2", "paper", "% outside", "paper", "length s", "p
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """One claim about one span, and in which share of further halves it holds."""
+    """One claim about one span, and in which share of further halves it holds (None: not tried)."""
 
     claim: str
     ours: str
     holds: bool
-    halves_ratio: float
+    halves_ratio: float | None
 
 
 class Verdict(NamedTuple):
@@ -104,7 +104,7 @@ def judge(rows: Sequence[EstimateRow], halves: int = HALVES) -> Verdict:
         ]
         spans[span] = found
         for place, (text, ours, holds) in enumerate(_claims(span, found)):
-            held = sum(each[place] for each in further) / halves if halves else 0.0
+            held = sum(each[place] for each in further) / halves if halves else None
             claims.append(Claim(text, ours, holds, held))
     return Verdict(spans, tuple(claims))
 
@@ -137,7 +137,7 @@ def _claims(span: str, found: Mapping[str, Judged]) -> list[tuple[str, str, bool
 
 def table(verdict: Verdict) -> list[tuple[object, ...]]:
     """Return a row for each span and model (``COLUMNS``); None where the paper has no number."""
-    found = []
+    found: list[tuple[object, ...]] = []
     for place, span in enumerate(SPANS):
         for model, each in verdict.spans[span].items():
             outside, length_s = TABLE_3[model][place] if model in TABLE_3 and place < 2 else (None, None)
@@ -172,14 +172,14 @@ def kept(path: Path) -> tuple[dict[str, Any], list[EstimateRow]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Judge a kept run and print what came out as JSON."""
+    """Judge a kept run by the one half that counts; print what came out as JSON."""
     try:
         if len(arguments) != 1:
             raise BadInput("FILE", f"{len(arguments)} were named", "name one kept run")
         path = Path(arguments[0])
         document, rows = kept(path)
         head = {"campaign": path.stem, "commit": document.get("commit")}
-        print(msgspec.json.format(msgspec.json.encode({**head, **judge(rows).told()}), indent=1).decode())
+        print(msgspec.json.format(msgspec.json.encode({**head, **judge(rows, halves=0).told()}), indent=1).decode())
     except YarnctlError as error:
         return complain(str(error), error.exit_status)
     return 0

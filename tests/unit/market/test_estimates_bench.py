@@ -75,7 +75,7 @@ def test_each_kind_comes_as_often_with_each_number_of_maps_and_reduces():
     assert len(jobs) == len({job.name for job in jobs}) == 128
     assert jobs == small_jobs(Terms())
     assert jobs != small_jobs(Terms(seed=2))
-    counted = Counter((job.type, job.maps, job.reduces) for job in jobs)
+    counted = Counter[tuple[str, int, int]]((job.type, job.maps, job.reduces) for job in jobs)
     assert {counted[kind, maps, 1] for kind in RATIOS if kind != "pi" for maps in (1, 2, 3, 4)} == {4}
     assert {counted["pi", maps, 1] for maps in (1, 2, 3, 4)} == {8}
     assert all(len(set(job.blocks)) == job.maps for job in jobs if job.type != "pi")
@@ -309,7 +309,7 @@ def test_a_kept_run_that_is_none_is_refused_by_name(tmp_path, content, capsys):
 
 
 def test_the_verdict_of_a_kept_run_is_json(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(estimates_judging, "judge", lambda rows: judged_once())
+    monkeypatch.setattr(estimates_judging, "judge", lambda rows, halves: judged_once())
     path = tmp_path / "kept.json"
     path.write_text(estimates_judging.written({"commit": "c"}, table_of(), judged_once()))
     assert estimates_judging.main([str(path)]) == 0
