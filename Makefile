@@ -77,7 +77,7 @@ bench-market: $(VENV)/.dev ## deadlines sold and kept beside FIFO and priorities
 	$(BIN)/python -m tests.cluster.market_bench --on $(ON) --output market-$(ON).json
 
 bench-estimates: $(VENV)/.dev ## MRM's Tables 2 and 3 on a real Hadoop: 128 small jobs, once; goes on, writes estimates-hadoop.json (half an hour)
-	$(BIN)/python -m tests.cluster.estimates_bench --rows estimates-hadoop.jsonl --output estimates-hadoop.json
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.estimates_bench --rows estimates-hadoop.jsonl --output estimates-hadoop.json
 
 runner: $(VENV)/.dev ## build the one file of the task runner from its package
 	$(BIN)/python -m yarnctl.task_runner.build
