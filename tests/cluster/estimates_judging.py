@@ -28,7 +28,7 @@ from emulator.experiments.papers.mrm_tables import (
     compared,
 )
 from tests.cluster.estimates_set import EstimateRow
-from yarnctl.command_line import complain
+from yarnctl.command_line import complain, print_json
 from yarnctl.errors import BadInput, YarnctlError
 
 SPANS = ("map", "reduce", "whole")
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str]) -> int:
         path = Path(arguments[0])
         document, rows = kept(path)
         head = {"campaign": path.stem, "commit": document.get("commit")}
-        print(msgspec.json.format(msgspec.json.encode({**head, **judge(rows, halves=0).told()}), indent=1).decode())
+        print_json({**head, **judge(rows, halves=0).told()})
     except YarnctlError as error:
         return complain(str(error), error.exit_status)
     return 0
