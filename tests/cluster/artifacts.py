@@ -54,6 +54,11 @@ def jars(version: str) -> Path:
     return kept
 
 
+def missing_programs() -> list[str]:
+    """Return which of the programs that a cluster needs are not on the path."""
+    return [name for name in ("java", "mvn") if shutil.which(name) is None]
+
+
 def examples_jar(version: str) -> Path:
     """Return the jar of wordcount and pi, fetched on first use; raises NotToBeHad."""
     if version not in STREAMING:
@@ -63,11 +68,6 @@ def examples_jar(version: str) -> Path:
     if not kept.is_dir():
         _fetch(f"{EXAMPLES} {of}", [(EXAMPLES, of, "")], kept, alone=True)
     return kept / f"{EXAMPLES}-{of}.jar"
-
-
-def missing_programs() -> list[str]:
-    """Return which of the programs that a cluster needs are not on the path."""
-    return [name for name in ("java", "mvn") if shutil.which(name) is None]
 
 
 def _fetch(what: str, wanted: Sequence[Artifact], kept: Path, alone: bool = False) -> None:
