@@ -2,7 +2,7 @@
 
 Law: a folder of jars is complete or not there. Maven writes beside it, and the rename comes last.
 Which artifacts a version needs, and which of them exist, was found by running (facts/hadoop.md,
-sections 7 and 11): 3.5.0 has no streaming jar of its own and takes 3.4.2's.
+sections 7 and 11): 3.5.0 has no streaming jar of its own and takes 3.4.2's, and none of the examples.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 STREAMING = {"3.3.5": "3.3.5", "3.4.2": "3.4.2", "3.5.0": "3.4.2"}
 VERSIONS = tuple(STREAMING)
+EXAMPLES = "hadoop-mapreduce-examples"
+Artifact = tuple[str, str, str]
+"""Name, version, type ("" is jar)."""
 ARTIFACTS = (
     ("hadoop-common", ""),
     ("hadoop-hdfs", ""),
@@ -47,7 +51,7 @@ def jars(version: str) -> Path:
         raise NotToBeHad(f"Hadoop {version} is not one of {', '.join(VERSIONS)}")
     kept = cache_folder() / f"hadoop-{version}" / "lib"
     if not kept.is_dir():
-        _fetch(version, kept)
+        _fetch(f"Hadoop {version}", artifacts_of(version), kept)
     return kept
 
 
@@ -88,17 +92,30 @@ def missing_programs() -> list[str]:
     return [name for name in ("java", "mvn") if shutil.which(name) is None]
 
 
-def _fetch(version: str, kept: Path) -> None:
+def examples_jar(version: str) -> Path:
+    """Return the jar of wordcount and pi, fetched on first use; raises NotToBeHad."""
+    if version not in STREAMING:
+        raise NotToBeHad(f"Hadoop {version} is not one of {', '.join(VERSIONS)}")
+    of = STREAMING[version]
+    kept = cache_folder() / f"hadoop-{version}" / "examples"
+    if not kept.is_dir():
+        _fetch(f"{EXAMPLES} {of}", [(EXAMPLES, of, "")], kept, alone=True)
+    return kept / f"{EXAMPLES}-{of}.jar"
+
+
+def _fetch(what: str, wanted: Sequence[Artifact], kept: Path, alone: bool = False) -> None:
+    """Fetch artifacts and, unless they are wanted alone, what they depend on."""
     if absent := missing_programs():
         raise NotToBeHad(f"not on the path: {', '.join(absent)} (Debian: openjdk-17-jdk-headless, maven)")
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
         pom = Path(folder) / "pom.xml"
-        pom.write_text(pom_of(version), encoding="utf-8")
+        pom.write_text(pom_of(wanted), encoding="utf-8")
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}/lib"]
+        goal += ["-DexcludeTransitive=true"] if alone else []
         done = subprocess.run(["mvn", "-B", "-q", "-f", str(pom), *goal], capture_output=True, text=True)
         if done.returncode:
-            raise NotToBeHad(f"Maven could not fetch Hadoop {version}: {done.stdout[-2000:]}")
+            raise NotToBeHad(f"Maven could not fetch {what}: {done.stdout[-2000:]}")
         try:
             os.rename(f"{folder}/lib", kept)
         except OSError:
@@ -106,10 +123,16 @@ def _fetch(version: str, kept: Path) -> None:
                 raise
 
 
-def pom_of(version: str) -> str:
-    """Return the pom that names every artifact of a version."""
-    wanted = [(name, version, kind) for name, kind in ARTIFACTS]
-    wanted.append(("hadoop-streaming", STREAMING[version], ""))
+def artifacts_of(version: str) -> list[Artifact]:
+    """Return every artifact that a cluster of a version is started from."""
+    return [
+        *((name, version, kind) for name, kind in ARTIFACTS),
+        ("hadoop-streaming", STREAMING[version], ""),
+    ]
+
+
+def pom_of(wanted: Sequence[Artifact]) -> str:
+    """Return the pom that names some artifacts."""
     dependencies = "".join(
         f"<dependency><groupId>org.apache.hadoop</groupId><artifactId>{name}</artifactId>"
         f"<version>{number}</version>{f'<type>{kind}</type>' if kind else ''}</dependency>\n"

@@ -240,6 +240,7 @@ case "$tool" in
     groups) main=org.apache.hadoop.hdfs.tools.GetGroups ;;
     dfsadmin) main=org.apache.hadoop.hdfs.tools.DFSAdmin ;;
     version) main=org.apache.hadoop.util.VersionInfo ;;
+    *.*) main="$tool" ;;  # a class by its name, as ``hadoop CLASSNAME`` has it
     *) echo "not here: $tool" >&2; exit 2 ;;
 esac
 exec "${{JAVA_HOME:+$JAVA_HOME/bin/}}java" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 {opens} \\

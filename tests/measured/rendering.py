@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.measured import fidelity_tables, tables
+from tests.measured import estimates_tables, fidelity_tables, tables
 from tests.measured.campaign import FOLDER, KIND, kind_of, read
 from tests.measured.provenance import ROOT
 from tests.measured.summary import figures
@@ -31,6 +31,8 @@ TABLES: dict[str, Callable[[Sequence[str]], str]] = {
     "campaigns": tables.campaigns,
     "coming-back": tables.coming_back,
     "admission": tables.admission,
+    "estimates": estimates_tables.models,
+    "estimates-claims": estimates_tables.claims,
     "speed": tables.speed,
     "fidelity": fidelity_tables.deviations,
     "fidelity-means": fidelity_tables.means,

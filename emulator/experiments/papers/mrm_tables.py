@@ -210,7 +210,11 @@ class Judged(NamedTuple):
 @cache
 def judged(model: str, place: int, seed: int = 0) -> Judged:
     """Fit a model to the training runs and compare it with the test runs."""
-    phase = observed(seed)[place]
+    return compared(model, observed(seed)[place])
+
+
+def compared(model: str, phase: Durations) -> Judged:
+    """Fit a model to what is learned from, and compare it with what was observed of what is asked for."""
     found = fitted(model, phase.features, phase.durations)(phase.asked)
     off = np.abs(found.deviations(phase.observed)) > TWO_SIDED
     length = found.at(TWO_SIDED) - found.at(-TWO_SIDED)
