@@ -138,7 +138,7 @@ def mrm(figure: str, engine: str | None, runtimes: Path | None, open_choices: bo
 
 
 @command.command()
-@click.option("--figure", default="all", show_default=True, help="3 to 14, all; certified.")
+@click.option("--figure", default="all", show_default=True, help="3 to 14, all; certified, bound.")
 @click.option(
     "--runtimes",
     type=click.Path(path_type=Path, file_okay=False),

@@ -15,12 +15,11 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from emulator.placement.placement_set import Submitted, bound_factor, predicted_ms
+from emulator.placement.placement_set import Submitted, bound_factor, options_of
 from yarnctl.deciding.admission.capacity import Load
 from yarnctl.deciding.admission.mechanisms.orion import (
     OrionChoices,
     Placed,
-    PlacementOption,
     PlacementPool,
     least_loaded,
     place,
@@ -43,7 +42,7 @@ class PlacedRun(msgspec.Struct):
     @property
     def deadline_at_ms(self) -> int:
         """Its deadline."""
-        return self.submitted.at_ms + 1000 * self.submitted.app.deadline_s
+        return self.submitted.deadline_at_ms
 
     @property
     def met(self) -> bool:
@@ -110,22 +109,14 @@ class PlacementReplay:
         assert placed is not None
         return placed.pool
 
-    def _options(self, app: Submitted) -> list[PlacementOption]:
-        most = max(pool.capacity for pool in self.pools.values())
-        found = []
-        for kind in sorted(app.app.slower):
-            for containers in range(1, most + 1):
-                known_ms = predicted_ms(app.app, kind, containers)
-                found.append(PlacementOption(kind, containers, known_ms, round(known_ms * self.factor)))
-        return found
-
     def _arrive(self, number: int, now_ms: int) -> None:
         run = self.runs[number]
         pools = [
             msgspec.structs.replace(pool, reserved=self._reserved(pool.name, now_ms))
             for pool in self.pools.values()
         ]
-        options = self._options(run.submitted)
+        most = max(pool.capacity for pool in pools)
+        options = options_of(run.submitted.app, most, self.factor)
         if self.mechanism == "least_loaded":
             run.placed = least_loaded(options, pools, now_ms)
         else:
