@@ -16,7 +16,14 @@ import numpy as np
 
 from emulator.placement.placement_replay import Mechanism, PlacementReplay
 from emulator.placement.placement_set import AppSpec, Submitted, options_of
-from yarnctl.deciding.admission.mechanisms.orion import Placed, PlacementOption, PlacementPool, cost_of
+from yarnctl.deciding.admission.mechanisms.orion import (
+    OURS,
+    OrionChoices,
+    Placed,
+    PlacementOption,
+    PlacementPool,
+    cost_of,
+)
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
@@ -71,9 +78,9 @@ def _times_ms(chance: random.Random, most: int) -> tuple[int, ...]:
     return tuple(STEP_MS * each for each in steps)
 
 
-def reached(drawn_set: PlacementSet, mechanism: Mechanism) -> Reached:
+def reached(drawn_set: PlacementSet, mechanism: Mechanism, choices: OrionChoices = OURS) -> Reached:
     """Return what a mechanism reaches; what it places and ends late costs nothing here."""
-    runs = PlacementReplay(drawn_set.pools, mechanism, POINT).play(drawn_set.submitted)
+    runs = PlacementReplay(drawn_set.pools, mechanism, POINT, choices).play(drawn_set.submitted)
     return _reached([run.placed if run.met else None for run in runs])
 
 

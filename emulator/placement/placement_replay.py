@@ -3,7 +3,7 @@
 Law: the same submissions, pools and mechanism give the same answer. An application is a black box: it is
 never suspended, and holds its containers from its start to its end. One that takes longer than its bound
 keeps them, and who was placed behind it begins later than planned. ``literal`` asks nobody what is free, as
-Alg 2 is printed, so its pools have no end.
+Alg 2 is printed, so its pools have no end; nor have those of ``orion`` where it reads Alg 2 so.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import msgspec
 from emulator.placement.placement_set import Submitted, bound_factor, options_of
 from yarnctl.deciding.admission.capacity import Load
 from yarnctl.deciding.admission.mechanisms.orion import (
+    OURS,
     OrionChoices,
     Placed,
     PlacementPool,
@@ -27,6 +28,8 @@ from yarnctl.deciding.admission.mechanisms.orion import (
 
 Mechanism = Literal["orion", "least_loaded", "literal"]
 MECHANISMS: tuple[Mechanism, ...] = ("orion", "least_loaded", "literal")
+CHOICES: dict[Mechanism, OrionChoices] = {"least_loaded": OURS, "literal": OrionChoices(capacity="none")}
+"""Of those that have no choice."""
 OVERDUE_MS = 1000
 """A run that has passed its bound is expected to last as long again as it is late, and at least so long."""
 
@@ -74,11 +77,21 @@ class PlacementFigures(NamedTuple):
 
 
 class PlacementReplay:
-    """One replay; ``late_ratio`` is the chance to exceed a bound, .5 and more takes the prediction for it."""
+    """One replay; ``late_ratio`` is the chance to exceed a bound, .5 and more takes the prediction for it.
 
-    def __init__(self, pools: Sequence[PlacementPool], mechanism: Mechanism, late_ratio: float) -> None:
+    ``choices`` are read by ``orion`` alone.
+    """
+
+    def __init__(
+        self,
+        pools: Sequence[PlacementPool],
+        mechanism: Mechanism,
+        late_ratio: float,
+        choices: OrionChoices = OURS,
+    ) -> None:
         self.pools = {pool.name: pool for pool in pools}
         self.mechanism = mechanism
+        self.choices = CHOICES.get(mechanism, choices)
         self.factor = bound_factor(late_ratio, NormalDist().inv_cdf(1 - late_ratio))
         self.runs: list[PlacedRun] = []
         self._waiting: dict[str, list[tuple[int, int]]] = {pool.name: [] for pool in pools}
@@ -120,8 +133,7 @@ class PlacementReplay:
         if self.mechanism == "least_loaded":
             run.placed = least_loaded(options, pools, now_ms)
         else:
-            choices = OrionChoices(capacity="none" if self.mechanism == "literal" else "free")
-            run.placed = place(options, pools, now_ms, run.deadline_at_ms, choices).placed
+            run.placed = place(options, pools, now_ms, run.deadline_at_ms, self.choices).placed
         if run.placed is not None:
             heapq.heappush(self._waiting[run.placed.pool], (run.placed.start_at_ms, number))
             self._at(run.placed.start_at_ms, "start", number)
@@ -147,7 +159,7 @@ class PlacementReplay:
             run = self.runs[waiting[0][1]]
             assert run.placed is not None
             option = run.placed.option
-            if self.mechanism != "literal" and option.containers > self._free_now(pool, now_ms):
+            if self.choices.capacity == "free" and option.containers > self._free_now(pool, now_ms):
                 return
             _, number = heapq.heappop(waiting)
             run.began_at_ms = now_ms

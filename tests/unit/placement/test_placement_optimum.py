@@ -98,7 +98,7 @@ def test_nothing_in_time_is_an_optimum_of_none() -> None:
 
 
 def test_nobody_is_above_the_optimum_and_the_gap_is_told() -> None:
-    figure = figure_bound(SETS)
+    figure = figure_bound(sets=SETS)
     assert all(claim.holds for claim in figure.claims), figure.claims
     assert [each.label for each in figure.rows[::2]] == list(MECHANISMS)
     gaps = [optimum(drawn(seed)).met - reached(drawn(seed), "orion").met for seed in range(SETS)]
@@ -142,7 +142,7 @@ BUGS: dict[str, tuple[str, Callable[..., object]]] = {
 def test_an_optimum_that_is_too_low_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, instead = BUGS[bug]
     monkeypatch.setattr(placement_optimum, name, instead)
-    assert not all(claim.holds for claim in figure_bound(SETS).claims)
+    assert not all(claim.holds for claim in figure_bound(sets=SETS).claims)
 
 
 def test_an_optimum_that_is_too_high_is_noticed() -> None:

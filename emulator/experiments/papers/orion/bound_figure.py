@@ -10,14 +10,15 @@ from collections.abc import Sequence
 
 from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, mean, row
 from emulator.placement.placement_optimum import Reached, drawn, optimum, reached
-from emulator.placement.placement_replay import MECHANISMS, Mechanism
+from emulator.placement.placement_replay import CHOICES, MECHANISMS, Mechanism
 from yarnctl.command_line import ProgressBar
+from yarnctl.deciding.admission.mechanisms.orion import OURS, OrionChoices
 
 SETS = 200
 
 
-def figure_bound(sets: int = SETS) -> Figure:
-    """Compare each mechanism with the optimum of each set; ``literal`` with that of pools without end."""
+def figure_bound(choices: OrionChoices = OURS, sets: int = SETS) -> Figure:
+    """Compare each mechanism with the optimum of each set; who asks for no room, with pools without end."""
     best, best_endless = list[Reached](), list[Reached]()
     found: dict[Mechanism, list[Reached]] = {mechanism: [] for mechanism in MECHANISMS}
     with ProgressBar("sets", sets) as progress:
@@ -26,12 +27,13 @@ def figure_bound(sets: int = SETS) -> Figure:
             best.append(optimum(each))
             best_endless.append(optimum(each, bounded=False))
             for mechanism, told in found.items():
-                told.append(reached(each, mechanism))
+                told.append(reached(each, mechanism, choices))
     rows, claims, notes = list[FigureRow](), list[PaperClaim](), list[str]()
     for mechanism, told in found.items():
-        beside = best_endless if mechanism == "literal" else best
+        endless = CHOICES.get(mechanism, choices).capacity == "none"
+        beside = best_endless if endless else best
         rows += _rows(mechanism, told, beside)
-        claims += _claims(mechanism, told, beside)
+        claims += _claims(mechanism, told, beside, endless=endless)
         notes.append(f"{mechanism}: {_gap(told, beside)}")
     over = _above(found["literal"], best)
     notes.append(f"literal is above the optimum of pools that have an end in {over} sets: it overbooks them")
@@ -58,10 +60,12 @@ def _rows(mechanism: str, told: Sequence[Reached], best: Sequence[Reached]) -> l
     return found
 
 
-def _claims(mechanism: str, told: Sequence[Reached], best: Sequence[Reached]) -> list[PaperClaim]:
+def _claims(
+    mechanism: str, told: Sequence[Reached], best: Sequence[Reached], *, endless: bool
+) -> list[PaperClaim]:
     above, equals = _above(told, best), _equals(told, best)
     cheaper = sum(one.cost_mtokens < most.cost_mtokens for one, most in equals)
-    whose = "pools without end" if mechanism == "literal" else "these pools"
+    whose = "pools without end" if endless else "these pools"
     return [
         PaperClaim(
             f"{mechanism}: nowhere above the optimum of {whose}",
