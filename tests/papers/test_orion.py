@@ -1,4 +1,4 @@
-"""``paper orion``: figures under a reading, every reading by itself, what is refused (few seeds and cells)."""
+"""``paper orion``: figures under a reading, each reading by itself, what is refused; few seeds and cells."""
 
 from __future__ import annotations
 

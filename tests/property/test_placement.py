@@ -162,6 +162,7 @@ def test_read_otherwise_pools_hold_too_and_nothing_is_cheaper_than_ours(seed: in
             assert ours.cost_mtokens <= placed.cost_mtokens
         elif placed is not None:
             assert (reading, ours) == ("unplaceable", None)
+            assert found.why is not None
             assert deadline_at_ms < placed.finish_at_ms == found.why.earliest_at_ms
         if placed is not None:
             story.reserve(placed.pool, placed.option, placed.start_at_ms)
