@@ -138,19 +138,42 @@ def mrm(figure: str, engine: str | None, runtimes: Path | None, open_choices: bo
 
 
 @command.command()
-@click.option("--figure", default="all", show_default=True, help="3 to 14, all; certified.")
+@click.option("--figure", default="all", show_default=True, help="3 to 14, all; certified, bound.")
 @click.option(
     "--runtimes",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     help="Recorded run times, for Figs 4, 5 and certified.",
 )
+@click.option("--choose", "chosen", multiple=True, metavar="NAME=VALUE", help="Read Alg 2 otherwise; repeat.")
+@click.option("--alternatives", "open_choices", is_flag=True, help="Show what the paper leaves open.")
 @output_option
-def orion(figure: str, runtimes: Path | None, output: str) -> None:
+def orion(
+    figure: str, runtimes: Path | None, chosen: tuple[str, ...], open_choices: bool, output: str
+) -> None:
     """ORiON (Xekalaki et al.): Figs 3 to 14."""
     from emulator.experiments.papers.orion.paper_orion import paper_orion
+    from emulator.experiments.papers.orion.placement_alternatives import placement_alternatives
+    from emulator.placement.placement_readings import orion_choices
 
-    _tell(paper_orion(figure, runtimes), output)
+    choices = orion_choices(chosen) if chosen else None
+    if open_choices:
+        if choices is not None:
+            raise BadInput("--choose", "alternatives are each reading by itself", "leave one of the two out")
+        _show_placement_readings(placement_alternatives(), output)
+        return
+    _tell(paper_orion(figure, runtimes, choices), output)
+
+
+def _show_placement_readings(found: list[Any], output: str) -> None:
+    if output == "table":
+        rows = [
+            (each.choice, *(f"{share:.1%}" for share in each.met_ratio.values()), each.claims_failed)
+            for each in found
+        ]
+        columns = ("reading", *(f"{gap} s" for gap in found[0].met_ratio), "claims failed")
+        print_table(columns, rows, "Deadlines met of 75 applications, by gap")
+    _show_readings(found, output)
 
 
 def _show_readings(found: list[Any], output: str) -> None:

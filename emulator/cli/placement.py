@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput
+
+if TYPE_CHECKING:
+    from emulator.placement.placement_replay import PlacementFigures
+    from yarnctl.deciding.admission.mechanisms.orion import OrionChoices
 
 
 @click.command("placement")
@@ -21,6 +26,8 @@ from yarnctl.errors import BadInput
 @click.option("--late", default=0.05, show_default=True, type=float, help="Chance to exceed an upper bound.")
 @click.option("--pools", type=click.Path(path_type=Path), help="TOML with [[pool]] tables.  [three of 7]")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32))
+@click.option("--choose", "chosen", multiple=True, metavar="NAME=VALUE", help="Read Alg 2 otherwise; repeat.")
+@click.option("--alternatives", "open_choices", is_flag=True, help="Play it under each reading of Alg 2.")
 @output_option
 def command(
     applications: int,
@@ -30,8 +37,10 @@ def command(
     pools: Path | None,
     seed: int,
     output: str,
+    **read: Any,
 ) -> None:
     """Place N applications of ORiON's Table II on pools of Flink, Spark and TensorFlow."""
+    from emulator.placement.placement_readings import READINGS, orion_choices
     from emulator.placement.placement_replay import MECHANISMS, PlacementReplay, measured
     from emulator.placement.placement_set import POOLS, read_pools, submissions
 
@@ -40,20 +49,51 @@ def command(
         raise BadInput("--inter-arrival-s", told, "give such a number")
     if not 0 < late < 1:
         raise BadInput("--late", f"{late:g} is no chance", "give more than 0 and less than 1")
-    chosen = next((each for each in MECHANISMS if each == mechanism), None)
-    if chosen is None:
+    known = next((each for each in MECHANISMS if each == mechanism), None)
+    if known is None:
         raise BadInput("--mechanism", f"{mechanism[:40]!r} is not known", f"one of {', '.join(MECHANISMS)}")
+    choices = orion_choices(read["chosen"])
+    _read_by_orion(mechanism, **read)
     used = POOLS if pools is None else read_pools(pools)
-    found = measured(
-        PlacementReplay(used, chosen, late).play(submissions(applications, inter_arrival_s, seed)), used
-    )
+    coming = submissions(applications, inter_arrival_s, seed)
+
+    def played(choices: OrionChoices) -> PlacementFigures:
+        return measured(PlacementReplay(used, known, late, choices).play(coming), used)
+
+    title = f"{applications} applications, {inter_arrival_s:g} s apart, {mechanism}"
+    if read["open_choices"]:
+        _show_alternatives({name: played(each) for name, each in READINGS.items()}, title, output)
+        return
+    found = played(choices)
     if output == "json":
         print_json(found.told())
         return
-    shown = [
+    print_table(("figure", "value"), _shown(found), title)
+
+
+def _read_by_orion(mechanism: str, chosen: tuple[str, ...], open_choices: bool) -> None:
+    """Refuse readings where nothing reads Alg 2, and both at once."""
+    if mechanism != "orion" and (chosen or open_choices):
+        where = "--choose" if chosen else "--alternatives"
+        raise BadInput(where, f"{mechanism} has no readings", "use --mechanism orion")
+    if chosen and open_choices:
+        raise BadInput("--choose", "alternatives are each reading by itself", "leave one of the two out")
+
+
+def _shown(found: PlacementFigures) -> list[tuple[str, str]]:
+    return [
         (name, f"{value:.4g}" if isinstance(value, float) else str(value))
         for name, value in found.told().items()
     ]
-    print_table(
-        ("figure", "value"), shown, f"{applications} applications, {inter_arrival_s:g} s apart, {mechanism}"
-    )
+
+
+def _show_alternatives(found: dict[str, PlacementFigures], title: str, output: str) -> None:
+    if output == "json":
+        alternatives = [
+            {"choice": name, "ours": name == "ours", **each.told()} for name, each in found.items()
+        ]
+        print_json({"alternatives": alternatives})
+        return
+    columns = ("reading", *(name for name, _ in _shown(found["ours"])))
+    rows = [(name, *(value for _, value in _shown(each))) for name, each in found.items()]
+    print_table(columns, rows, title)

@@ -3,7 +3,7 @@
 Law: the same submissions, pools and mechanism give the same answer. An application is a black box: it is
 never suspended, and holds its containers from its start to its end. One that takes longer than its bound
 keeps them, and who was placed behind it begins later than planned. ``literal`` asks nobody what is free, as
-Alg 2 is printed, so its pools have no end.
+Alg 2 is printed, so its pools have no end; nor have those of ``orion`` where it reads Alg 2 so.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from emulator.placement.placement_set import Submitted, bound_factor, predicted_ms
+from emulator.placement.placement_set import Submitted, bound_factor, options_of
 from yarnctl.deciding.admission.capacity import Load
 from yarnctl.deciding.admission.mechanisms.orion import (
+    OURS,
     OrionChoices,
     Placed,
-    PlacementOption,
     PlacementPool,
     least_loaded,
     place,
@@ -28,6 +28,8 @@ from yarnctl.deciding.admission.mechanisms.orion import (
 
 Mechanism = Literal["orion", "least_loaded", "literal"]
 MECHANISMS: tuple[Mechanism, ...] = ("orion", "least_loaded", "literal")
+CHOICES: dict[Mechanism, OrionChoices] = {"least_loaded": OURS, "literal": OrionChoices(capacity="none")}
+"""Of those that have no choice."""
 OVERDUE_MS = 1000
 """A run that has passed its bound is expected to last as long again as it is late, and at least so long."""
 
@@ -43,7 +45,7 @@ class PlacedRun(msgspec.Struct):
     @property
     def deadline_at_ms(self) -> int:
         """Its deadline."""
-        return self.submitted.at_ms + 1000 * self.submitted.app.deadline_s
+        return self.submitted.deadline_at_ms
 
     @property
     def met(self) -> bool:
@@ -75,11 +77,21 @@ class PlacementFigures(NamedTuple):
 
 
 class PlacementReplay:
-    """One replay; ``late_ratio`` is the chance to exceed a bound, .5 and more takes the prediction for it."""
+    """One replay; ``late_ratio`` is the chance to exceed a bound, .5 and more takes the prediction for it.
 
-    def __init__(self, pools: Sequence[PlacementPool], mechanism: Mechanism, late_ratio: float) -> None:
+    ``choices`` are read by ``orion`` alone.
+    """
+
+    def __init__(
+        self,
+        pools: Sequence[PlacementPool],
+        mechanism: Mechanism,
+        late_ratio: float,
+        choices: OrionChoices = OURS,
+    ) -> None:
         self.pools = {pool.name: pool for pool in pools}
         self.mechanism = mechanism
+        self.choices = CHOICES.get(mechanism, choices)
         self.factor = bound_factor(late_ratio, NormalDist().inv_cdf(1 - late_ratio))
         self.runs: list[PlacedRun] = []
         self._waiting: dict[str, list[tuple[int, int]]] = {pool.name: [] for pool in pools}
@@ -110,27 +122,18 @@ class PlacementReplay:
         assert placed is not None
         return placed.pool
 
-    def _options(self, app: Submitted) -> list[PlacementOption]:
-        most = max(pool.capacity for pool in self.pools.values())
-        found = []
-        for kind in sorted(app.app.slower):
-            for containers in range(1, most + 1):
-                known_ms = predicted_ms(app.app, kind, containers)
-                found.append(PlacementOption(kind, containers, known_ms, round(known_ms * self.factor)))
-        return found
-
     def _arrive(self, number: int, now_ms: int) -> None:
         run = self.runs[number]
         pools = [
             msgspec.structs.replace(pool, reserved=self._reserved(pool.name, now_ms))
             for pool in self.pools.values()
         ]
-        options = self._options(run.submitted)
+        most = max(pool.capacity for pool in pools)
+        options = options_of(run.submitted.app, most, self.factor)
         if self.mechanism == "least_loaded":
             run.placed = least_loaded(options, pools, now_ms)
         else:
-            choices = OrionChoices(capacity="none" if self.mechanism == "literal" else "free")
-            run.placed = place(options, pools, now_ms, run.deadline_at_ms, choices).placed
+            run.placed = place(options, pools, now_ms, run.deadline_at_ms, self.choices).placed
         if run.placed is not None:
             heapq.heappush(self._waiting[run.placed.pool], (run.placed.start_at_ms, number))
             self._at(run.placed.start_at_ms, "start", number)
@@ -156,7 +159,7 @@ class PlacementReplay:
             run = self.runs[waiting[0][1]]
             assert run.placed is not None
             option = run.placed.option
-            if self.mechanism != "literal" and option.containers > self._free_now(pool, now_ms):
+            if self.choices.capacity == "free" and option.containers > self._free_now(pool, now_ms):
                 return
             _, number = heapq.heappop(waiting)
             run.began_at_ms = now_ms

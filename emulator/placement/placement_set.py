@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from yarnctl.deciding.admission.mechanisms.orion import PlacementPool
+from yarnctl.deciding.admission.mechanisms.orion import PlacementOption, PlacementPool
 from yarnctl.errors import BadInput
 
 SERIAL, PARALLEL, EACH_NODE = 0.08, 0.80, 0.01
@@ -26,11 +26,15 @@ NODES = 7
 
 
 class AppSpec(NamedTuple):
-    """One application: its deadline, and by how much each framework is slower than its best (1)."""
+    """One application: its deadline, and by how much each framework is slower than its best (1).
+
+    ``times_ms``: by framework the times with 1, 2, ... containers; where given, they count instead.
+    """
 
     name: str
     deadline_s: int
     slower: Mapping[str, float]
+    times_ms: Mapping[str, tuple[int, ...]] | None = None
 
 
 APPS: tuple[AppSpec, ...] = (
@@ -50,6 +54,8 @@ POOLS: tuple[PlacementPool, ...] = tuple(
 
 def predicted_ms(app: AppSpec, kind: str, containers: int) -> int:
     """Return how long an application takes on a framework with so many containers."""
+    if app.times_ms is not None:
+        return app.times_ms[kind][containers - 1]
     parts = SERIAL + PARALLEL / containers + EACH_NODE * containers
     return round(1000 * app.deadline_s * parts * app.slower[kind])
 
@@ -60,6 +66,22 @@ class Submitted(NamedTuple):
     app: AppSpec
     at_ms: int
     noise: float
+
+    @property
+    def deadline_at_ms(self) -> int:
+        """Its deadline."""
+        return self.at_ms + 1000 * self.app.deadline_s
+
+
+def options_of(app: AppSpec, most: int, factor: float) -> list[PlacementOption]:
+    """Return each framework with 1 to ``most`` containers; an upper bound is ``factor`` x the prediction."""
+    found = []
+    for kind in sorted(app.slower):
+        known = most if app.times_ms is None else min(most, len(app.times_ms[kind]))
+        for containers in range(1, known + 1):
+            known_ms = predicted_ms(app, kind, containers)
+            found.append(PlacementOption(kind, containers, known_ms, round(known_ms * factor)))
+    return found
 
 
 def submissions(count: int, inter_arrival_s: float, seed: int) -> list[Submitted]:

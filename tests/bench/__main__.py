@@ -25,6 +25,7 @@ from tests.bench.admission import admission_cli, admission_fair_share, admission
 from tests.bench.emulator import emulator_250, emulator_5000, emulator_simpy
 from tests.bench.heartbeats import heartbeats_row
 from tests.bench.http_tick import http_tick_row
+from tests.bench.inverse_query import inverse_query
 from tests.bench.live_size import live_size
 from tests.bench.market import market_curve, market_replay
 from tests.bench.row import Row
@@ -54,6 +55,7 @@ BENCHES: dict[str, Bench] = {
     "admission-sweep": Bench(admission_sweep, partial(admission_sweep, jobs=2_000, sizes=2)),
     "admission-fair": Bench(admission_fair_share, partial(admission_fair_share, prefix=500)),
     "market-curve": Bench(market_curve, partial(market_curve, promises=30, runs=1)),
+    "inverse-query": Bench(inverse_query, partial(inverse_query, trees=1, runs=1)),
     "market-replay": Bench(market_replay, partial(market_replay, count=2_000, prefix=300)),
 }
 RESULTS = Path("bench-results.json")

@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "justice": (*PAPER, "justice", "--runs", "5", "--json"),
     "mrm": (*PAPER, "mrm", "--json"),
     "mrm-alternatives": (*PAPER, "mrm", "--alternatives", "--json"),
+    "orion-alternatives": (*PAPER, "orion", "--alternatives", "--json"),
 }
 CLAIMS_ONLY = ("pythia", "justice", "natjam-11", "mrm")
 """Reports of which only claims are kept, and the rows of ROWS_SHOWN."""
@@ -248,6 +249,25 @@ def mrm_alternatives(folder: Path) -> str:
     return table(("reading", "claims that fail", "the first six"), rows)
 
 
+def orion_alternatives(folder: Path) -> str:
+    """What ORiON's Alg 2 leaves open: what 75 applications meet and use by gap, and which claims fail."""
+    found = load("orion-alternatives", folder)["alternatives"]
+    gaps = list(found[0]["met_ratio"])
+    rows = [
+        (
+            f"**{each['choice']}**" if each["ours"] else each["choice"],
+            *(f"{each['met_ratio'][gap]:.1%}" for gap in gaps),
+            " / ".join(f"{each['containers_mean'][gap]:.1f}" for gap in gaps),
+            " / ".join(f"{each['late_of_admitted_ratio'][gap]:.1%}" for gap in gaps),
+            each["claims_failed"],
+            "; ".join(each["failed"]),
+        )
+        for each in found
+    ]
+    told = ("containers", "late of the admitted", "claims that fail", "which")
+    return table(("reading", *(f"met, {gap} s" for gap in gaps), *told), rows)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "natjam-bars": bars,
     "natjam-errors": errors_over_blocks,
@@ -261,6 +281,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "mrm-claims": mrm_claims,
     "mrm-estimates": mrm_estimates,
     "mrm-alternatives": mrm_alternatives,
+    "orion-alternatives": orion_alternatives,
 }
 
 

@@ -140,6 +140,35 @@ def test_placement_keeps_its_laws(seed: int) -> None:
     PlacementStory(seed).play()
 
 
+OTHERWISE = {
+    "waiting": OrionChoices(waiting="never"),
+    "ends": OrionChoices(ends="before"),
+    "unplaceable": OrionChoices(unplaceable="best_effort"),
+}
+
+
+@pytest.mark.parametrize("reading", list(OTHERWISE))
+@pytest.mark.parametrize("seed", SEEDS)
+def test_read_otherwise_pools_hold_too_and_nothing_is_cheaper_than_ours(seed: int, reading: str) -> None:
+    story, choices = PlacementStory(seed), OTHERWISE[reading]
+    for _ in range(APPLICATIONS):
+        options, deadline_at_ms = story.options(), story.now_ms + story.chance.randint(1, 60)
+        ours = place(options, story.pools, story.now_ms, deadline_at_ms).placed
+        found = place(options, story.pools, story.now_ms, deadline_at_ms, choices)
+        placed = found.placed
+        if placed is not None and found.why is None:
+            assert placed.finish_at_ms <= deadline_at_ms
+            assert ours is not None
+            assert ours.cost_mtokens <= placed.cost_mtokens
+        elif placed is not None:
+            assert (reading, ours) == ("unplaceable", None)
+            assert found.why is not None
+            assert deadline_at_ms < placed.finish_at_ms == found.why.earliest_at_ms
+        if placed is not None:
+            story.reserve(placed.pool, placed.option, placed.start_at_ms)
+        story.now_ms += story.chance.randint(0, 15)
+
+
 class _AtTheStart(Profile):
     """Looks at the beginning of a run alone."""
 
@@ -236,6 +265,33 @@ def test_never_waiting_and_a_budget_of_each_application_are_readings() -> None:
     tight = msgspec.structs.replace(pool, capacity=9, hourly_mtokens=5 * 3_600_000)
     assert place([FAST], [tight], 0, 60).placed is None
     assert place([FAST], [tight], 0, 60, OrionChoices(budget="application")).placed is not None
+
+
+def test_ends_up_to_the_start_of_what_was_placed_later_are_no_starts_if_line_21_is_read_as_printed() -> None:
+    """A (3 of 4) ends at 50, B (4) runs from 60 to 90 and was placed behind it: line 21 dropped 50."""
+    pool = msgspec.structs.replace(POOL, reserved=(HELD, Load("b", 4, 60, 90)))
+    short = PlacementOption("spark", 2, 10, 10)
+    literally = OrionChoices(ends="before")
+    for reserved, expected in ((pool.reserved, (50, 90)), (pool.reserved[::-1], (50, 50))):
+        at = msgspec.structs.replace(pool, reserved=reserved)
+        starts = [place([short], [at], 0, 200, each).placed for each in (OrionChoices(), literally)]
+        assert tuple(each.start_at_ms for each in starts if each is not None) == expected
+
+
+def test_what_cannot_end_in_time_is_placed_where_it_ends_first_if_null_is_a_best_effort() -> None:
+    pool = msgspec.structs.replace(POOL, reserved=(HELD,))
+    effort = OrionChoices(unplaceable="best_effort")
+    late = place([SLOW, FAST], [pool], 0, 93, effort)
+    assert late.why == NothingFits(94)
+    assert late.placed is not None
+    assert (late.placed.option, late.placed.start_at_ms, late.placed.finish_at_ms) == (FAST, 50, 94)
+    in_time = place([SLOW, FAST], [pool], 0, 94, effort)
+    assert in_time == place([SLOW, FAST], [pool], 0, 94)
+    full = msgspec.structs.replace(pool, capacity=3)
+    never = msgspec.structs.replace(effort, waiting="never")
+    assert place([FAST], [full], 0, 93, effort).placed is None  # four never fit
+    assert place([SLOW], [full], 0, 93, never).placed is None
+    assert place([SLOW], [full], 0, 93, effort).placed is not None
 
 
 def test_the_pool_with_the_fewest_applications_is_taken_whatever_it_takes_there() -> None:

@@ -7,14 +7,13 @@ weight says; so all the integer programs of ORiON (section 5) are one option for
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from yarnctl.errors import BadInput
-from yarnctl.prediction.model_tree import ModelTree, TreeLeaf
+from yarnctl.prediction.model_tree import ModelTree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,6 +53,17 @@ class TunedOption(NamedTuple):
     predicted: float
 
 
+class _LeafColumns(NamedTuple):
+    """The leaves of a tree in columns: boxes and weights are leaves x features."""
+
+    above: NDArray[np.float64]
+    until: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+    least: NDArray[np.float64]
+    most: NDArray[np.float64]
+
+
 def tuned_options(tree: ModelTree, asked: InverseQuery) -> tuple[TunedOption, ...]:
     """Return the fastest for each number of containers that any leaf allows, in their order.
 
@@ -62,60 +72,55 @@ def tuned_options(tree: ModelTree, asked: InverseQuery) -> tuple[TunedOption, ..
     if len(asked.containers) > OPTIONS_MAX:
         told = f"{len(asked.containers)} numbers of containers are too many"
         raise BadInput("containers", told, f"name at most {OPTIONS_MAX}")
-    fixed = _fixed(asked)
+    leaves = _in_columns(tree)
+    row, fixed, column = np.array(asked.features, dtype=np.float64), _fixed(asked), asked.containers_column
+    inside = ((row > leaves.above) & (row <= leaves.until))[:, fixed].all(axis=1)
+    line = leaves.intercept + leaves.weights[:, fixed] @ row[fixed]
+    chosen = []
+    for tunable in asked.tunables:
+        place, added = _best(leaves, tunable)
+        inside &= np.isfinite(added)
+        line += added
+        chosen.append(place)
     found = []
     for count in sorted(set(asked.containers)):
-        row = np.array(asked.features, dtype=np.float64)
-        row[asked.containers_column] = count
-        best: TunedOption | None = None
-        for each in _in_leaves(tree, asked, row, fixed):
-            if best is None or each.predicted < best.predicted:
-                best = each
-        if best is not None:
-            found.append(best)
+        allowed = inside & (count > leaves.above[:, column]) & (count <= leaves.until[:, column])
+        if not allowed.any():
+            continue
+        times = np.clip(line + count * leaves.weights[:, column], leaves.least, leaves.most)
+        leaf = int(np.argmin(np.where(allowed, times, np.inf)))
+        found.append(TunedOption(count, tuple(int(place[leaf]) for place in chosen), float(times[leaf])))
     return tuple(found)
 
 
+def _in_columns(tree: ModelTree) -> _LeafColumns:
+    return _LeafColumns(
+        np.array([leaf.above for leaf in tree.leaves]),
+        np.array([leaf.until for leaf in tree.leaves]),
+        np.array([leaf.weights for leaf in tree.leaves]),
+        np.array([leaf.intercept for leaf in tree.leaves]),
+        np.array([leaf.least for leaf in tree.leaves]),
+        np.array([leaf.most for leaf in tree.leaves]),
+    )
+
+
 def _fixed(asked: InverseQuery) -> NDArray[np.bool_]:
-    """Return which columns are given, the number of containers among them."""
+    """Return which columns are given."""
     fixed = np.ones(len(asked.features), dtype=np.bool_)
+    fixed[asked.containers_column] = False
     for tunable in asked.tunables:
         fixed[list(tunable.columns)] = False
     return fixed
 
 
-def _in_leaves(
-    tree: ModelTree, asked: InverseQuery, row: NDArray[np.float64], fixed: NDArray[np.bool_]
-) -> Iterator[TunedOption]:
-    """Yield the fastest of each leaf that the given columns, and some choice of each tunable, are in."""
-    count = int(row[asked.containers_column])
-    for leaf in tree.leaves:
-        inside = (row > leaf.above) & (row <= leaf.until)
-        if not inside[fixed].all():
-            continue
-        line = leaf.intercept + float(row[fixed] @ leaf.weights[fixed])
-        chosen = []
-        for tunable in asked.tunables:
-            best = _best(leaf, tunable)
-            if best is None:
-                break
-            chosen.append(best[0])
-            line += best[1]
-        else:
-            yield TunedOption(count, tuple(chosen), min(max(line, leaf.least), leaf.most))
-
-
-def _best(leaf: TreeLeaf, tunable: Tunable) -> tuple[int, float] | None:
-    """Return the place of the choice within a leaf's box that adds the least, and what it adds."""
+def _best(leaves: _LeafColumns, tunable: Tunable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return by leaf the place of the choice in its box that adds the least, and what it adds (none: inf)."""
     columns = list(tunable.columns)
-    above, until, weights = leaf.above[columns], leaf.until[columns], leaf.weights[columns]
-    found, least = None, math.inf
-    for place, values in enumerate(tunable.choices):
-        given = np.array(values)
-        added = float(given @ weights)
-        if added < least and bool(((given > above) & (given <= until)).all()):
-            found, least = place, added
-    return None if found is None else (found, least)
+    choices = np.array(tunable.choices)
+    above, until = leaves.above[:, None, columns], leaves.until[:, None, columns]
+    inside = ((choices > above) & (choices <= until)).all(axis=2)
+    added = np.where(inside, leaves.weights[:, columns] @ choices.T, np.inf)
+    return np.argmin(added, axis=1), added.min(axis=1)
 
 
 class RatioBound(NamedTuple):

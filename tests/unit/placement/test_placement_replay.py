@@ -10,8 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from emulator.cli.placement import command
+from emulator.placement.placement_readings import READINGS, orion_choices
 from emulator.placement.placement_replay import MECHANISMS, Mechanism, PlacedRun, PlacementReplay, measured
 from emulator.placement.placement_set import APPS, POOLS, Submitted, predicted_ms, read_pools, submissions
+from yarnctl.deciding.admission.mechanisms.orion import OrionChoices
 from yarnctl.errors import BadInput
 
 
@@ -109,7 +111,39 @@ def test_the_command_tells_six_figures_and_repeats_itself() -> None:
     assert told != asked(*words, "--seed", "1")
 
 
+def test_each_reading_of_alg_2_is_chosen_by_name_and_all_are_shown_beside_ours() -> None:
+    words = ("--applications", "30", "--inter-arrival-s", "8")
+    found = asked(*words, "--alternatives")["alternatives"]
+    assert [each["choice"] for each in found] == list(READINGS)
+    assert [each["ours"] for each in found] == [True, *[False] * 5]
+    told = {each.pop("choice"): each for each in found}
+    for name, figures in told.items():
+        figures.pop("ours")
+        chosen = () if name == "ours" else ("--choose", name)
+        assert asked(*words, *chosen) == figures
+    assert told["capacity=none"] == asked(*words, "--mechanism", "literal")
+    assert told["capacity=none"]["met_ratio"] > told["ours"]["met_ratio"]
+    assert told["waiting=never"]["met_ratio"] < told["ours"]["met_ratio"]
+    assert told["unplaceable=best_effort"]["rejected"] == 0 < told["ours"]["rejected"]
+    table = CliRunner().invoke(command, [*words, "--alternatives"], catch_exceptions=False).output
+    assert all(name in table for name in READINGS)
+
+
+def test_readings_are_all_that_there_are_each_by_itself() -> None:
+    assert READINGS["ours"] == OrionChoices()
+    for name, choices in READINGS.items():
+        assert orion_choices([] if name == "ours" else [name]) == choices
+    changed = {name.partition("=")[0] for name in READINGS if name != "ours"}
+    assert changed == set(OrionChoices.__struct_fields__)
+
+
 FAULTS = [
+    (("--inter-arrival-s", "5", "--choose", "capacity"), "--choose 'capacity'"),
+    (("--inter-arrival-s", "5", "--choose", "size=3"), "--choose 'size=3'"),
+    (("--inter-arrival-s", "5", "--choose", "capacity=3"), "--choose"),
+    (("--inter-arrival-s", "5", "--choose", "capacity=none", "--alternatives"), "--choose"),
+    (("--inter-arrival-s", "5", "--choose", "capacity=none", "--mechanism", "literal"), "--choose"),
+    (("--inter-arrival-s", "5", "--mechanism", "least_loaded", "--alternatives"), "--alternatives"),
     (("--inter-arrival-s", "0"), "--inter-arrival-s"),
     (("--inter-arrival-s", "nan"), "--inter-arrival-s"),
     (("--inter-arrival-s", "5", "--late", "0"), "--late"),

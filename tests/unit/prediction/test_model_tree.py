@@ -1,4 +1,4 @@
-"""The model tree and the inverse query, held against trees by hand, brute force, and an integer program."""
+"""The model tree and the inverse query, held against trees by hand, brute force, and integer programs."""
 
 from __future__ import annotations
 
@@ -6,27 +6,16 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from tests.thoroughness import is_thorough
+from tests.unit.prediction.leaf_programs import asked, by_highs, by_scip, leaves_for, rows_of
 from yarnctl.errors import BadInput
 from yarnctl.prediction import model_tree as trees
 from yarnctl.prediction import options as inverse
 from yarnctl.prediction.model_tree import LEAF, ModelTree, model_tree
-from yarnctl.prediction.options import InverseQuery, RatioBound, Tunable, ratio_bound, tuned_options
+from yarnctl.prediction.options import InverseQuery, RatioBound, ratio_bound, tuned_options
 
 TREES = 500 if is_thorough() else 60
-
-
-def rows_of(seed: int, count: int = 120, columns: int = 4):
-    chance = np.random.default_rng(seed)
-    features = np.column_stack(
-        [chance.integers(1, 9, count), chance.integers(0, 2, count), chance.choice([640, 1024, 2048], count)]
-        + [chance.integers(1, 5, count) for _ in range(columns - 3)]
-    ).astype(float)
-    steps = np.where(features[:, 0] > 4, 3.0, 1.0) * (1 + features[:, 1])
-    values = steps * 1000 / features[:, 0] + features[:, 2] / 10 + chance.normal(0, 20, count)
-    return features, values
 
 
 # --- the tree -----------------------------------------------------------------------------------------------
@@ -119,22 +108,6 @@ def test_what_makes_no_tree_is_refused(features, values) -> None:
 # --- the inverse query ----------------------------------------------------------------------------------
 
 
-def asked(seed: int) -> tuple[ModelTree, InverseQuery]:
-    """Return a tree and a query: 8 numbers of containers, a switch, a word of three (one-hot), a number."""
-    features, values = rows_of(seed, 150)
-    chance = np.random.default_rng([seed, 1])
-    word = chance.integers(0, 3, len(values))
-    hot = np.eye(3)[word]
-    both = np.column_stack([features, hot])
-    tree = model_tree(both, values * (1 + 0.3 * word) * (1 + 0.2 * (features[:, 3] > 2)))
-    tunables = (
-        Tunable("compress", (1,), ((0.0,), (1.0,))),
-        Tunable("memory", (2,), ((640.0,), (1024.0,), (2048.0,))),
-        Tunable("codec", (4, 5, 6), ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))),
-    )
-    return tree, InverseQuery((0, 0, 0, 3.0, 0, 0, 0), 0, tuple(range(1, 9)), tunables)
-
-
 def brute_force(tree: ModelTree, query: InverseQuery) -> dict[int, float]:
     found = {}
     for count in query.containers:
@@ -146,40 +119,6 @@ def brute_force(tree: ModelTree, query: InverseQuery) -> dict[int, float]:
                 row[list(tunable.columns)] = values
             tried.append(float(tree.predict(row[None, :])[0]))
         found[count] = min(tried)
-    return found
-
-
-def integer_programs(tree: ModelTree, query: InverseQuery) -> dict[int, float]:
-    """One program for each leaf and number: a 0-1 variable for each choice, the box as constraints."""
-    sizes = [len(each.choices) for each in query.tunables]
-    starts = np.cumsum([0, *sizes])
-    found = {}
-    for count in query.containers:
-        best = np.inf
-        for leaf in tree.leaves:
-            row = np.array(query.features)
-            row[query.containers_column] = count
-            tuned = [column for each in query.tunables for column in each.columns]
-            fixed = [column for column in range(len(row)) if column not in tuned]
-            if not ((row > leaf.above) & (row <= leaf.until))[fixed].all():
-                continue
-            costs, constraints = np.zeros(starts[-1]), []
-            for place, tunable in enumerate(query.tunables):
-                pick = np.zeros(starts[-1])
-                pick[starts[place] : starts[place + 1]] = 1
-                constraints.append(LinearConstraint(pick, 1, 1))
-                for number, column in enumerate(tunable.columns):
-                    values = np.zeros(starts[-1])
-                    values[starts[place] : starts[place + 1]] = [each[number] for each in tunable.choices]
-                    costs += leaf.weights[column] * values
-                    low = leaf.above[column] + 1e-6 if np.isfinite(leaf.above[column]) else -np.inf
-                    constraints.append(LinearConstraint(values, low, leaf.until[column]))
-            whole = np.ones(starts[-1])
-            solved = milp(costs, integrality=whole, bounds=Bounds(0, 1), constraints=constraints)
-            if solved.status == 0:
-                line = leaf.intercept + float(row[fixed] @ leaf.weights[fixed]) + float(solved.fun)
-                best = min(best, float(np.clip(line, leaf.least, leaf.most)))
-        found[count] = best
     return found
 
 
@@ -196,7 +135,22 @@ def test_the_closed_form_is_the_best_of_all_settings(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(TREES if is_thorough() else 8))
 def test_the_closed_form_is_the_integer_programs(seed: int) -> None:
     tree, query = asked(seed)
-    assert answered(tree, query) == pytest.approx(integer_programs(tree, query), rel=1e-6)
+    assert answered(tree, query) == pytest.approx(by_highs(tree, query), rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(TREES if is_thorough() else 8))
+def test_the_closed_form_is_what_scip_finds_leaf_by_leaf(seed: int) -> None:
+    """The product as it stands: the least containers x time, with any time, and in time for half of them."""
+    tree, query = asked(seed)
+    options = tuned_options(tree, query)
+    times = sorted(each.predicted for each in options)
+    for time_max in (times[-1] + 1, (times[3] + times[4]) / 2, times[0] / 2):
+        costs = [each.containers * each.predicted for each in options if each.predicted <= time_max]
+        found = [by_scip(leaf, query, time_max) for leaf in leaves_for(tree, query)]
+        solved = [each for each in found if each is not None]
+        assert bool(solved) == bool(costs)
+        if costs:
+            assert min(solved) == pytest.approx(min(costs), rel=1e-6)
 
 
 def test_the_settings_that_are_told_give_the_time_that_is_told() -> None:
@@ -209,14 +163,14 @@ def test_the_settings_that_are_told_give_the_time_that_is_told() -> None:
         assert tree.predict(row[None, :])[0] == pytest.approx(each.predicted)
 
 
-def _dearest(leaf, tunable):
-    inside = BEST(leaf._replace(weights=-leaf.weights), tunable)
-    return None if inside is None else (inside[0], -inside[1])
+def _dearest(leaves, tunable):
+    place, added = BEST(leaves._replace(weights=-leaves.weights), tunable)
+    return place, np.where(np.isfinite(added), -added, np.inf)
 
 
-def _anywhere(leaf, tunable):
-    edge = np.full(len(leaf.above), np.inf)
-    return BEST(leaf._replace(above=-edge, until=edge), tunable)
+def _anywhere(leaves, tunable):
+    edge = np.full(leaves.above.shape, np.inf)
+    return BEST(leaves._replace(above=-edge, until=edge), tunable)
 
 
 BEST = inverse._best

@@ -1,4 +1,4 @@
-"""ORiON's figures: predicted times (Figs 3 to 5) and upper bounds here, placement in ``placed_figures``.
+"""ORiON's figures: predicted times (Figs 3 to 5) and upper bounds here, placement in modules beside.
 
 Law: docs/paper.md (section ORiON) says how each claim is judged; it stood there before the runs.
 """
@@ -14,18 +14,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from emulator.experiments.papers.mrm_models import single
+from emulator.experiments.papers.orion.bound_figure import figure_bound
 from emulator.experiments.papers.orion.placed_figures import FIGURES as PLACED
+from emulator.experiments.papers.orion.placed_figures import PlacementReading
 from emulator.experiments.papers.paper_pythia import figure_numbers
 from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, errors, mean, row
 from emulator.market.recorded import tables
 from emulator.placement.learned_times import MODELS, By, RunTable, grown_tree, late, quality
 from yarnctl.command_line import ProgressBar
+from yarnctl.deciding.admission.mechanisms.orion import OURS, OrionChoices
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FIGURES = ("3", "4", "5", *PLACED)
+BY_NAME_ALONE = ("certified", "bound")
+"""Ours, and not among ``all``."""
 SHARES = (20, 40, 60, 80)
 SPLITS, CERTIFIED_SPLITS, SEEDS = 5, 50, 20
 BEST_RATIO, NEAR_RATIO, NEAR = 0.65, 0.75, 0.01
@@ -149,16 +154,24 @@ def _needed(runtimes: Path | None, number: str) -> Path:
     return runtimes
 
 
-def paper_orion(wanted: str, runtimes: Path | None = None) -> dict[str, Any]:
-    """Run the figures; return the report."""
-    numbers = [wanted] if wanted == "certified" else figure_numbers(wanted, FIGURES)
+def paper_orion(
+    wanted: str, runtimes: Path | None = None, choices: OrionChoices | None = None
+) -> dict[str, Any]:
+    """Run the figures; return the report. ``choices``: how those on placement read Alg 2 (None: as we do)."""
+    numbers = [wanted] if wanted in BY_NAME_ALONE else figure_numbers(wanted, FIGURES)
+    if choices is not None and wanted != "all" and not {*PLACED, "bound"} & set(numbers):
+        remedy = f"one of {', '.join(PLACED)}, bound, all"
+        raise BadInput("--choose", f"figure {wanted} places nothing", remedy)
+    read = choices or OURS
     made: dict[str, Callable[[], Figure]] = {
-        **PLACED,
         "3": figure_3,
         "4": partial(figures_4_5, "4", runtimes),
         "5": partial(figures_4_5, "5", runtimes),
         "certified": partial(certified, runtimes),
+        "bound": partial(figure_bound, read),
     }
+    placed = {figure: partial(figure, PlacementReading(read)) for figure in PLACED.values()}
+    made |= {number: placed[figure] for number, figure in PLACED.items()}
     found = list({made[number]: made[number]() for number in numbers}.values())
     mean_error, worst_error = errors(found)
     return {

@@ -36,17 +36,25 @@ class OrionChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="orio
     """Our readings of Alg 2.
 
     ``capacity``: an option needs its containers free through its run (``free``), or nothing (``none``, as
-    printed). ``waiting``: of equal costs the earliest start, or never any but now. ``budget``: B_c bounds the
-    running cost of a pool (``pool``), or that of each application.
+    printed). ``waiting``: of equal costs the earliest start, or never any but now. ``ends``: what ended is no
+    start any more (``past``), or neither is what ends by the start of what was placed later in that pool
+    (``before``, line 21 as printed). ``budget``: B_c bounds the running cost of a pool (``pool``), or that of
+    each application. ``unplaceable``: what cannot end in time is rejected (NULL, line 20), or placed where it
+    ends first (``best_effort``).
     """
 
     capacity: Literal["free", "none"] = "free"
     waiting: Literal["earliest", "never"] = "earliest"
+    ends: Literal["past", "before"] = "past"
     budget: Literal["pool", "application"] = "pool"
+    unplaceable: Literal["reject", "best_effort"] = "reject"
+
+
+OURS = OrionChoices()
 
 
 class PlacementPool(msgspec.Struct, frozen=True):
-    """A pool with what is reserved in it.
+    """A pool with what is ``reserved`` in it, in the order in which it was placed.
 
     ``kinds`` are the frameworks that it takes (none: all). ``cost_mtokens`` is the price of a
     container-second, ``hourly_mtokens`` the most that it may cost an hour (None: no bound).
@@ -90,7 +98,10 @@ class NotTaken(msgspec.Struct, frozen=True):
 
 
 class PlacementVerdict(msgspec.Struct, frozen=True):
-    """What was ``placed`` (None: nothing, and ``why``), and the nearest that were not taken."""
+    """What was ``placed`` (None: nothing), and the nearest that were not taken.
+
+    ``why``: nothing ends in time; what was placed nevertheless is a best effort.
+    """
 
     placed: Placed | None
     not_taken: tuple[NotTaken, ...] = ()
@@ -115,7 +126,7 @@ def place(
     pools: Sequence[PlacementPool],
     now_ms: int,
     deadline_at_ms: int,
-    choices: OrionChoices = OrionChoices(),  # noqa: B008 - frozen
+    choices: OrionChoices = OURS,
 ) -> PlacementVerdict:
     """Return the cheapest placement that ends by the deadline: then the earliest, fewest containers, kind."""
     ordered = sorted(set(options), key=_option_key)[:OPTIONS_MAX]
@@ -128,8 +139,10 @@ def place(
         for each in taking:
             _try(each, option, deadline_at_ms, choices, fitting, refused)
     if not fitting:
-        why = NothingFits(_earliest(ordered, pooled, choices))
-        return PlacementVerdict(None, _nearest(refused), why)
+        first = _first(ordered, pooled, choices)
+        why = NothingFits(None if first is None else first.finish_at_ms)
+        late = first if choices.unplaceable == "best_effort" else None
+        return PlacementVerdict(late, _nearest(refused), why)
     fitting.sort(key=_placed_key)
     chosen = fitting[0]
     dearer = [
@@ -161,8 +174,13 @@ def _placed_key(placed: Placed) -> tuple[int, int, int, str, str, tuple[tuple[st
 
 
 def _pooled(pool: PlacementPool, now_ms: int, choices: OrionChoices) -> _Pooled:
-    ends_ms = {load.until_ms for load in pool.reserved if load.until_ms > now_ms}
-    starts_ms = (now_ms, *sorted(ends_ms)) if choices.waiting == "earliest" else (now_ms,)
+    ends_ms = set[int]()
+    for load in pool.reserved:
+        if choices.ends == "before":  # line 21
+            ends_ms = {each for each in ends_ms if each > load.from_ms}
+        ends_ms.add(load.until_ms)
+    later_ms = sorted(each for each in ends_ms if each > now_ms)
+    starts_ms = (now_ms, *later_ms) if choices.waiting == "earliest" else (now_ms,)
     return _Pooled(pool, profile(pool.capacity, pool.reserved, now_ms), starts_ms)
 
 
@@ -203,19 +221,19 @@ def _why_not(
     return OverHourlyBudget(needed, most) if needed > most else None
 
 
-def _earliest(
+def _first(
     options: Sequence[PlacementOption], pooled: Sequence[_Pooled], choices: OrionChoices
-) -> int | None:
-    """Return the earliest deadline that some option would meet."""
+) -> Placed | None:
+    """Return what could end first, whatever the deadline."""
     found = [
-        start_at_ms + option.upper_ms
+        Placed(each.pool.name, option, start_at_ms, start_at_ms + option.upper_ms, cost_of(each.pool, option))
         for each in pooled
         for option in options
         if not each.pool.kinds or option.kind in each.pool.kinds
         for start_at_ms in each.starts_ms
         if _why_not(each, option, start_at_ms, start_at_ms + option.upper_ms, choices) is None
     ]
-    return min(found, default=None)
+    return min(found, key=lambda each: (each.finish_at_ms, *_placed_key(each)), default=None)
 
 
 def _nearest(refused: Sequence[NotTaken]) -> tuple[NotTaken, ...]:
@@ -249,7 +267,7 @@ def least_loaded(
     if not found:
         return None
     _, _, pool, usable = min(found, key=lambda each: each[:2])
-    at = _pooled(pool, now_ms, OrionChoices())
+    at = _pooled(pool, now_ms, OURS)
     for start_at_ms in at.starts_ms:
         fit = [
             each
