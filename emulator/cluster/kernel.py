@@ -32,13 +32,25 @@ class Kernel:
     """A queue of (instant, handler, argument) and the instant that is now.
 
     ``_events`` are those of the running span and ``_times`` their instants, what has run included.
+    ``before_advance`` is called with the next instant that has events, before it begins.
     """
 
-    __slots__ = ("_events", "_span", "_spans", "_stopped", "_times", "_waiting", "events", "now_ms")
+    __slots__ = (
+        "_events",
+        "_span",
+        "_spans",
+        "_stopped",
+        "_times",
+        "_waiting",
+        "before_advance",
+        "events",
+        "now_ms",
+    )
 
     def __init__(self) -> None:
         self.now_ms = 0
         self.events = 0
+        self.before_advance: Callable[[int], None] | None = None
         self._span = -1
         self._events: list[Event] = []
         self._times: list[int] = []
@@ -103,7 +115,7 @@ class Kernel:
 
     def _run_span(self, end_ms: int, after_each: Callable[[], None] | None) -> bool:
         """Run the running span; say whether it was run to its end."""
-        now_ms, events = -1, self._events
+        now_ms, events, before_advance = -1, self._events, self.before_advance
         left = iter(events)
         # A handler may put events into this very list, behind the one that runs: iteration reaches them.
         for at_ms, handler, argument in left:
@@ -113,6 +125,8 @@ class Kernel:
                 if at_ms > end_ms:
                     self.now_ms = end_ms
                     break
+                if before_advance is not None:
+                    before_advance(at_ms)
                 self.now_ms = now_ms = at_ms
             handler(argument)
             if after_each is not None:

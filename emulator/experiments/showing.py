@@ -19,7 +19,13 @@ import click
 
 from emulator.experiments.report.conclusions import finding, over_ideal, reading
 from emulator.experiments.report.drawing import picture_svg
-from emulator.experiments.report.page import COLUMNS, report_html, summary_row
+from emulator.experiments.report.page import (
+    COLUMNS,
+    WAITING_COLUMNS,
+    report_html,
+    summary_row,
+    waiting_rows,
+)
 from emulator.experiments.results.figures import Figure
 from emulator.experiments.results.folder import Folder
 from emulator.experiments.results.runs import Comparison, RunProgress, compare_json, run_experiment
@@ -88,6 +94,8 @@ def print_outcome(outcome: Comparison, output: str, out: Path | None) -> None:
         print_json(compare_json(outcome))
         return
     print_table(COLUMNS, [summary_row(name, one) for name, one in outcome.summaries().items()])
+    click.echo("\nContainer hours that each class waited, by cause:")
+    print_table(WAITING_COLUMNS, waiting_rows(outcome.results))
     if out is not None:
         click.echo(f"report: {out / 'report.html'}")
 

@@ -24,6 +24,7 @@ from emulator.virtual.natjam_variants import VariantPort, VariantTiming
 from emulator.virtual.port import VirtualPort
 from emulator.virtual.schemes import LeafLimits, Scheme, limited, queues_of
 from emulator.virtual.shared_cpu import cluster_of
+from emulator.virtual.waiting import Waiting, WaitingCauses, waiting_of
 from emulator.workload.job import Job, JobClass
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Accepted
@@ -124,7 +125,7 @@ class MemorySample(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one run."""
+    """What came of one run. ``waiting``: class -> cause -> ms of waiting containers, if it was counted."""
 
     scheme: str
     jobs: tuple[JobResult, ...]
@@ -136,10 +137,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     makespan_ms: int
     events: int
     samples: tuple[MemorySample, ...] = ()
+    waiting: Waiting | msgspec.UnsetType = msgspec.UNSET
 
 
 class Run:
-    """A cluster with what watches it; ``after_each`` (invariants) is called after every event."""
+    """A cluster with what watches it; ``after_each`` (invariants) is called after every event.
+
+    With ``sample_ms`` occupancy is sampled so often, and what waits is counted by its cause.
+    """
 
     def __init__(
         self,
@@ -176,6 +181,7 @@ class Run:
         if scheme.preemption is not None:
             self.preemption = CapacityPreemption(self.cluster, scheme.preemption)
             self.preemption.start()
+        self.waiting = WaitingCauses(self.cluster) if sample_ms else None
         if sample_ms:
             self.cluster.kernel.at(0, self._sample, None)
 
@@ -280,6 +286,7 @@ class Run:
             makespan_ms=makespan_ms,
             events=cluster.kernel.events,
             samples=tuple(self.samples),
+            waiting=self.waiting.close() if self.waiting else msgspec.UNSET,
         )
 
     @staticmethod
@@ -358,4 +365,5 @@ def _together(scheme: Scheme, parts: list[Result]) -> Result:
         makespan_ms=max((part.makespan_ms for part in parts), default=0),
         events=sum(part.events for part in parts),
         samples=tuple(sample for part in parts for sample in part.samples),
+        waiting=waiting_of([part.waiting for part in parts if part.waiting]) or msgspec.UNSET,
     )

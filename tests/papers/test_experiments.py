@@ -314,6 +314,7 @@ def test_what_the_folder_holds(small: Prepared, tmp_path: Path) -> None:
         "results.json",
         "run.json",
         "soft-cap/result.json",
+        "waiting.json",
     ]
     told = json.loads((out / "run.json").read_bytes())
     assert set(told["wall_s"]) == {"soft-cap", "kill", "natjam"}
@@ -433,7 +434,8 @@ def test_the_second_run_into_a_folder_is_refused_and_harms_nothing(small: Prepar
     assert names(out) == {"manifest.json", folders.LOCK, first.part("kill").name}
     first.close()
     assert run_experiment(small, workers=1, out=out).ran == ("soft-cap", "kill", "natjam")
-    assert names(out) == {"manifest.json", "results.json", "run.json", *small.scenario.schemes}
+    files = {"manifest.json", "results.json", "waiting.json", "run.json"}
+    assert names(out) == files | set(small.scenario.schemes)
 
 
 def test_the_lock_is_held_until_the_pages_are_written(small: Prepared, tmp_path: Path) -> None:
@@ -515,7 +517,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(
     assert caught.value.exit_status == 2
     assert folders.PART not in str(caught.value)
     left = {"manifest.json", "soft-cap"}
-    more = {"kill", "natjam", "results.json", "run.json"} if full == "report.html" else set()
+    more = {"kill", "natjam", "results.json", "waiting.json", "run.json"} if full == "report.html" else set()
     assert names(out) == left | more
 
 

@@ -19,7 +19,9 @@ from emulator.experiments.results.figures import Figure
 from emulator.experiments.results.runs import Comparison
 from emulator.experiments.results.summary import SchemeSummary, evicted_at_ms
 from emulator.scenario import Prepared, node_size
+from emulator.virtual.run import Result
 from emulator.virtual.schemes import SCHEMES
+from emulator.virtual.waiting import CAUSES
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -40,6 +42,9 @@ COLUMNS = (
 )
 """The columns of the summary, on the page and in the terminal."""
 
+WAITING_COLUMNS = ("scheme", "class", *(name.replace("_", " ") for name in CAUSES), "all")
+"""The columns of the table of what each class waited, in container hours."""
+
 Cell = str | float | int | None
 
 
@@ -51,6 +56,17 @@ def summary_row(name: str, one: SchemeSummary) -> tuple[Cell, ...]:
     lost, overhead = round(one.lost_work_s / 3600, 2), round(one.overhead_s / 3600, 2)
     in_use = f"{one.utilisation_ratio:.0%}"
     return (name, *times, lost, overhead, one.suspensions, one.kills, in_use, _whole(one.makespan_s))
+
+
+def waiting_rows(results: Mapping[str, Result]) -> list[tuple[Cell, ...]]:
+    """Return the lines under ``WAITING_COLUMNS``, of the classes that have jobs."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, result in results.items():
+        for each, causes in (result.waiting or {}).items():
+            if any(job.job_class == each for job in result.jobs):
+                spans_ms = [*causes.values(), sum(causes.values())]
+                rows.append((name, each, *(round(span_ms / 3_600_000, 2) for span_ms in spans_ms)))
+    return rows
 
 
 def _whole(value: float | None) -> int | None:
@@ -72,6 +88,8 @@ def report_html(
         columns=COLUMNS,
         lines=[_line(summaries, name) for name in summaries],
         reading=reading(summaries),
+        waiting_columns=WAITING_COLUMNS[2:],
+        waiting=[_WaitingLine(f"{row[0]}: {row[1]}", row[2:]) for row in waiting_rows(outcome.results)],
         completion_svg=drawing.completion_svg(outcome.results),
         occupancy_svg=_occupancy_svg(outcome, out),
         figures=figures,
@@ -136,6 +154,13 @@ class _SchemeLine(NamedTuple):
     what: str
     against_ideal: str
     values: tuple[Cell, ...]
+
+
+class _WaitingLine(NamedTuple):
+    """What one class waited under one scheme: hours by cause, and all of them."""
+
+    name: str
+    hours: tuple[Cell, ...]
 
 
 def _line(summaries: Mapping[str, SchemeSummary], name: str) -> _SchemeLine:

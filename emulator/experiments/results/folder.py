@@ -6,6 +6,7 @@
     SCHEME/result.json       an experiment: all that came of the scheme, kept to go on from and to draw
     SCHEME/journal.jsonl     every decision (schemes in which yarnctl decides)
     cells.jsonl              a paper: every finished run, its identity, a digest, its result
+    waiting.json             what each class waited, by cause
     results.json             the summary of all schemes; the paper's figures beside ours
     alternatives.json        what the paper leaves open
     run.json                 wall-clock, versions, command line: everything that may differ
@@ -65,7 +66,7 @@ class ResultsLayout(NamedTuple):
 
 EXPERIMENT = ResultsLayout(
     kind="yarn-emulator results",
-    files=("manifest.json", "results.json", "run.json", "report.html", "demo.svg"),
+    files=("manifest.json", "results.json", "waiting.json", "run.json", "report.html", "demo.svg"),
     folders=tuple(SCHEMES),
     kept=tuple(SCHEMES),
 )

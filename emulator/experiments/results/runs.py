@@ -19,7 +19,7 @@ import msgspec
 
 from emulator.experiments.results.folder import JOURNAL, Folder, unwritable, write_whole
 from emulator.experiments.results.store import ResultStore, SchemeStore
-from emulator.experiments.results.summary import SchemeSummary, summary_of
+from emulator.experiments.results.summary import SchemeSummary, summary_of, waiting_s
 from emulator.experiments.results.workers import spread
 from emulator.scenario import Prepared, setup
 from emulator.virtual.run import SAMPLES, Result, run_scheme
@@ -103,6 +103,7 @@ def run_experiment(
         known = _known_walls(folder)
         outcome = _run_left(prepared, SchemeStore(folder, journal), known, journal, workers, progress)
         folder.write("results.json", results_json(outcome))
+        folder.write("waiting.json", waiting_json(outcome))
         folder.write("run.json", run_json(outcome, known))
         for name, text in (pages(outcome) if pages else {}).items():
             write_whole(out / name, text.encode())
@@ -151,10 +152,20 @@ def results_json(outcome: Comparison) -> dict[str, object]:
     return {"schemes": outcome.summaries(), "identity": outcome.prepared.identity}
 
 
+def waiting_json(outcome: Comparison) -> dict[str, object]:
+    """Return what ``waiting.json`` holds: what each class waited under each scheme, by cause."""
+    waiting = {name: waiting_s(result) for name, result in outcome.results.items()}
+    return {"waiting": waiting, "identity": outcome.prepared.identity}
+
+
 def compare_json(outcome: Comparison) -> dict[str, object]:
     """Return what ``compare --json`` prints: the results, and the seconds each scheme took."""
     schemes = {
-        name: {**msgspec.structs.asdict(summary), "wall_s": _rounded(outcome.wall_s.get(name))}
+        name: {
+            **msgspec.structs.asdict(summary),
+            "waiting": waiting_s(outcome.results[name]),
+            "wall_s": _rounded(outcome.wall_s.get(name)),
+        }
         for name, summary in outcome.summaries().items()
     }
     return {"schemes": schemes, "identity": outcome.prepared.identity}

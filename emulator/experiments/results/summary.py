@@ -65,6 +65,14 @@ def summary_of(result: Result) -> SchemeSummary:
     )
 
 
+def waiting_s(result: Result) -> dict[str, dict[str, float]]:
+    """Return the container seconds that each class waited, by cause (:mod:`emulator.virtual.waiting`)."""
+    return {
+        each: {cause: span_ms / 1000 for cause, span_ms in causes.items()}
+        for each, causes in (result.waiting or {}).items()
+    }
+
+
 def completions_ms(result: Result, job_class: str) -> list[int]:
     """Return the completion times of one class, the shortest first."""
     return sorted(job.completion_ms for job in result.jobs if job.job_class == job_class)
