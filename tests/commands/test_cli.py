@@ -38,6 +38,7 @@ SCHEME_KEYS = [
     "utilisation_ratio",
     "makespan_s",
     "events",
+    "waiting",
     "wall_s",
 ]
 
@@ -227,9 +228,11 @@ def test_run_keeps_everything(capfd: pytest.CaptureFixture[str], tmp_path: Path)
     assert held >= {"results.json", "run.json", "report.html", "natjam/journal.jsonl", "kill/journal.jsonl"}
     answer = json.loads(said(capfd, *words, "--json"))
     results = json.loads((tmp_path / "out/results.json").read_bytes())
+    waiting = json.loads((tmp_path / "out/waiting.json").read_bytes())
     for name, scheme in answer["schemes"].items():
         assert list(scheme) == SCHEME_KEYS
         assert scheme.pop("wall_s") >= 0
+        assert waiting["waiting"][name] == scheme.pop("waiting")
         assert results["schemes"][name] == scheme
     assert answer["identity"] == results["identity"]
 
