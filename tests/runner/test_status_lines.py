@@ -76,7 +76,8 @@ def test_what_a_reducer_says_is_never_taken_for_the_runner_s_words(tmp_path):
     job.run(b"k1\tv\nk2\tv\n", python(program))
     last = parse(statuses(job.stderr)[-1])
     assert last is not None
-    assert (last.phase, last.groups, last.gen, last.can, last.order) == ("end", 2, 0, 1, "")
+    assert (last.phase, last.groups, last.gen, last.order) == ("end", 2, 0, "")
+    assert last.can != 0, "that is the reducer's word; the runner's is 1, or -1 where it had no time to look"
     assert all((parse(line) or Status()).gen == 0 for line in statuses(job.stderr))
 
 
