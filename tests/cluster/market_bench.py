@@ -106,21 +106,33 @@ def _said(words: Sequence[str], environment: Mapping[str, str]) -> str:
     return done.stdout
 
 
+class Alone(NamedTuple):
+    """A kind of job on an empty cluster, medians: from client to end, and the container-seconds it held."""
+
+    span_ms: float
+    held_s: float
+
+
 class Played(NamedTuple):
-    """A cluster with its kinds of jobs, how long each takes alone, and its folder."""
+    """A cluster with its kinds of jobs, what each takes alone, and its folder."""
 
     host: Host
     kinds: tuple[Kind, ...]
-    alone_ms: Mapping[str, float]
+    alone: Mapping[str, Alone]
     folder: Path
 
+    @property
+    def alone_ms(self) -> dict[str, float]:
+        """How long each kind takes alone, from client to end."""
+        return {name: one.span_ms for name, one in self.alone.items()}
 
-def train(host: Host, kinds: Sequence[Kind], folder: Path) -> dict[str, float]:
-    """Run each kind alone, several times; return the median from client to end, in ms."""
+
+def train(host: Host, kinds: Sequence[Kind], folder: Path) -> dict[str, Alone]:
+    """Run each kind alone, several times."""
     folder.mkdir(parents=True, exist_ok=True)
-    alone_ms = {}
+    alone = {}
     for kind in kinds:
-        spans_ms = []
+        spans_ms, held_s = [], []
         for number in range(TRAINED):
             began_ms, name = int(time.time() * 1000), f"{kind.name}-0{number}"
             with (folder / f"{name}.log").open("wb") as said:
@@ -130,9 +142,11 @@ def train(host: Host, kinds: Sequence[Kind], folder: Path) -> dict[str, float]:
                 )
             if done.returncode:
                 raise Unfinished(f"{name}: {(folder / f'{name}.log').read_text()[-2000:]}")
-            spans_ms.append(int(rows(host.rm, began_ms)[name]["finishedTime"]) - began_ms)
-        alone_ms[kind.name] = statistics.median(spans_ms)
-    return alone_ms
+            row = rows(host.rm, began_ms)[name]
+            spans_ms.append(int(row["finishedTime"]) - began_ms)
+            held_s.append(int(row["memorySeconds"]) / host.container_mib)
+        alone[kind.name] = Alone(statistics.median(spans_ms), statistics.median(held_s))
+    return alone
 
 
 def quoted_work(sold: Market, host: Host, kinds: Sequence[Kind], kappa: float) -> dict[str, float]:
@@ -236,8 +250,8 @@ def play(on: Played, capacity: int, terms: Terms, say: Say) -> dict[str, Any]:
     """Play all rounds; return what is written down."""
     told, judged = list[dict[str, Any]](), list[Mapping[Scheme, Figures]]()
     for number in range(terms.rounds):
-        alone_s = {name: span_ms / 1000 for name, span_ms in on.alone_ms.items()}
-        mix = MarketMix(on.kinds, capacity, terms.jobs, terms.load, terms.seed + number, alone_s)
+        held_s = {name: one.held_s for name, one in on.alone.items()}
+        mix = MarketMix(on.kinds, capacity, terms.jobs, terms.load, terms.seed + number, held_s)
         jobs = arrivals(mix)
         outcomes: dict[Scheme, list[Outcome]] = {}
         for scheme in order_of(number):
@@ -252,7 +266,8 @@ def play(on: Played, capacity: int, terms: Terms, say: Say) -> dict[str, Any]:
         "terms": terms._asdict(),
         "kinds": [kind._asdict() for kind in on.kinds],
         "capacity": capacity,
-        "alone_ms": dict(on.alone_ms),
+        "alone_ms": on.alone_ms,
+        "held_s": {name: one.held_s for name, one in on.alone.items()},
         "claims": verdict,
         "holds": verdict.holds,
         "rounds": told,
@@ -313,8 +328,10 @@ def main(on: str, output: Path | None, keep: Path | None, **chosen: Any) -> None
 
         with host_of(on, folder) as (host, kinds, capacity):
             say(f"{host.name}: each kind of job {TRAINED} times, alone")
-            alone_ms = train(host, kinds, folder / "alone")
-            found = first | play(Played(host, kinds, alone_ms, folder), capacity, terms, say)
+            alone = train(host, kinds, folder / "alone")
+            for name, one in alone.items():
+                say(f"{name}: {one.span_ms / 1000:.1f} s, holds {one.held_s:.1f} container-seconds")
+            found = first | play(Played(host, kinds, alone, folder), capacity, terms, say)
     found["load_after"] = load()
     print_table(COLUMNS, table(found["rounds"]), f"{found['on']}: waits in s, late jobs, promises")
     click.echo(msgspec.json.encode(found["claims"]).decode())

@@ -24,7 +24,8 @@ KEPT_RATIO_LEAST = 0.95
 class MarketMix(NamedTuple):
     """What a round is made of. ``load`` is offered work by capacity, ``seed`` draws kinds, gaps and users.
 
-    ``alone_s``: how long each kind takes on an empty cluster: so long its master holds a container, too.
+    ``held_s``: the container-seconds that a job of each kind held on an empty cluster, its master and what
+    its containers take to start included; without it only tasks count.
     """
 
     kinds: tuple[Kind, ...]
@@ -32,7 +33,7 @@ class MarketMix(NamedTuple):
     jobs: int
     load: float
     seed: int
-    alone_s: Mapping[str, float] = MappingProxyType({})
+    held_s: Mapping[str, float] = MappingProxyType({})
 
 
 class Bought(NamedTuple):
@@ -94,7 +95,7 @@ def arrivals(mix: MarketMix) -> tuple[Bought, ...]:
         (mix.kinds[place % len(mix.kinds)], place // len(mix.kinds) % 2 == 0) for place in range(mix.jobs)
     ]
     chance.shuffle(drawn)
-    held_s = [work_s(kind) + mix.alone_s.get(kind.name, 0.0) for kind, _ in drawn]
+    held_s = [mix.held_s.get(kind.name) or work_s(kind) for kind, _ in drawn]
     mean_s = statistics.fmean(held_s) / (mix.capacity * mix.load)
     found, at_s = list[Bought](), 0.0
     for place, (kind, sensitive) in enumerate(drawn, 1):

@@ -43,8 +43,10 @@ def test_gaps_offer_the_load_on_average() -> None:
     assert jobs[-1].at_s / 3999 == pytest.approx(25 / 9.6, rel=0.05)
 
 
-def test_a_master_is_part_of_the_load_for_as_long_as_its_job_takes_alone() -> None:
-    jobs = arrivals(MarketMix(KINDS, 12, 4000, 0.8, 1, {kind.name: 5.0 for kind in KINDS}))
+def test_the_load_counts_what_a_job_held_alone() -> None:
+    """Master and starting included: 15 and 45 container-s where the tasks have 10 and 40."""
+    held_s = {kind.name: work_s(kind) + 5.0 for kind in KINDS}
+    jobs = arrivals(MarketMix(KINDS, 12, 4000, 0.8, 1, held_s))
     assert jobs[-1].at_s / 3999 == pytest.approx(30 / 9.6, rel=0.05)
 
 
