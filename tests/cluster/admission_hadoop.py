@@ -83,7 +83,7 @@ class Hadoop:
         return [*words, "-cmdenv", f"KEY_S={KEY_S}", "-cmdenv", f"GROUP_LOG={groups}"]
 
 
-MARKET_KINDS = (Kind("short", 1, 0.0, 2, 20.0), Kind("long", 1, 0.0, 5, 30.0))
+MARKET_KINDS = (Kind("short", 1, 0.0, 2, 30.0), Kind("long", 1, 0.0, 5, 40.0))
 """Few containers that are held for long: starting them is what two processors would be short of."""
 BY_DEADLINE = Shape(nodes=3, node_memory_mib=1024, set_up="deadline")
 
