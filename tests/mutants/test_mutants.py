@@ -92,6 +92,20 @@ def test_a_mutant_that_never_ends_is_killed_by_its_processor_time(
     assert found == {"counted::dropped::operand 2": "killed by time or memory"}
 
 
+def test_what_runs_at_import_is_tried_on_every_test(
+    planted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A default is evaluated by the import, which happens to be in another test than the one that notices."""
+    (planted / "thing.py").write_text(
+        "def padded(text: str, width: int = 3) -> str:\n    return text.rjust(width)\n"
+    )
+    first = "def test_first():\n    import thing\n"
+    (planted / "test_thing.py").write_text(first)
+    (planted / "test_zeal.py").write_text(f'{first}    assert thing.padded("a") == "  a"\n')
+    _, found = outcomes(planted, capsys, "--tests", "test_thing.py", "test_zeal.py")
+    assert found["padded::number::NumberReplacer+1"] == "killed by test_zeal.py::test_first"
+
+
 def test_it_goes_on_from_its_results(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = outcomes(planted, capsys)
     lines = (planted / "results.jsonl").read_text().splitlines()

@@ -98,8 +98,11 @@ class Trials:
         return self._cold(wanted, chosen)
 
     def _cold(self, wanted: dict[str, Any], chosen: Sequence[str]) -> tuple[str, str]:
-        """Try in a fresh process: the quickest files first, one process for all."""
-        files = dict.fromkeys(name.split("::")[0] for name in chosen) or dict.fromkeys(self.tests)
+        """Try in a fresh process: the quickest files first, one process for all.
+
+        What runs at import may be noticed by any test, not only by the one that happened to import it.
+        """
+        files = dict.fromkeys([*(name.split("::")[0] for name in chosen), *self.tests])
         wanted = wanted | {"tests": list(files), "cpu_s": self._cpu_s(list(self.seconds))}
         mark = f"cold-{os.getpid()}-{threading.get_ident()}"
         try:
