@@ -16,7 +16,7 @@ from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
-    from emulator.placement.learned_times import RunTable
+    from yarnctl.prediction.bounded_times import RunTable
 
 SPLITS = 5
 

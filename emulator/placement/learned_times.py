@@ -11,41 +11,18 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from yarnctl.prediction.bounded_times import Predicting, RunTable, bounded, tree_of
 from yarnctl.prediction.model_tree import model_tree
-from yarnctl.prediction.options import RatioBound, ratio_bound
-from yarnctl.prediction.upper_bounds import BETA, least_calibrating
+from yarnctl.prediction.upper_bounds import BETA
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Numbers = NDArray[np.float64]
 
-Predicting = Callable[["Numbers"], "Numbers"]
 Model = Callable[["Numbers", "Numbers"], Predicting]
 
 By = Literal["row", "configuration"]
-CALIBRATING_RATIO = 0.25
-
-
-class RunTable(NamedTuple):
-    """Features by row (n x features), durations, and the number of the configuration."""
-
-    features: Numbers
-    duration: Numbers
-    configuration: NDArray[np.int64]
-
-    def rows(self, chosen: NDArray[np.bool_]) -> RunTable:
-        """Return some rows."""
-        return RunTable(self.features[chosen], self.duration[chosen], self.configuration[chosen])
-
-    @property
-    def configurations(self) -> NDArray[np.int64]:
-        """The numbers of its configurations."""
-        return np.unique(self.configuration)
-
-
-def _tree(features: Numbers, values: Numbers) -> Predicting:
-    return model_tree(features, values).predict
 
 
 def _plain_tree(features: Numbers, values: Numbers) -> Predicting:
@@ -63,7 +40,7 @@ def _line(features: Numbers, values: Numbers) -> Predicting:
 
 
 MODELS: dict[str, Model] = {
-    "model_tree": _tree,  # ORiON section 4
+    "model_tree": tree_of,  # ORiON section 4
     "tree": _plain_tree,
     "line": _line,
 }
@@ -108,43 +85,10 @@ class Late(NamedTuple):
 def late(table: RunTable, share: float, seed: int, beta: float = BETA) -> Late:
     """Learn and calibrate with a share of the configurations; judge the others."""
     known, rest = parted(table, share, seed, "configuration")
-    predict, bound = bounded(known, seed, beta)
-    predicted = predict(rest.features)
+    tree, bound = bounded(known, seed, beta)
+    predicted = tree.predict(rest.features)
     return Late(
         float((rest.duration > predicted * bound.factor).mean()),
         float((rest.duration > predicted).mean()),
         bound.certified,
     )
-
-
-def bounded(known: RunTable, seed: int, beta: float = BETA) -> tuple[Predicting, RatioBound]:
-    """Return a prediction and the factor of its upper bound.
-
-    A quarter of the configurations calibrates: the most of 19, 39, 59, ... (at 5 %), so that the share that
-    is expected above the bound is beta, and not less. Where a quarter is fewer, each configuration is left
-    out once, all others predict it, and the bound is as of all these ratios.
-    """
-    numbers = known.configurations
-    step = least_calibrating(beta) + 1
-    count = int(CALIBRATING_RATIO * len(numbers) + 1) // step * step - 1
-    if count < least_calibrating(beta):
-        return _left_out(known, beta)
-    order = np.random.default_rng([seed, 18]).permutation(len(numbers))
-    held = np.isin(known.configuration, numbers[order[:count]])
-    fits, held_rows = known.rows(~held), known.rows(held)
-    predict = _tree(fits.features, fits.duration)
-    ratios = held_rows.duration / predict(held_rows.features)
-    return predict, ratio_bound(list(ratios), list(held_rows.configuration), beta)
-
-
-def _left_out(known: RunTable, beta: float) -> tuple[Predicting, RatioBound]:
-    ratios = np.empty(len(known.duration))
-    for number in known.configurations:
-        out = known.configuration == number
-        if out.all():  # one configuration: it has nothing to be predicted from
-            ratios[out] = known.duration / known.duration.mean()
-            continue
-        others = known.rows(~out)
-        ratios[out] = known.duration[out] / _tree(others.features, others.duration)(known.features[out])
-    bound = ratio_bound(list(ratios), list(known.configuration), beta)
-    return _tree(known.features, known.duration), bound

@@ -20,10 +20,10 @@ from yarnctl.deciding.admission.mechanisms.orion import (
     OURS,
     OrionChoices,
     Placed,
-    PlacementOption,
     PlacementPool,
     cost_of,
 )
+from yarnctl.deciding.admission.placement_options import PlacementOption
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from yarnctl.deciding.admission.mechanisms.orion import PlacementOption, PlacementPool
+from yarnctl.deciding.admission.mechanisms.orion import PlacementPool
+from yarnctl.deciding.admission.placement_options import PlacementOption
 from yarnctl.errors import BadInput
 
 SERIAL, PARALLEL, EACH_NODE = 0.08, 0.80, 0.01

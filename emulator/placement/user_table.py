@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from emulator.placement.learned_times import RunTable
 from yarnctl.errors import BadInput
+from yarnctl.prediction.bounded_times import RunTable
 
 ROWS_LEAST = 3
 FILE_BYTES_MAX = 64 << 20

@@ -16,6 +16,7 @@ SHAPES = ("Struct", "BaseModel", "TypedDict")
 ALLOWED = {
     "yarnctl/service/routes/admissions.py": "BaseModel",
     "yarnctl/service/routes/market.py": "BaseModel",
+    "yarnctl/service/routes/placement.py": "BaseModel",
     "yarnctl/service/answers/paging.py": "BaseModel",
     "yarnctl/service/security/tokens.py": "Struct",
 }

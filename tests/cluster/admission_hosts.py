@@ -126,11 +126,17 @@ class Gate(NamedTuple):
 
 @contextmanager
 def gate(
-    host: GatedHost, folder: Path, allocator: str = "oracle", more: Sequence[str] = (), url: str = ""
+    host: GatedHost,
+    folder: Path,
+    allocator: str = "oracle",
+    more: Sequence[str] = (),
+    url: str = "",
+    *,
+    pooled: bool = False,
 ) -> Iterator[Gate]:
     """Run ``yarnctl run --admission`` beside a cluster until it has seen how large that is.
 
-    ``url``: where it is to answer, if it was there before and goes on.
+    ``url``: where it is to answer, if it was there before and goes on. ``pooled``: pools say their sizes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     token, log = folder / "token", folder / "daemon.log"
@@ -140,7 +146,8 @@ def gate(
     port = int(url.rpartition(":")[2]) if url else free_port()
     words = ["yarnctl", "run", "--rm", host.rm, "--listen", f"127.0.0.1:{port}", "--token-file", str(token)]
     words += ["--state-dir", str(folder / "state"), "--history", host.history, "--admission", allocator]
-    words += ["--admission-container-mib", str(host.container_mib), *more]
+    words += [] if pooled else ["--admission-container-mib", str(host.container_mib)]
+    words += more
     with log.open("ab") as said:
         env = {**host.environment, "HADOOP_CONF_DIR": ""}
         process = subprocess.Popen(

@@ -5,6 +5,7 @@
 Law: docs/market.md has the rule by which it is judged. First each kind of job runs alone, which is all that
 the gate knows. Jobs go in as a user's do, by a command line; the schemes of a round differ in that alone:
 with the market ``yarnctl admit`` stands in front of it, with priorities a job whose user cannot wait has one.
+With ``--keep`` each run that ended is a file; a campaign that broke off goes on from the first without one.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import click
 import msgspec
@@ -49,6 +51,7 @@ NO_OVERLAP = {"mapreduce.job.reduce.slowstart.completedmaps": "1.0"}
 LIVE_KINDS = (Kind("short", 8, 2.4, 2, 1.6), Kind("long", 16, 3.2, 4, 3.2))
 COLUMNS = ("round", "scheme", "wait, cannot", "wait, can", "late, cannot", "late, can", "kept", "promised")
 Say = Callable[[str], object]
+T = TypeVar("T")
 
 
 class Terms(NamedTuple):
@@ -256,7 +259,9 @@ def play(on: Played, capacity: int, terms: Terms, say: Say) -> dict[str, Any]:
         outcomes: dict[Scheme, list[Outcome]] = {}
         for scheme in order_of(number):
             say(f"round {number + 1} of {terms.rounds}: {scheme}")
-            outcomes[scheme] = run(on, jobs, scheme, terms, on.folder / f"{number + 1}-{scheme}")
+            folder = on.folder / f"{number + 1}-{scheme}"
+            file = on.folder / f"{number + 1}-{scheme}.json"
+            outcomes[scheme] = kept(file, list[Outcome], partial(run, on, jobs, scheme, terms, folder))
         found = {scheme: figures(each, outcomes["mrm"], on.alone_ms) for scheme, each in outcomes.items()}
         judged.append(found)
         told.append({"outcomes": outcomes, "figures": found})
@@ -272,6 +277,34 @@ def play(on: Played, capacity: int, terms: Terms, say: Say) -> dict[str, Any]:
         "holds": verdict.holds,
         "rounds": told,
     }
+
+
+def kept(file: Path, of: type[T], find: Callable[[], T]) -> T:
+    """Return what a file holds; without the file find it, and write it whole or not at all."""
+    if file.exists():
+        return msgspec.json.decode(file.read_bytes(), type=of)
+    found = find()
+    part = file.with_suffix(".part")
+    part.write_bytes(msgspec.json.encode(found))
+    part.replace(file)
+    return found
+
+
+def begun(folder: Path, first: dict[str, Any], terms: Terms) -> dict[str, Any]:
+    """Return the head of the campaign in a folder: ``first``, or that of the one to go on with.
+
+    Raises click.UsageError if the folder holds a campaign of another commit, of other changes or other terms.
+    """
+    asked = {"head": first, "terms": terms._asdict()}
+    found = kept(folder / "campaign.json", dict[str, Any], lambda: asked)
+    for name, old, new in (
+        ("terms", found["terms"], asked["terms"]),
+        *((name, found["head"][name], first[name]) for name in ("kind", "commit", "uncommitted")),
+    ):
+        if old != new:
+            told = f"{folder}: holds a campaign whose {name} is {old}, not {new}; name another folder"
+            raise click.UsageError(told)
+    return dict(found["head"])
 
 
 def table(rounds: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
@@ -321,14 +354,15 @@ def main(on: str, output: Path | None, keep: Path | None, **chosen: Any) -> None
     with tempfile.TemporaryDirectory(prefix="yarnctl-market-") as own:
         folder = keep or Path(own)
         folder.mkdir(parents=True, exist_ok=True)
-        first = head(f"market-{on}")
+        first = begun(folder, head(f"market-{on}"), terms)
 
         def say(text: str) -> None:
             click.echo(text, err=True)
 
         with host_of(on, folder) as (host, kinds, capacity):
             say(f"{host.name}: each kind of job {TRAINED} times, alone")
-            alone = train(host, kinds, folder / "alone")
+            learn = partial(train, host, kinds, folder / "alone")
+            alone = kept(folder / "alone.json", dict[str, Alone], learn)
             for name, one in alone.items():
                 say(f"{name}: {one.span_ms / 1000:.1f} s, holds {one.held_s:.1f} container-seconds")
             found = first | play(Played(host, kinds, alone, folder), capacity, terms, say)

@@ -293,8 +293,8 @@ TABLES: dict[str, Callable[[], object]] = {
     "checkpoints verify": in_store(checkpoints.verify_command, names=(), quick=False),
     "checkpoints show": in_store(checkpoints.show_command, name=f"job_{STAMP}_0899"),
     "checkpoints gc": collected,
-    "runs": lambda: runs._show(KNOWN, None, None, "table"),
-    "runs of one": lambda: runs._show(KNOWN, "wordcount", "spark", "table"),
+    "runs": lambda: runs._show(KNOWN, (None, None), "table", False),
+    "runs of one": lambda: runs._show(KNOWN, ("wordcount", "spark"), "table", False),
     "check": lambda: check._print(FINDINGS, "table"),
 }
 ANY_TABLE = {

@@ -44,6 +44,7 @@ ALWAYS = (
     "/v1/accounts",
     "/v1/admissions",
     "/v1/admissions?state=waiting",
+    "/v1/runs",
 )
 UNKNOWN = (
     "/v1/accounts/unknown",

@@ -118,10 +118,18 @@ def gate_of(gate: Gate) -> dict[str, Any]:
 
 PRICED = ("price_mtokens", "late_ratio", "because")
 """What a plan has where deadlines have a price, and is told there only."""
+PLACED = ("pool", "kind", "settings", "predicted_ms", "cost_mtokens", "refused")
+"""What a plan has where applications are placed, and is told there only."""
 
 
 def _admission(each: Admission) -> dict[str, Any]:
-    left_out = ("pool", *PRICED) if each.plan.price_mtokens is None else ("pool",)
+    plan = each.plan
+    left_out = () if plan.cost_mtokens is not None else PLACED
+    if plan.price_mtokens is None:
+        left_out = (
+            *left_out,
+            *(name for name in PRICED if plan.cost_mtokens is None or name != "late_ratio"),
+        )
     return {
         **msgspec.structs.asdict(each),
         "plan": {

@@ -51,8 +51,9 @@ NUMBERS = {
     "foresight.REDUCE_PRIORITY": 10,
     "admission.offering.TRIED": 5,
     "admission.mechanisms.orion.HOUR_S": 3600,
-    "admission.mechanisms.orion.OPTIONS_MAX": 64,
     "admission.mechanisms.orion.REFUSED_MAX": 5,
+    "admission.mechanisms.placement_round.OVERDUE_MS": 10_000,
+    "admission.placement_options.OPTIONS_MAX": 64,
     "admission.mechanisms.mrm.HORIZON_MS": 31_622_400_000,
     "admission.mechanisms.mrm.UNIT_MIN_MS": 60_000,
     "admission.mechanisms.mrm.WIDEST": 128,
@@ -227,6 +228,8 @@ def test_a_book_begins_empty() -> None:
         "_applications": {},
         "accounts": Accounts(accounts={}, payments={}),
         "outcomes": {},
+        "taken_at_ms": {},
+        "ran_ms": {},
     }
     assert vars(AdmissionStore()) == empty
     assert (AdmissionStore().queues, AdmissionStore().container_mib) == ((), 0)

@@ -16,12 +16,12 @@ from yarnctl.deciding.admission.capacity import Load, Profile
 from yarnctl.deciding.admission.mechanisms import orion
 from yarnctl.deciding.admission.mechanisms.orion import (
     OrionChoices,
-    PlacementOption,
     PlacementPool,
     cost_of,
     least_loaded,
     place,
 )
+from yarnctl.deciding.admission.placement_options import PlacementOption
 from yarnctl.deciding.reasons.placements import NoRoomThroughout, NothingFits
 
 SEEDS = range(150)
@@ -128,11 +128,11 @@ class PlacementStory:
 
     def would_do(self, options: list[PlacementOption], why: NothingFits) -> None:
         """The deadline that is named would do, and one that is 1 ms earlier would not."""
-        if why.earliest_at_ms is None:
+        if why.first_finish_at_ms is None:
             assert self.every_instant(options, self.now_ms + 10 * LAST_MS) is None
             return
-        assert place(options, self.pools, self.now_ms, why.earliest_at_ms).placed is not None
-        assert place(options, self.pools, self.now_ms, why.earliest_at_ms - 1).placed is None
+        assert place(options, self.pools, self.now_ms, why.first_finish_at_ms).placed is not None
+        assert place(options, self.pools, self.now_ms, why.first_finish_at_ms - 1).placed is None
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -163,7 +163,7 @@ def test_read_otherwise_pools_hold_too_and_nothing_is_cheaper_than_ours(seed: in
         elif placed is not None:
             assert (reading, ours) == ("unplaceable", None)
             assert found.why is not None
-            assert deadline_at_ms < placed.finish_at_ms == found.why.earliest_at_ms
+            assert deadline_at_ms < placed.finish_at_ms == found.why.first_finish_at_ms
         if placed is not None:
             story.reserve(placed.pool, placed.option, placed.start_at_ms)
         story.now_ms += story.chance.randint(0, 15)
@@ -194,12 +194,12 @@ def _now_alone(pool, now_ms, choices):
     return POOLED(pool, now_ms, choices)._replace(starts_ms=(now_ms,))
 
 
-WHY_NOT, POOLED = orion._why_not, orion._pooled
+WHY_NOT, POOLED = orion.why_not, orion.pool_now
 BUGS: dict[str, tuple[str, Callable[..., object]]] = {
-    "room is looked for at the start alone": ("_why_not", _start_alone),
-    "the prediction is taken for the bound": ("_why_not", _by_prediction),
-    "nobody looks at the budget": ("_why_not", _for_free),
-    "nobody waits": ("_pooled", _now_alone),
+    "room is looked for at the start alone": ("why_not", _start_alone),
+    "the prediction is taken for the bound": ("why_not", _by_prediction),
+    "nobody looks at the budget": ("why_not", _for_free),
+    "nobody waits": ("pool_now", _now_alone),
     "the first that fits is taken": ("_placed_key", lambda placed: 0),
     "options stay in their order": ("_option_key", lambda option: 0),
 }

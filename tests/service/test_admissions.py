@@ -36,8 +36,14 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 class Daemon:
     """A desk with a loop of its own, served. ``held`` keeps the loop from going round."""
 
-    def __init__(self, token: str | Tokens = TOKEN, host: str = "127.0.0.1", open_reads: bool = True) -> None:
-        self.there = AtTheDesk(history=False)
+    def __init__(
+        self,
+        token: str | Tokens = TOKEN,
+        host: str = "127.0.0.1",
+        open_reads: bool = True,
+        there: AtTheDesk | None = None,
+    ) -> None:
+        self.there = there or AtTheDesk(history=False)
         self.view = View(version=0, now_ms=self.there.now_ms, loop=LoopStatus(ticks=1))
         self._held, self._going = False, threading.Lock()
         self._wake, self._over = threading.Event(), False

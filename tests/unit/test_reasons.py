@@ -17,11 +17,18 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason, NoStreamingR
 from yarnctl.deciding.reasons.modes import Misdirected, ModeReason, Paused
 from yarnctl.deciding.reasons.orders import MoveReason, QueueReason, Unclaimed
 from yarnctl.deciding.reasons.outcomes import AttemptOver, OutcomeReason, OwnOutcome
-from yarnctl.deciding.reasons.placements import NothingFits, PlacementReason
+from yarnctl.deciding.reasons.placements import (
+    CostsMoreThanChosen,
+    EndsTooLate,
+    NothingFits,
+    OverHourlyBudget,
+    PlacementReason,
+)
 from yarnctl.deciding.reasons.rooting import Reason, Said, kebab
 from yarnctl.deciding.reasons.verdicts import (
     AwaitsTurn,
     CannotPay,
+    CheapestInTime,
     ClosedReason,
     CostsMore,
     EndedOtherwise,
@@ -36,6 +43,7 @@ from yarnctl.deciding.reasons.verdicts import (
     NotSubmitted,
     PaidFor,
     PlanReason,
+    StartsLater,
 )
 from yarnctl.journal.rendering import MADE, SENTENCES, joined, text
 
@@ -155,6 +163,20 @@ def test_every_reason_reads_as_the_table_says(union: str) -> None:
             "for 52 tokens it could be done by 8 ms, and 0.001 tokens at most were agreed",
         ),
         (CannotPay(52_000, 8, 0), "for 52 tokens it could be done by 8 ms, and its account holds 0 tokens"),
+        (
+            CheapestInTime("spark", 3, 48_200),
+            "spark with 3 containers is the cheapest that ends in time: 48.2 tokens",
+        ),
+        (StartsLater("fast", 3, 94), "3 containers of pool fast are reserved from 94 ms on"),
+        (EndsTooLate(94, 93), "it would end at 94 ms, after its deadline at 93 ms"),
+        (OverHourlyBudget(2_000, 1_000), "with it the pool would cost 2 tokens an hour, and may 1 token"),
+        (CostsMoreThanChosen(2_000, 1_000), "it costs 2 tokens, what was chosen 1 token"),
+        (CostsMoreThanChosen(2_000, 2_000), "it costs as much (2 tokens), and starts no sooner"),
+        (
+            NothingFits(94, 4, ("flink", "spark")),
+            "no option meets its deadline; one would by 94 ms; 4 containers would do if they were free now;"
+            " too few runs are known on flink, spark",
+        ),
         (LeaseOver(120_000), "nobody has asked for it for 120 s: nobody waits any more"),
         (NotSubmitted(60_000), "nothing was submitted with its tag within 60 s"),
         (EndedOtherwise("KILLED"), "it ended KILLED, so that its work is not known"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from yarnctl.api.paged import Count, Paged, ReasonOut
+from yarnctl.api.placement_answers import PlacementOut, PoolOut
 from yarnctl.deciding.admission.records import Estimate, State, Verdict
 
 
@@ -54,6 +55,7 @@ class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     waits and does not renew for so long is withdrawn. ``why`` says why it is over, or is empty.
     ``changed_at_ms`` is the instant of its state: of one that has ended, when that was observed.
     ``refunded_mtokens`` is what was paid back of the plan's price so far, null where nothing has a price.
+    ``placement``: as what it runs, where the gate places applications.
     """
 
     id: str
@@ -69,10 +71,13 @@ class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     reason: ReasonOut | None = None
     changed_at_ms: int | None = None
     refunded_mtokens: Count | None = None
+    placement: PlacementOut | None = None
 
 
 class GateOut(msgspec.Struct, frozen=True, kw_only=True):
     """The gate. ``capacity`` in containers of ``container_mib``, null until the cluster has been seen.
+
+    ``pools``: where it places applications; ``capacity`` is that of all.
 
     ``problem`` ("" if there is none) and ``reason`` say why the gate cannot decide now.
     """
@@ -85,6 +90,7 @@ class GateOut(msgspec.Struct, frozen=True, kw_only=True):
     learned: Count
     problem: str
     reason: ReasonOut | None = None
+    pools: list[PoolOut] = []
 
 
 class AdmissionPage(Paged, frozen=True, kw_only=True):

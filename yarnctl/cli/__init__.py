@@ -22,6 +22,8 @@ COMMANDS = {
     "checkpoints": ("yarnctl.cli.checkpoints:command", "List, show, verify and collect checkpoints in HDFS."),
     "decisions": ("yarnctl.cli.decisions:command", "Show a running daemon's decisions, and why."),
     "explain": ("yarnctl.cli.explain:command", "Say why a decision was taken, and what it cost."),
+    "place": ("yarnctl.cli.place:command", "Submit an application on the framework that meets a deadline."),
+    "profile": ("yarnctl.cli.profile:command", "Run an application to learn how long it takes."),
     "quote": ("yarnctl.cli.market:quote", "Say what each deadline of a job would cost."),
     "reclaims": ("yarnctl.cli.reclaims:command", "Show what a running daemon is taking back."),
     "replay": ("yarnctl.cli.replay:command", "Decide a whole journal again and compare."),

@@ -14,6 +14,7 @@ import shlex
 import shutil
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,7 +34,7 @@ from yarnctl.command_line import complain, output_option, print_json
 from yarnctl.errors import BadInput, Different
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from yarnctl.api.admission_answers import AdmissionOut
     from yarnctl.cli.gate_asking import GateRequest
@@ -106,19 +107,19 @@ def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
     )
     request = request_of(kind, job, settings, deadlines, given["user"], given["containers"], url)
     asking = GateRequest(url, request | budget, uuid4().hex, StderrNotes())
-    with _with_signals():
+    with with_signals():
         try:
             how = (not given["no_wait"], given["print_it"], output == "json")
-            return _ask_and_submit(asking, (framework, job), settings, *how)
+            return ask_and_submit(asking, partial(line_of, framework, job, settings), *how)
         except KeyboardInterrupt as ending:
-            return _ended(asking, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
+            return ended_by(asking, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
         except Exception:
-            _leave(asking)
+            leave(asking)
             raise
 
 
 @contextlib.contextmanager
-def _with_signals() -> Iterator[None]:
+def with_signals() -> Iterator[None]:
     """Let the signals that end us raise Ended; one that is ignored (nohup) stays so."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
@@ -135,15 +136,15 @@ def _raise_ended(number: int, _: object) -> None:
     raise EndedBySignal(number)
 
 
-def _ended(asking: GateRequest, number: signal.Signals) -> int:
+def ended_by(asking: GateRequest, number: signal.Signals) -> int:
     """Withdraw and say so; return the exit status."""
     was_open = asking.is_open
-    withdrawn = _leave(asking)
+    withdrawn = leave(asking)
     said = f"{plain(asking.latest.id)} is withdrawn" if asking.latest and was_open and withdrawn else ""
     return complain("; ".join(filter(None, (SIGNALS[number], said))), 128 + number)
 
 
-def _leave(asking: GateRequest) -> bool:
+def leave(asking: GateRequest) -> bool:
     """Withdraw; nothing interrupts that. Return False where it cannot be done."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -274,14 +275,14 @@ def _span_ms(deadlines: tuple[str | None, str | None], tagged_ms: int | None, no
 # --- what is answered ---------------------------------------------------------------------------------
 
 
-def _ask_and_submit(
+def ask_and_submit(
     asking: GateRequest,
-    taken: tuple[Framework, Submission],
-    settings: dict[str, str],
+    line_for: Callable[[AdmissionOut], list[str]],
     wait: bool,
     print_it: bool,
     as_json: bool,
 ) -> int:
+    """Ask, wait, and let the command line that follows from the answer take this process's place."""
     try:
         asking.begin(wait)
     except Repriced as error:
@@ -292,14 +293,14 @@ def _ask_and_submit(
         return DEFERRED if as_json else _deferred(error.reason)
     seen = asking.decided(wait)
     if seen.state == "waiting":
-        _leave(asking)
+        leave(asking)
         print_json(asking.raw) if as_json else None
         return DEFERRED if as_json else _deferred(story(seen))
     if seen.state != "admitted":
         if as_json:
             print_json(asking.raw)
         raise Different(refusal(seen, asking.url))
-    line = line_of(*taken, settings, seen)
+    line = line_for(seen)
     if print_it:
         print_json({"admission": asking.raw, "command": line}) if as_json else click.echo(shlex.join(line))
         sys.stdout.flush()
@@ -407,6 +408,8 @@ def refusal(seen: AdmissionOut, url: str) -> str:
     said = f"{seen.state}: {plain(seen.request.name)} ({plain(seen.id)}): {why}"
     if seen.state != "rejected":
         return f"{said}; ask again"
+    if seen.placement is not None:
+        return said  # the reason names what would do
     return f"{said}; {what_would_do(seen, url)}"
 
 

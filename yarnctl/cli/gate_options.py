@@ -6,6 +6,7 @@ Law: nothing is opened here; a mechanism that is not known, and what no mechanis
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +15,7 @@ from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
     from yarnctl.daemon.admission.building import AdmissionOptions
+    from yarnctl.daemon.admission.pool_files import PoolSettings
     from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
     from yarnctl.deciding.admission.records import Choices
 
@@ -29,6 +31,8 @@ _OF_THE_GATE = (
     "admission_container_mib",
     "admission_kappa",
     "admission_late_ratio",
+    "pools",
+    "runs",
 )
 
 
@@ -51,6 +55,7 @@ def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
     from yarnctl.daemon.admission.building import AdmissionOptions
 
     require_mechanism(name)
+    pools = pools_of(given)
     if name == "mrm" and given["mode"] != "deadlines":
         told = "promises deadlines, which YARN keeps only if they are served in their order"
         raise BadInput("--admission mrm", told, "give --mode deadlines (and --allow-priority), too")
@@ -62,7 +67,38 @@ def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
         history=history_of(given),
         lease_ms=given["admission_lease_s"] * 1000,
         choices=choices_of_gate(given),
+        pools=pools,
+        runs=given["runs"],
     )
+
+
+def pools_of(given: dict[str, Any]) -> tuple[PoolSettings, ...]:
+    """Return the pools of a gate that places applications; raises BadInput naming the option."""
+    from yarnctl.deciding.admission.mechanisms import MECHANISMS
+
+    name, places = given["admission"], MECHANISMS[given["admission"]].places
+    for option in ("pools", "runs"):
+        if not places and given[option] is not None:
+            told = f"says where applications are placed, and --admission {name} places none"
+            raise BadInput(f"--{option}", told, "give --admission orion, or leave it away")
+    if not places:
+        return ()
+    if given["pools"] is None:
+        raise BadInput(f"--admission {name}", "places applications in pools", "give --pools FILE, too")
+    for option in ("admission_queues", "admission_capacity", "admission_container_mib"):
+        if given[option]:
+            told = "--" + option.replace("_", "-").removesuffix("s")
+            raise BadInput(told, "is each pool's own to say", "write it into the file of --pools")
+    from yarnctl.daemon.admission.pool_files import read_pools
+    from yarnctl.submitting import FRAMEWORKS
+
+    pools = read_pools(given["pools"])
+    odd = next((kind for pool in pools for kind in pool.kinds if kind not in FRAMEWORKS), None)
+    if odd is not None:
+        raise BadInput(
+            f"--pools {given['pools']}", f"kind {odd!r} is no framework", f"use {', '.join(FRAMEWORKS)}"
+        )
+    return pools
 
 
 def require_mechanism(name: str) -> None:
@@ -113,7 +149,19 @@ _OPTIONS = (
         flag_value=DEFAULT_ALLOCATOR,
         help="Keep a gate for jobs with deadlines (POST /v1/admissions, yarnctl admit): justice, pythia,"
         f" oracle, reactive_fs or no_drop_fs; alone: {DEFAULT_ALLOCATOR}. It works while only observing, too."
-        " mrm sells deadlines (docs/market.md). Off unless given.",
+        " mrm sells deadlines (docs/market.md); orion and least_loaded place applications that exist for"
+        " several frameworks (docs/placement.md). Off unless given.",
+    ),
+    click.option(
+        "--pools",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="With --admission orion: TOML file of [[pool]] tables, each a leaf queue (docs/placement.md).",
+    ),
+    click.option(
+        "--runs",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="With --admission orion: known runs (as yarnctl runs keeps them) by which applications are"
+        " predicted that come without options. Runs that the journal has count, too.",
     ),
     click.option(
         "--admission-queue",

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 STORE = "runs.jsonl"
 FILE_BYTES_MAX = 64 << 20
 IMPORT = "import"
+DAEMON_RUNS_MAX = 1_000
+SUMMARY = ("application", "kind", "runs", "containers", "seconds", "features", "R2", "below bound")
 TABLE_OPTIONS = (
     "application",
     "kind",
@@ -52,13 +54,17 @@ TABLE_OPTIONS = (
 @click.option(
     "--store", type=click.Path(path_type=Path, dir_okay=False), help="The file that runs are kept in."
 )
+@click.option("--url", help="Show those, too, that the daemon there has of its journal.")
+@click.option("--quality", is_flag=True, help="Show how well the runs of each application are predicted.")
 @output_option
 def command(words: tuple[str, ...], store: Path | None, output: str, **given: Any) -> None:
-    """Show the runs of APP, or how many of which there are; or import those of FILE.
+    """Show the runs of APP, or how many of which there are and how well they are predicted; or import FILE.
 
     FILE is a table whose first line names columns (with --application, --kind, --containers, --elapsed-s),
     or has one run a line as JSON, as the store has them.
     """
+    from yarnctl.prediction.application_runs import merged
+
     path = store or default_store()
     if words[:1] == (IMPORT,):
         if len(words) != 2:
@@ -73,7 +79,8 @@ def command(words: tuple[str, ...], store: Path | None, output: str, **given: An
         raise BadInput(
             where, "belongs to import", "write yarnctl runs [APP], or yarnctl runs import FILE ..."
         )
-    _show(kept_runs(path), words[0] if words else None, given["kind"], output)
+    known = merged(kept_runs(path), () if given["url"] is None else _runs_at(given["url"]))
+    _show(known, (words[0] if words else None, given["kind"]), output, given["quality"])
 
 
 def default_store() -> Path:
@@ -87,6 +94,14 @@ def kept_runs(path: Path) -> tuple[KnownRun, ...]:
     from yarnctl.prediction.application_runs import runs_in_lines
 
     return runs_in_lines(_text(path), str(path)) if path.exists() else ()
+
+
+def keep_run(path: Path, run: KnownRun) -> None:
+    """Add one run to a store."""
+    from yarnctl.prediction.application_runs import merged
+
+    with _locked(path):
+        _write(path, merged(kept_runs(path), (run,)))
 
 
 def _import(file: Path, store: Path, given: dict[str, Any], output: str) -> None:
@@ -185,15 +200,27 @@ def _write(store: Path, runs: Sequence[KnownRun]) -> None:
         raise BadInput(f"--store {store}", f"cannot be written ({error.strerror})") from None
 
 
-def _show(runs: Sequence[KnownRun], application: str | None, kind: str | None, output: str) -> None:
+def _runs_at(url: str) -> tuple[KnownRun, ...]:
+    """Return the runs that the daemon at ``url`` has."""
+    import msgspec
+
+    from yarnctl.cli.asking import ask_all
+    from yarnctl.prediction.application_runs import KnownRun
+
+    answer = ask_all(url, "v1/runs", {}, DAEMON_RUNS_MAX)
+    return tuple(msgspec.convert(answer["items"], list[KnownRun]))
+
+
+def _show(runs: Sequence[KnownRun], of: tuple[str | None, str | None], output: str, quality: bool) -> None:
+    application, kind = of
     chosen = [run for run in runs if application in (None, run.application) and kind in (None, run.kind)]
     if application is not None and not chosen:
         known = ", ".join(sorted({run.application for run in runs})) or "none"
         raise BadInput(application, "has no runs", f"known are: {known[:200]}")
     if output == "json":
-        print_json(chosen)
-    elif application is None:
-        print_table(("application", "kind", "runs", "containers", "seconds", "features"), _summary(chosen))
+        print_json(_learned(chosen) if quality else chosen)
+    elif application is None or quality:
+        print_table(SUMMARY, _summary(chosen))
     else:
         header = ("kind", "containers", "seconds", "features", "settings", "source")
         print_table(header, [_row(run) for run in chosen])
@@ -205,12 +232,24 @@ def _row(run: KnownRun) -> tuple[object, ...]:
     return (run.kind, run.containers, f"{run.elapsed_ms / 1000:g}", features, settings, run.source)
 
 
+def _learned(runs: Sequence[KnownRun]) -> list[dict[str, Any]]:
+    """Return how well the runs of each application and kind are predicted by the others."""
+    from yarnctl.prediction.application_options import learned_kinds
+    from yarnctl.prediction.upper_bounds import BETA
+
+    return [each._asdict() for each in learned_kinds(runs, BETA)]
+
+
 def _summary(runs: Sequence[KnownRun]) -> list[tuple[object, ...]]:
-    """Return a row for each application and kind, with the ranges of its runs."""
+    """Return a row for each application and kind: the ranges of its runs, and how well they are predicted.
+
+    R2 and the share below the upper bound are of runs that were left out; "-" where too few are known.
+    """
+    judged = {(each["application"], each["kind"]): each for each in _learned(runs)}
     found: dict[tuple[str, str], list[KnownRun]] = {}
     for run in runs:
         found.setdefault((run.application, run.kind), []).append(run)
-    return [
+    rows: list[tuple[object, ...]] = [
         (
             application,
             kind,
@@ -218,9 +257,16 @@ def _summary(runs: Sequence[KnownRun]) -> list[tuple[object, ...]]:
             _range(run.containers for run in each),
             _range(run.elapsed_ms / 1000 for run in each),
             ", ".join(sorted({name for run in each for name in run.features})),
+            _figure(judged[application, kind]["r2"]),
+            _figure(judged[application, kind]["covered_ratio"]),
         )
         for (application, kind), each in sorted(found.items())
     ]
+    return rows
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def _range(values: Iterator[float]) -> str:

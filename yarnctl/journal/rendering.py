@@ -128,9 +128,38 @@ def _costs_more(why: verdicts.CostsMore) -> str:
 
 
 def _nothing_fits(why: placements.NothingFits) -> str:
-    if why.earliest_at_ms is None:
-        return "no option fits at any time: it takes more containers or money than there are"
-    return f"no option meets its deadline; one would by {why.earliest_at_ms} ms"
+    told = "no option fits at any time: it takes more containers or money than there are"
+    if why.first_finish_at_ms is not None:
+        told = f"no option meets its deadline; one would by {when(why.first_finish_at_ms)}"
+    if why.would_do is not None:
+        told += f"; {why.would_do} containers would do if they were free now"
+    if why.lacking:
+        told += f"; too few runs are known on {', '.join(why.lacking)}"
+    return told
+
+
+def _cheapest_in_time(why: verdicts.CheapestInTime) -> str:
+    told = f"{why.kind} with {why.containers} containers is the cheapest that ends in time"
+    return f"{told}: {tokens_text(why.cost_mtokens)}"
+
+
+def _starts_later(why: verdicts.StartsLater) -> str:
+    return f"{why.containers} containers of pool {why.pool} are reserved from {when(why.start_at_ms)} on"
+
+
+def _ends_too_late(why: placements.EndsTooLate) -> str:
+    return f"it would end at {when(why.finish_at_ms)}, after its deadline at {when(why.deadline_at_ms)}"
+
+
+def _over_hourly_budget(why: placements.OverHourlyBudget) -> str:
+    told = f"with it the pool would cost {tokens_text(why.needed_mtokens)} an hour"
+    return f"{told}, and may {tokens_text(why.hourly_mtokens)}"
+
+
+def _costs_more_than_chosen(why: placements.CostsMoreThanChosen) -> str:
+    if why.cost_mtokens == why.chosen_mtokens:
+        return f"it costs as much ({tokens_text(why.cost_mtokens)}), and starts no sooner"
+    return f"it costs {tokens_text(why.cost_mtokens)}, what was chosen {tokens_text(why.chosen_mtokens)}"
 
 
 def _cannot_pay(why: verdicts.CannotPay) -> str:
@@ -297,18 +326,20 @@ SENTENCES: dict[type[Reason], str] = {
     verdicts.ApplicationsUnseen: "the applications cannot be seen: {fault}",
     verdicts.SizeUnseen: "how large the cluster is cannot be seen: {fault}",
     verdicts.NoRoomForContainer: "the cluster has no room for a container",
-    placements.EndsTooLate: "it would end at {finish_at_ms} ms, after its deadline at {deadline_at_ms} ms",
     placements.NoRoomThroughout: "it needs {containers} containers, {free} are free all through its run",
-    placements.OverHourlyBudget: (
-        "with it the pool would cost {needed_mtokens} mtokens an hour, and may {hourly_mtokens}"
-    ),
-    placements.CostsMoreThanChosen: "it costs {cost_mtokens} mtokens, what was chosen {chosen_mtokens}",
     placements.NoSuchPool: "no pool takes {kind}",
+    verdicts.LeastLoadedPool: "pool {pool} has the fewest applications, and {containers} containers to give",
+    verdicts.NoOptions: "it does not say as what it may be run, and this mechanism places applications",
 }
 """A sentence by kind of reason; ``{field}`` is a field of the value."""
 
 MADE: dict[type[Reason], Callable[..., str]] = {
     placements.NothingFits: _nothing_fits,
+    placements.EndsTooLate: _ends_too_late,
+    placements.OverHourlyBudget: _over_hourly_budget,
+    placements.CostsMoreThanChosen: _costs_more_than_chosen,
+    verdicts.CheapestInTime: _cheapest_in_time,
+    verdicts.StartsLater: _starts_later,
     demand.Unmet: _unmet,
     orders.Unclaimed: _unclaimed,
     modes.Paused: _paused,

@@ -22,6 +22,7 @@ from yarnctl.service.routes.admissions import admission_routes
 from yarnctl.service.routes.health import state_routes, writing_routes
 from yarnctl.service.routes.lists import reading_routes
 from yarnctl.service.routes.market import market_routes
+from yarnctl.service.routes.placement import run_routes
 from yarnctl.service.security.middleware import Guards
 from yarnctl.service.security.tokens import Tokens
 
@@ -98,6 +99,7 @@ def make_app(
     app.include_router(writing_routes(source, tokens, control))
     app.include_router(admission_routes(source, tokens, window))
     app.include_router(market_routes(source, tokens, window))
+    app.include_router(run_routes(source))
     app.include_router(page_routes())
     app.add_middleware(Guards, names=names, readers=None if open_reads else tokens)
     return app

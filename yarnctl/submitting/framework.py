@@ -39,12 +39,13 @@ class Submission(Protocol):
 class Framework(Protocol):
     """How jobs of one framework are submitted.
 
-    ``NAME`` and ``QUEUE`` are the settings of a job's name and queue; ``UNNAMED`` is the name of all jobs
+    ``NAME``, ``QUEUE``, ``TAGS``: the settings of a job's name, queue and tags; ``UNNAMED``: that of all jobs
     that have none. ``MOST_REMEDY`` says how to tell the most containers that a job can use.
     """
 
     NAME: str
     QUEUE: str
+    TAGS: str
     UNNAMED: str
     MOST_REMEDY: str
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from yarnctl.errors import BadInput
+from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.wire.mapreduce import (
     LIMITS,
     MAP_LIMIT,
@@ -27,6 +28,7 @@ from yarnctl.submitting.framework import NO_TUNABLES, Tunables
 from yarnctl.submitting.front_words import refuse_printed, user_in_front
 from yarnctl.submitting.gate_settings import (
     NUMBER,
+    QUEUE_NAME,
     number_in,
     own_tags,
     own_value,
@@ -35,7 +37,7 @@ from yarnctl.submitting.gate_settings import (
 )
 from yarnctl.task_runner.wrapping import OLD_NAMES, CommandLine
 
-GIVEN = {MAP_LIMIT: NUMBER, REDUCE_LIMIT: NUMBER, SLOW_START: r"[01](\.[0-9]{1,9})?"}
+GIVEN = {MAP_LIMIT: NUMBER, REDUCE_LIMIT: NUMBER, SLOW_START: r"[01](\.[0-9]{1,9})?", QUEUE: QUEUE_NAME}
 """What a gate may set: another program at its address can set nothing else in a user's name."""
 
 NO_OVERLAP = {SLOW_START: "1.0"}
@@ -180,6 +182,9 @@ def settled(
             if not 0 < (number(own, name) or 0) <= int(value):
                 remedy = "leave it away, or ask with a --containers that it fits"
                 raise BadInput(f"-D {name}={said}", f"the gate gives {value}", remedy)
+        elif name == QUEUE:
+            if not same_queue(said, value):
+                raise BadInput(f"-D {QUEUE}={said}", f"the gate gives {value}", "ask for one queue")
         elif said != value:
             notes.append(own_value(said, value, name))
     more[TAGS] = with_tags(tags_of(own), tags)
@@ -222,6 +227,7 @@ __all__ = [
     "MOST_REMEDY",
     "NAME",
     "QUEUE",
+    "TAGS",
     "UNNAMED",
     "command_of",
     "given",

@@ -175,7 +175,9 @@ def test_the_gate_decides_for_fair_sharers_too():
     assert (plans[0].verdict, plans[0].containers) == ("defer", 1)
 
 
-@pytest.mark.parametrize("mechanism", [name for name, each in MECHANISMS.items() if each.needs_deadline])
+@pytest.mark.parametrize(
+    "mechanism", [name for name, each in MECHANISMS.items() if each.needs_deadline and not each.places]
+)
 def test_who_names_no_deadline_is_turned_away_and_nobody_else_is_hindered(mechanism):
     asked = (Request(0, 0, None, 4), request(1, 4, estimate=Estimate(MINUTE, 0, "me")))
     gate = submit(submit(opened(mechanism, (Pool("", 10, 1024),)), asked[0]), asked[1])

@@ -86,6 +86,7 @@ def test_an_application_by_hand():
         met=True,
         computed_ms=100_000,
         ended_at_ms=BEGAN_MS + 32_000,
+        elapsed_ms=32_000,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -10,6 +11,8 @@ import msgspec
 from yarnctl.daemon.admission.admission_controller import AdmissionController, AdmissionSettings
 from yarnctl.daemon.admission.backlog import Size, tag_of
 from yarnctl.daemon.admission.history_worker import HistoryWorker
+from yarnctl.daemon.admission.placement_desk import PlacementPredictions
+from yarnctl.daemon.admission.pool_files import PoolSettings
 from yarnctl.daemon.admission.request_queue import (
     AdmissionClient,
     Command,
@@ -67,6 +70,10 @@ class Yarn:
     def how_large(self) -> Size:
         self._called("size")
         return self.size
+
+    def how_large_is(self, pool: PoolSettings) -> Size:
+        self._called(pool.name)
+        return Size(pool.capacity or self.size.capacity, pool.container_mib or 1024, reported=True)
 
     def _called(self, what: str) -> None:
         self.asked.append(what)
@@ -158,6 +165,7 @@ class AtTheDesk:
         queues: tuple[str, ...] = (),
         history: bool = True,
         instance: str = HERE,
+        pools: tuple[PoolSettings, ...] = (),
     ) -> None:
         self.yarn, self.past = yarn or Yarn(), past or Past()
         self.now_ms = now_ms
@@ -168,12 +176,15 @@ class AtTheDesk:
         book = AdmissionStore()
         for record in self.records:
             book.take(record)
-        self.window = RequestQueue(lambda: self.now_ms, lease_ms)
+        predicted = PlacementPredictions().alternatives if pools else None
+        self.window = RequestQueue(lambda: self.now_ms, lease_ms, predicted)
         clerk = HistoryWorker(lambda: self.past, lambda: None, in_thread=False) if history else None
-        terms = AdmissionSettings(allocator=allocator, instance=instance, queues=queues, lease_ms=lease_ms)
-        self.desk = AdmissionController(
-            terms, self.yarn, self.yarn.how_large, self.window, book=book, clerk=clerk
+        terms = AdmissionSettings(
+            allocator=allocator, instance=instance, queues=queues, lease_ms=lease_ms, pools=pools
         )
+        sizes = {pool.name: partial(self.yarn.how_large_is, pool) for pool in pools}
+        size = sizes or self.yarn.how_large
+        self.desk = AdmissionController(terms, self.yarn, size, self.window, book=book, clerk=clerk)
 
     @property
     def book(self) -> AdmissionStore:

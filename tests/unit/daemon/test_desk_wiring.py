@@ -64,7 +64,7 @@ def test_a_fault_of_the_desk_is_no_reason_to_make_room_for_nobody():
     def broken() -> Size:
         raise ZeroDivisionError
 
-    there.desk._cluster_size.measure = broken
+    there.desk._pool_sizes._sizes[""].measure = broken
     loop.run(40)
     assert loop.status().tick_errors >= 1
     assert "the gate: ZeroDivisionError" in loop.status().last_error

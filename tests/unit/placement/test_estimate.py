@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from emulator.cli.estimate import command
-from emulator.placement.learned_times import RunTable, bounded, late, parted, quality
+from emulator.placement.learned_times import late, parted, quality
 from emulator.placement.user_table import read_table
 from yarnctl.errors import BadInput
+from yarnctl.prediction.bounded_times import RunTable, bounded
 
 OPTIONS = ("--target", "time_s", "--features", "nodes,codec,input_mib")
 

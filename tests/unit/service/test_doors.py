@@ -36,6 +36,7 @@ ROWS = {
     "POST /v1/admissions": "ask",
     "POST /v1/admissions/{admission_id}/renew": "own",
     "DELETE /v1/admissions/{admission_id}": "own",
+    "GET /v1/runs": "list",
     "GET /v1/accounts": "account",
     "GET /v1/accounts/{account}": "account",
     "POST /v1/accounts": "operate",

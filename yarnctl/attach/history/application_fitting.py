@@ -87,6 +87,7 @@ def finished_run(run: ApplicationRun, capacity: int) -> Finished:
         met=run.deadline_at_ms is None or run.ended_at_ms <= run.deadline_at_ms,
         computed_ms=run.computed_ms,
         ended_at_ms=run.ended_at_ms,
+        elapsed_ms=took_ms,
     )
 
 

@@ -14,10 +14,18 @@ from functools import partial
 
 import msgspec
 
-from yarnctl.daemon.admission.backlog import Size, Sizing
+from yarnctl.daemon.admission.backlog import ClusterUse, Size
 from yarnctl.daemon.admission.feedback import ClusterCapacity, Estimates, Feedback, WantedJob
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.admission.market_desk import MarketDesk, Quote
+from yarnctl.daemon.admission.placement_desk import (
+    PoolSizes,
+    UserRun,
+    alternatives_of,
+    placed_runs,
+    places,
+)
+from yarnctl.daemon.admission.pool_files import PoolSettings
 from yarnctl.daemon.admission.reconciler import Manager, Reconciler
 from yarnctl.daemon.admission.request_queue import (
     AccountCommand,
@@ -29,7 +37,7 @@ from yarnctl.daemon.admission.request_queue import (
     WithdrawRequest,
 )
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
-from yarnctl.deciding.admission.capacity import Load, Pool
+from yarnctl.deciding.admission.capacity import Pool
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
@@ -38,6 +46,7 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.admission.gate import decide, expired, granted_in
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, OwnChoices, choices_of
+from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.pricing.accounts import Account, Payment
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
 from yarnctl.deciding.reasons.outcomes import ClientFault
@@ -60,13 +69,14 @@ NO_ESTIMATE = "ask again with the same request_key, or give an estimate"
 
 
 class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The controller's settings: the mechanism, and its ``queues`` (none: all)."""
+    """The controller's settings: the mechanism, and its ``queues`` (none: all), or its ``pools``."""
 
     allocator: str
     instance: str
     queues: tuple[str, ...] = ()
     choices: Choices | OwnChoices = DEFAULT_CHOICES
     lease_ms: int = 120_000
+    pools: tuple[PoolSettings, ...] = ()
 
 
 class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,10 +94,12 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
     accounts: Mapping[str, Account] = {}
     payments: Mapping[str, Payment] = {}
     quotes: Mapping[str, Quote] = {}
+    pools: tuple[Pool, ...] = ()
+    runs: tuple[UserRun, ...] = ()
 
 
 class AdmissionController:
-    """``size`` measures the cluster (raises YarnctlError), ``book`` is what the journal left.
+    """``size`` measures the cluster, or each pool by name (raises YarnctlError); ``book``: of the journal.
 
     ``clerk`` None: no history, so no estimates and no learning. All other methods run on the loop.
     """
@@ -96,7 +108,7 @@ class AdmissionController:
         self,
         terms: AdmissionSettings,
         manager: Manager,
-        size: Callable[[], Size],
+        size: Callable[[], Size] | Mapping[str, Callable[[], Size]],
         window: RequestQueue,
         *,
         book: AdmissionStore | None = None,
@@ -106,7 +118,8 @@ class AdmissionController:
         self.request_queue = window
         self.store = book or AdmissionStore()
         self._reconciler = Reconciler(manager, self.store, terms.instance)
-        self._cluster_size = Sizing(size)
+        measures = size if isinstance(size, Mapping) else {"": size}
+        self._pool_sizes = PoolSizes(terms.pools, terms.queues, measures)
         self._history_worker = clerk
         self._estimates = None if clerk is None else Estimates(clerk)
         self._answers: dict[PendingCommand, str | Refusal] = {}
@@ -156,7 +169,7 @@ class AdmissionController:
         if seen is None or paused or (self._feedback and self._feedback.is_training(now_ms)):
             return
         if fresh or self._undecided():
-            self._run_round(write, now_ms, seen.loads)
+            self._run_round(write, now_ms, seen)
 
     def _settle(self, write: Callable[[Record], None], now_ms: int) -> None:
         """Charge, pay back and refill what is due; what a job used is known from the history."""
@@ -171,17 +184,14 @@ class AdmissionController:
 
     def _measure(self, write: Callable[[Record], None], now_ms: int) -> None:
         """Set the gate where the cluster's size, or a setting, is new."""
-        terms, gate, book = self.settings, self.store.gate, self.store
-        before = self._cluster_size.problem
-        size = self._cluster_size.poll(
-            None if gate is None else Size(gate.capacity, book.container_mib), now_ms
-        )
-        if self._cluster_size.problem is not None and self._cluster_size.problem != before:
-            told = text(self._cluster_size.problem)
+        terms, gate = self.settings, self.store.gate
+        before = self._pool_sizes.problem
+        pools = self._pool_sizes.poll(gate, now_ms)
+        if self._pool_sizes.problem is not None and self._pool_sizes.problem != before:
+            told = text(self._pool_sizes.problem)
             _LOG.warning("the gate lets nobody in that it has not seen room for: %s", told)
-        if size is None:
+        if pools is None:
             return
-        pools = (Pool("", size.capacity, size.container_mib, terms.queues),)
         choices = choices_of(terms.allocator, terms.choices)
         if gate is None or (gate.mechanism, gate.pools, gate.choices) != (terms.allocator, pools, choices):
             self._note(write, GateSet(now_ms, terms.allocator, pools, choices))
@@ -207,21 +217,32 @@ class AdmissionController:
         if known is not None:
             same = _same(wanted, known)
             self._answers[errand] = known.admission if same else _key_used(wanted.key)
-        elif refusal := self._refusal(wanted):
-            self._answers[errand] = refusal
-        elif isinstance(estimate := self._estimate(errand, wanted, now_ms), Refusal):
-            self._answers[errand] = estimate
-        elif estimate is not None and (
-            unseen := self.market_desk.unpriced(wanted, *estimate, self._reconciler.last, now_ms)
-        ):
-            if isinstance(unseen, Refusal):
-                self._answers[errand] = unseen
-        elif estimate is not None and self.request_queue.start(errand):
-            self._answers[errand] = self._ask(write, now_ms, errand, wanted, *estimate)
+            return
+        ready = self._refusal(wanted) or self._completed(errand, wanted, now_ms)
+        if isinstance(ready, Refusal):
+            self._answers[errand] = ready
+        elif ready is not None and self.request_queue.start(errand):
+            self._answers[errand] = self._ask(write, now_ms, errand, ready)
+
+    def _completed(
+        self, errand: PendingCommand, wanted: AdmissionClient, now_ms: int
+    ) -> AdmissionClient | Refusal | None:
+        """Return a request with its estimate and options; None: something is still being asked for."""
+        estimate = self._estimate(errand, wanted, now_ms)
+        if estimate is None or isinstance(estimate, Refusal):
+            return estimate
+        unseen = self.market_desk.unpriced(wanted, *estimate, self._reconciler.last, now_ms)
+        if unseen:
+            return unseen if isinstance(unseen, Refusal) else None
+        found = alternatives_of(self.store, wanted, *estimate)
+        if isinstance(found, Refusal):
+            return found
+        return msgspec.structs.replace(wanted, estimate=estimate[0], alternatives=found or msgspec.UNSET)
 
     def _refusal(self, wanted: AdmissionClient) -> Refusal | None:
         queues = self.store.queues
-        if queues and not any(same_queue(wanted.queue, one) for one in queues):
+        anywhere = isinstance(wanted.alternatives, Alternatives) and not wanted.queue
+        if queues and not anywhere and not any(same_queue(wanted.queue, one) for one in queues):
             told = f"queue {wanted.queue} is not behind this gate"
             return Refusal("queue-not-gated", told, f"use one of {', '.join(queues)}")
         if self.store.counted("waiting") >= WAITING_MAX:
@@ -236,7 +257,8 @@ class AdmissionController:
         A slow history rejects no request: a client that needs an estimate and gets none repeats its request.
         """
         gate = self.store.gate
-        if wanted.estimate is not None or self._estimates is None or gate is None:
+        placed = isinstance(wanted, AdmissionClient) and isinstance(wanted.alternatives, Alternatives)
+        if placed or wanted.estimate is not None or self._estimates is None or gate is None:
             return (wanted.estimate,)
         if errand.at_ms is None:
             errand.at_ms = now_ms
@@ -246,7 +268,7 @@ class AdmissionController:
         if not asked.done and now_ms - errand.at_ms < ESTIMATE_MS:
             return None
         untold = not asked.done or (asked.problem is not None and not asked.never)
-        if untold and MECHANISMS[gate.mechanism].needs_estimate:
+        if untold and (MECHANISMS[gate.mechanism].needs_estimate or places(self.store)):
             problem = "" if asked.problem is None else f" {text(asked.problem)}"
             told = f"the history has not said yet how much it computes{problem}"
             return Refusal("no-estimate-yet", told, NO_ESTIMATE)
@@ -259,7 +281,6 @@ class AdmissionController:
         now_ms: int,
         errand: PendingCommand,
         wanted: AdmissionClient,
-        estimate: Estimate | None,
     ) -> str:
         """Write a request down; its deadline counts from when it was handed over."""
         number = self.store.numbered + 1
@@ -270,9 +291,10 @@ class AdmissionController:
             asked_at_ms,
             wanted.deadline_ms,
             wanted.containers,
-            estimate,
+            wanted.estimate,
             wanted.kind,
             budget=wanted.budget,
+            alternatives=wanted.alternatives,
         )
         self._note(
             write,
@@ -308,7 +330,7 @@ class AdmissionController:
         """Return whether a request has arrived since the last round."""
         return any(isinstance(each.plan.reason, Undecided) for each in self.store.open("waiting"))
 
-    def _run_round(self, write: Callable[[Record], None], now_ms: int, loads: tuple[Load, ...]) -> None:
+    def _run_round(self, write: Callable[[Record], None], now_ms: int, seen: ClusterUse) -> None:
         """Hold a round; it is written down if anything has come of it.
 
         A round lets go of what has expired: not before it was asked after (``Reconciler``).
@@ -317,13 +339,14 @@ class AdmissionController:
         if gate is None or not gate.waiting or expired(gate, now_ms):
             return
         blocking = self.market_desk.blocking()
-        after, decided = decide(gate, now_ms, loads, self.store.balances(), blocking)
+        after, decided = decide(gate, now_ms, seen.loads, self.store.balances(), blocking, seen.pool_loads)
         plans = self.store.has_changed(decided)
         if not self._is_changed(plans, now_ms):
             return
         self._planned_at_ms = now_ms
-        told = blocking or msgspec.UNSET
-        self._note(write, AdmissionRound(now_ms, loads, plans, granted_in(gate, after), told))
+        made = granted_in(gate, after)
+        told = (blocking or msgspec.UNSET, seen.pool_loads or msgspec.UNSET)
+        self._note(write, AdmissionRound(now_ms, seen.loads, plans, made, *told))
         self._settle(write, now_ms)
         for plan in plans:
             if plan.verdict != "defer":
@@ -339,7 +362,7 @@ class AdmissionController:
     def shown(self) -> AdmissionStatus:
         """Return what is to be published."""
         book, gate = self.store, self.store.gate
-        problem = self._reconciler.problem or self._cluster_size.problem
+        problem = self._reconciler.problem or self._pool_sizes.problem
         if self._shown is not None and self._shown[:3] == (book.version, problem, self.market_desk.numbered):
             return self._shown[3]
         desked = AdmissionStatus(
@@ -355,6 +378,8 @@ class AdmissionController:
             accounts=book.accounts.accounts,
             payments=book.accounts.payments,
             quotes=self.market_desk.quotes,
+            pools=() if gate is None else gate.pools,
+            runs=placed_runs(book),
         )
         self._shown = (book.version, problem, self.market_desk.numbered, desked)
         return desked
@@ -362,7 +387,7 @@ class AdmissionController:
     def published(self) -> None:
         """After :meth:`shown` is published: answer executed commands, and wake the threads that wait."""
         answers, self._answers = self._answers, {}
-        problem = self._reconciler.problem or self._cluster_size.problem
+        problem = self._reconciler.problem or self._pool_sizes.problem
         self.request_queue.problem = "" if problem is None else text(problem)
         self.request_queue.announce(answers)
 

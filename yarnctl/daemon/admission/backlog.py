@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
-from yarnctl.deciding.admission.capacity import FOREVER_MS, Load
+from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Pool, PoolLoads
 from yarnctl.deciding.reasons.verdicts import GateReason, NoRoomForContainer, SizeUnseen
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.resource_manager import same_queue
@@ -94,11 +94,15 @@ class Claim(NamedTuple):
 
 
 class ClusterUse(NamedTuple):
-    """The result of one poll: fixed loads, which applications claim an admission, and which there are."""
+    """The result of one poll: fixed loads, which applications claim an admission, and which there are.
+
+    ``pool_loads`` are those of pools that have a name.
+    """
 
     loads: tuple[Load, ...]
     claims: tuple[Claim, ...]
     there: frozenset[str]
+    pool_loads: PoolLoads = ()
 
 
 def tag_of(admission: str) -> str:
@@ -124,7 +128,7 @@ def cluster_use(
 ) -> ClusterUse:
     """Read one answer of the ResourceManager against the book. ``queues``: only these count (none: all)."""
     claims: list[Claim] = []
-    loads: list[Load] = []
+    loads: dict[str, list[Load]] = {}
     there: set[str] = set()
     spoken: set[str] = set()
     for row in sorted(rows, key=lambda row: views.order(row.application)):
@@ -132,7 +136,7 @@ def cluster_use(
         held = 0
         ours = book.by_application(row.application)
         if ours is None and (admission := claimed(row, instance)):
-            why = _objection(row, book.admissions.get(admission), admission in spoken, now_ms)
+            why = _objection(row, book, admission, admission in spoken, now_ms)
             claims.append(Claim(admission, row.application, why))
             if not why:
                 spoken.add(admission)
@@ -141,11 +145,26 @@ def cluster_use(
             held = 0 if ours.reservation is None else ours.reservation.containers
         elif queues and not any(same_queue(row.queue, one) for one in queues):
             continue
-        more = max(0, containers(row, book.container_mib) - held)
-        if more:
+        pool = _pool_of(row, book, ours)
+        more = 0 if pool is None else max(0, containers(row, pool.container_mib) - held)
+        if more and pool is not None:
             until_ms = FOREVER_MS if ours is not None else _until_ms(row, now_ms)
-            loads.append(Load(row.application, more, now_ms, until_ms))
-    return ClusterUse(compact(loads), tuple(claims), frozenset(there))
+            loads.setdefault(pool.name, []).append(Load(row.application, more, now_ms, until_ms))
+    named = tuple((name, compact(found)) for name, found in sorted(loads.items()) if name)
+    return ClusterUse(compact(loads.get("", ())), tuple(claims), frozenset(there), named)
+
+
+def _pool_of(row: yarn.AppInfo, book: AdmissionStore, ours: Admission | None) -> Pool | None:
+    """Return the pool that an application takes containers of: where it was placed, else its queue's.
+
+    There is none without a gate; then an application counts as it is.
+    """
+    pools = () if book.gate is None else book.gate.pools
+    if len(pools) <= 1:
+        return pools[0] if pools else Pool("", 0, 0)
+    if ours is not None and ours.reservation is not None and ours.reservation.pool:
+        return next((each for each in pools if each.name == ours.reservation.pool), None)
+    return next((each for each in pools if any(same_queue(row.queue, one) for one in each.queues)), None)
 
 
 def containers(row: yarn.AppInfo, container_mib: int) -> int:
@@ -175,8 +194,9 @@ def _until_ms(row: yarn.AppInfo, now_ms: int) -> int:
     return deadline_ms if deadline_ms is not None and now_ms < deadline_ms < FOREVER_MS else FOREVER_MS
 
 
-def _objection(row: yarn.AppInfo, found: Admission | None, spoken: bool, now_ms: int) -> str:
+def _objection(row: yarn.AppInfo, book: AdmissionStore, admission: str, spoken: bool, now_ms: int) -> str:
     """Return why an application may not take the admission whose tag it carries, or ""."""
+    found = book.admissions.get(admission)
     if found is None:
         return "it is not known here (any more)"
     if spoken or found.state == "taken":
@@ -187,8 +207,9 @@ def _objection(row: yarn.AppInfo, found: Admission | None, spoken: bool, now_ms:
         return "its deadline was given up, because no job was submitted in time"
     if row.user != found.user:
         return f"it is {found.user}'s"
-    if not same_queue(row.queue, found.queue):
-        return f"it is for queue {found.queue}"
+    queue = book.queue_of(found)
+    if not same_queue(row.queue, queue):
+        return f"it is for queue {queue}"
     if _begun_at_ms(row, now_ms) < found.request.submitted_at_ms - CLOCKS_APART_MS:
         return "the application is older than it"
     return ""

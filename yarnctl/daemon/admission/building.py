@@ -21,6 +21,8 @@ from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import AdmissionController, AdmissionSettings
 from yarnctl.daemon.admission.backlog import Size
 from yarnctl.daemon.admission.history_worker import HistoryWorker
+from yarnctl.daemon.admission.placement_desk import PlacementPredictions
+from yarnctl.daemon.admission.pool_files import PoolSettings
 from yarnctl.daemon.admission.request_queue import RequestQueue
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.mechanisms import OwnChoices
@@ -48,6 +50,8 @@ class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
     history: str = ""
     lease_ms: int = 120_000
     choices: Choices | OwnChoices = DEFAULT_CHOICES
+    pools: tuple[PoolSettings, ...] = ()
+    runs: Path | None = None
 
 
 def make_admission_controller(
@@ -62,7 +66,8 @@ def make_admission_controller(
     manager = ResourceManager(
         Transport(cluster.resource_managers, cluster.identity, limits, ca_file=cluster.ca_file)
     )
-    window = RequestQueue(clock_ms, told.lease_ms)
+    predicted = PlacementPredictions(told.runs).alternatives if told.pools else None
+    window = RequestQueue(clock_ms, told.lease_ms, predicted)
     clerk = None
     if told.history != NO_HISTORY:
         clerk = HistoryWorker(lambda: open_histories(told.history, cluster), window.wake)
@@ -72,8 +77,11 @@ def make_admission_controller(
         queues=told.queues,
         choices=told.choices,
         lease_ms=told.lease_ms,
+        pools=told.pools,
     )
-    return AdmissionController(terms, manager, ClusterSize(manager, told), window, book=book, clerk=clerk)
+    sizes: dict[str, Callable[[], Size]] = {pool.name: PoolSize(manager, pool) for pool in told.pools}
+    sizes = sizes or {"": ClusterSize(manager, told)}
+    return AdmissionController(terms, manager, sizes, window, book=book, clerk=clerk)
 
 
 class Measured(Protocol):
@@ -125,6 +133,33 @@ class ClusterSize:
                 raise Unreachable(f"--admission-queue: there is no leaf queue {queue}")
             found.append(views.queue_view(leaf, total).guaranteed.memory_mib)
         return found
+
+
+class PoolSize:
+    """Measures how many containers a pool's queue may have at most; by memory."""
+
+    def __init__(self, manager: Measured, told: PoolSettings) -> None:
+        self._manager = manager
+        self._told = told
+        self._container_mib = told.container_mib
+
+    def __call__(self) -> Size:
+        """Ask; raises as the client does, and Unreachable for a queue that is not there."""
+        if self._container_mib is None:
+            self._container_mib = task_mib(self._manager.configuration())
+        container_mib = self._container_mib
+        if self._told.capacity is not None:
+            return Size(self._told.capacity, container_mib, reported=True)
+        nodes = self._manager.nodes()
+        total = Resources(
+            sum(node.total.memory_mib for node in nodes), sum(node.total.vcores for node in nodes)
+        )
+        leaves = views.leaves(self._manager.root_queue())
+        leaf = next((one for one in leaves if same_queue(one.path, self._told.queue)), None)
+        if leaf is None:
+            raise Unreachable(f"--pools: pool {self._told.name}: there is no leaf queue {self._told.queue}")
+        most = views.queue_view(leaf, total).maximum.memory_mib // container_mib
+        return Size(min(most, sum(node.total.memory_mib // container_mib for node in nodes)), container_mib)
 
 
 def task_mib(configuration: dict[str, str]) -> int:

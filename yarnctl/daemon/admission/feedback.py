@@ -84,6 +84,8 @@ class Estimates:
         return len(self._asked)
 
 
+YARN = "yarn"
+"""The kind by which the ResourceManager's own times are asked for, whatever the framework."""
 EVERY_MS = 5_000
 EVERY_MAX_MS = 60_000
 TRAIN_MS = 10_000
@@ -145,6 +147,8 @@ class Feedback:
         found = self._store.by_application(application)
         if found is None:
             return "mapreduce", 0
+        if found.plan.kind:
+            return YARN, found.plan.containers
         return found.request.kind, 0 if found.reservation is None else found.reservation.containers
 
     def _begin(self, application: str, now_ms: int, question: Callable[[History], object]) -> None:
@@ -169,7 +173,7 @@ class Feedback:
             return  # too many have ended since: the book has let it go
         if finished is not None:
             finished = self._as_admitted(application, finished)
-            why = unusable(finished)
+            why = None if self._is_placed(application) else unusable(finished)
         note(
             GateLearned(now_ms, application, () if finished is None or why is not None else (finished,), why)
         )
@@ -184,6 +188,11 @@ class Feedback:
         found = answer.value if isinstance(answer.value, Sequence) else ()
         past = tuple(one for one in found if isinstance(one, Finished) and unusable(one) is None)
         note(GateLearned(now_ms, "", past))
+
+    def _is_placed(self, application: str) -> bool:
+        """Say whether an application was placed: how long it took counts, and no deadline is learned from."""
+        found = self._store.by_application(application)
+        return found is not None and bool(found.plan.kind)
 
     def _ended_at_ms(self, application: str) -> int:
         found = self._store.by_application(application)

@@ -8,13 +8,15 @@ the waiting threads are those that the service answers all other requests with.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
 from yarnctl.deciding.admission.book import PENDING_FOR_MAX_MS
+from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.records import Budget, Estimate
+from yarnctl.prediction.application_runs import KnownRun
 
 PENDING_MAX = 256
 """So many commands may be queued at once."""
@@ -37,6 +39,7 @@ class AdmissionClient(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     budget: Budget | msgspec.UnsetType = msgspec.UNSET
     quote: str = ""
+    alternatives: Alternatives | msgspec.UnsetType = msgspec.UNSET
 
 
 class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +83,9 @@ Code = Literal[
     "no-estimate",
     "too-early",
     "quote-moved",
+    "no-placement",
+    "no-options",
+    "no-pool",
 ]
 
 Command = AdmissionClient | WithdrawRequest | QuoteRequest | AccountCommand
@@ -111,6 +117,8 @@ class PendingCommand:
         self.at_ms: int | None = None
 
 
+PredictsOptions = Callable[[str, Mapping[str, float], float, Iterable[KnownRun]], Alternatives]
+"""From an application's name, its features, the chance to be late and runs of the journal."""
 FULL = Refusal("desk-full", "too many requests lie at the desk", "try again in a few seconds")
 NOT_DONE = Refusal(
     "not-written",
@@ -124,11 +132,15 @@ LATER = "see the daemon's log; ask again with the same request_key"
 class RequestQueue:
     """``clock_ms`` returns the time (any thread). ``on_wake`` wakes the loop, which sets it.
 
-    ``problem`` is why admission cannot work ("": it can); error messages have it.
+    ``problem`` is why admission cannot work ("": it can); error messages have it. ``predicted`` returns, to a
+    request's thread, the options of an application by its name (None: no runs are kept here).
     """
 
-    def __init__(self, clock_ms: Callable[[], int], lease_ms: int) -> None:
+    def __init__(
+        self, clock_ms: Callable[[], int], lease_ms: int, predicted: PredictsOptions | None = None
+    ) -> None:
         self.lease_ms = lease_ms
+        self.predicted = predicted
         self.on_wake: Callable[[], None] = _nobody
         self.problem = ""
         self._clock_ms = clock_ms

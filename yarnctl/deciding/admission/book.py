@@ -31,6 +31,7 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
+from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.pricing import accounts as paying
 from yarnctl.deciding.admission.pricing.accounts import AccountRecord, Accounts, Used
 from yarnctl.deciding.admission.records import Plan, Request, Reservation, State
@@ -92,6 +93,8 @@ class BookState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unlearned: Mapping[str, str] = {}
     accounts: Accounts = paying.NO_ACCOUNTS
     outcomes: Mapping[str, Used] = {}
+    taken_at_ms: Mapping[str, int] = {}
+    ran_ms: Mapping[str, int] = {}
 
 
 class AdmissionStore:
@@ -100,6 +103,8 @@ class AdmissionStore:
     ``opened`` are the ids of those that have not ended. ``unlearned``: application -> its admission's id, of
     those that ended and whose feedback is still to be fetched; ``trained``: the gate has learned from the
     past. ``accounts`` pay for deadlines; ``outcomes``: how paid admissions ended, until they are settled.
+    Of placed admissions: ``taken_at_ms`` is when their application was seen first, until they have taught,
+    ``ran_ms`` how long they took from their start to their end.
     ``version`` grows with every change. ``left`` is the state of another store as a value.
     """
 
@@ -115,6 +120,8 @@ class AdmissionStore:
         self.unlearned = dict(left.unlearned)
         self.accounts = left.accounts
         self.outcomes = dict(left.outcomes)
+        self.taken_at_ms = dict(left.taken_at_ms)
+        self.ran_ms = dict(left.ran_ms)
         self._ids = {each.sequence: each.admission for each in left.admissions}
         self._keys = {each.key: each.admission for each in left.admissions if each.key}
         taken = (each for each in left.admissions if each.application)
@@ -132,17 +139,27 @@ class AdmissionStore:
             unlearned=dict(self.unlearned),
             accounts=self.accounts,
             outcomes=dict(self.outcomes),
+            taken_at_ms=dict(self.taken_at_ms),
+            ran_ms=dict(self.ran_ms),
         )
 
     @property
     def queues(self) -> tuple[str, ...]:
         """The queues that are behind the gate; none: all."""
-        return () if self.gate is None else self.gate.pools[0].queues
+        if self.gate is None:
+            return ()
+        return tuple(dict.fromkeys(queue for pool in self.gate.pools for queue in pool.queues))
 
     @property
     def container_mib(self) -> int:
-        """The size of the gate's containers; 0 while there is no gate."""
+        """The size of the gate's containers, of its first pool; 0 while there is no gate."""
         return 0 if self.gate is None else self.gate.pools[0].container_mib
+
+    def queue_of(self, found: Admission) -> str:
+        """Return the queue that an admission goes to: of one that was placed, the first of its pool's."""
+        pools = () if self.gate is None or not found.plan.pool else self.gate.pools
+        pool = next((each for each in pools if each.name == found.plan.pool), None)
+        return found.queue if pool is None or not pool.queues else pool.queues[0]
 
     def by_key(self, key: str) -> Admission | None:
         """Return the admission requested with this key, as far as it is kept."""
@@ -250,6 +267,8 @@ class AdmissionStore:
         else:  # it came late: its containers are reserved again, whatever was admitted meanwhile
             self.gate = msgspec.structs.replace(self.gate, reserved=(*others, reservation))
         self._applications[record.application] = found.admission
+        if isinstance(found.request.alternatives, Alternatives):
+            self.taken_at_ms[found.admission] = record.at_ms
         self._change(
             found,
             record.at_ms,
@@ -275,6 +294,7 @@ class AdmissionStore:
 
     def _learned(self, record: GateLearned) -> None:
         self.unlearned.pop(record.application, None)
+        taken_ms = self.taken_at_ms.pop(self._applications.get(record.application, ""), None)
         if self.gate is None:
             return
         if not record.application:
@@ -284,6 +304,9 @@ class AdmissionStore:
             found = self.by_application(record.application)
             if found is not None and found.admission in self.outcomes:
                 self.outcomes[found.admission] = paying.ended_as(found.reservation, finished)
+            if found is not None and taken_ms is not None and isinstance(finished.elapsed_ms, int):
+                start_ms = taken_ms if found.plan.start_at_ms is None else found.plan.start_at_ms
+                self.ran_ms[found.admission] = max(0, taken_ms - start_ms) + finished.elapsed_ms
 
     def _paid(self, record: AccountRecord) -> None:
         with suppress(paying.ImpossibleRecord):
@@ -318,6 +341,8 @@ class AdmissionStore:
             del self.admissions[each.admission]
             self._ids.pop(each.sequence, None)
             self._applications.pop(each.application, None)
+            self.taken_at_ms.pop(each.admission, None)
+            self.ran_ms.pop(each.admission, None)
             if self._keys.get(each.key) == each.admission:
                 del self._keys[each.key]
         self.accounts = paying.without_settled(self.accounts, self.admissions)
@@ -331,69 +356,76 @@ class AdmissionStore:
             return _set_problem(record)
         if isinstance(record, AccountRecord):
             return paying.problem(self.accounts, record)
-        checker = self._checkers.get(type(record))
+        checker = _CHECKERS.get(type(record))
         if checker is None:
             return ""
         return "an admission, and no gate was set before it" if self.gate is None else checker(self, record)
 
-    def _asked_problem(self, record: AdmissionAsked) -> str:
-        request = record.request
-        if request.sequence != self.numbered + 1:
-            return f"{record.admission} is number {request.sequence}, due is {self.numbered + 1}"
-        if not record.admission.endswith(f"-{request.sequence}") or record.admission in self.admissions:
-            return f"{record.admission} is no name of number {request.sequence}"
-        if not 0 <= record.at_ms - request.submitted_at_ms <= PENDING_FOR_MAX_MS:
-            return f"{record.admission} at {record.at_ms} ms was submitted at {request.submitted_at_ms} ms"
-        return f"{record.key} was asked with before" if self.by_key(record.key) is not None else ""
 
-    def _round_problem(self, record: AdmissionRound) -> str:
-        gate = self.gate
-        assert gate is not None
-        blocking = () if isinstance(record.blocking, msgspec.UnsetType) else record.blocking
-        after, decided = gating.decide(gate, record.at_ms, record.loads, self.balances(), blocking)
-        plans = self.has_changed(decided)
-        for was, now in zip(record.plans, plans, strict=False):
-            if was != now:
-                return f"a plan was {_state_text(was)}, is now {_state_text(now)}"
-        if len(record.plans) != len(plans):
-            return f"there were {len(record.plans)} new plans, there are now {len(plans)}"
-        granted = gating.granted_in(gate, after)
-        return (
-            ""
-            if granted == record.granted
-            else f"granted was {_state_text(record.granted)}, is {_state_text(granted)}"
-        )
+def _asked_problem(store: AdmissionStore, record: AdmissionAsked) -> str:
+    request = record.request
+    if request.sequence != store.numbered + 1:
+        return f"{record.admission} is number {request.sequence}, due is {store.numbered + 1}"
+    if not record.admission.endswith(f"-{request.sequence}") or record.admission in store.admissions:
+        return f"{record.admission} is no name of number {request.sequence}"
+    if not 0 <= record.at_ms - request.submitted_at_ms <= PENDING_FOR_MAX_MS:
+        return f"{record.admission} at {record.at_ms} ms was submitted at {request.submitted_at_ms} ms"
+    return f"{record.key} was asked with before" if store.by_key(record.key) is not None else ""
 
-    def _taken_problem(self, record: AdmissionTaken) -> str:
-        found = self.admissions.get(record.admission)
-        if found is None or found.state not in ("admitted", "expired"):
-            return f"{record.admission} is taken, and it is {_state(found)}"
-        other = self.by_application(record.application)
-        return "" if other is None else f"{record.application} has taken {other.admission} already"
 
-    def _closed_problem(self, record: AdmissionClosed) -> str:
-        found = self.admissions.get(record.admission)
-        if found is None or found.state not in CLOSABLE.get(record.state, ()):
-            return f"{record.admission} is {record.state}, and it was {_state(found)}"
-        held = found.reservation
-        if record.state == "expired" and held is not None and record.at_ms < held.expires_at_ms:
-            return f"{record.admission} expired at {record.at_ms} ms, it was held until {held.expires_at_ms}"
-        return ""
+def _round_problem(store: AdmissionStore, record: AdmissionRound) -> str:
+    gate = store.gate
+    assert gate is not None
+    blocking = () if isinstance(record.blocking, msgspec.UnsetType) else record.blocking
+    pool_loads = () if isinstance(record.pool_loads, msgspec.UnsetType) else record.pool_loads
+    after, decided = gating.decide(gate, record.at_ms, record.loads, store.balances(), blocking, pool_loads)
+    plans = store.has_changed(decided)
+    for was, now in zip(record.plans, plans, strict=False):
+        if was != now:
+            return f"a plan was {_state_text(was)}, is now {_state_text(now)}"
+    if len(record.plans) != len(plans):
+        return f"there were {len(record.plans)} new plans, there are now {len(plans)}"
+    granted = gating.granted_in(gate, after)
+    return (
+        ""
+        if granted == record.granted
+        else f"granted was {_state_text(record.granted)}, is {_state_text(granted)}"
+    )
 
-    def _learned_problem(self, record: GateLearned) -> str:
-        if record.application and record.application not in self.unlearned:
-            return f"{record.application} teaches, and it did not end before"
-        if not record.application and self.trained:
-            return "the gate learns from the past a second time"
-        return ""
 
-    _checkers: dict[type, Callable[[AdmissionStore, Any], str]] = {  # noqa: RUF012
-        AdmissionAsked: _asked_problem,
-        AdmissionRound: _round_problem,
-        AdmissionTaken: _taken_problem,
-        AdmissionClosed: _closed_problem,
-        GateLearned: _learned_problem,
-    }
+def _taken_problem(store: AdmissionStore, record: AdmissionTaken) -> str:
+    found = store.admissions.get(record.admission)
+    if found is None or found.state not in ("admitted", "expired"):
+        return f"{record.admission} is taken, and it is {_state(found)}"
+    other = store.by_application(record.application)
+    return "" if other is None else f"{record.application} has taken {other.admission} already"
+
+
+def _closed_problem(store: AdmissionStore, record: AdmissionClosed) -> str:
+    found = store.admissions.get(record.admission)
+    if found is None or found.state not in CLOSABLE.get(record.state, ()):
+        return f"{record.admission} is {record.state}, and it was {_state(found)}"
+    held = found.reservation
+    if record.state == "expired" and held is not None and record.at_ms < held.expires_at_ms:
+        return f"{record.admission} expired at {record.at_ms} ms, it was held until {held.expires_at_ms}"
+    return ""
+
+
+def _learned_problem(store: AdmissionStore, record: GateLearned) -> str:
+    if record.application and record.application not in store.unlearned:
+        return f"{record.application} teaches, and it did not end before"
+    if not record.application and store.trained:
+        return "the gate learns from the past a second time"
+    return ""
+
+
+_CHECKERS: dict[type, Callable[[AdmissionStore, Any], str]] = {
+    AdmissionAsked: _asked_problem,
+    AdmissionRound: _round_problem,
+    AdmissionTaken: _taken_problem,
+    AdmissionClosed: _closed_problem,
+    GateLearned: _learned_problem,
+}
 
 
 def _set_problem(record: GateSet) -> str:
@@ -402,9 +434,12 @@ def _set_problem(record: GateSet) -> str:
         return f"no mechanism {record.mechanism!r}"
     if type(record.choices) is not type(made.choices):
         return f"choices of another mechanism than {record.mechanism}"
-    if len(record.pools) != 1:
-        return f"{len(record.pools)} pools, and {record.mechanism} decides on one"
-    capacity = record.pools[0].capacity
+    pools = record.pools
+    if len(pools) != 1 and not made.places:
+        return f"{len(pools)} pools, and {record.mechanism} decides on one"
+    if not pools or len({each.name for each in pools}) < len(pools):
+        return "no pool, or two of one name"
+    capacity = min(each.capacity for each in pools)
     return "" if capacity > 0 else f"a capacity of {capacity} containers"
 
 

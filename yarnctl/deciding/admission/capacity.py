@@ -31,7 +31,9 @@ class Pool(msgspec.Struct, frozen=True, omit_defaults=True):
     """What may be given: ``capacity`` containers of ``container_mib``.
 
     ``queues``: only jobs of these queues use it (none: of any); ``kinds``: only frameworks of these
-    (none: any). ``name`` is "" where there is one pool.
+    (none: any). ``name`` is "" where there is one pool. Where applications are placed, ``cost_mtokens`` is
+    the price of a container-second, ``hourly_mtokens`` the most that it may cost an hour (None: no bound);
+    what is placed goes to the first of ``queues``.
     """
 
     name: str
@@ -39,6 +41,12 @@ class Pool(msgspec.Struct, frozen=True, omit_defaults=True):
     container_mib: int
     queues: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
+    cost_mtokens: int = 1000
+    hourly_mtokens: int | None = None
+
+
+PoolLoads = tuple[tuple[str, tuple[Load, ...]], ...]
+"""The backlog by the name of a pool."""
 
 
 class Profile(NamedTuple):

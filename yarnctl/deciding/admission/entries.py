@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from yarnctl.deciding.admission.capacity import Load, Pool
+from yarnctl.deciding.admission.capacity import Load, Pool, PoolLoads
 from yarnctl.deciding.admission.mechanisms import OwnChoices
 from yarnctl.deciding.admission.records import Finished, Plan, Request, Reservation
 from yarnctl.deciding.reasons.verdicts import ClosedReason, LessonReason
@@ -46,7 +46,8 @@ class AdmissionAsked(msgspec.Struct, frozen=True, tag="admission-asked", omit_de
 class AdmissionRound(msgspec.Struct, frozen=True, tag="admission-round"):
     """A round: the backlog, each plan that is new for a waiting request, what was reserved.
 
-    ``blocking``: the running admissions, by number, whose containers could not be suspended.
+    ``blocking``: the running admissions, by number, whose containers could not be suspended. ``pool_loads``:
+    the backlog of each pool that has a name and any.
     """
 
     at_ms: int
@@ -54,6 +55,7 @@ class AdmissionRound(msgspec.Struct, frozen=True, tag="admission-round"):
     plans: tuple[Plan, ...]
     granted: tuple[Reservation, ...] = ()
     blocking: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
+    pool_loads: PoolLoads | msgspec.UnsetType = msgspec.UNSET
 
 
 class AdmissionTaken(msgspec.Struct, frozen=True, tag="admission-taken"):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from yarnctl.deciding.admission.capacity import Load, Pool
+from yarnctl.deciding.admission.capacity import Load, Pool, PoolLoads
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, Memory, OwnChoices
 from yarnctl.deciding.admission.records import Finished, Plan, Request, Reservation, merged
 from yarnctl.deciding.admission.rounds import NO_BALANCES, Promised, Seen
@@ -31,8 +31,8 @@ class Gate(msgspec.Struct, frozen=True):
 
     @property
     def capacity(self) -> int:
-        """How many containers there are; there is one pool."""
-        return self.pools[0].capacity
+        """How many containers there are, in all pools."""
+        return sum(each.capacity for each in self.pools)
 
 
 def opened(mechanism: str, pools: tuple[Pool, ...], choices: OwnChoices | None = None) -> Gate:
@@ -91,14 +91,18 @@ def decide(
     loads: Sequence[Load] = (),
     balances: Mapping[str, int] = NO_BALANCES,
     blocking: tuple[int, ...] = (),
+    pool_loads: PoolLoads = (),
 ) -> tuple[Gate, tuple[Plan, ...]]:
     """Hold a round: return the gate after it, and a plan for each waiting request, in order.
 
-    ``loads`` is what came in past the gate, ``balances`` what accounts may spend; ``blocking``: ``Seen``.
+    ``loads`` is what came in past the gate, ``balances`` what accounts may spend; ``blocking`` and
+    ``pool_loads``: ``Seen``.
     """
     late = {each.request.sequence for each in expired(gate, now_ms)}
     kept = tuple(each for each in gate.reserved if each.request.sequence not in late)
-    seen = Seen(gate.waiting, kept, tuple(loads), gate.pools, now_ms, balances, gate.promised, blocking)
+    seen = Seen(
+        gate.waiting, kept, tuple(loads), gate.pools, now_ms, balances, gate.promised, blocking, pool_loads
+    )
     plans, granted = MECHANISMS[gate.mechanism].round(gate.memory, gate.choices, seen)
     settled = {plan.sequence for plan in plans if plan.verdict != "defer"}
     waiting = tuple(each for each in gate.waiting if each.sequence not in settled)

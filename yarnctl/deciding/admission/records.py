@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS
+from yarnctl.deciding.admission.placement_options import Alternatives, NotPlaced, Settings
 from yarnctl.deciding.reasons.verdicts import PlanReason
 
 Verdict = Literal["admit", "defer", "reject"]
@@ -87,7 +88,7 @@ class Request(msgspec.Struct, frozen=True):
     once (PYTHIA section II.A: "the maximum parallelization possible"). ``kind`` is the framework, by which
     limits it is submitted; whether it is suspended follows from YARN's application type. ``application`` is
     its id, once known. ``budget`` is set where deadlines have a price; without a deadline, it buys the
-    earliest it can.
+    earliest it can. ``alternatives``: what it may be run as, where applications are placed.
     """
 
     sequence: int
@@ -98,6 +99,7 @@ class Request(msgspec.Struct, frozen=True):
     kind: str = "mapreduce"
     application: str = ""
     budget: Budget | msgspec.UnsetType = msgspec.UNSET
+    alternatives: Alternatives | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def deadline_at_ms(self) -> int | None:
@@ -121,7 +123,8 @@ class Finished(msgspec.Struct, frozen=True):
     ``work_ms`` is its computation in container-ms, ``containers`` its containers, ``capacity`` the
     cluster's; ``ratio`` is the part of its containers it was to get, before rounding to whole
     ones; ``met``: it ended by its deadline. ``computed_ms`` is what its containers computed, where
-    ``work_ms`` is what was reserved for it; ``ended_at_ms`` is its end.
+    ``work_ms`` is what was reserved for it; ``ended_at_ms`` is its end, ``elapsed_ms`` the time from its
+    submission to its end.
     """
 
     work_ms: int
@@ -133,6 +136,7 @@ class Finished(msgspec.Struct, frozen=True):
     met: bool
     computed_ms: int | msgspec.UnsetType = msgspec.UNSET
     ended_at_ms: int | msgspec.UnsetType = msgspec.UNSET
+    elapsed_ms: int | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def used_ms(self) -> int:
@@ -193,7 +197,7 @@ class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Until its application is observed (``application`` is not empty), it expires at ``expires_at_ms``;
     then it lasts until the application has ended. ``sold`` is the plan of a job that was promised its
-    deadline and may not be submitted yet: its turn comes later, and its request waits until then.
+    deadline and may not be submitted yet: its turn or start comes later, and its request waits until then.
     """
 
     request: Request
@@ -231,6 +235,11 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     Where deadlines have a price: ``price_mtokens`` is what this one costs, ``late_ratio`` the chance that the
     job computes more than was promised room for, ``because`` the terms of the price: itself, or the sequence
     of a job with less slack, and how much of the price is due to that. They add up to the price.
+
+    Where applications are placed: ``kind`` and ``settings`` are what it is run as in ``pool``,
+    ``predicted_ms`` is how long that is expected to take, ``cost_mtokens`` what it costs, ``late_ratio`` the
+    chance that it takes longer than to ``finish_at_ms`` (None: not certified), ``refused`` the nearest that
+    were not chosen.
     """
 
     sequence: int
@@ -244,6 +253,11 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     price_mtokens: int | None = None
     late_ratio: float | None = None
     because: tuple[tuple[str, int], ...] = ()
+    kind: str = ""
+    settings: Settings = ()
+    predicted_ms: int | None = None
+    cost_mtokens: int | None = None
+    refused: tuple[NotPlaced, ...] = ()
 
 
 def merged(before: Sequence[Reservation], granted: Sequence[Reservation]) -> tuple[Reservation, ...]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.admission.capacity import Load, Pool
+from yarnctl.deciding.admission.capacity import Load, Pool, PoolLoads
 from yarnctl.deciding.admission.pricing.timeline import Due
 from yarnctl.deciding.admission.records import Finished, Plan, Request, Reservation, Terms
 from yarnctl.deciding.admission.sizing import Sizing
@@ -44,7 +44,7 @@ class Seen(NamedTuple):
 
     ``balances``: what each account may spend, in milli-tokens. ``promised``: what was promised after the last
     round, of a mechanism that carries that. ``blocking``: the running requests, by sequence, whose containers
-    cannot be suspended.
+    cannot be suspended. ``pool_loads``: other loads of pools that have a name.
     """
 
     waiting: tuple[Request, ...]
@@ -55,6 +55,7 @@ class Seen(NamedTuple):
     balances: Mapping[str, int] = NO_BALANCES
     promised: Promised | msgspec.UnsetType = msgspec.UNSET
     blocking: tuple[int, ...] = ()
+    pool_loads: PoolLoads = ()
 
 
 class Round(NamedTuple):
@@ -70,7 +71,8 @@ class Mechanism(NamedTuple):
     ``begin`` returns its memory before anything has finished, ``learn`` its memory after one job more,
     ``round`` its plans for all waiting requests. ``choices`` are our readings of its paper, of its own type,
     as its memory is. ``carry`` returns the promises after a round. ``needs_estimate``, ``needs_deadline``:
-    it rejects requests without one.
+    it rejects requests without one. ``places``: it decides on options, in any number of pools; the others on
+    one pool.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Mechanism(NamedTuple):
     needs_deadline: bool = True
     learns: bool = False
     carry: Callable[[Seen, Sequence[Reservation]], Promised] | None = None
+    places: bool = False
 
 
 def water_level(counts: Mapping[int, int], free: int) -> tuple[int, int]:

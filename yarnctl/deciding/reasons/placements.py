@@ -43,9 +43,15 @@ class NoSuchPool(Reason, frozen=True):
 
 
 class NothingFits(Reason, frozen=True):
-    """No option meets the deadline; the earliest instant by which one would, if any would at all."""
+    """No option meets the deadline; when the first would end, if any would at all.
 
-    earliest_at_ms: int | None
+    ``would_do``: so many containers would do now, were they free (None: no number would). ``lacking``: kinds
+    of which too few runs are known.
+    """
+
+    first_finish_at_ms: int | None
+    would_do: int | None = None
+    lacking: tuple[str, ...] = ()
 
 
 PlacementReason = (

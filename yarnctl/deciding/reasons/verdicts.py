@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from yarnctl.deciding.reasons.placements import NothingFits
 from yarnctl.deciding.reasons.rooting import Reason, Said
 
 # --- why an admission has this verdict
@@ -109,6 +110,33 @@ class CannotPay(Reason, frozen=True):
     held_mtokens: int
 
 
+class CheapestInTime(Reason, frozen=True):
+    """Of all that ends by the deadline this costs the least: the framework, its containers, the cost."""
+
+    kind: str
+    containers: int
+    cost_mtokens: int
+
+
+class LeastLoadedPool(Reason, frozen=True):
+    """Of the pools that take it this has the fewest applications, with so many containers to give."""
+
+    pool: str
+    containers: int
+
+
+class StartsLater(Reason, frozen=True):
+    """Its containers are reserved in a pool from an instant on, and it is submitted then."""
+
+    pool: str
+    containers: int
+    start_at_ms: int
+
+
+class NoOptions(Reason, frozen=True):
+    """It does not say as what it may be run, and this mechanism places applications."""
+
+
 PlanReason = (
     Undecided
     | FreeNow
@@ -126,6 +154,11 @@ PlanReason = (
     | TooEarly
     | CostsMore
     | CannotPay
+    | CheapestInTime
+    | LeastLoadedPool
+    | StartsLater
+    | NoOptions
+    | NothingFits
     | Said
 )
 

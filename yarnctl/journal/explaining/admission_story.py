@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.capacity import Load
 from yarnctl.deciding.admission.entries import (
@@ -19,6 +21,7 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.offering import cheaper_later, decided_price
+from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.pricing.accounts import TokensCharged, TokensRefunded
 from yarnctl.deciding.admission.pricing.prices import ITSELF
 from yarnctl.deciding.admission.records import Budget, Plan
@@ -58,7 +61,9 @@ class AdmissionStories:
         if isinstance(record, AdmissionAsked) and record.admission == self.wanted:
             self._requested(record)
         elif isinstance(record, AdmissionRound) and now is not None and before is not now:
-            self._tell(record.at_ms, now.admission, self._decision(now) + _backlog(record.loads))
+            named = () if isinstance(record.pool_loads, msgspec.UnsetType) else record.pool_loads
+            pooled = next((loads for name, loads in named if name == now.plan.pool), ())
+            self._tell(record.at_ms, now.admission, self._decision(now) + _backlog(pooled or record.loads))
         elif isinstance(record, TokensCharged | TokensRefunded) and now is not None:
             if record.admission == now.admission:
                 self._tell(record.at_ms, record.admission, _paid(record))
@@ -69,14 +74,18 @@ class AdmissionStories:
             and now is not None
             and record.application == now.application != ""
         ):
-            self._tell(record.at_ms, now.admission, _feedback(record))
+            told = _feedback(record) + _ran(now.plan, self._store.ran_ms.get(now.admission))
+            self._tell(record.at_ms, now.admission, told)
 
     def _tell(self, at_ms: int, admission: str, told: str) -> None:
         self.stories.append(AdmissionStory(at_ms=at_ms, admission=admission, told=told))
 
     def _requested(self, record: AdmissionAsked) -> None:
         request, budget = record.request, record.request.budget
-        told = f"{record.user} asked for {record.name} in {record.queue}: {request.tasks} containers at most"
+        where = f" in {record.queue}" if record.queue else ""
+        told = f"{record.user} asked for {record.name}{where}: {request.tasks} containers at most"
+        if isinstance(request.alternatives, Alternatives):
+            told += _options(request.alternatives)
         if request.deadline_ms is not None or not isinstance(budget, Budget):
             told += f", {request.deadline_ms} ms to its deadline at {request.deadline_at_ms} ms"
         if isinstance(budget, Budget):
@@ -124,7 +133,7 @@ class AdmissionStories:
 
     def _decision(self, found: Admission) -> str:
         """Tell a decision; of one about a price its terms, and what would have been cheaper."""
-        told = _verdict(found.plan)
+        told = _verdict(found.plan) + _placed(found.plan)
         if found.plan.price_mtokens is not None:
             told += self._price(found)
         decided = self._rounds.get(found.admission)
@@ -164,6 +173,42 @@ def _verdict(plan: Plan) -> str:
         return f"rejected: {why}"
     start = "" if plan.start_at_ms is None else f"; to start at {plan.start_at_ms} ms as things stand"
     return f"waits: {why}{start}"
+
+
+def _placed(plan: Plan) -> str:
+    """Tell as what an application runs, how long that is expected to take, and what was refused."""
+    told = ""
+    if plan.kind and plan.predicted_ms is not None:
+        settings = ", ".join(f"{name}={value}" for name, value in plan.settings)
+        told = f"; as {plan.kind} in pool {plan.pool}" + (f" with {settings}" if settings else "")
+        told += f", {plan.predicted_ms} ms predicted"
+        if plan.start_at_ms is not None and plan.finish_at_ms is not None:
+            chance = "" if plan.late_ratio is None else f" but with a chance of {plan.late_ratio * 100:g}%"
+            told += f", {plan.finish_at_ms - plan.start_at_ms} ms at most{chance}"
+    if not plan.refused:
+        return told
+    others = "; ".join(
+        f"{each.kind} with {each.containers}{f' in {each.pool}' if each.pool else ''} from"
+        f" {when(each.start_at_ms)}: {text(each.reason)}"
+        for each in plan.refused
+    )
+    return f"{told}; next refused: {others}"
+
+
+def _options(found: Alternatives) -> str:
+    kinds = sorted({each.kind for each in found.options})
+    told = f", {len(found.options)} options on {', '.join(kinds)}"
+    return told + (f"; too few runs are known on {', '.join(found.lacking)}" if found.lacking else "")
+
+
+def _ran(plan: Plan, ran_ms: int | None) -> str:
+    """Tell how long a placed application took, beside what was predicted."""
+    if ran_ms is None or plan.predicted_ms is None:
+        return ""
+    at_most = ""
+    if plan.start_at_ms is not None and plan.finish_at_ms is not None:
+        at_most = f", {plan.finish_at_ms - plan.start_at_ms} ms at most"
+    return f"; it took {ran_ms} ms, predicted were {plan.predicted_ms} ms{at_most}"
 
 
 def _paid(record: TokensCharged | TokensRefunded) -> str:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathParameter
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, AskedOut, GateOut, PlanOut
 from yarnctl.api.market_answers import QuoteOut, RepricedBody
@@ -26,6 +26,7 @@ from yarnctl.daemon.admission.request_queue import AdmissionClient, Refusal, Req
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.capacity import FOREVER_MS
+from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.records import Budget, Estimate, Refund, State
 from yarnctl.deciding.reasons.rooting import code
 from yarnctl.hadoop.wire.mapreduce import deadline_tag
@@ -34,29 +35,20 @@ from yarnctl.service.answers.describing import AnswerRoute, described
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import reason
 from yarnctl.service.answers.paging import INSTANT_MAX_MS, ByNumber, Name, NoParameters, Parameters, by_number
+from yarnctl.service.routes.body_fields import CONTAINERS_MAX, NUMBER, PRINTED, Kind, Span, Word, Work
+from yarnctl.service.routes.placement import (
+    PlacementRequest,
+    alternatives_in,
+    placement,
+    pools,
+    queue_of,
+)
 from yarnctl.service.security.middleware import ONLY_USER, Credentials, require, require_own
 from yarnctl.service.security.tokens import Caller, Tokens
 from yarnctl.submitting import FRAMEWORKS, PLAIN_KIND
+from yarnctl.submitting.framework import Framework
 
-CONTAINERS_MAX = 1_000_000
-SPAN_MAX_MS = 366 * 86_400_000
 WAIT_MAX_MS = 30_000
-
-
-def _number(given: object) -> object:
-    """Let only numbers be numbers: no text, no truth."""
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        raise ValueError("is no number")
-    return given
-
-
-NUMBER = BeforeValidator(_number)
-PRINTED = r"^[^\x00-\x1f\x7f-\x9f]+$"
-"""Text without control characters: a terminal would obey them."""
-Span = Annotated[int, Field(gt=0, le=SPAN_MAX_MS), NUMBER]
-Work = Annotated[int, Field(ge=0, le=INSTANT_MAX_MS), NUMBER]
-Kind = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")]
-Word = Annotated[str, Field(min_length=1, max_length=200, pattern=PRINTED)]
 
 
 class PauseRequest(BaseModel):
@@ -77,27 +69,32 @@ class EstimateIn(BaseModel):
     source: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTED)] = "request"
 
 
-WHEN_OR_HOW_MUCH: list[Any] = [
-    {"required": [name], "properties": {name: {"type": "integer"}}}
-    for name in ("deadline_ms", "budget_mtokens")
+WHEN = ({"deadline_ms": "integer"}, {"budget_mtokens": "integer"})
+HOW_BIG = ({"queue": "string", "containers": "integer"}, {"options": "array"}, {"application": "string"})
+WHEN_AND_HOW_BIG: list[Any] = [
+    {"required": [*when, *size], "properties": {name: {"type": of} for name, of in (when | size).items()}}
+    for when in WHEN
+    for size in HOW_BIG
 ]
-"""A request has a deadline or a budget: the description of the check below."""
+"""A request has a deadline or a budget, and a size or options: the description of the check below."""
 
 
-class AdmissionRequest(BaseModel):
+class AdmissionRequest(PlacementRequest):
     """A job that asks to be let in.
 
     ``containers``: the most it can use at once, its master's included. ``deadline_ms``: a span from now.
     Without ``estimate`` the history of jobs of this name and kind is queried. ``request_key``: made by the
     client; the same key again gets the same admission, so that a request may be repeated.
+    ``options``, or ``application`` with ``features``: as what it may be run, where applications are placed;
+    then ``containers`` may be left out, and ``queue`` is its pool's.
     """
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"anyOf": WHEN_OR_HOW_MUCH})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"anyOf": WHEN_AND_HOW_BIG})
 
     name: Word
     user: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTED)]
-    queue: Word
-    containers: Annotated[int, Field(ge=1, le=CONTAINERS_MAX), NUMBER]
+    queue: Word | None = None
+    containers: Annotated[int, Field(ge=1, le=CONTAINERS_MAX), NUMBER] | None = None
     deadline_ms: Span | None = None
     estimate: EstimateIn | None = None
     budget_mtokens: Annotated[int, Field(ge=1, le=10**15), NUMBER] | None = None
@@ -112,6 +109,8 @@ class AdmissionRequest(BaseModel):
         """A deadline may be left out only where a budget says how early it is to be."""
         if self.deadline_ms is None and self.budget_mtokens is None:
             raise ValueError("give deadline_ms, or budget_mtokens")
+        if not self.is_placed and (self.queue is None or self.containers is None):
+            raise ValueError("give queue and containers, or options")
         return self
 
 
@@ -148,6 +147,9 @@ STATUS = {
     "no-estimate": 409,
     "too-early": 409,
     "quote-moved": 409,
+    "no-placement": 409,
+    "no-options": 409,
+    "no-pool": 422,
 }
 
 PRICED: dict[int | str, dict[str, Any]] = {409: {"model": described(RepricedBody) | described(ErrorBody)}}
@@ -210,7 +212,8 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Requ
         if not caller.may_touch(request.user):
             told = f"the token {caller.name} is for admissions of {caller.user}, and not of {request.user}"
             raise ApiProblem(403, "other-user", told, "ask as the token's user, or with the scope operate")
-        return _shown(source, _done(source, desk.submit(_request_of(caller, request), DONE_MS)))
+        alternatives = alternatives_in(request, source(), desk, request.user)
+        return _shown(source, _done(source, desk.submit(_request_of(caller, request, alternatives), DONE_MS)))
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
     def renew(admission_id: Id, given: Credentials, asked: Annotated[WaitQuery, Query()]) -> AdmissionOut:
@@ -288,19 +291,24 @@ def account_of(caller: Caller, asked: str | None) -> str:
     return asked
 
 
-def _request_of(caller: Caller, request: AdmissionRequest) -> AdmissionClient:
+def _request_of(
+    caller: Caller, request: AdmissionRequest, alternatives: Alternatives | msgspec.UnsetType
+) -> AdmissionClient:
     told = request.estimate
+    options = alternatives.options if isinstance(alternatives, Alternatives) else ()
+    most = max((each.containers for each in options), default=1)
     return AdmissionClient(
         name=request.name,
         user=request.user,
-        queue=request.queue,
-        containers=request.containers,
+        queue=request.queue or "",
+        containers=request.containers or most,
         deadline_ms=request.deadline_ms,
         estimate=None if told is None else Estimate(told.mean_ms, told.stdev_ms, told.source),
         kind=request.kind,
         key=request.request_key or "",
         budget=_budget_of(caller, request),
         quote=request.quote or "",
+        alternatives=alternatives,
     )
 
 
@@ -354,6 +362,7 @@ def gate(desk: AdmissionStatus) -> GateOut:
         learned=desk.learned,
         problem=said(desk.problem),
         reason=reason(desk.problem),
+        pools=pools(desk),
     )
 
 
@@ -380,7 +389,7 @@ def _refunded_mtokens(each: Admission, desk: AdmissionStatus) -> int | None:
 def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
     """Show one admission, with what to submit with."""
     request, plan, held = each.request, each.plan, each.reservation
-    framework = FRAMEWORKS.get(request.kind) if each.state in ("admitted", "taken") else None
+    framework = FRAMEWORKS.get(plan.kind or request.kind) if each.state in ("admitted", "taken") else None
     budget = request.budget if isinstance(request.budget, Budget) else None
     return AdmissionOut(
         id=each.admission,
@@ -390,7 +399,7 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
         request=AskedOut(
             name=each.name,
             user=each.user,
-            queue=each.queue,
+            queue=queue_of(each, desk),
             containers=request.tasks,
             deadline_ms=request.span_ms
             if request.deadline_ms is not None or plan.verdict != "admit"
@@ -417,7 +426,16 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
         expires_at_ms=None if held is None or held.expires_at_ms >= FOREVER_MS else held.expires_at_ms,
         lease_ms=desk.lease_ms,
         tags=[deadline_tag(_serve_by_ms(each)), tag_of(each.admission)],
-        settings={} if framework is None else framework.given(plan.containers),
+        settings={} if framework is None else _settings(framework, each, desk),
+        placement=placement(each),
         changed_at_ms=each.changed_at_ms,
         refunded_mtokens=_refunded_mtokens(each, desk),
     )
+
+
+def _settings(framework: Framework, each: Admission, desk: AdmissionStatus) -> dict[str, str]:
+    """Return what to submit with: of one that was placed also its pool's queue, and what was tuned."""
+    plan, given = each.plan, framework.given(each.plan.containers)
+    if not plan.kind:
+        return given
+    return given | {framework.QUEUE: queue_of(each, desk)} | dict(plan.settings)

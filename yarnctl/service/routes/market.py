@@ -21,19 +21,8 @@ from yarnctl.deciding.admission.records import Estimate
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.paging import NoParameters
-from yarnctl.service.routes.admissions import (
-    CONTAINERS_MAX,
-    DONE_MS,
-    NUMBER,
-    PRINTED,
-    STATUS,
-    EstimateIn,
-    Kind,
-    Word,
-    account_of,
-    gate_off,
-    quote_of,
-)
+from yarnctl.service.routes.admissions import DONE_MS, STATUS, EstimateIn, account_of, gate_off, quote_of
+from yarnctl.service.routes.body_fields import CONTAINERS_MAX, NUMBER, PRINTED, Kind, Word
 from yarnctl.service.security.middleware import ONLY_ACCOUNT, Credentials, require
 from yarnctl.service.security.tokens import Tokens
 from yarnctl.submitting import PLAIN_KIND

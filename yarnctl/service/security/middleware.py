@@ -31,6 +31,7 @@ ONLY_ACCOUNT = "yarnctl.only_account"
 """The key in a request's scope for the one account that may be read ("": none may)."""
 ADMISSIONS = "/v1/admissions"
 ACCOUNTS = "/v1/accounts"
+RUNS = "/v1/runs"
 
 
 def require(tokens: Tokens, given: HTTPAuthorizationCredentials | None, scope: Scope) -> Caller:
@@ -67,15 +68,15 @@ def require_own(caller: Caller, user: str) -> None:
 def reader(tokens: Tokens, token: str, path: str) -> Caller:
     """Return the caller where reading needs a token; raises ApiProblem (401, 403).
 
-    Admissions and accounts may be read with ``submit``, too: the answer shows the admissions of the caller's
-    user, or the caller's account, only.
+    Admissions, runs and accounts may be read with ``submit``, too: the answer shows admissions and runs of
+    the caller's user, or the caller's account, only.
     """
     caller = tokens.caller(token)
     if caller is None:
         told = "reading needs a token here, and it is missing or wrong"
         remedy = "send Authorization: Bearer TOKEN with a token of the daemon's"
         raise ApiProblem(401, "unauthorized", told, remedy)
-    own = any(path == each or path.startswith(each + "/") for each in (ADMISSIONS, ACCOUNTS))
+    own = any(path == each or path.startswith(each + "/") for each in (ADMISSIONS, ACCOUNTS, RUNS))
     if not caller.may("read") and not (own and caller.may("submit")):
         raise missing(caller, "read")
     return caller

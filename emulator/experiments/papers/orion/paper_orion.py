@@ -20,10 +20,11 @@ from emulator.experiments.papers.orion.placed_figures import PlacementReading
 from emulator.experiments.papers.paper_pythia import figure_numbers
 from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, errors, mean, row
 from emulator.market.recorded import tables
-from emulator.placement.learned_times import MODELS, By, RunTable, grown_tree, late, quality
+from emulator.placement.learned_times import MODELS, By, grown_tree, late, quality
 from yarnctl.command_line import ProgressBar
 from yarnctl.deciding.admission.mechanisms.orion import OURS, OrionChoices
 from yarnctl.errors import BadInput
+from yarnctl.prediction.bounded_times import RunTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,6 +22,13 @@ from yarnctl.deciding.admission.mechanisms.oracle import (
     OracleChoices,
     SharerChoices,
 )
+from yarnctl.deciding.admission.mechanisms.orion import OrionChoices
+from yarnctl.deciding.admission.mechanisms.placement_round import (
+    LEAST_LOADED,
+    ORION,
+    LeastLoadedChoices,
+    PlacementMemory,
+)
 from yarnctl.deciding.admission.mechanisms.promises import carry
 from yarnctl.deciding.admission.mechanisms.pythia import PYTHIA, PythiaChoices, PythiaMemory
 from yarnctl.deciding.admission.records import Choices
@@ -29,9 +36,17 @@ from yarnctl.deciding.admission.rounds import Mechanism
 from yarnctl.deciding.admission.shared_round import hold_round
 from yarnctl.deciding.admission.sizing import NoMemory, Sizing
 
-Memory = NoMemory | PythiaMemory | JusticeMemory | MrmMemory
+Memory = NoMemory | PythiaMemory | JusticeMemory | MrmMemory | PlacementMemory
 """What a mechanism has learned, in the journal told apart by the field ``mechanism``."""
-OwnChoices = SharerChoices | OracleChoices | PythiaChoices | JusticeChoices | MrmChoices
+OwnChoices = (
+    SharerChoices
+    | OracleChoices
+    | PythiaChoices
+    | JusticeChoices
+    | MrmChoices
+    | OrionChoices
+    | LeastLoadedChoices
+)
 """How a mechanism reads its paper, told apart in the same way."""
 
 SIZINGS: dict[str, Sizing[Any, Any]] = {
@@ -69,6 +84,8 @@ MRM = Mechanism(
 MECHANISMS: dict[str, Mechanism] = {
     **{name: _shared(sizing) for name, sizing in SIZINGS.items()},
     MRM.name: MRM,
+    ORION.name: ORION,
+    LEAST_LOADED.name: LEAST_LOADED,
 }
 
 ALLOCATORS = SIZINGS

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from yarnctl.deciding.admission.capacity import Load, Profile, profile
+from yarnctl.deciding.admission.placement_options import OPTIONS_MAX, PlacementOption, Settings
 from yarnctl.deciding.reasons.placements import (
     CostsMoreThanChosen,
     EndsTooLate,
@@ -27,7 +28,6 @@ from yarnctl.deciding.reasons.placements import (
 )
 
 HOUR_S = 3600
-OPTIONS_MAX = 64
 REFUSED_MAX = 5
 """So many that were not taken are told, the nearest first."""
 
@@ -68,16 +68,6 @@ class PlacementPool(msgspec.Struct, frozen=True):
     reserved: tuple[Load, ...] = ()
 
 
-class PlacementOption(msgspec.Struct, frozen=True):
-    """A framework with so many containers and these settings: how long it takes, and at most (ms)."""
-
-    kind: str
-    containers: int
-    predicted_ms: int
-    upper_ms: int
-    settings: tuple[tuple[str, str], ...] = ()
-
-
 class Placed(msgspec.Struct, frozen=True):
     """An option in a pool from an instant on; it ends by ``finish_at_ms`` unless it exceeds its bound."""
 
@@ -108,7 +98,7 @@ class PlacementVerdict(msgspec.Struct, frozen=True):
     why: NothingFits | None = None
 
 
-class _Pooled(NamedTuple):
+class PoolNow(NamedTuple):
     """A pool at one instant: what is free, and when a start is tried."""
 
     pool: PlacementPool
@@ -130,10 +120,10 @@ def place(
 ) -> PlacementVerdict:
     """Return the cheapest placement that ends by the deadline: then the earliest, fewest containers, kind."""
     ordered = sorted(set(options), key=_option_key)[:OPTIONS_MAX]
-    pooled = [_pooled(pool, now_ms, choices) for pool in sorted(pools, key=lambda each: each.name)]
+    pooled = [pool_now(pool, now_ms, choices) for pool in sorted(pools, key=lambda each: each.name)]
     fitting, refused = list[Placed](), list[NotTaken]()
     for option in ordered:
-        taking = [each for each in pooled if not each.pool.kinds or option.kind in each.pool.kinds]
+        taking = [each for each in pooled if takes(each.pool, option)]
         if not taking:
             refused.append(NotTaken("", option, now_ms, NoSuchPool(option.kind)))
         for each in taking:
@@ -157,23 +147,26 @@ def place(
     return PlacementVerdict(chosen, (*dearer, *_nearest(refused))[:REFUSED_MAX])
 
 
-def _option_key(option: PlacementOption) -> tuple[str, int, int, int, tuple[tuple[str, str], ...]]:
-    return option.kind, option.containers, option.predicted_ms, option.upper_ms, option.settings
+def takes(pool: PlacementPool, option: PlacementOption) -> bool:
+    """Say whether a pool takes an option's kind, and the option may go there."""
+    return (not pool.kinds or option.kind in pool.kinds) and option.pool in ("", pool.name)
 
 
-def _placed_key(placed: Placed) -> tuple[int, int, int, str, str, tuple[tuple[str, str], ...]]:
+def _option_key(option: PlacementOption) -> tuple[str, int, int, int, Settings, str, float]:
+    late_ratio = -1.0 if option.late_ratio is None else option.late_ratio
+    times = (option.predicted_ms, option.upper_ms)
+    return option.kind, option.containers, *times, option.settings, option.pool, late_ratio
+
+
+def _placed_key(placed: Placed) -> tuple[int, int, int, str, str, Settings, int, float]:
     option = placed.option
-    return (
-        placed.cost_mtokens,
-        placed.start_at_ms,
-        option.containers,
-        option.kind,
-        placed.pool,
-        option.settings,
-    )
+    late_ratio = 1.0 if option.late_ratio is None else option.late_ratio
+    first = (placed.cost_mtokens, placed.start_at_ms, option.containers, option.kind, placed.pool)
+    return *first, option.settings, option.upper_ms, late_ratio
 
 
-def _pooled(pool: PlacementPool, now_ms: int, choices: OrionChoices) -> _Pooled:
+def pool_now(pool: PlacementPool, now_ms: int, choices: OrionChoices) -> PoolNow:
+    """Return what is free in a pool from an instant on, and which starts are worth a try."""
     ends_ms = set[int]()
     for load in pool.reserved:
         if choices.ends == "before":  # line 21
@@ -181,11 +174,11 @@ def _pooled(pool: PlacementPool, now_ms: int, choices: OrionChoices) -> _Pooled:
         ends_ms.add(load.until_ms)
     later_ms = sorted(each for each in ends_ms if each > now_ms)
     starts_ms = (now_ms, *later_ms) if choices.waiting == "earliest" else (now_ms,)
-    return _Pooled(pool, profile(pool.capacity, pool.reserved, now_ms), starts_ms)
+    return PoolNow(pool, profile(pool.capacity, pool.reserved, now_ms), starts_ms)
 
 
 def _try(
-    at: _Pooled,
+    at: PoolNow,
     option: PlacementOption,
     deadline_at_ms: int,
     choices: OrionChoices,
@@ -195,7 +188,7 @@ def _try(
     """Add an option's starts in a pool to what fits, or to what does not."""
     for start_at_ms in at.starts_ms:
         finish_at_ms = start_at_ms + option.upper_ms
-        why = _why_not(at, option, start_at_ms, deadline_at_ms, choices)
+        why = why_not(at, option, start_at_ms, deadline_at_ms, choices)
         if why is None:
             cost = cost_of(at.pool, option)
             fitting.append(Placed(at.pool.name, option, start_at_ms, finish_at_ms, cost))
@@ -203,8 +196,8 @@ def _try(
             refused.append(NotTaken(at.pool.name, option, start_at_ms, why))
 
 
-def _why_not(
-    at: _Pooled, option: PlacementOption, start_at_ms: int, deadline_at_ms: int, choices: OrionChoices
+def why_not(
+    at: PoolNow, option: PlacementOption, start_at_ms: int, deadline_at_ms: int, choices: OrionChoices
 ) -> PlacementReason | None:
     """Return why an option cannot start then; None: it can. Time first, then room, then money."""
     finish_at_ms = start_at_ms + option.upper_ms
@@ -222,16 +215,16 @@ def _why_not(
 
 
 def _first(
-    options: Sequence[PlacementOption], pooled: Sequence[_Pooled], choices: OrionChoices
+    options: Sequence[PlacementOption], pooled: Sequence[PoolNow], choices: OrionChoices
 ) -> Placed | None:
     """Return what could end first, whatever the deadline."""
     found = [
         Placed(each.pool.name, option, start_at_ms, start_at_ms + option.upper_ms, cost_of(each.pool, option))
         for each in pooled
         for option in options
-        if not each.pool.kinds or option.kind in each.pool.kinds
+        if takes(each.pool, option)
         for start_at_ms in each.starts_ms
-        if _why_not(each, option, start_at_ms, start_at_ms + option.upper_ms, choices) is None
+        if why_not(each, option, start_at_ms, start_at_ms + option.upper_ms, choices) is None
     ]
     return min(found, key=lambda each: (each.finish_at_ms, *_placed_key(each)), default=None)
 
@@ -259,15 +252,14 @@ def least_loaded(
     known = sorted(set(options), key=_option_key)
     found = []
     for pool in pools:
-        usable = [each for each in known if not pool.kinds or each.kind in pool.kinds]
-        usable = [each for each in usable if each.containers <= pool.capacity]
+        usable = [each for each in known if takes(pool, each) and each.containers <= pool.capacity]
         running = sum(load.until_ms > now_ms for load in pool.reserved)
         if usable:
             found.append((running, pool.name, pool, usable))
     if not found:
         return None
     _, _, pool, usable = min(found, key=lambda each: each[:2])
-    at = _pooled(pool, now_ms, OURS)
+    at = pool_now(pool, now_ms, OURS)
     for start_at_ms in at.starts_ms:
         fit = [
             each

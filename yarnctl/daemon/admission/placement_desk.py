@@ -1,0 +1,227 @@
+"""Pools and options at the desk: how large each pool is, and as what a request may be run.
+
+Law: predictions are made here or by who asks, never in the deciding half; only options reach the journal. A
+request without options has those that its estimate gives, in its queue's pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from yarnctl.daemon.admission.backlog import Size, Sizing
+from yarnctl.daemon.admission.pool_files import PoolSettings
+from yarnctl.daemon.admission.request_queue import AdmissionClient, Refusal
+from yarnctl.deciding.admission.book import AdmissionStore
+from yarnctl.deciding.admission.capacity import Pool
+from yarnctl.deciding.admission.mechanisms import MECHANISMS
+from yarnctl.deciding.admission.placement_options import OPTIONS_MAX, Alternatives, PlacementOption
+from yarnctl.deciding.admission.records import Estimate
+from yarnctl.deciding.reasons.verdicts import GateReason
+from yarnctl.errors import BadInput
+from yarnctl.hadoop.resource_manager import same_queue
+from yarnctl.prediction.application_runs import KnownRun, merged, runs_in_lines
+
+if TYPE_CHECKING:
+    from yarnctl.deciding.admission.gate import Gate
+
+LATE_RATIO = 0.05
+"""The chance to exceed an upper bound, where who asks says none."""
+PROFILE = "yarnctl profile APP.toml runs it with several numbers of containers"
+
+Measure = Callable[[], Size]
+
+
+class PoolSizes:
+    """How large each pool is; ``measures`` ask the cluster, by the name of a pool ("": the only one).
+
+    ``problem`` is why one could not be measured.
+    """
+
+    def __init__(
+        self, pools: Sequence[PoolSettings], queues: tuple[str, ...], measure: Mapping[str, Measure]
+    ) -> None:
+        self._pools = {each.name: each for each in pools}
+        self._queues = queues
+        self._sizes = {name: Sizing(each) for name, each in measure.items()}
+        self.problem: GateReason | None = None
+
+    def poll(self, gate: Gate | None, now_ms: int) -> tuple[Pool, ...] | None:
+        """Return the pools as they count from now on; None: nothing is new, or one was never measured."""
+        known = {} if gate is None else {pool.name: pool for pool in gate.pools}
+        found, fresh = list[Pool](), False
+        for name, sizing in self._sizes.items():
+            pool = known.get(name)
+            before = None if pool is None else Size(pool.capacity, pool.container_mib)
+            size = sizing.poll(before, now_ms)
+            fresh |= size is not None
+            counts = size or before
+            if counts is not None:
+                found.append(self._pool(name, counts))
+        problems = (sizing.problem for sizing in self._sizes.values())
+        self.problem = next((each for each in problems if each is not None), None)
+        return tuple(found) if fresh and len(found) == len(self._sizes) else None
+
+    def _pool(self, name: str, size: Size) -> Pool:
+        told = self._pools.get(name)
+        if told is None:
+            return Pool(name, size.capacity, size.container_mib, self._queues)
+        return Pool(
+            name,
+            size.capacity,
+            size.container_mib,
+            (told.queue,),
+            told.kinds,
+            told.cost_mtokens,
+            told.hourly_mtokens,
+        )
+
+
+class UserRun(msgspec.Struct, frozen=True):
+    """A run of a placed application, and whose it was."""
+
+    user: str
+    run: KnownRun
+
+
+def placed_runs(store: AdmissionStore) -> tuple[UserRun, ...]:
+    """Return the runs of placed applications that have ended, in the order in which they ended."""
+    found = []
+    for name, ran_ms in store.ran_ms.items():
+        each = store.admissions.get(name)
+        if each is None or not isinstance(each.request.alternatives, Alternatives) or ran_ms <= 0:
+            continue
+        known, plan = each.request.alternatives, each.plan
+        if not known.application or not plan.kind:
+            continue
+        run = KnownRun(
+            application=known.application,
+            kind=plan.kind,
+            features=dict(known.features),
+            settings=dict(plan.settings),
+            containers=plan.containers,
+            elapsed_ms=ran_ms,
+            source=f"journal:{each.application}",
+        )
+        found.append(UserRun(each.user, run))
+    return tuple(found)
+
+
+def places(store: AdmissionStore) -> bool:
+    """Say whether the gate places applications."""
+    return store.gate is not None and MECHANISMS[store.gate.mechanism].places
+
+
+def alternatives_of(
+    store: AdmissionStore, wanted: AdmissionClient, estimate: Estimate | None
+) -> Alternatives | Refusal | None:
+    """Return as what a request may be run; None: this gate places nothing, and none was asked for."""
+    said, gate = wanted.alternatives, store.gate
+    if gate is None or not places(store):
+        if isinstance(said, Alternatives):
+            told = "this gate places no applications"
+            return Refusal("no-placement", told, "start it with yarnctl run --admission orion --pools FILE")
+        return None
+    if not isinstance(said, Alternatives):
+        return _by_estimate(gate, wanted, estimate)
+    if not said.options:
+        told = f"too few runs are known of {said.application or wanted.name}"
+        return Refusal("no-options", told, PROFILE)
+    options = tuple(_in_pool(gate, wanted.queue, each) for each in said.options)
+    for each in options:
+        if not any(_takes(pool, each) for pool in gate.pools):
+            told = f"no pool takes {each.kind}"
+            if each.pool:
+                told = f"pool {each.pool} takes no {each.kind}, or there is no such pool"
+            return Refusal("no-pool", told, f"the pools are {', '.join(pool.name for pool in gate.pools)}")
+    return msgspec.structs.replace(said, options=options)
+
+
+def _takes(pool: Pool, option: PlacementOption) -> bool:
+    return (not pool.kinds or option.kind in pool.kinds) and option.pool in ("", pool.name)
+
+
+def _in_pool(gate: Gate, queue: str, option: PlacementOption) -> PlacementOption:
+    """Return an option in the pool of a queue, if the request names one."""
+    pool = _pool_of(gate, queue)
+    if not queue or pool is None or option.pool:
+        return option
+    return msgspec.structs.replace(option, pool=pool.name)
+
+
+def _pool_of(gate: Gate, queue: str) -> Pool | None:
+    """Return the pool of a queue."""
+    return next((each for each in gate.pools if any(same_queue(queue, one) for one in each.queues)), None)
+
+
+def _by_estimate(gate: Gate, wanted: AdmissionClient, estimate: Estimate | None) -> Alternatives | Refusal:
+    """Return the options of one command: it computes as much, whatever number of containers it has."""
+    if estimate is None:
+        told = "nobody knows how much it computes, and it has no options"
+        return Refusal("no-options", told, f"give an estimate, or: {PROFILE}")
+    pool = _pool_of(gate, wanted.queue)
+    if pool is None or (pool.kinds and wanted.kind not in pool.kinds):
+        return Refusal(
+            "no-pool", f"no pool takes {wanted.kind} in queue {wanted.queue}", "name another queue"
+        )
+    most = min(wanted.containers, pool.capacity)
+    least = min(2, most)  # its master, and one that works
+    numbers = sorted(
+        {least + (most - least) * step // max(1, OPTIONS_MAX - 1) for step in range(OPTIONS_MAX)}
+    )
+    upper = estimate.mean_ms + NormalDist().inv_cdf(1 - LATE_RATIO) * estimate.stdev_ms
+    options = tuple(
+        PlacementOption(
+            wanted.kind,
+            count,
+            max(1, -(-estimate.mean_ms // count)),
+            max(1, -(-int(upper) // count)),
+            pool=pool.name,
+        )
+        for count in numbers
+    )
+    return Alternatives(options)
+
+
+class PlacementPredictions:
+    """Options of an application by its name: from the runs in a file, and from those that the journal has.
+
+    Called by request threads; the file is read whenever it is asked.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+
+    def known(self, journal: Iterable[KnownRun]) -> tuple[KnownRun, ...]:
+        """Return all runs; raises BadInput for a file that cannot be read."""
+        return merged(self._kept(), journal)
+
+    def alternatives(
+        self, application: str, features: Mapping[str, float], late_ratio: float, journal: Iterable[KnownRun]
+    ) -> Alternatives:
+        """Return what an application with these features may be run as; raises BadInput by name."""
+        from yarnctl.prediction.application_options import predicted_options
+
+        runs = [run for run in self.known(journal) if run.application == application]
+        kinds: dict[str, dict[str, dict[str, None]]] = {}
+        for run in runs:
+            tunables = kinds.setdefault(run.kind, {})
+            for name, value in run.settings.items():
+                tunables.setdefault(name, {})[value] = None
+        chosen = {
+            kind: {name: tuple(values) for name, values in tunables.items()}
+            for kind, tunables in kinds.items()
+        }
+        if not chosen:
+            raise BadInput(f"application: {application[:60]}", "has no runs", PROFILE)
+        options, lacking = predicted_options(runs, application, features, chosen, late_ratio)
+        return Alternatives(options, application, tuple(sorted(features.items())), lacking)
+
+    def _kept(self) -> tuple[KnownRun, ...]:
+        if self._file is None or not self._file.exists():
+            return ()
+        return runs_in_lines(self._file.read_text(encoding="utf-8"), str(self._file))

@@ -1,0 +1,79 @@
+"""Run times predicted from known runs, and by which factor of a prediction a run is bounded.
+
+Law: pure; a split follows from its seed. A bound comes from ratios of runs that a prediction was not learned
+from: of a quarter of the configurations where these are enough, else of each that is left out in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from yarnctl.prediction.model_tree import ModelTree, model_tree
+from yarnctl.prediction.options import RatioBound, ratio_bound
+from yarnctl.prediction.upper_bounds import BETA, least_calibrating
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
+Predicting = Callable[["Numbers"], "Numbers"]
+CALIBRATING_RATIO = 0.25
+
+
+class RunTable(NamedTuple):
+    """Features by row (n x features), durations, and the number of the configuration."""
+
+    features: Numbers
+    duration: Numbers
+    configuration: NDArray[np.int64]
+
+    def rows(self, chosen: NDArray[np.bool_]) -> RunTable:
+        """Return some rows."""
+        return RunTable(self.features[chosen], self.duration[chosen], self.configuration[chosen])
+
+    @property
+    def configurations(self) -> NDArray[np.int64]:
+        """The numbers of its configurations."""
+        return np.unique(self.configuration)
+
+
+def tree_of(features: Numbers, values: Numbers) -> Predicting:
+    """Return what a tree with lines predicts of further rows (ORiON section 4)."""
+    return model_tree(features, values).predict
+
+
+def bounded(known: RunTable, seed: int, beta: float = BETA) -> tuple[ModelTree, RatioBound]:
+    """Return a tree and the factor of its upper bounds.
+
+    A quarter of the configurations calibrates: the most of 19, 39, 59, ... (at 5 %), so that the share that
+    is expected above the bound is beta, and not less. Where a quarter is fewer, each configuration is left
+    out once, all others predict it, and the bound is as of all these ratios.
+    """
+    numbers = known.configurations
+    step = least_calibrating(beta) + 1
+    count = int(CALIBRATING_RATIO * len(numbers) + 1) // step * step - 1
+    if count < least_calibrating(beta):
+        return _left_out(known, beta)
+    order = np.random.default_rng([seed, 18]).permutation(len(numbers))
+    held = np.isin(known.configuration, numbers[order[:count]])
+    fits, held_rows = known.rows(~held), known.rows(held)
+    tree = model_tree(fits.features, fits.duration)
+    ratios = held_rows.duration / tree.predict(held_rows.features)
+    return tree, ratio_bound(list(ratios), list(held_rows.configuration), beta)
+
+
+def _left_out(known: RunTable, beta: float) -> tuple[ModelTree, RatioBound]:
+    ratios = np.empty(len(known.duration))
+    for number in known.configurations:
+        out = known.configuration == number
+        if out.all():  # one configuration: it has nothing to be predicted from
+            ratios[out] = known.duration / known.duration.mean()
+            continue
+        others = known.rows(~out)
+        ratios[out] = known.duration[out] / tree_of(others.features, others.duration)(known.features[out])
+    bound = ratio_bound(list(ratios), list(known.configuration), beta)
+    return model_tree(known.features, known.duration), bound

@@ -1,0 +1,244 @@
+"""Placement over HTTP: options in a request, the plan in an answer, pools, and the runs that the journal has.
+
+Law: as of admissions. Options that a request does not bring are predicted here, from known runs, before
+anything is handed to the loop: what is written down is options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from yarnctl.api.paged import ReasonOut
+from yarnctl.api.placement_answers import (
+    NotPlacedOut,
+    PlacementOut,
+    PoolOut,
+    PoolReservationOut,
+    RunOut,
+    RunPage,
+)
+from yarnctl.daemon.admission.admission_controller import AdmissionStatus
+from yarnctl.daemon.admission.placement_desk import LATE_RATIO, UserRun
+from yarnctl.daemon.admission.request_queue import RequestQueue
+from yarnctl.daemon.view.published import View
+from yarnctl.deciding.admission.book import Admission
+from yarnctl.deciding.admission.placement_options import OPTIONS_MAX, Alternatives, PlacementOption
+from yarnctl.deciding.reasons.rooting import Reason
+from yarnctl.errors import BadInput
+from yarnctl.journal.rendering import text
+from yarnctl.service.answers.describing import AnswerRoute
+from yarnctl.service.answers.error_body import ApiProblem, responses
+from yarnctl.service.answers.from_view import reason
+from yarnctl.service.answers.paging import ByNumber, Name, by_number
+from yarnctl.service.routes.body_fields import CONTAINERS_MAX, NUMBER, Kind, Span, Word
+from yarnctl.service.security.middleware import ONLY_USER
+
+FEATURES_MAX = 64
+SETTINGS_MAX = 32
+
+Feature = Annotated[float, Field(allow_inf_nan=False), NUMBER]
+LateRatio = Annotated[float, Field(gt=0, le=0.5, allow_inf_nan=False), NUMBER]
+PRINTED_KEYS_ONLY = {"additionalProperties": False}
+"""The document has a key's pattern as ``patternProperties``, which alone allows any other key."""
+Features = Annotated[dict[Word, Feature], Field(max_length=FEATURES_MAX, json_schema_extra=PRINTED_KEYS_ONLY)]
+
+
+class OptionIn(BaseModel):
+    """A framework with so many containers, its master's included: it takes at most ``upper_ms``.
+
+    ``predicted_ms``: how long it is expected to take (else that); ``pool``: where it may run (else anywhere).
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Kind
+    pool: Annotated[str, Field(max_length=40)] = ""
+    containers: Annotated[int, Field(ge=1, le=CONTAINERS_MAX), NUMBER]
+    upper_ms: Span
+    predicted_ms: Span | None = None
+    settings: Annotated[
+        dict[Word, Word], Field(max_length=SETTINGS_MAX, json_schema_extra=PRINTED_KEYS_ONLY)
+    ] = {}
+    late_ratio: LateRatio | None = None
+
+
+Options = Annotated[list[OptionIn], Field(min_length=1, max_length=OPTIONS_MAX)]
+Lacking = Annotated[list[Kind], Field(max_length=16)]
+
+
+class PlacementRequest(BaseModel):
+    """What a request for an admission may say of placement.
+
+    ``options``: as what it may be run. Without them ``application`` and ``features`` say by which runs they
+    are predicted, with the chance ``late_ratio`` to exceed an upper bound (0.5: the prediction itself).
+    ``lacking``: kinds of which the sender knows too few runs.
+    """
+
+    application: Word | None = None
+    features: Features | None = None
+    options: Options | None = None
+    lacking: Lacking = []
+    late_ratio: LateRatio = LATE_RATIO
+
+    @property
+    def is_placed(self) -> bool:
+        """Say whether it is to be placed."""
+        return self.options is not None or self.application is not None
+
+
+def alternatives_in(
+    asked: PlacementRequest, view: View, window: RequestQueue, user: str
+) -> Alternatives | msgspec.UnsetType:
+    """Return as what a request may be run; UNSET: it says nothing of that. Raises ApiProblem (409)."""
+    if not asked.is_placed:
+        return msgspec.UNSET
+    features = dict(sorted((asked.features or {}).items()))
+    if asked.options is not None:
+        named = tuple(features.items())
+        made = tuple(map(_option, asked.options))
+        return Alternatives(made, asked.application or "", named, tuple(sorted(set(asked.lacking))))
+    if window.predicted is None:
+        told = "this daemon keeps no runs"
+        raise ApiProblem(409, "no-runs", told, "give options, or start it with --admission orion")
+    runs = [each.run for each in _runs(view) if each.user == user]
+    try:
+        return window.predicted(asked.application or "", features, asked.late_ratio, runs)
+    except BadInput as problem:
+        raise ApiProblem(409, "no-options", str(problem), problem.remedy or "see yarnctl profile") from None
+
+
+def _option(given: OptionIn) -> PlacementOption:
+    return PlacementOption(
+        given.kind,
+        given.containers,
+        min(given.predicted_ms or given.upper_ms, given.upper_ms),
+        given.upper_ms,
+        tuple(sorted(given.settings.items())),
+        given.pool,
+        given.late_ratio,
+    )
+
+
+def _runs(view: View) -> tuple[UserRun, ...]:
+    return () if view.admission is None else view.admission.runs
+
+
+# --- answers ------------------------------------------------------------------------------------------
+
+
+def placement(each: Admission) -> PlacementOut | None:
+    """Show as what an application runs; None: it was not asked for that."""
+    plan = each.plan
+    if not isinstance(each.request.alternatives, Alternatives):
+        return None
+    return PlacementOut(
+        verdict=plan.verdict,
+        kind=plan.kind,
+        pool=plan.pool,
+        containers=plan.containers,
+        start_at_ms=plan.start_at_ms,
+        finish_at_ms=plan.finish_at_ms,
+        predicted_ms=plan.predicted_ms,
+        cost_mtokens=plan.cost_mtokens,
+        late_ratio=plan.late_ratio,
+        settings=dict(plan.settings),
+        reason=_said(plan.reason),
+        refused=[
+            NotPlacedOut(
+                kind=one.kind,
+                pool=one.pool,
+                containers=one.containers,
+                start_at_ms=one.start_at_ms,
+                reason=_said(one.reason),
+            )
+            for one in plan.refused
+        ],
+    )
+
+
+def _said(why: Reason) -> ReasonOut:
+    return reason(why) or ReasonOut(code="", text=text(why))
+
+
+def queue_of(each: Admission, desk: AdmissionStatus) -> str:
+    """Return the queue that an admission goes to: of one that was placed, its pool's."""
+    pool = next((one for one in desk.pools if one.name and one.name == each.plan.pool), None)
+    return each.queue if pool is None or not pool.queues else pool.queues[0]
+
+
+def pools(desk: AdmissionStatus) -> list[PoolOut]:
+    """Show each pool with what is reserved in it, in order of its start."""
+    open_now = [each for each in desk.admissions if each.reservation is not None and is_open(each)]
+    return [
+        PoolOut(
+            name=pool.name,
+            queues=list(pool.queues),
+            kinds=list(pool.kinds),
+            capacity=pool.capacity,
+            container_mib=pool.container_mib,
+            cost_mtokens=pool.cost_mtokens,
+            hourly_mtokens=pool.hourly_mtokens,
+            reserved=sorted(
+                (_reserved(each) for each in open_now if each.plan.pool == pool.name),
+                key=lambda held: (held.from_ms, held.admission),
+            ),
+        )
+        for pool in desk.pools
+        if pool.name
+    ]
+
+
+def is_open(each: Admission) -> bool:
+    """Say whether an admission still holds what is reserved for it."""
+    return each.state in ("waiting", "admitted", "taken")
+
+
+def _reserved(each: Admission) -> PoolReservationOut:
+    assert each.reservation is not None
+    return PoolReservationOut(
+        admission=each.admission,
+        kind=each.plan.kind,
+        containers=each.reservation.containers,
+        from_ms=each.reservation.from_ms,
+        until_ms=each.reservation.until_ms,
+        application=each.application or None,
+    )
+
+
+class RunsQuery(ByNumber):
+    """Filters of the runs."""
+
+    application: Annotated[Name | None, Field(description="Of this application.")] = None
+
+
+def run_routes(source: Callable[[], View]) -> APIRouter:
+    """Make the route of the runs that the journal has."""
+    router = APIRouter(
+        prefix="/v1/runs", tags=["admissions"], responses=responses(401, 421), route_class=AnswerRoute
+    )
+
+    @router.get("")
+    def runs(request: Request, asked: Annotated[RunsQuery, Query()]) -> RunPage:
+        """How long placed applications took that have ended, in the order in which they ended."""
+        view = source()
+        only = request.scope.get(ONLY_USER)
+        numbered = [
+            (number, each.run)
+            for number, each in enumerate(_runs(view))
+            if only in (None, each.user) and asked.application in (None, each.run.application)
+        ]
+        shown, following = by_number(numbered, lambda row: row[0], asked, rising=True)
+        return RunPage(
+            now_ms=view.now_ms,
+            version=view.version,
+            total=len(numbered),
+            next=following,
+            items=[RunOut(**msgspec.structs.asdict(run)) for _, run in shown],
+        )
+
+    return router
