@@ -15,14 +15,15 @@ from typing import Any
 
 import click
 
+from emulator.cli.mix_options import may_lose_option, part_of, room_within_option, span_ms_of
 from emulator.scenario import TIMINGS, Scenario, check, prepare
-from emulator.virtual.schemes import SCHEMES
+from emulator.virtual.schemes import BY_DEFAULT, SCHEMES
 from yarnctl.command_line import output_option
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.settings import PROFILES
 from yarnctl.errors import BadInput
 
-OPTIONS = {"job_policy": "--policy", "task_policy": "--task-policy"}
+OPTIONS = {"job_policy": "--policy", "task_policy": "--task-policy", "room_within_ms": "--room-within"}
 
 
 def option_of(field: str) -> str:
@@ -44,7 +45,11 @@ def schemes_of(text: str) -> tuple[str, ...]:
 @click.option("--research", required=True, metavar="SPEC", help="The patient workload.")
 @click.option("--nodes", required=True, type=int, metavar="N", help="How many nodes.")
 @click.option("--slots", required=True, type=int, metavar="N", help="Containers of each node.")
-@click.option("--schemes", default=",".join(SCHEMES), metavar="A,B", help="Some of them.  [default: all]")
+@click.option(
+    "--schemes", default=",".join(BY_DEFAULT), metavar="A,B", help="Some of them.  [default: all but mix]"
+)
+@may_lose_option
+@room_within_option
 @click.option(
     "--policy",
     "job_policy",
@@ -101,6 +106,9 @@ def command(
     """  # fmt: skip
     from emulator.experiments.showing import print_outcome, run_shown
 
+    within = fields.pop("room_within")
+    fields["room_within_ms"] = None if within is None else span_ms_of("--room-within", within)
+    fields["may_lose"] = part_of("--may-lose", fields["may_lose"])
     scenario = Scenario(**{**fields, "schemes": schemes_of(fields["schemes"])})
     check(scenario, option_of)
     prepared = prepare(scenario)._replace(validate=validate)

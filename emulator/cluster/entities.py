@@ -74,7 +74,7 @@ class LeafQueue:
     used_mib: int = 0
     used_vcores: int = 0
     am_used_mib: int = 0
-    usage_mib_ms: int = 0
+    usage_mib_ms: dict[str, int] = field(default_factory=dict)
     demand: list[Application] = field(default_factory=list)
     waiting: list[Application] = field(default_factory=list)
     users: dict[str, int] = field(default_factory=dict)

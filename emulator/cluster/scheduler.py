@@ -289,7 +289,8 @@ class CapacityScheduler:
         node.free_mib += memory_mib
         node.free_vcores += vcores
         del self.live[container.number]
-        queue.usage_mib_ms += memory_mib * (now_ms - container.granted_at_ms)
+        used = queue.usage_mib_ms
+        used[app.user] = used.get(app.user, 0) + memory_mib * (now_ms - container.granted_at_ms)
         queue.used_mib -= memory_mib
         queue.used_vcores -= vcores
         if queue.user_mib is not None:

@@ -95,6 +95,10 @@ def _check_ratios(scenario: Scenario, where: Where) -> None:
             raise BadInput(where(field), f"{list(values)}: parts must be above 0 and make at most 1 together")
     if not 0 < scenario.am_ratio <= 1:
         raise BadInput(where("am_ratio"), f"{scenario.am_ratio} is not above 0 and at most 1")
+    if not 0 <= scenario.may_lose <= 1:
+        raise BadInput(where("may_lose"), f"{scenario.may_lose} is no part from 0 to 1")
+    if scenario.room_within_ms is not None:
+        within(where, "room_within_ms", scenario.room_within_ms, 1, MAX_SPAN_MS)
 
 
 def _check_tuning(tuning: Tuning, where: Where) -> None:

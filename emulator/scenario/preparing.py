@@ -171,6 +171,8 @@ def setup(scenario: Scenario) -> Setup:
         faults=scenario.faults,
         more_queues=more_queues(scenario),
         limits=limits(scenario),
+        may_lose_ratio=scenario.may_lose,
+        room_within_ms=scenario.room_within_ms,
     )
 
 
@@ -244,10 +246,12 @@ def identity(scenario: Scenario, jobs: tuple[Job, ...]) -> str:
     }
     if scenario.queues:  # only then: what was hashed before there were queues keeps its identity
         decides["queues"] = (more_queues(scenario), limits(scenario))
+    if scenario.may_lose or scenario.room_within_ms is not None:
+        decides["mix"] = (scenario.may_lose, scenario.room_within_ms)
     return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()
 
 
-LATER = ("observe_only", "in_flight_ratio_max", "in_flight_least", "rest_ms")
+LATER = ("observe_only", "in_flight_ratio_max", "in_flight_least", "rest_ms", "levers")
 """Settings that came after the first results were kept: at their defaults they change no identity."""
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from emulator.cluster.faults import Fault
 from emulator.cluster.timing import HADOOP3, PAPER, Timing
-from emulator.virtual.schemes import SCHEMES
+from emulator.virtual.schemes import BY_DEFAULT
 from emulator.workload.job import DAY_MS, Job, JobClass
 
 
@@ -108,6 +108,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     maximum-am-resource-percent). Every master takes a whole container, as in the paper: at 1.0
     the masters of waiting jobs can take every container, and then no task runs. At 0.5 half of
     the room is always left to tasks.
+
+    ``may_lose`` and ``room_within_ms`` are the scheme mix's: the part of research's container time of the
+    last hour whose work may be lost, and how soon a lever must give room (None: as a suspension does).
     """
 
     nodes: int
@@ -119,7 +122,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     production_peak: float | None = None
     research_peak: float | None = None
     load: float = 1.0
-    schemes: tuple[str, ...] = tuple(SCHEMES)
+    schemes: tuple[str, ...] = BY_DEFAULT
     job_policy: str = "MR"
     task_policy: str = "SRT"
     profile: str = "default"
@@ -133,6 +136,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tuning: Tuning = Tuning()
     queues: tuple[QueueEntry, ...] = ()
     workloads: tuple[WorkloadEntry, ...] = ()
+    may_lose: float = 0.0
+    room_within_ms: int | None = None
 
 
 class Prepared(NamedTuple):

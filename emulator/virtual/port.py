@@ -20,6 +20,7 @@ from yarnctl.deciding.model import (
     ApplicationView,
     CameBack,
     ContainerAsk,
+    HeldTime,
     Kill,
     Observation,
     ObservationRequest,
@@ -52,7 +53,7 @@ class VirtualPort:
     """A ClusterPort onto a ``Cluster``; ``maps`` says whether victims' maps are shown too.
 
     ``ahead_max`` containers of its first wave are predicted for a starting job of ``hurried``, as on one
-    on which each job has run before.
+    on which each job has run before. ``counts_held``: observations with a snapshot have what was held.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class VirtualPort:
         self.cluster = cluster
         self.maps = maps
         self.kills = 0
+        self.counts_held = False
         timing = cluster.timing
         heard_ms = timing.suspend_poll_ms if timing.trigger == "umbilical" else timing.nm_heartbeat_ms
         self._leave_ms = (
@@ -115,6 +117,7 @@ class VirtualPort:
             tasks=tasks,
             unreachable=tuple(unreachable),
             facts=facts,
+            held=held_time(self.cluster, now_ms) if snapshot is not None and self.counts_held else (),
         )
 
     def _resumed_task(self, now_ms: int) -> list[CameBack]:
@@ -283,11 +286,13 @@ class VirtualPort:
         """Return the running container that an action names (a container's id ends in its number)."""
         if action.order in self._ordered:
             return self._ordered[action.order]
-        app = self._applications.get(action.application)
-        if app is None:
-            return None
-        found: Container | None = app.master.running.get(int(action.container.rpartition("_")[2]))
-        return found
+        return self.running(action.application, action.container)
+
+    def running(self, application: str, container: str) -> Container | None:
+        """Return the running container of an application by its id."""
+        app = self._applications.get(application)
+        number = int(container.rpartition("_")[2])
+        return None if app is None else app.master.running.get(number)
 
     # --- performing -----------------------------------------------------------------------
 
@@ -344,3 +349,17 @@ class VirtualPort:
             return Refused(NoSuchApplication())
         self.cluster.rm.scheduler.reprioritise(app, action.priority)
         return Accepted()
+
+
+def held_time(cluster: Cluster, now_ms: int) -> tuple[HeldTime, ...]:
+    """Return the container time that each user's applications have held in each queue, from the beginning."""
+    scheduler = cluster.rm.scheduler
+    found = {
+        (queue.name, user): mib_ms
+        for queue in scheduler.queues.values()
+        for user, mib_ms in queue.usage_mib_ms.items()
+    }
+    for container in scheduler.live.values():
+        name = (container.app.queue.name, container.app.user)
+        found[name] = found.get(name, 0) + container.memory_mib * (now_ms - container.granted_at_ms)
+    return tuple(HeldTime(queue, user, found[queue, user]) for queue, user in sorted(found))

@@ -20,6 +20,7 @@ from emulator.cluster.entities import QueueConfig
 from emulator.cluster.faults import Fault
 from emulator.cluster.preemption import CapacityPreemption
 from emulator.cluster.timing import Timing
+from emulator.virtual.lever_tally import LeverFigures, LeverTally
 from emulator.virtual.natjam_variants import VariantPort, VariantTiming
 from emulator.virtual.port import VirtualPort
 from emulator.virtual.schemes import LeafLimits, Scheme, limited, queues_of
@@ -31,11 +32,33 @@ from yarnctl.deciding.model import Accepted
 from yarnctl.deciding.queue_hold import QueueCap, QueueLimits, action_of, lower, put_back
 from yarnctl.deciding.reasons.orders import DemandOver
 from yarnctl.deciding.records import Holding, Record, performed
-from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settings import LeverSettings, Settings
 from yarnctl.errors import InvariantBroken
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import Journal, tick
 from yarnctl.units import Resources
+
+
+def lever_settings(timing: Timing, may_lose_ratio: float, room_within_ms: int | None) -> LeverSettings:
+    """Return what is predicted of levers on a cluster with these times.
+
+    A suspension that has written its checkpoint is seen by the next look, and its container is then
+    released; a kill frees its container when the process is gone and the node has reported it. Each of the
+    two heartbeats of a suspension takes half of its period; the one of a kill alone is counted as
+    three quarters, so that nine predictions of ten hold with a quarter more.
+    """
+    beat_ms = timing.nm_heartbeat_ms // 2
+    heard_ms = timing.suspend_poll_ms // 2 if timing.trigger == "umbilical" else beat_ms
+    leave_ms = timing.exit_ms + timing.nm_heartbeat_ms * 3 // 4
+    suspend_ms = heard_ms + timing.drain_ms + timing.upload_ms + timing.exit_ms + beat_ms
+    within_ms = suspend_ms if room_within_ms is None else room_within_ms
+    return LeverSettings(
+        room_within_ms=within_ms,
+        suspend_ms=suspend_ms,
+        leave_ms=leave_ms,
+        commit_ms=timing.task_commit_ms,
+        may_lose_ratio=may_lose_ratio,
+    )
 
 
 class VirtualQueueCap:
@@ -85,7 +108,9 @@ STALL_MS = 3_600_000
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """What stays the same between the schemes of one comparison.
 
-    ``lower``: with ``--cap-queue``; ``ahead_max``: with ``--predicted-demand`` so many.
+    ``lower``: with ``--cap-queue``; ``ahead_max``: with ``--predicted-demand`` so many. Of a mix:
+    ``may_lose_ratio`` of the preemptable queues' container time, and how soon a lever must give room (None:
+    as soon as a suspension does).
     """
 
     nodes: int
@@ -102,6 +127,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     validate: bool = False
     hold: bool = False
     ahead_max: int = 0
+    may_lose_ratio: float = 0.0
+    room_within_ms: int | None = None
 
 
 class JobResult(msgspec.Struct, frozen=True):
@@ -125,7 +152,10 @@ class MemorySample(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one run. ``waiting``: class -> cause -> ms of waiting containers, if it was counted."""
+    """What came of one run. ``waiting``: class -> cause -> ms of waiting containers, if it was counted.
+
+    ``levers``: of a mix.
+    """
 
     scheme: str
     jobs: tuple[JobResult, ...]
@@ -138,6 +168,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     samples: tuple[MemorySample, ...] = ()
     waiting: Waiting | msgspec.UnsetType = msgspec.UNSET
+    levers: LeverFigures | msgspec.UnsetType = msgspec.UNSET
 
 
 class Run:
@@ -175,6 +206,7 @@ class Run:
         self.samples: list[MemorySample] = []
         self.sample_ms = sample_ms
         self.controller: Controller | None = None
+        self.levers: LeverTally | None = None
         self.preemption: CapacityPreemption | None = None
         if scheme.eviction is not None:
             self._attach(journal if journal is not None else MemoryJournal())
@@ -190,10 +222,17 @@ class Run:
             self.setup.settings,
             eviction=self.scheme.eviction,
         )
-        self.journal = journal
+        if self.scheme.mix:
+            levers = lever_settings(self.setup.timing, self.setup.may_lose_ratio, self.setup.room_within_ms)
+            settings = msgspec.structs.replace(settings, levers=levers)
+        self.journal: Journal = journal
         ahead_max, hurried = self.setup.ahead_max, settings.hurried_queues
         port = VariantPort if isinstance(self.cluster.timing, VariantTiming) else VirtualPort
-        self.port = port(self.cluster, settings.kill_maps, ahead_max, hurried)
+        self.port = port(self.cluster, settings.kill_maps or self.scheme.mix, ahead_max, hurried)
+        self.port.counts_held = self.scheme.mix
+        if self.scheme.mix:
+            self.levers = LeverTally(journal, self.port.running)
+            self.journal = self.levers
         self.controller = Controller(
             settings, self.port.identify().capabilities, validate=self.setup.validate
         )
@@ -268,7 +307,7 @@ class Run:
         """Return what came of the run."""
         cluster = self.cluster
         makespan_ms = max((master.app.finished_at_ms or 0 for master in cluster.masters), default=0)
-        held = sum(queue.usage_mib_ms for queue in cluster.rm.scheduler.queues.values())
+        held = sum(sum(queue.usage_mib_ms.values()) for queue in cluster.rm.scheduler.queues.values())
         for container in cluster.rm.scheduler.live.values():
             held += container.memory_mib * (cluster.kernel.now_ms - container.granted_at_ms)
         offered = self.setup.nodes * self.setup.node_size.memory_mib * makespan_ms
@@ -287,6 +326,7 @@ class Run:
             events=cluster.kernel.events,
             samples=tuple(self.samples),
             waiting=self.waiting.close() if self.waiting else msgspec.UNSET,
+            levers=self.levers.close() if self.levers else msgspec.UNSET,
         )
 
     @staticmethod

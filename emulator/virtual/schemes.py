@@ -21,7 +21,8 @@ from emulator.cluster.preemption import TUNED, PreemptionConfig
 class Scheme(msgspec.Struct, frozen=True, kw_only=True):
     """``alone``: each class has the cluster for itself. ``caps``: queues have the caps as their
     guarantee (else the shares), ``hard``: and cannot grow beyond. ``eviction``: yarnctl's
-    controller runs and does this to its picks. ``preemption``: YARN's own policy runs.
+    controller runs and does this to its picks. ``preemption``: YARN's own policy runs. ``mix``: the
+    controller pulls the cheapest levers, and the queues it takes from are capped meanwhile.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Scheme(msgspec.Struct, frozen=True, kw_only=True):
     hard: bool = False
     eviction: str | None = None
     preemption: PreemptionConfig | None = None
+    mix: bool = False
 
 
 SCHEMES: dict[str, Scheme] = {
@@ -43,8 +45,13 @@ SCHEMES: dict[str, Scheme] = {
         Scheme(name="yarn", what="YARN's own preemption, defaults", preemption=PreemptionConfig()),
         Scheme(name="yarn-tuned", what="YARN's own preemption, tuned", preemption=TUNED),
         Scheme(name="natjam", what="suspend with a checkpoint, resume later", eviction="suspend"),
+        Scheme(name="mix", what="the cheapest levers within a loss budget", eviction="suspend", mix=True),
     )
 }
+
+
+BY_DEFAULT = tuple(name for name, scheme in SCHEMES.items() if not scheme.mix)
+"""What is compared where no scheme is named: ``mix`` has options of its own."""
 
 
 def queues_of(

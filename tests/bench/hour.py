@@ -80,7 +80,7 @@ def set_up(nodes: int, scheme: str, jobs: tuple[Job, ...], journal: EncodedJourn
 def utilisation(run: Run) -> float:
     """Return container time held / offered so far."""
     cluster, now_ms = run.cluster, run.cluster.kernel.now_ms
-    held = sum(queue.usage_mib_ms for queue in cluster.rm.scheduler.queues.values())
+    held = sum(sum(queue.usage_mib_ms.values()) for queue in cluster.rm.scheduler.queues.values())
     held += sum(
         each.memory_mib * (now_ms - each.granted_at_ms) for each in cluster.rm.scheduler.live.values()
     )

@@ -15,7 +15,7 @@ from emulator.demo import live_act
 from emulator.demo.live_act import LiveOutcome
 from emulator.experiments import showing
 from emulator.experiments.results import runs
-from emulator.virtual.schemes import SCHEMES
+from emulator.virtual.schemes import BY_DEFAULT
 from emulator.workload.parquet import read_parquet, write_parquet
 from emulator.workload.spec import load
 from yarnctl.command_line import exit_status_of
@@ -81,7 +81,7 @@ def test_compare_has_the_exact_shape(capfd: pytest.CaptureFixture[str], form: li
 
 def test_compare_runs_all_schemes_by_default(capfd: pytest.CaptureFixture[str]) -> None:
     answer = json.loads(said(capfd, "compare", *SMALL, *CLUSTER, "--json"))
-    assert list(answer["schemes"]) == list(SCHEMES)
+    assert list(answer["schemes"]) == list(BY_DEFAULT)
 
 
 def test_compare_takes_every_option(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_demo_shows_it_all(
     text = said(capfd, "demo", "--out", str(out))
     assert text.splitlines()[-1] == "output identical"
     assert "4 reduces of research were suspended (median 0.6 s from request to manifest), 3 seen" in text
-    assert all(name in text for name in SCHEMES)
+    assert all(name in text for name in BY_DEFAULT)
     assert "In short: natjam: production" in text
     assert "research loses nothing" in text
     results = json.loads((out / "results.json").read_bytes())["schemes"]

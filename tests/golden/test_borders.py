@@ -24,7 +24,7 @@ from tests.golden.tables import (
 from yarnctl.deciding.case import Candidate, Pick
 from yarnctl.deciding.controller import Controller, Remembered
 from yarnctl.deciding.forecast import QueueModel, over_guarantee
-from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.ledger import Ledger, oldest_freed, oldest_running
 from yarnctl.deciding.model import (
     Accepted,
     ApplicationEnded,
@@ -36,7 +36,7 @@ from yarnctl.deciding.model import (
     SetPriority,
     Suspend,
 )
-from yarnctl.deciding.order import Order, new_order
+from yarnctl.deciding.order import Order, OrderNames, new_order
 from yarnctl.deciding.planning import beyond, excess_orders, in_suspend_order
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
 from yarnctl.deciding.preemptor import DemandInput, demand, is_preemptable
@@ -206,7 +206,7 @@ def test_with_deadlines_who_is_served_before_the_asker_keeps_its_room(settings, 
 def an_order(number=1, asker="p1", *, serves=1, ask=1, at_ms=0, node="n1", settings=DEFAULT, group=""):
     name = f"o-{number:06d}"
     pick = Pick("r1", task(f"r1.{number}", node=node), (), (), size(ask), serves)
-    return new_order(pick, name, group or name, asker, 1, at_ms, settings)
+    return new_order(pick, OrderNames(name, group or name, 1), asker, at_ms, settings, None)
 
 
 @pytest.mark.parametrize(
@@ -467,9 +467,9 @@ def test_what_is_transferred_for_room_given_is_still_to_end():
     """p1 is given p2's room; its own oldest order that is not freed, of that size, goes to p2."""
     ledger = entered(an_order(1), an_order(2, "p2"), an_order(3))
     ledger.happen("o-000001", "ended-as-ordered", 10)
-    assert ledger.oldest_freed("p1", size(1)) == ledger.open["o-000001"]
-    assert ledger.oldest_running("p1", size(1)) == ledger.open["o-000003"]
-    assert ledger.oldest_running("p1", size(2)) is None
+    assert oldest_freed(ledger, "p1", size(1)) == ledger.open["o-000001"]
+    assert oldest_running(ledger, "p1", size(1)) == ledger.open["o-000003"]
+    assert oldest_running(ledger, "p1", size(2)) is None
 
 
 @pytest.mark.parametrize("asked_at_ms", [0, 1000])

@@ -37,6 +37,10 @@ NUMBERS = {
     "admission.shared_round.PLANNED_MAX": 20,
     "admission.pricing.accounts.DAY_MS": 86_400_000,
     "admission.shared_round.RESERVED_MS": 60_000,
+    # in a mix of levers
+    "awaited_ends.KEPT_MS": 3_600_000,
+    "loss_budget.SAMPLES_OF_WINDOW": 120,
+    "mix.EXACT_MAX": 14,
     # in a controller
     "controller.ROUNDS_MAX": 8,
     "draws.UNIT": 2**40,

@@ -10,7 +10,7 @@ import pytest
 from tests.journal.test_restart import mortal
 from tests.unit.deciding.controller_world import unlike
 from yarnctl.deciding.inputs import Observed
-from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.ledger import Ledger, oldest_freed
 from yarnctl.deciding.ledger_state import LedgerState
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.queue_hold import Misdirection
@@ -191,7 +191,7 @@ def test_room_goes_to_who_it_came_to_first_also_after_a_restart() -> None:
     assert list(copy.freed_for["p1"]) == list(ledger.freed_for["p1"]) == ["o-000001", "o-000002", "o-000003"]
     for each in (ledger, copy):
         each.happen("o-000001", "granted", 20)
-        found = each.oldest_freed("p1", Resources(1024, 1))
+        found = oldest_freed(each, "p1", Resources(1024, 1))
         assert found is not None
         assert found.order == "o-000002"
 

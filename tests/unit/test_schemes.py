@@ -16,7 +16,7 @@ from emulator.cluster.preemption import TUNED, CapacityPreemption, PreemptionCon
 from emulator.cluster.timing import PAPER
 from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Result, Run, Setup, run_scheme
-from emulator.virtual.schemes import SCHEMES, queues_of
+from emulator.virtual.schemes import BY_DEFAULT, SCHEMES, queues_of
 from emulator.workload.job import Job
 from tests.property.playing import UNTIL_MS
 from tests.property.stories import job
@@ -72,16 +72,17 @@ def told(name: str) -> Told:
     return Told(name)
 
 
-# --- the seven schemes ------------------------------------------------------------------------
+# --- the eight schemes ------------------------------------------------------------------------
 
 
-def test_the_table_has_the_seven_schemes_and_each_differs_only_in_its_record():
-    assert list(SCHEMES) == ["ideal", "hard-cap", "soft-cap", "kill", "yarn", "yarn-tuned", "natjam"]
+def test_the_table_has_the_eight_schemes_and_each_differs_only_in_its_record():
+    first = ["ideal", "hard-cap", "soft-cap", "kill", "yarn", "yarn-tuned", "natjam"]
+    assert list(BY_DEFAULT) == first and list(SCHEMES) == [*first, "mix"]
     queues = {name: queues_of(scheme, (0.95, 0.05), (0.8, 0.2), 0.5) for name, scheme in SCHEMES.items()}
     capped = {name for name, (_, research) in queues.items() if research.capacity_ratio == 0.2}
     assert capped == {"hard-cap", "soft-cap"}
     assert {name for name, (_, research) in queues.items() if research.maximum_ratio < 1} == {"hard-cap"}
-    assert {name for name, scheme in SCHEMES.items() if scheme.eviction} == {"kill", "natjam"}
+    assert {name for name, scheme in SCHEMES.items() if scheme.eviction} == {"kill", "natjam", "mix"}
     assert {name for name, scheme in SCHEMES.items() if scheme.preemption} == {"yarn", "yarn-tuned"}
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from yarnctl.deciding.levers import AwaitedTask, LeverPull
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.policies import JobUsage
 from yarnctl.deciding.releaser import Reason
@@ -96,7 +97,8 @@ class Choice(msgspec.Struct, frozen=True):
     """The result for a case.
 
     ``missing`` names jobs whose tasks must be observed first: if there are any, the picks are
-    provisional. ``hit`` names the jobs that were picked from, in the order of their first pick.
+    provisional. ``hit`` names the jobs that were picked from, in the order of their first pick. Of a mix:
+    ``pulls[i]`` is the lever of ``picks[i]``, ``awaited`` the tasks that will end by themselves in time.
     """
 
     picks: tuple[Pick, ...]
@@ -107,3 +109,5 @@ class Choice(msgspec.Struct, frozen=True):
     hit: tuple[str, ...]
     missing: tuple[str, ...] = ()
     room: Mapping[str, Resources] = {}
+    pulls: tuple[LeverPull, ...] = ()
+    awaited: tuple[AwaitedTask, ...] = ()

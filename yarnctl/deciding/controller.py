@@ -32,6 +32,7 @@ from yarnctl.deciding.model import (
     ApplicationEnded,
     ContainerEnded,
     Fact,
+    HeldTime,
     Observation,
     ObservationRequest,
     Outcome,
@@ -45,6 +46,7 @@ from yarnctl.deciding.planning import (
     ObservedTasks,
     Plan,
     Planned,
+    decision_of,
     in_suspend_order,
     make_plan,
     settle_needless,
@@ -55,7 +57,6 @@ from yarnctl.deciding.reasons.demand import NoJobMayGive, NoTaskMayStop, Trigger
 from yarnctl.deciding.reasons.orders import Stopping
 from yarnctl.deciding.records import (
     FORMAT,
-    Decision,
     Header,
     Record,
     Refusal,
@@ -100,6 +101,7 @@ class _Deferred(msgspec.Struct):
     unanswered: dict[str, Reason]
     asked: ClusterDemand | None = None
     open_orders: tuple[object, ...] = ()
+    held: tuple[HeldTime, ...] = ()
 
 
 def _merged(before: tuple[TaskView, ...], now: tuple[TaskView, ...]) -> tuple[TaskView, ...]:
@@ -220,6 +222,7 @@ class Controller:
             as_of_ms=None if seen.as_of_ms == now_ms else seen.as_of_ms,
             unreachable=seen.unreachable,
             memory=memory,
+            held=seen.held,
         )
         effects = Effects()
         opening = self._open(effects, now_ms)
@@ -300,6 +303,8 @@ class Controller:
         """Begin with a new snapshot, or continue with the one under decision; False: nothing to decide."""
         if seen.snapshot is not None:
             self._continue_deferred(effects, seen.snapshot, seen.as_of_ms)
+            assert self._deferred is not None
+            self._deferred.held = seen.held
         elif cluster == "unreachable":
             self._deferred = None  # without a snapshot nothing may be changed
         elif cluster == "quiet":
@@ -382,7 +387,7 @@ class Controller:
         held = self._deferred
         assert held is not None
         urgent_first = self._looks.prioritiser.urgent_first(held.snapshot)
-        look = DemandInput(held.snapshot, held.as_of_ms, now_ms, urgent_first, held.stale)
+        look = DemandInput(held.snapshot, held.as_of_ms, now_ms, urgent_first, held.stale, held.held)
         asked = self._asked(held, look)
         while True:
             seen = ObservedTasks(held.tasks, held.unanswered)
@@ -415,6 +420,9 @@ class Controller:
         """Turn a plan into decisions, orders and actions."""
         for planned in plan.planned:
             trigger, choice = planned.demand.trigger, planned.choice
+            effects.add(self._orders.wait_for(trigger.application, choice.awaited, now_ms))
+            if choice.awaited and not choice.picks and not choice.unmet:
+                continue
             if choice.picks:
                 self._looks.refused.pop(trigger.application, None)
                 effects.add(self._order(planned, now_ms))
@@ -429,19 +437,7 @@ class Controller:
         """Enter one decision's picks into the ledger and make their requests."""
         choice = planned.choice
         names, groups = name_orders(choice.picks, self.ledger.issued)
-        decision = Decision(
-            number=self.ledger.decisions + 1,
-            at_ms=now_ms,
-            trigger=planned.demand.trigger,
-            total=planned.case.total,
-            orders=names,
-            groups=groups,
-            picks=choice.picks,
-            handed_back=choice.handed_back,
-            unmet=choice.unmet,
-            refused_jobs=choice.refused_jobs,
-            refused_tasks=choice.refused_tasks,
-        )
+        decision = decision_of(planned, self.ledger.decisions + 1, names, groups, now_ms)
         self.ledger.apply(decision)
         return Effects((decision,), [requested(self.ledger.open[name], self.settings) for name in names])
 

@@ -172,11 +172,14 @@ def suspending_pays(controller: Decider, step: Step) -> str:
     for record in step.records:
         if not isinstance(record, Decision):
             continue
-        for task in [pick.task for pick in record.picks if pick.task.kind == "reduce"]:
+        for pick, pull in zip(record.picks, record.pulls, strict=True):
+            task = pick.task
+            if task.kind != "reduce" or (pull is not None and pull.lever.kind != "suspend"):
+                continue
             worked_ms, cost_ms = record.at_ms - task.since_ms, task.return_cost_ms
             if task.remaining_ms <= cost_ms:
                 return f"{task.attempt} has {task.remaining_ms} ms left, and coming back costs {cost_ms} ms"
-            if task.resumed and worked_ms < cost_ms:
+            if task.resumed and worked_ms < cost_ms and pull is None:
                 return f"{task.attempt} has worked {worked_ms} ms, and coming back costs {cost_ms} ms"
     return ""
 

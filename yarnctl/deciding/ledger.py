@@ -25,9 +25,11 @@ from typing import Any
 
 import msgspec
 
+from yarnctl.deciding.awaited_ends import AwaitedEnds
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import Bars
 from yarnctl.deciding.lifecycle import OPEN, RUNNING, Event, after
+from yarnctl.deciding.loss_budget import LossBudget
 from yarnctl.deciding.model import (
     Action,
     Refused,
@@ -42,6 +44,7 @@ from yarnctl.deciding.order import (
     SIGNS_OF_LIFE,
     Indices,
     Order,
+    OrderNames,
     RecentlySettled,
     Sent,
     gone_on,
@@ -51,6 +54,7 @@ from yarnctl.deciding.order import (
 )
 from yarnctl.deciding.reasons.orders import ContainerHasEnded
 from yarnctl.deciding.records import (
+    Awaited,
     Decision,
     KilledEnded,
     Performed,
@@ -64,7 +68,7 @@ from yarnctl.deciding.records import (
     UnknownApplication,
     is_of,
 )
-from yarnctl.deciding.settings import DEFAULT, Settings
+from yarnctl.deciding.settings import DEFAULT, LeverSettings, Settings
 from yarnctl.units import Resources
 
 LOST = ContainerHasEnded("lost")
@@ -86,6 +90,8 @@ class Ledger:
         self.sent: dict[str, Sent] = {}
         self.due: list[Action] = []
         self.bars = Bars()
+        self.losses = LossBudget()
+        self.awaited = AwaitedEnds()
         self.excluded, self.tries = self.bars.barred, self.bars.tries
         self.indices = index = Indices()
         self.by_container, self.by_asker, self.by_victim = index.by_container, index.by_asker, index.by_victim
@@ -135,6 +141,8 @@ class Ledger:
         """Apply the time-outs up to the step before; that step's requests were performed."""
         if record.since_ms:
             self.retire(record.since_ms)
+        if record.held and isinstance(self.settings.levers, LeverSettings):
+            self.losses.held(record.at_ms, record.held, self.settings.levers)
         self.due = []
 
     def _stopped(self, record: Stopped) -> None:
@@ -150,14 +158,22 @@ class Ledger:
     def _decision(self, record: Decision) -> None:
         asker, number = record.trigger.application, record.number
         self.decisions = number
-        for name, pick, group in zip(record.orders, record.picks, record.groups, strict=True):
-            self.add(new_order(pick, name, group, asker, number, record.at_ms, self.settings))
+        for name, pick, group, pull in zip(
+            record.orders, record.picks, record.groups, record.pulls, strict=True
+        ):
+            names = OrderNames(name, group, number)
+            self.add(new_order(pick, names, asker, record.at_ms, self.settings, pull))
+            self.losses.charge(name, record.at_ms, pick.task.size, pull)
+
+    def _awaited(self, record: Awaited) -> None:
+        self.awaited.note(record.tasks)
 
     def _transition(self, record: Transition) -> None:
         before, target, at_ms = self.open.get(record.order), record.target, record.at_ms
         if before is None:
             return
         self.open[record.order] = changed = gone_on(before, record.event, target, at_ms)
+        self.losses.moved(record.order, record.event, at_ms)
         if before.state == "freed":
             self.indices.unfree(before)
         if target == "freed":
@@ -243,6 +259,7 @@ class Ledger:
             if self.terminating.get(order.container) is order:
                 del self.terminating[order.container]
         self.bars.retire(now_ms)
+        self.awaited.retire(now_ms)
         for name in [name for name, sent in self.sent.items() if self.is_over(sent, now_ms)]:
             del self.sent[name]
         while self.late_until and self.late_until[0][0] + keep_ms <= now_ms:
@@ -269,6 +286,8 @@ class Ledger:
         self.retiring = deque((at_ms - by_ms, name) for at_ms, name in self.retiring)
         self.late_until = [(at_ms - by_ms, asker, name) for at_ms, asker, name in self.late_until]
         self.bars.set_back(by_ms)
+        self.losses.set_back(by_ms)
+        self.awaited.set_back(by_ms)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -351,24 +370,26 @@ class Ledger:
         yield from self.terminating.values()
         yield from self.recently_settled_room(as_of_ms)
 
-    def oldest_freed(self, asker: str, size: Resources) -> Order | None:
-        """Return the asker's order that was freed first and serves an ask of this size."""
-        for name in self.freed_for.get(asker, ()):
-            order = self.open[name]
-            if order.serves and order.ask == size:
-                return order
-        return None
-
-    def oldest_running(self, asker: str, size: Resources) -> Order | None:
-        """Return the asker's oldest order that serves an ask of this size and is not freed yet."""
-        for order in self.of_asker(asker):
-            if order.state in RUNNING and order.serves and order.ask == size:
-                return order
-        return None
-
     def group_of(self, order: Order) -> list[Order]:
         """Return the open orders that make up one ask's room, ``order`` included."""
         return [self.open[name] for name in self.by_group.get(order.group, ())]
+
+
+def oldest_freed(ledger: Ledger, asker: str, size: Resources) -> Order | None:
+    """Return the asker's order that was freed first and serves an ask of this size."""
+    for name in ledger.freed_for.get(asker, ()):
+        order = ledger.open[name]
+        if order.serves and order.ask == size:
+            return order
+    return None
+
+
+def oldest_running(ledger: Ledger, asker: str, size: Resources) -> Order | None:
+    """Return the asker's oldest order that serves an ask of this size and is not freed yet."""
+    for order in ledger.of_asker(asker):
+        if order.state in RUNNING and order.serves and order.ask == size:
+            return order
+    return None
 
 
 def _taken(due: list[Action], record: Performed) -> Action | None:
@@ -385,6 +406,7 @@ _APPLIES: dict[type, Callable[[Ledger, Any], None]] = {
     Requests: Ledger._requests,
     Performed: Ledger._performed,
     Decision: Ledger._decision,
+    Awaited: Ledger._awaited,
     Transition: Ledger._transition,
     Progressed: Ledger._progressed,
     Transfer: Ledger._transferred,

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from yarnctl.deciding.lifecycle import Event
+from yarnctl.deciding.loss_budget import LossState
 from yarnctl.deciding.model import Action
 from yarnctl.deciding.order import Order, RecentlySettled, Sent
 from yarnctl.deciding.releaser import Reason
@@ -104,7 +105,8 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """All parts of a ledger.
 
     ``freed``: ids of open orders whose container has ended, in the order of their ends on each node;
-    ``freed_for``: the same ids, in the order in which their room came to each asker.
+    ``freed_for``: the same ids, in the order in which their room came to each asker. ``losses`` None: no
+    lever was ever used.
     """
 
     issued: int = 0
@@ -122,6 +124,8 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     freed_for: tuple[str, ...] = ()
     sent: tuple[Sent, ...] = ()
     due: tuple[Action, ...] = ()
+    losses: LossState | None = None
+    awaited_until_ms: Mapping[str, int] = {}
 
 
 class PriorityState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -239,13 +239,22 @@ class ObservationRequest(msgspec.Struct, frozen=True):
     askers: tuple[str, ...] = ()
 
 
+class HeldTime(NamedTuple):
+    """Container time that a user's applications in a queue have held since the host began to watch."""
+
+    queue: str
+    user: str
+    mib_ms: int
+
+
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What was observed. ``as_of_ms`` <= ``now_ms`` is the age of the snapshot.
 
     ``cluster`` says why there is no snapshot although one was requested: "quiet", the demand probe shows no
     pending ask of a preempting application; "unreachable", the cluster's state is unknown, so no action is
     allowed. With a snapshot it counts as "seen". ``tasks`` has an entry for every requested victim that
-    answered; ``unreachable`` names those whose AM did not.
+    answered; ``unreachable`` names those whose AM did not. ``held``: (queue, user, MiB-ms) of preemptable
+    queues since the host began to watch, with a snapshot, where the settings have levers.
     """
 
     now_ms: int
@@ -255,6 +264,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     tasks: Mapping[str, tuple[TaskView, ...]] = {}
     unreachable: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
+    held: tuple[HeldTime, ...] = ()
 
 
 # --- actions: what the port is to do ----------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from yarnctl.deciding.case import Pick
+from yarnctl.deciding.levers import LeverPull
 from yarnctl.deciding.lifecycle import OPEN, Event, State
 from yarnctl.deciding.model import Action, Kill, Release, Suspend, Withdraw
 from yarnctl.deciding.releaser import is_killed
@@ -107,13 +108,22 @@ def name_orders(picks: Sequence[Pick], issued: int) -> tuple[tuple[str, ...], tu
     return tuple(orders), tuple(groups)
 
 
+class OrderNames(NamedTuple):
+    """An order's id, its group, and the number of its decision."""
+
+    order: str
+    group: str
+    decision: int
+
+
 def new_order(
-    pick: Pick, name: str, group: str, asker: str, decision: int, at_ms: int, settings: Settings
+    pick: Pick, names: OrderNames, asker: str, at_ms: int, settings: Settings, pull: LeverPull | None
 ) -> Order:
-    """Return the order for one pick of a decision, as it is entered at ``at_ms``."""
+    """Return the order for one pick, as it is entered at ``at_ms``; ``pull``: its lever, of a mix."""
     task = pick.task
+    killed = is_killed(task, settings) if pull is None else pull.lever.kind != "suspend"
     return Order(
-        order=name,
+        order=names.order,
         asker=asker,
         victim=pick.application,
         attempt=task.attempt,
@@ -122,10 +132,10 @@ def new_order(
         size=task.size,
         ask=pick.ask,
         serves=pick.serves,
-        group=group,
+        group=names.group,
         generation=task.generation + 1,
-        verb="kill" if is_killed(task, settings) else "suspend",
-        decision=decision,
+        verb="kill" if killed else "suspend",
+        decision=names.decision,
         asked_at_ms=at_ms,
         progress_at_ms=at_ms,
         remaining_ms=task.remaining_ms,

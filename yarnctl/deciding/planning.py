@@ -19,6 +19,7 @@ from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.forecast import Room, model_queues, place_pending
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RECALLABLE, RUNNING
+from yarnctl.deciding.mix import MixInput, choose_mix
 from yarnctl.deciding.model import Action, Release, Snapshot, Suspend, TaskView
 from yarnctl.deciding.order import Order, order_number
 from yarnctl.deciding.preemptor import (
@@ -34,9 +35,10 @@ from yarnctl.deciding.preemptor import (
     preemptable,
 )
 from yarnctl.deciding.reasons.orders import AskerHasRoom, NobodyWaits, RoomElsewhere
+from yarnctl.deciding.records import Decision
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.selector import choose
-from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settings import LeverSettings, Settings
 from yarnctl.deciding.settlement import Effects, Settlement
 from yarnctl.units import Resources
 
@@ -67,6 +69,27 @@ class Planned(NamedTuple):
     demand: ApplicationDemand
     case: Case
     choice: Choice
+
+
+def decision_of(
+    planned: Planned, number: int, orders: tuple[str, ...], groups: tuple[str, ...], now_ms: int
+) -> Decision:
+    """Return the record of a choice whose picks were given these order ids and groups."""
+    choice = planned.choice
+    return Decision(
+        number=number,
+        at_ms=now_ms,
+        trigger=planned.demand.trigger,
+        total=planned.case.total,
+        orders=orders,
+        groups=groups,
+        picks=choice.picks,
+        handed_back=choice.handed_back,
+        unmet=choice.unmet,
+        refused_jobs=choice.refused_jobs,
+        refused_tasks=choice.refused_tasks,
+        levers=choice.pulls or msgspec.UNSET,
+    )
 
 
 class Plan(NamedTuple):
@@ -107,6 +130,7 @@ def make_plan(
     missing: dict[str, None] = {}
     number = first_number
     flight = InFlight(look, ledger, settings, demand.preemptable_queues)
+    mix = mix_input(look, ledger, settings)
     for wanted in demand.applications:
         case = Case(
             number=number,
@@ -120,7 +144,7 @@ def make_plan(
             closed=closed,
             reserved=_reserved_for_others(look, wanted),
         )
-        wish, case, choice = flight.limit(wanted, case, settings)
+        wish, case, choice = flight.limit(wanted, case, settings, mix)
         if not wish.shortfalls:
             continue  # the limit in flight is reached: the next decision asks again
         planned.append(Planned(wish, case, choice))
@@ -128,8 +152,10 @@ def make_plan(
         if choice.picks:
             number += 1
             flight.begun += len(choice.picks)
-            if wanted is not demand.applications[-1]:
-                jobs, barred, room = _overlay(jobs, barred, room, choice, look.snapshot.total)
+        if (choice.picks or choice.awaited) and wanted is not demand.applications[-1]:
+            jobs, barred, room = _overlay(jobs, barred, room, choice, look.snapshot.total)
+            if mix is not None:
+                mix.left.use(choice.pulls, choice.picks)
     touched = flight.touched
     if not missing:
         touched.update(each.attempt for one in planned for each in one.choice.refused_tasks)
@@ -158,24 +184,38 @@ class InFlight:
             )
             self.most = max(settings.in_flight_least, int(held * settings.in_flight_ratio_max))
 
-    def limit(self, wish: ApplicationDemand, case: Case, settings: Settings) -> Planned:
+    def limit(
+        self, wish: ApplicationDemand, case: Case, settings: Settings, mix: MixInput | None = None
+    ) -> Planned:
         """Choose for as many of the demand's containers as may be in flight (none: no shortfalls)."""
         left = None if self.most is None else max(self.most - self.begun, 0)
         containers = sum(need.containers for need in wish.shortfalls)
         if left is not None and containers > left:
             containers = left if self.begun else max(left, 1)
             wish, case = _fewer(wish, case, containers)
-        choice = self._chosen(case, settings)
+        choice = self._chosen(case, settings, mix)
         while left is not None and len(choice.picks) > left and containers > (0 if self.begun else 1):
             containers -= 1
             wish, case = _fewer(wish, case, containers)
-            choice = self._chosen(case, settings)
+            choice = self._chosen(case, settings, mix)
         return Planned(wish, case, choice)
 
-    def _chosen(self, case: Case, settings: Settings) -> Choice:
-        choice = choose(case, settings)
+    def _chosen(self, case: Case, settings: Settings, mix: MixInput | None) -> Choice:
+        choice = choose(case, settings) if mix is None else choose_mix(case, settings, mix)
         self.touched.update(pick.task.attempt for pick in (*choice.picks, *choice.handed_back))
+        self.touched.update(task.lever.unit for task in choice.awaited)
         return choice
+
+
+def mix_input(look: DemandInput, ledger: Ledger, settings: Settings) -> MixInput | None:
+    """Return what a mix needs beside its case; None: the settings have no levers."""
+    if not isinstance(settings.levers, LeverSettings):
+        return None
+    return MixInput(
+        ledger.losses.left(look.now_ms, look.held, settings.levers),
+        ledger.awaited.until_ms,
+        {view.application: (view.queue, view.user) for view in look.snapshot.applications},
+    )
 
 
 def _fewer(wish: ApplicationDemand, case: Case, containers: int) -> tuple[ApplicationDemand, Case]:
@@ -208,6 +248,7 @@ def _overlay(
     for pick in choice.picks:
         taken.setdefault(pick.application, []).append(pick.task.size)
     ordered: dict[str, Reason] = {pick.task.attempt: "already-ordered" for pick in choice.picks}
+    ordered.update((task.lever.unit, "already-ordered") for task in choice.awaited)
     return after_picks(jobs, taken, total), {**barred, **ordered}, {**room, **choice.room}
 
 

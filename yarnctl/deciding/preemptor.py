@@ -27,7 +27,7 @@ from yarnctl.deciding.forecast import (
     total_free,
 )
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.model import ApplicationView, Snapshot
+from yarnctl.deciding.model import ApplicationView, HeldTime, Snapshot
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage, laxity_ms
 from yarnctl.deciding.prioritising import less_urgent, urgency
@@ -42,7 +42,7 @@ from yarnctl.deciding.reasons.demand import (
 )
 from yarnctl.deciding.records import Trigger
 from yarnctl.deciding.releaser import Reason
-from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settings import LeverSettings, Settings
 from yarnctl.units import Resources, dominant, minus, times
 
 PPM = 1_000_000
@@ -74,7 +74,7 @@ class ClusterDemand(NamedTuple):
 class DemandInput(NamedTuple):
     """One observation of the cluster: the snapshot, its instant, and the instant of deciding.
 
-    ``doubted``: application -> asks that may be stale (``StaleAsks``).
+    ``doubted``: application -> asks that may be stale (``StaleAsks``). ``held``: as in the observation.
     """
 
     snapshot: Snapshot
@@ -82,6 +82,7 @@ class DemandInput(NamedTuple):
     now_ms: int
     urgent_first: Sequence[ApplicationView] = ()
     stale: Mapping[str, int] = MappingProxyType({})
+    held: tuple[HeldTime, ...] = ()
 
 
 def pending_count(view: ApplicationView) -> int:
@@ -366,7 +367,8 @@ def closed_jobs(
 ) -> dict[str, Reason]:
     """Return the jobs among ``views`` that are excluded, and why; ``silent`` are unobservable."""
     closed = dict(silent)
-    if settings.eviction == "suspend" and not settings.kill_maps:
+    any_task = settings.kill_maps or isinstance(settings.levers, LeverSettings)
+    if settings.eviction == "suspend" and not any_task:
         closed.update({view.application: "no-runner" for view in views if not view.runner})
     return closed
 

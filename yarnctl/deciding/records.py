@@ -25,6 +25,7 @@ from yarnctl.deciding.admission.pricing.accounts import AccountRecord
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import LedgerState, PriorityState
+from yarnctl.deciding.levers import AwaitedTask, LeverPull
 from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.lifecycle import State as OrderState
 from yarnctl.deciding.model import (
@@ -78,6 +79,7 @@ class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True):
     """Victims chosen on behalf of one application. ``orders[i]`` was given to ``picks[i]``.
 
     ``total`` is the cluster's size: with it a reader computes what part of the cluster a key stands for.
+    Of a mix, ``levers[i]`` is what ``orders[i]`` pulls, with its predicted time and cost.
     """
 
     number: int
@@ -91,6 +93,20 @@ class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True):
     unmet: int
     refused_jobs: tuple[RefusedJob, ...]
     refused_tasks: tuple[RefusedTask, ...]
+    levers: tuple[LeverPull, ...] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def pulls(self) -> tuple[LeverPull | None, ...]:
+        """Return the lever of each order; None: it was chosen by the two policies alone."""
+        return (None,) * len(self.orders) if isinstance(self.levers, msgspec.UnsetType) else self.levers
+
+
+class Awaited(msgspec.Struct, frozen=True, tag="awaited"):
+    """Tasks whose ends are waited for on behalf of one application: no order, but their room is counted."""
+
+    at_ms: int
+    application: str
+    tasks: tuple[AwaitedTask, ...]
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
@@ -352,6 +368,7 @@ Record = (
     | Stopped
     | Requests
     | Decision
+    | Awaited
     | Refusal
     | Transition
     | Transfer

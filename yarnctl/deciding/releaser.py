@@ -33,6 +33,9 @@ Reason = Literal[
     "job-budget",
     "unreachable",
     "not-observed",
+    "loss-budget",
+    "not-in-time",
+    "ended-lately",
 ]
 """Why a task or job was not picked; the empty reason: eligible.
 
@@ -55,6 +58,9 @@ no-task-left          (job) nothing eligible is left
 job-budget            (job) ``job_open_ratio_max`` of its containers are under order
 unreachable           (job) its AM does not answer
 not-observed          (job) its tasks could not be observed in time
+loss-budget           its work would be lost, and no more may be lost now; or of its job no more may leave
+not-in-time           it would give room later than ``room_within_ms``
+ended-lately          an attempt of its task was ended or killed within the window of the loss budget
 ====================  =========================================================================
 """
 

@@ -17,6 +17,27 @@ TEN_YEARS_MS = 10 * 366 * 24 * 3_600_000
 RATIO_MAX = 1000
 
 
+class LeverSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the cheapest mix of levers is chosen (:mod:`yarnctl.deciding.mix`).
+
+    ``room_within_ms``: a lever that gives room later is not used. ``suspend_ms`` and ``leave_ms``: the
+    predicted spans from a request to suspend, and from an end or a kill, to the room; ``commit_ms``: how much
+    longer a reduce takes that ends by itself. Of the container time of the preemptable queues over the last
+    ``window_ms``, at most ``may_lose_ratio`` may be work that is lost, and ``may_refetch_ratio`` overhead of
+    reduces that were ended before their first key.
+    ``jobs_max``: of so many jobs at most, in the job policy's order, the tasks are compared.
+    """
+
+    room_within_ms: int
+    suspend_ms: int
+    leave_ms: int
+    commit_ms: int = 0
+    may_lose_ratio: float = 0.0
+    may_refetch_ratio: float = 0.05
+    window_ms: int = 3_600_000
+    jobs_max: int = 5_000
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings of the controller. Spans in ms, ratios in 0..1.
 
@@ -31,6 +52,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     not been observed is sent again. ``rest_ms``: an attempt whose order was withdrawn is not suspended again
     so soon. ``task_tries_max``: an attempt that did not stop after that many requests is excluded for
     good. ``job_open_ratio_max``: how many of a job's containers may be under order at once, at least one.
+    ``levers``: the cheapest mix of levers is chosen, and not only suspensions by the two policies.
     """
 
     profile: str = "default"
@@ -64,6 +86,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     in_flight_ratio_max: float = 1.0
     in_flight_least: int = 2
     rest_ms: int = 12_000
+    levers: LeverSettings | msgspec.UnsetType = msgspec.UNSET
 
 
 DEFAULT = Settings()
@@ -88,6 +111,17 @@ PROFILES = {"default": DEFAULT, "paper": PAPER}
 
 def validate(settings: Settings) -> None:
     """Raise BadInput, naming the field, for a number that cannot be computed with."""
+    _require_numbers(settings)
+    if isinstance(settings.levers, LeverSettings):
+        _require_numbers(settings.levers)
+        for name in ("may_lose_ratio", "may_refetch_ratio"):
+            if getattr(settings.levers, name) > 1:
+                raise BadInput(name, "more than all would be lost", "use a part from 0 to 1")
+        if settings.eviction != "suspend":
+            raise BadInput("levers", f"eviction {settings.eviction} chooses no levers", "use one of both")
+
+
+def _require_numbers(settings: Settings | LeverSettings) -> None:
     for name in settings.__struct_fields__:
         value = getattr(settings, name)
         if isinstance(value, bool) or not isinstance(value, int | float):

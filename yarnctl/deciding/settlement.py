@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.ledger import Ledger, oldest_freed, oldest_running
+from yarnctl.deciding.levers import AwaitedTask
 from yarnctl.deciding.lifecycle import RECALLABLE, Event
 from yarnctl.deciding.model import (
     Accepted,
@@ -51,6 +52,7 @@ from yarnctl.deciding.reasons.orders import (
 )
 from yarnctl.deciding.records import (
     Absence,
+    Awaited,
     Epoch,
     KilledEnded,
     Record,
@@ -182,13 +184,13 @@ class Settlement:
             return
         others = [order for order in here if order.asker != asker]
         others = [order for order in others if order.ask == size] or others
-        elsewhere = self.ledger.oldest_freed(asker, size)
+        elsewhere = oldest_freed(self.ledger, asker, size)
         if not others:
             if elsewhere is not None:
                 self._answer(into, elsewhere, "granted", fact)
             return
         given = others[0]
-        mine = elsewhere or self.ledger.oldest_running(asker, size)
+        mine = elsewhere or oldest_running(self.ledger, asker, size)
         if mine is None or given.ask != size:
             if self._is_taken(given, size):
                 self._answer(into, given, "taken", fact)
@@ -259,6 +261,14 @@ class Settlement:
         running = order.state in RECALLABLE and order.verb == "suspend" and not order.observed
         if self._move(into, order.order, event, at_ms, why=why) and running:
             into.actions.append(Withdraw(order.order, order.victim, order.attempt, order.container))
+        return into
+
+    def wait_for(self, asker: str, tasks: Iterable[AwaitedTask], now_ms: int) -> Effects:
+        """Record the tasks whose ends are awaited on behalf of ``asker``, each once."""
+        into, known = Effects(), self.ledger.awaited.until_ms
+        fresh = tuple(task for task in tasks if task.lever.unit not in known)
+        if fresh:
+            self._record(into, Awaited(now_ms, asker, fresh))
         return into
 
     def drop_observed(self, now_ms: int) -> Effects:

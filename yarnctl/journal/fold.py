@@ -12,10 +12,12 @@ from heapq import heapify
 import msgspec
 
 from yarnctl.deciding.admission.book import AdmissionStore
+from yarnctl.deciding.awaited_ends import AwaitedEnds
 from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.ledger_state import BarSet, LedgerState, Retiring
+from yarnctl.deciding.loss_budget import LossBudget
 from yarnctl.deciding.order import order_number
 from yarnctl.deciding.prioritising import ChangedPriorities
 from yarnctl.deciding.queue_hold import HeldQueues, Misdirection
@@ -159,6 +161,8 @@ def state_of(ledger: Ledger) -> LedgerState:
         freed_for=tuple(name for names in ledger.freed_for.values() for name in names),
         sent=tuple(ledger.sent.values()),
         due=tuple(ledger.due),
+        losses=ledger.losses.state() if ledger.losses.samples or ledger.losses.charges else None,
+        awaited_until_ms=dict(ledger.awaited.until_ms),
     )
 
 
@@ -188,4 +192,6 @@ def ledger_of(state: LedgerState, settings: Settings) -> Ledger:
     ledger.bars.tries.update((name, dict(tries)) for name, tries in state.tries.items())
     ledger.sent.update((sent.action.order, sent) for sent in state.sent)
     ledger.due = list(state.due)
+    ledger.losses = LossBudget(state.losses)
+    ledger.awaited = AwaitedEnds(state.awaited_until_ms)
     return ledger

@@ -46,6 +46,7 @@ SCHEME_COLOURS = {
     "yarn": "#e8862e",
     "yarn-tuned": "#c2a021",
     "natjam": "#12996f",
+    "mix": "#0b6b8a",
 }
 CLASS_COLOURS = {"production": "#3b7bd9", "research": "#e0ab4b"}
 MARK = "#c2255c"

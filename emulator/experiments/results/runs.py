@@ -19,7 +19,7 @@ import msgspec
 
 from emulator.experiments.results.folder import JOURNAL, Folder, unwritable, write_whole
 from emulator.experiments.results.store import ResultStore, SchemeStore
-from emulator.experiments.results.summary import SchemeSummary, summary_of, waiting_s
+from emulator.experiments.results.summary import SchemeSummary, levers_of, summary_of, waiting_s
 from emulator.experiments.results.workers import spread
 from emulator.scenario import Prepared, setup
 from emulator.virtual.run import SAMPLES, Result, run_scheme
@@ -164,6 +164,7 @@ def compare_json(outcome: Comparison) -> dict[str, object]:
         name: {
             **msgspec.structs.asdict(summary),
             "waiting": waiting_s(outcome.results[name]),
+            **levers_of(outcome.results[name]),
             "wall_s": _rounded(outcome.wall_s.get(name)),
         }
         for name, summary in outcome.summaries().items()

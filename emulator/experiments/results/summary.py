@@ -73,6 +73,19 @@ def waiting_s(result: Result) -> dict[str, dict[str, float]]:
     }
 
 
+def levers_of(result: Result) -> dict[str, object]:
+    """Return what a mix pulled, by lever, beside what was predicted; of other schemes nothing."""
+    found = result.levers
+    if isinstance(found, msgspec.UnsetType):
+        return {}
+    return {
+        "levers": dict(found.pulled),
+        "levers_in_time": dict(found.in_time),
+        "predicted_lost_s": found.predicted_lost_ms / 1000,
+        "refetch_s": found.refetch_ms / 1000,
+    }
+
+
 def completions_ms(result: Result, job_class: str) -> list[int]:
     """Return the completion times of one class, the shortest first."""
     return sorted(job.completion_ms for job in result.jobs if job.job_class == job_class)

@@ -1,0 +1,105 @@
+"""Levers: what can give room, when, and at which cost, as values.
+
+Law: a lever says what it costs before it is used, and by which undoing it ends; nothing here chooses or acts.
+A framework adds levers here and nothing else. Work that is *lost* is container time whose result is gone
+and is computed again; *overhead* is container time that a task spends on leaving and coming back. An ended
+reduce that had begun no key loses no work: what it had fetched is overhead (MapReduce: a reduce begins to
+reduce when all map output is fetched, and its master runs ended maps and reduces again).
+
+=========  ==================================================  ===============================  ==============
+lever      what happens                                        lost                             undo
+=========  ==================================================  ===============================  ==============
+wait       nothing: the task ends by itself in time            nothing                          none
+suspend    a reduce saves its state and leaves                 nothing                          resume
+end        a reduce that has begun no key is ended             nothing; it fetches again        run again
+kill       a map is killed                                     the time since it began to work  run again
+cap        the queue's maximum is lowered while others wait    nothing                          raise
+=========  ==================================================  ===============================  ==============
+
+``cap`` holds what would be taken back, and new masters; the host pulls it (``deciding/queue_hold``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from yarnctl.deciding.model import TaskView
+from yarnctl.deciding.settings import LeverSettings
+
+LeverKind = Literal["wait", "suspend", "end", "kill", "cap"]
+Undo = Literal["none", "resume", "run-again", "raise"]
+
+UNDO: dict[LeverKind, Undo] = {
+    "wait": "none",
+    "suspend": "resume",
+    "end": "run-again",
+    "kill": "run-again",
+    "cap": "raise",
+}
+ORDERED: tuple[LeverKind, ...] = ("suspend", "end", "kill")
+"""Levers that are pulled by an order; the others make none."""
+
+
+class Lever(NamedTuple):
+    """One way to get the room of ``unit`` (a task attempt, or a queue): spans are predictions in ms.
+
+    ``room_in_ms``: from now to the room. ``lost_ms``: work that is computed again. ``overhead_ms``: what
+    leaving and coming back take.
+    """
+
+    unit: str
+    kind: LeverKind
+    room_in_ms: int
+    lost_ms: int
+    overhead_ms: int
+    undo: Undo
+
+
+class LeverPull(msgspec.Struct, frozen=True, array_like=True):
+    """A lever that an order pulls, and the queue and user whose budgets it uses."""
+
+    lever: Lever
+    queue: str
+    user: str
+
+
+class AwaitedTask(msgspec.Struct, frozen=True, array_like=True):
+    """A task that is expected to end by itself, so that nothing is done: its room counts until ``until_ms``.
+
+    ``serves``: the asks that its room completes.
+    """
+
+    application: str
+    container: str
+    lever: Lever
+    until_ms: int
+    serves: int
+
+
+def reduced_nothing(task: TaskView, now_ms: int) -> bool:
+    """Return whether a reduce has begun no key: it fetches, waits for maps, or returns from a checkpoint."""
+    return task.kind == "reduce" and not task.checkpointable and task.since_ms >= now_ms
+
+
+def levers_of(task: TaskView, now_ms: int, rules: LeverSettings, awaited_until_ms: int) -> Iterator[Lever]:
+    """Yield the levers of a running task that give room in time; objections are the chooser's.
+
+    ``awaited_until_ms``: until when the task's own end was promised before (-1: it was not); a task that
+    did not keep its promise is not waited for again.
+    """
+    attempt, kind = task.attempt, task.kind
+    if reduced_nothing(task, now_ms):
+        yield Lever(attempt, "end", rules.leave_ms, 0, task.return_cost_ms, "run-again")
+        return
+    ends_in_ms = task.remaining_ms + rules.leave_ms + (rules.commit_ms if kind == "reduce" else 0)
+    kept = awaited_until_ms < 0 or now_ms + ends_in_ms <= awaited_until_ms
+    if task.remaining_ms >= 0 and ends_in_ms <= rules.room_within_ms and kept:
+        yield Lever(attempt, "wait", ends_in_ms, 0, 0, "none")
+    if kind == "reduce" and task.checkpointable:
+        yield Lever(attempt, "suspend", rules.suspend_ms, 0, task.return_cost_ms, "resume")
+    elif kind == "map":
+        lost_ms = max(0, now_ms - task.since_ms)
+        yield Lever(attempt, "kill", rules.leave_ms, lost_ms, task.return_cost_ms, "run-again")
