@@ -90,16 +90,15 @@ def command(
     rows = rows_of(scenario.schemes, *mix_options(scenario.schemes, may_lose, room_within))
     study = prepare_study(scenario, rows, seeds, hours_named(hours))
     Folder(out, study.identity, STUDY).require_ours()
+    with StudyProgress("runs") as progress:
+        answer = run_study(study, out, workers, progress, lambda results: study_json(study, results))
     for note in study.notes:
         click.echo(f"note: {note}", err=True)
-    with StudyProgress("runs") as progress:
-        results = run_study(study, out, workers, progress, lambda found: study_json(study, found))
-    told = study_json(study, results)
     if output == "json":
-        print_json(told)
+        print_json(answer)
         return
     title = f"Means over {len(study.jobs)} pairs of hours, seeds 1 to {seeds}"
-    print_table(TABLE_COLUMNS, table_rows(told["summary"]), title)
+    print_table(TABLE_COLUMNS, table_rows(answer["summary"]), title)
     click.echo(f"every pair: {out / 'results.json'}")
 
 
@@ -124,7 +123,8 @@ def mix_options(
     for option, text in (("--may-lose", may_lose), ("--room-within", room_within)):
         if text is not None and "mix" not in schemes:
             raise BadInput(option, "the scheme mix is not played", "name it in --schemes")
-    ratios = tuple(_ratio(part.strip()) for part in (may_lose or DEFAULT_MAY_LOSE).split(","))
+    budgets = DEFAULT_MAY_LOSE if may_lose is None else may_lose
+    ratios = tuple(_ratio(part.strip()) for part in budgets.split(","))
     if len(set(ratios)) < len(ratios):
         raise BadInput("--may-lose", "a budget stands twice", "name each once")
     return ratios, None if room_within is None else _room_within_ms(room_within.strip())

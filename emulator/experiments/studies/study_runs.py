@@ -11,7 +11,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -158,12 +158,14 @@ def run_counted(order: tuple[str, Cell]) -> RunDone:
 
 Results = Mapping[StudyRun, Result]
 
-Answer = Callable[[Results], object]
+Answer = Callable[[Results], dict[str, Any]]
 """Makes of the results what ``results.json`` is to hold."""
 
 
-def run_study(study: Study, out: Path, workers: int | None, progress: ProgressBar, answer: Answer) -> Results:
-    """Run what the folder ``out`` does not hold yet; write the answer and ``run.json`` there."""
+def run_study(
+    study: Study, out: Path, workers: int | None, progress: ProgressBar, answer: Answer
+) -> dict[str, Any]:
+    """Run what the folder ``out`` does not hold yet; write the answer there, too, and return it."""
     cells = study.cells()
     identities = {played: identity_of(cell) for played, cell in cells.items()}
     by_identity = {identities[played]: cell for played, cell in cells.items()}
@@ -173,9 +175,10 @@ def run_study(study: Study, out: Path, workers: int | None, progress: ProgressBa
         run = CellRuns(folder, workers, progress, run_counted)
         known = run(by_identity)
         results = {played: known[identity] for played, identity in identities.items()}
-        folder.write("results.json", answer(results))
+        found = answer(results)
+        folder.write("results.json", found)
         folder.write("run.json", _run_json(study, run, time.perf_counter() - begun))
-    return results
+    return found
 
 
 def _run_json(study: Study, run: CellRuns, wall_s: float) -> dict[str, object]:
