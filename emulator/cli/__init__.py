@@ -32,6 +32,7 @@ COMMANDS = {
         "emulator.cli.black_box:spark_submit",
         "Submit a modelled application by spark-submit's words.",
     ),
+    "study": ("emulator.cli.study:command", "Judge schemes by every pair of recorded hours."),
     "submit": ("emulator.cli.submit:command", "Submit a streaming job and wait for it."),
     "workload": ("emulator.cli.workload:command", "Show what a trace or a generator holds."),
 }

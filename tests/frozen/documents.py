@@ -40,6 +40,8 @@ CAMPAIGN = "hadoop-2026-11-22-0841"
 """The campaign on a real Hadoop by which the tools are looked at."""
 SMALL = ("--production", "synthetic:production-s", "--research", "synthetic:research-s", "--nodes", "3",
          "--slots", "5", "--workers", "1", "--schemes", "ideal,natjam")  # fmt: skip
+STUDIED = ("--production", "packaged:fb2009", "--research", "packaged:fb2009", "--hours", "18",
+           "--nodes", "50", "--slots", "8", "--seeds", "1", "--workers", "1")  # fmt: skip
 NOBODY: Any = None
 """The cluster of a campaign that runs nothing."""
 REPLAYED = ("--trace", "packaged:fb2009", "--capacity", "400", "--engine", "python")
@@ -66,6 +68,7 @@ def printed() -> dict[str, Any]:
     """Return what commands print that need no daemon."""
     return {
         "yarn-emulator compare": parsed(invoked("compare", *SMALL, "--json", program=EMULATOR)),
+        "yarn-emulator study": _studied(),
         "yarn-emulator workload": parsed(
             invoked("workload", "synthetic:production-s", "--json", program=EMULATOR)
         ),
@@ -76,6 +79,12 @@ def printed() -> dict[str, Any]:
         "yarnctl admit --print": parsed(_admitted()),
         **{f"yarnctl checkpoints {name}": parsed(told) for name, told in _checkpoints().items()},
     }
+
+
+def _studied() -> Any:
+    """Return what ``yarn-emulator study`` prints of one pair of hours."""
+    with tempfile.TemporaryDirectory() as folder:
+        return parsed(invoked("study", *STUDIED, "--out", f"{folder}/out", "--json", program=EMULATOR))
 
 
 def _never(*_: object) -> Any:

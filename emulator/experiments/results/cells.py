@@ -97,6 +97,10 @@ def run_cell(order: tuple[str, Cell]) -> RunDone:
     return RunDone(identity, result, time.perf_counter() - begun)
 
 
+RunOneCell = Callable[[tuple[str, Cell]], RunDone]
+"""Runs the cell of an identity."""
+
+
 def _named(order: tuple[str, Cell]) -> str:
     _, cell = order
     return f"scheme {cell.scheme.name}, seed {cell.setup.seed}"
@@ -105,13 +109,21 @@ def _named(order: tuple[str, Cell]) -> str:
 class CellRuns:
     """Runs cells for ``carry_out``; keeps every result, in a folder too if there is one.
 
-    ``ran`` counts the cells run now, ``cells_s`` the seconds they took together.
+    ``work`` runs one cell (a module's function; None: ``run_cell``). ``ran`` counts the cells run now,
+    ``cells_s`` the seconds they took together.
     """
 
-    def __init__(self, folder: Folder | None, workers: int | None, progress: ProgressBar) -> None:
+    def __init__(
+        self,
+        folder: Folder | None,
+        workers: int | None,
+        progress: ProgressBar,
+        work: RunOneCell | None = None,
+    ) -> None:
         self.store: ResultStore = CellStore(folder) if folder else ResultStore()
         self.workers = workers
         self.progress = progress
+        self.work = work
         self.ran = 0
         self.cells_s = 0.0
 
@@ -121,7 +133,7 @@ class CellRuns:
         left.sort(key=lambda item: (-item[1].tasks, item[0]))
         self.progress.expect(len(cells))
         self.progress.step(by=len(cells) - len(left))
-        for done in spread(run_cell, left, self.workers, _named):
+        for done in spread(self.work or run_cell, left, self.workers, _named):
             self.store.keep(done.name, done.result)
             self.ran, self.cells_s = self.ran + 1, self.cells_s + done.wall_s
             self.progress.step()

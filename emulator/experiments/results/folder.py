@@ -5,9 +5,9 @@
     manifest.json            whose results these are: identity, digest of the code, digests of the files
     SCHEME/result.json       an experiment: all that came of the scheme, kept to go on from and to draw
     SCHEME/journal.jsonl     every decision (schemes in which yarnctl decides)
-    cells.jsonl              a paper: every finished run, its identity, a digest, its result
+    cells.jsonl              a paper, a study: every finished run, its identity, a digest, its result
     waiting.json             what each class waited, by cause
-    results.json             the summary of all schemes; the paper's figures beside ours
+    results.json             the summary of all schemes; the paper's figures beside ours; the study's pairs
     alternatives.json        what the paper leaves open
     run.json                 wall-clock, versions, command line: everything that may differ
     report.html, demo.svg    the same, drawn
@@ -73,6 +73,12 @@ EXPERIMENT = ResultsLayout(
 PAPER = ResultsLayout(
     kind="yarn-emulator paper",
     files=("manifest.json", CELLS, "results.json", "alternatives.json", "run.json", "report.html"),
+    folders=(),
+    kept=(CELLS,),
+)
+STUDY = ResultsLayout(
+    kind="yarn-emulator study",
+    files=("manifest.json", CELLS, "results.json", "run.json"),
     folders=(),
     kept=(CELLS,),
 )

@@ -26,6 +26,7 @@ from emulator.virtual.run import SAMPLES, Result, run_scheme
 from emulator.virtual.schemes import SCHEMES
 
 if TYPE_CHECKING:
+    from emulator.workload.job import Job
     from yarnctl.deciding.records import Record
     from yarnctl.loop import Journal
 
@@ -230,11 +231,11 @@ def _timed(order: RunOrder, journal: Path | None) -> tuple[Result, float]:
         if journal:  # whole when its folder gets its name: nothing is synced before
             kept = stack.enter_context(JournalStream(stack.enter_context(journal.open("wb"))))
         made = msgspec.structs.replace(setup(scenario), validate=order.prepared.validate)
-        result = run_scheme(made, jobs, SCHEMES[order.scheme], kept, sample_ms(order.prepared))
+        result = run_scheme(made, jobs, SCHEMES[order.scheme], kept, sample_ms(jobs))
     return result, time.perf_counter() - begun
 
 
-def sample_ms(prepared: Prepared) -> int:
+def sample_ms(jobs: Sequence[Job]) -> int:
     """Return how often occupancy is sampled: some 400 times while jobs arrive, in whole seconds."""
-    last_ms = max(job.submitted_at_ms for job in prepared.jobs)
+    last_ms = max(job.submitted_at_ms for job in jobs)
     return 1000 * max(1, -(-last_ms // (SAMPLES * 1000)))

@@ -1,0 +1,63 @@
+"""Rows of a study: the schemes that are played, the scheme ``mix`` once for each loss budget.
+
+Law: a row is a scheme with its options. ``with_options`` is the only place where options reach a run, so that
+the identity of a run has them. A row without options runs what ``yarn-emulator compare`` runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from emulator.virtual.run import Setup
+from emulator.virtual.schemes import SCHEMES, Scheme
+from yarnctl.errors import BadInput
+
+BUDGETED = "mix"
+"""The scheme that takes a loss budget."""
+
+
+class SchemeRow(NamedTuple):
+    """One row: its name in the results, its scheme, and the options of ``mix`` (None: not given)."""
+
+    name: str
+    scheme: Scheme
+    may_lose_ratio: float | None = None
+    room_within_ms: int | None = None
+
+
+def rows_of(
+    schemes: Sequence[str], may_lose_ratios: Sequence[float], room_within_ms: int | None
+) -> tuple[SchemeRow, ...]:
+    """Return a row for each scheme, of ``mix`` one for each budget: ``mix-2`` may lose 2 %."""
+    rows = []
+    for name in schemes:
+        if name != BUDGETED:
+            rows.append(SchemeRow(name, SCHEMES[name]))
+            continue
+        rows += [
+            SchemeRow(f"{name}-{100 * ratio:g}", SCHEMES[name], ratio, room_within_ms)
+            for ratio in may_lose_ratios
+        ]
+    return tuple(rows)
+
+
+def with_options(setup: Setup, row: SchemeRow) -> Setup:
+    """Return the setup with a row's options, each where the run reads it: in the setup or its settings."""
+    own: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    for name in ("may_lose_ratio", "room_within_ms"):
+        value = getattr(row, name)
+        if value is None:
+            continue
+        if name in setup.__struct_fields__:
+            own[name] = value
+        elif name in setup.settings.__struct_fields__:
+            settings[name] = value
+        else:
+            raise BadInput(f"--schemes {row.name}", f"no run takes {name}", "leave the option out")
+    if settings:
+        own["settings"] = msgspec.structs.replace(setup.settings, **settings)
+    return msgspec.structs.replace(setup, **own) if own else setup
