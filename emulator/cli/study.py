@@ -7,7 +7,6 @@ written.
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 import time
@@ -17,18 +16,16 @@ from typing import Any
 import click
 
 from emulator.cli.compare import option_of, schemes_of
+from emulator.cli.mix_options import part_of, span_ms_of
 from yarnctl.command_line import ProgressBar, output_option, print_json, print_table
 from yarnctl.errors import BadInput
 
 DEFAULT_SCHEMES = "soft-cap,yarn-tuned,natjam"
 DEFAULT_MAY_LOSE = "0%,2%"
 MAX_SEEDS = 1000
-ROOM_WITHIN_MAX_MS = 3_600_000
 LINE_EVERY_S = 10
 
 _HOUR = re.compile(r"[0-9]{1,6}", re.ASCII)
-_SPAN = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)(ms|s|m)", re.ASCII)
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000}
 
 
 @click.command("study")
@@ -124,29 +121,10 @@ def mix_options(
         if text is not None and "mix" not in schemes:
             raise BadInput(option, "the scheme mix is not played", "name it in --schemes")
     budgets = DEFAULT_MAY_LOSE if may_lose is None else may_lose
-    ratios = tuple(_ratio(part.strip()) for part in budgets.split(","))
+    ratios = tuple(part_of("--may-lose", part.strip()) for part in budgets.split(","))
     if len(set(ratios)) < len(ratios):
         raise BadInput("--may-lose", "a budget stands twice", "name each once")
-    return ratios, None if room_within is None else _room_within_ms(room_within.strip())
-
-
-def _ratio(text: str) -> float:
-    """Return a part of the work: ``2%`` or ``0.02``."""
-    try:
-        ratio = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        ratio = math.nan
-    if not 0 <= ratio <= 1:
-        raise BadInput("--may-lose", f"{text[:40]!r} is no part from 0% to 100%", "give for instance 0%,2%")
-    return ratio
-
-
-def _room_within_ms(text: str) -> int:
-    match = _SPAN.fullmatch(text)
-    span_ms = round(float(match[1]) * _UNITS_MS[match[2]]) if match else 0
-    if not 1 <= span_ms <= ROOM_WITHIN_MAX_MS:
-        raise BadInput("--room-within", f"{text[:40]!r} is no span from 1ms to 60m", "write it like 3s")
-    return span_ms
+    return ratios, None if room_within is None else span_ms_of("--room-within", room_within.strip())
 
 
 class StudyProgress(ProgressBar):

@@ -9,8 +9,9 @@ from emulator.cli.study import hours_named, mix_options
 from emulator.cluster.timing import HADOOP3
 from emulator.experiments.studies.study_figures import scheme_entry, summary, table_rows
 from emulator.experiments.studies.study_rows import SchemeRow, rows_of, with_options
+from emulator.virtual.lever_tally import LeverFigures
 from emulator.virtual.run import Result, Setup
-from emulator.virtual.schemes import SCHEMES, Scheme
+from emulator.virtual.schemes import SCHEMES
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import BadInput
 from yarnctl.units import Resources
@@ -125,64 +126,32 @@ RESULT = Result(
 )
 
 
-class CountingResult(Result, frozen=True, kw_only=True):
-    """A result that counts levers."""
-
-    refetch_ms: int = 0
-    levers: dict[str, int] = msgspec.field(default_factory=dict)
-
-
 def test_levers_are_told_where_they_are_counted():
-    assert scheme_entry(RESULT)["refetch_s"] is None
+    assert scheme_entry(RESULT)["refetch_s"] == 0
     assert "levers" not in scheme_entry(RESULT)
-    counting = CountingResult(**msgspec.structs.asdict(RESULT), refetch_ms=2500, levers={"kill": 2})
-    told = scheme_entry(counting)
+    counted = LeverFigures(pulled={"kill": 2}, in_time={"kill": 1}, predicted_lost_ms=1400, refetch_ms=2500)
+    told = scheme_entry(msgspec.structs.replace(RESULT, levers=counted))
     assert (told["refetch_s"], told["levers"], told["lost_work_s"]) == (2.5, {"kill": 2}, 1.5)
+    assert (told["levers_in_time"], told["predicted_lost_s"]) == ({"kill": 1}, 1.4)
 
 
 # --- rows ----------------------------------------------------------------------------------------
 
 SETUP = Setup(nodes=1, node_size=Resources(1024, 1), timing=HADOOP3, settings=Settings())
-MIX = Scheme(name="mix", what="the cheapest levers", eviction="mix")
+MIX = SCHEMES["mix"]
 
 
-class BudgetedSettings(Settings, frozen=True, kw_only=True):
-    """Settings with the options of ``mix``."""
-
-    may_lose_ratio: float = 0.0
-    room_within_ms: int = 3000
-
-
-class BudgetedSetup(Setup, frozen=True, kw_only=True):
-    """A setup with one of them."""
-
-    may_lose_ratio: float = 0.0
-
-
-def test_mix_has_a_row_for_each_budget(monkeypatch):
-    monkeypatch.setitem(SCHEMES, "mix", MIX)
+def test_mix_has_a_row_for_each_budget():
     rows = rows_of(("natjam", "mix"), (0.0, 0.02, 0.005, 0.07), 3000)
     assert [row.name for row in rows] == ["natjam", "mix-0", "mix-2", "mix-0.5", "mix-7"]
     assert rows[0] == SchemeRow("natjam", SCHEMES["natjam"])
     assert rows[2] == SchemeRow("mix-2", MIX, 0.02, 3000)
 
 
-def test_options_go_where_a_run_reads_them():
-    row = SchemeRow("mix-2", MIX, 0.02, 500)
-    settings = BudgetedSettings()
-    made = with_options(msgspec.structs.replace(SETUP, settings=settings), row)
-    assert made.settings == msgspec.structs.replace(settings, may_lose_ratio=0.02, room_within_ms=500)
-    setup = BudgetedSetup(**{name: getattr(SETUP, name) for name in SETUP.__struct_fields__})
-    assert (
-        msgspec.structs.asdict(with_options(setup, row._replace(room_within_ms=None)))["may_lose_ratio"]
-        == 0.02
-    )
+def test_options_go_into_the_setup():
+    made = with_options(SETUP, SchemeRow("mix-2", MIX, 0.02, 500))
+    assert made == msgspec.structs.replace(SETUP, may_lose_ratio=0.02, room_within_ms=500)
     assert with_options(SETUP, SchemeRow("natjam", SCHEMES["natjam"])) is SETUP
-
-
-def test_an_option_that_no_run_reads_is_refused():
-    with pytest.raises(BadInput, match="--schemes mix-2: no run takes may_lose_ratio"):
-        with_options(SETUP, SchemeRow("mix-2", MIX, 0.02))
 
 
 @pytest.mark.parametrize(

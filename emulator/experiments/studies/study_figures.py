@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from emulator.experiments.results.figures import mean, share
-from emulator.experiments.results.summary import summary_of, waiting_s
+from emulator.experiments.results.summary import levers_of, summary_of, waiting_s
 from emulator.experiments.studies.hour_pairs import HourPair
 from emulator.experiments.studies.study_runs import Results, Study
 from emulator.virtual.run import Result
@@ -32,19 +32,17 @@ Columns = Mapping[str, list[Any]]
 
 
 def scheme_entry(result: Result) -> dict[str, Any]:
-    """Return what one run came to; where runs do not count them ``refetch_s`` is None, ``levers`` absent."""
+    """Return what one run came to; without levers ``refetch_s`` is 0, and no lever is told."""
     one = summary_of(result)
-    refetch_ms = getattr(result, "refetch_ms", None)
-    levers = getattr(result, "levers", None)
     return {
         "production_mean_s": one.production.mean_s,
         "research_mean_s": one.research.mean_s,
         "lost_work_s": one.lost_work_s,
-        "refetch_s": None if refetch_ms is None else refetch_ms / 1000,
+        "refetch_s": 0.0,
         "overhead_s": one.overhead_s,
         "suspensions": one.suspensions,
         "kills": one.kills,
-        **({"levers": levers} if levers else {}),
+        **levers_of(result),
         "waiting": waiting_s(result),
     }
 

@@ -7,13 +7,12 @@ the identity of a run has them. A row without options runs what ``yarn-emulator 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from emulator.virtual.run import Setup
 from emulator.virtual.schemes import SCHEMES, Scheme
-from yarnctl.errors import BadInput
 
 BUDGETED = "mix"
 """The scheme that takes a loss budget."""
@@ -45,19 +44,9 @@ def rows_of(
 
 
 def with_options(setup: Setup, row: SchemeRow) -> Setup:
-    """Return the setup with a row's options, each where the run reads it: in the setup or its settings."""
-    own: dict[str, Any] = {}
-    settings: dict[str, Any] = {}
-    for name in ("may_lose_ratio", "room_within_ms"):
-        value = getattr(row, name)
-        if value is None:
-            continue
-        if name in setup.__struct_fields__:
-            own[name] = value
-        elif name in setup.settings.__struct_fields__:
-            settings[name] = value
-        else:
-            raise BadInput(f"--schemes {row.name}", f"no run takes {name}", "leave the option out")
-    if settings:
-        own["settings"] = msgspec.structs.replace(setup.settings, **settings)
-    return msgspec.structs.replace(setup, **own) if own else setup
+    """Return the setup with a row's options."""
+    if row.may_lose_ratio is None:
+        return setup
+    return msgspec.structs.replace(
+        setup, may_lose_ratio=row.may_lose_ratio, room_within_ms=row.room_within_ms
+    )
