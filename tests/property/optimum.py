@@ -1,5 +1,7 @@
 """The most deadlines that any schedule meets: an exact bound for a handful of jobs, by an ILP (HiGHS).
 
+``milp_of`` solves the small programs of other tests.
+
 Law: the papers' model. A job starts at some millisecond with a fixed number of containers, keeps
 them for ceil(work / containers), and counts if it ends by its deadline; whoever does not count
 is best not run at all. Needs scipy (a development tool).
@@ -65,6 +67,25 @@ def optimum(trace: Trace, deadline_ms: NDArray[np.int64], capacity: int) -> int:
     if not found.success:
         raise BadInput(trace.source, f"the optimum was not found: {found.message}")
     return round(-found.fun)
+
+
+Constraint = tuple[list[float], float, float]
+"""Factors of the variables, and the least and the most that their sum may be."""
+
+
+def milp_of(costs: list[float], rows: list[Constraint]) -> NDArray[np.float64] | None:
+    """Return 0 or 1 for each variable such that the sum of ``costs`` is least; None: no choice is allowed."""
+    from scipy.optimize import Bounds, LinearConstraint, milp  # type: ignore[import-untyped,unused-ignore]
+
+    factors, least, most = zip(*rows, strict=True)
+    found = milp(
+        c=np.array(costs),
+        integrality=np.ones(len(costs), dtype=np.int64),
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(np.array(factors), np.array(least), np.array(most)),
+        options={"mip_rel_gap": 0.0},
+    )
+    return None if found.x is None else np.round(found.x)
 
 
 def _ways(trace: Trace, deadline_ms: NDArray[np.int64], capacity: int) -> list[Way]:

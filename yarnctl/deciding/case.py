@@ -98,7 +98,8 @@ class Choice(msgspec.Struct, frozen=True):
 
     ``missing`` names jobs whose tasks must be observed first: if there are any, the picks are
     provisional. ``hit`` names the jobs that were picked from, in the order of their first pick. Of a mix:
-    ``pulls[i]`` is the lever of ``picks[i]``, ``awaited`` the tasks that will end by themselves in time.
+    ``pulls[i]`` is the lever of ``picks[i]``, ``awaited`` the tasks that will end by themselves in time;
+    ``compared``: further tasks without which the choice could be another.
     """
 
     picks: tuple[Pick, ...]
@@ -111,3 +112,4 @@ class Choice(msgspec.Struct, frozen=True):
     room: Mapping[str, Resources] = {}
     pulls: tuple[LeverPull, ...] = ()
     awaited: tuple[AwaitedTask, ...] = ()
+    compared: tuple[str, ...] = ()

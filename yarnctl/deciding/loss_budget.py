@@ -10,7 +10,7 @@ MiB-ms: container time times its size, so that containers of different sizes add
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -131,7 +131,7 @@ class LossBudget:
         recent = [each for each in self.charges.values() if each.at_ms > begins_ms]
         for each in recent:
             left[each.queue, each.kind] = left.get((each.queue, each.kind), 0) - each.mib_ms
-        return LossLeft(left, frozenset(each.task for each in recent))
+        return LossLeft(left, (each.task for each in recent))
 
     def _used(self, now_ms: int, held: tuple[HeldTime, ...], begins_ms: int) -> dict[str, int]:
         """Return what each queue held since ``begins_ms``; between two samples usage counts as even."""
@@ -155,29 +155,35 @@ class LossBudget:
 class LossLeft:
     """What is left during one choice, by queue and lever: taken by picks as they are made.
 
-    ``tasks``: those that were ended or killed in the window; none is again.
+    ``tasks``: those that were ended or killed in the window, and by this choice; none is again.
     """
 
-    def __init__(self, left: dict[tuple[str, LeverKind], int], tasks: frozenset[str] = frozenset()) -> None:
+    def __init__(self, left: Mapping[tuple[str, LeverKind], int], tasks: Iterable[str] = ()) -> None:
         self._left = dict(left)
-        self.tasks = tasks
+        self.tasks = dict.fromkeys(tasks)
 
     def allows(self, pulls: Iterable[tuple[str, LeverKind, int]]) -> bool:
         """Return whether all of these amounts (queue, lever, MiB-ms) may be used together."""
         needed: dict[tuple[str, LeverKind], int] = {}
         for queue, kind, mib_ms in pulls:
             needed[queue, kind] = needed.get((queue, kind), 0) + mib_ms
-        return all(mib_ms <= self._left.get(name, 0) for name, mib_ms in needed.items())
+        return all(mib_ms <= max(self._left.get(name, 0), 0) for name, mib_ms in needed.items())
 
-    def take(self, queue: str, kind: LeverKind, mib_ms: int) -> None:
-        """Use an amount."""
+    def take(self, queue: str, kind: LeverKind, mib_ms: int, task: str) -> None:
+        """Use an amount, for an attempt of ``task``."""
         self._left[queue, kind] = self._left.get((queue, kind), 0) - mib_ms
+        self.tasks[task] = None
+
+    def amount(self, queue: str, kind: LeverKind) -> int:
+        """Return how much is left (below 0: a later fact made a charge larger)."""
+        return self._left.get((queue, kind), 0)
 
     def use(self, pulls: Iterable[LeverPull], picks: Iterable[Pick]) -> None:
         """Use what the picks of a choice charge."""
         for pull, pick in zip(pulls, picks, strict=True):
             if pull.lever.kind in CHARGED:
-                self.take(pull.queue, pull.lever.kind, charged_ms(pull.lever) * pick.task.size[0])
+                amount = charged_ms(pull.lever) * pick.task.size[0]
+                self.take(pull.queue, pull.lever.kind, amount, task_of(pull.lever.unit))
 
     def copy(self) -> LossLeft:
         """Return another that is used apart."""

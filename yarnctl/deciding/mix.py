@@ -1,16 +1,17 @@
 """The mix: the cheapest levers that give room in time.
 
-Law: ``choose_mix`` is a function, and a task that is neither picked, awaited nor shown changes nothing in its
-choice: so the journal holds these alone. For each ask, among levers that give room within ``room_within_ms``:
-the least lost work, then the least overhead, then the paper's job and task policies, then the attempt. A
-whole ask is met on one node; several small containers of a node are combined so that their sum is the least
-(exactly, for up to ``EXACT_MAX`` of them). What a budget does not allow is left out by name. A task that ends
-by itself in time is awaited: no order, but its room counts as coming until the instant that was promised.
+Law: ``choose_mix`` is a function, and a task that is neither picked, awaited, shown nor compared changes
+nothing in its choice: so the journal holds these alone. For each ask, among levers that give room within
+``room_within_ms``: the least lost work, then the least overhead, then the paper's job and task policies, then
+the attempt. A whole ask is met on one node; several small containers of a node are combined so that their sum
+is the least (exactly, for up to ``EXACT_MAX`` of them). What a budget does not allow is left out by name. A
+task that ends by itself in time is awaited: no order, but its room counts as coming until the instant that
+was promised.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import nsmallest
 from typing import NamedTuple
 
@@ -65,9 +66,11 @@ class Mixing:
         self.room: dict[str, Resources] = {}
         self.used: set[str] = set()
         self.picks: list[tuple[Option, Resources, int]] = []
-        self.on_node: dict[str, list[int]] = {}
+        self.last_on: dict[str, tuple[bool, int]] = {}
+        """Node -> whether the option that completed its last room is a pick, and its place."""
         self.awaited: list[tuple[Option, int]] = []
         self.passed: list[tuple[TaskView, int, Reason]] = []
+        self.compared: dict[str, None] = {}
         self.options: list[Option] = []
         self._by_node: dict[str, list[Option]] | None = None
         self._next = 0
@@ -119,7 +122,9 @@ class Mixing:
         if why not in OF_SUSPENDING:
             return why  # the master, under order, tried in vain, or room for somebody else
         if why == "just-resumed":  # what another suspension costs is compared; ``task_suspensions_max`` holds
-            why = "cost" if self.settings.cost_guard and task.remaining_ms <= task.return_cost_ms else ""
+            why = ""
+            if self.settings.cost_guard and task.remaining_ms <= task.return_cost_ms:
+                why = "cost" if task.remaining_ms >= 0 else "remaining-unknown"
         best: Lever | None = None
         until_ms = self.given.awaited_until_ms.get(task.attempt, -1)
         for lever in levers_of(task, self.case.now_ms, self.rules, until_ms):
@@ -179,14 +184,22 @@ class Mixing:
         for node, options in self._by_node.items():
             free = [each for each in options if each.attempt not in self.used and self._allowed((each,))]
             room = self.room.get(node, self.case.room.get(node, NOTHING))
-            found = cheapest_cover(size, room, free)
-            if found and self._allowed(found) and (not best or _group_key(found) < _group_key(best)):
+            found = cheapest_cover(size, room, free, self._allowed)
+            if len(free) > EXACT_MAX:
+                self.compare(free)
+            if found and (not best or _group_key(found) < _group_key(best)):
                 best = found
         return best
+
+    def compare(self, options: Iterable[Option]) -> None:
+        """Note options of which not all were combined: without one of them others would have been."""
+        self.compared.update((option.attempt, None) for option in options)
 
     def _allowed(self, options: Iterable[Option]) -> bool:
         """Return whether budgets allow these: of lost work, and of a job's containers under order."""
         options = list(options)
+        if self._twice(options):
+            return False
         more: dict[int, int] = {}
         for option in options:
             if option.lever.kind != "wait":
@@ -200,6 +213,17 @@ class Mixing:
             for option in options
             if option.lever.kind in CHARGED
         )
+
+    def _twice(self, options: Iterable[Option]) -> bool:
+        """Return whether another attempt of one of these tasks is ended or killed already."""
+        these: set[str] = set()
+        for option in options:
+            if option.lever.kind in CHARGED:
+                task = task_of(option.attempt)
+                if task in self.left.tasks or task in these:
+                    return True
+                these.add(task)
+        return False
 
     def _payer(self, option: Option) -> tuple[str, str]:
         return self.given.queue_and_user[self.case.jobs[option.job].usage.application]
@@ -216,25 +240,28 @@ class Mixing:
             self.taken[option.job] += 1
             if option.lever.kind in CHARGED:
                 amount = charged_ms(option.lever) * option.task.size[0]
-                self.left.take(self._payer(option)[0], option.lever.kind, amount)
+                self.left.take(self._payer(option)[0], option.lever.kind, amount, task_of(option.attempt))
         self.room[node] = minus(room, size)
         ordered = [option for option in options if option.lever.kind != "wait"]
         for place, option in enumerate(ordered):
-            self.on_node.setdefault(node, []).append(len(self.picks))
             self.picks.append((option, size, int(place == len(ordered) - 1)))
         waits = [option for option in options if option.lever.kind == "wait"]
         for place, option in enumerate(waits):
             self.awaited.append((option, int(not ordered and place == len(waits) - 1)))
+        self.last_on[node] = (bool(ordered), len(self.picks if ordered else self.awaited) - 1)
 
     def _from_room(self, size: Resources, wanted: int) -> int:
         """Meet asks from room that earlier options leave over (a larger container than was asked)."""
         for node in self.room:
             while wanted and fits(size, self.room[node]):
                 self.room[node] = minus(self.room[node], size)
-                if node in self.on_node:
-                    place = self.on_node[node][-1]
+                is_pick, place = self.last_on[node]
+                if is_pick:
                     option, ask, serves = self.picks[place]
-                    self.picks[place] = (option, ask if serves else size, serves + 1)
+                    self.picks[place] = (option, ask, serves + 1)
+                else:
+                    awaited, serves = self.awaited[place]
+                    self.awaited[place] = (awaited, serves + 1)
                 wanted -= 1
         return wanted
 
@@ -258,14 +285,18 @@ def _group_key(options: list[Option]) -> tuple[Cost, int, list[OptionKey]]:
     return _cost_of(options), len(options), [_sorted_by(option) for option in options]
 
 
-def cheapest_cover(size: Resources, room: Resources, options: list[Option]) -> list[Option]:
+def cheapest_cover(
+    size: Resources, room: Resources, options: list[Option], allowed: Callable[[list[Option]], bool]
+) -> list[Option]:
     """Return the options of a node whose containers, with its free ``room``, make up ``size`` at least cost.
 
-    Empty: none do. The least lost work in sum, then overhead, then the fewest, then their order.
+    Empty: none do. The least lost work in sum, then overhead, then the fewest, then their order. Where the
+    ``EXACT_MAX`` cheapest do not suffice, the cheapest that do, one after the other, less those not needed.
     """
-    options = sorted(options, key=_sorted_by)[:EXACT_MAX]
+    options = sorted(options, key=_sorted_by)
+    tried = options[:EXACT_MAX]
     suffix = [NOTHING]
-    for option in reversed(options):
+    for option in reversed(tried):
         suffix.append(plus(suffix[-1], option.task.size))
     suffix.reverse()
     best: list[Option] = []
@@ -273,18 +304,42 @@ def cheapest_cover(size: Resources, room: Resources, options: list[Option]) -> l
     def extend(place: int, have: Resources, chosen: list[Option]) -> None:
         nonlocal best
         if fits(size, have):
-            if not best or _group_key(chosen) < _group_key(best):
+            if (not best or _group_key(chosen) < _group_key(best)) and allowed(chosen):
                 best = list(chosen)
             return
-        if place == len(options) or not fits(size, plus(have, suffix[place])):
+        if place == len(tried) or not fits(size, plus(have, suffix[place])):
             return
         if best and _cost_of(chosen) > _cost_of(best):
             return
-        extend(place + 1, plus(have, options[place].task.size), [*chosen, options[place]])
+        extend(place + 1, plus(have, tried[place].task.size), [*chosen, tried[place]])
         extend(place + 1, have, chosen)
 
     extend(0, room, [])
-    return best
+    if best or len(options) <= EXACT_MAX:
+        return best
+    return _one_after_the_other(size, room, options, allowed)
+
+
+def _one_after_the_other(
+    size: Resources, room: Resources, options: list[Option], allowed: Callable[[list[Option]], bool]
+) -> list[Option]:
+    """Return the cheapest options that are allowed together until they suffice, less those not needed."""
+    chosen: list[Option] = []
+    have = room
+    for option in options:
+        if fits(size, have):
+            break
+        if allowed([*chosen, option]):
+            chosen.append(option)
+            have = plus(have, option.task.size)
+    if not fits(size, have):
+        return []
+    for option in reversed(chosen.copy()):
+        less = minus(have, option.task.size)
+        if fits(size, less):
+            chosen.remove(option)
+            have = less
+    return chosen
 
 
 # --- the result -------------------------------------------------------------------------------------
@@ -307,6 +362,7 @@ def choose_mix(case: Case, settings: Settings, given: MixInput) -> Choice:
         room=mixing.room,
         pulls=tuple(LeverPull(option.lever, *mixing._payer(option)) for option, _, _ in mixing.picks),
         awaited=tuple(_awaited(case, given, option, serves) for option, serves in mixing.awaited),
+        compared=tuple(mixing.compared),
     )
 
 
@@ -336,6 +392,8 @@ def _refused(case: Case, mixing: Mixing, shown: int) -> Iterator[RefusedTask]:
     following = [option for option in mixing.options if option.attempt not in mixing.used]
     for option in following[:shown]:
         why: Reason = "next" if mixing._allowed((option,)) else "loss-budget"
+        if mixing._twice((option,)):
+            why = "ended-lately"
         task = option.task
         yield RefusedTask(
             _name(case, option.job), task.attempt, option.task_key, why, task.container, task.node

@@ -204,6 +204,7 @@ class InFlight:
         choice = choose(case, settings) if mix is None else choose_mix(case, settings, mix)
         self.touched.update(pick.task.attempt for pick in (*choice.picks, *choice.handed_back))
         self.touched.update(task.lever.unit for task in choice.awaited)
+        self.touched.update(choice.compared)
         return choice
 
 

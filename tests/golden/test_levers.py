@@ -1,0 +1,294 @@
+"""Golden tables of the levers of a task, of the loss budget, and of awaited ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.golden.mix_tables import NOW_MS, RULES, SLOT_S, given, mix_case, mix_settings, mixed, reasons, told
+from tests.golden.mix_tables import rules as changed
+from tests.golden.tables import size, task
+from yarnctl.deciding.awaited_ends import KEPT_MS, AwaitedEnds
+from yarnctl.deciding.levers import ORDERED, UNDO, AwaitedTask, Lever, LeverKind, LeverPull, levers_of
+from yarnctl.deciding.loss_budget import LossBudget, UsageSample, task_of
+from yarnctl.deciding.model import HeldTime
+
+Amount = tuple[str, LeverKind, int]
+HOUR_MS = 3_600_000
+LATE, SOON = 60_000, 3000
+
+# --- the levers of a task ---------------------------------------------------------------------
+
+LEVER_TABLE = [
+    # task                                              promised  levers: kind, room in, lost, overhead
+    (task("a_0", LATE, kind="map", since_ms=70_000), -1, ["kill 1000 30000 9000"]),  # elapsed is lost
+    (task("a_0", LATE, kind="map", since_ms=NOW_MS), -1, ["kill 1000 0 9000"]),  # it has only begun
+    (task("a_0", LATE, kind="map", since_ms=NOW_MS + 5), -1, ["kill 1000 0 9000"]),  # never less than none
+    (task("a_0", -1, kind="map", since_ms=90_000), -1, ["kill 1000 10000 9000"]),  # end unknown: no wait
+    (task("a_0", 4000, kind="map"), -1, ["wait 5000 0 0", "kill 1000 100000 9000"]),  # just in time
+    (task("a_0", 4001, kind="map"), -1, ["kill 1000 100000 9000"]),  # a millisecond too late
+    (task("a_0", 0, kind="map"), -1, ["wait 1000 0 0", "kill 1000 100000 9000"]),  # its container leaves yet
+    (task("a_0", 3500), -1, ["wait 5000 0 0", "suspend 4000 0 9000"]),  # a reduce commits besides: 500 ms
+    (task("a_0", 3501), -1, ["suspend 4000 0 9000"]),
+    (task("a_0", LATE, cost_ms=70), -1, ["suspend 4000 0 70"]),  # suspending loses nothing
+    (task("a_0", -1), -1, ["suspend 4000 0 9000"]),  # end unknown: objecting is the chooser's
+    (task("a_0", LATE, able=False), -1, []),  # it has begun keys and cannot be suspended: nothing
+    (task("a_0", 500, able=False), -1, ["wait 2000 0 0"]),  # but its end can be waited for
+    (task("a_0", LATE, able=False, since_ms=NOW_MS), -1, ["end 1000 0 9000"]),  # no key is begun
+    (task("a_0", 500, able=False, since_ms=NOW_MS), -1, ["end 1000 0 9000"]),  # 500 ms of keys, none begun
+    (task("a_0", LATE, able=False, since_ms=NOW_MS, resumed=True, generation=1), -1, ["end 1000 0 9000"]),
+    (task("a_0", SOON, kind="map"), NOW_MS + 4000, ["wait 4000 0 0", "kill 1000 100000 9000"]),  # kept
+    (task("a_0", SOON, kind="map"), NOW_MS + 3999, ["kill 1000 100000 9000"]),  # promised sooner: no more
+    (task("a_0", SOON), NOW_MS - 1, ["suspend 4000 0 9000"]),  # the promise is past, and it still runs
+]
+
+
+def words(lever: Lever) -> str:
+    return f"{lever.kind} {lever.room_in_ms} {lever.lost_ms} {lever.overhead_ms}"
+
+
+@pytest.mark.parametrize(("view", "promised_ms", "expected"), LEVER_TABLE)
+def test_the_levers_of_a_task(view, promised_ms, expected):
+    assert [words(lever) for lever in levers_of(view, NOW_MS, RULES, promised_ms)] == expected
+
+
+@pytest.mark.parametrize("view", [row[0] for row in LEVER_TABLE])
+def test_every_lever_names_its_attempt_and_how_it_is_taken_back(view):
+    for lever in levers_of(view, NOW_MS, RULES, -1):
+        assert lever.unit == view.attempt
+        assert lever.undo == UNDO[lever.kind]
+        assert (lever.undo == "none") == (lever.kind not in ORDERED)
+
+
+CHOSEN_TABLE = [
+    # task                                                                  done, or why it is not
+    (task("a_0", 3000, kind="map", since_ms=99_000), "wait a_0"),  # nothing is lost
+    (task("a_0", LATE, kind="map", since_ms=99_000), "kill a_0"),
+    (task("a_0", LATE, able=False, since_ms=NOW_MS), "end a_0"),
+    (task("a_0", LATE), "suspend a_0"),
+    (task("a_0", 9000), "cost"),  # done before coming back would have paid
+    (task("a_0", -1), "remaining-unknown"),
+    (task("a_0", LATE, able=False), "not-checkpointable"),
+    (task("a_0", LATE, resumed=True, since_ms=99_000), "suspend a_0"),  # costs are compared, not barred
+    (task("a_0", 9000, resumed=True, since_ms=99_000), "cost"),
+    (task("a_0", -1, resumed=True, since_ms=99_000), "remaining-unknown"),
+    (task("a_0", LATE, generation=8), "task-budget"),
+    (task("a_0", LATE, kind="am"), None),  # a master is never named
+]
+
+
+@pytest.mark.parametrize(("view", "expected"), CHOSEN_TABLE)
+def test_the_guard_of_suspending_leaves_other_levers(view, expected):
+    choice = mixed(mix_case({"a": [view]}), settings=mix_settings(cost_guard=True, settle_ms=30_000))
+    done = told(choice).removesuffix("1 unmet")
+    assert (done or reasons(choice).get("a_0")) == expected
+
+
+def test_a_lever_that_gives_room_too_late_is_not_used():
+    late = mixed(mix_case({"a": [task("a_0")]}), settings=mix_settings(changed(room_within_ms=3999)))
+    assert (told(late), reasons(late)) == ("1 unmet", {"a_0": "not-in-time"})
+
+
+def test_a_task_that_was_ended_or_killed_lately_is_not_again():
+    """Its next attempt is another attempt of the same task."""
+    view = task("m_7_1", LATE, kind="map")
+    choice = mixed(mix_case({"a": [view]}), given(["a"], lately=["m_7"]))
+    assert (told(choice), reasons(choice)) == ("1 unmet", {"m_7_1": "ended-lately"})
+    assert told(mixed(mix_case({"a": [view]}), given(["a"], lately=["m_8"]))) == "kill m_7_1"
+
+
+# --- the loss budget --------------------------------------------------------------------------
+
+BUDGET = changed(may_lose_ratio=0.1, may_refetch_ratio=0.01, window_ms=HOUR_MS)
+
+
+def held(seconds: int, queue: str = "research", user: str = "u") -> HeldTime:
+    return HeldTime(queue, user, seconds * SLOT_S)
+
+
+def pull(kind: LeverKind, lost_s: int = 0, overhead_s: int = 0, queue: str = "research") -> LeverPull:
+    return LeverPull(Lever("m_1_0", kind, 1000, lost_s * 1000, overhead_s * 1000, UNDO[kind]), queue, "u")
+
+
+def left_s(budget: LossBudget, at_s: int, *now: HeldTime, queue: str = "research", kind: LeverKind = "kill"):
+    """Return what is left in slot seconds."""
+    return budget.left(at_s * 1000, now, BUDGET).amount(queue, kind) / SLOT_S
+
+
+def begun() -> LossBudget:
+    """1,000 slot seconds were held since the beginning, so that 100 may be lost."""
+    budget = LossBudget()
+    budget.held(0, (held(0),), BUDGET)
+    budget.held(1_000_000, (held(1000),), BUDGET)
+    return budget
+
+
+def test_nothing_held_gives_no_budget():
+    assert left_s(LossBudget(), 0) == 0
+    assert left_s(begun(), 1000) == 100
+    assert left_s(begun(), 1000, kind="end") == 10
+
+
+AFTER_A_KILL_OF_40_S = [
+    # events, each 5 s after the decision                left
+    ([], 60),  # charged by the decision, before anything is killed
+    (["accepted"], 60),
+    (["refused"], 100),  # it was not killed
+    (["completed"], 100),  # it had ended by itself
+    (["ended-as-ordered"], 55),  # it computed 5 s more
+    (["accepted", "ended-as-ordered"], 55),
+    (["ended-otherwise"], 55),  # killed from outside: it is lost all the same
+    (["give-up"], 60),  # it may be killed yet
+    (["epoch-changed"], 60),  # nobody knows
+    (["ended-as-ordered", "granted"], 55),
+    (["ended-as-ordered", "unclaimed"], 55),
+]
+
+
+@pytest.mark.parametrize(("events", "expected_s"), AFTER_A_KILL_OF_40_S)
+def test_a_kill_is_charged_by_the_decision_and_later_only_more(events, expected_s):
+    budget = begun()
+    budget.charge("o-1", 1_000_000, size(1), pull("kill", 40))
+    for event in events:
+        budget.moved("o-1", event, 1_005_000)
+    assert left_s(budget, 1000) == expected_s
+    assert budget.left(1_000_000, (), BUDGET).tasks.keys() == (set() if expected_s == 100 else {"m_1"})
+
+
+CHARGED_TABLE = [
+    # lever                 slots  left to kill, left to end
+    (pull("kill", 40, 9), 1, (60, 10)),  # the overhead of a kill is not lost work
+    (pull("kill", 40), 2, (20, 10)),  # container time times its size
+    (pull("end", 0, 4), 1, (100, 6)),  # what it fetches again, by a setting of its own
+    (pull("suspend", 0, 9), 1, (100, 10)),
+    (pull("kill", 40, queue="other"), 1, (100, 10)),  # each queue has its own
+    (None, 1, (100, 10)),  # chosen by the two policies
+]
+
+
+@pytest.mark.parametrize(("lever", "slots", "expected"), CHARGED_TABLE)
+def test_what_a_lever_charges(lever, slots, expected):
+    budget = begun()
+    budget.charge("o-1", 1_000_000, size(slots), lever)
+    assert (left_s(budget, 1000), left_s(budget, 1000, kind="end")) == expected
+
+
+def test_an_ended_reduce_is_charged_once_whenever_it_ends():
+    budget = begun()
+    budget.charge("o-1", 1_000_000, size(1), pull("end", 0, 4))
+    budget.moved("o-1", "ended-as-ordered", 1_005_000)
+    assert left_s(budget, 1000, kind="end") == 6
+
+
+def test_queues_have_budgets_apart_and_users_of_a_queue_add_up():
+    budget = LossBudget()
+    budget.held(1_000_000, (held(100, "batch"), held(300, user="ann"), held(700, user="ben")), BUDGET)
+    assert left_s(budget, 1000) == 100
+    assert left_s(budget, 1000, queue="batch") == 10
+    assert left_s(budget, 1000, queue="none") == 0
+
+
+WINDOW_TABLE = [
+    # now  held    charge of 40 s made at 500 s: what is left, of a tenth of what the last hour held
+    (3600, 3600, 320),
+    (4000, 4000, 320),  # the first 400 s are no more in the window
+    (4099, 4099, 320),
+    (4101, 4101, 360),  # the charge is older than the window: it counts no more
+]
+
+
+@pytest.mark.parametrize(("now_s", "held_s", "expected_s"), WINDOW_TABLE)
+def test_what_is_older_than_the_window_counts_no_more(now_s, held_s, expected_s):
+    budget = LossBudget()
+    for at_s in range(0, now_s, 100):
+        budget.held(at_s * 1000, (held(at_s),), BUDGET)
+        if at_s == 500:
+            budget.charge("o-1", 500_000, size(1), pull("kill", 40))
+    assert left_s(budget, now_s, held(held_s)) == pytest.approx(expected_s)
+
+
+def test_between_two_samples_use_counts_as_even():
+    """2,000 s before the window begins nothing was held; 1,000 s into it, 3,000 slot seconds."""
+    budget = LossBudget()
+    budget.held(0, (held(0),), BUDGET)
+    budget.held(3_000_000, (held(3000),), BUDGET)
+    assert left_s(budget, 5600, held(3000)) == 100  # the window begins at 2,000 s: 1,000 s of 3,000 are in it
+
+
+def test_samples_are_few_whatever_is_observed():
+    budget = LossBudget()
+    for at_s in range(8000):
+        budget.held(at_s * 1000, (held(at_s),), BUDGET)
+    assert len(budget.samples) <= 130
+    assert budget.samples[-1] == UsageSample(7_999_000, (held(7999),))
+    assert left_s(budget, 7999) == 360
+
+
+def test_a_counter_that_went_back_begins_anew_and_charges_stay():
+    budget = begun()
+    budget.charge("o-1", 1_000_000, size(1), pull("kill", 40))
+    assert left_s(budget, 1010, held(600)) == 20  # seen before it is noted
+    budget.held(1_010_000, (held(600),), BUDGET)
+    assert left_s(budget, 1010) == 20
+    assert left_s(budget, 1020, held(610)) == 21
+
+
+def test_a_clock_that_was_set_back_changes_nothing_that_is_left():
+    budget = begun()
+    budget.charge("o-1", 1_000_000, size(1), pull("kill", 40))
+    budget.set_back(900_000)
+    assert left_s(budget, 100) == 60
+    assert left_s(budget, 3699, held(1000)) == pytest.approx(left_s(begun(), 4599, held(1000)) - 40)
+
+
+def test_a_budget_as_a_value_is_the_same_budget():
+    budget = begun()
+    budget.charge("o-1", 1_000_000, size(1), pull("kill", 40))
+    again = LossBudget(budget.state())
+    assert again.state() == budget.state()
+    assert left_s(again, 1005, held(1005)) == left_s(budget, 1005, held(1005)) == 60.5
+
+
+def test_amounts_that_are_used_together_are_allowed_together():
+    left = begun().left(1_000_000, (), BUDGET)
+    half: Amount = ("research", "kill", 50 * SLOT_S)
+    least: Amount = ("research", "kill", 1)
+    assert left.allows([half, half])
+    assert not left.allows([half, half, least])
+    assert not left.allows([("other", "kill", 1)])
+    assert left.allows([("other", "kill", 0)])
+    other = left.copy()
+    other.take("research", "kill", 60 * SLOT_S, "m_1")
+    assert (other.allows([half]), left.allows([half, half])) == (False, True)
+    assert (list(other.tasks), list(left.tasks)) == (["m_1"], [])
+
+
+def test_a_task_is_named_by_its_attempt_without_its_number():
+    assert task_of("attempt_1700000000000_0001_m_000007_12") == "attempt_1700000000000_0001_m_000007"
+
+
+# --- awaited ends -----------------------------------------------------------------------------
+
+
+def awaited(attempt: str, until_ms: int) -> AwaitedTask:
+    return AwaitedTask("a", "c", Lever(attempt, "wait", 1000, 0, 0, "none"), until_ms, 1)
+
+
+def test_the_first_promise_stands():
+    ends = AwaitedEnds()
+    ends.note([awaited("m_1_0", 5000), awaited("m_2_0", 7000)])
+    ends.note([awaited("m_1_0", 9000)])
+    assert ends.until_ms == {"m_1_0": 5000, "m_2_0": 7000}
+
+
+def test_promises_are_forgotten_an_hour_after_they_were_due():
+    ends = AwaitedEnds({"m_1_0": 5000, "m_2_0": 7000})
+    ends.retire(5000 + KEPT_MS - 1)
+    assert len(ends.until_ms) == 2
+    ends.retire(5000 + KEPT_MS)
+    assert ends.until_ms == {"m_2_0": 7000}
+
+
+def test_promises_move_with_a_clock_that_was_set_back():
+    ends = AwaitedEnds({"m_1_0": 5000})
+    ends.set_back(2000)
+    assert ends.until_ms == {"m_1_0": 3000}
