@@ -131,7 +131,8 @@ class LossBudget:
         recent = [each for each in self.charges.values() if each.at_ms > begins_ms]
         for each in recent:
             left[each.queue, each.kind] = left.get((each.queue, each.kind), 0) - each.mib_ms
-        return LossLeft(left, frozenset(each.task for each in recent))
+        killed = frozenset(each.task for each in recent if each.kind == "kill")
+        return LossLeft(left, killed)
 
     def _used(self, now_ms: int, held: tuple[HeldTime, ...], begins_ms: int) -> dict[str, int]:
         """Return what each queue held since ``begins_ms``; between two samples usage counts as even."""
@@ -155,12 +156,12 @@ class LossBudget:
 class LossLeft:
     """What is left during one choice, by queue and lever: taken by picks as they are made.
 
-    ``tasks``: those that were ended or killed in the window; none is again.
+    ``killed``: tasks of which an attempt was killed in the window: none is killed again.
     """
 
-    def __init__(self, left: dict[tuple[str, LeverKind], int], tasks: frozenset[str] = frozenset()) -> None:
+    def __init__(self, left: dict[tuple[str, LeverKind], int], killed: frozenset[str] = frozenset()) -> None:
         self._left = dict(left)
-        self.tasks = tasks
+        self.killed = killed
 
     def allows(self, pulls: Iterable[tuple[str, LeverKind, int]]) -> bool:
         """Return whether all of these amounts (queue, lever, MiB-ms) may be used together."""
@@ -181,7 +182,7 @@ class LossLeft:
 
     def copy(self) -> LossLeft:
         """Return another that is used apart."""
-        return LossLeft(self._left, self.tasks)
+        return LossLeft(self._left, self.killed)
 
 
 def _by_queue(held: tuple[HeldTime, ...]) -> dict[str, int]:

@@ -125,11 +125,11 @@ class Mixing:
         for lever in levers_of(task, self.case.now_ms, self.rules, until_ms):
             if lever.room_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and why):
                 continue
-            if lever.kind in CHARGED and task_of(task.attempt) in self.given.left.tasks:
-                why = "ended-lately"
-                continue
             if lever.kind == "kill" and not self.rules.may_lose_ratio:
                 why = "map"
+                continue
+            if lever.kind == "kill" and task_of(task.attempt) in self.given.left.killed:
+                why = "killed-lately"
                 continue
             if best is None or (lever.lost_ms, lever.overhead_ms) < (best.lost_ms, best.overhead_ms):
                 best = lever

@@ -73,7 +73,7 @@ REASONS: dict[str, str] = {
     "not-observed": "its tasks could not be seen in time",
     "loss-budget": "no more work may be lost now",
     "not-in-time": "would give room too late",
-    "ended-lately": "an attempt of this task was ended lately, and none is twice in a row",
+    "killed-lately": "an attempt of this task was killed lately, and none is twice in a row",
 }
 """What the reasons of :mod:`yarnctl.deciding.releaser` mean."""
 
