@@ -116,18 +116,18 @@ def justice(
 
 
 @command.command()
-@click.option("--figure", default="all", show_default=True, help="2 to 7, 9, 10, t5 to t8, all; certified.")
+@click.option("--figure", default="all", show_default=True, help="2 to 7, 9, 10, t2 to t8, all; certified.")
 @click.option("--engine", metavar="python|compiled", help="[default: compiled if numba is installed]")
 @click.option(
     "--runtimes",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Recorded run times, for Fig 6's Trace and for certified.",
+    help="Recorded run times, for Fig 6's Trace and for certified.  [twelve packaged tables]",
 )
 @click.option("--alternatives", "open_choices", is_flag=True, help="Show what the paper leaves open.")
 @output_option
 def mrm(figure: str, engine: str | None, runtimes: Path | None, open_choices: bool, output: str) -> None:
-    """MRM (Moshref et al.): Figs 2 to 7, 9, 10, Tables 5 to 8."""
+    """MRM (Moshref et al.): Figs 2 to 7, 9, 10, Tables 2 to 8."""
     from emulator.experiments.papers.paper_mrm import alternatives, paper_mrm
 
     if open_choices:
@@ -143,7 +143,7 @@ def mrm(figure: str, engine: str | None, runtimes: Path | None, open_choices: bo
     "--runtimes",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Recorded run times, for Figs 4, 5 and certified.",
+    help="Recorded run times, for Figs 4, 5 and certified.  [twelve packaged tables]",
 )
 @click.option("--choose", "chosen", multiple=True, metavar="NAME=VALUE", help="Read Alg 2 otherwise; repeat.")
 @click.option("--alternatives", "open_choices", is_flag=True, help="Show what the paper leaves open.")

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 @click.option("--applications", required=True, type=click.IntRange(1, 100_000), metavar="N")
 @click.option("--inter-arrival-s", required=True, type=float, metavar="S", help="Mean time between two.")
 @click.option("--mechanism", default="orion", show_default=True, metavar="orion|least_loaded|literal")
-@click.option("--late", default=0.05, show_default=True, type=float, help="Chance to exceed an upper bound.")
+@click.option(
+    "--late", "told_late", default="0.05", show_default=True, metavar="R", help="Chance to exceed a bound."
+)
 @click.option("--pools", type=click.Path(path_type=Path), help="TOML with [[pool]] tables.  [three of 7]")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32))
 @click.option("--choose", "chosen", multiple=True, metavar="NAME=VALUE", help="Read Alg 2 otherwise; repeat.")
@@ -33,7 +35,7 @@ def command(
     applications: int,
     inter_arrival_s: float,
     mechanism: str,
-    late: float,
+    told_late: str,
     pools: Path | None,
     seed: int,
     output: str,
@@ -47,8 +49,7 @@ def command(
     if not (math.isfinite(inter_arrival_s) and 0.001 <= inter_arrival_s <= 10**6):
         told = f"{inter_arrival_s:g} is not from 0.001 to 1000000"
         raise BadInput("--inter-arrival-s", told, "give such a number")
-    if not 0 < late < 1:
-        raise BadInput("--late", f"{late:g} is no chance", "give more than 0 and less than 1")
+    late = _chance(told_late)
     known = next((each for each in MECHANISMS if each == mechanism), None)
     if known is None:
         raise BadInput("--mechanism", f"{mechanism[:40]!r} is not known", f"one of {', '.join(MECHANISMS)}")
@@ -71,6 +72,16 @@ def command(
     print_table(("figure", "value"), _shown(found), title)
 
 
+def _chance(text: str) -> float:
+    try:
+        ratio = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        ratio = math.nan
+    if not 0 < ratio < 1:
+        raise BadInput("--late", f"{text[:40]!r} is no chance", "give more than 0 and less than 1, or 5%")
+    return ratio
+
+
 def _read_by_orion(mechanism: str, chosen: tuple[str, ...], open_choices: bool) -> None:
     """Refuse readings where nothing reads Alg 2, and both at once."""
     if mechanism != "orion" and (chosen or open_choices):
@@ -81,10 +92,13 @@ def _read_by_orion(mechanism: str, chosen: tuple[str, ...], open_choices: bool) 
 
 
 def _shown(found: PlacementFigures) -> list[tuple[str, str]]:
-    return [
-        (name, f"{value:.4g}" if isinstance(value, float) else str(value))
-        for name, value in found.told().items()
-    ]
+    return [(name, _words(value)) for name, value in found.told().items()]
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{kind} {count}" for kind, count in value.items())
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _show_alternatives(found: dict[str, PlacementFigures], title: str, output: str) -> None:

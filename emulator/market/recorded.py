@@ -1,4 +1,4 @@
-"""Recorded run times: tables of others, one application under many configurations, read in place.
+"""Recorded run times: tables of others, one application under many configurations; packaged or read in place.
 
 Law: a reader depends on its table's columns and nothing else; censored rows (not completed, or cut off at
 600 s) are left out. Rows of one configuration share a number, so that a split never parts repetitions.
@@ -7,6 +7,7 @@ Law: a reader depends on its table's columns and nothing else; censored rows (no
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,6 +33,12 @@ MEMORY = {"c4": 3.75 / 8, "r4": 15.25 / 8}
 """vCPUs and GiB of EC2 types by size; the families c4 and r4 have less and more memory."""
 
 
+RowReader = Callable[[dict[str, str]], tuple[list[float], float] | None]
+_COLUMNS = "the tables have the columns that emulator/data/runtimes/README.md names"
+PACKAGED = Path(__file__).parents[1] / "data" / "runtimes"
+"""Those whose licence allows it: scout and Bell (the README beside them)."""
+
+
 class Table(NamedTuple):
     """One recorded table: features by row, durations in seconds, and the number of the configuration."""
 
@@ -41,9 +48,17 @@ class Table(NamedTuple):
     configuration: NDArray[np.int64]
 
 
-def tables(folder: Path) -> list[Table]:
-    """Read every table below a folder; raises BadInput where there is none."""
-    readers: dict[str, Callable[[dict[str, str]], tuple[list[float], float] | None]] = {
+def source_note(folder: Path | None, known: list[Table]) -> str:
+    """Say which tables were read."""
+    if folder is not None:
+        return f"{len(known)} tables of --runtimes"
+    return f"{len(known)} packaged tables (scout, Bell); --runtimes names a folder with others"
+
+
+def tables(folder: Path | None) -> list[Table]:
+    """Read every table below a folder (None: the packaged ones); raises BadInput where there is none."""
+    folder = folder or PACKAGED
+    readers: dict[str, RowReader] = {
         "bell/*.csv": _bell,
         "c3o/*.tsv": _c3o,
         "scout/*.csv": _scout,
@@ -58,8 +73,11 @@ def tables(folder: Path) -> list[Table]:
     return found
 
 
-def _table(path: Path, reader: Callable[[dict[str, str]], tuple[list[float], float] | None]) -> Table:
-    rows = [each for each in map(reader, _rows(path)) if each is not None]
+def _table(path: Path, reader: RowReader) -> Table:
+    read = (_run(f"{path}:{line}", told, reader) for line, told in enumerate(_rows(path), 2))
+    rows = [each for each in read if each is not None]
+    if not rows:
+        raise BadInput(str(path), "has no run that was finished", _COLUMNS)
     numbers: dict[tuple[float, ...], int] = {}
     configuration = [numbers.setdefault(tuple(features), len(numbers)) for features, _ in rows]
     return Table(
@@ -70,9 +88,23 @@ def _table(path: Path, reader: Callable[[dict[str, str]], tuple[list[float], flo
     )
 
 
+def _run(where: str, told: dict[str, str], reader: RowReader) -> tuple[list[float], float] | None:
+    """Return one row's features and duration; None for one that was cut off."""
+    try:
+        found = reader(told)
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise BadInput(where, f"is no row of such a table ({error!r})", _COLUMNS) from None
+    if found is not None and not (found[1] > 0 and all(map(math.isfinite, (*found[0], found[1])))):
+        raise BadInput(where, "has a number that is not finite, or a run time that is not above 0", _COLUMNS)
+    return found
+
+
 def _rows(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(newline="") as file:
-        yield from csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            yield from csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(str(path), f"cannot be read ({type(error).__name__})", _COLUMNS) from None
 
 
 def _bell(row: dict[str, str]) -> tuple[list[float], float]:

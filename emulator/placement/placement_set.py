@@ -24,6 +24,10 @@ SERIAL, PARALLEL, EACH_NODE = 0.08, 0.80, 0.01
 NOISE_SD = 0.1
 """Of the logarithm of real over predicted time."""
 NODES = 7
+FILE_BYTES_MAX = 64 << 10
+OF_A_CLUSTER = ("queue", "container_mib")
+STANDS_FOR: dict[str, str] = {"mapreduce": "tensorflow"}
+"""On a cluster MapReduce has the place that TensorFlow has here."""
 
 
 class AppSpec(NamedTuple):
@@ -96,8 +100,14 @@ def submissions(count: int, inter_arrival_s: float, seed: int) -> list[Submitted
 
 
 def read_pools(path: Path) -> tuple[PlacementPool, ...]:
-    """Read ``[[pool]]`` tables: name, capacity, kinds, cost_mtokens, hourly_mtokens; raises BadInput."""
+    """Read ``[[pool]]`` tables: name, capacity, kinds, cost_mtokens, hourly_mtokens; raises BadInput.
+
+    The file of ``yarnctl run --pools`` will do: what a cluster has (queue, container_mib) is left out,
+    and a pool of mapreduce takes what Table II runs on TensorFlow.
+    """
     try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            raise BadInput(f"--pools {path}", "is larger than 64 KiB", "name a file of [[pool]] tables")
         told = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadInput(f"--pools {path}", f"cannot be read ({type(error).__name__})", "name a file") from None
@@ -114,21 +124,23 @@ def read_pools(path: Path) -> tuple[PlacementPool, ...]:
 
 def _pool(path: Path, number: int, entry: Any) -> PlacementPool:
     where = f"--pools {path}: pool {number}"
-    known = PlacementPool.__struct_fields__[:-1]
+    known = (*PlacementPool.__struct_fields__[:-1], *OF_A_CLUSTER)
     if not isinstance(entry, dict) or (unknown := sorted(set(entry) - set(known))):
         told = f"{unknown[0]!r} is not known" if isinstance(entry, dict) else "is no table"
         raise BadInput(where, told, f"use {', '.join(known)}")
     name, capacity, kinds = entry.get("name"), entry.get("capacity"), entry.get("kinds", [])
     if not isinstance(name, str) or not name:
         raise BadInput(where, "has no name", 'write name = "spark"')
-    every = {kind for app in APPS for kind in app.slower}
+    every = {kind for app in APPS for kind in app.slower} | set(STANDS_FOR)
     if not isinstance(kinds, list) or not set(map(str, kinds)) <= every:
         raise BadInput(where, "kinds are not known", f"use a list of {', '.join(sorted(every))}")
+    if "capacity" not in entry:
+        raise BadInput(where, "capacity is missing", "a replay has no queue to ask: write capacity = 7")
     hourly = entry.get("hourly_mtokens")
     return PlacementPool(
         name,
         _whole(where, "capacity", capacity),
-        tuple(kinds),
+        tuple(STANDS_FOR.get(str(kind), str(kind)) for kind in kinds),
         _whole(where, "cost_mtokens", entry.get("cost_mtokens", 1000)),
         None if hourly is None else _whole(where, "hourly_mtokens", hourly),
     )

@@ -76,6 +76,10 @@ def _duration(path: Path, line: int, name: str, text: str) -> float:
 def _columns(path: Path, name: str, texts: Sequence[str]) -> list[list[float]]:
     """Return a number's column, or one column for each word of a column of words."""
     numbers = [_number(text) for text in texts]
+    words_of = {text for number, text in zip(numbers, texts, strict=True) if number is None}
+    if words_of == {""}:
+        line = texts.index("") + 2
+        raise BadInput(f"{path}: line {line}", f"{name} is empty", "give a number, or leave the row out")
     if any(number is None for number in numbers):
         words = sorted(set(texts))
         if len(words) == len(texts):

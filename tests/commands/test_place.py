@@ -183,6 +183,38 @@ def test_numbers_of_containers_that_are_none_are_refused(text: str, written, cap
     assert "--containers" in capsys.readouterr().err
 
 
+def test_nothing_is_run_where_no_resource_manager_answers(written, tmp_path, monkeypatch, capsys) -> None:
+    tried: list[object] = []
+    monkeypatch.setattr("yarnctl.cli.profile.require_programs", lambda *_, **__: None)
+    monkeypatch.setattr("subprocess.Popen", lambda *words, **_: tried.append(words))
+    nobody = ("--rm", "http://127.0.0.1:9", "--store", str(tmp_path / "none.jsonl"))
+    assert exit_status_of(PROGRAM, ["profile", str(written[0]), *nobody]) == 3
+    assert "127.0.0.1:9" in capsys.readouterr().err
+    assert tried == []
+
+
+def test_who_answers_without_runs_is_no_yarnctl(monkeypatch, tmp_path, capsys) -> None:
+    monkeypatch.setattr("yarnctl.cli.asking.ask_all", lambda *_: {"items": [{"application": 3}]})
+    words = ["runs", "--url", "http://127.0.0.1:9", "--store", str(tmp_path / "none.jsonl")]
+    assert exit_status_of(PROGRAM, words) == 3
+    assert "answers, but not with runs" in capsys.readouterr().err
+
+
+def test_options_of_a_gate_are_refused_under_their_own_names(tmp_path, capsys) -> None:
+    pools = tmp_path / "pools.toml"
+    pools.write_text('[[pool]]\nname = "fast"\nqueue = "root.fast"\n')
+    start = ["run", "--rm", "http://127.0.0.1:9", "--state-dir", str(tmp_path / "state")]
+    for words, said in (
+        (("--pools", str(pools)), "--pools: says something of a gate"),
+        (("--runs", "x"), "--runs: says something of a gate"),
+        (("--admission-queue", "a"), "--admission-queue: says something of a gate"),
+        (("--admission", "orion", "--pools", str(pools), "--runs", str(tmp_path / "no")), "no: is no file"),
+    ):
+        assert exit_status_of(PROGRAM, [*start, *words]) == 2
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()
+
+
 def test_runs_say_how_well_they_are_predicted(written, capsys: Any) -> None:
     _, store = written
     assert exit_status_of(PROGRAM, ["runs", "--store", str(store)]) == 0

@@ -88,12 +88,16 @@ def test_a_lever_that_gives_room_too_late_is_not_used():
     assert (told(late), reasons(late)) == ("1 unmet", {"a_0": "not-in-time"})
 
 
-def test_a_task_that_was_ended_or_killed_lately_is_not_again():
+def test_a_task_that_was_killed_lately_is_not_again():
     """Its next attempt is another attempt of the same task."""
     view = task("m_7_1", LATE, kind="map")
     choice = mixed(mix_case({"a": [view]}), given(["a"], lately=["m_7"]))
-    assert (told(choice), reasons(choice)) == ("1 unmet", {"m_7_1": "ended-lately"})
+    assert (told(choice), reasons(choice)) == ("1 unmet", {"m_7_1": "killed-lately"})
     assert told(mixed(mix_case({"a": [view]}), given(["a"], lately=["m_8"]))) == "kill m_7_1"
+    reduce = task("r_7_1", LATE, able=False, since_ms=NOW_MS)
+    assert (
+        told(mixed(mix_case({"a": [reduce]}), given(["a"], lately=["r_7"]))) == "end r_7_1"
+    )  # it lost nothing
 
 
 # --- the loss budget --------------------------------------------------------------------------
@@ -151,7 +155,7 @@ def test_a_kill_is_charged_by_the_decision_and_later_only_more(events, expected_
     for event in events:
         budget.moved("o-1", event, 1_005_000)
     assert left_s(budget, 1000) == expected_s
-    assert budget.left(1_000_000, (), BUDGET).tasks.keys() == (set() if expected_s == 100 else {"m_1"})
+    assert budget.left(1_000_000, (), BUDGET).killed.keys() == (set() if expected_s == 100 else {"m_1"})
 
 
 CHARGED_TABLE = [
@@ -259,7 +263,7 @@ def test_amounts_that_are_used_together_are_allowed_together():
     other = left.copy()
     other.take("research", "kill", 60 * SLOT_S, "m_1")
     assert (other.allows([half]), left.allows([half, half])) == (False, True)
-    assert (list(other.tasks), list(left.tasks)) == (["m_1"], [])
+    assert (list(other.killed), list(left.killed)) == (["m_1"], [])
 
 
 def test_a_task_is_named_by_its_attempt_without_its_number():

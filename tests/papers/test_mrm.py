@@ -57,8 +57,35 @@ def test_unknown_figures_are_refused_by_name():
     assert all(number in str(told.exception) for number in FIGURES)
 
 
-def test_certified_needs_run_times():
-    assert isinstance(run("--figure", "certified").exception, BadInput)
+def test_run_times_come_with_the_program():
+    known = tables(None)
+    assert len(known) == 12
+    assert {each.name.partition("/")[0] for each in known} == {"bell", "scout"}  # what licences allow
+
+
+def test_trace_is_judged_without_naming_a_folder(monkeypatch):
+    monkeypatch.setattr("emulator.experiments.papers.mrm_models.FIG_6_JOBS", 500)
+    (figure,) = json.loads(run("--figure", "6", "--json").stdout)["figures"]
+    assert [each["claim"] for each in figure["claims"]][4].startswith("Trace:")
+    assert figure["notes"][0].startswith("Trace: 12 packaged tables")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("Nodes,Time\n4,100\n", r"grep.csv:2: is no row"),
+        ("Nodes,Runtime\n4,many\n", r"grep.csv:2: is no row"),
+        ("Nodes,Runtime\n4,100\n4,nan\n", r"grep.csv:3: has a number that is not finite"),
+        ("Nodes,Runtime\n4,-1\n", r"grep.csv:2: has a number"),
+        ("Nodes,Runtime\n", r"grep.csv: has no run"),
+        ("Nodes,Runtime\n\xff,1\n", r"grep.csv: cannot be read"),
+    ],
+)
+def test_a_recorded_table_with_a_fault_is_refused_by_its_line(tmp_path, content, told):
+    (tmp_path / "bell").mkdir()
+    (tmp_path / "bell/grep.csv").write_bytes(content.encode("latin-1"))
+    with pytest.raises(BadInput, match=told):
+        tables(tmp_path)
 
 
 @pytest.fixture

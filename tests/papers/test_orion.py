@@ -96,3 +96,19 @@ def test_who_asks_for_no_room_is_held_against_pools_without_end(monkeypatch: pyt
 def test_a_reading_where_nothing_is_read_is_refused(words: tuple[str, ...], problem: str) -> None:
     with pytest.raises(BadInput, match=problem):
         command.main(["orion", *words], standalone_mode=False)
+
+
+def test_every_figure_is_made_without_naming_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emulator.experiments.papers.orion.paper_orion.SHARES", (80,))
+    monkeypatch.setattr("emulator.experiments.papers.orion.paper_orion.SPLITS", 1)
+    figures = {each["figure"]: each for each in shown()["figures"]}
+    assert list(figures) == [str(number) for number in range(3, 15)]
+    assert all(each["rows"] and each["claims"] for each in figures.values())
+    assert figures["4"]["notes"][0].startswith("12 packaged tables")
+    assert figures["10"]["rows"] == figures["9"]["rows"]
+
+
+@pytest.mark.parametrize("number", ["10", "11", "13", "14"])
+def test_a_figure_carries_the_number_that_was_asked_for(number: str) -> None:
+    (figure,) = shown("--figure", number)["figures"]
+    assert figure["figure"] == number

@@ -101,7 +101,7 @@ def _bounds(asked: Asked, found: Sequence[Candidate]) -> list[tuple[list[float],
         leaving = [1.0 * (each.job == place and each.lever.kind != "wait") for each in found]
         rows.append((leaving, float(job.usage.releasable)))
     for name in dict.fromkeys(task_of(each.task.attempt) for each in found):
-        ended = [1.0 * (task_of(each.task.attempt) == name and each.lever.kind in CHARGED) for each in found]
+        ended = [1.0 * (task_of(each.task.attempt) == name and each.lever.kind == "kill") for each in found]
         rows.append((ended, 1.0))
     return rows
 
@@ -155,7 +155,7 @@ def test_the_asks_have_in_them_what_the_claim_needs():
     assert sum(bool(choice.awaited) for choice in choices) >= 50
     assert sum(choice.unmet for choice in choices) >= 50
     refused = {task.why for choice in choices for task in choice.refused_tasks}
-    assert {"next", "loss-budget", "ended-lately", "map", "already-ordered"} <= refused
+    assert {"next", "loss-budget", "killed-lately", "map", "already-ordered"} <= refused
 
 
 # --- what was not looked at changes nothing ---------------------------------------------------
@@ -215,7 +215,7 @@ def test_what_is_taken_is_allowed_together():
         for job in asked.case.jobs:
             taken = [pick for pick in choice.picks if pick.application == job.usage.application]
             assert len(taken) <= max(job.usage.releasable, 0)
-        ended = [task_of(pull.lever.unit) for pull in choice.pulls if pull.lever.kind in CHARGED]
+        ended = [task_of(pull.lever.unit) for pull in choice.pulls if pull.lever.kind == "kill"]
         assert len(ended) == len(set(ended))
         units = [p.lever.unit for p in choice.pulls] + [one.lever.unit for one in choice.awaited]
         assert len(units) == len(set(units))

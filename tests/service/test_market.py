@@ -205,6 +205,9 @@ def test_the_command_line_shows_who_pays_its_own_account(
     assert "the token is for the account analytics, and not for research" in capsys.readouterr().err
 
 
+Captured = pytest.CaptureFixture[str]
+
+
 def run(market: Market, folder: Path, monkeypatch: pytest.MonkeyPatch, token: str, *words: str) -> int:
     file = folder / "token"
     file.write_text(token)
@@ -221,6 +224,14 @@ def test_accounts_on_the_command_line(
     capsys.readouterr()
     assert run(market, tmp_path, monkeypatch, OPERATOR, "accounts", "research", "-o", "json") == 0
     assert json.loads(capsys.readouterr().out)["balance_mtokens"] == 48_200
+
+
+@pytest.mark.parametrize("name", ["nosuch", "a/b", "..", "a b", "x" * 200])
+def test_an_account_that_there_is_not_is_bad_input(
+    market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured, name: str
+) -> None:
+    assert run(market, tmp_path, monkeypatch, OPERATOR, "accounts", name) == 2
+    assert capsys.readouterr().err.startswith("error: account ")
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "nan", "inf", "1.0001", "1e3", ""])

@@ -81,6 +81,7 @@ def test_ready_options_are_placed_and_the_plan_says_why(placing: Daemon) -> None
         "spark.yarn.queue": "root.fast",
         "spark.executor.memory": "640m",
     }
+    assert (found["request"]["kind"], found["request"]["queue"]) == ("spark", "root.fast")
     (fast, slow) = placing.ask("GET", "", 200)["gate"]["pools"]
     assert [(each["name"], each["capacity"]) for each in (fast, slow)] == [("fast", 4), ("slow", 6)]
     assert [(held["admission"], held["containers"]) for held in fast["reserved"]] == [(asked["id"], 3)]

@@ -49,8 +49,8 @@ def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
     if name is None:
         for option in [*_OF_THE_GATE, *([] if given["predicted_demand"] else ["history"])]:
             if given[option] not in (None, "", ()):
-                told = "--" + option.replace("_", "-").removesuffix("s")
-                raise BadInput(told, "says something of a gate, and there is none", "give --admission, too")
+                told = "says something of a gate, and there is none"
+                raise BadInput(_named(option), told, "give --admission, too")
         return None
     from yarnctl.daemon.admission.building import AdmissionOptions
 
@@ -59,6 +59,8 @@ def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
     if name == "mrm" and given["mode"] != "deadlines":
         told = "promises deadlines, which YARN keeps only if they are served in their order"
         raise BadInput("--admission mrm", told, "give --mode deadlines (and --allow-priority), too")
+    if given["runs"] is not None and not given["runs"].is_file():
+        raise BadInput(f"--runs {given['runs']}", "is no file", "yarnctl runs import --store FILE makes one")
     return AdmissionOptions(
         allocator=name,
         queues=given["admission_queues"],
@@ -70,6 +72,11 @@ def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
         pools=pools,
         runs=given["runs"],
     )
+
+
+def _named(argument: str) -> str:
+    """Return the option of an argument; a repeatable one has its argument in the plural."""
+    return "--" + argument.replace("_", "-").replace("queues", "queue")
 
 
 def pools_of(given: dict[str, Any]) -> tuple[PoolSettings, ...]:
@@ -87,8 +94,7 @@ def pools_of(given: dict[str, Any]) -> tuple[PoolSettings, ...]:
         raise BadInput(f"--admission {name}", "places applications in pools", "give --pools FILE, too")
     for option in ("admission_queues", "admission_capacity", "admission_container_mib"):
         if given[option]:
-            told = "--" + option.replace("_", "-").removesuffix("s")
-            raise BadInput(told, "is each pool's own to say", "write it into the file of --pools")
+            raise BadInput(_named(option), "is each pool's own to say", "write it into the file of --pools")
     from yarnctl.daemon.admission.pool_files import read_pools
     from yarnctl.submitting import FRAMEWORKS
 

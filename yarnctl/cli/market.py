@@ -6,6 +6,7 @@ to the milli-token; an amount that is not whole milli-tokens is refused.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import click
 
 from yarnctl.api.market_answers import AccountList, AccountOut, QuoteOut
 from yarnctl.cli.admissions import clock, mtokens_of, span_words, tokens_words
-from yarnctl.cli.asking import ask, part, send, shown, url_option
+from yarnctl.cli.asking import ask, part, plain, send, shown, url_option
 from yarnctl.command_line import output_option, print_json, print_table
-from yarnctl.errors import BadInput
+from yarnctl.errors import BadInput, Different
+
+ACCOUNT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -112,10 +115,21 @@ def accounts(
         given = {"mtokens": mtokens_of("--credit", credit[1])}
         raw = send("POST", url, f"v1/accounts/{part(credit[0])}/credit", body=given)
     elif name is not None:
-        raw = ask(url, f"v1/accounts/{part(name)}")
+        raw = _account(url, name)
     else:
         raw = ask(url, "v1/accounts")
     _print(raw, url, output)
+
+
+def _account(url: str, name: str) -> dict[str, Any]:
+    """Return one account; BadInput for one that there is not."""
+    remedy = "yarnctl accounts lists those there are"
+    if not re.fullmatch(ACCOUNT, name):
+        raise BadInput(f"account {plain(name)[:60]!r}", "is no account's name", remedy)
+    try:
+        return ask(url, f"v1/accounts/{part(name)}")
+    except Different:
+        raise BadInput(f"account {name}", "there is none of this name", remedy) from None
 
 
 def _print(raw: dict[str, Any], url: str, output: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from yarnctl.command_line import output_option, print_json, print_table
-from yarnctl.errors import BadInput
+from yarnctl.errors import BadInput, Unreachable
 
 if TYPE_CHECKING:
     from yarnctl.prediction.application_runs import KnownRun, RunColumns
@@ -208,7 +208,10 @@ def _runs_at(url: str) -> tuple[KnownRun, ...]:
     from yarnctl.prediction.application_runs import KnownRun
 
     answer = ask_all(url, "v1/runs", {}, DAEMON_RUNS_MAX)
-    return tuple(msgspec.convert(answer["items"], list[KnownRun]))
+    try:
+        return tuple(msgspec.convert(answer["items"], list[KnownRun]))
+    except msgspec.ValidationError as error:
+        raise Unreachable(f"{url}: answers, but not with runs ({error})") from None
 
 
 def _show(runs: Sequence[KnownRun], of: tuple[str | None, str | None], output: str, quality: bool) -> None:

@@ -131,7 +131,7 @@ class LossBudget:
         recent = [each for each in self.charges.values() if each.at_ms > begins_ms]
         for each in recent:
             left[each.queue, each.kind] = left.get((each.queue, each.kind), 0) - each.mib_ms
-        return LossLeft(left, (each.task for each in recent))
+        return LossLeft(left, (each.task for each in recent if each.kind == "kill"))
 
     def _used(self, now_ms: int, held: tuple[HeldTime, ...], begins_ms: int) -> dict[str, int]:
         """Return what each queue held since ``begins_ms``; between two samples usage counts as even."""
@@ -155,12 +155,12 @@ class LossBudget:
 class LossLeft:
     """What is left during one choice, by queue and lever: taken by picks as they are made.
 
-    ``tasks``: those that were ended or killed in the window, and by this choice; none is again.
+    ``killed``: tasks of which an attempt was killed in the window, or by this choice: none is killed again.
     """
 
-    def __init__(self, left: Mapping[tuple[str, LeverKind], int], tasks: Iterable[str] = ()) -> None:
+    def __init__(self, left: Mapping[tuple[str, LeverKind], int], killed: Iterable[str] = ()) -> None:
         self._left = dict(left)
-        self.tasks = dict.fromkeys(tasks)
+        self.killed = dict.fromkeys(killed)
 
     def allows(self, pulls: Iterable[tuple[str, LeverKind, int]]) -> bool:
         """Return whether all of these amounts (queue, lever, MiB-ms) may be used together."""
@@ -172,7 +172,8 @@ class LossLeft:
     def take(self, queue: str, kind: LeverKind, mib_ms: int, task: str) -> None:
         """Use an amount, for an attempt of ``task``."""
         self._left[queue, kind] = self._left.get((queue, kind), 0) - mib_ms
-        self.tasks[task] = None
+        if kind == "kill":
+            self.killed[task] = None
 
     def amount(self, queue: str, kind: LeverKind) -> int:
         """Return how much is left (below 0: a later fact made a charge larger)."""
@@ -187,7 +188,7 @@ class LossLeft:
 
     def copy(self) -> LossLeft:
         """Return another that is used apart."""
-        return LossLeft(self._left, self.tasks)
+        return LossLeft(self._left, self.killed)
 
 
 def _by_queue(held: tuple[HeldTime, ...]) -> dict[str, int]:

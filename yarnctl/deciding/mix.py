@@ -130,11 +130,11 @@ class Mixing:
         for lever in levers_of(task, self.case.now_ms, self.rules, until_ms):
             if lever.room_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and why):
                 continue
-            if lever.kind in CHARGED and task_of(task.attempt) in self.given.left.tasks:
-                why = "ended-lately"
-                continue
             if lever.kind == "kill" and not self.rules.may_lose_ratio:
                 why = "map"
+                continue
+            if lever.kind == "kill" and task_of(task.attempt) in self.given.left.killed:
+                why = "killed-lately"
                 continue
             if best is None or (lever.lost_ms, lever.overhead_ms) < (best.lost_ms, best.overhead_ms):
                 best = lever
@@ -215,12 +215,12 @@ class Mixing:
         )
 
     def _twice(self, options: Iterable[Option]) -> bool:
-        """Return whether another attempt of one of these tasks is ended or killed already."""
+        """Return whether another attempt of one of these tasks was killed already, or is by this choice."""
         these: set[str] = set()
         for option in options:
-            if option.lever.kind in CHARGED:
+            if option.lever.kind == "kill":
                 task = task_of(option.attempt)
-                if task in self.left.tasks or task in these:
+                if task in self.left.killed or task in these:
                     return True
                 these.add(task)
         return False
@@ -393,7 +393,7 @@ def _refused(case: Case, mixing: Mixing, shown: int) -> Iterator[RefusedTask]:
     for option in following[:shown]:
         why: Reason = "next" if mixing._allowed((option,)) else "loss-budget"
         if mixing._twice((option,)):
-            why = "ended-lately"
+            why = "killed-lately"
         task = option.task
         yield RefusedTask(
             _name(case, option.job), task.attempt, option.task_key, why, task.container, task.node

@@ -35,7 +35,7 @@ Reason = Literal[
     "not-observed",
     "loss-budget",
     "not-in-time",
-    "ended-lately",
+    "killed-lately",
 ]
 """Why a task or job was not picked; the empty reason: eligible.
 
@@ -60,7 +60,7 @@ unreachable           (job) its AM does not answer
 not-observed          (job) its tasks could not be observed in time
 loss-budget           its work would be lost, and no more may be lost now; or of its job no more may leave
 not-in-time           it would give room later than ``room_within_ms``
-ended-lately          an attempt of its task was ended or killed within the window of the loss budget
+killed-lately         an attempt of its task was killed within the window of the loss budget
 ====================  =========================================================================
 """
 

@@ -33,7 +33,7 @@ class LeverSettings(msgspec.Struct, frozen=True, kw_only=True):
     leave_ms: int
     commit_ms: int = 0
     may_lose_ratio: float = 0.0
-    may_refetch_ratio: float = 0.05
+    may_refetch_ratio: float = 0.2
     window_ms: int = 3_600_000
     jobs_max: int = 5_000
 

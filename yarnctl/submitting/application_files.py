@@ -93,7 +93,8 @@ def read_application(content: bytes, where: str) -> ApplicationFile:
         raise BadInput(where, f"{odd[:60]!r} is not known", remedy)
     name = told.get("name")
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise BadInput(where, f"name is {name!r}"[:120], 'write name = "wordcount"')
+        told_ = "is missing" if name is None else f"is {name!r}"
+        raise BadInput(where, f"name {told_}"[:120], 'write name = "wordcount"')
     sections = {kind: _section(f"{where}: [{kind}]", kind, told[kind]) for kind in FRAMEWORKS if kind in told}
     if not sections:
         raise BadInput(where, "has no section of a framework", "write [spark], [flink] or [mapreduce]")
@@ -104,10 +105,18 @@ def _features(where: str, told: Any) -> dict[str, float]:
     if not isinstance(told, dict) or len(told) > FEATURES_MAX:
         raise BadInput(where, "features is no table of numbers", "write features = { input_mib = 2048 }")
     for name, value in told.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not math.isfinite(value):
+        if not _is_finite(value):
             raise BadInput(f"{where}: features: {name[:60]}", f"is {value!r}"[:80], "give a finite number")
     return {name: float(value) for name, value in sorted(told.items())}
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number of more than 300 digits
+        return False
 
 
 def _section(where: str, kind: str, told: Any) -> ApplicationSection:

@@ -14,7 +14,7 @@ from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, 
 from emulator.market import queueing_theory as queues
 from emulator.market import slot_runs, slots
 from emulator.market.bounds import Both, DeadlineRecord, gaussian, kept
-from emulator.market.recorded import repeated, tables
+from emulator.market.recorded import Table, repeated, source_note, tables
 from yarnctl.deciding.admission.capacity import Profile
 from yarnctl.deciding.admission.pricing.prices import earliest_finish, standing
 from yarnctl.deciding.admission.pricing.timeline import Due, earliest, laid_late
@@ -154,13 +154,10 @@ def figure_6(runtimes: Path | None = None, running: str = "left") -> Figure:
             "summed bounds have the larger earliness in every cell", "> 0", f"{earlier:.3f}", earlier > 0
         ),
     ]
-    notes: tuple[str, ...] = ("Trace is left out: --runtimes names the folder of recorded run times",)
-    if runtimes is not None:
-        notes = ()
-        rows_more, more = _trace(runtimes)
-        rows += rows_more
-        claims += more
-    return Figure("6", "Late jobs and earliness, M/G/1", tuple(rows), tuple(claims), notes)
+    known = tables(runtimes)
+    rows_more, more = _trace(known)
+    notes = (f"Trace: {source_note(runtimes, known)}",)
+    return Figure("6", "Late jobs and earliness, M/G/1", (*rows, *rows_more), (*claims, *more), notes)
 
 
 def _kept_rows(label: str, found: Both) -> list[FigureRow]:
@@ -175,9 +172,9 @@ def _kept_rows(label: str, found: Both) -> list[FigureRow]:
     ]
 
 
-def _trace(runtimes: Path) -> tuple[list[FigureRow], list[PaperClaim]]:
+def _trace(recorded: list[Table]) -> tuple[list[FigureRow], list[PaperClaim]]:
     """Figs 6(c), 6(d): recorded durations (Trace), and Gaussian ones with their mean and s.d. (Random)."""
-    known = repeated(tables(runtimes))
+    known = repeated(recorded)
     rows, claims = [], []
     for name in ("Trace", "Random"):
         found = []

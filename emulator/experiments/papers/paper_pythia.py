@@ -232,12 +232,16 @@ def cells_of(numbers: Sequence[str]) -> list[ReplayCell]:
     return found
 
 
-def figure_numbers(wanted: str, known: Sequence[str]) -> list[str]:
-    """Return the figures that ``--figure`` names; raises BadInput with the known ones."""
+def figure_numbers(wanted: str, known: Sequence[str], ours: Sequence[str] = ()) -> list[str]:
+    """Return the figures that ``--figure`` names; raises BadInput with the known ones.
+
+    ``ours`` are named alone: they are not of the paper, and not among ``all``.
+    """
     if wanted == "all":
         return list(known)
-    if wanted not in known:
-        raise BadInput("--figure", f"{wanted!r} is not reproduced", f"one of {', '.join(known)}, all")
+    if wanted not in (*known, *ours):
+        every = ", ".join((*known, "all", *ours))
+        raise BadInput("--figure", f"{wanted[:40]!r} is not reproduced", f"one of {every}")
     return [wanted]
 
 

@@ -198,7 +198,7 @@ def test_two_attempts_of_one_task_are_not_both_killed():
     """A speculative attempt beside the first: killing both would be the same task twice."""
     tasks = [a_map("m_1_0", 9), a_map("m_1_1", 3)]
     choice = mixed(mix_case({"a": tasks}, 2))
-    assert (told(choice), reasons(choice)) == ("kill m_1_1 | 1 unmet", {"m_1_0": "ended-lately"})
+    assert (told(choice), reasons(choice)) == ("kill m_1_1 | 1 unmet", {"m_1_0": "killed-lately"})
 
 
 # --- what is not chosen from ------------------------------------------------------------------

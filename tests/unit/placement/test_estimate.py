@@ -68,6 +68,7 @@ FAULTS = [
     ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1,-2\n2,a,1,2", (), "line 3", "time_s is '-2'"),
     ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1,0\n2,a,1,2", (), "line 3", "time_s is '0'"),
     ("nodes,codec,input_mib,time_s\n1,a,1,1\nnan,a,1,2\n2,a,1,2", (), "line 3", "nodes is not finite"),
+    ("nodes,codec,input_mib,time_s\n1,a,1,1\n,a,1,2\n2,a,1,2", (), "line 3", "nodes is empty"),
     ("nodes,codec,time_s\n1,a,1\n1,a,2\n2,a,2", (), "line 1", "no column 'input_mib'"),
     ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1\n2,a,1,2", (), "line 3", "fewer columns"),
     ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1,2,9\n2,a,1,2", (), "line 3", "more columns"),

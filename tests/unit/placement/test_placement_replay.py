@@ -166,12 +166,13 @@ POOL_FAULTS = [
     ("x = 1\n" + TOML, "has no [[pool]]"),
     (TOML + TOML, "names a pool twice"),
     ("[[pool]]\ncapacity = 3\n", "has no name"),
-    ('[[pool]]\nname = "a"\n', "capacity is None"),
+    ('[[pool]]\nname = "a"\n', "capacity is missing"),
     ('[[pool]]\nname = "a"\ncapacity = 0\n', "capacity is 0"),
     ('[[pool]]\nname = "a"\ncapacity = true\n', "capacity is True"),
     ('[[pool]]\nname = "a"\ncapacity = 3\nkinds = ["tez"]\n', "kinds are not known"),
     ('[[pool]]\nname = "a"\ncapacity = 3\nsize = 3\n', "'size' is not known"),
     ("[[pool\n", "is no TOML"),
+    ("#" * (65 << 10), "larger than 64 KiB"),
 ]
 
 
@@ -182,6 +183,20 @@ def test_pools_are_read_from_a_file(tmp_path: Path) -> None:
     assert (pool.cost_mtokens, pool.hourly_mtokens) == (500, 7_200_000)
     few = asked("--applications", "20", "--inter-arrival-s", "9", "--pools", str(tmp_path / "pools.toml"))
     assert few["rejected"] > 5
+
+
+def test_the_pools_of_a_gate_are_pools_of_a_replay(tmp_path: Path) -> None:
+    gate = TOML.replace("[[pool]]\n", '[[pool]]\nqueue = "root.a"\ncontainer_mib = 512\n')
+    (tmp_path / "pools.toml").write_text(gate.replace("spark", "mapreduce"))
+    (pool,) = read_pools(tmp_path / "pools.toml")
+    assert (pool.name, pool.kinds) == ("a", ("tensorflow",))
+    used = asked("--applications", "8", "--inter-arrival-s", "90", "--pools", str(tmp_path / "pools.toml"))
+    assert set(used["by_kind"]) == {"tensorflow"}
+
+
+def test_a_chance_is_written_as_a_share_or_in_percent() -> None:
+    words = ("--applications", "8", "--inter-arrival-s", "20")
+    assert asked(*words, "--late", "20%") == asked(*words, "--late", "0.2")
 
 
 @pytest.mark.parametrize(("text", "problem"), POOL_FAULTS, ids=[row[1] for row in POOL_FAULTS])

@@ -84,7 +84,8 @@ def _pool(where: str, entry: Any) -> PoolSettings:
     for name, pattern in (("name", _NAME), ("queue", _QUEUE)):
         value = entry.get(name)
         if not isinstance(value, str) or not pattern.fullmatch(value):
-            raise BadInput(where, f"{name} is {value!r}"[:120], f"give a {name} of letters and digits")
+            told = "is missing" if name not in entry else f"is {value!r}"
+            raise BadInput(where, f"{name} {told}"[:120], f"give a {name} of letters and digits")
     kinds = entry.get("kinds", [])
     if not isinstance(kinds, list) or not all(
         isinstance(each, str) and _KIND.fullmatch(each) for each in kinds

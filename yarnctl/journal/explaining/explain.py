@@ -69,8 +69,11 @@ class _Orders:
 
     def decided(self, record: Decision) -> None:
         """Add the orders of a decision."""
-        for name, pick in zip(record.orders, record.picks, strict=True):
+        for name, pick, pull in zip(record.orders, record.picks, record.pulls, strict=True):
             story = self._story(record, name, pick)
+            if pull is not None:
+                story.lever = pull.lever
+                story.asked_to = "suspend" if pull.lever.kind == "suspend" else "kill"
             self.open[name] = story
             self.stories.append(story)
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+import msgspec
+
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.policies import FOREVER_MS
 from yarnctl.journal.explaining.story import Explanation, OrderStory, RefusalStory, SavedLostStory, Tally
@@ -71,7 +73,7 @@ REASONS: dict[str, str] = {
     "not-observed": "its tasks could not be seen in time",
     "loss-budget": "no more work may be lost now",
     "not-in-time": "would give room too late",
-    "ended-lately": "an attempt of this task was ended lately, and none is twice in a row",
+    "killed-lately": "an attempt of this task was killed lately, and none is twice in a row",
 }
 """What the reasons of :mod:`yarnctl.deciding.releaser` mean."""
 
@@ -138,8 +140,7 @@ def _order_in_words(story: OrderStory, before: OrderStory | None) -> list[str]:
         f"{story.order}: {instant(story.asked_at_ms)} decision {story.decision} for {story.first_asker},"
         f" which needed {story.need} ({story.trigger})",
         f"  victim   {story.victim}, {story.attempt}, {story.container} on {story.node}",
-        f"  why it   first by {_ranked(story.job_policy, story.job_key, story.total)},"
-        f" in it first by {_ranked(story.task_policy, story.task_key, None)}",
+        f"  why it   {_why_it(story)}",
         *_passed_over(story, before),
     ]
     lines += [f"  passed on {transfer}" for transfer in story.transfers]
@@ -150,6 +151,19 @@ def _order_in_words(story: OrderStory, before: OrderStory | None) -> list[str]:
     if story.asked_to == "suspend":
         lines.append(f"  return   {_resumed(story)}")
     return lines
+
+
+def _why_it(story: OrderStory) -> str:
+    job = _ranked(story.job_policy, story.job_key, story.total)
+    task = _ranked(story.task_policy, story.task_key, None)
+    if isinstance(story.lever, msgspec.UnsetType):
+        return f"first by {job}, in it first by {task}"
+    lever = story.lever
+    return (
+        f"lever {lever.kind}, the cheapest left: room in {lever.room_in_ms} ms,"
+        f" {lever.lost_ms} ms of work lost, {lever.overhead_ms} ms of overhead predicted;"
+        f" among equals first by {job}, then by {task}"
+    )
 
 
 def _passed_over(story: OrderStory, before: OrderStory | None) -> list[str]:

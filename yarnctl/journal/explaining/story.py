@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from yarnctl.deciding.case import RefusedJob
+from yarnctl.deciding.levers import Lever
 from yarnctl.deciding.releaser import Reason
 from yarnctl.units import Resources
 
@@ -71,6 +72,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
     ``exchanged_for`` is the order that the asker was given when another got this one's room.
     ``predicted_cost_ms`` is the predicted resume cost. ``total`` is the cluster's
     size, by which a key that is a share can be read. ``withheld``: it was decided and no request was sent.
+    ``lever``: of a mix, what it pulls, with its predicted time and cost.
     """
 
     order: str
@@ -111,6 +113,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
     room_to_application: str = ""
     exchanged_for: str = ""
     withheld: bool = False
+    lever: Lever | msgspec.UnsetType = msgspec.UNSET
 
 
 class RefusalStory(msgspec.Struct, kw_only=True, frozen=True):

@@ -24,6 +24,7 @@ from yarnctl.api.decision_answers import Explained, RefusalOut
 from yarnctl.api.order_answers import CheckpointOut, DecisionSummary, ReclaimList
 from yarnctl.api.paged import Count, Page
 from yarnctl.deciding.admission.records import Estimate, Phase, Phases
+from yarnctl.deciding.levers import Lever
 from yarnctl.journal.explaining.story import (
     AdmissionStory,
     CameBackStory,
@@ -78,7 +79,11 @@ CORE: dict[type, Description] = {
         ``total``: what the cluster had (MiB, vcores), by which a key that is a share can be read.
         ``next_jobs`` and ``next_tasks`` are those not taken: (application, [attempt,] key, why).
         """,
-        {"decision": Count, "generation": Count, "verb": str},
+        {"decision": Count, "generation": Count, "verb": str, "lever": Lever | None},
+    ),
+    Lever: Description(
+        "LeverTold",
+        "What gives room: when, which work is lost, what it takes besides, how it is undone (ms).",
     ),
     RefusalStory: Description(
         "LeftAlone",

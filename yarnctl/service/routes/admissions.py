@@ -406,7 +406,7 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
             else plan.deadline_at_ms - request.submitted_at_ms,
             submitted_at_ms=request.submitted_at_ms,
             estimate=request.estimate,
-            kind=request.kind,
+            kind=plan.kind or request.kind,
             account=None if budget is None else budget.account,
             budget_mtokens=None if budget is None else budget.most_mtokens,
         ),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from emulator.experiments.papers.mrm_models import single
 from emulator.experiments.papers.orion.bound_figure import figure_bound
@@ -19,7 +20,7 @@ from emulator.experiments.papers.orion.placed_figures import FIGURES as PLACED
 from emulator.experiments.papers.orion.placed_figures import PlacementReading
 from emulator.experiments.papers.paper_pythia import figure_numbers
 from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, errors, mean, row
-from emulator.market.recorded import tables
+from emulator.market.recorded import Table, source_note, tables
 from emulator.placement.learned_times import MODELS, By, grown_tree, late, quality
 from yarnctl.command_line import ProgressBar
 from yarnctl.deciding.admission.mechanisms.orion import OURS, OrionChoices
@@ -73,9 +74,9 @@ class QualityCell(NamedTuple):
     r2: dict[str, float]
 
 
-def cells(runtimes: Path) -> list[QualityCell]:
+def cells(known: list[Table]) -> list[QualityCell]:
     """Return every cell of Figs 4 and 5."""
-    found, known = [], tables(runtimes)
+    found = []
     with ProgressBar("tables", len(known)) as progress:
         for table in progress.counted(known):
             runs = RunTable(table.features, table.duration_s, table.configuration)
@@ -95,7 +96,8 @@ def _is_spark(name: str) -> bool:
 
 def figures_4_5(number: str, runtimes: Path | None) -> Figure:
     """Figs 4 and 5: R^2 by table and share to learn; the claims are of both together."""
-    found = cells(_needed(runtimes, number))
+    known = tables(runtimes)
+    found = cells(known)
     shown = [each for each in found if _is_spark(each.table) == (number == "5")]
     rows: list[FigureRow] = [
         single(f"{each.table}, {each.share} %", f"R^2, {name}", None, value)
@@ -113,6 +115,7 @@ def figures_4_5(number: str, runtimes: Path | None) -> Figure:
     worse = sorted({each.table for each, holds in zip(found, near, strict=True) if not holds})
     title = "R^2 on recorded tables: " + ("Spark" if number == "5" else "Hadoop, Flink, TensorFlow")
     notes = (
+        source_note(runtimes, known),
         f"not within {NEAR:g} somewhere: {', '.join(worse)}",
         f"best of all with a tree grown to single rows, too: {sum(grown) / len(grown):.1%}",
     )
@@ -126,7 +129,7 @@ def _share_claim(claim: str, held: Sequence[bool], least: float) -> PaperClaim:
 
 def certified(runtimes: Path | None) -> Figure:
     """Upper bounds on recorded run times, and the prediction itself beside them."""
-    known = tables(_needed(runtimes, "certified"))
+    known = tables(runtimes)
     rows, above = [], {}
     points = []
     with ProgressBar("tables", len(known)) as progress:
@@ -142,24 +145,23 @@ def certified(runtimes: Path | None) -> Figure:
         PaperClaim("runs above their bound", "5 % +- 1.5", f"{over:.2%}", abs(over - 0.05) <= 0.015),
         PaperClaim("no table above 9 %", "<= 9 %", f"{above[worst]:.2%} ({worst})", above[worst] <= 0.09),
     )
-    note = f"above the prediction itself: {mean(points):.1%}"
-    return Figure(
-        "certified", f"95 % bounds, {CERTIFIED_SPLITS} splits a table", tuple(rows), claims, (note,)
-    )
+    notes = (source_note(runtimes, known), f"above the prediction itself: {mean(points):.1%}")
+    return Figure("certified", f"95 % bounds, {CERTIFIED_SPLITS} splits a table", tuple(rows), claims, notes)
 
 
-def _needed(runtimes: Path | None, number: str) -> Path:
-    if runtimes is None:
-        remedy = "name their folder by --runtimes DIR"
-        raise BadInput(f"--figure {number}", "needs recorded run times", remedy)
-    return runtimes
+def _placed(number: str, reading: PlacementReading) -> Figure:
+    """Return a figure on placement under its own number; some show the same replays otherwise."""
+    figure = PLACED[number](reading)
+    if figure.figure == number:
+        return figure
+    return replace(figure, figure=number, notes=(*figure.notes, f"the same replays as Fig {figure.figure}"))
 
 
 def paper_orion(
     wanted: str, runtimes: Path | None = None, choices: OrionChoices | None = None
 ) -> dict[str, Any]:
     """Run the figures; return the report. ``choices``: how those on placement read Alg 2 (None: as we do)."""
-    numbers = [wanted] if wanted in BY_NAME_ALONE else figure_numbers(wanted, FIGURES)
+    numbers = figure_numbers(wanted, FIGURES, BY_NAME_ALONE)
     if choices is not None and wanted != "all" and not {*PLACED, "bound"} & set(numbers):
         remedy = f"one of {', '.join(PLACED)}, bound, all"
         raise BadInput("--choose", f"figure {wanted} places nothing", remedy)
@@ -171,9 +173,8 @@ def paper_orion(
         "certified": partial(certified, runtimes),
         "bound": partial(figure_bound, read),
     }
-    placed = {figure: partial(figure, PlacementReading(read)) for figure in PLACED.values()}
-    made |= {number: placed[figure] for number, figure in PLACED.items()}
-    found = list({made[number]: made[number]() for number in numbers}.values())
+    made |= {number: partial(_placed, number, PlacementReading(read)) for number in PLACED}
+    found = [made[number]() for number in numbers]
     mean_error, worst_error = errors(found)
     return {
         "paper": "orion",
