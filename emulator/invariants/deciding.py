@@ -75,10 +75,14 @@ def journal_before_action(watch: RunWatch) -> Stories:
         record = records[place]
         if isinstance(record, Decision):
             watch.decided.update(record.orders)
+            pulls = zip(record.orders, record.pulls, strict=True)
+            watch.ended.update(
+                order for order, pull in pulls if pull is not None and pull.lever.kind == "end"
+            )
         elif isinstance(record, Requests):
             watch.asked.extend(record.actions)
         elif isinstance(record, Performed):
-            watch.may_lose |= record.action == "kill"
+            watch.may_lose |= record.action == "kill" and record.order not in watch.ended
             told = f"{record.action} {record.order}"
             if record.order and record.order not in watch.decided:
                 yield f"{told} was performed, nothing decided it"

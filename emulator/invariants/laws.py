@@ -16,6 +16,7 @@ from emulator.invariants import (
     demand_laws,
     ending,
     kernel_and_nodes,
+    losses,
     masters,
     queue_laws,
     suspending,
@@ -48,7 +49,7 @@ def _raising(law: Law) -> tuple[str, Invariant]:
     return name, invariant
 
 
-INVARIANTS = _invariants_of(kernel_and_nodes, queue_laws, demand_laws, masters, suspending, deciding)
+INVARIANTS = _invariants_of(kernel_and_nodes, queue_laws, demand_laws, masters, suspending, deciding, losses)
 """What holds after every event."""
 
 AT_END = _invariants_of(ending)

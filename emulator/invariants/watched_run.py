@@ -7,7 +7,7 @@ finds it here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from emulator.cluster.app_master import AppMaster
 from emulator.cluster.cluster import Cluster
@@ -17,6 +17,7 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Action
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.records import Record
+from yarnctl.journal.fold import Fold
 
 Stories = Iterator[str]
 """What a law yields: one story for each way in which it is broken."""
@@ -34,6 +35,16 @@ class WatchedRun(Protocol):
     def cluster(self) -> Cluster:
         """The actors."""
         ...
+
+
+class ChargedLoss(NamedTuple):
+    """What an order of ``at_ms`` loses, or fetches again, of a container of so much memory."""
+
+    queue: str
+    kind: str
+    at_ms: int
+    memory_mib: int
+    lost_ms: int
 
 
 class RunWatch:
@@ -64,7 +75,10 @@ class RunWatch:
         self.stepped = (-1, 0)
         self.settled: dict[str, Order] = {}
         self.decided: set[str] = set()
+        self.ended: set[str] = set()
         self.asked: list[Action] = []
+        self.losses: dict[str, ChargedLoss] = {}
+        self.fold = Fold()
         self.observe()
         self.remember()
 

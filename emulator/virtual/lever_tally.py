@@ -43,6 +43,12 @@ class LeverTally:
         self._in_time = dict(self._pulled)
         self._lost_ms = self._refetch_ms = 0
 
+    @property
+    def records(self) -> Sequence[Record]:
+        """Return what the journal keeps (none: it only writes)."""
+        kept: Sequence[Record] = getattr(self._journal, "records", ())
+        return kept
+
     def append(self, records: Sequence[Record]) -> None:
         """Hand on records, and count."""
         self._journal.append(records)

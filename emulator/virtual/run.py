@@ -344,7 +344,7 @@ class Run:
 
 def require_nothing_lost(result: Result, setup: Setup) -> None:
     """Raise InvariantBroken if suspending lost work though nothing failed: the promise of the scheme."""
-    if result.scheme == "natjam" and not setup.faults and not result.kills and result.lost_work_ms:
+    if result.scheme in ("natjam", "mix") and not setup.faults and not result.kills and result.lost_work_ms:
         raise InvariantBroken(
             "suspended-loses-nothing",
             f"{result.lost_work_ms} ms of work must be done again though nothing failed or was killed",

@@ -6,6 +6,7 @@ out of ``scenarios`` can be finished.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -16,11 +17,15 @@ from hypothesis.strategies import SearchStrategy
 from emulator.cluster.entities import NEVER, REDUCE, RUNNING, Container
 from emulator.cluster.faults import Fault
 from emulator.invariants import RunWatch, check_all, check_end
-from emulator.virtual.run import Run
+from emulator.virtual.lever_tally import LeverFigures
+from emulator.virtual.run import Result, Run
 from emulator.virtual.schemes import SCHEMES
 from emulator.virtual.shared_cpu import cluster_of
 from tests.property.scenarios import Bare, Scenario
+from yarnctl.deciding.records import decode, encode
 from yarnctl.journal.chain import MemoryJournal
+from yarnctl.journal.file import Line
+from yarnctl.journal.replay import replay
 
 UNTIL_MS = 1_800_000
 """No scenario is longer than a few virtual minutes; after half an hour it is stuck."""
@@ -33,6 +38,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.played = self.events = self.checks = self.suspensions = self.kills = self.orders = 0
+        self.levers: Counter[str] = Counter()
 
     def note(self, watch: RunWatch, kills: int = 0) -> None:
         self.played += 1
@@ -41,6 +47,11 @@ class Tally:
         self.suspensions += sum(master.suspensions for master in watch.masters)
         self.kills += kills
         self.orders += len(watch.decided)
+
+    def noted_levers(self, result: Result) -> None:
+        """Count the levers that a mix pulled."""
+        assert isinstance(result.levers, LeverFigures)
+        self.levers.update(result.levers.pulled)
 
 
 class Meddled:
@@ -120,15 +131,25 @@ def play(scenario: Scenario, tally: Tally) -> None:
     if scheme.alone:
         parts = [tuple(job for job in jobs if job.job_class == each) for each in ("production", "research")]
     for part in filter(None, parts):
-        run = Run(setup, part, scheme, MemoryJournal() if scheme.eviction else None)
+        journal = MemoryJournal()
+        run = Run(setup, part, scheme, journal if scheme.eviction else None)
         watch = RunWatch(run)
         result = run.go(partial(check_all, watch), UNTIL_MS)
         check_end(watch)
-        assert result.suspensions == 0 or scheme.name == "natjam"
+        assert result.suspensions == 0 or scheme.name in ("natjam", "mix")
+        if scheme.mix:
+            require_replayed(journal)
+            tally.noted_levers(result)
         assert 0.0 <= result.utilisation_ratio <= 1.0
         tally.note(watch, result.kills)
     if scheme.alone and all(parts):
         tally.played -= 1
+
+
+def require_replayed(journal: MemoryJournal) -> None:
+    """Read each record as it would be written, and decide all of it again to the same bytes."""
+    written = [encode(record) for record in journal.records]
+    replay((Line(number, decode(raw), raw) for number, raw in enumerate(written, 1)), "mix")
 
 
 def explore(

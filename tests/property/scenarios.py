@@ -240,6 +240,30 @@ def scenarios(
     return Scenario(setup, jobs, scheme)
 
 
+def _with_maps(job: Job, more: int, longer: int) -> Job:
+    """Return a job with ``more`` times as many maps, each ``longer`` times as long."""
+    return msgspec.structs.replace(job, map_ms=tuple(ms * longer for ms in job.map_ms) * more)
+
+
+@st.composite
+def mix_scenarios(draw: st.DrawFn, faulty: bool = False) -> Scenario:
+    """Return a scenario of the mix: what may be lost, and within which time levers must give room.
+
+    A killed map starts over: as with the other schemes that kill, the victim's queue never comes first.
+    """
+    setup, jobs, scheme = draw(scenarios(("mix",), faulty=faulty))
+    more, longer = draw(st.sampled_from(((1, 1), (3, 10), (6, 6))))
+    jobs = tuple(_with_maps(job, more, longer) if job.job_class == "research" else job for job in jobs)
+    setup = msgspec.structs.replace(
+        setup,
+        shares=(0.95, 0.05),
+        may_lose_ratio=draw(st.sampled_from((0.0, 0.005, 0.02, 0.2, 0.2))),
+        room_within_ms=draw(st.sampled_from((None, None, 1500, 3000, 20_000))),
+        hold=draw(st.booleans()),
+    )
+    return Scenario(setup, jobs, scheme)
+
+
 MEDDLING = ("suspend", "suspend", "suspend", "withdraw", "release", "kill", "preempt", "prioritise")
 
 

@@ -56,6 +56,22 @@ def natjam() -> Run:
     return Run(setup, jobs, SCHEMES["natjam"], MemoryJournal())
 
 
+def mix() -> Run:
+    """Two research jobs, one of long maps; for production tasks are awaited, suspended, ended and killed."""
+    setup = Setup(
+        nodes=3,
+        node_size=Resources(4096, 4),
+        timing=HADOOP3,
+        settings=msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0),
+        seed=3,
+        hold=True,
+        may_lose_ratio=0.3,
+    )
+    maps = job("r3", "research", 700, 8, 0, map_ms=(40_000,) * 8)
+    jobs = (RESEARCH[0], maps, PRODUCTION, job("q", "production", 24_000, 0, 6))
+    return Run(setup, jobs, SCHEMES["mix"], MemoryJournal())
+
+
 def bare(
     *jobs: Job,
     meddling: tuple[tuple[int, str, int], ...] = (),
@@ -93,7 +109,7 @@ def faulty() -> Meddled:
 
 
 STORIES: dict[str, Callable[[], Stage]] = {
-    story.__name__: story for story in (natjam, meddled, limited, capped, faulty)
+    story.__name__: story for story in (natjam, mix, meddled, limited, capped, faulty)
 }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from emulator.cluster.app_master import AppMaster
@@ -35,8 +36,10 @@ from emulator.cluster.task import Piece, SavedReduce
 from emulator.invariants import AT_END, INVARIANTS, RunWatch, check_end
 from emulator.virtual.run import Run
 from tests.property.stories import STORIES, tell
+from yarnctl.deciding.loss_budget import LossLeft
 from yarnctl.deciding.model import Accepted
 from yarnctl.deciding.records import Decision
+from yarnctl.deciding.settings import LeverSettings
 from yarnctl.errors import InvariantBroken
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import tick
@@ -188,6 +191,29 @@ def foreign_order(watch: RunWatch) -> bool:
     return False
 
 
+def nothing_may_be_lost(watch: RunWatch) -> bool:
+    """The settings say so after a kill was decided."""
+    assert watch.controller is not None
+    settings = watch.controller.settings
+    fresh = [record for record in watch.records[watch.read :] if isinstance(record, Decision)]
+    if not any(pull is not None and pull.lever.kind == "kill" for record in fresh for pull in record.pulls):
+        return False
+    assert isinstance(settings.levers, LeverSettings)
+    levers = msgspec.structs.replace(settings.levers, may_lose_ratio=0.0)
+    watch.controller.settings = msgspec.structs.replace(settings, levers=levers)
+    return True
+
+
+def charge_lost(watch: RunWatch) -> bool:
+    """A charge is forgotten at the step that makes another."""
+    assert watch.controller is not None
+    charges = watch.controller.ledger.losses.charges
+    if not charges or len(watch.records) == watch.read:
+        return False
+    del charges[next(iter(charges))]
+    return True
+
+
 def more(amount: int) -> Callable[[Any], Any]:
     return lambda value: value + amount
 
@@ -214,6 +240,8 @@ def asking(watch: RunWatch) -> Any:
 RUNNING_REDUCE = {"kind": REDUCE, "state": RUNNING, "stage": NOT_REQUESTED}
 
 FIELDS: dict[str, tuple[str, Corruption]] = {
+    "no-map-is-killed-without-a-budget": ("mix", nothing_may_be_lost),
+    "a-restart-finds-the-same-losses": ("mix", charge_lost),
     "clock-never-goes-back": ("natjam", set_on(lambda watch: watch.kernel, "now_ms", lambda _: 0)),
     "room-never-negative": ("natjam", set_on(node, "free_mib", lambda _: -1)),
     "room-adds-up": ("natjam", set_on(node, "free_vcores", more(1))),
@@ -336,6 +364,10 @@ def write_no_decision(self: MemoryJournal, records: Any) -> None:
     self.records += [record for record in records if not isinstance(record, Decision)]
 
 
+def allow_all(self: LossLeft, pulls: Any) -> bool:
+    return True
+
+
 def oversleep(self: Run, grid_ms: int) -> None:
     assert self.controller is not None
     now_ms = self.cluster.kernel.now_ms
@@ -363,6 +395,7 @@ METHODS: dict[str, tuple[str, type, str, Callable[..., Any]]] = {
     "suspended-has-saved": ("meddled", Suspension, "release", release_unsaved),
     "records-are-in-order": ("natjam", MemoryJournal, "append", write_twice),
     "journal-before-action": ("natjam", MemoryJournal, "append", write_no_decision),
+    "losses-stay-within-the-budget": ("mix", LossLeft, "allows", allow_all),
     "controller-has-a-wake-up": ("natjam", Run, "_tick", oversleep),
 }
 
@@ -402,6 +435,16 @@ def test_the_stories_have_in_them_what_the_bugs_need():
     assert sum(master.suspensions for master in watch.masters) >= 4
     assert sum(master.lost_ms for master in watch.masters) == 0
     assert len(watch.decided) >= 4
+
+
+def test_in_the_story_of_the_mix_each_lever_is_pulled():
+    run = STORIES["mix"]()
+    assert isinstance(run, Run)
+    watch = tell(run)
+    assert run.levers is not None
+    pulled = run.levers.close().pulled
+    assert all(pulled.values()), pulled
+    assert sum(master.lost_ms for master in watch.masters) > 0
 
 
 def test_every_invariant_has_a_planted_bug():

@@ -7,13 +7,14 @@ them evenly.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import pytest
 
 from tests.property.playing import Tally, explore, play, play_bare
-from tests.property.scenarios import bare_clusters, scenarios
+from tests.property.scenarios import bare_clusters, mix_scenarios, scenarios
 from tests.thoroughness import is_thorough
+from yarnctl.deciding.levers import LeverKind
 
 PART = 100
 
@@ -41,6 +42,8 @@ FAMILIES = {
     "caps": Family(("hard-cap", "soft-cap", "ideal"), 1),
     "yarn": Family(("yarn", "yarn-tuned"), 1, kills=10),
     "yarn-faults": Family(("yarn-tuned", "yarn", "hard-cap"), 1, faulty=True, kills=10),
+    "mix": Family(("mix",), 3, suspensions=3, kills=10),
+    "mix-faults": Family(("mix",), 2, faulty=True, suspensions=3, kills=10),
 }
 
 PARTS = [
@@ -53,7 +56,7 @@ PARTS = [
 PLAYED = PART if is_thorough() else 40
 """Scenarios of a part that are played: all of them, or the first."""
 
-SLICE, ALL = 440, 2600
+SLICE, ALL = 520, 3100
 """Scenarios that are played without ``--thorough``, and with it."""
 
 
@@ -69,7 +72,11 @@ def test_at_least_two_thousand_scenarios_are_played():
 def test_every_invariant_holds_after_every_event(name, part, record_property):
     family = FAMILIES[name]
     number = 100 * list(FAMILIES).index(name) + part
-    if family.schemes:
+    if family.schemes == ("mix",):
+        tally = explore(mix_scenarios(family.faulty), PLAYED, number, play)
+        assert sum(tally.levers.values()) > 0
+        assert not is_thorough() or all(tally.levers[kind] for kind in get_args(LeverKind)), tally.levers
+    elif family.schemes:
         tally = explore(scenarios(family.schemes, family.mode, family.faulty), PLAYED, number, play)
     else:
         tally = explore(bare_clusters(family.faulty), PLAYED, number, play_bare)

@@ -1,0 +1,117 @@
+"""What a mix loses: never more than its budget, by the cluster's own count; and a restart finds the same.
+
+Law: that of the package. Each function here is one invariant and bears its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from emulator.invariants.watched_run import ChargedLoss, RunWatch, Stories
+from yarnctl.deciding.levers import LeverPull
+from yarnctl.deciding.loss_budget import CHARGED, charged_ms
+from yarnctl.deciding.records import Decision, Transition
+from yarnctl.deciding.settings import LeverSettings
+from yarnctl.units import Resources
+
+
+def no_map_is_killed_without_a_budget(watch: RunWatch) -> Stories:
+    """Where nothing may be lost, no lever kills."""
+    rules = _rules(watch)
+    if rules is None or rules.may_lose_ratio:
+        return
+    for record in watch.records[watch.read :]:
+        if isinstance(record, Decision):
+            for order, pull, _ in _pulls(record):
+                if pull.lever.kind == "kill":
+                    yield f"{order} kills {pull.lever.unit}, and nothing may be lost"
+
+
+def losses_stay_within_the_budget(watch: RunWatch) -> Stories:
+    """What a decision charges, with all that was charged before, is within the part of what was held.
+
+    What was held is counted by the scheduler. A map computes until it has ended: that is charged to what is
+    decided later.
+    """
+    rules = _rules(watch)
+    if rules is None:
+        return
+    for record in watch.records[watch.read :]:
+        if isinstance(record, Transition):
+            _moved(watch, record)
+        elif isinstance(record, Decision):
+            charged = _charge(watch, record)
+            for queue, kind in charged:
+                ratio = rules.may_lose_ratio if kind == "kill" else rules.may_refetch_ratio
+                lost = _charged(watch, queue, kind, record.at_ms - rules.window_ms)
+                held = _held_mib_ms(watch, queue)
+                if lost > held * ratio:
+                    yield f"{queue} has held {held} MiB-ms, and {kind} is charged {lost}: over {ratio:.1%}"
+
+
+def a_restart_finds_the_same_losses(watch: RunWatch) -> Stories:
+    """The journal so far leads to the same charges, samples and promises as the controller has."""
+    if _rules(watch) is None or watch.controller is None or watch.read == len(watch.records):
+        return
+    for record in watch.records[watch.read :]:
+        watch.fold.apply(record)
+    ledger, found = watch.controller.ledger, watch.fold.ledger
+    if found.losses.state() != ledger.losses.state():
+        yield f"charges are {ledger.losses.charges}, the journal says {found.losses.charges}"
+    if found.awaited.until_ms != ledger.awaited.until_ms:
+        yield f"promised is {ledger.awaited.until_ms}, the journal says {found.awaited.until_ms}"
+
+
+def _rules(watch: RunWatch) -> LeverSettings | None:
+    """Return the settings of the levers; None: this run has none."""
+    levers = None if watch.controller is None else watch.controller.settings.levers
+    return levers if isinstance(levers, LeverSettings) else None
+
+
+def _pulls(record: Decision) -> Iterator[tuple[str, LeverPull, Resources]]:
+    if not isinstance(record.levers, msgspec.UnsetType):
+        for order, pull, pick in zip(record.orders, record.levers, record.picks, strict=True):
+            yield order, pull, pick.task.size
+
+
+def _charge(watch: RunWatch, record: Decision) -> dict[tuple[str, str], None]:
+    """Note what a decision charges; return the queues and levers whose budgets it uses."""
+    used: dict[tuple[str, str], None] = {}
+    for order, pull, size in _pulls(record):
+        lost_ms = charged_ms(pull.lever)
+        if pull.lever.kind in CHARGED and lost_ms:
+            loss = ChargedLoss(pull.queue, pull.lever.kind, record.at_ms, size.memory_mib, lost_ms)
+            watch.losses[order] = loss
+            used[pull.queue, pull.lever.kind] = None
+    return used
+
+
+def _moved(watch: RunWatch, record: Transition) -> None:
+    before = watch.losses.get(record.order)
+    if before is None:
+        return
+    if record.event in ("refused", "completed"):
+        del watch.losses[record.order]
+    elif record.event in ("ended-as-ordered", "ended-otherwise") and before.kind == "kill":
+        computed_ms = max(0, record.at_ms - before.at_ms)
+        watch.losses[record.order] = before._replace(lost_ms=before.lost_ms + computed_ms)
+
+
+def _charged(watch: RunWatch, queue: str, kind: str, after_ms: int) -> int:
+    return sum(
+        each.memory_mib * each.lost_ms
+        for each in watch.losses.values()
+        if (each.queue, each.kind) == (queue, kind) and each.at_ms > after_ms
+    )
+
+
+def _held_mib_ms(watch: RunWatch, name: str) -> int:
+    """Return the container time of a queue from the beginning: more than that of any window."""
+    queue, now_ms = watch.scheduler.queues[name], watch.kernel.now_ms
+    held = sum(queue.usage_mib_ms.values())
+    for container in watch.live:
+        if container.app.queue is queue:
+            held += container.memory_mib * (now_ms - container.granted_at_ms)
+    return held
