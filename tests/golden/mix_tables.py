@@ -14,8 +14,9 @@ from tests.golden.tables import GUARD_FREE, candidate, case
 from yarnctl.deciding.case import Case, Choice
 from yarnctl.deciding.levers import LeverKind
 from yarnctl.deciding.loss_budget import LossLeft
-from yarnctl.deciding.mix import MixInput, choose_mix
+from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import TaskView
+from yarnctl.deciding.offers import MixInput
 from yarnctl.deciding.settings import LeverSettings, Settings
 
 NOW_MS = 100_000

@@ -14,8 +14,8 @@ from tests.golden.mix_tables import NOW_MS, RULES, mix_settings
 from yarnctl.deciding.case import Candidate, Case, Need
 from yarnctl.deciding.levers import LeverKind
 from yarnctl.deciding.loss_budget import LossLeft
-from yarnctl.deciding.mix import MixInput
 from yarnctl.deciding.model import TaskView
+from yarnctl.deciding.offers import MixInput
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES, JobUsage
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, dominant, fits

@@ -23,8 +23,9 @@ from yarnctl.deciding import mix
 from yarnctl.deciding.case import Choice
 from yarnctl.deciding.levers import Lever
 from yarnctl.deciding.loss_budget import CHARGED, LossLeft, charged_ms, task_of
-from yarnctl.deciding.mix import Mixing, choose_mix
+from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import TaskView
+from yarnctl.deciding.offers import Offers
 from yarnctl.deciding.settings import LeverSettings
 from yarnctl.units import Resources, fits, plus
 
@@ -43,12 +44,13 @@ class Candidate(NamedTuple):
 
 def candidates_of(asked: Asked) -> list[Candidate]:
     """Return the tasks that have a lever (the golden tables show which)."""
-    mixing = Mixing(asked.case, asked.settings, asked.given)
-    assert mixing.observe() == ()
+    offers = Offers(asked.case, asked.settings, asked.given)
+    assert offers.missing == ()
+    assert offers.at(len([task for row in asked.case.tasks.values() for task in row])) is None
     names = [job.usage.application for job in asked.case.jobs]
     return [
         Candidate(each.task, each.lever, each.job, asked.given.queue_and_user[names[each.job]][0])
-        for each in mixing.options
+        for each in offers.offered
     ]
 
 

@@ -11,56 +11,27 @@ was promised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
-from typing import NamedTuple
 
-from yarnctl.deciding.case import Candidate, Case, Choice, Pick, RefusedJob, RefusedTask
-from yarnctl.deciding.draws import named, uniform
-from yarnctl.deciding.levers import AwaitedTask, Lever, LeverPull, levers_of
-from yarnctl.deciding.loss_budget import CHARGED, LossLeft, charged_ms, task_of
-from yarnctl.deciding.model import TaskView
-from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.releaser import Reason, objections
-from yarnctl.deciding.settings import LeverSettings, Settings
+from yarnctl.deciding.case import Case, Choice, Pick, RefusedJob, RefusedTask
+from yarnctl.deciding.levers import AwaitedTask, LeverPull
+from yarnctl.deciding.loss_budget import CHARGED, charged_ms, task_of
+from yarnctl.deciding.offers import Cost, MixInput, Offers, Option
+from yarnctl.deciding.releaser import Reason
+from yarnctl.deciding.settings import Settings
 from yarnctl.units import NOTHING, Resources, fits, minus, plus
 
 EXACT_MAX = 14
 """So many containers of a node, the cheapest of them, are combined in every way."""
-
-OF_SUSPENDING = ("", "map", "not-checkpointable", "task-budget", "just-resumed", "remaining-unknown", "cost")
-"""Objections to a suspension alone: other levers may be left."""
-
-Cost = tuple[int, int]
-"""Lost work and overhead, in ms."""
-
-
-class MixInput(NamedTuple):
-    """What a mix needs beside a case: what may be lost, and until when the ends of tasks were promised."""
-
-    left: LossLeft
-    awaited_until_ms: Mapping[str, int]
-    queue_and_user: Mapping[str, tuple[str, str]]
-
-
-class Option(NamedTuple):
-    """A task and its cheapest lever; options sort by cost, the policies' keys, and the attempt."""
-
-    cost: Cost
-    job_key: tuple[int, ...]
-    task_key: tuple[int, ...]
-    attempt: str
-    job: int
-    task: TaskView
-    lever: Lever
 
 
 class Mixing:
     """The working state of one choice. Nothing of it outlives :func:`choose_mix`."""
 
     def __init__(self, case: Case, settings: Settings, given: MixInput) -> None:
-        assert isinstance(settings.levers, LeverSettings)
-        self.case, self.settings, self.rules, self.given = case, settings, settings.levers, given
+        self.case, self.settings, self.given = case, settings, given
+        self.offers = Offers(case, settings, given)
         self.left = given.left.copy()
         self.taken = [0] * len(case.jobs)
         self.room: dict[str, Resources] = {}
@@ -69,87 +40,20 @@ class Mixing:
         self.last_on: dict[str, tuple[bool, int]] = {}
         """Node -> whether the option that completed its last room is a pick, and its place."""
         self.awaited: list[tuple[Option, int]] = []
-        self.passed: list[tuple[TaskView, int, Reason]] = []
         self.compared: dict[str, None] = {}
-        self.options: list[Option] = []
-        self._by_node: dict[str, list[Option]] | None = None
-        self._next = 0
-
-    # --- which tasks have which lever ---------------------------------------------------------------
-
-    def observe(self) -> tuple[str, ...]:
-        """Make the options of all jobs, cheapest first; return the jobs whose tasks are not known yet."""
-        missing = []
-        ranked = sorted(range(len(self.case.jobs)), key=lambda index: (self._job_key(index), index))
-        for index in ranked[: self.rules.jobs_max]:
-            job = self.case.jobs[index]
-            name = job.usage.application
-            if name in self.case.closed or job.usage.releasable <= 0:
-                continue
-            if name not in self.case.tasks:
-                missing.append(name)
-                continue
-            self._add(index, job, self.case.tasks[name])
-        self.options.sort(key=_sorted_by)
-        return tuple(missing)
-
-    def _job_key(self, index: int) -> tuple[int, ...]:
-        policy = JOB_POLICIES.get(self.settings.job_policy) or COMPARED_JOB_POLICIES[self.settings.job_policy]
-        usage = self.case.jobs[index].usage
-        seed, number = self.settings.seed, self.case.number
-        draw = uniform(seed, number, named(usage.application), 0) if policy.draws else 0
-        return policy.key(usage, self.case.now_ms, draw)
-
-    def _add(self, index: int, job: Candidate, tasks: Iterable[TaskView]) -> None:
-        now_ms, job_key = self.case.now_ms, self._job_key(index)
-        objection = objections(now_ms, self.settings, self.case.barred, self.case.reserved)
-        policy = TASK_POLICIES[self.settings.task_policy]
-        for task in tasks:
-            found = self._cheapest(task, objection(task))
-            if not isinstance(found, Lever):
-                if found != "am":
-                    self.passed.append((task, index, found))
-                continue
-            seed, number = self.settings.seed, self.case.number
-            draw = uniform(seed, number, named(task.attempt)) if policy.draws else 0
-            key = policy.key(task, now_ms, draw)
-            self.options.append(
-                Option((found.lost_ms, found.overhead_ms), job_key, key, task.attempt, index, task, found)
-            )
-
-    def _cheapest(self, task: TaskView, why: Reason) -> Lever | Reason:
-        """Return a task's cheapest lever that gives room in time, or why it has none."""
-        if why not in OF_SUSPENDING:
-            return why  # the master, under order, tried in vain, or room for somebody else
-        if why == "just-resumed":  # what another suspension costs is compared; ``task_suspensions_max`` holds
-            why = ""
-            if self.settings.cost_guard and task.remaining_ms <= task.return_cost_ms:
-                why = "cost" if task.remaining_ms >= 0 else "remaining-unknown"
-        best: Lever | None = None
-        until_ms = self.given.awaited_until_ms.get(task.attempt, -1)
-        for lever in levers_of(task, self.case.now_ms, self.rules, until_ms):
-            if lever.room_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and why):
-                continue
-            if lever.kind == "kill" and not self.rules.may_lose_ratio:
-                why = "map"
-                continue
-            if lever.kind == "kill" and task_of(task.attempt) in self.given.left.killed:
-                why = "killed-lately"
-                continue
-            if best is None or (lever.lost_ms, lever.overhead_ms) < (best.lost_ms, best.overhead_ms):
-                best = lever
-        return best if best is not None else why or "not-in-time"
+        self._by_node: dict[str, list[Option]] = {}
+        self._sorted_in = 0
+        self._next, self._combines = 0, False
 
     # --- meeting asks -------------------------------------------------------------------------------
 
     def meet(self, size: Resources, wanted: int) -> int:
         """Meet as many of ``wanted`` asks of one size as there are levers for; return how many are unmet."""
         wanted = self._from_room(size, wanted)
-        combines = any(not fits(size, option.task.size) for option in self.options)
-        self._next = 0
+        self._next, self._combines = 0, False
         while wanted:
             found = self._single(size)
-            if combines:
+            if self._combines:
                 group = self._group(size)
                 if group and (not found or _cost_of(group) < _cost_of(found)):
                     found = group
@@ -160,26 +64,25 @@ class Mixing:
         return 0
 
     def _single(self, size: Resources) -> list[Option]:
-        """Return the cheapest option whose container alone is large enough."""
-        options, place = self.options, self._next
-        while place < len(options):
-            option = options[place]
-            if not fits(size, option.task.size) or option.attempt in self.used:
-                place += 1
-                continue
-            if self._allowed((option,)):
-                self._next = place
-                return [option]
+        """Return the cheapest option whose container alone is large enough.
+
+        Of smaller ones before it together may be cheaper; of those behind it not even one is.
+        """
+        offers, used, place = self.offers, self.used, self._next
+        while (option := offers.at(place)) is not None:
+            if not fits(size, option.task.size):
+                self._combines = True
+            elif option.attempt not in used and self._allowed((option,)):
+                break
             place += 1
         self._next = place
-        return []
+        return [] if option is None else [option]
 
     def _group(self, size: Resources) -> list[Option]:
-        """Return the cheapest combination of small containers of one node."""
-        if self._by_node is None:
-            self._by_node = {}
-            for option in self.options:
-                self._by_node.setdefault(option.task.node, []).append(option)
+        """Return the cheapest combination of small containers of one node, of those offered so far."""
+        for option in self.offers.offered[self._sorted_in :]:
+            self._by_node.setdefault(option.task.node, []).append(option)
+        self._sorted_in = len(self.offers.offered)
         best: list[Option] = []
         for node, options in self._by_node.items():
             free = [each for each in options if each.attempt not in self.used and self._allowed((each,))]
@@ -348,7 +251,7 @@ def _one_after_the_other(
 def choose_mix(case: Case, settings: Settings, given: MixInput) -> Choice:
     """Choose levers for ``case.needs``, in order: the least lost work, then the least overhead."""
     mixing = Mixing(case, settings, given)
-    missing = mixing.observe()
+    missing = mixing.offers.missing
     if missing:
         return Choice((), (), sum(need.containers for need in case.needs), (), (), missing, missing)
     unmet = sum(mixing.meet(*need) for need in case.needs)
@@ -384,19 +287,23 @@ def _closed(case: Case, mixing: Mixing) -> Iterator[RefusedJob]:
     shown = [index for index, job in enumerate(case.jobs) if job.usage.application in case.closed]
     for index in shown[: mixing.settings.refused_shown]:
         name = _name(case, index)
-        yield RefusedJob(name, mixing._job_key(index), case.closed[name])
+        yield RefusedJob(name, mixing.offers.job_key(index), case.closed[name])
 
 
 def _refused(case: Case, mixing: Mixing, shown: int) -> Iterator[RefusedTask]:
     """Name the next few options by cost, then the first few tasks without a lever, by attempt."""
-    following = [option for option in mixing.options if option.attempt not in mixing.used]
-    for option in following[:shown]:
+    place = 0
+    while shown and (option := mixing.offers.at(place)) is not None:
+        place += 1
+        if option.attempt in mixing.used:
+            continue
         why: Reason = "next" if mixing._allowed((option,)) else "loss-budget"
         if mixing._twice((option,)):
             why = "killed-lately"
-        task = option.task
-        yield RefusedTask(
-            _name(case, option.job), task.attempt, option.task_key, why, task.container, task.node
-        )
-    for task, index, reason in nsmallest(shown, mixing.passed, key=lambda each: each[0].attempt):
+        name, task = _name(case, option.job), option.task
+        yield RefusedTask(name, task.attempt, option.task_key, why, task.container, task.node)
+        shown -= 1
+    for task, index, reason in nsmallest(
+        mixing.settings.refused_shown, mixing.offers.passed, key=lambda each: each[0].attempt
+    ):
         yield RefusedTask(_name(case, index), task.attempt, (), reason, task.container, task.node)

@@ -19,8 +19,9 @@ from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.forecast import Room, model_queues, place_pending
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RECALLABLE, RUNNING
-from yarnctl.deciding.mix import MixInput, choose_mix
+from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import Action, Release, Snapshot, Suspend, TaskView
+from yarnctl.deciding.offers import MixInput
 from yarnctl.deciding.order import Order, order_number
 from yarnctl.deciding.preemptor import (
     ApplicationDemand,

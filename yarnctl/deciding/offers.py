@@ -1,0 +1,193 @@
+"""Offers: the tasks of all jobs with their cheapest levers, the cheapest first, as far as they are asked for.
+
+Law: the order is that of all tasks sorted by (cost, the policies' keys, attempt), whatever is looked at first.
+A task is looked at when it may be the next: for each a cost is known that it cannot fall below, without its
+objections. What was looked at and has no lever is in ``passed``; after the last offer that is every such task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import count
+from typing import NamedTuple
+
+from yarnctl.deciding.case import Case
+from yarnctl.deciding.draws import named, uniform
+from yarnctl.deciding.levers import Lever, levers_of
+from yarnctl.deciding.loss_budget import LossLeft, task_of
+from yarnctl.deciding.model import TaskView
+from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
+from yarnctl.deciding.policies.jobs import JobPolicy
+from yarnctl.deciding.releaser import Reason, objections
+from yarnctl.deciding.settings import LeverSettings, Settings
+
+OF_SUSPENDING = ("", "map", "not-checkpointable", "task-budget", "just-resumed", "remaining-unknown", "cost")
+"""Objections to a suspension alone: other levers may be left."""
+
+Cost = tuple[int, int]
+"""Lost work and overhead, in ms."""
+
+_LOST = 1 << 44
+"""A bound as one number: lost work times this, and overhead (which is less: ten years are below it)."""
+
+_NEVER = _LOST * _LOST
+
+_Line = list[tuple[int, int]]
+"""What tasks of a job cost at the least, and their places; the cheapest last."""
+
+
+class MixInput(NamedTuple):
+    """What a mix needs beside a case: what may be lost, and until when the ends of tasks were promised."""
+
+    left: LossLeft
+    awaited_until_ms: Mapping[str, int]
+    queue_and_user: Mapping[str, tuple[str, str]]
+
+
+class Option(NamedTuple):
+    """A task and its cheapest lever; options sort by cost, the policies' keys, and the attempt."""
+
+    cost: Cost
+    job_key: tuple[int, ...]
+    task_key: tuple[int, ...]
+    attempt: str
+    job: int
+    task: TaskView
+    lever: Lever
+
+
+class Offers:
+    """``offered``: the cheapest options so far, in order. ``missing``: jobs whose tasks are not known."""
+
+    def __init__(self, case: Case, settings: Settings, given: MixInput) -> None:
+        assert isinstance(settings.levers, LeverSettings)
+        self.case, self.settings, self.rules, self.given = case, settings, settings.levers, given
+        self.offered: list[Option] = []
+        self.passed: list[tuple[TaskView, int, Reason]] = []
+        self._objection = objections(case.now_ms, settings, case.barred, case.reserved)
+        self._ready: list[Option] = []
+        self._lines: dict[int, tuple[tuple[TaskView, ...], list[int], _Line | None]] = {}
+        self._keys = self._job_keys()
+        self._heads: list[tuple[Cost, tuple[int, ...], int]] = []
+        self.missing = self._begin()
+        heapify(self._heads)
+
+    def job_key(self, index: int) -> tuple[int, ...]:
+        """Return the job policy's key of a job."""
+        return self._keys[index]
+
+    def _job_keys(self) -> list[tuple[int, ...]]:
+        name, jobs = self.settings.job_policy, self.case.jobs
+        policy: JobPolicy = JOB_POLICIES.get(name) or COMPARED_JOB_POLICIES[name]
+        if policy.share_sign:
+            sign = policy.share_sign
+            return [(sign * job[0][1],) for job in jobs]
+        seed, number, now_ms = self.settings.seed, self.case.number, self.case.now_ms
+        draws = [
+            uniform(seed, number, named(job.usage.application), 0) if policy.draws else 0 for job in jobs
+        ]
+        return [policy.key(job.usage, now_ms, draw) for job, draw in zip(jobs, draws, strict=True)]
+
+    def _begin(self) -> tuple[str, ...]:
+        """Find what the tasks of each job cost at the least."""
+        case, keys = self.case, self._keys
+        places = range(len(keys))
+        compared = self.rules.jobs_max
+        missing = []
+        ranked = places if len(keys) <= compared else sorted(places, key=lambda each: (keys[each], each))
+        for index in ranked[:compared]:
+            usage = case.jobs[index][0]
+            name = usage.application
+            if usage.releasable <= 0 or name in case.closed:
+                continue
+            tasks = case.tasks.get(name)
+            if tasks is None:
+                missing.append(name)
+            elif tasks:
+                bounds = self._bounds(tasks)
+                self._lines[index] = (tasks, bounds, None)
+                self._heads.append((divmod(min(bounds), _LOST), keys[index], index))
+        return tuple(missing)
+
+    def _bounds(self, tasks: tuple[TaskView, ...]) -> list[int]:
+        """Return what each task costs at the least: nothing if it may be awaited, else by its kind.
+
+        A task by position: remaining (5), kind (4), cost of coming back (6), since (7). It is read for every
+        task of the cluster, so nothing else is.
+        """
+        now_ms, near_ms = self.case.now_ms, self.rules.room_within_ms - self.rules.leave_ms
+        if not self.rules.may_lose_ratio:
+            return [0 if t[5] <= near_ms else t[6] if t[4] == "reduce" else _NEVER for t in tasks]
+        return [
+            0 if t[5] <= near_ms else t[6] if t[4] == "reduce" else (now_ms - t[7]) * _LOST for t in tasks
+        ]
+
+    # --- one after the other ------------------------------------------------------------------------
+
+    def at(self, place: int) -> Option | None:
+        """Return the option of that place in the order (from 0); None: there are not so many."""
+        while len(self.offered) <= place:
+            if not self._offer():
+                return None
+        return self.offered[place]
+
+    def _offer(self) -> bool:
+        """Look at every task that may come before the next option, and offer that."""
+        heads, ready = self._heads, self._ready
+        while heads and (not ready or heads[0][:2] <= ready[0][:2]):
+            self._look(heads[0][2])
+        if not ready:
+            return False
+        self.offered.append(heappop(ready))
+        return True
+
+    def _look(self, index: int) -> None:
+        """Look at those tasks of the job at the head that cost the least at the least."""
+        tasks, bounds, line = self._lines[index]
+        if line is None:
+            line = sorted(zip(bounds, count()), reverse=True)
+            self._lines[index] = (tasks, bounds, line)
+        bound = line[-1][0]
+        while line and line[-1][0] == bound:
+            self._add(index, tasks[line.pop()[1]])
+        if line:
+            heapreplace(self._heads, (divmod(line[-1][0], _LOST), self._keys[index], index))
+        else:
+            heappop(self._heads)
+
+    def _add(self, index: int, task: TaskView) -> None:
+        found = self._cheapest(task, self._objection(task))
+        if not isinstance(found, Lever):
+            if found != "am":
+                self.passed.append((task, index, found))
+            return
+        policy, draw = TASK_POLICIES[self.settings.task_policy], 0
+        if policy.draws:
+            draw = uniform(self.settings.seed, self.case.number, named(task.attempt))
+        key = policy.key(task, self.case.now_ms, draw)
+        cost = (found.lost_ms, found.overhead_ms)
+        heappush(self._ready, Option(cost, self._keys[index], key, task.attempt, index, task, found))
+
+    def _cheapest(self, task: TaskView, why: Reason) -> Lever | Reason:
+        """Return a task's cheapest lever that gives room in time, or why it has none."""
+        if why not in OF_SUSPENDING:
+            return why  # the master, under order, tried in vain, or room for somebody else
+        if why == "just-resumed":  # what another suspension costs is compared; ``task_suspensions_max`` holds
+            why = ""
+            if self.settings.cost_guard and task.remaining_ms <= task.return_cost_ms:
+                why = "cost" if task.remaining_ms >= 0 else "remaining-unknown"
+        best: Lever | None = None
+        until_ms = self.given.awaited_until_ms.get(task.attempt, -1)
+        for lever in levers_of(task, self.case.now_ms, self.rules, until_ms):
+            if lever.room_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and why):
+                continue
+            if lever.kind == "kill" and not self.rules.may_lose_ratio:
+                why = "map"
+                continue
+            if lever.kind == "kill" and task_of(task.attempt) in self.given.left.killed:
+                why = "killed-lately"
+                continue
+            if best is None or (lever.lost_ms, lever.overhead_ms) < (best.lost_ms, best.overhead_ms):
+                best = lever
+        return best if best is not None else why or "not-in-time"
