@@ -49,7 +49,7 @@ class Mixing:
 
     def meet(self, size: Resources, wanted: int) -> int:
         """Meet as many of ``wanted`` asks of one size as there are levers for; return how many are unmet."""
-        wanted = self._from_room(size, wanted)
+        wanted = self._from_room(size, wanted, self.room)
         self._next, self._combines = 0, False
         while wanted:
             found = self._single(size)
@@ -60,7 +60,8 @@ class Mixing:
             if not found:
                 return wanted
             self._use(found, size)
-            wanted = self._from_room(size, wanted - 1)
+            # Of other nodes no room fits this size: what fitted was used before.
+            wanted = self._from_room(size, wanted - 1, (found[0].task.node,))
         return 0
 
     def _single(self, size: Resources) -> list[Option]:
@@ -153,9 +154,9 @@ class Mixing:
             self.awaited.append((option, int(not ordered and place == len(waits) - 1)))
         self.last_on[node] = (bool(ordered), len(self.picks if ordered else self.awaited) - 1)
 
-    def _from_room(self, size: Resources, wanted: int) -> int:
+    def _from_room(self, size: Resources, wanted: int, nodes: Iterable[str]) -> int:
         """Meet asks from room that earlier options leave over (a larger container than was asked)."""
-        for node in self.room:
+        for node in nodes:
             while wanted and fits(size, self.room[node]):
                 self.room[node] = minus(self.room[node], size)
                 is_pick, place = self.last_on[node]

@@ -18,7 +18,7 @@ from yarnctl.deciding.levers import Lever, levers_of
 from yarnctl.deciding.loss_budget import LossLeft, task_of
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.policies.jobs import JobPolicy
+from yarnctl.deciding.policies.jobs import FOREVER_MS, JobPolicy
 from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.settings import LeverSettings, Settings
 
@@ -33,8 +33,14 @@ _LOST = 1 << 44
 
 _NEVER = _LOST * _LOST
 
-_Line = list[tuple[int, int]]
-"""What tasks of a job cost at the least, and their places; the cheapest last."""
+_FIRST = -FOREVER_MS - 1
+"""Comes before every task's key."""
+
+_Line = list[tuple[int, int, int]]
+"""What tasks of a job cost at the least, their keys as far as known, and their places; the cheapest last."""
+
+_Head = tuple[int, tuple[int, ...], int, int]
+"""What may come next of a job: the least cost, the job's key, the task's key as far as known, the job."""
 
 
 class MixInput(NamedTuple):
@@ -66,10 +72,12 @@ class Offers:
         self.offered: list[Option] = []
         self.passed: list[tuple[TaskView, int, Reason]] = []
         self._objection = objections(case.now_ms, settings, case.barred, case.reserved)
-        self._ready: list[Option] = []
-        self._lines: dict[int, tuple[tuple[TaskView, ...], list[int], _Line | None]] = {}
+        self._ready: list[tuple[int, Option]] = []
+        self._lines: dict[int, tuple[tuple[TaskView, ...], _Line]] = {}
+        self._near_ms = self.rules.room_within_ms - self.rules.leave_ms
         self._keys = self._job_keys()
-        self._heads: list[tuple[Cost, tuple[int, ...], int]] = []
+        self._task_policy = TASK_POLICIES[settings.task_policy]
+        self._heads: list[_Head] = []
         self.missing = self._begin()
         heapify(self._heads)
 
@@ -90,13 +98,15 @@ class Offers:
         return [policy.key(job.usage, now_ms, draw) for job, draw in zip(jobs, draws, strict=True)]
 
     def _begin(self) -> tuple[str, ...]:
-        """Find what the tasks of each job cost at the least."""
-        case, keys = self.case, self._keys
-        places = range(len(keys))
-        compared = self.rules.jobs_max
-        missing = []
-        ranked = places if len(keys) <= compared else sorted(places, key=lambda each: (keys[each], each))
-        for index in ranked[:compared]:
+        """Find what the tasks of each job cost at the least.
+
+        A task by position: remaining (5), kind (4), cost of coming back (6), since (7). It is read for every
+        task of the cluster, so nothing else is, and no number is made.
+        """
+        case, keys, now_ms, near_ms = self.case, self._keys, self.case.now_ms, self._near_ms
+        most, of_maps, missing = self.rules.jobs_max, _LOST, []
+        ranked = range(len(keys))
+        for index in ranked if len(keys) <= most else sorted(ranked, key=lambda job: (keys[job], job))[:most]:
             usage = case.jobs[index][0]
             name = usage.application
             if usage.releasable <= 0 or name in case.closed:
@@ -104,23 +114,27 @@ class Offers:
             tasks = case.tasks.get(name)
             if tasks is None:
                 missing.append(name)
-            elif tasks:
-                bounds = self._bounds(tasks)
-                self._lines[index] = (tasks, bounds, None)
-                self._heads.append((divmod(min(bounds), _LOST), keys[index], index))
+                continue
+            least = min(
+                [
+                    0 if t[5] <= near_ms else t[6] if t[4] == "reduce" or t[7] >= now_ms else of_maps
+                    for t in tasks
+                ],
+                default=_NEVER,
+            )
+            if least == of_maps:
+                least = min(self._bounds(tasks))
+            self._heads.append((least, keys[index], _FIRST, index))
         return tuple(missing)
 
     def _bounds(self, tasks: tuple[TaskView, ...]) -> list[int]:
-        """Return what each task costs at the least: nothing if it may be awaited, else by its kind.
-
-        A task by position: remaining (5), kind (4), cost of coming back (6), since (7). It is read for every
-        task of the cluster, so nothing else is.
-        """
-        now_ms, near_ms = self.case.now_ms, self.rules.room_within_ms - self.rules.leave_ms
+        """Return what each task costs at the least: nothing if it may be awaited, else by its kind."""
+        now_ms, near_ms = self.case.now_ms, self._near_ms
         if not self.rules.may_lose_ratio:
             return [0 if t[5] <= near_ms else t[6] if t[4] == "reduce" else _NEVER for t in tasks]
         return [
-            0 if t[5] <= near_ms else t[6] if t[4] == "reduce" else (now_ms - t[7]) * _LOST for t in tasks
+            0 if t[5] <= near_ms else t[6] if t[4] == "reduce" else max(now_ms - t[7], 0) * _LOST + t[6]
+            for t in tasks
         ]
 
     # --- one after the other ------------------------------------------------------------------------
@@ -135,26 +149,35 @@ class Offers:
     def _offer(self) -> bool:
         """Look at every task that may come before the next option, and offer that."""
         heads, ready = self._heads, self._ready
-        while heads and (not ready or heads[0][:2] <= ready[0][:2]):
-            self._look(heads[0][2])
+        while heads and (not ready or _comes_before(heads[0], ready[0])):
+            self._look(heads[0])
         if not ready:
             return False
-        self.offered.append(heappop(ready))
+        self.offered.append(heappop(ready)[1])
         return True
 
-    def _look(self, index: int) -> None:
-        """Look at those tasks of the job at the head that cost the least at the least."""
-        tasks, bounds, line = self._lines[index]
-        if line is None:
-            line = sorted(zip(bounds, count()), reverse=True)
-            self._lines[index] = (tasks, bounds, line)
-        bound = line[-1][0]
-        while line and line[-1][0] == bound:
-            self._add(index, tasks[line.pop()[1]])
+    def _look(self, head: _Head) -> None:
+        """Look at the next task of the job at the head; of a job that was not looked at, put them in order."""
+        _, job_key, task_key, index = head
+        if task_key == _FIRST:
+            tasks = self.case.tasks[self.case.jobs[index].usage.application]
+            line = sorted(zip(self._bounds(tasks), self._known_keys(tasks), count()), reverse=True)
+            self._lines[index] = (tasks, line)
+        else:
+            tasks, line = self._lines[index]
+            self._add(index, tasks[line.pop()[2]])
         if line:
-            heapreplace(self._heads, (divmod(line[-1][0], _LOST), self._keys[index], index))
+            bound, known, _ = line[-1]
+            heapreplace(self._heads, (bound, job_key, known, index))
         else:
             heappop(self._heads)
+
+    def _known_keys(self, tasks: tuple[TaskView, ...]) -> list[int]:
+        """Return what each task's key cannot be below, as far as it is known without a draw."""
+        sign = self._task_policy.remaining_sign
+        if not sign:
+            return [_FIRST + 1] * len(tasks)
+        return [sign * (t[5] if t[5] >= 0 else FOREVER_MS) for t in tasks]
 
     def _add(self, index: int, task: TaskView) -> None:
         found = self._cheapest(task, self._objection(task))
@@ -162,12 +185,13 @@ class Offers:
             if found != "am":
                 self.passed.append((task, index, found))
             return
-        policy, draw = TASK_POLICIES[self.settings.task_policy], 0
+        policy, draw = self._task_policy, 0
         if policy.draws:
             draw = uniform(self.settings.seed, self.case.number, named(task.attempt))
         key = policy.key(task, self.case.now_ms, draw)
         cost = (found.lost_ms, found.overhead_ms)
-        heappush(self._ready, Option(cost, self._keys[index], key, task.attempt, index, task, found))
+        option = Option(cost, self._keys[index], key, task.attempt, index, task, found)
+        heappush(self._ready, (found.lost_ms * _LOST + found.overhead_ms, option))
 
     def _cheapest(self, task: TaskView, why: Reason) -> Lever | Reason:
         """Return a task's cheapest lever that gives room in time, or why it has none."""
@@ -191,3 +215,11 @@ class Offers:
             if best is None or (lever.lost_ms, lever.overhead_ms) < (best.lost_ms, best.overhead_ms):
                 best = lever
         return best if best is not None else why or "not-in-time"
+
+
+def _comes_before(head: _Head, ready: tuple[int, Option]) -> bool:
+    """Return whether the task at the head of a job may come before an option."""
+    if head[0] != ready[0]:
+        return head[0] < ready[0]
+    option = ready[1]
+    return (head[1], head[2]) <= (option.job_key, option.task_key[0])
