@@ -80,7 +80,10 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The controller's published state: the gate, and every admission that is kept, newest first."""
+    """The controller's published state: the gate, and every admission that is kept, newest first.
+
+    ``ran_ms``: how long those took that have ended, from their start to their end.
+    """
 
     allocator: str
     capacity: int | None
@@ -96,6 +99,7 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
     quotes: Mapping[str, Quote] = {}
     pools: tuple[Pool, ...] = ()
     runs: tuple[UserRun, ...] = ()
+    ran_ms: Mapping[str, int] = {}
 
 
 class AdmissionController:
@@ -380,6 +384,7 @@ class AdmissionController:
             quotes=self.market_desk.quotes,
             pools=() if gate is None else gate.pools,
             runs=placed_runs(book),
+            ran_ms=dict(book.ran_ms),
         )
         self._shown = (book.version, problem, self.market_desk.numbered, desked)
         return desked

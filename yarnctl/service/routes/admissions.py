@@ -427,7 +427,7 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
         lease_ms=desk.lease_ms,
         tags=[deadline_tag(_serve_by_ms(each)), tag_of(each.admission)],
         settings={} if framework is None else _settings(framework, each, desk),
-        placement=placement(each),
+        placement=placement(each, desk),
         changed_at_ms=each.changed_at_ms,
         refunded_mtokens=_refunded_mtokens(each, desk),
     )

@@ -131,7 +131,7 @@ def _runs(view: View) -> tuple[UserRun, ...]:
 # --- answers ------------------------------------------------------------------------------------------
 
 
-def placement(each: Admission) -> PlacementOut | None:
+def placement(each: Admission, desk: AdmissionStatus) -> PlacementOut | None:
     """Show as what an application runs; None: it was not asked for that."""
     plan = each.plan
     if not isinstance(each.request.alternatives, Alternatives):
@@ -158,6 +158,7 @@ def placement(each: Admission) -> PlacementOut | None:
             )
             for one in plan.refused
         ],
+        elapsed_ms=desk.ran_ms.get(each.admission) or None,
     )
 
 
