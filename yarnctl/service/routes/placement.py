@@ -109,7 +109,8 @@ def alternatives_in(
     try:
         return window.predicted(asked.application or "", features, asked.late_ratio, runs)
     except BadInput as problem:
-        raise ApiProblem(409, "no-options", str(problem), problem.remedy or "see yarnctl profile") from None
+        told = f"{problem.where}: {problem.problem}"
+        raise ApiProblem(409, "no-options", told, problem.remedy or "see yarnctl profile") from None
 
 
 def _option(given: OptionIn) -> PlacementOption:
