@@ -55,11 +55,11 @@ def command(
         raise BadInput("--mechanism", f"{mechanism[:40]!r} is not known", f"one of {', '.join(MECHANISMS)}")
     choices = orion_choices(read["chosen"])
     _read_by_orion(mechanism, **read)
-    used = POOLS if pools is None else read_pools(pools)
+    used, changes = (POOLS, ()) if pools is None else read_pools(pools)
     coming = submissions(applications, inter_arrival_s, seed)
 
     def played(choices: OrionChoices) -> PlacementFigures:
-        return measured(PlacementReplay(used, known, late, choices).play(coming), used)
+        return measured(PlacementReplay(used, known, late, choices, changes).play(coming), used)
 
     title = f"{applications} applications, {inter_arrival_s:g} s apart, {mechanism}"
     if read["open_choices"]:

@@ -26,6 +26,7 @@ NOISE_SD = 0.1
 NODES = 7
 FILE_BYTES_MAX = 64 << 10
 OF_A_CLUSTER = ("queue", "container_mib")
+CHANGES = "changes"
 STANDS_FOR: dict[str, str] = {"mapreduce": "tensorflow"}
 """On a cluster MapReduce has the place that TensorFlow has here."""
 
@@ -99,11 +100,20 @@ def submissions(count: int, inter_arrival_s: float, seed: int) -> list[Submitted
     ]
 
 
-def read_pools(path: Path) -> tuple[PlacementPool, ...]:
-    """Read ``[[pool]]`` tables: name, capacity, kinds, cost_mtokens, hourly_mtokens; raises BadInput.
+class PoolChange(NamedTuple):
+    """From an instant on a pool has another capacity: nodes came, or went."""
 
-    The file of ``yarnctl run --pools`` will do: what a cluster has (queue, container_mib) is left out,
-    and a pool of mapreduce takes what Table II runs on TensorFlow.
+    at_ms: int
+    pool: str
+    capacity: int
+
+
+def read_pools(path: Path) -> tuple[tuple[PlacementPool, ...], tuple[PoolChange, ...]]:
+    """Read ``[[pool]]`` tables, and when which pool grows or shrinks; raises BadInput.
+
+    A table has name, capacity, kinds, cost_mtokens, hourly_mtokens, changes (of at_s, capacity).
+    The file of ``yarnctl run --pools`` will do: what a cluster has (queue, container_mib) is left out, and a
+    pool of mapreduce takes what Table II runs on TensorFlow.
     """
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
@@ -119,12 +129,35 @@ def read_pools(path: Path) -> tuple[PlacementPool, ...]:
     pools = tuple(_pool(path, number, entry) for number, entry in enumerate(entries, 1))
     if len({pool.name for pool in pools}) < len(pools):
         raise BadInput(f"--pools {path}", "names a pool twice", "give each a name of its own")
-    return pools
+    changes = [
+        change
+        for number, (pool, entry) in enumerate(zip(pools, entries, strict=True), 1)
+        for change in _changes(f"--pools {path}: pool {number}", pool.name, entry.get("changes", []))
+    ]
+    return pools, tuple(sorted(changes))
+
+
+def _changes(where: str, pool: str, told: Any) -> list[PoolChange]:
+    if not isinstance(told, list) or not all(isinstance(each, dict) for each in told):
+        raise BadInput(
+            where, "changes is no list of tables", "write changes = [{ at_s = 600, capacity = 3 }]"
+        )
+    odd = next((name for each in told for name in each if name not in ("at_s", "capacity")), None)
+    if odd is not None:
+        raise BadInput(where, f"changes: {odd[:60]!r} is not known", "use at_s, capacity")
+    return [
+        PoolChange(
+            1000 * _whole(where, "changes: at_s", each.get("at_s")),
+            pool,
+            _whole(where, "changes: capacity", each.get("capacity")),
+        )
+        for each in told
+    ]
 
 
 def _pool(path: Path, number: int, entry: Any) -> PlacementPool:
     where = f"--pools {path}: pool {number}"
-    known = (*PlacementPool.__struct_fields__[:-1], *OF_A_CLUSTER)
+    known = (*PlacementPool.__struct_fields__[:-1], CHANGES, *OF_A_CLUSTER)
     if not isinstance(entry, dict) or (unknown := sorted(set(entry) - set(known))):
         told = f"{unknown[0]!r} is not known" if isinstance(entry, dict) else "is no table"
         raise BadInput(where, told, f"use {', '.join(known)}")
