@@ -77,7 +77,7 @@ def _chance(text: str) -> float:
         ratio = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         ratio = math.nan
-    if not 0 < ratio < 1:
+    if not (0 < ratio < 1 and 0 < 1 - ratio < 1):
         raise BadInput("--late", f"{text[:40]!r} is no chance", "give more than 0 and less than 1, or 5%")
     return ratio
 

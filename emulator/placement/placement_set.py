@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from yarnctl.deciding.admission.mechanisms.orion import PlacementPool
-from yarnctl.deciding.admission.placement_options import PlacementOption
+from yarnctl.deciding.admission.placement_options import OPTIONS_MAX, PlacementOption
 from yarnctl.errors import BadInput
 
 SERIAL, PARALLEL, EACH_NODE = 0.08, 0.80, 0.01
@@ -80,14 +80,30 @@ class Submitted(NamedTuple):
 
 
 def options_of(app: AppSpec, most: int, factor: float) -> list[PlacementOption]:
-    """Return each framework with 1 to ``most`` containers; an upper bound is ``factor`` x the prediction."""
+    """Return each framework with 1 to ``most`` containers; an upper bound is ``factor`` x the prediction.
+
+    Of more than a mechanism takes, as many of each framework.
+    """
     found = []
+    each_kind = OPTIONS_MAX // len(app.slower)
     for kind in sorted(app.slower):
         known = most if app.times_ms is None else min(most, len(app.times_ms[kind]))
-        for containers in range(1, known + 1):
+        for containers in spread(known, each_kind):
             known_ms = predicted_ms(app, kind, containers)
             found.append(PlacementOption(kind, containers, known_ms, round(known_ms * factor)))
     return found
+
+
+def spread(most: int, count: int) -> list[int]:
+    """Return at most so many numbers from 1 to ``most``, both among them; all where there are no more.
+
+    Else the smaller half one by one, and from there in equal ratios: a container more counts for less.
+    """
+    if most <= count:
+        return list(range(1, most + 1))
+    near = count // 2
+    far = [round(near * (most / near) ** (step / (count - near))) for step in range(1, count - near)]
+    return sorted({*range(1, near + 1), *far, most})
 
 
 def submissions(count: int, inter_arrival_s: float, seed: int) -> list[Submitted]:

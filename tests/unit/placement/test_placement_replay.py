@@ -17,11 +17,13 @@ from emulator.placement.placement_set import (
     POOLS,
     PoolChange,
     Submitted,
+    options_of,
     predicted_ms,
     read_pools,
     submissions,
 )
 from yarnctl.deciding.admission.mechanisms.orion import OrionChoices, PlacementPool
+from yarnctl.deciding.admission.placement_options import OPTIONS_MAX
 from yarnctl.errors import BadInput
 
 
@@ -156,6 +158,8 @@ FAULTS = [
     (("--inter-arrival-s", "nan"), "--inter-arrival-s"),
     (("--inter-arrival-s", "5", "--late", "0"), "--late"),
     (("--inter-arrival-s", "5", "--late", "nan"), "--late"),
+    (("--inter-arrival-s", "5", "--late", "1e-17"), "--late"),
+    (("--inter-arrival-s", "5", "--late", "100%"), "--late"),
     (("--inter-arrival-s", "5", "--mechanism", "magic"), "--mechanism"),
     (("--inter-arrival-s", "5", "--pools", "/nowhere.toml"), "--pools /nowhere.toml"),
 ]
@@ -254,6 +258,17 @@ def test_who_waits_for_more_than_is_left_is_placed_anew() -> None:
     assert second.placed is not None
     assert second.placed.option.containers == 3
     assert second.began_at_ms == first.ended_at_ms, "who runs keeps its four"
+
+
+def test_pools_of_any_size_leave_each_framework_its_options() -> None:
+    for app in APPS:
+        for most in (1, 7, 21, 22, 1000, 10**12):
+            found = options_of(app, most, 1.0)
+            assert len(found) <= OPTIONS_MAX
+            assert {each.kind for each in found} == set(app.slower)
+            assert {each.containers for each in found} >= {1, most}
+            if most <= 21:
+                assert len(found) == most * len(app.slower)
 
 
 def test_a_chance_is_written_as_a_share_or_in_percent() -> None:
