@@ -217,6 +217,7 @@ def test_options_of_a_gate_are_refused_under_their_own_names(tmp_path, capsys) -
         (("--runs", "x"), "--runs: says something of a gate"),
         (("--admission-queue", "a"), "--admission-queue: says something of a gate"),
         (("--admission", "orion", "--pools", str(pools), "--runs", str(tmp_path / "no")), "no: is no file"),
+        (("--admission", "orion", "--pools", str(pools), "--runs", str(pools)), "pools.toml: line 1"),
     ):
         assert exit_status_of(PROGRAM, [*start, *words]) == 2
         assert said in capsys.readouterr().err
