@@ -124,17 +124,29 @@ def justice(
     metavar="DIR",
     help="Recorded run times, for Fig 6's Trace and for certified.  [twelve packaged tables]",
 )
+@click.option(
+    "--choose", "chosen", multiple=True, metavar="NAME=VALUE", help="Read the paper otherwise; repeat."
+)
 @click.option("--alternatives", "open_choices", is_flag=True, help="Show what the paper leaves open.")
 @output_option
-def mrm(figure: str, engine: str | None, runtimes: Path | None, open_choices: bool, output: str) -> None:
+def mrm(
+    figure: str,
+    engine: str | None,
+    runtimes: Path | None,
+    chosen: tuple[str, ...],
+    open_choices: bool,
+    output: str,
+) -> None:
     """MRM (Moshref et al.): Figs 2 to 7, 9, 10, Tables 2 to 8."""
-    from emulator.experiments.papers.paper_mrm import alternatives, paper_mrm
+    from emulator.experiments.papers.paper_mrm import alternatives, mrm_choices, paper_mrm
 
+    choices = mrm_choices(chosen) if chosen else None
     if open_choices:
+        if choices is not None:
+            raise BadInput("--choose", "alternatives are each reading by itself", "leave one of the two out")
         _show_readings(alternatives(engine), output)
         return
-    report = paper_mrm(figure, engine, runtimes)
-    _tell(report, output)
+    _tell(paper_mrm(figure, engine, runtimes, choices), output)
 
 
 @command.command()

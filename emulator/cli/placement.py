@@ -55,11 +55,11 @@ def command(
         raise BadInput("--mechanism", f"{mechanism[:40]!r} is not known", f"one of {', '.join(MECHANISMS)}")
     choices = orion_choices(read["chosen"])
     _read_by_orion(mechanism, **read)
-    used = POOLS if pools is None else read_pools(pools)
+    used, changes = (POOLS, ()) if pools is None else read_pools(pools)
     coming = submissions(applications, inter_arrival_s, seed)
 
     def played(choices: OrionChoices) -> PlacementFigures:
-        return measured(PlacementReplay(used, known, late, choices).play(coming), used)
+        return measured(PlacementReplay(used, known, late, choices, changes).play(coming), used)
 
     title = f"{applications} applications, {inter_arrival_s:g} s apart, {mechanism}"
     if read["open_choices"]:
@@ -77,7 +77,7 @@ def _chance(text: str) -> float:
         ratio = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         ratio = math.nan
-    if not 0 < ratio < 1:
+    if not (0 < ratio < 1 and 0 < 1 - ratio < 1):
         raise BadInput("--late", f"{text[:40]!r} is no chance", "give more than 0 and less than 1, or 5%")
     return ratio
 

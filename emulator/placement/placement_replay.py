@@ -4,6 +4,8 @@ Law: the same submissions, pools and mechanism give the same answer. An applicat
 never suspended, and holds its containers from its start to its end. One that takes longer than its bound
 keeps them, and who was placed behind it begins later than planned. ``literal`` asks nobody what is free, as
 Alg 2 is printed, so its pools have no end; nor have those of ``orion`` where it reads Alg 2 so.
+A pool may grow or shrink: nobody knows that before, who runs keeps its containers, and who waits for more
+than there is left is placed anew.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from emulator.placement.placement_set import Submitted, bound_factor, options_of
+from emulator.placement.placement_set import PoolChange, Submitted, bound_factor, options_of
 from yarnctl.deciding.admission.capacity import Load
 from yarnctl.deciding.admission.mechanisms.orion import (
     OURS,
@@ -88,7 +90,9 @@ class PlacementReplay:
         mechanism: Mechanism,
         late_ratio: float,
         choices: OrionChoices = OURS,
+        changes: Sequence[PoolChange] = (),
     ) -> None:
+        self.changes = changes
         self.pools = {pool.name: pool for pool in pools}
         self.mechanism = mechanism
         self.choices = CHOICES.get(mechanism, choices)
@@ -102,19 +106,23 @@ class PlacementReplay:
         self.runs = [PlacedRun(each, None) for each in submitted]
         for number, run in enumerate(self.runs):
             self._at(run.submitted.at_ms, "arrival", number)
+        for number, change in enumerate(self.changes):
+            self._at(change.at_ms, "change", number)
         while self._events:
             now_ms, _, what, number = heapq.heappop(self._events)
             if what == "end":
                 self._free(number, now_ms)
             elif what == "arrival":
                 self._arrive(number, now_ms)
-            else:
+            elif what == "change":
+                self._change(self.changes[number], now_ms)
+            elif self.runs[number].placed is not None:  # else it was to start in a pool that shrank
                 self._begin_who_can(self._pool_of(number), now_ms)
         return self.runs
 
     def _at(self, at_ms: int, what: str, number: int) -> None:
-        """Ends come before starts, and those before arrivals, of one instant."""
-        rank = {"end": 0, "start": 1, "arrival": 2}[what]
+        """Ends come before changes, those before starts, and those before arrivals, of one instant."""
+        rank = {"end": 0, "change": 1, "start": 2, "arrival": 3}[what]
         heapq.heappush(self._events, (at_ms, rank * 10**9 + number, what, number))
 
     def _pool_of(self, number: int) -> str:
@@ -137,6 +145,25 @@ class PlacementReplay:
         if run.placed is not None:
             heapq.heappush(self._waiting[run.placed.pool], (run.placed.start_at_ms, number))
             self._at(run.placed.start_at_ms, "start", number)
+
+    def _change(self, change: PoolChange, now_ms: int) -> None:
+        """Let a pool have another capacity from now on."""
+        pool = msgspec.structs.replace(self.pools[change.pool], capacity=change.capacity)
+        self.pools[pool.name] = pool
+        kept, too_large = list[tuple[int, int]](), list[int]()
+        for start_at_ms, number in sorted(self._waiting[pool.name]):
+            placed = self.runs[number].placed
+            assert placed is not None
+            if self.choices.capacity == "free" and placed.option.containers > pool.capacity:
+                too_large.append(number)
+            else:
+                kept.append((start_at_ms, number))
+        self._waiting[pool.name] = kept
+        for number in too_large:
+            self.runs[number].placed = None
+        for number in too_large:
+            self._arrive(number, now_ms)
+        self._begin_who_can(pool.name, now_ms)
 
     def _reserved(self, pool: str, now_ms: int) -> tuple[Load, ...]:
         """Return what runs in a pool and what is to start there, as it is expected now."""

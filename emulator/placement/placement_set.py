@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from yarnctl.deciding.admission.mechanisms.orion import PlacementPool
-from yarnctl.deciding.admission.placement_options import PlacementOption
+from yarnctl.deciding.admission.placement_options import OPTIONS_MAX, PlacementOption
 from yarnctl.errors import BadInput
 
 SERIAL, PARALLEL, EACH_NODE = 0.08, 0.80, 0.01
@@ -26,6 +26,7 @@ NOISE_SD = 0.1
 NODES = 7
 FILE_BYTES_MAX = 64 << 10
 OF_A_CLUSTER = ("queue", "container_mib")
+CHANGES = "changes"
 STANDS_FOR: dict[str, str] = {"mapreduce": "tensorflow"}
 """On a cluster MapReduce has the place that TensorFlow has here."""
 
@@ -79,14 +80,30 @@ class Submitted(NamedTuple):
 
 
 def options_of(app: AppSpec, most: int, factor: float) -> list[PlacementOption]:
-    """Return each framework with 1 to ``most`` containers; an upper bound is ``factor`` x the prediction."""
+    """Return each framework with 1 to ``most`` containers; an upper bound is ``factor`` x the prediction.
+
+    Of more than a mechanism takes, as many of each framework.
+    """
     found = []
+    each_kind = OPTIONS_MAX // len(app.slower)
     for kind in sorted(app.slower):
         known = most if app.times_ms is None else min(most, len(app.times_ms[kind]))
-        for containers in range(1, known + 1):
+        for containers in spread(known, each_kind):
             known_ms = predicted_ms(app, kind, containers)
             found.append(PlacementOption(kind, containers, known_ms, round(known_ms * factor)))
     return found
+
+
+def spread(most: int, count: int) -> list[int]:
+    """Return at most so many numbers from 1 to ``most``, both among them; all where there are no more.
+
+    Else the smaller half one by one, and from there in equal ratios: a container more counts for less.
+    """
+    if most <= count:
+        return list(range(1, most + 1))
+    near = count // 2
+    far = [round(near * (most / near) ** (step / (count - near))) for step in range(1, count - near)]
+    return sorted({*range(1, near + 1), *far, most})
 
 
 def submissions(count: int, inter_arrival_s: float, seed: int) -> list[Submitted]:
@@ -99,11 +116,20 @@ def submissions(count: int, inter_arrival_s: float, seed: int) -> list[Submitted
     ]
 
 
-def read_pools(path: Path) -> tuple[PlacementPool, ...]:
-    """Read ``[[pool]]`` tables: name, capacity, kinds, cost_mtokens, hourly_mtokens; raises BadInput.
+class PoolChange(NamedTuple):
+    """From an instant on a pool has another capacity: nodes came, or went."""
 
-    The file of ``yarnctl run --pools`` will do: what a cluster has (queue, container_mib) is left out,
-    and a pool of mapreduce takes what Table II runs on TensorFlow.
+    at_ms: int
+    pool: str
+    capacity: int
+
+
+def read_pools(path: Path) -> tuple[tuple[PlacementPool, ...], tuple[PoolChange, ...]]:
+    """Read ``[[pool]]`` tables, and when which pool grows or shrinks; raises BadInput.
+
+    A table has name, capacity, kinds, cost_mtokens, hourly_mtokens, changes (of at_s, capacity).
+    The file of ``yarnctl run --pools`` will do: what a cluster has (queue, container_mib) is left out, and a
+    pool of mapreduce takes what Table II runs on TensorFlow.
     """
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
@@ -119,12 +145,35 @@ def read_pools(path: Path) -> tuple[PlacementPool, ...]:
     pools = tuple(_pool(path, number, entry) for number, entry in enumerate(entries, 1))
     if len({pool.name for pool in pools}) < len(pools):
         raise BadInput(f"--pools {path}", "names a pool twice", "give each a name of its own")
-    return pools
+    changes = [
+        change
+        for number, (pool, entry) in enumerate(zip(pools, entries, strict=True), 1)
+        for change in _changes(f"--pools {path}: pool {number}", pool.name, entry.get("changes", []))
+    ]
+    return pools, tuple(sorted(changes))
+
+
+def _changes(where: str, pool: str, told: Any) -> list[PoolChange]:
+    if not isinstance(told, list) or not all(isinstance(each, dict) for each in told):
+        raise BadInput(
+            where, "changes is no list of tables", "write changes = [{ at_s = 600, capacity = 3 }]"
+        )
+    odd = next((name for each in told for name in each if name not in ("at_s", "capacity")), None)
+    if odd is not None:
+        raise BadInput(where, f"changes: {odd[:60]!r} is not known", "use at_s, capacity")
+    return [
+        PoolChange(
+            1000 * _whole(where, "changes: at_s", each.get("at_s")),
+            pool,
+            _whole(where, "changes: capacity", each.get("capacity")),
+        )
+        for each in told
+    ]
 
 
 def _pool(path: Path, number: int, entry: Any) -> PlacementPool:
     where = f"--pools {path}: pool {number}"
-    known = (*PlacementPool.__struct_fields__[:-1], *OF_A_CLUSTER)
+    known = (*PlacementPool.__struct_fields__[:-1], CHANGES, *OF_A_CLUSTER)
     if not isinstance(entry, dict) or (unknown := sorted(set(entry) - set(known))):
         told = f"{unknown[0]!r} is not known" if isinstance(entry, dict) else "is no table"
         raise BadInput(where, told, f"use {', '.join(known)}")

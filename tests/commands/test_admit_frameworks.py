@@ -31,6 +31,14 @@ def test_an_application_of_spark_is_asked_for_by_its_kind_and_submitted_with_its
     assert line[-len(SPARK) + 1 :] == list(SPARK[1:])
 
 
+def test_a_budget_is_said_to_be_unused_where_deadlines_have_no_price(capsys):
+    with Daemon(admitted(SPARK_GIVEN)) as daemon:
+        words = ("--print", "--deadline", "10m", "--budget", "5", "--containers", "5", "--user", "ann", "--")
+        assert admit(daemon, *words, *SPARK) == 0
+    assert daemon.asked()["budget_mtokens"] == 5_000
+    assert "note: deadlines have no price at this gate" in capsys.readouterr().err
+
+
 def test_an_application_of_flink_likewise(capsys):
     with Daemon(admitted(FLINK_GIVEN)) as daemon:
         words = ("--print", "--deadline", "10m", "--name", "daily", "--user", "ann", "--")

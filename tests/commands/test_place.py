@@ -91,6 +91,14 @@ def test_the_chosen_command_carries_what_the_white_lists_allow(daemon, written, 
     assert "{run}" not in line[-1]
 
 
+@pytest.mark.parametrize("late", ["1e-310", "1e-17", "0.1%", "49.9%"])
+def test_any_chance_makes_a_bound(late: str, daemon, written, capsys) -> None:
+    told = ("--deadline", "10m", "--late", late, "--print", "--json")
+    assert placed(daemon.url, *written, *told) == 0
+    plan = json.loads(capsys.readouterr().out)["admission"]["placement"]
+    assert plan["verdict"] == "admit"
+
+
 def test_what_cannot_be_in_time_is_rejected_with_what_would_do(daemon, written, capsys) -> None:
     assert placed(daemon.url, *written, "--deadline", "5s", "--print") == 1
     told = capsys.readouterr().err
@@ -209,6 +217,7 @@ def test_options_of_a_gate_are_refused_under_their_own_names(tmp_path, capsys) -
         (("--runs", "x"), "--runs: says something of a gate"),
         (("--admission-queue", "a"), "--admission-queue: says something of a gate"),
         (("--admission", "orion", "--pools", str(pools), "--runs", str(tmp_path / "no")), "no: is no file"),
+        (("--admission", "orion", "--pools", str(pools), "--runs", str(pools)), "pools.toml: line 1"),
     ):
         assert exit_status_of(PROGRAM, [*start, *words]) == 2
         assert said in capsys.readouterr().err

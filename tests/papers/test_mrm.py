@@ -57,6 +57,38 @@ def test_unknown_figures_are_refused_by_name():
     assert all(number in str(told.exception) for number in FIGURES)
 
 
+def test_a_figure_is_made_under_the_reading_that_was_chosen(monkeypatch):
+    monkeypatch.setattr(paper_mrm, "JOBS", 2_000)
+    ours, other = (
+        json.loads(run("--figure", "t6", *words, "--json").stdout)["figures"][0]["rows"]
+        for words in ((), ("--choose", "queue=all"))
+    )
+    assert [row["label"] for row in ours] == [row["label"] for row in other]
+    assert [row["ours"] for row in ours] != [row["ours"] for row in other]
+    monkeypatch.setattr("emulator.experiments.papers.mrm_models.FIG_6_JOBS", 500)
+    left, whole = (
+        json.loads(run("--figure", "6", *words, "--json").stdout)["figures"][0]["rows"]
+        for words in ((), ("--choose", "running=whole"))
+    )
+    assert [row["ours"] for row in left] != [row["ours"] for row in whole]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--figure", "2", "--choose", "queue=all"), "reads nothing of it"),
+        (("--figure", "t5", "--choose", "running=whole"), "reads nothing of it"),
+        (("--figure", "6", "--choose", "running=half"), "is not known"),
+        (("--choose", "magic=yes"), "is no NAME=VALUE"),
+        (("--alternatives", "--choose", "queue=all"), "leave one of the two out"),
+    ],
+)
+def test_a_reading_where_nothing_is_read_is_refused(words, problem):
+    told = run(*words)
+    assert isinstance(told.exception, BadInput)
+    assert problem in str(told.exception)
+
+
 def test_run_times_come_with_the_program():
     known = tables(None)
     assert len(known) == 12

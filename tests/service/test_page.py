@@ -13,12 +13,14 @@ import msgspec
 import pytest
 
 from tests.service.browser import Browser, browsing
-from tests.unit.daemon.at_the_desk import AtTheDesk
+from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Past
+from tests.unit.daemon.test_placement_desk import POOLS
 from tests.unit.service.conftest import TOKEN, Served
 from tests.unit.service.played import busy, last, views
 from yarnctl.daemon.admission.backlog import tag_of
 from yarnctl.daemon.admission.request_queue import AccountCommand
 from yarnctl.daemon.view.published import View
+from yarnctl.deciding.admission.placement_options import Alternatives, PlacementOption
 from yarnctl.deciding.admission.records import Budget, Estimate, Finished
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
@@ -337,6 +339,43 @@ def test_accounts_and_sold_deadlines_are_shown_promised_against_kept(page, serve
     assert daily[5] == f"{back / 1000:,.3f}".rstrip("0").rstrip(".")
     assert "itself" in daily[8]
     assert "adm-a1b2-1" in weekly[8]
+
+
+def placed() -> AtTheDesk:
+    """Return a gate of two pools: one application has ended, one is reserved for later, one fits nowhere."""
+    past = Past()
+    there = AtTheDesk("orion", pools=POOLS, past=past)
+    options = (PlacementOption("spark", 3, 2 * MINUTE, 3 * MINUTE),)
+    known = {"queue": "", "alternatives": Alternatives(options, "wordcount", (("input_mib", 64.0),))}
+    first = there.ask(3, 20, name="first", **known)
+    there.submit(first, queue="root.fast")
+    there.go(2_000)
+    there.yarn.end("application_1_0001")
+    past.jobs["application_1_0001"] = Finished(1, 3, 1, 3, 4, 1.0, met=True, elapsed_ms=100_000)
+    there.go(20_000)
+    for name, minutes in (("second", 20), ("third", 20), ("fourth", 1)):
+        there.ask(3, minutes, name=name, **known)
+    return there
+
+
+def test_pools_and_what_was_placed_are_shown_predicted_against_what_it_took(page, served):
+    assert not page.script("return document.querySelector('#placement').checkVisibility()")
+    there = placed()
+    served.view = msgspec.structs.replace(busy(), admission=there.desk.shown())
+    page.until("document.querySelector('#placement').checkVisibility()")
+    assert "fast: 4 containers of root.fast, takes spark, flink" in page.text()
+    assert "slow: 6 containers of root.slow, takes mapreduce" in page.text()
+    assert "nothing is reserved" in page.text()
+    reserved = rows_of(page, "pools")
+    assert [(row[1], row[2]) for row in reserved] == [("spark", "3"), ("spark", "3")]
+    fourth, third, second, first = rows_of(page, "placed")
+    assert [row[1] for row in (first, second, third, fourth)] == ["first", "second", "third", "fourth"]
+    assert (first[3], first[8], first[10]) == ("spark with 3 in fast", "2 min", "ended")
+    assert first[9] not in ("-", "0.0 s")
+    assert (second[10], third[10], fourth[10]) == ("admitted", "waiting", "rejected")
+    assert third[9] == fourth[3] == "-"
+    assert "no option meets its deadline" in fourth[11]
+    assert "spark with 3 in fast: " in fourth[12]
 
 
 def test_instants_are_local_time(page):

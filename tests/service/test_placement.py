@@ -138,6 +138,14 @@ def test_what_is_no_request_to_be_placed_is_refused_by_name(
     assert placing.there.book.admissions == {}
 
 
+def test_a_budget_pays_nothing_where_deadlines_have_no_price(placing: Daemon) -> None:
+    until(lambda: placing.view.admission is not None, "the gate is shown")
+    asked = placing.ask("POST", "", 202, json={**WANTED, "options": [SPARK], "budget_mtokens": 5_000})
+    found = decided(placing, asked["id"])
+    assert (found["state"], found["request"]["budget_mtokens"]) == ("admitted", None)
+    assert found["plan"]["price_mtokens"] is None
+
+
 def test_a_gate_that_places_nothing_says_so() -> None:
     served = Daemon()
     try:

@@ -26,6 +26,7 @@ class PlacementOut(msgspec.Struct, frozen=True, kw_only=True):
 
     It is submitted at ``start_at_ms`` and ends by ``finish_at_ms`` but with the chance ``late_ratio`` (null:
     from too few runs to certify it). Rejected: ``kind`` and ``pool`` are empty. ``refused``: the nearest.
+    ``elapsed_ms`` is what it took, from its start to its end; null until it has ended.
     """
 
     verdict: Verdict
@@ -40,6 +41,7 @@ class PlacementOut(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, str]
     reason: ReasonOut
     refused: list[NotPlacedOut]
+    elapsed_ms: int | None = None
 
 
 class PoolReservationOut(msgspec.Struct, frozen=True, kw_only=True):

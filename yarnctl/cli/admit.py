@@ -110,12 +110,24 @@ def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
     with with_signals():
         try:
             how = (not given["no_wait"], given["print_it"], output == "json")
-            return ask_and_submit(asking, partial(line_of, framework, job, settings), *how)
+            line_for = partial(line_of, framework, job, settings)
+            return ask_and_submit(asking, _with_note_of_price(line_for) if budget else line_for, *how)
         except KeyboardInterrupt as ending:
             return ended_by(asking, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
         except Exception:
             leave(asking)
             raise
+
+
+def _with_note_of_price(line_for: Callable[[AdmissionOut], list[str]]) -> Callable[[AdmissionOut], list[str]]:
+    """Let a user with a budget know where nothing is paid."""
+
+    def told(seen: AdmissionOut) -> list[str]:
+        if seen.plan.price_mtokens is None:
+            click.echo("note: deadlines have no price at this gate: nothing of --budget is paid", err=True)
+        return line_for(seen)
+
+    return told
 
 
 @contextlib.contextmanager

@@ -59,8 +59,7 @@ def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
     if name == "mrm" and given["mode"] != "deadlines":
         told = "promises deadlines, which YARN keeps only if they are served in their order"
         raise BadInput("--admission mrm", told, "give --mode deadlines (and --allow-priority), too")
-    if given["runs"] is not None and not given["runs"].is_file():
-        raise BadInput(f"--runs {given['runs']}", "is no file", "yarnctl runs import --store FILE makes one")
+    _require_runs(given["runs"])
     return AdmissionOptions(
         allocator=name,
         queues=given["admission_queues"],
@@ -77,6 +76,17 @@ def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
 def _named(argument: str) -> str:
     """Return the option of an argument; a repeatable one has its argument in the plural."""
     return "--" + argument.replace("_", "-").replace("queues", "queue")
+
+
+def _require_runs(file: Path | None) -> None:
+    """Refuse a file of runs that is none, or has a line that is no run."""
+    if file is None:
+        return
+    if not file.is_file():
+        raise BadInput(f"--runs {file}", "is no file", "yarnctl runs import --store FILE makes one")
+    from yarnctl.cli.runs import kept_runs
+
+    kept_runs(file)
 
 
 def pools_of(given: dict[str, Any]) -> tuple[PoolSettings, ...]:

@@ -63,9 +63,13 @@ def widened_deviations(
     return wider * student_deviations(len(squares) - 1, beta)
 
 
+MOST_CONFIGURATIONS = 1 << 53
+"""More than there can be: what the inverse of the smallest probabilities is cut at."""
+
+
 def least_calibrating(beta: float = BETA) -> int:
     """Return the fewest configurations that suffice for so small a probability: 19 for 5 %."""
-    return math.ceil(1 / beta - 1e-9) - 1
+    return math.ceil(min(1 / beta, MOST_CONFIGURATIONS) - 1e-9) - 1
 
 
 def conformal_deviations(

@@ -34,7 +34,17 @@ PRIORITY = "spark.yarn.priority"
 DYNAMIC = "spark.dynamicAllocation.enabled"
 MASTER_URL, DEPLOY_MODE, USER = "spark.master", "spark.submit.deployMode", "--proxy-user"
 
-GIVEN = {EXECUTORS: NUMBER, DYNAMIC: "false", QUEUE: QUEUE_NAME, PRIORITY: NUMBER}
+LEAVING = {
+    "spark.decommission.enabled": "true",
+    "spark.executor.decommission.signal": "TERM|PWR",
+    "spark.storage.decommission.enabled": "true",
+    "spark.storage.decommission.shuffleBlocks.enabled": "true|false",
+    "spark.storage.decommission.rddBlocks.enabled": "true|false",
+    "spark.storage.decommission.replicationReattemptInterval": rf"{NUMBER}(ms|s)",
+    "spark.plugins": r"yarnctl\.[A-Za-z0-9_.]{1,100}",
+}
+"""What lets executors leave: decommissioning, a plugin of yarnctl's own (docs/facts/spark.md, 2 and 3)."""
+GIVEN = {EXECUTORS: NUMBER, DYNAMIC: "false", QUEUE: QUEUE_NAME, PRIORITY: NUMBER, **LEAVING}
 """What a gate may set, beside tags."""
 UNNAMED = ""
 """Every application has a name: else that of its class, or of its file."""

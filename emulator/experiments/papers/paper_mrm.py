@@ -6,10 +6,10 @@ repeats the calibration has no relative error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,9 +29,10 @@ from emulator.experiments.papers.paper_pythia import figure_numbers
 from emulator.experiments.results.figures import Figure, PaperClaim, errors, mean, row
 from emulator.market.certified import above, promises_late
 from emulator.market.market_figures import MarketFigures, cell
-from emulator.market.priced_jobs import OURS, MarketOrder, Readings
+from emulator.market.priced_jobs import OURS, MarketOrder, Readings, readings
 from emulator.market.recorded import source_note, tables
 from yarnctl.command_line import ProgressBar
+from yarnctl.errors import BadInput
 
 LOADS = (50, 100, 200)
 """Inter-arrival times in seconds: high, medium and low load."""
@@ -77,6 +78,11 @@ class Shop:
         if asked not in self._cells:
             self._cells[asked] = cell(asked, self.engine)
         return self._cells[asked]
+
+
+def shop_of(engine: str | None, read: Readings) -> Shop:
+    """Return the cells under a reading; one that only the reference engine has takes fewer jobs."""
+    return Shop(engine, read, PLAIN_JOBS if read.slack_from == "finish" else 0)
 
 
 def table_5(shop: Shop) -> Figure:
@@ -300,16 +306,56 @@ MODELS: dict[str, Callable[[], Figure]] = {
 FIGURES = ("2", "3", "4", "5", "6", "7", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "9", "10")
 
 
-def paper_mrm(wanted: str, engine: str | None, runtimes: Path | None = None) -> dict[str, Any]:
-    """Run the figures; return the report."""
+class PaperChoices(NamedTuple):
+    """How the paper is read: section 6.3, and what is left of the running job in Fig 6 (``running``)."""
+
+    market: Readings = OURS
+    running: str = "left"
+
+
+RUNNING = ("left", "whole")
+
+
+def mrm_choices(chosen: Sequence[str]) -> PaperChoices:
+    """Read NAME=VALUE of ``--choose``; raises BadInput for what is not known."""
+    found = PaperChoices()
+    others = []
+    for each in chosen:
+        name, _, value = each.partition("=")
+        if name != "running":
+            others.append(each)
+        elif value in RUNNING:
+            found = found._replace(running=value)
+        else:
+            raise BadInput(f"--choose {each[:40]!r}", "is not known", f"running={' or '.join(RUNNING)}")
+    return found._replace(market=readings(others))
+
+
+def _refuse_unread(wanted: str, choices: PaperChoices) -> None:
+    """Refuse a reading where no figure that is asked for reads it."""
+    for chosen, figures in (
+        (choices.running != RUNNING[0], ("6",)),
+        (choices.market != OURS, tuple(TABLES)),
+    ):
+        if chosen and wanted not in (*figures, "all"):
+            remedy = f"one of {', '.join(figures)}, all"
+            raise BadInput("--choose", f"figure {wanted} reads nothing of it", remedy)
+
+
+def paper_mrm(
+    wanted: str, engine: str | None, runtimes: Path | None = None, choices: PaperChoices | None = None
+) -> dict[str, Any]:
+    """Run the figures; return the report. ``choices``: how the paper is read (None: as we do)."""
     numbers = figure_numbers(wanted, FIGURES, ("certified",))
-    shop, found = Shop(engine), []
+    read = choices or PaperChoices()
+    _refuse_unread(wanted, read)
+    shop, found = shop_of(engine, read.market), list[Figure]()
     with ProgressBar("figures", len(numbers)) as progress:
         for number in progress.counted(numbers):
             if number == "certified":
                 found.append(certified(runtimes))
             elif number == "6":
-                found.append(figure_6(runtimes))
+                found.append(figure_6(runtimes, read.running))
             else:
                 found.append(TABLES[number](shop) if number in TABLES else MODELS[number]())
     mean_error, worst_error = errors(found)
@@ -339,8 +385,7 @@ def alternatives(engine: str | None) -> list[PaperReading]:
     with ProgressBar("readings", len(READINGS) + 1) as progress:
         for name in progress.counted(READINGS):
             changes = READINGS[name]
-            readings = msgspec.structs.replace(OURS, **changes)
-            shop = Shop(engine, readings, PLAIN_JOBS if readings.slack_from == "finish" else 0)
+            shop = shop_of(engine, msgspec.structs.replace(OURS, **changes))
             claims = [claim for number in ("t5", "t6", "t7", "t8") for claim in TABLES[number](shop).claims]
             found.append(_reading(name, not changes, claims))
         found.append(

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Past, asking
-from yarnctl.daemon.admission.placement_desk import placed_runs
+from yarnctl.daemon.admission.placement_desk import PlacementPredictions, placed_runs
 from yarnctl.daemon.admission.pool_files import PoolSettings, read_pools
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.entries import AdmissionRound, GateSet
@@ -204,3 +204,19 @@ def test_what_is_no_file_of_pools_is_refused_by_name(tmp_path: Path, text: str, 
         read_pools(file)
     assert said in str(refused.value)
     assert str(file) in str(refused.value)
+
+
+# --- the daemon's own runs ----------------------------------------------------------------------------------
+
+
+def test_a_file_of_runs_that_turned_ill_is_refused_by_its_name_and_not_by_its_folder(tmp_path: Path) -> None:
+    file = tmp_path / "runs.jsonl"
+    predictions = PlacementPredictions(file)
+    assert predictions.known(()) == ()
+    for content, said in ((b"\xff\xfe", "cannot be read"), (b"{}\n", "line 1")):
+        file.write_bytes(content)
+        with pytest.raises(BadInput) as refused:
+            predictions.known(())
+        assert said in str(refused.value)
+        assert "runs.jsonl" in str(refused.value)
+        assert str(tmp_path) not in str(refused.value)

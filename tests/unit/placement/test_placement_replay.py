@@ -12,8 +12,18 @@ from click.testing import CliRunner
 from emulator.cli.placement import command
 from emulator.placement.placement_readings import READINGS, orion_choices
 from emulator.placement.placement_replay import MECHANISMS, Mechanism, PlacedRun, PlacementReplay, measured
-from emulator.placement.placement_set import APPS, POOLS, Submitted, predicted_ms, read_pools, submissions
-from yarnctl.deciding.admission.mechanisms.orion import OrionChoices
+from emulator.placement.placement_set import (
+    APPS,
+    POOLS,
+    PoolChange,
+    Submitted,
+    options_of,
+    predicted_ms,
+    read_pools,
+    submissions,
+)
+from yarnctl.deciding.admission.mechanisms.orion import OrionChoices, PlacementPool
+from yarnctl.deciding.admission.placement_options import OPTIONS_MAX
 from yarnctl.errors import BadInput
 
 
@@ -148,6 +158,8 @@ FAULTS = [
     (("--inter-arrival-s", "nan"), "--inter-arrival-s"),
     (("--inter-arrival-s", "5", "--late", "0"), "--late"),
     (("--inter-arrival-s", "5", "--late", "nan"), "--late"),
+    (("--inter-arrival-s", "5", "--late", "1e-17"), "--late"),
+    (("--inter-arrival-s", "5", "--late", "100%"), "--late"),
     (("--inter-arrival-s", "5", "--mechanism", "magic"), "--mechanism"),
     (("--inter-arrival-s", "5", "--pools", "/nowhere.toml"), "--pools /nowhere.toml"),
 ]
@@ -172,13 +184,17 @@ POOL_FAULTS = [
     ('[[pool]]\nname = "a"\ncapacity = 3\nkinds = ["tez"]\n', "kinds are not known"),
     ('[[pool]]\nname = "a"\ncapacity = 3\nsize = 3\n', "'size' is not known"),
     ("[[pool\n", "is no TOML"),
+    (TOML + "changes = 3\n", "changes is no list of tables"),
+    (TOML + "changes = [{ at_s = 3 }]\n", "changes: capacity is None"),
+    (TOML + "changes = [{ at_s = nan, capacity = 2 }]\n", "changes: at_s is nan"),
+    (TOML + "changes = [{ at_s = 3, capacity = 2, size = 1 }]\n", "changes: 'size' is not known"),
     ("#" * (65 << 10), "larger than 64 KiB"),
 ]
 
 
 def test_pools_are_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "pools.toml").write_text(TOML)
-    (pool,) = read_pools(tmp_path / "pools.toml")
+    (pool,), _ = read_pools(tmp_path / "pools.toml")
     assert (pool.name, pool.capacity, pool.kinds) == ("a", 3, ("spark",))
     assert (pool.cost_mtokens, pool.hourly_mtokens) == (500, 7_200_000)
     few = asked("--applications", "20", "--inter-arrival-s", "9", "--pools", str(tmp_path / "pools.toml"))
@@ -188,10 +204,71 @@ def test_pools_are_read_from_a_file(tmp_path: Path) -> None:
 def test_the_pools_of_a_gate_are_pools_of_a_replay(tmp_path: Path) -> None:
     gate = TOML.replace("[[pool]]\n", '[[pool]]\nqueue = "root.a"\ncontainer_mib = 512\n')
     (tmp_path / "pools.toml").write_text(gate.replace("spark", "mapreduce"))
-    (pool,) = read_pools(tmp_path / "pools.toml")
+    (pool,), _ = read_pools(tmp_path / "pools.toml")
     assert (pool.name, pool.kinds) == ("a", ("tensorflow",))
     used = asked("--applications", "8", "--inter-arrival-s", "90", "--pools", str(tmp_path / "pools.toml"))
     assert set(used["by_kind"]) == {"tensorflow"}
+
+
+def test_pools_grow_and_shrink(tmp_path: Path) -> None:
+    (tmp_path / "pools.toml").write_text(TOML + "changes = [{ at_s = 60, capacity = 9 }]\n")
+    words = ("--applications", "20", "--inter-arrival-s", "9", "--pools", str(tmp_path / "pools.toml"))
+    grown = asked(*words)
+    (tmp_path / "pools.toml").write_text(TOML)
+    assert grown["met_ratio"] > asked(*words)["met_ratio"]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("seed", range(4))
+def test_who_runs_keeps_its_containers_and_nobody_begins_beyond_what_is_left(
+    mechanism: Mechanism, seed: int
+) -> None:
+    changes = tuple(
+        PoolChange(at_s * 1000, pool.name, capacity)
+        for pool in POOLS
+        for at_s, capacity in ((100, 2), (400, 9), (500, 1))
+    )
+    runs = PlacementReplay(POOLS, mechanism, 0.2, changes=changes).play(submissions(60, 10.0, seed))
+    for run in runs:
+        if run.placed is None:
+            continue
+        began_ms, ended_ms = run.began_at_ms, run.ended_at_ms
+        assert began_ms is not None
+        assert ended_ms is not None
+        beside = sum(
+            other.placed.option.containers
+            for other in runs
+            if other.placed is not None and other.placed.pool == run.placed.pool and other.runs_at(began_ms)
+            if other.began_at_ms is not None and other.began_at_ms <= began_ms
+        )
+        at_all = 7 if began_ms < 100_000 else 2 if began_ms < 400_000 else 9 if began_ms < 500_000 else 1
+        assert beside <= at_all or mechanism == "literal"
+
+
+def test_who_waits_for_more_than_is_left_is_placed_anew() -> None:
+    app = next(each for each in APPS if each.name == "als")
+    pool = PlacementPool("spark", 4, ("spark",))
+    coming = [Submitted(app, 0, 1.0), Submitted(app, 1000, 1.0)]
+    first, second = PlacementReplay([pool], "least_loaded", 0.5).play(coming)
+    assert second.began_at_ms == first.ended_at_ms
+    assert second.placed is not None
+    assert second.placed.option.containers == 4
+    shrunk = PlacementReplay([pool], "least_loaded", 0.5, changes=[PoolChange(5_000, "spark", 3)])
+    first, second = shrunk.play(coming)
+    assert second.placed is not None
+    assert second.placed.option.containers == 3
+    assert second.began_at_ms == first.ended_at_ms, "who runs keeps its four"
+
+
+def test_pools_of_any_size_leave_each_framework_its_options() -> None:
+    for app in APPS:
+        for most in (1, 7, 21, 22, 1000, 10**12):
+            found = options_of(app, most, 1.0)
+            assert len(found) <= OPTIONS_MAX
+            assert {each.kind for each in found} == set(app.slower)
+            assert {each.containers for each in found} >= {1, most}
+            if most <= 21:
+                assert len(found) == most * len(app.slower)
 
 
 def test_a_chance_is_written_as_a_share_or_in_percent() -> None:

@@ -59,6 +59,14 @@ def test_the_words_it_comes_out_with():
     ]
 
 
+LEAVING = {
+    "spark.decommission.enabled": "true",
+    "spark.storage.decommission.replicationReattemptInterval": "1s",
+    "spark.executor.decommission.signal": "TERM",
+    "spark.plugins": "yarnctl.spark.Leaving",
+}
+
+
 @pytest.mark.parametrize(
     ("own", "given", "more", "claim"),
     [
@@ -66,6 +74,7 @@ def test_the_words_it_comes_out_with():
         ({EXECUTORS: "2", DYNAMIC: "False"}, {EXECUTORS: "4", DYNAMIC: "false"}, {}, "what is lower stays"),
         ({spark.QUEUE: "root.a"}, {EXECUTORS: "4", spark.QUEUE: "a"}, {EXECUTORS: "4"}, "the same queue"),
         ({}, {EXECUTORS: "4", spark.PRIORITY: "3"}, {EXECUTORS: "4", spark.PRIORITY: "3"}, "a priority"),
+        ({}, {EXECUTORS: "4", **LEAVING}, {EXECUTORS: "4", **LEAVING}, "what lets executors leave"),
     ],
 )
 def test_what_the_gate_sets_beside_the_tags(own, given, more, claim):
@@ -97,6 +106,8 @@ def test_a_tunable_is_set_to_values_that_the_user_named_only():
         ({EXECUTORS: "0"}, {EXECUTORS: "4"}, "spark.executor.instances=0: is no number above 0"),
         ({spark.QUEUE: "b"}, {EXECUTORS: "4", spark.QUEUE: "a"}, "--queue b: the gate gives a"),
         ({}, {EXECUTORS: "4", "spark.plugins": "Bad"}, "a gate does not give 'spark.plugins'"),
+        ({}, {EXECUTORS: "4", "spark.plugins": "yarnctl.A,Bad"}, "a gate does not give 'spark.plugins'"),
+        ({}, {EXECUTORS: "4", "spark.decommission.script": "x"}, "a gate does not give"),
         ({}, {EXECUTORS: "4 --conf x"}, "a gate does not give"),
         ({}, {EXECUTORS: "4", DYNAMIC: "true"}, f"a gate does not give '{DYNAMIC}'"),
         ({}, {}, "gives a Spark application no number of executors"),

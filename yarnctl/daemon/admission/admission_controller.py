@@ -17,7 +17,7 @@ import msgspec
 from yarnctl.daemon.admission.backlog import ClusterUse, Size
 from yarnctl.daemon.admission.feedback import ClusterCapacity, Estimates, Feedback, WantedJob
 from yarnctl.daemon.admission.history_worker import HistoryWorker
-from yarnctl.daemon.admission.market_desk import MarketDesk, Quote
+from yarnctl.daemon.admission.market_desk import SELLING, MarketDesk, Quote
 from yarnctl.daemon.admission.placement_desk import (
     PoolSizes,
     UserRun,
@@ -80,7 +80,11 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The controller's published state: the gate, and every admission that is kept, newest first."""
+    """The controller's published state: the gate, and every admission that is kept, newest first.
+
+    ``ran_ms``: how long those took that have ended, from their start to their end. ``priced``: deadlines are
+    sold.
+    """
 
     allocator: str
     capacity: int | None
@@ -96,6 +100,8 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
     quotes: Mapping[str, Quote] = {}
     pools: tuple[Pool, ...] = ()
     runs: tuple[UserRun, ...] = ()
+    ran_ms: Mapping[str, int] = {}
+    priced: bool = False
 
 
 class AdmissionController:
@@ -380,6 +386,8 @@ class AdmissionController:
             quotes=self.market_desk.quotes,
             pools=() if gate is None else gate.pools,
             runs=placed_runs(book),
+            ran_ms=dict(book.ran_ms),
+            priced=self.settings.allocator == SELLING,
         )
         self._shown = (book.version, problem, self.market_desk.numbered, desked)
         return desked

@@ -37,6 +37,8 @@ QUOTED_FOR_MS = 60_000
 QUOTES_MAX = 1_000
 ANEW_POINTS = 8
 """The points of a quote that is made because another one does not hold any more."""
+SELLING = "mrm"
+"""The mechanism under which deadlines have a price."""
 NO_ESTIMATE = "run it once without the gate under this name, and the history knows it; or give an estimate"
 
 Note = Callable[[Record], None]
@@ -81,7 +83,7 @@ class MarketDesk:
     @property
     def is_open(self) -> bool:
         """Say whether deadlines have a price."""
-        return self._store.gate is not None and self._store.gate.mechanism == "mrm"
+        return self._store.gate is not None and self._store.gate.mechanism == SELLING
 
     def blocking(self) -> tuple[int, ...]:
         """Return the numbers of the running admissions whose containers cannot be suspended."""

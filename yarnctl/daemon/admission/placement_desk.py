@@ -224,4 +224,9 @@ class PlacementPredictions:
     def _kept(self) -> tuple[KnownRun, ...]:
         if self._file is None or not self._file.exists():
             return ()
-        return runs_in_lines(self._file.read_text(encoding="utf-8"), str(self._file))
+        try:
+            text = self._file.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            told = f"cannot be read ({type(error).__name__})"
+            raise BadInput(f"the daemon's --runs {self._file.name}", told, "tell its operator") from None
+        return runs_in_lines(text, self._file.name)

@@ -224,6 +224,39 @@ function showMarket(accounts, admissions) {
   byId("promises").replaceChildren(promises.length ? tableOf(columns, promises) : element("p", "No deadline was sold yet.", "quiet"));
 }
 
+// --- applications in pools -----------------------------------------------------------------------------------
+
+function showPlacement(page) {
+  const pools = page.gate ? page.gate.pools : [];
+  byId("placement").hidden = !pools.length;
+  byId("pools").replaceChildren(...pools.map(poolTable));
+  const placed = page.items.filter((each) => each.placement).map((each) => placedRow(each, each.placement));
+  const columns = ["admission", "application", "user", "runs as", "starts", "ends by", "deadline", "#tokens",
+    "#predicted", "#took", "state", "why", "next refused"];
+  byId("placed").replaceChildren(placed.length ? tableOf(columns, placed) : element("p", "Nothing was placed yet.", "quiet"));
+}
+
+function poolTable(pool) {
+  const takes = pool.kinds.length ? `takes ${pool.kinds.join(", ")}` : "takes all";
+  const most = pool.hourly_mtokens === null ? "" : `, ${tokens(pool.hourly_mtokens)} an hour at most`;
+  const caption = element("caption", `${pool.name}: ${pool.capacity} containers of ${pool.queues.join(", ")}, ${takes}; ` +
+    `${tokens(pool.cost_mtokens)} tokens a container-second${most}${pool.reserved.length ? "" : "; nothing is reserved"}`);
+  const rows = pool.reserved.map((held) => ({ cells: [linkTo(held.admission), held.kind, held.containers,
+    timeOf(held.from_ms), timeOf(held.until_ms), held.application && linkTo(held.application)] }));
+  return tableOf(["reserved for", "kind", "#containers", "from", "until", "application"], rows, caption);
+}
+
+function placedRow(each, placed) {
+  const at = (ms) => (ms === null ? "-" : timeOf(ms));
+  const refused = placed.refused.map((one) => `${one.kind} with ${one.containers} in ${one.pool}: ${one.reason.text}`);
+  const cells = [linkTo(each.id), each.request.name, each.request.user,
+    placed.kind ? `${placed.kind} with ${placed.containers} in ${placed.pool}` : "-", at(placed.start_at_ms), at(placed.finish_at_ms),
+    timeOf(each.plan.deadline_at_ms), placed.cost_mtokens === null ? "-" : tokens(placed.cost_mtokens),
+    placed.predicted_ms === null ? "-" : span(placed.predicted_ms), placed.elapsed_ms === null ? "-" : span(placed.elapsed_ms),
+    each.state, placed.reason.text, refused.join("; ") || "-"];
+  return { cells, className: ["waiting", "admitted", "taken"].includes(each.state) ? "" : "settled" };
+}
+
 // --- reclaim lists -------------------------------------------------------------------------------------
 
 const COLUMNS = ["order", "from", "attempt", "state", "asked at", "#kept keys", "#left to do", "room to"];
@@ -371,6 +404,7 @@ async function poll() {
     }
     showLoop(seen); showGlance(seen); drawChart(samples);
     showWaiting(vain); showApplications(jobs); showMarket(accounts, admissions);
+    showPlacement(admissions);
     showReclaims(lists, vain); showDecisions(decided); showRefusals(vain);
     byId("gone").hidden = true;
     lastAnswerAt = Date.now();

@@ -213,7 +213,9 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Requ
             told = f"the token {caller.name} is for admissions of {caller.user}, and not of {request.user}"
             raise ApiProblem(403, "other-user", told, "ask as the token's user, or with the scope operate")
         alternatives = alternatives_in(request, source(), desk, request.user)
-        return _shown(source, _done(source, desk.submit(_request_of(caller, request, alternatives), DONE_MS)))
+        budget = _budget_of(caller, request, source().admission)
+        wanted = _request_of(request, alternatives, budget)
+        return _shown(source, _done(source, desk.submit(wanted, DONE_MS)))
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
     def renew(admission_id: Id, given: Credentials, asked: Annotated[WaitQuery, Query()]) -> AdmissionOut:
@@ -269,9 +271,14 @@ def quote_of(source: Source, name: str) -> QuoteOut | None:
     return None if made is None else msgspec.convert(made, QuoteOut, from_attributes=True)
 
 
-def _budget_of(caller: Caller, request: AdmissionRequest) -> Budget | msgspec.UnsetType:
-    """Return what it may cost; raises ApiProblem (403) for an account that is not the token's."""
-    if request.budget_mtokens is None:
+def _budget_of(
+    caller: Caller, request: AdmissionRequest, status: AdmissionStatus | None
+) -> Budget | msgspec.UnsetType:
+    """Return what it may cost; raises ApiProblem (403) for an account that is not the token's.
+
+    Where deadlines have no price nothing is paid, and a budget needs no account.
+    """
+    if request.budget_mtokens is None or (status is not None and not status.priced):
         return msgspec.UNSET
     return Budget(account_of(caller, request.account), request.budget_mtokens, request.refund)
 
@@ -292,7 +299,9 @@ def account_of(caller: Caller, asked: str | None) -> str:
 
 
 def _request_of(
-    caller: Caller, request: AdmissionRequest, alternatives: Alternatives | msgspec.UnsetType
+    request: AdmissionRequest,
+    alternatives: Alternatives | msgspec.UnsetType,
+    budget: Budget | msgspec.UnsetType,
 ) -> AdmissionClient:
     told = request.estimate
     options = alternatives.options if isinstance(alternatives, Alternatives) else ()
@@ -306,7 +315,7 @@ def _request_of(
         estimate=None if told is None else Estimate(told.mean_ms, told.stdev_ms, told.source),
         kind=request.kind,
         key=request.request_key or "",
-        budget=_budget_of(caller, request),
+        budget=budget,
         quote=request.quote or "",
         alternatives=alternatives,
     )
@@ -427,7 +436,7 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
         lease_ms=desk.lease_ms,
         tags=[deadline_tag(_serve_by_ms(each)), tag_of(each.admission)],
         settings={} if framework is None else _settings(framework, each, desk),
-        placement=placement(each),
+        placement=placement(each, desk),
         changed_at_ms=each.changed_at_ms,
         refunded_mtokens=_refunded_mtokens(each, desk),
     )

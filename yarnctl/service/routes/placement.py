@@ -109,7 +109,8 @@ def alternatives_in(
     try:
         return window.predicted(asked.application or "", features, asked.late_ratio, runs)
     except BadInput as problem:
-        raise ApiProblem(409, "no-options", str(problem), problem.remedy or "see yarnctl profile") from None
+        told = f"{problem.where}: {problem.problem}"
+        raise ApiProblem(409, "no-options", told, problem.remedy or "see yarnctl profile") from None
 
 
 def _option(given: OptionIn) -> PlacementOption:
@@ -131,7 +132,7 @@ def _runs(view: View) -> tuple[UserRun, ...]:
 # --- answers ------------------------------------------------------------------------------------------
 
 
-def placement(each: Admission) -> PlacementOut | None:
+def placement(each: Admission, desk: AdmissionStatus) -> PlacementOut | None:
     """Show as what an application runs; None: it was not asked for that."""
     plan = each.plan
     if not isinstance(each.request.alternatives, Alternatives):
@@ -158,6 +159,7 @@ def placement(each: Admission) -> PlacementOut | None:
             )
             for one in plan.refused
         ],
+        elapsed_ms=desk.ran_ms.get(each.admission) or None,
     )
 
 
