@@ -210,6 +210,13 @@ def test_what_is_older_than_the_window_counts_no_more(now_s, held_s, expected_s)
     assert left_s(budget, now_s, held(held_s)) == pytest.approx(expected_s)
 
 
+def test_a_charge_is_over_with_the_window_whether_something_is_noted_or_not():
+    budget = begun()
+    budget.charge("o-1", 1_000_000, size(1), pull("kill", 40))
+    assert left_s(budget, 4600, held(4600)) == pytest.approx(360)
+    assert left_s(budget, 4599, held(4599)) == pytest.approx(320)
+
+
 def test_between_two_samples_use_counts_as_even():
     """2,000 s before the window begins nothing was held; 1,000 s into it, 3,000 slot seconds."""
     budget = LossBudget()

@@ -23,6 +23,7 @@ from tests.golden.mix_tables import (
 )
 from tests.golden.tables import app, candidate, case, cluster, seen, size, task, with_
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.mix import EXACT_MAX, choose_mix
 from yarnctl.deciding.model import HeldTime, Kill, Refused, Suspend, TaskView
 from yarnctl.deciding.order import name_orders
@@ -339,6 +340,30 @@ def test_a_decision_has_the_lever_of_each_order():
     (decision,) = [record for record in step.records if isinstance(record, Decision)]
     assert [pull.lever.kind for pull in decision.pulls if pull is not None] == ["suspend", "kill"]
     assert len(decision.orders) == 2
+
+
+def test_what_was_compared_is_written_so_that_a_replay_can_compare_it():
+    """More small containers than are combined in every way: those that were not picked are kept, too."""
+    tasks = [task(f"r{number:02d}_0", cost_ms=1 + number) for number in range(EXACT_MAX + 6)]
+    snapshot = cluster(
+        app("r", "research", len(tasks) + 1),
+        app("p1", "production", 1, 1, ask=2),
+        guaranteed=SHARES,
+        largest_node=64,
+    )
+    look = seen(snapshot, {"r": tasks}, now_ms=NOW_MS)
+    step = Controller(MIX).step(msgspec.structs.replace(look, held=HELD))
+    (kept,) = [record for record in step.records if isinstance(record, Observed)]
+    assert sorted(view.attempt for view in kept.tasks["r"]) == [view.attempt for view in tasks]
+
+
+def test_a_clock_that_was_set_back_takes_charges_and_promises_with_it():
+    play = Play([a_map("r1_0", 3), a_map("r2_0", 3, 1000)], p1=2)
+    assert play.step(NOW_MS) == ["kill r1_0", "wait r2_0 for p1"]
+    ledger = play.controller.ledger
+    ledger.set_back(NOW_MS)
+    assert [charge.at_ms for charge in ledger.losses.charges.values()] == [0]
+    assert ledger.awaited.until_ms == {"r2_0": 2000}
 
 
 def test_without_levers_nothing_of_this_is_written():
