@@ -22,7 +22,7 @@ class Scheme(msgspec.Struct, frozen=True, kw_only=True):
     """``alone``: each class has the cluster for itself. ``caps``: queues have the caps as their
     guarantee (else the shares), ``hard``: and cannot grow beyond. ``eviction``: yarnctl's
     controller runs and does this to its picks. ``preemption``: YARN's own policy runs. ``mix``: the
-    controller pulls the cheapest levers, and the queues it takes from are capped meanwhile.
+    controller pulls the cheapest levers.
     """
 
     name: str

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tests.bench import tick
+from tests.bench import tick, tick_mix
 from tests.bench.admission import admission_cli, admission_fair_share, admission_simpy, admission_sweep
 from tests.bench.emulator import emulator_250, emulator_5000, emulator_simpy
 from tests.bench.heartbeats import heartbeats_row
@@ -45,6 +45,7 @@ BENCHES: dict[str, Bench] = {
     "emulator-simpy": Bench(emulator_simpy, partial(emulator_simpy, runs=1)),
     "emulator-5000": Bench(emulator_5000, partial(emulator_5000, nodes=500, runs=1)),
     "tick": Bench(tick.tick_row, partial(tick.tick_row, tick.SMALL)),
+    "tick-mix": Bench(tick_mix.tick_mix_row, partial(tick_mix.tick_mix_row, tick.SMALL)),
     "http-tick": Bench(http_tick_row, partial(http_tick_row, repeats=1)),
     "heartbeats": Bench(heartbeats_row, partial(heartbeats_row, count=1_000, rounds=1)),
     "live-size": Bench(live_size, partial(live_size, count=200, seconds=2.0)),

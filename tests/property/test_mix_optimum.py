@@ -25,7 +25,7 @@ from yarnctl.deciding.levers import Lever
 from yarnctl.deciding.loss_budget import CHARGED, LossLeft, charged_ms, task_of
 from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import TaskView
-from yarnctl.deciding.offers import Offers
+from yarnctl.deciding.offers import LeverOffers
 from yarnctl.deciding.settings import LeverSettings
 from yarnctl.units import Resources, fits, plus
 
@@ -44,7 +44,7 @@ class Candidate(NamedTuple):
 
 def candidates_of(asked: Asked) -> list[Candidate]:
     """Return the tasks that have a lever (the golden tables show which)."""
-    offers = Offers(asked.case, asked.settings, asked.given)
+    offers = LeverOffers(asked.case, asked.settings, asked.given)
     assert offers.missing == ()
     assert offers.at(len([task for row in asked.case.tasks.values() for task in row])) is None
     names = [job.usage.application for job in asked.case.jobs]

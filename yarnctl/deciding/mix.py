@@ -17,7 +17,7 @@ from heapq import nsmallest
 from yarnctl.deciding.case import Case, Choice, Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.levers import AwaitedTask, LeverPull
 from yarnctl.deciding.loss_budget import CHARGED, charged_ms, task_of
-from yarnctl.deciding.offers import Cost, MixInput, Offers, Option
+from yarnctl.deciding.offers import Cost, LeverOffers, MixInput, Option
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import NOTHING, Resources, fits, minus, plus
@@ -31,7 +31,7 @@ class Mixing:
 
     def __init__(self, case: Case, settings: Settings, given: MixInput) -> None:
         self.case, self.settings, self.given = case, settings, given
-        self.offers = Offers(case, settings, given)
+        self.offers = LeverOffers(case, settings, given)
         self.left = given.left.copy()
         self.taken = [0] * len(case.jobs)
         self.room: dict[str, Resources] = {}

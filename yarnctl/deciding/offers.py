@@ -1,8 +1,8 @@
-"""Offers: the tasks of all jobs with their cheapest levers, the cheapest first, as far as they are asked for.
+"""Offers: the tasks of all jobs with their cheapest levers, the cheapest first, as far as they are needed.
 
-Law: the order is that of all tasks sorted by (cost, the policies' keys, attempt), whatever is looked at first.
-A task is looked at when it may be the next: for each a cost is known that it cannot fall below, without its
-objections. What was looked at and has no lever is in ``passed``; after the last offer that is every such task.
+Law: the order is that of all tasks sorted by (cost, the policies' keys, attempt), whatever is looked at
+first. A task is looked at when it may be the next: for each a cost is known that it cannot fall below. What
+was looked at and has no lever is in ``passed``; after the last offer that is every such task.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FIRST = -FOREVER_MS - 1
 """Comes before every task's key."""
 
 _Line = list[tuple[int, int, int]]
-"""What tasks of a job cost at the least, their keys as far as known, and their places; the cheapest last."""
+"""What tasks of a job cost at the least, their keys as far as known, and their places: a heap."""
 
 _Head = tuple[int, tuple[int, ...], int, int]
 """What may come next of a job: the least cost, the job's key, the task's key as far as known, the job."""
@@ -63,7 +63,7 @@ class Option(NamedTuple):
     lever: Lever
 
 
-class Offers:
+class LeverOffers:
     """``offered``: the cheapest options so far, in order. ``missing``: jobs whose tasks are not known."""
 
     def __init__(self, case: Case, settings: Settings, given: MixInput) -> None:
@@ -105,6 +105,7 @@ class Offers:
         """
         case, keys, now_ms, near_ms = self.case, self._keys, self.case.now_ms, self._near_ms
         most, of_maps, missing = self.rules.jobs_max, _LOST, []
+        may_lose = self.rules.may_lose_ratio > 0
         ranked = range(len(keys))
         for index in ranked if len(keys) <= most else sorted(ranked, key=lambda job: (keys[job], job))[:most]:
             usage = case.jobs[index][0]
@@ -123,7 +124,7 @@ class Offers:
                 default=_NEVER,
             )
             if least == of_maps:
-                least = min(self._bounds(tasks))
+                least = (now_ms - max([t[7] for t in tasks])) * of_maps if may_lose else _NEVER
             self._heads.append((least, keys[index], _FIRST, index))
         return tuple(missing)
 
@@ -133,7 +134,11 @@ class Offers:
         if not self.rules.may_lose_ratio:
             return [0 if t[5] <= near_ms else t[6] if t[4] == "reduce" else _NEVER for t in tasks]
         return [
-            0 if t[5] <= near_ms else t[6] if t[4] == "reduce" else max(now_ms - t[7], 0) * _LOST + t[6]
+            0
+            if t[5] <= near_ms
+            else t[6]
+            if t[4] == "reduce" or t[7] >= now_ms
+            else (now_ms - t[7]) * _LOST + t[6]
             for t in tasks
         ]
 
@@ -157,17 +162,18 @@ class Offers:
         return True
 
     def _look(self, head: _Head) -> None:
-        """Look at the next task of the job at the head; of a job that was not looked at, put them in order."""
+        """Look at the next task of the job at the head; the first time, put its tasks in order."""
         _, job_key, task_key, index = head
         if task_key == _FIRST:
             tasks = self.case.tasks[self.case.jobs[index].usage.application]
-            line = sorted(zip(self._bounds(tasks), self._known_keys(tasks), count()), reverse=True)
+            line = list(zip(self._bounds(tasks), self._known_keys(tasks), count()))
+            heapify(line)
             self._lines[index] = (tasks, line)
         else:
             tasks, line = self._lines[index]
-            self._add(index, tasks[line.pop()[2]])
+            self._add(index, tasks[heappop(line)[2]])
         if line:
-            bound, known, _ = line[-1]
+            bound, known, _ = line[0]
             heapreplace(self._heads, (bound, job_key, known, index))
         else:
             heappop(self._heads)

@@ -1,0 +1,109 @@
+"""``yarn-emulator compare --schemes mix``: its options, what its row has more, garbage refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.cli import PROGRAM
+from emulator.cli.mix_options import part_of, span_ms_of
+from yarnctl.command_line import exit_status_of
+from yarnctl.deciding.levers import UNDO
+from yarnctl.errors import BadInput
+
+SMALL = ["--production", "synthetic:production-s", "--research", "synthetic:research-s", "--workers", "1"]
+CLUSTER = ["--nodes", "3", "--slots", "5"]
+MORE_KEYS = ["levers", "levers_in_time", "predicted_lost_s", "refetch_s"]
+
+
+def compared(capfd: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    """Compare natjam and mix; return their rows."""
+    status = exit_status_of(
+        PROGRAM, ["compare", *SMALL, *CLUSTER, "--schemes", "natjam,mix", *words, "--json"]
+    )
+    out, err = capfd.readouterr()
+    assert status == 0, err
+    found: dict[str, Any] = json.loads(out)["schemes"]
+    return {name: {key: each for key, each in row.items() if key != "wall_s"} for name, row in found.items()}
+
+
+def test_the_row_of_the_mix_has_its_levers_beside_what_was_predicted(capfd):
+    rows = compared(capfd, "--may-lose", "20%")
+    mix, natjam = rows["mix"], rows["natjam"]
+    assert [key for key in mix if key not in natjam] == MORE_KEYS
+    assert list(mix["levers"]) == list(UNDO)
+    assert list(mix["levers_in_time"]) == list(UNDO)
+    assert sum(mix["levers"].values()) > 0
+    assert all(0 <= mix["levers_in_time"][kind] <= count for kind, count in mix["levers"].items())
+    assert mix["kills"] == mix["levers"]["kill"] + mix["levers"]["end"]
+    assert mix["suspensions"] <= mix["levers"]["suspend"]
+
+
+def test_without_a_budget_nothing_is_lost_and_no_map_is_killed(capfd):
+    mix = compared(capfd)["mix"]
+    assert (mix["levers"]["kill"], mix["predicted_lost_s"], mix["lost_work_s"]) == (0, 0.0, 0.0)
+
+
+def test_every_invariant_holds_under_validate(capfd):
+    assert compared(capfd, "--may-lose", "20%", "--validate") == compared(capfd, "--may-lose", "20%")
+
+
+def test_levers_that_give_room_too_late_are_not_pulled(capfd):
+    mix = compared(capfd, "--room-within", "1ms", "--may-lose", "20%")["mix"]
+    assert sum(mix["levers"].values()) == mix["levers"]["cap"]
+
+
+GARBAGE = [
+    # option and text                what the line says
+    (["--may-lose", "101%"], "--may-lose: '101%' is no part from 0% to 100%"),
+    (["--may-lose", "-1%"], "--may-lose: '-1%' is no part"),
+    (["--may-lose", "nan"], "--may-lose: 'nan' is no part"),
+    (["--may-lose", "nan%"], "--may-lose: 'nan%' is no part"),
+    (["--may-lose", "inf"], "--may-lose: 'inf' is no part"),
+    (["--may-lose", "1.01"], "--may-lose: '1.01' is no part"),
+    (["--may-lose", ""], "--may-lose: '' is no part"),
+    (["--may-lose", "%"], "--may-lose: '%' is no part"),
+    (["--may-lose", "2%%"], "--may-lose: '2%%' is no part"),
+    (["--room-within", "3"], "--room-within: '3' is no span from 1ms to 60m"),
+    (["--room-within", "0s"], "--room-within: '0s' is no span"),
+    (["--room-within", "-3s"], "--room-within: '-3s' is no span"),
+    (["--room-within", "61m"], "--room-within: '61m' is no span"),
+    (["--room-within", "nans"], "--room-within: 'nans' is no span"),
+    (["--room-within", ""], "--room-within: '' is no span"),
+    (["--room-within", "\u0663s"], "--room-within: '\u0663s' is no span"),
+]
+
+
+@pytest.mark.parametrize(("words", "line"), GARBAGE)
+def test_garbage_is_refused_by_the_name_of_its_option_and_nothing_is_written(capfd, tmp_path, words, line):
+    out = tmp_path / "out"
+    status = exit_status_of(
+        PROGRAM, ["compare", *SMALL, *CLUSTER, "--schemes", "mix", *words, "--out", str(out)]
+    )
+    said, error = capfd.readouterr()
+    assert (status, said) == (2, "")
+    assert line in error
+    assert len(error.splitlines()) == 1
+    assert not Path(out).exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "part"), [("2%", 0.02), ("0%", 0), ("100%", 1), ("0.5%", 0.005), ("0.02", 0.02), ("1", 1)]
+)
+def test_a_part(text, part):
+    assert part_of("--may-lose", text) == pytest.approx(part)
+
+
+@pytest.mark.parametrize(
+    ("text", "span_ms"), [("3s", 3000), ("1.5s", 1500), ("250ms", 250), ("2m", 120_000), ("60m", 3_600_000)]
+)
+def test_a_span(text, span_ms):
+    assert span_ms_of("--room-within", text) == span_ms
+
+
+def test_a_span_below_a_millisecond_is_none():
+    with pytest.raises(BadInput):
+        span_ms_of("--room-within", "0.4ms")
