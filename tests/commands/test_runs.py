@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emulator.market.recorded import PACKAGED
 from tests.thoroughness import examples
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
@@ -67,7 +68,15 @@ def test_what_is_kept_can_be_imported_elsewhere(tmp_path, capsys):
     assert other.read_bytes() == store.read_bytes()
 
 
-@pytest.mark.skipif(not RUNTIMES.is_dir(), reason="the recorded run times are not here")
+def recorded(name: str) -> Path:
+    """Return a recorded table: packaged, or beside the project."""
+    if (PACKAGED / name).exists():
+        return PACKAGED / name
+    if not (RUNTIMES / name).exists():
+        pytest.skip("the recorded run times that are not packaged are not here")
+    return RUNTIMES / name
+
+
 @pytest.mark.parametrize(
     ("name", "words", "rows"),
     [
@@ -97,10 +106,9 @@ def test_what_is_kept_can_be_imported_elsewhere(tmp_path, capsys):
     ],
 )
 def test_recorded_tables_are_read_row_by_row(name, words, rows, tmp_path, capsys):
-    lines = len((RUNTIMES / name).read_text().splitlines()) - 1
-    told = shown(
-        tmp_path / "runs.jsonl", capsys, "import", str(RUNTIMES / name), "--application", "a", *words
-    )
+    table = recorded(name)
+    lines = len(table.read_text().splitlines()) - 1
+    told = shown(tmp_path / "runs.jsonl", capsys, "import", str(table), "--application", "a", *words)
     assert told["read"] == told["runs"] == (rows or lines)
 
 

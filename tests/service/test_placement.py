@@ -146,6 +146,18 @@ def test_a_budget_pays_nothing_where_deadlines_have_no_price(placing: Daemon) ->
     assert found["plan"]["price_mtokens"] is None
 
 
+def test_a_quote_where_deadlines_have_no_price_is_refused_by_what_the_gate_decides(placing: Daemon) -> None:
+    until(lambda: placing.view.admission is not None, "the gate is shown")
+    wanted = {"name": "wordcount", "user": "ann", "queue": "root.fast", "containers": 3}
+    answer = http_client.post(f"{placing.url}/v1/quotes", json=wanted, headers=BEARER, timeout=30)
+    assert answer.status_code == 409
+    error = answer.json()["error"]
+    assert (error["code"], error["message"]) == (
+        "no-account",
+        "the gate decides by orion: deadlines have no price",
+    )
+
+
 def test_a_gate_that_places_nothing_says_so() -> None:
     served = Daemon()
     try:

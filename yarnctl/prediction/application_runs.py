@@ -73,7 +73,7 @@ def checked(run: KnownRun, where: str) -> KnownRun:
     elif not KIND.fullmatch(run.kind):
         wrong = f"kind {run.kind[:40]!r} is no word of small letters"
     elif not 1 <= run.containers <= CONTAINERS_MAX:
-        wrong = f"containers is {run.containers}, and 1 is the least"
+        wrong = f"containers is {run.containers}, and not from 1 to {CONTAINERS_MAX:,}"
     elif not 0 < run.elapsed_ms <= ELAPSED_MAX_MS:
         wrong = f"elapsed_ms is {run.elapsed_ms}, and a run takes more than 0 and at most 366 days"
     if wrong:

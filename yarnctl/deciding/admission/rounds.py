@@ -155,7 +155,7 @@ class Grant(NamedTuple):
     ratio: float
 
 
-class Offers(NamedTuple):
+class RoundOffers(NamedTuple):
     """The admitted requests, and the rejected with their reasons."""
 
     admitted: list[Grant]
@@ -170,7 +170,7 @@ def hold(
     now_ms: int,
     capacity: int,
     choices: Any,
-) -> Offers:
+) -> RoundOffers:
     """Run one round. ``waiting`` is in order of submission; a request in neither list stays waiting."""
     if sizing.terms is None:
         return share_out(sizing, waiting, free, now_ms, capacity)
@@ -184,7 +184,7 @@ def hold(
         elif terms.least <= free:  # else it cannot be admitted: free only shrinks within a round
             queue.append((sizing.key(request, terms.containers, now_ms, choices), request, terms))
     queue.sort(key=lambda entry: entry[0])
-    return Offers(create_offers(queue, free, capacity), rejected)
+    return RoundOffers(create_offers(queue, free, capacity), rejected)
 
 
 def create_offers(
@@ -205,7 +205,7 @@ def create_offers(
 
 def share_out(
     sizing: Sizing[Any, Any], waiting: Iterable[Request], free: int, now_ms: int, capacity: int
-) -> Offers:
+) -> RoundOffers:
     """Split what is free among those that wait, max-min in whole containers, first come first.
 
     Where more wait than there are containers, the first in order get one each.
@@ -223,4 +223,4 @@ def share_out(
         for request, share in zip(asking, shares, strict=True)
         if share
     ]
-    return Offers(granted, rejected)
+    return RoundOffers(granted, rejected)

@@ -85,13 +85,14 @@ def _add_quotes(router: APIRouter, source: Source, tokens: Tokens, window: Reque
         if not caller.may_touch(request.user):
             told = f"the token {caller.name} is for jobs of {caller.user}, and not of {request.user}"
             raise ApiProblem(403, "other-user", told, "ask as the token's user, or with the scope operate")
-        known = request.estimate
+        known, status = request.estimate, source().admission
+        priced = status is None or status.priced  # else it is refused whoever asks, by what the gate decides
         wanted = QuoteRequest(
             name=request.name,
             user=request.user,
             queue=request.queue,
             containers=request.containers,
-            account=account_of(caller, request.account),
+            account=account_of(caller, request.account) if priced else "",
             points=request.points,
             estimate=None if known is None else Estimate(known.mean_ms, known.stdev_ms, known.source),
             kind=request.kind,
