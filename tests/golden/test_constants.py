@@ -41,6 +41,9 @@ NUMBERS = {
     "awaited_ends.KEPT_MS": 3_600_000,
     "loss_budget.SAMPLES_OF_WINDOW": 120,
     "mix.EXACT_MAX": 14,
+    "offers._FIRST": -(2**53),
+    "offers._LOST": 2**44,
+    "offers._NEVER": 2**88,
     # in a controller
     "controller.ROUNDS_MAX": 8,
     "draws.UNIT": 2**40,
