@@ -18,7 +18,7 @@ from emulator.experiments.results.runs import Comparison, run_experiment
 from emulator.experiments.results.summary import ClassSummary, SchemeSummary, evicted_at_ms
 from emulator.experiments.showing import run_shown
 from emulator.scenario import Scenario, prepare
-from emulator.virtual.schemes import SCHEMES
+from emulator.virtual.schemes import BY_DEFAULT
 from tests.papers.fig_4 import FIG_4
 
 pytestmark = pytest.mark.xdist_group("report")  # what is made once for all is made in one worker
@@ -94,7 +94,7 @@ def test_says_what_was_run_and_what_came_of_it(outcome: Comparison, page: str) -
     assert f"<h1>{finding(outcome.summaries())}" in page
     assert "2 jobs from synthetic:production-s and synthetic:research-s on 3 nodes of 5 containers" in page
     assert outcome.prepared.identity in page
-    assert all(f">{name}</td>" in page for name in SCHEMES)
+    assert all(f">{name}</td>" in page for name in BY_DEFAULT)
     assert page.count("<svg") == 3
     assert "prefers-color-scheme: dark" in page
 
