@@ -158,12 +158,12 @@ class Ledger:
     def _decision(self, record: Decision) -> None:
         asker, number = record.trigger.application, record.number
         self.decisions = number
-        for name, pick, group, pull in zip(
-            record.orders, record.picks, record.groups, record.pulls, strict=True
-        ):
+        named = zip(record.orders, record.picks, record.groups, record.pulls, strict=True)
+        for name, pick, group, pull in named:
             names = OrderNames(name, group, number)
             self.add(new_order(pick, names, asker, record.at_ms, self.settings, pull))
-            self.losses.charge(name, record.at_ms, pick.task.size, pull)
+            if pull is not None:
+                self.losses.charge(name, record.at_ms, pick.task.size, pull)
 
     def _awaited(self, record: Awaited) -> None:
         self.awaited.note(record.tasks)
@@ -173,7 +173,8 @@ class Ledger:
         if before is None:
             return
         self.open[record.order] = changed = gone_on(before, record.event, target, at_ms)
-        self.losses.moved(record.order, record.event, at_ms)
+        if record.order in self.losses.charges:
+            self.losses.moved(record.order, record.event, at_ms)
         if before.state == "freed":
             self.indices.unfree(before)
         if target == "freed":
@@ -259,7 +260,8 @@ class Ledger:
             if self.terminating.get(order.container) is order:
                 del self.terminating[order.container]
         self.bars.retire(now_ms)
-        self.awaited.retire(now_ms)
+        if self.awaited.until_ms:
+            self.awaited.retire(now_ms)
         for name in [name for name, sent in self.sent.items() if self.is_over(sent, now_ms)]:
             del self.sent[name]
         while self.late_until and self.late_until[0][0] + keep_ms <= now_ms:
