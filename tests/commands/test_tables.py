@@ -308,7 +308,15 @@ ANY_TABLE = {
         "runs.py",
         "snapshot.py",
     },
-    "emulator/cli": {"admission.py", "estimate.py", "market.py", "paper.py", "placement.py", "workload.py"},
+    "emulator/cli": {
+        "admission.py",
+        "estimate.py",
+        "market.py",
+        "paper.py",
+        "placement.py",
+        "study.py",
+        "workload.py",
+    },
     "emulator/experiments": {"showing.py"},
     "emulator/live/jobs": {"workload_replay.py"},
 }
