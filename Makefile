@@ -79,7 +79,7 @@ bench-market: $(VENV)/.dev ## deadlines sold and kept beside FIFO and priorities
 bench-estimates: $(VENV)/.dev ## MRM's Tables 2 and 3 on a real Hadoop: 128 small jobs, once; goes on, writes estimates-hadoop.json (half an hour)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.estimates_bench --rows estimates-hadoop.jsonl --output estimates-hadoop.json
 
-bench-placement: $(VENV)/.dev ## applications placed across frameworks beside the least loaded pool, write placement-ON.json; ON=live|hadoop, PLACEMENT_ARGS
+bench-placement: $(VENV)/.dev ## applications placed across frameworks beside the least loaded pool, write placement-ON.json; goes on; ON=live|hadoop (three hours), PLACEMENT_ARGS=--slice
 	$(BIN)/python -m tests.cluster.placement_bench --on $(ON) --output placement-$(ON).json $(PLACEMENT_ARGS)
 
 runner: $(VENV)/.dev ## build the one file of the task runner from its package

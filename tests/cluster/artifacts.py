@@ -1,4 +1,4 @@
-"""Hadoop's jars: one pom per version, one download, kept in the user's cache.
+"""Hadoop's jars, Spark's and Flink's: one pom per version of Hadoop, one download, kept in the user's cache.
 
 Law: a folder of jars is complete or not there. Maven writes beside it, and the rename comes last.
 Which artifacts a version needs, and which of them exist, was found by running (facts/hadoop.md,
@@ -11,9 +11,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 STREAMING = {"3.3.5": "3.3.5", "3.4.2": "3.4.2", "3.5.0": "3.4.2"}
 VERSIONS = tuple(STREAMING)
@@ -56,6 +57,17 @@ def jars(version: str) -> Path:
 
 
 SPARK = {"pyspark": "4.0.1", "py4j": "0.10.9.9"}
+FLINK = "apache-flink-libraries", "1.20.5"
+"""Its sources hold the jars. flink-dist could not be had by Maven where this was written."""
+FLINK_JARS = (
+    "flink-dist",
+    "flink-connector-files",
+    "log4j-api",
+    "log4j-core",
+    "log4j-slf4j-impl",
+    "log4j-1.2-api",
+)
+"""What a job of the DataStream API needs (facts/flink.md, section 1)."""
 
 
 def spark_home() -> Path:
@@ -65,31 +77,61 @@ def spark_home() -> Path:
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
             wanted = [f"{name}=={version}" for name, version in SPARK.items()]
-            words = [
-                sys.executable,
-                "-m",
-                "pip",
-                "install",
-                "-q",
-                "--no-deps",
-                "--target",
-                f"{folder}/spark",
-                *wanted,
-            ]
-            done = subprocess.run(words, capture_output=True, text=True)
-            if done.returncode:
-                raise NotToBeHad(f"pip could not fetch Spark: {done.stderr[-2000:]}")
-            try:
-                os.rename(f"{folder}/spark", kept)
-            except OSError:
-                if not kept.is_dir():  # another start that fetched at the same time is as good
-                    raise
+            _pip("Spark", "install", "--target", f"{folder}/spark", *wanted)
+            _keep(Path(folder) / "spark", kept)
     return kept / "pyspark"
+
+
+def flink_jars() -> Path:
+    """Return the folder of Flink's jars, fetched on first use (232 MB, of which 130 MB are kept)."""
+    name, version = FLINK
+    kept = cache_folder() / f"flink-{version}"
+    if not kept.is_dir():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+            _pip("Flink", "download", "--no-binary", ":all:", "--dest", folder, f"{name}=={version}")
+            found = Path(folder) / "jars"
+            found.mkdir()
+            with tarfile.open(next(Path(folder).glob("*.tar.gz"))) as sources:
+                for member in sources:
+                    file = PurePosixPath(member.name).name
+                    if member.isfile() and file.rpartition("-")[0] in FLINK_JARS:
+                        member.name = file
+                        sources.extract(member, found, filter="data")
+            if len(list(found.glob("*.jar"))) != len(FLINK_JARS):
+                raise NotToBeHad(f"{name} {version} has not all of {', '.join(FLINK_JARS)}")
+            _keep(found, kept)
+    return kept
+
+
+def _pip(what: str, command: str, *words: str) -> None:
+    """Let pip fetch; raises NotToBeHad with what it says."""
+    given = [sys.executable, "-m", "pip", command, "-q", "--no-deps", *words]
+    done = subprocess.run(given, capture_output=True, text=True)
+    if done.returncode:
+        raise NotToBeHad(f"pip could not fetch {what}: {done.stderr[-2000:]}")
+
+
+def _keep(found: Path, kept: Path) -> None:
+    """Give a complete folder its place."""
+    try:
+        os.rename(found, kept)
+    except OSError:
+        if not kept.is_dir():  # another start that fetched at the same time is as good
+            raise
 
 
 def missing_programs() -> list[str]:
     """Return which of the programs that a cluster needs are not on the path."""
     return [name for name in ("java", "mvn") if shutil.which(name) is None]
+
+
+def javac() -> str:
+    """Return the compiler of Java; raises NotToBeHad."""
+    found = shutil.which("javac")
+    if found is None:
+        raise NotToBeHad("javac is not on the path (Debian: openjdk-17-jdk-headless)")
+    return found
 
 
 def examples_jar(version: str) -> Path:
@@ -116,11 +158,7 @@ def _fetch(what: str, wanted: Sequence[Artifact], kept: Path, alone: bool = Fals
         done = subprocess.run(["mvn", "-B", "-q", "-f", str(pom), *goal], capture_output=True, text=True)
         if done.returncode:
             raise NotToBeHad(f"Maven could not fetch {what}: {done.stdout[-2000:]}")
-        try:
-            os.rename(f"{folder}/lib", kept)
-        except OSError:
-            if not kept.is_dir():  # another start that fetched at the same time is as good
-                raise
+        _keep(Path(folder) / "lib", kept)
 
 
 def artifacts_of(version: str) -> list[Artifact]:

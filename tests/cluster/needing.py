@@ -6,10 +6,11 @@ Law: no silent skip. Under CI, or with YARNCTL_REQUIRE_HADOOP, what is missing i
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 
-from tests.cluster.artifacts import NotToBeHad, jars, missing_programs, spark_home
+from tests.cluster.artifacts import NotToBeHad, flink_jars, jars, javac, missing_programs, spark_home
 
 
 def need_hadoop(version: str) -> None:
@@ -27,9 +28,23 @@ def need_hadoop(version: str) -> None:
 
 def need_spark() -> None:
     """Skip the test, or fail it, if Spark cannot be had here."""
+    _need("Spark", spark_home)
+
+
+def need_flink() -> None:
+    """Skip the test, or fail it, if Flink cannot be had here."""
+    _need("Flink", flink_jars)
+
+
+def need_javac() -> None:
+    """Skip the test, or fail it, if there is no compiler of Java here."""
+    _need("javac", javac)
+
+
+def _need(what: str, find: Callable[[], object]) -> None:
     try:
-        spark_home()
+        find()
     except NotToBeHad as error:
         if os.environ.get("CI") or os.environ.get("YARNCTL_REQUIRE_HADOOP"):
-            pytest.fail(f"Spark is asked for and cannot be had: {error}", pytrace=False)
-        pytest.skip(f"no Spark: {error}")
+            pytest.fail(f"{what} is asked for and cannot be had: {error}", pytrace=False)
+        pytest.skip(f"no {what}: {error}")

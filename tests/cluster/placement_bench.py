@@ -1,61 +1,63 @@
 """Applications placed across frameworks: deadlines met by ORiON, the least loaded pool, and without bounds.
 
-``python -m tests.cluster.placement_bench --on live --output FILE`` on the live emulator, or
-``... --on hadoop --rm URL --applications DIR --pools FILE --output FILE`` on a cluster with frameworks.
+``python -m tests.cluster.placement_bench --on live|hadoop --output FILE [--slice]``
 
-Law: first each application is profiled, into a store beside the output: an interrupted profile goes on. Then
-the same arrivals come in each scheme of a round, the schemes in another order each round. They go in by
-``yarnctl place`` alone; when an application ended is read from the ResourceManager.
+Law: docs/placement.md has the terms and the rule by which it is judged. First each application is profiled,
+one on each framework at once, into a store beside the output: an interrupted profile goes on. Then the same
+arrivals come in each scheme of a round, the schemes in another order each round. They go in by ``yarnctl
+place`` alone; when an application ended is read from the ResourceManager, whether its output is right from
+what it wrote. Each run that was played is a file: a campaign that broke off goes on from the first that has
+none.
 """
 
 from __future__ import annotations
 
-import json
-import random
 import subprocess
+import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import click
+import msgspec
 
 from tests import http_client
 from tests.cluster.admission_bench import Unfinished
 from tests.cluster.admission_hosts import BIN, Gate, gate
+from tests.cluster.artifacts import FLINK, SPARK
+from tests.cluster.market_bench import begun, kept
 from tests.cluster.placement_hosts import POOLS_TOML, TIMES, USER, live_pools
-from tests.measured.provenance import head
+from tests.cluster.placement_judging import (
+    COLUMNS,
+    Campaign,
+    PlacedOutcome,
+    PlacedRun,
+    PlayedRun,
+    read_campaign,
+    table,
+)
+from tests.cluster.placement_terms import SLICE, PlacedArrival, Terms, arrivals, best_s, gap_of, profiled
+from tests.measured.provenance import head, load, now
 from yarnctl.cli.place import application_at
 from yarnctl.cli.runs import kept_runs
 from yarnctl.command_line import print_table
+from yarnctl.daemon.admission.pool_files import read_pools
 
 PATIENCE_S = 1800.0
 LOOK_S = 1.0
+LIVE_GAP_S = 6.0
+SLICE_NAMES = 2
 SCHEMES: dict[str, tuple[str, tuple[str, ...]]] = {
     "orion": ("orion", ("--late", "5%")),
     "least_loaded": ("least_loaded", ("--late", "5%")),
     "point": ("orion", ("--late", "point")),
 }
 """By name: the gate's mechanism, and what ``yarnctl place`` is told."""
-TIGHT, LOOSE = 1.3, 2.0
-"""A deadline is so many times the best profiled time."""
-MET_LEAST, TIMES_LEAST_LOADED, LATE_MOST = 0.70, 1.5, 0.10
-COLUMNS = ("round", "scheme", "met", "rejected", "late of admitted", "kinds")
-
-
-class Terms(NamedTuple):
-    """What is chosen beforehand; ``gap_s`` is the mean time between two arrivals."""
-
-    arrivals: int = 18
-    rounds: int = 3
-    gap_s: float = 6.0
-    containers: str = "1,2,3"
-    repeat: int = 2
-    seed: int = 1
-
-
-SLICE = Terms(arrivals=6, rounds=1, containers="1,3")
 
 
 class PlacingHost(Protocol):
@@ -70,93 +72,118 @@ class PlacingHost(Protocol):
         """Return the environment of a client."""
         ...
 
-
-class RunningCluster:
-    """A cluster that is there already, with its frameworks on the PATH of who calls."""
-
-    container_mib = 1024
-
-    def __init__(self, rm: str, history: str, environment: Mapping[str, str]) -> None:
-        self.rm, self.history = rm, history
-        self.environment = {**environment, "YARNCTL_RM": rm}
+    def is_output_right(self, name: str) -> bool:
+        """Say whether the application that YARN has under this name wrote what it should."""
+        ...
 
 
-class PlacedArrival(NamedTuple):
-    """One application that comes: its file, when (s from the first), and its deadline (s from then)."""
+class Placing(NamedTuple):
+    """A cluster, the applications' files, the file of pools, and the store of runs."""
 
-    file: Path
-    at_s: float
-    deadline_s: int
+    host: PlacingHost
+    files: tuple[Path, ...]
+    pools: Path
+    store: Path
+
+    @property
+    def prices(self) -> dict[str, float]:
+        """What a container-second costs by kind, in milli-tokens."""
+        return {kind: float(pool.cost_mtokens) for pool in read_pools(self.pools) for kind in pool.kinds}
+
+    @property
+    def containers(self) -> int:
+        """The containers of all pools."""
+        return sum(pool.capacity or 0 for pool in read_pools(self.pools))
+
+    def best_s(self) -> dict[str, float]:
+        """Return the shortest profiled time of each file's application, in s, by the file's path."""
+        best = best_s(kept_runs(self.store))
+        apps = {str(file): application_at(file) for file in self.files}
+        return {file: best[profiled(app.name, app.features)] for file, app in apps.items()}
 
 
-def profile(host: PlacingHost, files: Sequence[Path], store: Path, terms: Terms) -> None:
-    """Profile each application; what the store has is not run again."""
-    for file in files:
-        words = ["profile", str(file), "--containers", terms.containers, "--repeat", str(terms.repeat)]
-        done = subprocess.run(
-            [str(BIN / "yarnctl"), *words, "--store", str(store)], env=dict(host.environment), check=False
-        )
-        if done.returncode:
-            raise Unfinished(f"{file} could not be profiled: run this again, it goes on where it was")
+def profile(on: Placing, terms: Terms) -> None:
+    """Profile each application, on each framework at once: each has a pool of its own.
+
+    On few processors a run takes longer beside others, as it will when it is placed. What the store has is
+    not run again.
+    """
+    kinds = sorted({kind for file in on.files for kind in application_at(file).sections})
+    stopped = threading.Event()
+
+    def lane(kind: str) -> None:
+        for file in on.files:
+            if stopped.is_set() or kind not in application_at(file).sections:
+                continue
+            try:
+                _profile_one(on, file, kind, terms)
+            except BaseException:
+                stopped.set()
+                raise
+
+    with ThreadPoolExecutor(len(kinds)) as pool:
+        for done in [pool.submit(lane, kind) for kind in kinds]:
+            done.result()
 
 
-def best_s(file: Path, store: Path) -> float:
-    """Return the shortest profiled time of an application of this size."""
+def _profile_one(on: Placing, file: Path, kind: str, terms: Terms) -> None:
+    """Profile one application on one framework, and look at what its new runs wrote."""
+    before = {run.source for run in kept_runs(on.store)}
+    words = ["profile", str(file), "--kind", kind, "--containers", terms.containers]
+    words += ["--repeat", str(terms.repeat), "--store", str(on.store)]
+    done = subprocess.run([str(BIN / "yarnctl"), *words], env=dict(on.host.environment), check=False)
+    if done.returncode:
+        raise Unfinished(f"{file} could not be profiled: run this again, it goes on where it was")
     app = application_at(file)
-    times = [
-        run.elapsed_ms
-        for run in kept_runs(store)
-        if run.application == app.name and run.features == dict(app.features)
-    ]
-    return min(times) / 1000
+    which = profiled(app.name, app.features), kind
+    new = [run for run in kept_runs(on.store) if run.source not in before]
+    mine = [run for run in new if (profiled(run.application, run.features), run.kind) == which]
+    rows = _rows(on.host.rm)
+    for run in mine:
+        row = rows[run.source.rpartition(":")[2]]
+        if not on.host.is_output_right(row["name"]):
+            raise Unfinished(f"{row['id']} ({row['name']}): its output is wrong")
 
 
-def arrivals(files: Sequence[Path], store: Path, terms: Terms) -> list[PlacedArrival]:
-    """Return who comes when: each file about as often, gaps exponential, all by the seed."""
-    chance = random.Random(terms.seed)
-    order = [files[place % len(files)] for place in range(terms.arrivals)]
-    chance.shuffle(order)
-    found, at_s = [], 0.0
-    for file in order:
-        deadline_s = max(1, round(best_s(file, store) * chance.uniform(TIGHT, LOOSE)))
-        found.append(PlacedArrival(file, at_s, deadline_s))
-        at_s += chance.expovariate(1 / terms.gap_s)
-    return found
+def _rows(rm: str) -> dict[str, dict[str, Any]]:
+    """Return YARN's applications by id."""
+    told = http_client.get(f"{rm}/ws/v1/cluster/apps", timeout=60).json()
+    return {row["id"]: row for row in (told.get("apps") or {}).get("app") or []}
 
 
-def play(
-    host: PlacingHost, scheme: str, coming: Sequence[PlacedArrival], files: tuple[Path, Path], folder: Path
-) -> list[dict[str, Any]]:
-    """Let all come under a scheme and end; return what became of each. ``files``: pools, store."""
-    pools, store = files
+def play(on: Placing, scheme: str, coming: Sequence[PlacedArrival], folder: Path) -> PlacedRun:
+    """Let all come under a scheme and end; return what became of each."""
     mechanism, told = SCHEMES[scheme]
-    with gate(host, folder, mechanism, ("--pools", str(pools)), pooled=True) as through:
-        environment = {**host.environment, **through.environment}
-        running = []
+    began, load_before = now(), tuple(load())
+    with gate(on.host, folder, mechanism, ("--pools", str(on.pools)), pooled=True) as through:
+        environment = {**on.host.environment, **through.environment}
+        clients: list[subprocess.Popen[bytes]] = []
         began_s = time.monotonic()
-        for each in coming:
-            time.sleep(max(0.0, began_s + each.at_s - time.monotonic()))
-            words = [
-                "place",
-                str(each.file),
-                "--deadline",
-                f"{each.deadline_s}s",
-                "--store",
-                str(store),
-                *told,
-            ]
-            running.append(
-                subprocess.Popen(
-                    [str(BIN / "yarnctl"), *words, "--user", USER],
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-            )
-        for process in running:
-            process.wait(PATIENCE_S)
-        return _outcomes(host, _all_over(through))
+        try:
+            for number, each in enumerate(coming):
+                time.sleep(max(0.0, began_s + each.at_s - time.monotonic()))  # the arrivals' own pace
+                words = ["place", each.file, "--deadline", f"{each.deadline_s}s", "--store", str(on.store)]
+                with (folder / f"client-{number:02d}.log").open("wb") as said:
+                    clients.append(
+                        subprocess.Popen(
+                            [str(BIN / "yarnctl"), *words, *told, "--user", USER],
+                            env=environment,
+                            stdin=subprocess.DEVNULL,
+                            stdout=said,
+                            stderr=said,
+                        )
+                    )
+            for client in clients:
+                client.wait(PATIENCE_S)
+        finally:
+            for client in clients:
+                if client.poll() is None:
+                    client.kill()
+                    client.wait()
+        items = _all_over(through)
+        if len(items) != len(coming):
+            raise Unfinished(f"{len(coming)} came, and the gate knows {len(items)}: see {folder}")
+        return PlacedRun(tuple(_outcomes(on.host, items)), began, load_before, tuple(load()))
 
 
 def _all_over(through: Gate) -> list[dict[str, Any]]:
@@ -170,140 +197,135 @@ def _all_over(through: Gate) -> list[dict[str, Any]]:
     raise Unfinished("some applications did not end")
 
 
-def _outcomes(host: PlacingHost, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    told = http_client.get(f"{host.rm}/ws/v1/cluster/apps", timeout=30).json()
-    there = {row["id"]: row for row in (told.get("apps") or {}).get("app") or []}
-    found = []
+def _outcomes(host: PlacingHost, items: Sequence[Mapping[str, Any]]) -> Iterator[PlacedOutcome]:
+    there = _rows(host.rm)
     for each in items:
         plan, row = each["placement"], there.get(each["application"] or "")
-        ended_at_ms = None if row is None else row["finishedTime"]
-        right = row is not None and row["finalStatus"] == "SUCCEEDED"
-        found.append(
-            {
-                "application": each["request"]["name"],
-                "state": each["state"],
-                "kind": plan["kind"],
-                "containers": plan["containers"],
-                "predicted_ms": plan["predicted_ms"],
-                "cost_mtokens": plan["cost_mtokens"],
-                "start_at_ms": plan["start_at_ms"],
-                "deadline_at_ms": each["plan"]["deadline_at_ms"],
-                "ended_at_ms": ended_at_ms,
-                "right": right,
-                "met": bool(
-                    right and ended_at_ms is not None and ended_at_ms <= each["plan"]["deadline_at_ms"]
-                ),
-            }
+        succeeded = row is not None and row["finalStatus"] == "SUCCEEDED"
+        yield PlacedOutcome(
+            application=each["request"]["name"],
+            yarn="" if row is None else row["name"],
+            state=each["state"],
+            kind=plan["kind"],
+            containers=plan["containers"],
+            predicted_ms=plan["predicted_ms"],
+            cost_mtokens=plan["cost_mtokens"],
+            start_at_ms=plan["start_at_ms"],
+            deadline_at_ms=each["plan"]["deadline_at_ms"],
+            ended_at_ms=None if row is None else row["finishedTime"],
+            right=row is not None and succeeded and host.is_output_right(row["name"]),
+            reason=plan["reason"]["code"],
         )
-    return found
 
 
-def figures(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the figures of one scheme; ``met_ratio`` is of all that came, lateness of those that ran."""
-    ran = [each for each in outcomes if each["ended_at_ms"] is not None]
-    kinds = sorted({each["kind"] for each in ran})
-    return {
-        "came": len(outcomes),
-        "met_ratio": sum(each["met"] for each in outcomes) / max(1, len(outcomes)),
-        "rejected": sum(each["state"] == "rejected" for each in outcomes),
-        "late_of_admitted_ratio": sum(not each["met"] for each in ran) / max(1, len(ran)),
-        "by_kind": {kind: sum(each["kind"] == kind for each in ran) for kind in kinds},
-        "right": all(each["right"] for each in ran),
-    }
-
-
-def judged(found: Mapping[str, Mapping[str, Any]]) -> dict[str, bool]:
-    """Return which targets hold, of the figures of all rounds by scheme."""
-    orion, other = found["orion"], found["least_loaded"]
-    return {
-        "met": orion["met_ratio"] >= MET_LEAST,
-        "more_than_least_loaded": orion["met_ratio"] >= TIMES_LEAST_LOADED * other["met_ratio"],
-        "late": orion["late_of_admitted_ratio"] <= LATE_MOST,
-        "all_kinds": len(orion["by_kind"]) == 3,
-        "right": all(each["right"] for each in found.values()),
-    }
+def play_rounds(on: Placing, coming: Sequence[Sequence[PlacedArrival]], folder: Path) -> list[PlayedRun]:
+    """Play all rounds, the schemes in another order each; a run that has a file is read from it."""
+    played = []
+    for number, arriving in enumerate(coming):
+        names = list(SCHEMES)
+        first = number % len(names)
+        for scheme in names[first:] + names[:first]:
+            click.echo(f"round {number + 1} of {len(coming)}: {scheme}", err=True)
+            place = folder / f"{number + 1}-{scheme}-{time.time_ns()}"
+            file = folder / f"{number + 1}-{scheme}.json"
+            found = kept(file, PlacedRun, partial(play, on, scheme, arriving, place))
+            told = msgspec.structs.asdict(found)
+            played.append(PlayedRun(**told, round=number, scheme=scheme))
+    return played
 
 
 @contextmanager
-def _on(on: str, given: Mapping[str, Any], folder: Path) -> Iterator[tuple[PlacingHost, list[Path], Path]]:
-    """Return the cluster, the applications' files and the pools' file."""
-    if on == "hadoop":
-        import os
-
-        files = sorted(given["applications"].glob("*.toml"))
-        yield RunningCluster(given["rm"], given["history"] or "off", os.environ), files, given["pools"]
-        return
-    with live_pools(folder) as host:
+def _live(folder: Path, slice_only: bool, keep: Path | None) -> Iterator[Placing]:
+    with live_pools(keep or folder) as host:
         pools = folder / "pools.toml"
         pools.write_text(POOLS_TOML)
-        names = list(TIMES)[: 2 if given["slice_only"] else None]
+        names = list(TIMES)[: SLICE_NAMES if slice_only else None]
         files = []
         for name in names:
-            for size in (1,) if given["slice_only"] else (1, 2):
+            for size in (1,) if slice_only else (1, 2):
                 files.append(folder / f"{name}-{size}.toml")
                 files[-1].write_text(host.application(name, size))
-        yield host, files, pools
+        yield Placing(host, tuple(files), pools, folder / "runs.jsonl")
+
+
+@contextmanager
+def _hadoop(folder: Path, slice_only: bool, keep: Path | None) -> Iterator[Placing]:
+    from tests.cluster.placement_hadoop import hadoop_pools, pools_toml
+    from tests.cluster.placement_set import NAMES, SIZES, applications
+
+    names, sizes = (NAMES[:SLICE_NAMES], SIZES[:1]) if slice_only else (NAMES, SIZES)
+    with (
+        tempfile.TemporaryDirectory(prefix="yarnctl-placement-") as own,
+        hadoop_pools((keep or Path(own)).absolute()) as host,
+    ):
+        pools = folder / "pools.toml"
+        pools.write_text(pools_toml())
+        placed = applications(names, sizes)
+        host.write_input(placed)
+        files = tuple(host.write_application(each, folder) for each in placed)
+        yield Placing(host, files, pools, folder / "runs.jsonl")
+
+
+def campaign(on: Placing, terms: Terms, folder: Path, first: Mapping[str, Any]) -> dict[str, Any]:
+    """Profile, let all come in each scheme and round, and return what is written down."""
+    profile(on, terms)
+    runs = kept_runs(on.store)
+    gap_s = gap_of(terms, runs, on.containers)
+    coming = kept(
+        folder / "arrivals.json",
+        list[list[PlacedArrival]],
+        lambda: [arrivals(on.best_s(), terms, gap_s, number) for number in range(terms.rounds)],
+    )
+    click.echo(f"a mean of {gap_s:.1f} s between two of {terms.arrivals} arrivals", err=True)
+    played = play_rounds(on, coming, folder)
+    found = Campaign(first["commit"], on.prices, runs, tuple(played))
+    by_name = [[each._replace(file=Path(each.file).stem)._asdict() for each in one] for one in coming]
+    return {
+        **first,
+        "terms": terms._asdict(),
+        "gap_s": round(gap_s, 3),
+        "coming": by_name,
+        **msgspec.structs.asdict(found),
+        "figures": found.figures(),
+        "claims": found.claims(),
+    }
 
 
 @click.command()
 @click.option("--on", type=click.Choice(["live", "hadoop"]), default="live", show_default=True)
-@click.option("--rm", help="hadoop: its ResourceManager.")
-@click.option("--history", help="hadoop: its history server.")
-@click.option(
-    "--applications", type=click.Path(path_type=Path, file_okay=False), help="hadoop: APP.toml files."
-)
-@click.option("--pools", type=click.Path(path_type=Path, dir_okay=False), help="hadoop: the file of pools.")
 @click.option(
     "--slice", "slice_only", is_flag=True, help="Two applications, two numbers of containers, one round."
 )
 @click.option("--arrivals", "count", type=int, help="How many come.  [18, of a slice 6]")
 @click.option("--rounds", type=int, help="How often each scheme.  [3, of a slice 1]")
-@click.option("--gap-s", type=float, help="The mean time between two.  [6]")
+@click.option("--gap-s", type=float, help="The mean time between two.  [live 6, hadoop as --load says]")
+@click.option("--load", "offered", type=float, help="The part of all containers that they need.  [1]")
+@click.option(
+    "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the cluster's files there."
+)
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
-def command(
-    on: str, output: Path, count: int | None, rounds: int | None, gap_s: float | None, **given: Any
-) -> None:
+def command(on: str, slice_only: bool, output: Path, keep: Path | None, **given: Any) -> None:
     """Profile, then let applications come under each scheme."""
-    terms = SLICE if given["slice_only"] else Terms()
-    said: dict[str, Any] = {"arrivals": count, "rounds": rounds, "gap_s": gap_s}
-    terms = terms._replace(**{name: value for name, value in said.items() if value is not None})
+    said = {"arrivals": given["count"], "rounds": given["rounds"], "load": given["offered"]}
+    said["gap_s"] = given["gap_s"] or (LIVE_GAP_S if on == "live" else None)
+    terms = (SLICE if slice_only else Terms())._replace(
+        **{name: value for name, value in said.items() if value is not None}
+    )
     folder = output.with_suffix(".d").absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    store = folder / "runs.jsonl"
-    played: list[dict[str, Any]] = []
-    with _on(on, given, folder) as (host, files, pools):
-        profile(host, files, store, terms)
-        coming = arrivals(files, store, terms)
-        for number in range(terms.rounds):
-            names = list(SCHEMES)
-            for scheme in names[number % 3 :] + names[: number % 3]:
-                place = folder / f"{number}-{scheme}-{time.time_ns()}"
-                outcomes = play(host, scheme, coming, (pools, store), place)
-                played.append({"round": number, "scheme": scheme, "outcomes": outcomes, **figures(outcomes)})
-    whole = {
-        name: figures([one for each in played if each["scheme"] == name for one in each["outcomes"]])
-        for name in SCHEMES
-    }
-    found = {
-        **head("placement", on=on),
-        "terms": terms._asdict(),
-        "played": played,
-        "all": whole,
-        "holds": judged(whole),
-    }
-    output.write_text(json.dumps(found, indent=1) + "\n")
-    shown = [
-        (
-            each["round"],
-            each["scheme"],
-            each["met_ratio"],
-            each["rejected"],
-            each["late_of_admitted_ratio"],
-            each["by_kind"],
-        )
-        for each in (*played, *({"round": "all", "scheme": name, **each} for name, each in whole.items()))
-    ]
-    print_table(COLUMNS, [tuple(map(str, row)) for row in shown])
+    versions = {} if on == "live" else {"hadoop": "3.4.2", "spark": SPARK["pyspark"], "flink": FLINK[1]}
+    asked: Any = terms  # whatever has fields
+    kind = f"placement-{on}" + ("-slice" if slice_only else "")
+    first = begun(folder, head(kind, **versions), asked)
+    with (_live if on == "live" else _hadoop)(folder, slice_only, keep) as placing:
+        found = campaign(placing, terms, folder, first)
+    found["load_after"] = load()
+    output.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    judged = read_campaign(output)
+    print_table(COLUMNS, table(judged))
+    print_table(
+        ("claim", "ours", "holds"), [(each.claim, each.ours, str(each.holds)) for each in judged.claims()]
+    )
 
 
 if __name__ == "__main__":
