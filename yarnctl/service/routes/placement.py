@@ -26,7 +26,7 @@ from yarnctl.daemon.admission.admission_controller import AdmissionStatus
 from yarnctl.daemon.admission.placement_desk import LATE_RATIO, UserRun
 from yarnctl.daemon.admission.request_queue import RequestQueue
 from yarnctl.daemon.view.published import View
-from yarnctl.deciding.admission.book import Admission
+from yarnctl.deciding.admission.book import OPEN, Admission
 from yarnctl.deciding.admission.placement_options import OPTIONS_MAX, Alternatives, PlacementOption
 from yarnctl.deciding.reasons.rooting import Reason
 from yarnctl.errors import BadInput
@@ -175,7 +175,7 @@ def queue_of(each: Admission, desk: AdmissionStatus) -> str:
 
 def pools(desk: AdmissionStatus) -> list[PoolOut]:
     """Show each pool with what is reserved in it, in order of its start."""
-    open_now = [each for each in desk.admissions if each.reservation is not None and is_open(each)]
+    open_now = [each for each in desk.admissions if each.reservation is not None and each.state in OPEN]
     return [
         PoolOut(
             name=pool.name,
@@ -193,11 +193,6 @@ def pools(desk: AdmissionStatus) -> list[PoolOut]:
         for pool in desk.pools
         if pool.name
     ]
-
-
-def is_open(each: Admission) -> bool:
-    """Say whether an admission still holds what is reserved for it."""
-    return each.state in ("waiting", "admitted", "taken")
 
 
 def _reserved(each: Admission) -> PoolReservationOut:
