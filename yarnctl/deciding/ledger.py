@@ -28,7 +28,7 @@ import msgspec
 from yarnctl.deciding.awaited_ends import AwaitedEnds
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import Bars
-from yarnctl.deciding.lifecycle import OPEN, RUNNING, Event, after
+from yarnctl.deciding.lifecycle import OPEN, RUNNING, TABLE, Event
 from yarnctl.deciding.loss_budget import LossBudget
 from yarnctl.deciding.model import (
     Action,
@@ -116,7 +116,7 @@ class Ledger:
         ``told`` are further fields of the transition. Nothing is changed.
         """
         order = self.open.get(order_id)
-        target = None if order is None else after(order.state, event)
+        target = None if order is None else TABLE[order.state].get(event)
         if order is None or target is None:
             return None
         if target == order.state:
