@@ -7,7 +7,7 @@ one on each framework at once, into a store beside the output: an interrupted pr
 arrivals come in each scheme of a round, the schemes in another order each round. They go in by ``yarnctl
 place`` alone; when an application ended is read from the ResourceManager, whether its output is right from
 what it wrote. Each run that was played is a file: a campaign that broke off goes on from the first that has
-none.
+none, and ``--go-on`` takes what another sitting has left (``placement_sittings``).
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ from tests.cluster.placement_judging import (
     read_campaign,
     table,
 )
+from tests.cluster.placement_sittings import Left, Sitting, by_name, left_by, restore
 from tests.cluster.placement_terms import SLICE, PlacedArrival, Terms, arrivals, best_s, gap_of, profiled
-from tests.measured.provenance import head, load, now
+from tests.measured.provenance import head, load, machine, now
 from yarnctl.cli.place import application_at
 from yarnctl.cli.runs import kept_runs
 from yarnctl.command_line import print_table
@@ -266,8 +267,11 @@ def _hadoop(folder: Path, slice_only: bool, keep: Path | None) -> Iterator[Placi
         yield Placing(host, files, pools, folder / "runs.jsonl")
 
 
-def campaign(on: Placing, terms: Terms, folder: Path, first: Mapping[str, Any]) -> dict[str, Any]:
-    """Profile, let all come in each scheme and round, and return what is written down."""
+def campaign(
+    on: Placing, terms: Terms, folder: Path, first: Mapping[str, Any], left: Left | None, until: int
+) -> dict[str, Any]:
+    """Profile, let all come in each scheme and round before ``until``, and return what is written down."""
+    sitting = Sitting(now(), machine(), min(until, terms.rounds))
     profile(on, terms)
     runs = kept_runs(on.store)
     gap_s = gap_of(terms, runs, on.containers)
@@ -276,18 +280,20 @@ def campaign(on: Placing, terms: Terms, folder: Path, first: Mapping[str, Any]) 
         list[list[PlacedArrival]],
         lambda: [arrivals(on.best_s(), terms, gap_s, number) for number in range(terms.rounds)],
     )
+    if left is not None and by_name(coming) != left.coming:
+        raise Unfinished("others come than in the sitting before: see its profile")
     click.echo(f"a mean of {gap_s:.1f} s between two of {terms.arrivals} arrivals", err=True)
-    played = play_rounds(on, coming, folder)
+    played = play_rounds(on, coming[:until], folder)
     found = Campaign(first["commit"], on.prices, runs, tuple(played))
-    by_name = [[each._replace(file=Path(each.file).stem)._asdict() for each in one] for one in coming]
     return {
         **first,
         "terms": terms._asdict(),
         "gap_s": round(gap_s, 3),
-        "coming": by_name,
+        "sittings": (*(() if left is None else left.sittings), sitting),
+        "coming": by_name(coming),
         **msgspec.structs.asdict(found),
         "figures": found.figures(),
-        "claims": found.claims(),
+        "claims": found.claims() if until >= terms.rounds else [],
     }
 
 
@@ -303,8 +309,12 @@ def campaign(on: Placing, terms: Terms, folder: Path, first: Mapping[str, Any]) 
 @click.option(
     "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the cluster's files there."
 )
+@click.option("--go-on", type=click.Path(path_type=Path, dir_okay=False), help="A campaign to go on with.")
+@click.option("--until", type=click.IntRange(0), help="Leave after so many rounds (0: after the profile).")
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
-def command(on: str, slice_only: bool, output: Path, keep: Path | None, **given: Any) -> None:
+def command(
+    on: str, slice_only: bool, output: Path, keep: Path | None, go_on: Path | None, **given: Any
+) -> None:
     """Profile, then let applications come under each scheme."""
     said = {"arrivals": given["count"], "rounds": given["rounds"], "load": given["offered"]}
     said["gap_s"] = given["gap_s"] or (LIVE_GAP_S if on == "live" else None)
@@ -315,12 +325,19 @@ def command(on: str, slice_only: bool, output: Path, keep: Path | None, **given:
     folder.mkdir(parents=True, exist_ok=True)
     versions = {} if on == "live" else {"hadoop": "3.4.2", "spark": SPARK["pyspark"], "flink": FLINK[1]}
     asked: Any = terms  # whatever has fields
+    left = None if go_on is None else left_by(go_on)
+    if left is not None:
+        restore(left, folder)
     kind = f"placement-{on}" + ("-slice" if slice_only else "")
     first = begun(folder, head(kind, **versions), asked)
     with (_live if on == "live" else _hadoop)(folder, slice_only, keep) as placing:
-        found = campaign(placing, terms, folder, first)
+        until = terms.rounds if given["until"] is None else given["until"]
+        found = campaign(placing, terms, folder, first, left, until)
     found["load_after"] = load()
     output.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    if until < terms.rounds:
+        click.echo(f"go on with: --go-on {output}", err=True)
+        return
     judged = read_campaign(output)
     print_table(COLUMNS, table(judged))
     print_table(

@@ -27,8 +27,10 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.admission.gate import decide, granted_in
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, placement_round
+from yarnctl.deciding.admission.mechanisms.orion import place
 from yarnctl.deciding.admission.placement_options import Alternatives, PlacementOption
 from yarnctl.deciding.admission.records import Finished, Rectangle, Request
+from yarnctl.deciding.admission.rounds import Seen
 from yarnctl.deciding.reasons.placements import NothingFits
 from yarnctl.deciding.reasons.verdicts import (
     CheapestInTime,
@@ -237,6 +239,22 @@ class LateStory(GateStory):
 
     beyond = True
 
+    def in_bounds(self) -> None:
+        super().in_bounds()
+        gate = self.store.gate
+        assert gate is not None
+        backlog = self.backlog if self.now_ms < BACKLOG_MS else ()
+        seen = Seen((), gate.reserved, (), gate.pools, self.now_ms, pool_loads=backlog)
+        held = {each.request.sequence: each for each in gate.reserved}
+        for each in self.store.open("waiting"):
+            if each.plan.finish_at_ms is None or each.plan.finish_at_ms <= each.plan.deadline_at_ms:
+                continue
+            pools = placement_round._Standing(seen, held).pools(without=each.sequence)
+            assert isinstance(each.request.alternatives, Alternatives)
+            options = each.request.alternatives.options
+            found = place(options, pools, self.now_ms, each.plan.deadline_at_ms)
+            assert found.placed is None, "it waits too long, and another place is in time"
+
 
 class LeastLoadedStory(GateStory):
     """The paper's comparison."""
@@ -343,6 +361,12 @@ BUGS: dict[str, tuple[Any, str, Any, Callable[[int], None]]] = {
         _as_planned,
         who_runs_longer_overbooks_no_pool,
     ),
+    "who is late where it waits stays there": (
+        placement_round,
+        "_anew",
+        lambda *given: None,
+        who_runs_longer_overbooks_no_pool,
+    ),
     "the backlog is forgotten": (
         placement_round._Standing,
         "pools",
@@ -379,9 +403,9 @@ def asked(number: int, deadline_ms: int | None, *options: PlacementOption, **fie
     return Request(number, 0, deadline_ms, 4, alternatives=found)
 
 
-def story_of(*requests: Request) -> tuple[AdmissionStore, tuple[Any, ...]]:
+def story_of(*requests: Request, pools: tuple[Pool, ...] = (FAST,)) -> tuple[AdmissionStore, tuple[Any, ...]]:
     store = AdmissionStore()
-    store.take(GateSet(0, "orion", (FAST,), MECHANISMS["orion"].choices))
+    store.take(GateSet(0, "orion", pools, MECHANISMS["orion"].choices))
     for each in requests:
         store.take(AdmissionAsked(0, f"adm-0a-{each.sequence}", "job", "ann", "", each))
     assert store.gate is not None
@@ -403,6 +427,38 @@ def test_the_second_waits_for_the_first_and_starts_when_that_ends_sooner() -> No
     (plan,) = decide(store.gate, 30)[1]
     assert (plan.verdict, plan.start_at_ms, plan.finish_at_ms) == ("admit", 30, 74)
     assert plan.reason == CheapestInTime("spark", 4, 160)
+
+
+SLOW = Pool("slow", 4, 1024, ("root.slow",), ("flink",), 2000)
+LONG = PlacementOption("spark", 4, 40_000, 44_000)
+DEAR = PlacementOption("flink", 4, 42_000, 45_000)
+
+
+def late_story(due_ms: int) -> tuple[AdmissionStore, tuple[Any, ...]]:
+    """At 50 s: the first has passed its bound of 44 s, so that the second is expected to start at 60 s."""
+    store, (_, second) = story_of(asked(1, 50_000, LONG), asked(2, due_ms, LONG, DEAR), pools=(FAST, SLOW))
+    assert (second.pool, second.kind, second.start_at_ms) == ("fast", "spark", 44_000)
+    store.take(AdmissionTaken(0, "adm-0a-1", "application_1_1"))
+    assert store.gate is not None
+    return store, decide(store.gate, 50_000)[1]
+
+
+def test_who_would_end_too_late_behind_one_that_overran_is_placed_anew_where_it_ends_in_time() -> None:
+    store, (plan,) = late_story(100_000)
+    placed = (plan.verdict, plan.pool, plan.kind, plan.start_at_ms, plan.finish_at_ms)
+    assert placed == ("admit", "slow", "flink", 50_000, 95_000)
+    assert plan.reason == CheapestInTime("flink", 4, 336_000)
+    assert [(each.kind, each.start_at_ms) for each in plan.refused] == [("spark", 50_000)]
+    assert store.gate is not None
+    after, _ = decide(store.gate, 50_000)
+    assert [(each.pool, each.containers) for each in after.reserved] == [("fast", 4), ("slow", 4)]
+
+
+@pytest.mark.parametrize("due_ms", [104_000, 94_000], ids=["in time where it waits", "late everywhere"])
+def test_who_cannot_gain_keeps_its_place(due_ms: int) -> None:
+    _, (plan,) = late_story(due_ms)
+    assert (plan.verdict, plan.pool) == ("defer", "fast")
+    assert (plan.start_at_ms, plan.finish_at_ms) == (60_000, 104_000)
 
 
 def test_what_would_do_is_told_of_what_is_rejected() -> None:

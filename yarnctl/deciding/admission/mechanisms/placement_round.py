@@ -1,9 +1,11 @@
 """A round of placement: each request's option, pool and start, and whose start has come.
 
-Law: pure. A request is decided on once, in order of submission, beside all that is reserved. What begins
-later waits with its reservation until its containers are free: at its start, or sooner if others have ended
+Law: pure. A request is decided on in order of submission, beside all that is reserved. What begins later
+waits with its reservation until its containers are free: at its start, or sooner if others have ended
 sooner. So the claims of a pool never add up to more than it has, as predicted; an application that runs
-longer than its bound keeps its containers, and who was placed behind it begins later than planned.
+longer than its bound keeps its containers, and who was placed behind it begins later than planned. Who can
+no longer end in time for that is placed anew where it can; where it cannot, it keeps its place. (Alg 2
+decides once: its applications end when they are predicted to.)
 """
 
 from __future__ import annotations
@@ -128,7 +130,10 @@ def _hold(choose: Chooser, choices: OrionChoices, seen: Seen) -> Round:
     for each in sorted(waiting, key=lambda each: (each.from_ms, each.request.sequence)):
         number = each.request.sequence
         start_ms = _start_ms(standing, each, choices)
-        plans[number], reserved[number] = _begun(each, start_ms, seen.now_ms)
+        made = _begun(each, start_ms, seen.now_ms)
+        if choose is not _by_load and start_ms + each.until_ms - each.from_ms > each.request.due_ms:
+            made = _anew(standing, choose, each.request) or made
+        plans[number], reserved[number] = made
     for request in seen.waiting:
         if request.sequence not in plans:
             plan, held = _decided(standing, choose, request)
@@ -137,6 +142,24 @@ def _hold(choose: Chooser, choices: OrionChoices, seen: Seen) -> Round:
                 reserved[request.sequence] = held
     granted = tuple(each for number, each in reserved.items() if before.get(number) != each)
     return Round(tuple(plans[each.sequence] for each in seen.waiting), granted)
+
+
+def _anew(standing: _Standing, choose: Chooser, request: Request) -> tuple[Plan, Reservation] | None:
+    """Return a place for one that waits and would end too late where it is; None: there is none in time."""
+    found = request.alternatives
+    assert isinstance(found, Alternatives)
+    chosen = choose(found, standing.pools(without=request.sequence), standing.seen.now_ms, request.due_ms)
+    if chosen.placed is None or chosen.why is not None:
+        return None
+    return _placed(request, chosen.placed, _told(chosen), standing.seen.now_ms, by_load=False)
+
+
+def _told(chosen: PlacementVerdict) -> tuple[NotPlaced, ...]:
+    """Return what was not taken, as a plan has it."""
+    return tuple(
+        NotPlaced(each.option.kind, each.pool, each.option.containers, each.start_at_ms, each.why)
+        for each in chosen.not_taken
+    )
 
 
 def _start_ms(standing: _Standing, each: Reservation, choices: OrionChoices) -> int:
@@ -183,10 +206,7 @@ def _decided(standing: _Standing, choose: Chooser, request: Request) -> tuple[Pl
         return _refused(request, NoOptions()), None
     chosen = choose(found, standing.pools(), seen.now_ms, request.due_ms)
     placed = chosen.placed
-    refused = tuple(
-        NotPlaced(each.option.kind, each.pool, each.option.containers, each.start_at_ms, each.why)
-        for each in chosen.not_taken
-    )
+    refused = _told(chosen)
     if placed is None:
         why = _what_would_do(found, seen, request.due_ms, chosen.why or NothingFits(None))
         return _refused(request, why, refused), None
