@@ -280,7 +280,7 @@ def campaign(
         list[list[PlacedArrival]],
         lambda: [arrivals(on.best_s(), terms, gap_s, number) for number in range(terms.rounds)],
     )
-    if left is not None and by_name(coming) != left.coming:
+    if left is not None and left.sittings and by_name(coming) != left.coming:
         raise Unfinished("others come than in the sitting before: see its profile")
     click.echo(f"a mean of {gap_s:.1f} s between two of {terms.arrivals} arrivals", err=True)
     played = play_rounds(on, coming[:until], folder)

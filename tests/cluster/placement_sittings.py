@@ -31,7 +31,7 @@ HEAD = ("kind", "began", "commit", "uncommitted", "machine", "load_before", "ver
 
 
 class Left(msgspec.Struct, frozen=True):
-    """What the sittings before have left."""
+    """What the sittings before have left; without a sitting, a part of the profile and nothing else."""
 
     kind: str
     began: str

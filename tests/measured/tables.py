@@ -178,11 +178,11 @@ def _cell(found: dict[str, Any], job: str) -> str:
     return f"{found[f'{job}_s']:.1f} s" + (f" ({', '.join(inside)})" if inside else "")
 
 
-def coming_back(_: Sequence[str]) -> str:
-    """Return what an interruption costs where there is much reduce input, run by run."""
-    document = json.loads((FOLDER / "coming-back.json").read_bytes())
+def coming_back(words: Sequence[str]) -> str:
+    """Return what an interruption costs where there is much reduce input, run by run of all files named."""
+    runs = [run for word in words for run in json.loads((FOLDER / f"{word}.json").read_bytes())["runs"]]
     rows = []
-    for number, run in enumerate(document["runs"], 1):
+    for number, run in enumerate(runs, 1):
         for scheme, name in (("yarnctl", "**yarnctl**"), ("yarn-tuned", NAMES["yarn-tuned"])):
             found = run[scheme]
             costs = [f"{each['overhead_s']:.1f} s" for each in found["interruptions"]]
