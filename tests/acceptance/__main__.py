@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from tests.acceptance.rows import ROOT, Row, complaints, expected_ids, load_rows
 from tests.acceptance.running import VERDICTS, Commands, Result, run_row
-from tests.acceptance.table import table, with_table
+from tests.acceptance.table import lines_in, lines_of, table, with_table
 from yarnctl.errors import BadInput, YarnctlError
 
 ACCEPTANCE = ROOT / "acceptance.json"
@@ -70,14 +70,17 @@ def run_with_progress(rows: list[Row]) -> list[Result]:
 
 def write(rows: list[Row], results: list[Result]) -> None:
     """Write ``acceptance.json`` and the page's table, rows in the order of the targets."""
-    records = {} if len(results) == len(rows) else earlier()
-    records |= {result.row.id: result.record() for result in results}
-    ordered = [records[row.id] for row in rows if row.id in records]
-    ACCEPTANCE.write_text(json.dumps(ordered, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if not PAGE.exists():
         raise BadInput(PAGE.name, "there is no such file to write the table into")
     text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(with_table(text, table(ordered), PAGE.name), encoding="utf-8")
+    new = {result.row.id: result.record() for result in results}
+    whole, order = len(results) == len(rows), [row.id for row in rows]
+    lines = ({} if whole else lines_in(text)) | lines_of(new.values())
+    page = with_table(text, table(lines, order), PAGE.name)
+    records = ({} if whole else earlier()) | new
+    ordered = [records[name] for name in order if name in records]
+    ACCEPTANCE.write_text(json.dumps(ordered, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(page, encoding="utf-8")
 
 
 def earlier() -> dict[str, dict[str, object]]:

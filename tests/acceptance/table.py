@@ -13,14 +13,29 @@ BEGIN = "<!-- acceptance:begin -->"
 END = "<!-- acceptance:end -->"
 
 
-def table(records: Iterable[Mapping[str, object]]) -> str:
-    """Return the rows that ran as a Markdown table."""
-    lines = ["| | | target | measured | |", "|---|---|---|---|---|"]
+HEAD = ("| | | target | measured | |", "|---|---|---|---|---|")
+
+
+def lines_of(records: Iterable[Mapping[str, object]]) -> dict[str, str]:
+    """Return the Markdown line of each row that ran, by id."""
+    found = dict[str, str]()
     for record in records:
         if record["measured"] != "planned":
             cells = (record["id"], record["title"], record["target"], record["measured"], word(record))
-            lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines)
+            shown = (str(cell).replace("|", "\\|") for cell in cells)
+            found[str(record["id"])] = "| " + " | ".join(shown) + " |"
+    return found
+
+
+def lines_in(text: str) -> dict[str, str]:
+    """Return the rows that a document's table has, by id."""
+    lines = text.partition(BEGIN)[2].partition(END)[0].strip().splitlines()
+    return {line[2:].partition(" | ")[0]: line for line in lines if line not in HEAD}
+
+
+def table(lines: Mapping[str, str], order: Iterable[str]) -> str:
+    """Return the table of the rows that ran, in the order of their ids."""
+    return "\n".join((*HEAD, *(lines[name] for name in order if name in lines)))
 
 
 def word(record: Mapping[str, object]) -> str:

@@ -249,6 +249,16 @@ def test_only_some_rows_leave_the_others_as_they_were(project):
     ]
 
 
+def test_the_page_keeps_the_rows_that_were_not_run_on_a_fresh_clone_too(project):
+    folder = project(HOLDS, MISSED)
+    assert runner.main([]) == 0
+    (folder / "acceptance.json").unlink()
+    page = (folder / "acceptance.md").read_text()
+    assert "| 3.missed |" in page
+    assert runner.main(["--only", "3.holds"]) == 0
+    assert (folder / "acceptance.md").read_text() == page
+
+
 def test_an_unknown_id_is_bad_input(project, capsys):
     project(HOLDS)
     assert runner.main(["--only", "3.nothing"]) == 2
