@@ -22,6 +22,7 @@ from tests.cluster.launcher import Cluster
 
 PROGRAM = Path(__file__).parent / "programs" / "work.py"
 BLOW_UP = PROGRAM.with_name("blow_up.py")
+EXPAND = PROGRAM.with_name("expand.py")
 YARNCTL = str(Path(sys.executable).with_name("yarnctl"))
 LOOK_S = 0.25
 PATIENCE_S = 900.0
@@ -32,7 +33,7 @@ class Plan(NamedTuple):
     """A job: ``groups[i]`` key groups in reduce ``i``, ``key_s`` of work each, ``values`` lines in a group.
 
     ``settings`` are ``-D`` properties, ``words`` further options of streaming, ``wrap`` words for
-    ``yarnctl wrap`` (none: submitted without the runner).
+    ``yarnctl wrap`` (none: submitted without the runner). ``work``: what a group's work is (``work.py``).
     """
 
     name: str
@@ -46,6 +47,7 @@ class Plan(NamedTuple):
     settings: Mapping[str, str] = {}
     words: tuple[str, ...] = ()
     mapper: str = "/bin/cat"
+    work: str = "sleep"
 
     @property
     def reduce_s(self) -> tuple[float, ...]:
@@ -106,24 +108,31 @@ class Job:
         self.log = folder / f"{self.name}.log"
         self.groups = folder / f"{self.name}.groups"
         self.groups.mkdir(mode=0o777)
-        source = f"/user/{plan.user}/{self.name}/in"
-        write_input(self.hdfs, plan, source)
-        words = streaming_words(cluster, plan, self.name, source, self.output, self.groups)
+        words = self.words(f"/user/{plan.user}/{self.name}/in")
         self._began_ms = time.time() * 1000
         self._client = _start(cluster, plan, words, self.log)
         self._application = ""
+
+    def words(self, source: str) -> list[str]:
+        """Write the input; return the command line."""
+        write_input(self.hdfs, self.plan, source)
+        return streaming_words(self.cluster, self.plan, self.name, source, self.output, self.groups)
 
     @property
     def application(self) -> str:
         """The application's id; waits until the ResourceManager knows it."""
         while not self._application:
             rows = applications(self.cluster.rm_url)
-            self._application = next((row["id"] for row in rows if row["name"] == self.name), "")
+            self._application = next((row["id"] for row in rows if self.is_this(row)), "")
             if not self._application and self._client.poll() not in (None, 0):
                 raise AssertionError(f"{self.name} was not submitted: {self.said()}")
             if not self._application:
                 time.sleep(LOOK_S)
         return self._application
+
+    def is_this(self, row: Mapping[str, Any]) -> bool:
+        """Say whether an application of the ResourceManager's is this job."""
+        return bool(row["name"] == self.name)
 
     @property
     def submitting_s(self) -> float:
@@ -213,7 +222,7 @@ def streaming_words(
     words += [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
     words += [
         "-files",
-        f"{PROGRAM},{BLOW_UP}",
+        f"{PROGRAM},{BLOW_UP},{EXPAND}",
         "-mapper",
         plan.mapper,
         "-reducer",
@@ -221,6 +230,7 @@ def streaming_words(
     ]
     words += ["-input", source, "-output", output]
     words += ["-cmdenv", f"KEY_S={plan.key_s}", "-cmdenv", f"GROUP_LOG={groups}"]
+    words += ["-cmdenv", f"WORK={plan.work}"]
     return [*words, *plan.words]
 
 

@@ -58,7 +58,7 @@ def _forgotten(job: Job, task: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def reduces(job: Job, history_url: str) -> list[list[dict[str, Any]]]:
     """Return the attempts at each reduce of a finished job, in order."""
-    return _attempts(job, history_url, "r")
+    return attempts(job, history_url, "r")
 
 
 def timetable(job: Job, history_url: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def timetable(job: Job, history_url: str) -> dict[str, Any]:
     shuffled, merged, first group, last group's end, end, state); -1 where nothing happened.
     """
     zero_ms = job.row()["startedTime"]
-    maps = _attempts(job, history_url, "m")
+    maps = attempts(job, history_url, "m")
     return {
         "master_ms": _history(job, history_url, "")["job"]["startTime"] - zero_ms,
         "maps": [(row["startTime"] - zero_ms, row["finishTime"] - zero_ms) for task in maps for row in task],
@@ -85,7 +85,8 @@ def _spans(job: Job, row: dict[str, Any], zero_ms: int) -> tuple[int | str, ...]
     return (*(at_ms - zero_ms if at_ms > 0 else -1 for at_ms in spans), str(row["state"]))
 
 
-def _attempts(job: Job, history_url: str, kind: str) -> list[list[dict[str, Any]]]:
+def attempts(job: Job, history_url: str, kind: str) -> list[list[dict[str, Any]]]:
+    """Return the attempts at each task of a finished job of a kind (``m``, ``r``), in order."""
     tasks = _history(job, history_url, f"/tasks?type={kind}")["tasks"]["task"]
     answers = [_history(job, history_url, f"/tasks/{task['id']}/attempts") for task in tasks]
     rows = [answer["taskAttempts"]["taskAttempt"] for answer in answers]
