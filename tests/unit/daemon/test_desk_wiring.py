@@ -17,8 +17,9 @@ from yarnctl.cli.run import command, plan_of
 from yarnctl.command_line import exit_status_of
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.backlog import Size
-from yarnctl.daemon.admission.building import AdmissionOptions, ClusterSize, open_history, task_mib
+from yarnctl.daemon.admission.building import AdmissionOptions, ClusterSize, PoolSize, open_history, task_mib
 from yarnctl.daemon.admission.history_worker import HistoryWorker
+from yarnctl.daemon.admission.pool_files import PoolSettings
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
@@ -258,6 +259,52 @@ def test_containers_are_as_large_as_the_scheduler_makes_them():
     assert (size(), manager.asked) == (Size(16, 512), 0)
     told = ClusterSize(manager, AdmissionOptions(allocator="pythia", capacity=5))
     assert told() == Size(5, 1024, reported=True)
+
+
+class Labelled(Sized):
+    """Two nodes without a label, and two of ``large`` of which ``root.spark`` may have three quarters."""
+
+    def __init__(self) -> None:
+        super().__init__(4_096, 4_096, 8_192, 8_192)
+        self.rows = [
+            msgspec.structs.replace(row, labels=(("", "large")[place > 1],))
+            for place, row in enumerate(self.rows)
+        ]
+
+    def root_queue(self) -> yarn.QueueInfo:
+        shares = yarn.PartitionShares((yarn.PartitionShare("", 50.0), yarn.PartitionShare("large", 75.0)))
+        leaves = (
+            yarn.QueueInfo(name="spark", shares=shares, default_label="large", maximum_percent=50.0),
+            yarn.QueueInfo(name="flink", maximum_percent=50.0),
+            yarn.QueueInfo(name="lost", default_label="large"),
+        )
+        return yarn.QueueInfo(name="root", below=yarn.QueueList(rows=leaves))
+
+
+@pytest.mark.parametrize(
+    ("queue", "label", "containers"),
+    [("root.spark", "large", 12), ("root.flink", "", 4)],
+    ids=["three quarters of its label's nodes", "half of the nodes without a label"],
+)
+def test_a_pool_has_its_queue_s_maximum_of_the_nodes_with_its_label(queue, label, containers):
+    told = PoolSettings(name="pool", queue=queue, label=label)
+    assert PoolSize(Labelled(), told)() == Size(containers, 1024)
+
+
+@pytest.mark.parametrize(
+    ("queue", "label", "said"),
+    [
+        ("root.flink", "large", "queue root.flink has none for its default-node-label-expression, not large"),
+        ("root.spark", "small", "root.spark has large for its default-node-label-expression, not small"),
+        ("root.lost", "large", "queue root.lost has no share of the nodes labelled large"),
+        ("root.gone", "", "there is no leaf queue root.gone"),
+    ],
+)
+def test_a_pool_whose_containers_would_run_elsewhere_is_refused(queue, label, said):
+    for capacity in (None, 5) if "default-node" in said else (None,):
+        told = PoolSettings(name="pool", queue=queue, label=label, capacity=capacity)
+        with pytest.raises(Unreachable, match=f"pool pool: .*{said}"):
+            PoolSize(Labelled(), told)()
 
 
 def test_a_size_told_by_a_person_stands_at_once():

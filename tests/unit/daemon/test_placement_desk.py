@@ -192,6 +192,8 @@ def test_a_file_of_pools_is_read(tmp_path: Path) -> None:
         (POOL + "cost_mtokens = -1\n", "cost_mtokens is -1"),
         (POOL + "hourly_mtokens = nan\n", "hourly_mtokens is nan"),
         (POOL + 'kinds = "spark"\n', "kinds is no list"),
+        (POOL + 'label = "a,b"\n', "label is 'a,b'"),
+        (POOL + "label = 7\n", "label is 7"),
         (POOL + POOL, "has the name or the queue of 'fast'"),
         (POOL + POOL.replace("fast", "quick", 1), "has the name or the queue of 'fast'"),
         ("#" * 70_000, "is larger than 64 KiB"),

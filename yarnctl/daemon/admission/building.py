@@ -136,7 +136,7 @@ class ClusterSize:
 
 
 class PoolSize:
-    """Measures how many containers a pool's queue may have at most; by memory."""
+    """Measures how many containers a pool's queue may have at most, of its label's nodes; by memory."""
 
     def __init__(self, manager: Measured, told: PoolSettings) -> None:
         self._manager = manager
@@ -144,22 +144,47 @@ class PoolSize:
         self._container_mib = told.container_mib
 
     def __call__(self) -> Size:
-        """Ask; raises as the client does, and Unreachable for a queue that is not there."""
+        """Ask; raises as the client does, and Unreachable for a queue or a label that does not fit."""
         if self._container_mib is None:
             self._container_mib = task_mib(self._manager.configuration())
-        container_mib = self._container_mib
+        container_mib, label = self._container_mib, self._told.label
+        if self._told.capacity is not None and not label:
+            return Size(self._told.capacity, container_mib, reported=True)
+        leaf = self._leaf()
+        if label and leaf.queue.default_label != label:
+            told = leaf.queue.default_label or "none"
+            raise self._unfit(
+                f"queue {leaf.path} has {told} for its default-node-label-expression, not {label}"
+            )
         if self._told.capacity is not None:
             return Size(self._told.capacity, container_mib, reported=True)
-        nodes = self._manager.nodes()
-        total = Resources(
-            sum(node.total.memory_mib for node in nodes), sum(node.total.vcores for node in nodes)
+        sizes = [node.total for node in self._manager.nodes() if (node.labels or ("",))[0] == label]
+        total = Resources(sum(size.memory_mib for size in sizes), sum(size.vcores for size in sizes))
+        most_mib = self._most_mib(leaf, total)
+        return Size(
+            min(most_mib // container_mib, sum(size.memory_mib // container_mib for size in sizes)),
+            container_mib,
         )
+
+    def _leaf(self) -> views.Leaf:
         leaves = views.leaves(self._manager.root_queue())
         leaf = next((one for one in leaves if same_queue(one.path, self._told.queue)), None)
         if leaf is None:
-            raise Unreachable(f"--pools: pool {self._told.name}: there is no leaf queue {self._told.queue}")
-        most = views.queue_view(leaf, total).maximum.memory_mib // container_mib
-        return Size(min(most, sum(node.total.memory_mib // container_mib for node in nodes)), container_mib)
+            raise self._unfit(f"there is no leaf queue {self._told.queue}")
+        return leaf
+
+    def _most_mib(self, leaf: views.Leaf, total: Resources) -> int:
+        """Return the queue's maximum in its partition."""
+        if not self._told.label:
+            return views.queue_view(leaf, total).maximum.memory_mib
+        rows = leaf.queue.shares.rows if leaf.queue.shares is not None else ()
+        row = next((each for each in rows if each.partition == self._told.label), None)
+        if row is None:
+            raise self._unfit(f"queue {leaf.path} has no share of the nodes labelled {self._told.label}")
+        return int(total.memory_mib * row.maximum_percent / 100)
+
+    def _unfit(self, told: str) -> Unreachable:
+        return Unreachable(f"--pools: pool {self._told.name}: {told}")
 
 
 def task_mib(configuration: dict[str, str]) -> int:

@@ -8,7 +8,8 @@ Law: a file is taken whole or not at all; what is not known, or cannot be, is re
     name = "spark"
     queue = "root.spark"            # what is placed in this pool is submitted there
     kinds = ["spark"]               # frameworks that it takes; none: all
-    capacity = 7                    # in containers; else: the queue's maximum capacity
+    label = "large"                 # the queue's containers run on nodes with this label; else: with none
+    capacity = 7                    # in containers; else: the queue's maximum capacity, of those nodes
     container_mib = 1024            # else: what MapReduce asks for by default
     cost_mtokens = 1000             # the price of a container-second
     hourly_mtokens = 14400000       # the most that it may cost an hour; else: no bound
@@ -31,14 +32,19 @@ POOLS_MAX = 64
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _QUEUE = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _KIND = re.compile(r"[a-z0-9_-]{1,40}")
+_LABEL = re.compile(r"[A-Za-z0-9_-]{1,255}")
 
 
 class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """One pool as its file has it; ``capacity`` and ``container_mib`` None: measured."""
+    """One pool as its file has it; ``capacity`` and ``container_mib`` None: measured.
+
+    ``label`` names a partition (YARN's node labels); "": the nodes without a label.
+    """
 
     name: str
     queue: str
     kinds: tuple[str, ...] = ()
+    label: str = ""
     capacity: int | None = None
     container_mib: int | None = None
     cost_mtokens: int = 1000
@@ -86,6 +92,9 @@ def _pool(where: str, entry: Any) -> PoolSettings:
         if not isinstance(value, str) or not pattern.fullmatch(value):
             told = "is missing" if name not in entry else f"is {value!r}"
             raise BadInput(where, f"{name} {told}"[:120], f"give a {name} of letters and digits")
+    label = entry.get("label", "")
+    if not isinstance(label, str) or (label and not _LABEL.fullmatch(label)):
+        raise BadInput(where, f"label is {label!r}"[:120], "name a node label of letters and digits, _ and -")
     kinds = entry.get("kinds", [])
     if not isinstance(kinds, list) or not all(
         isinstance(each, str) and _KIND.fullmatch(each) for each in kinds

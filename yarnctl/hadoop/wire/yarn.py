@@ -212,12 +212,26 @@ class QueueList(msgspec.Struct, frozen=True):
     rows: tuple[QueueInfo, ...] = field(name="queue", default=())
 
 
+class PartitionShare(msgspec.Struct, frozen=True):
+    """One row of queueCapacitiesByPartition: what a queue may have of the nodes with a label, in percent."""
+
+    partition: str = field(name="partitionName", default="")
+    maximum_percent: float = field(name="absoluteMaxCapacity", default=0.0)
+
+
+class PartitionShares(msgspec.Struct, frozen=True):
+    """``capacities`` of a queue."""
+
+    rows: tuple[PartitionShare, ...] = field(name="queueCapacitiesByPartition", default=())
+
+
 class QueueInfo(msgspec.Struct, frozen=True):
     """GET /scheduler: one queue of the capacity scheduler, root included.
 
     ``guaranteed`` and ``maximum`` (min/maxEffectiveCapacity) are None in the root and where a
     version lacks them; shares are then the percentages of the whole cluster. ``user_limit_percent`` is
     minimum-user-limit-percent; ``ordering_policy`` ("": not shown) is that of a leaf's applications.
+    ``default_label`` is the label of a leaf's containers that ask for none.
     """
 
     name: str = field(name="queueName")
@@ -240,6 +254,8 @@ class QueueInfo(msgspec.Struct, frozen=True):
     intra_queue_preemption_disabled: bool | None = field(name="intraQueuePreemptionDisabled", default=None)
     uses: Uses | None = field(name="resources", default=None)
     users: QueueUsers | None = None
+    shares: PartitionShares | None = field(name="capacities", default=None)
+    default_label: str | None = field(name="defaultNodeLabelExpression", default=None)
     below: QueueList | None = field(name="queues", default=None)
 
     @property
