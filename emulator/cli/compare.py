@@ -15,9 +15,10 @@ from typing import Any
 
 import click
 
-from emulator.cli.mix_options import may_lose_option, part_of, room_within_option, span_ms_of
+from emulator.cli.mix_options import may_lose_option, room_within_option
 from emulator.scenario import TIMINGS, Scenario, check, prepare
 from emulator.virtual.schemes import BY_DEFAULT, SCHEMES
+from yarnctl.amounts import part_of, span_ms_of
 from yarnctl.command_line import output_option
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.settings import PROFILES

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from emulator.cli.compare import option_of, schemes_of
-from emulator.cli.mix_options import part_of, span_ms_of
+from yarnctl.amounts import part_of, span_ms_of
 from yarnctl.command_line import ProgressBar, output_option, print_json, print_table
 from yarnctl.errors import BadInput
 

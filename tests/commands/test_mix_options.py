@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from emulator.cli import PROGRAM
-from emulator.cli.mix_options import part_of, span_ms_of
+from yarnctl.amounts import part_of, span_ms_of
+from yarnctl.cli.run import command as run_command
+from yarnctl.cli.run import plan_of
 from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.levers import UNDO
 from yarnctl.errors import BadInput
@@ -107,3 +110,44 @@ def test_a_span(text, span_ms):
 def test_a_span_below_a_millisecond_is_none():
     with pytest.raises(BadInput):
         span_ms_of("--room-within", "0.4ms")
+
+
+# --- yarnctl run ------------------------------------------------------------------------------------------
+
+
+def plan(*words: str) -> Any:
+    arguments = ["--rm", "http://127.0.0.1:1", "--state-dir", "unused", *words]
+    return plan_of(run_command.make_context("run", arguments).params)
+
+
+def test_the_daemon_decides_by_natjam_unless_told() -> None:
+    told = plan()
+    assert not told.attachment.levers
+    assert told.settings.levers is msgspec.UNSET
+
+
+def test_the_daemon_s_mix_has_a_budget_and_a_span() -> None:
+    levers = plan("--eviction", "mix").settings.levers
+    assert (levers.may_lose_ratio, levers.room_within_ms, levers.suspend_ms) == (0.0, 4000, 4000)
+    told = plan("--eviction", "mix", "--may-lose", "2%", "--room-within", "3s")
+    assert told.attachment.levers
+    assert (told.settings.levers.may_lose_ratio, told.settings.levers.room_within_ms) == (0.02, 3000)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--may-lose", "2%"), "--may-lose: is of the mix"),
+        (("--room-within", "3s"), "--room-within: is of the mix"),
+        (("--eviction", "mix", "--may-lose", "101%"), "--may-lose: '101%' is no part"),
+        (("--eviction", "mix", "--may-lose", "-1%"), "--may-lose: '-1%' is no part"),
+        (("--eviction", "mix", "--may-lose", "nan"), "--may-lose: 'nan' is no part"),
+        (("--eviction", "mix", "--room-within", "soon"), "--room-within: 'soon' is no span"),
+        (("--eviction", "mix", "--kill-on-timeout"), "--kill-on-timeout: the mix loses work within"),
+        (("--eviction", "mix", "--mode", "deadlines"), "--eviction: the mix makes room for queues"),
+    ],
+)
+def test_what_the_daemon_s_mix_cannot_mean_is_refused_by_name(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        plan(*words)
+    assert said in str(refused.value)

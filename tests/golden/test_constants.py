@@ -40,6 +40,7 @@ NUMBERS = {
     # in a mix of levers
     "awaited_ends.KEPT_MS": 3_600_000,
     "loss_budget.SAMPLES_OF_WINDOW": 120,
+    "levers.NOT_BEGUN_MS": 2**52,
     "mix.EXACT_MAX": 14,
     "offers._FIRST": -(2**53),
     "offers._LOST": 2**44,

@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -39,6 +39,7 @@ from yarnctl.deciding.draws import uniform
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.records import Decision, Record, Stance, decode
+from yarnctl.deciding.settings import LeverSettings
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.units import times
 
@@ -291,12 +292,15 @@ Settings = TypeVar("Settings", bound=msgspec.Struct)
 
 
 def scaled(settings: Settings, speed: float) -> Settings:
-    """Return settings with every span shortened."""
-    spans = {
+    """Return settings with every span shortened, those of levers too."""
+    spans: dict[str, Any] = {
         name: max(1, round(getattr(settings, name) / speed))
         for name in settings.__struct_fields__
         if name.endswith("_ms") and not name.endswith("_per_ms") and name not in UNSCALED
     }
+    levers = getattr(settings, "levers", None)
+    if isinstance(levers, LeverSettings):
+        spans["levers"] = scaled(levers, speed)
     return msgspec.structs.replace(settings, **spans)
 
 

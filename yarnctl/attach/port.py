@@ -22,6 +22,7 @@ from yarnctl.attach.connection.connection import Attachment, Connection, told
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.permission import Permission
 from yarnctl.attach.observing.cluster_state import ClusterObserver, LiveContainers, Queues
+from yarnctl.attach.observing.held_time import HeldTimes
 from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver
 from yarnctl.attach.orders.performing import Performing
@@ -48,7 +49,7 @@ from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire import views, yarn
 from yarnctl.loop import ClusterIdentity
 
 
@@ -75,7 +76,8 @@ class AttachedPort:
         self._live = LiveContainers(link)
         self._eligibility = EligibilityReader(link)
         self._resume_costs = ResumeCosts(link, self._live)
-        self._tasks = TaskObserver(link, self._live, self._resume_costs)
+        self._tasks = TaskObserver(link, self._live, self._resume_costs, self._eligibility.reasons)
+        self._held = HeldTimes(attachment) if attachment.levers else None
         self._tracking = OrderTracking(link, self._live, self._tasks, self._resume_costs, self._eligibility)
         self.permission = Permission(link, self._eligibility)
         self.queue_settings = Queues(link)
@@ -181,6 +183,7 @@ class AttachedPort:
             tasks=tasks,
             unreachable=unreachable,
             facts=tuple(facts),
+            held=self._held.held() if snapshot is not None and self._held is not None else (),
         )
 
     def _cluster(self, scope: ObservationRequest, facts: list[Fact]) -> tuple[Snapshot | None, str]:
@@ -228,6 +231,8 @@ class AttachedPort:
             return self._link.manager.nodes() if nodes is None else nodes
         finally:
             refreshed.result()
+            if self._held is not None:
+                self._held.update(self._link.rows.values(), views.queue_names(self._link.leaves))
 
     def _check_epoch(self, epoch: str, facts: list[Fact]) -> None:
         if self._epoch and epoch != self._epoch:

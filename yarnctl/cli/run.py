@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from yarnctl.amounts import part_of, span_ms_of
 from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options, queue_options, queues_of
 from yarnctl.cli.gate_options import admission_options, admitting_of, history_of
 from yarnctl.errors import BadInput
@@ -23,11 +24,16 @@ if TYPE_CHECKING:
     from yarnctl.daemon.loop import Loop
     from yarnctl.daemon.running import Plan
     from yarnctl.daemon.state_dir import StateDir
+    from yarnctl.deciding.settings import LeverSettings
     from yarnctl.service.security.tokens import Tokens
 _LOG = logging.getLogger("yarnctl.daemon")
 
 OBSERVATION_AGE_MS = 500
 """How often one cheap request asks whether a production job waits."""
+SUSPEND_MS, LEAVE_MS, COMMIT_MS = 4_000, 1_500, 1_000
+"""What the mix predicts: from a request to the room of a suspension, and of a kill; how much longer a reduce
+takes to commit (facts/hadoop.md, section 11: a checkpoint within some seconds, a killed attempt's container
+given to the next within half a second, both seen by the next look)."""
 REST_MS = 1_000
 """A runner continues at once when a request is withdrawn; it may still be the best choice a moment later."""
 
@@ -53,6 +59,25 @@ REST_MS = 1_000
     show_default=True,
     help="... but so many may. Where research holds fewer than 20 containers a tenth of them is one at a"
     " time: raise this on a small cluster if production is to get its room sooner.",
+)
+@click.option(
+    "--eviction",
+    type=click.Choice(("natjam", "mix")),
+    default="natjam",
+    show_default=True,
+    help="natjam suspends reduces of jobs that carry the task runner. mix takes the cheapest lever in time:"
+    " it waits for a task, suspends or ends a reduce, or kills a map, of all MapReduce jobs, by --may-lose.",
+)
+@click.option(
+    "--may-lose",
+    metavar="P",
+    help="With --eviction mix: so much of the container time that the victims held in the last hour may be"
+    " lost, like 2%.  [default: 0%]",
+)
+@click.option(
+    "--room-within",
+    metavar="SPAN",
+    help="With --eviction mix: how soon a lever must give room, like 3s.  [default: 4s]",
 )
 @click.option("--allow-priority", is_flag=True, help="With --mode deadlines: change YARN's priorities.")
 @renamed_option(
@@ -146,6 +171,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
     from yarnctl.daemon.state_dir import default_path
 
     require_policies(given)
+    levers = levers_of(given)
     admitting = admitting_of(given)
     cluster = cluster_of(given)
     hurried, victims = queues_of(given)
@@ -155,6 +181,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
         mode=given["mode"],
         enforce=given["enforce"],
         allow_kill=given["kill_on_timeout"],
+        levers=levers is not None,
         allow_priority=given["allow_priority"],
         allow_queue_cap=given["cap_queue"],
         predicted_max=predicted_max_of(given),
@@ -165,7 +192,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
     return Plan(
         cluster=cluster,
         attachment=attachment,
-        settings=settings_of(given, hurried, victims),
+        settings=settings_of(given, hurried, victims, levers),
         state_dir=state_dir,
         store_root=checked_root("--store", given["store"]),
         journal_bytes=given["journal_file_mib"] << 20,
@@ -202,7 +229,33 @@ def predicted_max_of(given: dict[str, Any]) -> int:
     return ahead
 
 
-def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[str, ...]) -> Any:
+def levers_of(given: dict[str, Any]) -> LeverSettings | None:
+    """Return how levers are chosen (None: there are none); raises BadInput naming the option."""
+    from yarnctl.deciding.settings import LeverSettings
+
+    told = {"--may-lose": given["may_lose"], "--room-within": given["room_within"]}
+    if given["eviction"] != "mix":
+        for option in (option for option, text in told.items() if text is not None):
+            raise BadInput(option, "is of the mix", "give --eviction mix, too")
+        return None
+    if given["kill_on_timeout"]:
+        told_why = "the mix loses work within --may-lose only"
+        raise BadInput("--kill-on-timeout", told_why, "leave it out, or give --eviction natjam")
+    if given["mode"] == "deadlines":
+        raise BadInput("--eviction", "the mix makes room for queues", "leave out --mode deadlines")
+    within = told["--room-within"]
+    return LeverSettings(
+        room_within_ms=SUSPEND_MS if within is None else span_ms_of("--room-within", within),
+        suspend_ms=SUSPEND_MS,
+        leave_ms=LEAVE_MS,
+        commit_ms=COMMIT_MS,
+        may_lose_ratio=part_of("--may-lose", told["--may-lose"] or "0%"),
+    )
+
+
+def settings_of(
+    given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[str, ...], levers: LeverSettings | None
+) -> Any:
     """Return the controller's settings for these options."""
     import msgspec
 
@@ -210,6 +263,7 @@ def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[
 
     return msgspec.structs.replace(
         DEFAULT,
+        levers=msgspec.UNSET if levers is None else levers,
         mode=given["mode"],
         hurried_queues=tuple(hurried),
         victim_queues=tuple(victims),

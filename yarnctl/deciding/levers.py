@@ -43,6 +43,10 @@ ORDERED: tuple[LeverKind, ...] = ("suspend", "end", "kill")
 """Levers that are pulled by an order; the others make none."""
 
 
+NOT_BEGUN_MS = 1 << 52
+"""``TaskView.since_ms`` of a task that has begun no key: later than every instant."""
+
+
 class Lever(NamedTuple):
     """One way to get the room of ``unit`` (a task attempt, or a queue): spans are predictions in ms.
 

@@ -64,17 +64,22 @@ class MasterClient:
 
     def reduces(self) -> tuple[wire.Task, ...] | Absent:
         """Return the reduce tasks, finished ones included, ordered by id."""
-        rows = self._read(f"/jobs/{self.job_id}/tasks", wire.TASKS, {"type": "r"})
+        return self._tasks("r", "REDUCE")
+
+    def maps(self) -> tuple[wire.Task, ...] | Absent:
+        """Return the map tasks, finished ones included, ordered by id."""
+        return self._tasks("m", "MAP")
+
+    def _tasks(self, short: str, kind: str) -> tuple[wire.Task, ...] | Absent:
+        rows = self._read(f"/jobs/{self.job_id}/tasks", wire.TASKS, {"type": short})
         if isinstance(rows, Absent):
             return rows
-        return tuple(sorted((row for row in rows if row.kind in ("REDUCE", "")), key=lambda row: row.task))
+        return tuple(sorted((row for row in rows if row.kind in (kind, "")), key=lambda row: row.task))
 
     def maps_finished_at_ms(self) -> int | Absent:
         """Return when the last of the finished maps finished (0: none has): a shuffle can end only then."""
-        rows = self._read(f"/jobs/{self.job_id}/tasks", wire.TASKS, {"type": "m"})
-        if isinstance(rows, Absent):
-            return rows
-        return max((row.finished_at_ms for row in rows if row.kind in ("MAP", "")), default=0)
+        rows = self.maps()
+        return rows if isinstance(rows, Absent) else max((row.finished_at_ms for row in rows), default=0)
 
     def attempts(self, task: str) -> tuple[wire.TaskAttempt, ...] | Absent:
         """Return the attempts at one task, ordered by id."""

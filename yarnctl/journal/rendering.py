@@ -259,6 +259,7 @@ SENTENCES: dict[type[Reason], str] = {
     outcomes.HoldOver: "its hold is over or nearly so (or clocks differ): it has gone on, or will",
     outcomes.NotHoldingYet: "its status does not say yet that it holds for this order",
     outcomes.KillNotAllowed: "killing is not allowed here: work would be lost",
+    outcomes.BegunMeanwhile: "it has begun to reduce: its work would be lost",
     outcomes.NoReduceOf: "{attempt} is no reduce of {application}",
     outcomes.MasterSilent: "its master does not answer: {fault}",
     outcomes.AttemptUnknown: "its master does not know the attempt",

@@ -82,6 +82,8 @@ class App:
     containers: dict[str, tuple[str, int]] = field(default_factory=dict)
     asks: list[tuple[int, Resources, int]] = field(default_factory=list)
     tasks: dict[str, list[dict]] = field(default_factory=dict)
+    maps: dict[str, list[dict]] = field(default_factory=dict)
+    mib_seconds: int = 0
     configuration: dict[str, str] = field(default_factory=dict)
     submitted_at_ms: int = EPOCH
     reserved_mib: int = 0
@@ -153,6 +155,18 @@ class FakeCluster:
         }  # fmt: skip
         return {**row, **more}
 
+    def mapping(self, app: App, place: int, node: str, **more) -> dict:
+        """Add a running map of a job, in a container of its own."""
+        name = container(app.number, place)
+        app.containers[name] = (node, 20)
+        row = {
+            "id": f"attempt_{EPOCH}_{app.number:04d}_m_{place:06d}_0", "state": "RUNNING", "type": "MAP",
+            "progress": 25.0, "startTime": self.now_ms - 20_000, "finishTime": 0,
+            "assignedContainerId": name, "status": "map", **more,
+        }  # fmt: skip
+        app.maps[f"task_{EPOCH}_{app.number:04d}_m_{place:06d}"] = [row]
+        return row
+
     @property
     def store_url(self) -> str:
         return self.hdfs.replay.url.replace("http:", "webhdfs:") + "/yarnctl/checkpoints"
@@ -193,7 +207,7 @@ class FakeCluster:
     def killed(self, attempt_id: str) -> None:
         """End an attempt at once: its container is gone."""
         for app in self.apps.values():
-            for rows in app.tasks.values():
+            for rows in (*app.tasks.values(), *app.maps.values()):
                 for row in rows:
                     if row["id"] == attempt_id and row["state"] == "RUNNING":
                         row["state"] = "KILLED"
@@ -354,7 +368,7 @@ class FakeCluster:
             "diagnostics": "", "applicationType": app.kind, "applicationTags": app.tags,
             "priority": app.priority, "startedTime": app.submitted_at_ms, "allocatedMB": count * 1024,
             "allocatedVCores": count, "reservedMB": app.reserved_mib, "reservedVCores": 0,
-            "runningContainers": count or -1,
+            "runningContainers": count or -1, "memorySeconds": app.mib_seconds,
         }  # fmt: skip
         if app.has_uses:
             row["resourceInfo"] = {
@@ -402,8 +416,9 @@ class FakeCluster:
             rows = [{"name": key, "value": value} for key, value in app.configuration.items()]
             return _json({"conf": {"path": "job.xml", "property": rows}})
         if below == "/tasks" and heard.query.get("type") == "m":
-            at_ms = app.maps_finished_at_ms
-            return _json({"tasks": {"task": [{"id": "m", "type": "MAP", "finishTime": at_ms}]}})
+            over = {"id": "m", "type": "MAP", "finishTime": app.maps_finished_at_ms, "state": "SUCCEEDED"}
+            running = [{"id": name, "type": "MAP", "state": "RUNNING"} for name in app.maps]
+            return _json({"tasks": {"task": [over, *running]}})
         if below == "/tasks":
             rows = [
                 {
@@ -415,8 +430,9 @@ class FakeCluster:
             ]
             return _json({"tasks": {"task": rows}})
         found = re.fullmatch(r"/tasks/(\w+)/attempts", below)
-        if found and found[1] in app.tasks:
-            return _json({"taskAttempts": {"taskAttempt": app.tasks[found[1]]}})
+        attempts = {**app.tasks, **app.maps}
+        if found and found[1] in attempts:
+            return _json({"taskAttempts": {"taskAttempt": attempts[found[1]]}})
         found = re.fullmatch(r"/tasks/\w+/attempts/(\w+)/counters", below)
         if found and found[1] in self.groups_read:
             counter = {"name": "REDUCE_INPUT_GROUPS", "value": self.groups_read[found[1]]}

@@ -45,6 +45,8 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     ``name_nodes``: every address (``host:port`` or URL) under which jobs may name the HDFS that the port
     writes to. ``store_root``: checkpoints must be below it ("" anywhere in that HDFS). ``requests_owner``:
     our user name in that HDFS. ``instance``: the daemon whose orders these are (see :meth:`name_of`).
+    ``levers``: the mix decides, so that maps and reduces without the task runner are observed, and may be
+    ended. ``allow_kill``: what does not save itself in time may be killed.
 
     Bounds of one observation: ``asks_max`` preempting and ``others_max`` other applications whose asks'
     sizes are read, ``eligibility_reads_max`` jobs whose configuration is read, ``tasks_max`` attempts of one
@@ -71,6 +73,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     enforce: bool = False
     allow_kill: bool = False
+    levers: bool = False
     allow_priority: bool = False
     allow_queue_cap: bool = False
     predicted_max: int = 0

@@ -2,10 +2,12 @@
 
 Law: there is one check, made twice: before anything is read for an action, and again right before an attempt
 is ended, since reading may take long. Nothing is changed unless the settings enforce; nothing outside the
-queues that are named; nothing of a job that is not eligible; nothing while YARN itself preempts, while the
-ResourceManager is new to us, or while HDFS cannot be written. Withdrawing a request, and restoring a queue or
-a priority, only needs ``enforce``. Whether YARN preempts is judged by its configuration: what is not known
-counts as "it may", since not acting is always allowed (facts, section 6).
+queues that are named; nothing of a job that is not eligible (but a lever may end a map, or a reduce that has
+begun nothing, of every MapReduce job there: to run a task again is that framework's own contract); nothing
+while YARN itself preempts, while the ResourceManager is new to us, or while HDFS cannot be written.
+Withdrawing a request, and restoring a queue or a priority, only needs ``enforce``. Whether YARN preempts is
+judged by its configuration: what is not known counts as "it may", since not acting is always allowed (facts,
+section 6).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from yarnctl.attach.connection.connection import Attachment, Connection
-from yarnctl.attach.eligibility.job_reader import EligibilityReader
+from yarnctl.attach.eligibility.job_reader import KINDS, EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.deciding.model import (
     Action,
@@ -28,6 +30,7 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
+from yarnctl.deciding.reasons.eligibility import OtherKind
 from yarnctl.deciding.reasons.modes import (
     HdfsUnwritable,
     ManagerSettling,
@@ -107,6 +110,8 @@ class Permission:
             case Suspend() | Release():
                 return self._now(action) or self._of_job(action.application)
             case Kill():
+                if self._settings.levers:
+                    return self._now(action) or self._of_mapreduce(action.application)
                 if not self._settings.allow_kill:
                     return Refused(KillNotAllowed())
                 return self._now(action) or self._of_job(action.application)
@@ -149,6 +154,13 @@ class Permission:
         if not self._prover.is_settled(application):
             raise Unreachable(text(proof))
         return Refused(proof)
+
+    def _of_mapreduce(self, application: str) -> Outcome | None:
+        """Refuse to end a task of what is no MapReduce job of a preemptable queue; no runner is needed."""
+        row = self._link.row(application)
+        if not self._settings.is_preemptable(row.queue):
+            return Refused(OfNoVictimQueue(row.queue))
+        return None if row.kind.upper() in KINDS else Refused(OtherKind(row.kind[:40]))
 
     def _of_priority(self, application: str) -> Outcome | None:
         if not self._settings.allow_priority:

@@ -120,6 +120,10 @@ class ResumeCosts:
         usual_ms = self._leave.usual(application) + self._launch.usual(application)
         return usual_ms + shuffle_ms + self._skip_ms(application, done_bytes)
 
+    def launch_ms(self, application: str) -> int:
+        """Return the predicted span from a container's grant to its process at work."""
+        return self._launch.usual(application) + self._settings.start_ms
+
     def _skip_ms(self, application: str, done_bytes: int) -> int:
         rate = max(1, self._skip_bytes_per_ms.usual(application))
         return self._skip.usual(application) + done_bytes // rate

@@ -2,6 +2,7 @@
 
 Law: an attempt is shown only if YARN's own list contains its container (with node and size), and counts as
 checkpointable only in its reduce phase (``mergeFinishTime`` > 0) with a runner whose status shows it at work.
+Maps, and reduces of jobs that are not eligible, are shown only where levers may end them (``plain_tasks``).
 A job whose master or whose containers cannot be seen is unreachable as a whole. All calls are bounded in
 number and in time.
 
@@ -20,12 +21,14 @@ import msgspec
 
 from yarnctl.attach.connection.connection import Connection, Problem
 from yarnctl.attach.observing.cluster_state import LiveContainers, Sizes, sizes_of
+from yarnctl.attach.observing.plain_tasks import is_map, map_view, reduce_view
 from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.status_line import Progress
 from yarnctl.deciding.foresight import Prediction
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot, TaskView
+from yarnctl.deciding.reasons.eligibility import EligibilityReason, OtherKind
 from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire import views, yarn
 from yarnctl.hadoop.wire.mapreduce import Task, TaskAttempt
 from yarnctl.units import Resources
 
@@ -60,7 +63,14 @@ class TaskObserver:
     ``why_not``: application -> attempt -> why it cannot be suspended, in its runner's words, as last seen.
     """
 
-    def __init__(self, link: Connection, live: LiveContainers, returning: ResumeCosts) -> None:
+    def __init__(
+        self,
+        link: Connection,
+        live: LiveContainers,
+        returning: ResumeCosts,
+        ineligible: Mapping[str, EligibilityReason],
+    ) -> None:
+        self._ineligible = ineligible
         self._master = link.master
         self._live = live
         self._calls = link.calls
@@ -73,7 +83,12 @@ class TaskObserver:
         self._resume_costs = returning
 
     def observe(self, victims: Sequence[str]) -> dict[str, Victim | None]:
-        """Observe jobs; None for one that cannot be seen now."""
+        """Observe jobs; None for one that cannot be seen now. One that is no MapReduce job shows no task."""
+        foreign = [name for name in victims if isinstance(self._ineligible.get(name), OtherKind)]
+        ours = [name for name in victims if name not in foreign]
+        return {**dict.fromkeys(foreign, Victim((), None)), **self._observe(ours)}
+
+    def _observe(self, victims: Sequence[str]) -> dict[str, Victim | None]:
         held = self._live.observe(victims)
         tasks = self._calls.each(lambda name: self._running(name), victims)
         wanted: list[tuple[str, str]] = []
@@ -96,7 +111,10 @@ class TaskObserver:
 
     def _running(self, application: str) -> tuple[Task, ...] | Absent:
         rows = self._master(application).reduces()
-        return rows if isinstance(rows, Absent) else tuple(row for row in rows if row.state == "RUNNING")
+        maps = self._master(application).maps() if self._settings.levers else ()
+        if isinstance(rows, Absent) or isinstance(maps, Absent):
+            return rows if isinstance(rows, Absent) else maps
+        return tuple(row for row in (*rows, *maps) if row.state == "RUNNING")
 
     def _fetch_maps(
         self, attempts: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]
@@ -142,10 +160,26 @@ class TaskObserver:
             for row in rows:
                 container = containers.get(row.container)
                 if row.running and container is not None:
-                    found.append(self._view(application, task, row, container, now_ms))
-        told = {one.attempt: self._progress[one.attempt].why for one in found if not one.checkpointable}
+                    found += self._views(application, task, row, container, now_ms)
+        kept = {one.attempt: self._progress.get(one.attempt) for one in found if not one.checkpointable}
+        told = {attempt: progress.why for attempt, progress in kept.items() if progress is not None}
         self.why_not[application] = {attempt: why for attempt, why in told.items() if why}
         return Victim(tuple(sorted(found)), sizes_of(containers.values()))
+
+    def _views(
+        self, application: str, task: str, row: TaskAttempt, container: yarn.ContainerRow, now_ms: int
+    ) -> list[TaskView]:
+        """Return an attempt's view, none of a task that runs within its master's container."""
+        levers, plain = self._settings.levers, application in self._ineligible
+        if not levers:
+            return [self._view(application, task, row, container, now_ms)]
+        if views.kind_of(container) == "am":
+            return []
+        if not (is_map(row.attempt) or plain or row.merged_at_ms <= 0):
+            return [self._view(application, task, row, container, now_ms)]
+        self._remember(row, TaskPlace(application, container.container, container.node, container.size))
+        make = map_view if is_map(row.attempt) else reduce_view
+        return [make(row, container, self._resume_costs.launch_ms(application), now_ms)]
 
     def _view(
         self, application: str, task: str, row: TaskAttempt, container: yarn.ContainerRow, now_ms: int

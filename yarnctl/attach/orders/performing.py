@@ -24,6 +24,7 @@ from yarnctl.attach.connection.connection import CheckpointStore, Connection
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.eligibility.permission import Permission, later
+from yarnctl.attach.observing.plain_tasks import is_map
 from yarnctl.attach.observing.status_line import WORKING, Status, parse
 from yarnctl.attach.orders.saved_work import UNCHANGED, is_ordered, safe_manifest
 from yarnctl.attach.orders.tracking import OrderTracking, TrackedOrder
@@ -45,11 +46,13 @@ from yarnctl.deciding.reasons.eligibility import CheckpointUnseen
 from yarnctl.deciding.reasons.outcomes import (
     AttemptOver,
     AttemptUnknown,
+    BegunMeanwhile,
     CheckpointsUnseen,
     ClientFault,
     ForeignAttempt,
     GoneOn,
     HoldOver,
+    KillNotAllowed,
     ManifestOfAnother,
     ManifestUnusable,
     MasterNotReached,
@@ -259,12 +262,16 @@ class Performing:
         )
         if one is None:
             return Refused(NoReduceOf(action.attempt, action.application))
+        if self._settings.levers and one.verb != "kill":
+            return Refused(KillNotAllowed())
         row = self._attempt(one, action)
         if not isinstance(row, TaskAttempt):
             return row
         if row.state != "RUNNING":
             ours = bool(one.killed_at_ms) and row.state == "KILLED"
             return Accepted() if ours else Refused(AttemptOver(row.state))
+        if self._settings.levers and row.merged_at_ms > 0 and not is_map(row.attempt):
+            return Refused(BegunMeanwhile())
         return self._end(one, "killed_at_ms", action, None)
 
     def _attempt(self, one: TrackedOrder, action: Action) -> TaskAttempt | Outcome:

@@ -18,7 +18,7 @@ from yarnctl.task_runner.runner.protocol.generations import find_checkpoint
 from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, NO_SENSE, Manifest, TaskId
 from yarnctl.task_runner.runner.protocol.stores import Entry, Store, Unusable, check_owner
 
-_ATTEMPT = re.compile(r"attempt_([0-9]+_[0-9]+)_r_([0-9]+)_[0-9]+")
+_ATTEMPT = re.compile(r"attempt_([0-9]+_[0-9]+)_([mr])_([0-9]+)_[0-9]+")
 LATER = 999_999_999
 """An attempt number higher than all others."""
 ANSWER_BYTES_MAX = 1 << 16
@@ -34,12 +34,15 @@ class Answer(NamedTuple):
     reason: str
 
 
-def task_of(application: str, attempt: str) -> TaskId | None:
-    """Return the ids that belong to a reduce attempt of this application; None if it is not one."""
+def task_of(application: str, attempt: str, kinds: str = "r") -> TaskId | None:
+    """Return the ids that belong to an attempt of this application; None if it is not one.
+
+    ``kinds``: reduces (``r``), or maps, too (``mr``).
+    """
     match = _ATTEMPT.fullmatch(attempt)
-    if match is None or f"application_{match[1]}" != application:
+    if match is None or f"application_{match[1]}" != application or match[2] not in kinds:
         return None
-    return TaskId(f"job_{match[1]}", f"task_{match[1]}_r_{match[2]}", attempt)
+    return TaskId(f"job_{match[1]}", f"task_{match[1]}_{match[2]}_{match[3]}", attempt)
 
 
 def safe_manifest(store: CheckpointStore, task: TaskId, proof: Eligibility) -> Manifest:

@@ -118,7 +118,7 @@ class OrderTracking:
         if known is not None:
             same = (known.application, known.attempt, known.container) == (application, attempt, container)
             return known if same else None
-        task = task_of(application, attempt)
+        task = task_of(application, attempt, "mr" if verb == "kill" and self._settings.levers else "r")
         if task is None:
             return None
         place = self._tasks.places.get(attempt)

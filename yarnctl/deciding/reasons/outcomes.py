@@ -85,6 +85,10 @@ class KillNotAllowed(Reason, frozen=True):
     """``--allow-kill`` was not given."""
 
 
+class BegunMeanwhile(Reason, frozen=True):
+    """A reduce that was to be ended before its first key has begun to reduce."""
+
+
 class NoReduceOf(Reason, frozen=True):
     """The attempt is none of this job's reduces."""
 
@@ -190,6 +194,7 @@ OwnOutcome = (
     | HoldOver
     | NotHoldingYet
     | KillNotAllowed
+    | BegunMeanwhile
     | NoReduceOf
     | MasterSilent
     | AttemptUnknown

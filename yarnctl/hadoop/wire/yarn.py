@@ -103,6 +103,7 @@ class AppInfo(msgspec.Struct, frozen=True, gc=False):
     reserved_mib: int = field(name="reservedMB", default=0)
     reserved_vcores: int = field(name="reservedVCores", default=0)
     containers: int = field(name="runningContainers", default=0)
+    mib_seconds: int = field(name="memorySeconds", default=0)
     requests: tuple[ResourceRequest, ...] = field(name="resourceRequests", default=())
     uses: Uses | None = field(name="resourceInfo", default=None)
 

@@ -1,0 +1,35 @@
+"""Parts and spans of time as people write them on a command line or in a file: ``2%``, ``3s``.
+
+Law: text in, numbers out; what cannot be is refused under the name of the option or the place in the file.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from yarnctl.errors import BadInput
+
+SPAN_MAX_MS = 3_600_000
+_SPAN = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)(ms|s|m)", re.ASCII)
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000}
+
+
+def part_of(where: str, text: str) -> float:
+    """Return a part of the whole: ``2%`` or ``0.02``; BadInput outside 0 to 100 %."""
+    try:
+        part = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        part = math.nan
+    if not 0 <= part <= 1:
+        raise BadInput(where, f"{text[:40]!r} is no part from 0% to 100%", "write it like 2%")
+    return part
+
+
+def span_ms_of(where: str, text: str) -> int:
+    """Return a span in ms: ``3s``, ``1.5s``, ``250ms``, ``2m``; else BadInput, also above an hour."""
+    match = _SPAN.fullmatch(text)
+    span_ms = round(float(match[1]) * _UNITS_MS[match[2]]) if match else 0
+    if not 1 <= span_ms <= SPAN_MAX_MS:
+        raise BadInput(where, f"{text[:40]!r} is no span from 1ms to 60m", "write it like 3s")
+    return span_ms
