@@ -202,6 +202,19 @@ ITEMS: dict[str, list[dict[str, Any]]] = {
     "/v1/decisions": [DECISION],
     "/v1/checkpoints": [SEEN],
     "/v1/admissions": [ADMISSION],
+    "/v1/budgets": [
+        {
+            "queue": None,
+            "user": "carol",
+            "application": RESEARCH,
+            "may_lose_ratio": 0.02,
+            "window_ms": 3_600_000,
+            "lost_ms": 72_000,
+            "left_ms": 1_500_000,
+            "container_mib": 2048,
+            "bought": {"containers": 12, "waiting_saved_ms": 340_000},
+        }
+    ],
     "/v1/accounts": [
         {
             "name": "analytics-of-the-research-department",
@@ -283,6 +296,7 @@ KNOWN = [
 TABLES: dict[str, Callable[[], object]] = {
     "apps": asked("apps"),
     "reclaims": asked("reclaims"),
+    "budgets": asked("budgets"),
     "decisions": asked("decisions"),
     "snapshot": asked("snapshot"),
     "admissions": asked("admissions"),
@@ -301,6 +315,7 @@ ANY_TABLE = {
     "yarnctl/cli": {
         "admissions.py",
         "apps.py",
+        "budgets.py",
         "checkpoints.py",
         "decisions.py",
         "market.py",

@@ -40,6 +40,7 @@ ALWAYS = (
     "/v1/decisions?limit=1",
     "/v1/refusals",
     "/v1/checkpoints",
+    "/v1/budgets",
     "/v1/occupancy",
     "/v1/accounts",
     "/v1/admissions",

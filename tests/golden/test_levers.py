@@ -9,10 +9,11 @@ from tests.golden.mix_tables import rules as changed
 from tests.golden.tables import size, task
 from yarnctl.deciding.awaited_ends import KEPT_MS, AwaitedEnds
 from yarnctl.deciding.levers import ORDERED, UNDO, AwaitedTask, Lever, LeverKind, LeverPull, levers_of
-from yarnctl.deciding.loss_budget import LossBudget, UsageSample, task_of
+from yarnctl.deciding.loss_budget import LossBudget, LossLeft, UsageSample, task_of, user_owner
 from yarnctl.deciding.model import HeldTime
+from yarnctl.deciding.offers import MixInput
 
-Amount = tuple[str, LeverKind, int]
+Amount = tuple[str, str, LeverKind, int]
 HOUR_MS = 3_600_000
 LATE, SOON = 60_000, 3000
 
@@ -86,6 +87,26 @@ def test_the_guard_of_suspending_leaves_other_levers(view, expected):
 def test_a_lever_that_gives_room_too_late_is_not_used():
     late = mixed(mix_case({"a": [task("a_0")]}), settings=mix_settings(changed(room_within_ms=3999)))
     assert (told(late), reasons(late)) == ("1 unmet", {"a_0": "not-in-time"})
+
+
+@pytest.mark.parametrize(
+    ("queue", "kill_s", "user_s", "may_lose", "expected"),
+    [
+        ("research", 999, 999, {}, "kill a_0"),
+        ("research", 5, 999, {}, "loss-budget"),  # its queue's
+        ("research", 999, 5, {}, "user-loss-budget"),
+        ("research", 999, 999, {"research": 0.0}, "map"),  # a file gives this queue nothing
+        ("a", 999, 999, {"a": 0.5}, "kill a_0"),  # the job says so by its tag
+        ("a", 5, 999, {"a": 0.5}, "job-loss-budget"),
+        ("a", 999, 999, {"a": 0.0}, "job-loss-budget"),  # and this one says no
+    ],
+)
+def test_a_refusal_says_whose_budget_it_was(queue, kill_s, user_s, may_lose, expected):
+    """The map would lose ten seconds."""
+    left = LossLeft({(queue, "kill"): kill_s * SLOT_S, (user_owner("u"), "kill"): user_s * SLOT_S})
+    told_ = MixInput(left, {}, {"a": (queue, "u")}, may_lose)
+    choice = mixed(mix_case({"a": [task("a_0", LATE, kind="map", since_ms=90_000)]}), told_)
+    assert (told(choice).removesuffix("1 unmet") or reasons(choice)["a_0"]) == expected
 
 
 def test_a_task_that_was_killed_lately_is_not_again():
@@ -261,14 +282,14 @@ def test_a_budget_as_a_value_is_the_same_budget():
 
 def test_amounts_that_are_used_together_are_allowed_together():
     left = begun().left(1_000_000, (), BUDGET)
-    half: Amount = ("research", "kill", 50 * SLOT_S)
-    least: Amount = ("research", "kill", 1)
+    half: Amount = ("research", "ann", "kill", 50 * SLOT_S)
+    least: Amount = ("research", "ann", "kill", 1)
     assert left.allows([half, half])
     assert not left.allows([half, half, least])
-    assert not left.allows([("other", "kill", 1)])
-    assert left.allows([("other", "kill", 0)])
+    assert not left.allows([("other", "ann", "kill", 1)])
+    assert left.allows([("other", "ann", "kill", 0)])
     other = left.copy()
-    other.take("research", "kill", 60 * SLOT_S, "m_1")
+    other.take("research", "ann", "kill", 60 * SLOT_S, "m_1")
     assert (other.allows([half]), left.allows([half, half])) == (False, True)
     assert (list(other.killed), list(left.killed)) == (["m_1"], [])
 

@@ -13,7 +13,7 @@ import msgspec
 from tests.golden.mix_tables import NOW_MS, RULES, mix_settings
 from yarnctl.deciding.case import Candidate, Case, Need
 from yarnctl.deciding.levers import LeverKind
-from yarnctl.deciding.loss_budget import LossLeft
+from yarnctl.deciding.loss_budget import LossLeft, user_owner
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.offers import MixInput
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES, JobUsage
@@ -25,6 +25,7 @@ SIZES = (Resources(1024, 1), Resources(2048, 1), Resources(1024, 2), Resources(3
 ASKS = (*SIZES, Resources(4096, 3), Resources(6144, 2))
 LARGE = (Resources(6144, 6), Resources(7168, 4), Resources(4096, 7))
 QUEUES = ("research", "batch")
+USERS = ("u", "v")
 
 
 class Asked(NamedTuple):
@@ -113,10 +114,19 @@ class Chance:
         for queue in QUEUES:
             left[queue, "kill"] = draw.choice((-5, 0, 4, 9, 1000)) * 1_024_000
             left[queue, "end"] = draw.choice((0, 3, 1000)) * 1_024_000
+        may_lose: dict[str, float] = {}
+        names = {name: (draw.choice(QUEUES), draw.choice(USERS)) for name in rows}
+        if draw.random() < 0.5:
+            left.update({(user_owner(user), "kill"): draw.choice((0, 4, 9)) * 1_024_000 for user in USERS})
+        for name in rows:
+            if draw.random() < 0.2:  # a job with a tag of its own
+                names[name], may_lose[name] = (name, names[name][1]), draw.choice((0.0, 0.1))
+                left[name, "kill"] = draw.choice((0, 6)) * 1_024_000 if may_lose[name] else 0
+                left[name, "end"] = draw.choice((0, 1000)) * 1_024_000
         attempts = [task.attempt for row in rows.values() for task in row]
         awaited = {name: NOW_MS + draw.choice((-1, 1500, 9000)) for name in attempts if draw.random() < 0.2}
         lately = [name[:-2] for name in attempts if draw.random() < 0.1]
-        return MixInput(LossLeft(left, lately), awaited, {name: (draw.choice(QUEUES), "u") for name in rows})
+        return MixInput(LossLeft(left, lately), awaited, names, may_lose)
 
 
 def one_ask(seed: int) -> Asked:

@@ -22,7 +22,7 @@ from tests.thoroughness import examples
 from yarnctl.deciding import mix
 from yarnctl.deciding.case import Choice
 from yarnctl.deciding.levers import Lever
-from yarnctl.deciding.loss_budget import CHARGED, LossLeft, charged_ms, task_of
+from yarnctl.deciding.loss_budget import CHARGED, LossLeft, charged_ms, task_of, user_owner
 from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.offers import LeverOffers
@@ -34,12 +34,12 @@ STORIES = range(examples(600))
 
 
 class Candidate(NamedTuple):
-    """A task with its cheapest lever, the place of its job, and the queue that pays."""
+    """A task with its cheapest lever, the place of its job, and who pays: its queue or job, and its user."""
 
     task: TaskView
     lever: Lever
     job: int
-    queue: str
+    payers: tuple[str, str]
 
 
 def candidates_of(asked: Asked) -> list[Candidate]:
@@ -49,9 +49,14 @@ def candidates_of(asked: Asked) -> list[Candidate]:
     assert offers.at(len([task for row in asked.case.tasks.values() for task in row])) is None
     names = [job.usage.application for job in asked.case.jobs]
     return [
-        Candidate(each.task, each.lever, each.job, asked.given.queue_and_user[names[each.job]][0])
-        for each in offers.offered
+        Candidate(each.task, each.lever, each.job, payers(asked, names[each.job])) for each in offers.offered
     ]
+
+
+def payers(asked: Asked, name: str) -> tuple[str, str]:
+    """Return under which names the budgets are kept that a job's losses use."""
+    queue, user = asked.given.queue_and_user[name]
+    return queue, user_owner(user)
 
 
 def least(asked: Asked) -> tuple[int, int] | None:
@@ -88,17 +93,17 @@ def least(asked: Asked) -> tuple[int, int] | None:
 
 
 def _bounds(asked: Asked, found: Sequence[Candidate]) -> list[tuple[list[float], float]]:
-    """Return what bounds the taken: of each queue its budgets, of each job its containers, each task once."""
+    """Return what bounds the taken: each budget of its owner, of each job its containers, each task once."""
     rows: list[tuple[list[float], float]] = []
-    for queue, kind in asked.given.left._left:
+    for owner, kind in asked.given.left._left:
         paid = [
             1.0 * charged_ms(each.lever) * each.task.size[0]
-            if (each.queue, each.lever.kind) == (queue, kind)
+            if owner in each.payers and each.lever.kind == kind
             else 0.0
             for each in found
         ]
         if any(paid):
-            rows.append((paid, float(max(asked.given.left.amount(queue, kind), 0))))
+            rows.append((paid, float(max(asked.given.left.amount(owner, kind), 0))))
     for place, job in enumerate(asked.case.jobs):
         leaving = [1.0 * (each.job == place and each.lever.kind != "wait") for each in found]
         rows.append((leaving, float(job.usage.releasable)))
@@ -157,7 +162,15 @@ def test_the_asks_have_in_them_what_the_claim_needs():
     assert sum(bool(choice.awaited) for choice in choices) >= 50
     assert sum(choice.unmet for choice in choices) >= 50
     refused = {task.why for choice in choices for task in choice.refused_tasks}
-    assert {"next", "loss-budget", "killed-lately", "map", "already-ordered"} <= refused
+    assert {
+        "next",
+        "loss-budget",
+        "job-loss-budget",
+        "user-loss-budget",
+        "killed-lately",
+        "map",
+        "already-ordered",
+    } <= refused
 
 
 # --- what was not looked at changes nothing ---------------------------------------------------
@@ -211,9 +224,12 @@ def test_what_is_taken_is_allowed_together():
         charged: dict[tuple[str, str], int] = {}
         for pull, pick in zip(choice.pulls, choice.picks, strict=True):
             amount = charged_ms(pull.lever) * pick.task.size[0]
-            charged[pull.queue, pull.lever.kind] = charged.get((pull.queue, pull.lever.kind), 0) + amount
-        for (queue, kind), amount in charged.items():
-            assert kind not in CHARGED or amount <= max(asked.given.left.amount(queue, kind), 0)
+            for owner in payers(asked, pick.application):
+                paid = charged.get((owner, pull.lever.kind), 0)
+                charged[owner, pull.lever.kind] = paid + amount
+        for (owner, kind), amount in charged.items():
+            if kind in CHARGED and (owner, kind) in asked.given.left._left:
+                assert amount <= max(asked.given.left.amount(owner, kind), 0)
         for job in asked.case.jobs:
             taken = [pick for pick in choice.picks if pick.application == job.usage.application]
             assert len(taken) <= max(job.usage.releasable, 0)
@@ -222,8 +238,10 @@ def test_what_is_taken_is_allowed_together():
         units = [p.lever.unit for p in choice.pulls] + [one.lever.unit for one in choice.awaited]
         assert len(units) == len(set(units))
         assert isinstance(asked.settings.levers, LeverSettings)
-        if not asked.settings.levers.may_lose_ratio:
-            assert all(pull.lever.kind != "kill" for pull in choice.pulls)
+        for pull, pick in zip(choice.pulls, choice.picks, strict=True):
+            owner = asked.given.queue_and_user[pick.application][0]
+            may_lose = asked.given.may_lose.get(owner, asked.settings.levers.may_lose_ratio)
+            assert may_lose or pull.lever.kind != "kill"
         served = sum(p.serves for p in choice.picks) + sum(one.serves for one in choice.awaited)
         assert served == sum(need.containers for need in asked.case.needs) - choice.unmet
 
@@ -239,7 +257,20 @@ def test_the_optimum_notices_a_search_that_takes_the_first_that_fits(monkeypatch
 
 
 def test_the_law_notices_a_budget_that_is_never_used(monkeypatch):
-    monkeypatch.setattr(LossLeft, "take", lambda self, queue, kind, mib_ms, task: None)
+    monkeypatch.setattr(LossLeft, "take", lambda self, queue, user, kind, mib_ms, task: None)
+    with pytest.raises(AssertionError):
+        test_what_is_taken_is_allowed_together()
+
+
+def test_the_law_notices_that_a_users_budget_is_forgotten(monkeypatch):
+    monkeypatch.setattr(LossLeft, "_payers", lambda self, queue, user, kind: iter((queue,)))
+    with pytest.raises(AssertionError):
+        test_what_is_taken_is_allowed_together()
+
+
+def test_the_law_notices_that_a_job_said_no_in_vain(monkeypatch):
+    monkeypatch.setattr(LeverOffers, "_no_loss", lambda self, index: "")
+    monkeypatch.setattr(LossLeft, "amount", lambda self, queue, kind: 1 << 60)
     with pytest.raises(AssertionError):
         test_what_is_taken_is_allowed_together()
 

@@ -19,7 +19,7 @@ from tests.unit.service.conftest import TOKEN, Served
 
 EXAMPLES = os.environ.get("YARNCTL_API_EXAMPLES", "")
 SLICE = "10" if is_thorough() else "3"
-OPERATIONS = 26
+OPERATIONS = 27
 ONLY: dict[str, tuple[tuple[str, ...], int]] = {
     "writes": (("--include-method", "POST"), 7),
     "with an id": (("--include-path-regex", r"\{"), 8),

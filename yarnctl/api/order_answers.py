@@ -96,3 +96,28 @@ class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     states: dict[State, int]
     withheld: Count = 0
     reason: ReasonOut | None = None
+
+
+class Bought(msgspec.Struct, frozen=True, kw_only=True):
+    """What lost work has bought: containers, and how much sooner, in sum, than by waiting for their tasks."""
+
+    containers: Count
+    waiting_saved_ms: Count
+
+
+class BudgetOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A loss budget as it stands: of a ``queue``, of a ``user``, or of an ``application`` by its own tag.
+
+    ``may_lose_ratio`` is of the container time that its owner held over the last ``window_ms``. ``lost_ms``
+    is container time; ``left_ms`` is that of containers of ``container_mib``.
+    """
+
+    queue: str | None
+    user: str | None
+    application: str | None
+    may_lose_ratio: float
+    window_ms: Count
+    lost_ms: Count
+    left_ms: Count
+    container_mib: Count
+    bought: Bought

@@ -183,7 +183,8 @@ class AttachedPort:
             tasks=tasks,
             unreachable=unreachable,
             facts=tuple(facts),
-            held=self._held.held() if snapshot is not None and self._held is not None else (),
+            held=() if snapshot is None or self._held is None else self._held.held(),
+            consents=() if snapshot is None or self._held is None else self._held.consents(),
         )
 
     def _cluster(self, scope: ObservationRequest, facts: list[Fact]) -> tuple[Snapshot | None, str]:

@@ -18,6 +18,7 @@ COMMANDS = {
     "admit": ("yarnctl.cli.admit:command", "Submit a job with a deadline once the gate lets it in."),
     "admissions": ("yarnctl.cli.admissions:command", "Show who waits at a running daemon's gate."),
     "apps": ("yarnctl.cli.apps:command", "Show applications as a running daemon sees them."),
+    "budgets": ("yarnctl.cli.budgets:command", "Show what work may be lost, was lost, and what it bought."),
     "check": ("yarnctl.cli.check:command", "Say whether a cluster is fit, and how to mend what is not."),
     "checkpoints": ("yarnctl.cli.checkpoints:command", "List, show, verify and collect checkpoints in HDFS."),
     "decisions": ("yarnctl.cli.decisions:command", "Show a running daemon's decisions, and why."),

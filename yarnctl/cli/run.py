@@ -79,6 +79,12 @@ REST_MS = 1_000
     metavar="SPAN",
     help="With --eviction mix: how soon a lever must give room, like 3s.  [default: 4s]",
 )
+@click.option(
+    "--budgets",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --eviction mix: TOML file of [queue.NAME] and [user.NAME], each with may_lose and window"
+    " (docs/levers.md).",
+)
 @click.option("--allow-priority", is_flag=True, help="With --mode deadlines: change YARN's priorities.")
 @renamed_option(
     "--cap-queue",
@@ -171,10 +177,10 @@ def plan_of(given: dict[str, Any]) -> Plan:
     from yarnctl.daemon.state_dir import default_path
 
     require_policies(given)
-    levers = levers_of(given)
+    hurried, victims = queues_of(given)
+    levers = levers_of(given, victims)
     admitting = admitting_of(given)
     cluster = cluster_of(given)
-    hurried, victims = queues_of(given)
     attachment = Attachment(
         preempting_queues=hurried,
         preemptable_queues=victims,
@@ -229,11 +235,15 @@ def predicted_max_of(given: dict[str, Any]) -> int:
     return ahead
 
 
-def levers_of(given: dict[str, Any]) -> LeverSettings | None:
+def levers_of(given: dict[str, Any], victims: tuple[str, ...]) -> LeverSettings | None:
     """Return how levers are chosen (None: there are none); raises BadInput naming the option."""
+    import msgspec
+
+    from yarnctl.daemon.budget_files import read_budgets
     from yarnctl.deciding.settings import LeverSettings
 
     told = {"--may-lose": given["may_lose"], "--room-within": given["room_within"]}
+    told["--budgets"] = given["budgets"]
     if given["eviction"] != "mix":
         for option in (option for option, text in told.items() if text is not None):
             raise BadInput(option, "is of the mix", "give --eviction mix, too")
@@ -243,13 +253,14 @@ def levers_of(given: dict[str, Any]) -> LeverSettings | None:
         raise BadInput("--kill-on-timeout", told_why, "leave it out, or give --eviction natjam")
     if given["mode"] == "deadlines":
         raise BadInput("--eviction", "the mix makes room for queues", "leave out --mode deadlines")
-    within = told["--room-within"]
+    within: str | None = given["room_within"]
     return LeverSettings(
         room_within_ms=SUSPEND_MS if within is None else span_ms_of("--room-within", within),
         suspend_ms=SUSPEND_MS,
         leave_ms=LEAVE_MS,
         commit_ms=COMMIT_MS,
-        may_lose_ratio=part_of("--may-lose", told["--may-lose"] or "0%"),
+        may_lose_ratio=part_of("--may-lose", given["may_lose"] or "0%"),
+        budgets=msgspec.UNSET if given["budgets"] is None else read_budgets(given["budgets"], victims),
     )
 
 

@@ -33,6 +33,7 @@ from yarnctl.deciding.model import (
     ContainerEnded,
     Fact,
     HeldTime,
+    JobConsent,
     Observation,
     ObservationRequest,
     Outcome,
@@ -102,6 +103,7 @@ class _Deferred(msgspec.Struct):
     asked: ClusterDemand | None = None
     open_orders: tuple[object, ...] = ()
     held: tuple[HeldTime, ...] = ()
+    consents: tuple[JobConsent, ...] = ()
 
 
 def _merged(before: tuple[TaskView, ...], now: tuple[TaskView, ...]) -> tuple[TaskView, ...]:
@@ -223,6 +225,7 @@ class Controller:
             unreachable=seen.unreachable,
             memory=memory,
             held=seen.held,
+            consents=seen.consents,
         )
         effects = Effects()
         opening = self._open(effects, now_ms)
@@ -304,7 +307,7 @@ class Controller:
         if seen.snapshot is not None:
             self._continue_deferred(effects, seen.snapshot, seen.as_of_ms)
             assert self._deferred is not None
-            self._deferred.held = seen.held
+            self._deferred.held, self._deferred.consents = seen.held, seen.consents
         elif cluster == "unreachable":
             self._deferred = None  # without a snapshot nothing may be changed
         elif cluster == "quiet":
@@ -387,7 +390,8 @@ class Controller:
         held = self._deferred
         assert held is not None
         urgent_first = self._looks.prioritiser.urgent_first(held.snapshot)
-        look = DemandInput(held.snapshot, held.as_of_ms, now_ms, urgent_first, held.stale, held.held)
+        looked = (held.snapshot, held.as_of_ms, now_ms, urgent_first)
+        look = DemandInput(*looked, held.stale, held.held, held.consents)
         asked = self._asked(held, look)
         while True:
             seen = ObservedTasks(held.tasks, held.unanswered)

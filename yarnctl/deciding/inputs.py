@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.model import Fact, HeldTime, Observation, Snapshot, TaskView
+from yarnctl.deciding.model import Fact, HeldTime, JobConsent, Observation, Snapshot, TaskView
 from yarnctl.deciding.reasons.demand import TriggerReason
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
@@ -58,7 +58,8 @@ class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_d
     ``since_ms``: the step before. ``as_of_ms`` None: ``at_ms``. ``change`` None: there was no snapshot.
     ``tasks``: of the jobs that answered, what a choice has read; a job that answered before may add to it.
     ``memory``: the state that unwritten observations left (None: none since the last written step).
-    ``held``: what preemptable queues have held so far, where a loss budget needs it.
+    ``held``: what preemptable queues have held so far, where a loss budget needs it; ``consents``: what jobs
+    say of themselves.
     """
 
     at_ms: int
@@ -71,6 +72,7 @@ class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_d
     facts: tuple[Fact, ...] = ()
     memory: LookMemory | None = None
     held: tuple[HeldTime, ...] = ()
+    consents: tuple[JobConsent, ...] = ()
 
 
 def observation(record: Observed, reader: Reader) -> Observation:
@@ -85,6 +87,7 @@ def observation(record: Observed, reader: Reader) -> Observation:
         unreachable=record.unreachable,
         facts=record.facts,
         held=record.held,
+        consents=record.consents,
     )
 
 

@@ -29,7 +29,7 @@ from yarnctl.deciding.awaited_ends import AwaitedEnds
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import Bars
 from yarnctl.deciding.lifecycle import OPEN, RUNNING, TABLE, Event
-from yarnctl.deciding.loss_budget import LossBudget
+from yarnctl.deciding.loss_budget import LossBudget, with_jobs
 from yarnctl.deciding.model import (
     Action,
     Refused,
@@ -141,8 +141,8 @@ class Ledger:
         """Apply the time-outs up to the step before; that step's requests were performed."""
         if record.since_ms:
             self.retire(record.since_ms)
-        if record.held and isinstance(self.settings.levers, LeverSettings):
-            self.losses.held(record.at_ms, record.held, self.settings.levers)
+        if (record.held or record.consents) and isinstance(self.settings.levers, LeverSettings):
+            self.losses.held(record.at_ms, with_jobs(record.held, record.consents), self.settings.levers)
         self.due = []
 
     def _stopped(self, record: Stopped) -> None:
@@ -163,7 +163,7 @@ class Ledger:
             names = OrderNames(name, group, number)
             self.add(new_order(pick, names, asker, record.at_ms, self.settings, pull))
             if pull is not None:
-                self.losses.charge(name, record.at_ms, pick.task.size, pull)
+                self.losses.charge(name, record.at_ms, pick.task.size, pull, pick.task.remaining_ms)
 
     def _awaited(self, record: Awaited) -> None:
         self.awaited.note(record.tasks)

@@ -113,10 +113,20 @@ class Mixing:
             if self.taken[index] + count > job.usage.releasable:
                 return False
         return self.left.allows(
-            (self._payer(option)[0], option.lever.kind, charged_ms(option.lever) * option.task.size[0])
+            (*self._payer(option), option.lever.kind, charged_ms(option.lever) * option.task.size[0])
             for option in options
             if option.lever.kind in CHARGED
         )
+
+    def over(self, option: Option) -> Reason:
+        """Return whose budget does not allow an option (or its job gives no more)."""
+        if option.lever.kind not in CHARGED:
+            return "loss-budget"
+        amount = charged_ms(option.lever) * option.task.size[0]
+        owner = self.left.exceeded([(*self._payer(option), option.lever.kind, amount)])
+        if owner == _name(self.case, option.job):
+            return "job-loss-budget"
+        return "loss-budget" if owner in (None, self._payer(option)[0]) else "user-loss-budget"
 
     def _twice(self, options: Iterable[Option]) -> bool:
         """Return whether another attempt of one of these tasks was killed already, or is by this choice."""
@@ -144,7 +154,7 @@ class Mixing:
             self.taken[option.job] += 1
             if option.lever.kind in CHARGED:
                 amount = charged_ms(option.lever) * option.task.size[0]
-                self.left.take(self._payer(option)[0], option.lever.kind, amount, task_of(option.attempt))
+                self.left.take(*self._payer(option), option.lever.kind, amount, task_of(option.attempt))
         self.room[node] = minus(room, size)
         ordered = [option for option in options if option.lever.kind != "wait"]
         for place, option in enumerate(ordered):
@@ -298,7 +308,7 @@ def _refused(case: Case, mixing: Mixing, shown: int) -> Iterator[RefusedTask]:
         place += 1
         if option.attempt in mixing.used:
             continue
-        why: Reason = "next" if mixing._allowed((option,)) else "loss-budget"
+        why: Reason = "next" if mixing._allowed((option,)) else mixing.over(option)
         if mixing._twice((option,)):
             why = "killed-lately"
         name, task = _name(case, option.job), option.task

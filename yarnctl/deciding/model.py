@@ -247,6 +247,18 @@ class HeldTime(NamedTuple):
     mib_ms: int
 
 
+class JobConsent(NamedTuple):
+    """What a job's own tag allows to be lost, and the container time that it has held, as HeldTime has it.
+
+    Its time is not among that of its queue: it has a budget of its own.
+    """
+
+    application: str
+    user: str
+    may_lose_ratio: float
+    mib_ms: int
+
+
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What was observed. ``as_of_ms`` <= ``now_ms`` is the age of the snapshot.
 
@@ -254,7 +266,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     pending ask of a preempting application; "unreachable", the cluster's state is unknown, so no action is
     allowed. With a snapshot it counts as "seen". ``tasks`` has an entry for every requested victim that
     answered; ``unreachable`` names those whose AM did not. ``held``: (queue, user, MiB-ms) of preemptable
-    queues since the host began to watch, with a snapshot, where the settings have levers.
+    queues since the host began to watch, with a snapshot, where the settings have levers. ``consents``: the
+    same of each unfinished job that says by a tag what may be lost of its work.
     """
 
     now_ms: int
@@ -265,6 +278,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     unreachable: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
     held: tuple[HeldTime, ...] = ()
+    consents: tuple[JobConsent, ...] = ()
 
 
 # --- actions: what the port is to do ----------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from yarnctl.deciding.case import Case
 from yarnctl.deciding.draws import named, uniform
 from yarnctl.deciding.levers import Lever, levers_of
-from yarnctl.deciding.loss_budget import LossLeft, task_of
+from yarnctl.deciding.loss_budget import NO_CONSENTS, LossLeft, task_of
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.policies.jobs import FOREVER_MS, JobPolicy
@@ -44,11 +44,16 @@ _Head = tuple[int, tuple[int, ...], int, int]
 
 
 class MixInput(NamedTuple):
-    """What a mix needs beside a case: what may be lost, and until when the ends of tasks were promised."""
+    """What a mix needs beside a case: what may be lost, and until when the ends of tasks were promised.
+
+    ``queue_and_user``: whose budgets an application's losses use (a tagged job has its id for the queue).
+    ``may_lose``: by that first name, where the part that may be lost differs from the settings'.
+    """
 
     left: LossLeft
     awaited_until_ms: Mapping[str, int]
     queue_and_user: Mapping[str, tuple[str, str]]
+    may_lose: Mapping[str, float] = NO_CONSENTS
 
 
 class Option(NamedTuple):
@@ -74,6 +79,7 @@ class LeverOffers:
         self._objection = objections(case.now_ms, settings, case.barred, case.reserved)
         self._ready: list[tuple[int, Option]] = []
         self._lines: dict[int, tuple[tuple[TaskView, ...], _Line]] = {}
+        self._may_lose = self.rules.may_lose_ratio > 0 or any(given.may_lose.values())
         self._near_ms = self.rules.room_within_ms - self.rules.leave_ms
         self._keys = self._job_keys()
         self._task_policy = TASK_POLICIES[settings.task_policy]
@@ -105,7 +111,7 @@ class LeverOffers:
         """
         case, keys, now_ms, near_ms = self.case, self._keys, self.case.now_ms, self._near_ms
         most, of_maps, missing = self.rules.jobs_max, _LOST, []
-        may_lose = self.rules.may_lose_ratio > 0
+        may_lose = self._may_lose
         ranked = range(len(keys))
         for index in ranked if len(keys) <= most else sorted(ranked, key=lambda job: (keys[job], job))[:most]:
             usage = case.jobs[index][0]
@@ -131,7 +137,7 @@ class LeverOffers:
     def _bounds(self, tasks: tuple[TaskView, ...]) -> list[int]:
         """Return what each task costs at the least: nothing if it may be awaited, else by its kind."""
         now_ms, near_ms = self.case.now_ms, self._near_ms
-        if not self.rules.may_lose_ratio:
+        if not self._may_lose:
             return [0 if t[5] <= near_ms else t[6] if t[4] == "reduce" else _NEVER for t in tasks]
         return [
             0
@@ -186,7 +192,7 @@ class LeverOffers:
         return [sign * (t[5] if t[5] >= 0 else FOREVER_MS) for t in tasks]
 
     def _add(self, index: int, task: TaskView) -> None:
-        found = self._cheapest(task, self._objection(task))
+        found = self._cheapest(task, self._objection(task), index)
         if not isinstance(found, Lever):
             if found != "am":
                 self.passed.append((task, index, found))
@@ -199,7 +205,15 @@ class LeverOffers:
         option = Option(cost, self._keys[index], key, task.attempt, index, task, found)
         heappush(self._ready, (found.lost_ms * _LOST + found.overhead_ms, option))
 
-    def _cheapest(self, task: TaskView, why: Reason) -> Lever | Reason:
+    def _no_loss(self, index: int) -> Reason:
+        """Return why no map of a job may be killed at all; "": some may."""
+        name = self.case.jobs[index].usage.application
+        owner = self.given.queue_and_user[name][0]
+        if self.given.may_lose.get(owner, self.rules.may_lose_ratio):
+            return ""
+        return "job-loss-budget" if owner == name else "map"
+
+    def _cheapest(self, task: TaskView, why: Reason, index: int) -> Lever | Reason:
         """Return a task's cheapest lever that gives room in time, or why it has none."""
         if why not in OF_SUSPENDING:
             return why  # the master, under order, tried in vain, or room for somebody else
@@ -212,8 +226,8 @@ class LeverOffers:
         for lever in levers_of(task, self.case.now_ms, self.rules, until_ms):
             if lever.room_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and why):
                 continue
-            if lever.kind == "kill" and not self.rules.may_lose_ratio:
-                why = "map"
+            if lever.kind == "kill" and (no := self._no_loss(index)):
+                why = no
                 continue
             if lever.kind == "kill" and task_of(task.attempt) in self.given.left.killed:
                 why = "killed-lately"

@@ -27,7 +27,7 @@ from yarnctl.deciding.forecast import (
     total_free,
 )
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.model import ApplicationView, HeldTime, Snapshot
+from yarnctl.deciding.model import ApplicationView, HeldTime, JobConsent, Snapshot
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage, laxity_ms
 from yarnctl.deciding.prioritising import less_urgent, urgency
@@ -74,7 +74,8 @@ class ClusterDemand(NamedTuple):
 class DemandInput(NamedTuple):
     """One observation of the cluster: the snapshot, its instant, and the instant of deciding.
 
-    ``doubted``: application -> asks that may be stale (``StaleAsks``). ``held``: as in the observation.
+    ``doubted``: application -> asks that may be stale (``StaleAsks``). ``held`` and ``consents``: as in
+    the observation.
     """
 
     snapshot: Snapshot
@@ -83,6 +84,7 @@ class DemandInput(NamedTuple):
     urgent_first: Sequence[ApplicationView] = ()
     stale: Mapping[str, int] = MappingProxyType({})
     held: tuple[HeldTime, ...] = ()
+    consents: tuple[JobConsent, ...] = ()
 
 
 def pending_count(view: ApplicationView) -> int:

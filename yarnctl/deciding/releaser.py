@@ -34,6 +34,8 @@ Reason = Literal[
     "unreachable",
     "not-observed",
     "loss-budget",
+    "job-loss-budget",
+    "user-loss-budget",
     "not-in-time",
     "killed-lately",
 ]
@@ -59,6 +61,8 @@ job-budget            (job) ``job_open_ratio_max`` of its containers are under o
 unreachable           (job) its AM does not answer
 not-observed          (job) its tasks could not be observed in time
 loss-budget           its work would be lost, and no more may be lost now; or of its job no more may leave
+job-loss-budget       the same, by its job's own tag
+user-loss-budget      the same, by the budget of its user
 not-in-time           it would give room later than ``room_within_ms``
 killed-lately         an attempt of its task was killed within the window of the loss budget
 ====================  =========================================================================

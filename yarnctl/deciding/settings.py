@@ -17,6 +17,15 @@ TEN_YEARS_MS = 10 * 366 * 24 * 3_600_000
 RATIO_MAX = 1000
 
 
+class LossRule(msgspec.Struct, frozen=True, array_like=True):
+    """A loss budget of its own: of the container time that a queue, or a user, held over a window."""
+
+    kind: Literal["queue", "user"]
+    name: str
+    may_lose_ratio: float
+    window_ms: int = 3_600_000
+
+
 class LeverSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How the cheapest mix of levers is chosen (:mod:`yarnctl.deciding.mix`).
 
@@ -25,7 +34,8 @@ class LeverSettings(msgspec.Struct, frozen=True, kw_only=True):
     longer a reduce takes that ends by itself. Of the container time of the preemptable queues over the last
     ``window_ms``, at most ``may_lose_ratio`` may be work that is lost, and ``may_refetch_ratio`` overhead of
     reduces that were ended before their first key.
-    ``jobs_max``: of so many jobs at most, in the job policy's order, the tasks are compared.
+    ``jobs_max``: of so many jobs at most, in the job policy's order, tasks are compared. ``budgets``: what
+    holds for single queues instead, and for single users beside it.
     """
 
     room_within_ms: int
@@ -36,6 +46,12 @@ class LeverSettings(msgspec.Struct, frozen=True, kw_only=True):
     may_refetch_ratio: float = 0.2
     window_ms: int = 3_600_000
     jobs_max: int = 5_000
+    budgets: tuple[LossRule, ...] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def rules(self) -> tuple[LossRule, ...]:
+        """Return the budgets of single queues and users."""
+        return self.budgets if isinstance(self.budgets, tuple) else ()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +133,11 @@ def validate(settings: Settings) -> None:
         for name in ("may_lose_ratio", "may_refetch_ratio"):
             if getattr(settings.levers, name) > 1:
                 raise BadInput(name, "more than all would be lost", "use a part from 0 to 1")
+        for rule in settings.levers.rules:
+            if not (isfinite(rule.may_lose_ratio) and 0 <= rule.may_lose_ratio <= 1):
+                raise BadInput(f"{rule.kind} {rule.name}", f"{rule.may_lose_ratio} is no part of the whole")
+            if not 1 <= rule.window_ms <= TEN_YEARS_MS:
+                raise BadInput(f"{rule.kind} {rule.name}", f"{rule.window_ms} ms is no window")
         if settings.eviction != "suspend":
             raise BadInput("levers", f"eviction {settings.eviction} chooses no levers", "use one of both")
 

@@ -12,6 +12,7 @@ from yarnctl.deciding.model import (
     Accepted,
     ContainerEnded,
     HeldTime,
+    JobConsent,
     Kill,
     ObservationRequest,
     Suspend,
@@ -19,6 +20,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.settings import LeverSettings
+from yarnctl.hadoop.wire.mapreduce import may_lose_tag_ratio
 
 RULES = LeverSettings(room_within_ms=4000, suspend_ms=4000, leave_ms=1500, commit_ms=1000, may_lose_ratio=1)
 MAP = f"attempt_{EPOCH}_0001_m_000009_0"
@@ -129,6 +131,42 @@ def test_what_was_held_is_counted_from_the_first_look_and_never_falls(cluster):
         HeldTime("research", "ann", mib_ms) for mib_ms in (0, 1_000_000, 1_000_000, 1_500_000, 1_500_000)
     ]
     assert looking(cluster).observe(ObservationRequest()).held == (), "without levers nothing is counted"
+
+
+def test_a_job_with_a_tag_is_counted_by_itself(cluster):
+    job = cluster.apps[application(1)]
+    job.tags, job.mib_seconds = "nightly,yarnctl-may-lose:2%", 100
+    cluster.research(3, ["n1:1"], mib_seconds=0)
+    port = looking(cluster, levers=True)
+    job.mib_seconds, cluster.apps[application(3)].mib_seconds = 700, 50
+    found = port.observe(ObservationRequest())
+    assert found.consents == (JobConsent(application(1), "ann", 0.02, 600_000),)
+    assert found.held == (HeldTime("research", "ann", 50_000),)
+    del cluster.apps[application(1)]
+    assert port.observe(ObservationRequest()).consents == (), "it has ended"
+
+
+@pytest.mark.parametrize(
+    ("tags", "ratio"),
+    [
+        ("", None),
+        ("nightly", None),
+        ("yarnctl-may-lose:2%", 0.02),
+        ("YARNCTL-MAY-LOSE:0.5%", 0.005),
+        ("yarnctl-may-lose:0.25", 0.25),
+        ("yarnctl-may-lose:0", 0.0),
+        ("yarnctl-may-lose:100%", 1.0),
+        ("yarnctl-may-lose:", 0.0),  # what cannot be read lets nothing be lost
+        ("yarnctl-may-lose:some", 0.0),
+        ("yarnctl-may-lose:-2%", 0.0),
+        ("yarnctl-may-lose:101%", 0.0),
+        ("yarnctl-may-lose:nan", 0.0),
+        ("yarnctl-may-lose:9,yarnctl-may-lose:1%", 0.0),
+        ("yarnctl-may-lose:9%,yarnctl-may-lose:1%", 0.01),  # the least counts
+    ],
+)
+def test_what_a_tag_says(tags, ratio):
+    assert may_lose_tag_ratio(tags.split(",")) == ratio
 
 
 # --- what may be ended ------------------------------------------------------------------------------------

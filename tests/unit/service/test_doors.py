@@ -30,6 +30,7 @@ ROWS = {
     "GET /v1/snapshot": "read",
     "GET /v1/applications": "read",
     "GET /v1/checkpoints": "read",
+    "GET /v1/budgets": "read",
     "GET /v1/occupancy": "read",
     "GET /v1/admissions": "list",
     "GET /v1/admissions/{admission_id}": "one",

@@ -26,11 +26,12 @@ from yarnctl.daemon.view.reclaim_lists import (
 )
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.deciding.model import ApplicationView, Observation, Snapshot
+from yarnctl.deciding.loss_budget import BudgetStanding, standings
+from yarnctl.deciding.model import ApplicationView, JobConsent, Observation, Snapshot
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import HdfsUnwritable, ModeReason
 from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
-from yarnctl.deciding.settings import DEFAULT, Settings
+from yarnctl.deciding.settings import DEFAULT, LeverSettings, Settings
 from yarnctl.loop import ClusterIdentity
 
 BOUNDS_MS = (250, 500, 1_000, 1_500, 2_500, 5_000, 12_000, 30_000, 60_000)
@@ -178,6 +179,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     and not yet retired, oldest first; ``ended`` those that left their lists, ``decisions``, ``refusals``
     and ``checkpoints`` are newest first.
     ``left_alone`` are attempts that cannot be suspended now, each with the reason.
+    ``budgets``: how loss budgets stand (none without the mix).
     ``desk`` is the gate with its admissions (None: there is none). ``version`` grows with every view.
     """
 
@@ -199,6 +201,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     counts: Counts = Counts()
     admission: AdmissionStatus | None = None
     left_alone: Mapping[str, EligibilityReason] = {}
+    budgets: tuple[BudgetStanding, ...] = ()
 
 
 def demand_waits(view: ApplicationView, settings: Settings) -> bool:
@@ -243,6 +246,7 @@ class Publisher:
         self._reclaim_lists = ReclaimLists()
         self.admission: AdmissionStatus | None = None
         self.left_alone: Mapping[str, EligibilityReason] = {}
+        self._consents: tuple[JobConsent, ...] = ()
 
     @property
     def view(self) -> View:
@@ -304,7 +308,18 @@ class Publisher:
             counts=self._counted.counts(),
             admission=self.admission,
             left_alone=self.left_alone,
+            budgets=self._budgets(controller, seen),
         )
+
+    def _budgets(self, controller: Controller, seen: Observation) -> tuple[BudgetStanding, ...]:
+        """Return how loss budgets stand; tagged jobs are those of the newest snapshot."""
+        settings = controller.settings
+        if not isinstance(settings.levers, LeverSettings):
+            return ()
+        if seen.snapshot is not None:
+            self._consents = seen.consents
+        losses, queues = controller.ledger.losses, settings.victim_queues
+        return tuple(standings(losses, seen.now_ms, settings.levers, queues, self._consents))
 
     def _shown(
         self, controller: Controller, seen: Observation, looked: Snapshot | None

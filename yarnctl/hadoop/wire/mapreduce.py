@@ -55,6 +55,25 @@ def deadline_tag_ms(tags: Sequence[str]) -> int | None:
     return next((at_ms for at_ms in found if at_ms is not None), None)
 
 
+MAY_LOSE_TAG = "yarnctl-may-lose:"
+_PART = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,4})?)(%?)", re.ASCII)
+
+
+def may_lose_tag_ratio(tags: Sequence[str]) -> float | None:
+    """Return the part of its container time that a job lets be lost (``yarnctl-may-lose:2%`` or ``:0.02``).
+
+    None: no tag says. A tag that is no part from 0 to 100 % says 0, and of several the least counts.
+    """
+    found = [_part(tag[len(MAY_LOSE_TAG) :]) for tag in tags if tag.lower().startswith(MAY_LOSE_TAG)]
+    return min(found, default=None)
+
+
+def _part(text: str) -> float:
+    match = _PART.fullmatch(text)
+    part = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    return part if part <= 1 else 0.0
+
+
 Phase = Literal["new", "shuffle", "sort", "reduce", "over"]
 
 

@@ -72,6 +72,8 @@ REASONS: dict[str, str] = {
     "unreachable": "its master does not answer",
     "not-observed": "its tasks could not be seen in time",
     "loss-budget": "no more work may be lost now",
+    "job-loss-budget": "its job's tag lets no more of its work be lost now",
+    "user-loss-budget": "no more work of its user may be lost now",
     "not-in-time": "would give room too late",
     "killed-lately": "an attempt of this task was killed lately, and none is twice in a row",
 }

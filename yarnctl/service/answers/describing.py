@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from yarnctl.api.cluster_answers import Application, OccupancySample
 from yarnctl.api.decision_answers import Explained, RefusalOut
-from yarnctl.api.order_answers import CheckpointOut, DecisionSummary, ReclaimList
+from yarnctl.api.order_answers import BudgetOut, CheckpointOut, DecisionSummary, ReclaimList
 from yarnctl.api.paged import Count, Page
 from yarnctl.deciding.admission.records import Estimate, Phase, Phases
 from yarnctl.deciding.levers import Lever
@@ -99,6 +99,7 @@ CORE: dict[type, Description] = {
 
 PAGES: dict[type, Description] = {
     Application: Description("ApplicationPage", "Applications, by id."),
+    BudgetOut: Description("BudgetPage", "Loss budgets, by their owners' kinds and names."),
     CheckpointOut: Description("CheckpointPage", "Checkpoints, newest first."),
     DecisionSummary: Description("DecisionPage", "Decisions, newest first."),
     OccupancySample: Description("OccupancyPage", "Samples, oldest first."),

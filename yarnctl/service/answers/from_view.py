@@ -23,18 +23,21 @@ from yarnctl.api.cluster_answers import (
     Role,
     SnapshotOut,
 )
-from yarnctl.api.order_answers import CheckpointOut, EntryOut, ReclaimList
+from yarnctl.api.order_answers import Bought, BudgetOut, CheckpointOut, EntryOut, ReclaimList
 from yarnctl.api.paged import Item, Page, ReasonOut, Size
 from yarnctl.daemon.view.occupancy import ROLES, RoleUsage, Sample, pending_of, role_of, sample_of
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry
 from yarnctl.deciding.lifecycle import OPEN, State
+from yarnctl.deciding.loss_budget import BudgetStanding
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.rooting import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.units import Resources
+
+UNSEEN_MIB = 1024
 
 Answer = TypeVar("Answer", bound=msgspec.Struct)
 
@@ -255,3 +258,25 @@ def checkpoint(seen: Checkpoint) -> CheckpointOut:
     """Show a manifest that was found."""
     order = seen.order
     return read_off(CheckpointOut, seen, order, order=order.order, application=order.victim)
+
+
+def budget(view: View, each: BudgetStanding) -> BudgetOut:
+    """Show a loss budget, for containers as large as its owner's largest tasks (1,024 MiB: none is seen)."""
+    applications = () if view.snapshot is None else view.snapshot.applications
+    sizes = [
+        one.task_size.memory_mib
+        for one in applications
+        if each.name == {"queue": one.queue, "user": one.user, "job": one.application}[each.kind]
+    ]
+    container_mib = max(sizes, default=0) or UNSEEN_MIB
+    return BudgetOut(
+        queue=each.name if each.kind == "queue" else None,
+        user=each.user or None,
+        application=each.name if each.kind == "job" else None,
+        may_lose_ratio=each.may_lose_ratio,
+        window_ms=each.window_ms,
+        lost_ms=each.lost_ms,
+        left_ms=each.left_mib_ms // container_mib,
+        container_mib=container_mib,
+        bought=Bought(containers=each.containers, waiting_saved_ms=each.waiting_saved_ms),
+    )

@@ -106,6 +106,10 @@ class CheckpointsQuery(ByNumber):
     until_ms: Annotated[Instant | None, Field(description="Seen before.")] = None
 
 
+class BudgetsQuery(ByName):
+    """Which budgets; they are in the order of their owners' kinds and names."""
+
+
 class OccupancyQuery(ByNumber):
     """Which samples; their number is bounded, so one page may hold them all."""
 

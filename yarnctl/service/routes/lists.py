@@ -16,11 +16,12 @@ from fastapi import Path as PathParameter
 
 from yarnctl.api.cluster_answers import Application, OccupancySample, SnapshotOut
 from yarnctl.api.decision_answers import DecisionDetail, Explained, RefusalOut
-from yarnctl.api.order_answers import CheckpointOut, DecisionSummary, ReclaimList
+from yarnctl.api.order_answers import BudgetOut, CheckpointOut, DecisionSummary, ReclaimList
 from yarnctl.api.paged import Page
 from yarnctl.daemon.view.occupancy import role_of
 from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.reclaim_lists import Decided, Entry
+from yarnctl.deciding.loss_budget import BudgetStanding
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.order import order_number
 from yarnctl.deciding.records import Refusal
@@ -29,6 +30,7 @@ from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.paging import (
     ApplicationsQuery,
+    BudgetsQuery,
     CheckpointsQuery,
     DecisionsQuery,
     EntriesQuery,
@@ -264,6 +266,10 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
         return from_view.page(view, len(found), following, shown)
 
 
+def _budget_name(each: BudgetStanding) -> str:
+    return f"{each.kind} {each.name}"
+
+
 def _add_history(router: APIRouter, source: Source) -> None:
     @router.get("/checkpoints", responses=responses(404))
     def checkpoints(asked: Annotated[CheckpointsQuery, Query()]) -> Page[CheckpointOut]:
@@ -279,6 +285,14 @@ def _add_history(router: APIRouter, source: Source) -> None:
         ]
         shown, following = by_number(found, lambda each: each.rank, asked)
         return from_view.page(view, len(found), following, [from_view.checkpoint(each) for each in shown])
+
+    @router.get("/budgets")
+    def budgets(asked: Annotated[BudgetsQuery, Query()]) -> Page[BudgetOut]:
+        """How much work may be lost, was lost over its window, and what that bought (only with the mix)."""
+        view = source()
+        found = sorted(view.budgets, key=_budget_name)
+        shown, following = by_name(found, _budget_name, asked)
+        return from_view.page(view, len(found), following, [from_view.budget(view, each) for each in shown])
 
     @router.get("/occupancy")
     def occupancy(asked: Annotated[OccupancyQuery, Query()]) -> Page[OccupancySample]:

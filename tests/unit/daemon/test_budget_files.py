@@ -1,0 +1,66 @@
+"""``budgets.toml``: what it says, and what is refused by its line and name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from yarnctl.daemon.budget_files import read_budgets
+from yarnctl.deciding.settings import LossRule
+from yarnctl.errors import BadInput
+
+QUEUES = ("research", "batch")
+RESEARCH = '[queue.research]\nmay_lose = "2%"\n'
+
+
+def test_a_file_of_budgets_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "budgets.toml"
+    file.write_text(
+        '[queue."root.research"]\nmay_lose = "2%"\nwindow = "30m"\n'
+        '[user."ann@EXAMPLE"]\nmay_lose = "0.005"\n[user.bob]\nmay_lose = "0%"\nwindow = "2d"\n'
+    )
+    assert read_budgets(file, QUEUES) == (
+        LossRule("queue", "research", 0.02, 1_800_000),
+        LossRule("user", "ann@EXAMPLE", 0.005, 3_600_000),
+        LossRule("user", "bob", 0.0, 172_800_000),
+    )
+
+
+def test_an_empty_file_has_no_budgets(tmp_path: Path) -> None:
+    (tmp_path / "budgets.toml").write_text("")
+    assert read_budgets(tmp_path / "budgets.toml", QUEUES) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (RESEARCH + '[queue.sales]\nmay_lose = "2%"\n', " line 3: queue sales: is no preemptable queue"),
+        ('[user."a b"]\nmay_lose = "2%"\n', " line 1: user a b: is no user's name"),
+        ('[queues.research]\nmay_lose = "2%"\n', " line 1: 'queues' is not known"),
+        ("queue = 3\n", ": 'queue' is not known"),
+        ("[queue]\nresearch = 3\n", "queue research: is no table"),
+        (RESEARCH + "size = 3\n", " line 1: queue research: 'size' is not known"),
+        ("[queue.research]\n", " line 1: queue research: may_lose is None"),
+        ("[queue.research]\nmay_lose = 0.02\n", "queue research: may_lose is 0.02"),
+        ('[queue.research]\nmay_lose = "101%"\n', "queue research: may_lose: '101%' is no part"),
+        ('[queue.research]\nmay_lose = "-1%"\n', "queue research: may_lose: '-1%' is no part"),
+        ('[queue.research]\nmay_lose = "nan"\n', "queue research: may_lose: 'nan' is no part"),
+        (RESEARCH + 'window = "30s"\n', "queue research: window is '30s', not 1m to 7d"),
+        (RESEARCH + "window = 60\n", "queue research: window is 60, not 1m to 7d"),
+        ("[queue", "is no TOML"),
+        ("#" * 70_000, "is larger than 64 KiB"),
+    ],
+)
+def test_what_is_no_file_of_budgets_is_refused_by_line_and_name(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "budgets.toml"
+    file.write_text(text)
+    with pytest.raises(BadInput) as refused:
+        read_budgets(file, QUEUES)
+    assert said in str(refused.value)
+    assert str(file) in str(refused.value)
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot be read"):
+        read_budgets(tmp_path / "gone.toml", QUEUES)
