@@ -22,6 +22,7 @@ from yarnctl.daemon.admission.request_queue import AccountCommand
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.placement_options import Alternatives, PlacementOption
 from yarnctl.deciding.admission.records import Budget, Estimate, Finished
+from yarnctl.deciding.loss_budget import BudgetStanding
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
 from yarnctl.deciding.reasons.modes import Paused
@@ -376,6 +377,22 @@ def test_pools_and_what_was_placed_are_shown_predicted_against_what_it_took(page
     assert third[9] == fourth[3] == "-"
     assert "no option meets its deadline" in fourth[11]
     assert "spark with 3 in fast: " in fourth[12]
+
+
+def test_budgets_are_shown_with_what_was_lost_and_what_that_bought(page, served):
+    assert not page.script("return document.querySelector('#losses').checkVisibility()")
+    rows = (
+        BudgetStanding("queue", "research", "", 0.02, 3_600_000, 0, 90_000 * 1024, 0, 0, 0),
+        BudgetStanding("user", "ann", "ann", 0.005, 86_400_000, 7_000 * 1024, 0, 7_000, 1, 30_000),
+        BudgetStanding("job", "application_1_000777", PROBE, 1.0, 3_600_000, 0, 0, 0, 0, 0),
+    )
+    served.view = msgspec.structs.replace(busy(), budgets=rows)
+    page.until("document.querySelector('#losses').checkVisibility()")
+    job, queue, user = rows_of(page, "budgets")
+    assert queue == ["queue research", "2 %", "60 min", "0.0 s", "90 s of 1024 MiB", "0", "0.0 s"]
+    assert user == ["user ann", "0.5 %", "24.0 h", "7.0 s", "0.0 s of 1024 MiB", "1", "30 s"]
+    assert job[:2] == [f"job of {PROBE}", "100 %"]
+    assert page.script("return document.querySelectorAll('img, main script').length") == 0
 
 
 def test_instants_are_local_time(page):

@@ -257,6 +257,18 @@ function placedRow(each, placed) {
   return { cells, className: ["waiting", "admitted", "taken"].includes(each.state) ? "" : "settled" };
 }
 
+// --- work that may be lost -----------------------------------------------------------------------------------
+
+function showBudgets(page) {
+  byId("losses").hidden = !page.items.length;
+  const owner = (each) => (each.application ? `job of ${each.user}` : each.queue ? `queue ${each.queue}` : `user ${each.user}`);
+  const rows = page.items.map((each) => ({ className: "", cells: [
+    each.application ? linkTo(each.application, owner(each)) : owner(each), `${+(each.may_lose_ratio * 100).toFixed(3)} %`,
+    span(each.window_ms), span(each.lost_ms), `${span(each.left_ms)} of ${each.container_mib} MiB`, each.bought.containers,
+    span(each.bought.waiting_saved_ms)] }));
+  byId("budgets").replaceChildren(tableOf(["budget of", "#may lose", "#over", "#lost", "#left", "#containers", "#sooner by"], rows));
+}
+
 // --- reclaim lists -------------------------------------------------------------------------------------
 
 const COLUMNS = ["order", "from", "attempt", "state", "asked at", "#kept keys", "#left to do", "room to"];
@@ -396,7 +408,8 @@ async function poll() {
     const [seen, samples, lists, decided, vain, jobs] = await Promise.all([
       get("v1/snapshot"), newHistory(), get("v1/reclaims?limit=50"), get("v1/decisions?limit=25"),
       get("v1/refusals?limit=5"), get("v1/applications?limit=200")]);
-    const [accounts, admissions] = await Promise.all([get("v1/accounts"), get("v1/admissions?limit=50")]);
+    const [accounts, admissions, budgets] = await Promise.all([
+      get("v1/accounts"), get("v1/admissions?limit=50"), get("v1/budgets?limit=50")]);
     known = new Map(jobs.items.map((each) => [each.application, each]));
     for (const id of [...explained.keys()]) {
       const story = await explain(id);
@@ -404,7 +417,7 @@ async function poll() {
     }
     showLoop(seen); showGlance(seen); drawChart(samples);
     showWaiting(vain); showApplications(jobs); showMarket(accounts, admissions);
-    showPlacement(admissions);
+    showPlacement(admissions); showBudgets(budgets);
     showReclaims(lists, vain); showDecisions(decided); showRefusals(vain);
     byId("gone").hidden = true;
     lastAnswerAt = Date.now();
