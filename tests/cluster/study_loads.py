@@ -77,6 +77,7 @@ LOADS = {
             (_java("production", "production", 6, "bob"),),
             MOST,
             rounds=8,
+            arrives_s=20.0,
         ),
         Load(
             "processor",
