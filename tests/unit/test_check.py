@@ -98,6 +98,26 @@ def test_a_good_cluster_is_fit_and_nothing_seen_is_never_ok() -> None:
     assert [name for name, severity in blind.items() if severity == "ok"] == sorted(needless)
 
 
+@pytest.mark.parametrize(
+    ("guaranteed", "ratio", "said", "fix"),
+    [
+        (5, "1", "use 100 % of the cluster, 95 % can be taken back: they can fill it", "=0.47"),
+        (40, "0.6", "use 60 % of the cluster, 60 % can be taken back: they can fill it", "=0.3"),
+        (80, "0.5", "use 50 % of the cluster, 20 % can be taken back: they can fill it", "=0.2"),
+        (80, "0.2", "use 20 % of the cluster, 20 % can be taken back", ""),
+        (5, "0.5", "use 50 % of the cluster, 95 % can be taken back", ""),
+    ],
+)
+def test_masters_that_can_fill_what_is_borrowed_are_told_with_the_share_that_fits(
+    guaranteed: float, ratio: str, said: str, fix: str
+) -> None:
+    key = "yarn.scheduler.capacity.root.research.maximum-am-resource-percent"
+    facts = but(leaves=(PRODUCTION, leaf("research", guaranteed, 40)), scheduler={key: ratio})
+    (found,) = (one for one in judge(facts) if one.id == "masters")
+    assert found.seen.endswith(said)
+    assert found.fix == (f"set {key}{fix}" if fix else "")
+
+
 TABLE = [
     ("version", "warn", but(info=ClusterInfo(1, version="3.2.1"))),
     ("signal", "warn", but(info=ClusterInfo(1, version="3.2.1"))),
@@ -125,6 +145,15 @@ TABLE = [
         "yarn.scheduler.capacity.root.production.maximum-am-resource-percent": "0.8",
         "yarn.scheduler.capacity.root.research.maximum-am-resource-percent": "0.5"})),
     ("am-share", "unknown", but(scheduler=None)),
+    ("masters", "warn", but(scheduler={"yarn.scheduler.capacity.maximum-am-resource-percent": "1"})),
+    ("masters", "warn", but(leaves=(leaf("production", 50, 2), leaf("research", 50, 2)))),
+    ("masters", "ok", but(scheduler={
+        "yarn.scheduler.capacity.maximum-am-resource-percent": "1",
+        "yarn.scheduler.capacity.root.research.maximum-am-resource-percent": "0.47"})),
+    ("masters", "ok", by_deadline()),
+    ("masters", "warn", by_deadline(scheduler={
+        "yarn.scheduler.capacity.maximum-am-resource-percent": "1"})),
+    ("masters", "unknown", but(scheduler={})),
     ("locality-delay", "warn", but(scheduler={"yarn.scheduler.capacity.node-locality-delay": "40"})),
     ("minimum-allocation", "warn", conf("yarn.scheduler.minimum-allocation-mb", "4096")),
     ("acls", "unknown", but(scheduler=None, configuration={"yarn.acl.enable": "true", "yarn.admin.acl": ""})),

@@ -8,7 +8,8 @@ import threading
 import msgspec
 import pytest
 
-from tests.unit.service.played import PublishedRun, busy, last, views
+from tests.property.stories import job
+from tests.unit.service.played import SETUP, PublishedRun, busy, last, views
 from yarnctl.daemon.view.occupancy import (
     SPACING_MAX_MS,
     SPACING_MIN_MS,
@@ -26,6 +27,7 @@ from yarnctl.deciding.order import order_number
 from yarnctl.deciding.reasons.modes import Paused
 from yarnctl.deciding.records import Decision, Header, Transition
 from yarnctl.deciding.settings import DEFAULT
+from yarnctl.service.answers.from_view import applications, snapshot
 from yarnctl.units import Resources
 
 RUNNING = LoopStatus(state="running", reachable=True, ticks=1)
@@ -75,6 +77,29 @@ def test_states_of_a_decisions_orders_follow_the_ledger():
         for decided in view.decisions:
             for order, state in zip(decided.record.orders, decided.states, strict=True):
                 assert states.get(order, state) == state
+
+
+def test_a_job_whose_last_reduce_left_is_told_as_its_master_alone():
+    """Research has two reduces, production takes all: one container stays behind, research's master."""
+    jobs = (
+        job("r", "research", 0, 2, 2, reduce_ms=(60_000, 61_000)),
+        job("p", "production", 20_000, 2, 14),
+    )
+    seen: list[View] = []
+    setup = msgspec.structs.replace(SETUP, shares=(0.95, 0.05))
+    PublishedRun(seen.append, setup, jobs).go(until_ms=10 * 60_000)
+    told = []
+    for view in seen:
+        (row,) = (each for each in applications(view) if each.queue == "research")
+        whole = row.suspended == 2 and row.containers == 1
+        assert (row.master_only_ms is not None) == whole
+        assert snapshot(view).masters_only == whole
+        told.append((row.suspended, row.containers, row.master_only_ms))
+    assert told[0] == (0, 3, None)
+    assert (1, 2, None) in told
+    assert told[-1][:2] == (2, 1)
+    ended_at_ms = max(entry.order.freed_at_ms or 0 for entry in seen[-1].ended)
+    assert told[-1][2] == seen[-1].now_ms - ended_at_ms > 10_000
 
 
 # --- immutable ----------------------------------------------------------------------------------------

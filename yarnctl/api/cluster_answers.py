@@ -100,7 +100,8 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     as a value ``reason``, say why its reduces cannot be suspended (then ``runner`` is false); ``left_alone``
     names single reduces that cannot be suspended now, each with its runner's message, and
     ``left_alone_reasons`` the same with codes. ``name`` is the job's; ``rank`` its place in its queue, the
-    lowest is served first.
+    lowest is served first. ``suspended`` are its reduces that were suspended and are not back;
+    ``master_only_ms`` is how long it has held nothing but its master because of that (null: it holds more).
     """
 
     application: str
@@ -125,6 +126,8 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     left_alone: dict[str, str] = {}
     left_alone_reasons: dict[str, ReasonOut] = {}
     reason: ReasonOut | None = None
+    suspended: Count = 0
+    master_only_ms: Count | None = None
 
 
 class Occupied(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +153,8 @@ class SnapshotOut(msgspec.Struct, frozen=True, kw_only=True):
     """The whole cluster in short. ``snapshot_at_ms`` is the instant of the observation.
 
     ``snapshot_age_ms`` is how long that was before ``now_ms``. While no preempting application waits
-    (``quiet``) the loop observes every few seconds only.
+    (``quiet``) the loop observes every few seconds only. ``masters_only``: the applications that are
+    suspended whole, each of which keeps one container.
     """
 
     now_ms: int
@@ -170,3 +174,4 @@ class SnapshotOut(msgspec.Struct, frozen=True, kw_only=True):
     open_orders: Count
     unreachable: list[str]
     decisions: Count
+    masters_only: Count = 0

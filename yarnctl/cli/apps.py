@@ -9,7 +9,7 @@ import click
 
 from yarnctl.api.cluster_answers import Application
 from yarnctl.api.paged import Page
-from yarnctl.cli.asking import ask_all, limit_option, plain, showing_options, shown
+from yarnctl.cli.asking import ask_all, limit_option, plain, showing_options, shown, span
 from yarnctl.command_line import print_json, print_table
 
 COLUMNS = (
@@ -57,7 +57,14 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
         )
         for each in page.items
     ]
-    print_table(COLUMNS, rows, f"{page.total} applications")
+    print_table(COLUMNS, rows, _caption(page))
+
+
+def _caption(page: Page[Application]) -> str:
+    """Say how many there are, and how many containers masters of jobs keep that are suspended whole."""
+    kept = sum(each.master_only_ms is not None for each in page.items)
+    whole = f"; {kept} suspended whole: each keeps its master's container" if kept else ""
+    return f"{page.total} applications{whole}"
 
 
 def _may_be_suspended(each: Application) -> str:
@@ -65,6 +72,8 @@ def _may_be_suspended(each: Application) -> str:
     if not each.runner:
         return f"no: {each.why_not}" if each.why_not else "no"
     count = len(each.left_alone)
+    if each.master_only_ms is not None:
+        return f"suspended whole for {span(each.master_only_ms)}, its master stays"
     if not count:
         return "yes"
     whys = "; ".join(dict.fromkeys(each.left_alone.values()))

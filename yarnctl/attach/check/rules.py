@@ -29,6 +29,7 @@ RULES: dict[str, Rule] = {
     "user-share": scheduler.user_share,
     "ordering-policy": scheduler.ordering_policy,
     "am-share": scheduler.am_share,
+    "masters": scheduler.masters,
     "max-priority": scheduler.max_priority,
     "calculator": scheduler.calculator,
     "locality-delay": scheduler.locality_delay,

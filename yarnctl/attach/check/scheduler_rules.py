@@ -7,6 +7,9 @@ yarnctl would save.
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 from yarnctl.attach.check.preflight import (
     CAPACITY,
     CheckResult,
@@ -193,6 +196,53 @@ def _am_ratio(facts: Facts, leaf: Leaf) -> float | None:
     key = "maximum-am-resource-percent"
     own = number_of(facts.capacity(f"{leaf.path}.{key}"))
     return number_of(facts.capacity(key)) if own is None else own
+
+
+def masters(facts: Facts) -> CheckResult:
+    """A job that is suspended whole keeps its master: masters must not fill what research only borrows."""
+    names = facts.preempting_queues if facts.mode == "deadlines" else facts.preemptable_queues
+    found, word = leaf_queues(facts, names)
+    if word is not None:
+        return word
+    told = []
+    for leaf in found:
+        key = f"{CAPACITY}{leaf.path}.maximum-am-resource-percent"
+        ratio = _am_ratio(facts, leaf)
+        if ratio is None:
+            seen = facts.unseen("scheduler", "capacity-scheduler.xml is not shown")
+            return unknown(f"what masters of {leaf.name} may use is not shown; {seen}", f"see to it: {key}")
+        share = MastersShare.of(leaf, ratio, facts.mode == "deadlines")
+        said = f"masters of {leaf.name} may use {share.masters_percent:g} % of the cluster"
+        said += f", {share.given_back_percent:g} % can be taken back"
+        if share.can_fill and ratio > AM_RATIO_MIN:
+            return warn(f"{said}: they can fill it", f"set {key}={share.fitting_ratio:g}")
+        told.append(said)
+    return ok("; ".join(told))
+
+
+class MastersShare(NamedTuple):
+    """What a queue's masters may use, and what the queue can be made to give back; parts of the cluster."""
+
+    masters_percent: float
+    given_back_percent: float
+    fitting_ratio: float
+
+    @classmethod
+    def of(cls, leaf: Leaf, am_ratio: float, is_only_queue: bool) -> MastersShare:
+        """Compute it; of the only queue (by deadlines) all can be given back, else what is borrowed.
+
+        A queue's limit for masters is a part of what it may grow to (docs/facts/hadoop.md, 5). It fits where
+        each master that it lets in leaves room for one container of work: half of what can be given back.
+        """
+        most = leaf.queue.maximum_percent
+        back = most if is_only_queue else max(0.0, most - leaf.queue.guaranteed_percent)
+        fitting = math.floor(back / (2 * most) * 100) / 100 if most > 0 else 0.0
+        return cls(am_ratio * most, back, max(AM_RATIO_MIN, fitting))
+
+    @property
+    def can_fill(self) -> bool:
+        """Return whether masters alone can use all that can be given back."""
+        return 0 < self.given_back_percent <= self.masters_percent
 
 
 def max_priority(facts: Facts) -> CheckResult:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -25,6 +25,7 @@ from yarnctl.daemon.view.reclaim_lists import (
     ReclaimLists,
 )
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.loss_budget import BudgetStanding, standings
 from yarnctl.deciding.model import ApplicationView, JobConsent, Observation, Snapshot
@@ -171,6 +172,13 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterIdentity | None = None
 
 
+class SuspendedTasks(NamedTuple):
+    """How many tasks of an application are suspended and not back, and when the last of them left."""
+
+    tasks: int
+    last_at_ms: int
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """All that is published. Instants in ms of the port's clock; sequences as their names say.
 
@@ -179,7 +187,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     and not yet retired, oldest first; ``ended`` those that left their lists, ``decisions``, ``refusals``
     and ``checkpoints`` are newest first.
     ``left_alone`` are attempts that cannot be suspended now, each with the reason.
-    ``budgets``: how loss budgets stand (none without the mix).
+    ``budgets``: how loss budgets stand (none without the mix). ``suspended``: by application.
     ``desk`` is the gate with its admissions (None: there is none). ``version`` grows with every view.
     """
 
@@ -202,6 +210,15 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     admission: AdmissionStatus | None = None
     left_alone: Mapping[str, EligibilityReason] = {}
     budgets: tuple[BudgetStanding, ...] = ()
+    suspended: Mapping[str, SuspendedTasks] = {}
+
+
+def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
+    """Count the tasks that are suspended and not back, by their applications."""
+    freed_at_ms: dict[str, list[int]] = {}
+    for order in ledger.suspended.values():
+        freed_at_ms.setdefault(order.victim, []).append(order.freed_at_ms or order.asked_at_ms)
+    return {name: SuspendedTasks(len(instants), max(instants)) for name, instants in freed_at_ms.items()}
 
 
 def demand_waits(view: ApplicationView, settings: Settings) -> bool:
@@ -309,6 +326,7 @@ class Publisher:
             admission=self.admission,
             left_alone=self.left_alone,
             budgets=self._budgets(controller, seen),
+            suspended=suspended_of(controller.ledger),
         )
 
     def _budgets(self, controller: Controller, seen: Observation) -> tuple[BudgetStanding, ...]:

@@ -125,7 +125,7 @@ def applications(view: View) -> list[Application]:
     for attempt, why in view.left_alone.items():
         left_alone.setdefault(application_of(attempt), {})[attempt] = why
     return [
-        _application(each, view.settings, coming[each.application], giving[each.application], left_alone)
+        _application(each, view, coming[each.application], giving[each.application], left_alone)
         for each in sorted(known, key=lambda each: each.application)
     ]
 
@@ -137,7 +137,7 @@ def application_of(attempt: str) -> str:
 
 def _application(
     each: ApplicationView,
-    settings: Settings,
+    view: View,
     coming: int,
     giving: int,
     left_alone: Mapping[str, dict[str, EligibilityReason]],
@@ -146,7 +146,7 @@ def _application(
     return read_off(
         Application,
         each,
-        role=role_of(each, settings),
+        role=role_of(each, view.settings),
         pending=pending_of(each),
         used=size(each.used),
         progress_ratio=float(each.progress_ratio),
@@ -157,7 +157,17 @@ def _application(
         suspending=giving,
         left_alone={attempt: text(why) for attempt, why in single.items()},
         left_alone_reasons={attempt: _out(why) for attempt, why in single.items()},
+        suspended=view.suspended[each.application].tasks if each.application in view.suspended else 0,
+        master_only_ms=master_only_ms(each, view),
     )
+
+
+def master_only_ms(each: ApplicationView, view: View) -> int | None:
+    """Return how long an application has held its master alone, its tasks suspended; None: it does not."""
+    gone = view.suspended.get(each.application)
+    if gone is None or each.containers != 1:
+        return None
+    return max(0, view.now_ms - gone.last_at_ms)
 
 
 def snapshot(view: View) -> SnapshotOut:
@@ -182,6 +192,9 @@ def snapshot(view: View) -> SnapshotOut:
         open_orders=opened,
         unreachable=list(view.unreachable),
         decisions=view.counts.decisions,
+        masters_only=sum(
+            master_only_ms(each, view) is not None for each in (() if seen is None else seen.applications)
+        ),
         **used,
     )
 

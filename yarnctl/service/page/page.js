@@ -183,6 +183,7 @@ function showWaiting(vain) {
 
 function maySuspend(job) {
   if (!job.runner) return `no: ${job.why_not}`;
+  if (job.master_only_ms !== null) return `suspended whole for ${span(job.master_only_ms)}, its master stays`;
   const whys = Object.values(job.left_alone);
   const reduces = whys.length === 1 ? "reduce" : "reduces";
   return whys.length ? `yes, but not ${whys.length} ${reduces}: ${[...new Set(whys)].join("; ")}` : "yes";

@@ -87,6 +87,9 @@ def _cluster(view: View) -> Iterator[Metric]:
         "yarnctl_cluster_memory_bytes", "Memory of the cluster.", shown.total.memory_mib * 2**20
     )
     yield GaugeMetricFamily("yarnctl_cluster_vcores", "Virtual cores of the cluster.", shown.total.vcores)
+    yield GaugeMetricFamily(
+        "yarnctl_masters_only", "Applications that are suspended whole: a container each.", shown.masters_only
+    )
     gauges = (
         GaugeMetricFamily("yarnctl_used_memory_bytes", "Memory in use, by role.", labels=ROLE),
         GaugeMetricFamily("yarnctl_used_vcores", "Virtual cores in use, by role.", labels=ROLE),
