@@ -59,12 +59,28 @@ from yarnctl.errors import BadInput, Different
 @click.option(
     "-D", "settings", multiple=True, metavar="NAME=VALUE", help="With --verify: a setting of the job."
 )
-@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--spark", is_flag=True, help="WORDS are a spark-submit: let its executors leave.")
+@click.option("--route", type=click.Choice(["signal", "plugin"]), help="With --spark: how they are asked.")
+@click.option("--plugin", metavar="JAR", help="With --spark: the driver's plugin (yarnctl spark-plugin).")
+@click.option("--min-executors", type=click.IntRange(1), help="With --spark: so many always stay.  [1]")
+@click.option("--fallback", metavar="URL", help="With --plugin: a folder where all may leave their blocks.")
+@click.option("--uses-pipe", is_flag=True, help="With --spark: the application calls rdd.pipe.")
+@click.option("--print-defaults", is_flag=True, help="With --spark: print lines of spark-defaults.conf.")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def command(words: tuple[str, ...], save: str, load: str, **given: Any) -> None:
     """Print the streaming command WORDS with the task runner in it, or say why it must not go there.
 
-    With --verify, WORDS are the reducer alone: it is cut at random key groups of the sample.
+    With --verify, WORDS are the reducer alone: it is cut at random key groups of the sample. With --spark,
+    WORDS are a spark-submit whose executors may then be asked to leave.
     """
+    from yarnctl.cli.wrap_spark import refuse_without_spark, wrap_spark
+
+    if given["spark"]:
+        wrap_spark(words, given, given["run_it"])
+        return
+    refuse_without_spark(given)
+    if not words:
+        raise BadInput("command line", "is missing", "write -- hadoop jar .../hadoop-streaming.jar ...")
     if bool(save) != bool(load):
         raise BadInput("--save, --load", "one without the other", "give both or none")
     more = [word for name, value in (("--save", save), ("--load", load)) if value for word in (name, value)]

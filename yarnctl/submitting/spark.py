@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
+from types import MappingProxyType
 
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.resource_manager import same_queue
@@ -66,52 +67,63 @@ WITH_VALUE = (
     *("--driver-class-path", "--executor-memory", "--executor-cores", "--total-executor-cores"),
 )
 FLAGS = ("--verbose", "-v", "--supervise", "--load-spark-defaults")
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 OTHER_PURPOSE = ("--kill", "--status", "--version", "--help", "-h", "--remote")
 """Options that submit no application of one's own."""
 
 
-class SparkSubmission:
-    """One application of ``spark-submit``, with any words in front of it."""
-
-    queue_default = "default"
+class SparkWords:
+    """A command line of ``spark-submit``, with any words in front of it, parsed."""
 
     def __init__(self, words: Sequence[str]) -> None:
         place = next((at for at, word in enumerate(words) if PurePath(word).name == PROGRAM), None)
         if place is None:
             raise BadInput("command line", "no spark-submit", f"write '{PROGRAM} --master yarn ...'")
         self._program = list(words[: place + 1])
-        self._options, self._rest = _parsed(words[place + 1 :])
+        self.options, self._rest = _parsed(words[place + 1 :])
         if not self._rest:
             raise BadInput(
                 PROGRAM, "names no application", "its jar or its Python file comes after the options"
             )
-        example = f"{PROGRAM} ..."
-        refuse_printed(self._program, example)
-        in_front = user_in_front(self._program, example)
-        self.user_option = self._last(USER) or in_front
-        self._settings = settings_of(self._options)
-        self._refuse_outside()
-
-    @property
-    def name_default(self) -> str:
-        """The name that Spark gives it: of its class, else of its file."""
-        return self._last("--class") or PurePath(self._rest[0]).name or PROGRAM
+        self._settings = settings_of(self.options)
 
     def settings(self) -> dict[str, str]:
         """Return what ``--conf`` and the options beside it set, under Spark's names."""
         return dict(self._settings)
 
-    def words(self, more: Mapping[str, str]) -> list[str]:
-        """Return the command line with these settings; its own values of them are left out."""
+    def words(self, more: Mapping[str, str], options: Mapping[str, str] = NO_OPTIONS) -> list[str]:
+        """Return the command line with these settings and options; its own values of them are left out."""
         ours = [word for name, value in more.items() for word in ("--conf", f"{name}={value}")]
-        return [*self._program, *ours, *kept_words(self._options, more), *self._rest]
+        ours += [word for name, value in options.items() for word in (name, value)]
+        kept = [each for each in self.options if each.option not in options]
+        return [*self._program, *ours, *kept_words(kept, more), *self._rest]
 
-    def _last(self, option: str) -> str | None:
-        return next((each.value for each in reversed(self._options) if each.option == option), None)
+    def value_of(self, option: str) -> str | None:
+        """Return the value of an option, the last that was typed; None: it is not on the line."""
+        return next((each.value for each in reversed(self.options) if each.option == option), None)
+
+
+class SparkSubmission(SparkWords):
+    """One application of ``spark-submit`` as a gate needs it: in YARN's cluster mode, of a known size."""
+
+    queue_default = "default"
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__(words)
+        example = f"{PROGRAM} ..."
+        refuse_printed(self._program, example)
+        in_front = user_in_front(self._program, example)
+        self.user_option = self.value_of(USER) or in_front
+        self._refuse_outside()
+
+    @property
+    def name_default(self) -> str:
+        """The name that Spark gives it: of its class, else of its file."""
+        return self.value_of("--class") or PurePath(self._rest[0]).name or PROGRAM
 
     def _refuse_outside(self) -> None:
         """Refuse what runs elsewhere than in containers of YARN, or asks for as many as it likes."""
-        found, options = self._settings, self._options
+        found, options = self._settings, self.options
         master = found.get(MASTER_URL)
         if master is None:
             raise BadInput("--master", "is not on the line", "write --master yarn")

@@ -1,0 +1,160 @@
+"""What ``yarnctl wrap --spark`` makes of a command line, and what it refuses by name."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+from yarnctl.cli import wrap as wrap_command
+from yarnctl.errors import BadInput
+from yarnctl.hadoop.wire.spark import min_executors_of, route_of
+from yarnctl.submitting.spark import SparkWords
+from yarnctl.submitting.spark_leaving import TRAP_FILE, Leaving, default_lines, defaults_in, version_in, wrap
+
+PLUGIN = Leaving("plugin", "/opt/leave.jar")
+
+
+def wrapped(line: str, leaving: Leaving = Leaving(), defaults=None, version: str = "4.0.1") -> SparkWords:
+    return SparkWords(wrap(shlex.split(line), leaving, defaults or {}, version)[0])
+
+
+def test_the_wrapped_command_is_the_users_with_our_settings_before_it():
+    line = "env A=1 spark-submit --queue research --master yarn --conf spark.yarn.tags=mine --class C app.jar -x 5"
+    words, _ = wrap(shlex.split(line), Leaving(min_executors=2), {}, "4.0.1")
+    assert words[:3] == ["env", "A=1", "spark-submit"]
+    assert words[-8:] == shlex.split("--queue research --master yarn --class C app.jar -x 5")[-8:]
+    settings = SparkWords(words).settings()
+    assert settings["spark.yarn.tags"] == "mine,yarnctl-drain:signal,yarnctl-min-executors:2"
+    assert settings["spark.executor.decommission.signal"] == "TERM"
+    assert settings["spark.executorEnv.BASH_ENV"] == "./yarnctl-trap.sh"
+    assert settings["spark.storage.decommission.replicationReattemptInterval"] == "1s"
+    assert settings["spark.yarn.dist.files"] == str(TRAP_FILE)
+
+
+def test_what_stands_there_already_is_not_said_twice():
+    found = wrapped(
+        "spark-submit --master yarn --conf spark.decommission.enabled=true a.py",
+        defaults={"spark.storage.decommission.enabled": "true"},
+    ).settings()
+    assert found["spark.decommission.enabled"] == "true"
+    assert "spark.storage.decommission.enabled" not in found
+
+
+@pytest.mark.parametrize(
+    ("line", "defaults", "files"),
+    [
+        ("--files a,b", {}, f"a,b,{TRAP_FILE}"),
+        ("--files=a", {}, f"a,{TRAP_FILE}"),
+        ("", {"spark.yarn.dist.files": "c"}, f"c,{TRAP_FILE}"),
+    ],
+)
+def test_the_users_files_are_still_shipped(line: str, defaults: dict[str, str], files: str):
+    found = wrapped(f"spark-submit --master yarn {line} a.py", defaults=defaults)
+    said = found.value_of("--files") or found.settings().get("spark.yarn.dist.files")
+    assert said == files
+
+
+def test_the_plugin_needs_no_signal_and_no_shell():
+    found = wrapped(
+        "spark-submit --master yarn --conf spark.plugins=org.Mine --jars x.jar a.py",
+        PLUGIN._replace(fallback="hdfs:///fallback"),
+    )
+    settings = found.settings()
+    assert settings["spark.plugins"] == "org.Mine,yarnctl.Leave"
+    assert found.value_of("--jars") == "x.jar,/opt/leave.jar"
+    assert settings["spark.yarn.tags"] == "yarnctl-drain:plugin"
+    assert settings["spark.storage.decommission.fallbackStorage.path"] == "hdfs:///fallback/"
+    assert not {"spark.executor.decommission.signal", "spark.executorEnv.BASH_ENV"} & set(settings)
+
+
+REFUSED = [
+    ("--master local[2]", Leaving(), "4.0.1", "--master local[2]"),
+    ("", Leaving(), "4.0.1", "--master"),
+    ("--master yarn --conf spark.decommission.enabled=false", Leaving(), "4.0.1", "spark.decommission.enabled"),
+    ("--master yarn --conf spark.executor.decommission.signal=PWR", Leaving(), "4.0.1", "decommission.signal"),
+    ("--master yarn --conf spark.executorEnv.BASH_ENV=x", Leaving(), "4.0.1", "BASH_ENV"),
+    ("--master yarn --conf 'spark.executor.extraJavaOptions=-Xrs -ea'", Leaving(), "4.0.1", "extraJavaOptions"),
+    ("--master yarn", Leaving(), "3.1.3", "Spark 3.1.3"),
+    ("--master yarn", Leaving(uses_pipe=True), "4.0.1", "--uses-pipe"),
+    ("--master yarn", Leaving(fallback="hdfs:///f"), "4.0.1", "--fallback"),
+    ("--master yarn", Leaving("plugin"), "4.0.1", "--route, --plugin"),
+    ("--master yarn --conf spark.yarn.tags=yarnctl-drain:signal", Leaving(), "4.0.1", "spark.yarn.tags"),
+    ("--master yarn --conf spark.yarn.tags=a,b,c,d,e,f,g,h,i,j", Leaving(), "4.0.1", "spark.yarn.tags"),
+]
+
+
+@pytest.mark.parametrize(("options", "leaving", "version", "named"), REFUSED)
+def test_what_forbids_leaving_is_refused_by_its_name(options: str, leaving: Leaving, version: str, named: str):
+    with pytest.raises(BadInput) as refusal:
+        wrapped(f"spark-submit {options} app.py", leaving, version=version)
+    assert named in str(refusal.value)
+
+
+def test_the_same_in_a_file_of_defaults_is_refused_too():
+    text = "# site\nspark.master yarn\nspark.executor.defaultJavaOptions=-Xrs\n\nspark.yarn.tags : t\n"
+    defaults = defaults_in(text)
+    assert defaults == {
+        "spark.master": "yarn",
+        "spark.executor.defaultJavaOptions": "-Xrs",
+        "spark.yarn.tags": "t",
+    }
+    with pytest.raises(BadInput, match="defaultJavaOptions"):
+        wrapped("spark-submit app.py", defaults=defaults)
+    assert wrapped("spark-submit app.py", PLUGIN, defaults).settings()["spark.yarn.tags"].startswith("t,")
+
+
+def test_the_signal_is_no_hindrance_for_the_plugin():
+    said = "--conf spark.executor.extraJavaOptions=-Xrs --conf spark.executorEnv.BASH_ENV=x"
+    assert wrapped(f"spark-submit --master yarn {said} a.py", PLUGIN._replace(uses_pipe=True))
+
+
+def test_a_shuffle_service_is_told_and_not_refused():
+    line = "spark-submit --master yarn --conf spark.shuffle.service.enabled=true a.py"
+    _, notes = wrap(shlex.split(line), PLUGIN, {}, "4.0.1")
+    assert any("external shuffle service" in note for note in notes)
+
+
+def test_lines_of_defaults_hold_the_same_settings():
+    found = defaults_in("\n".join(default_lines(Leaving())))
+    line = wrapped("spark-submit --master yarn a.py").settings()
+    assert found == {name: value for name, value in line.items() if name != "spark.master"}
+
+
+def test_the_version_is_that_of_the_core(tmp_path):
+    (tmp_path / "jars").mkdir()
+    assert version_in(tmp_path) == ""
+    (tmp_path / "jars" / "spark-core_2.13-4.0.1.jar").touch()
+    assert version_in(tmp_path) == "4.0.1"
+
+
+@pytest.mark.parametrize(
+    ("tags", "route", "least"),
+    [
+        ((), None, 1),
+        (("other", "yarnctl-drain:signal"), "signal", 1),
+        (("yarnctl-drain:plugin", "yarnctl-drain:signal", "yarnctl-min-executors:3"), "plugin", 3),
+        (("yarnctl-drain:perhaps",), None, 1),
+        (("yarnctl-drain:signal", "yarnctl-min-executors:few"), "signal", 1_000_000),
+        (("yarnctl-min-executors:2", "yarnctl-min-executors:5"), None, 5),
+    ],
+)
+def test_tags_say_the_route_and_how_many_stay(tags: tuple[str, ...], route: str | None, least: int):
+    assert route_of(tags) == route
+    assert min_executors_of(tags) == least
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--spark"], "is missing"),
+        (["--spark", "--print-defaults", "--", "spark-submit", "a.py"], "takes no command"),
+        (["--uses-pipe", "--", "hadoop", "jar", "x.jar"], "--uses-pipe: is for Spark"),
+        ([], "is missing"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(arguments: list[str], said: str):
+    result = CliRunner().invoke(wrap_command.command, arguments)
+    assert isinstance(result.exception, BadInput)
+    assert said in str(result.exception)

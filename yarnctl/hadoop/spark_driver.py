@@ -1,0 +1,91 @@
+"""A Spark application's driver, read through the ResourceManager's proxy (docs/facts/spark.md, 6).
+
+Law: as of ``app_master``: a driver that cannot be reached is ordinary, and then the value is ``Absent``. Read
+only: the driver's API changes nothing, and the proxy passes GET and PUT alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from yarnctl.errors import BadInput, Unreachable
+from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.http.answers import Rejected
+from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.wire import spark as wire
+from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
+
+TASKS_MAX = 10_000
+"""So many running tasks of a stage are read; more executors than that no decision compares."""
+QUANTILES = "0.5,0.95"
+
+_APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
+
+
+class SparkDriver:
+    """The driver of one application. The constructor sends nothing."""
+
+    def __init__(self, transport: Transport, application: str) -> None:
+        if _APPLICATION.fullmatch(application) is None:
+            raise BadInput(
+                f"id {application[:60]!r}", "is no application's", "expected application_<time>_<number>"
+            )
+        self.application = application
+        self._to = transport
+        self._api = f"/proxy/{application}/api/v1"
+        self._root = f"{self._api}/applications/{application}"
+        self._query: dict[str, str] = {}
+        if transport.identity.method == "kerberos":  # else the proxy warns all but the owner
+            self._query["proxyapproved"] = "true"
+            transport.keep_cookie(f"checked_{application}", "true", f"/proxy/{application}")
+
+    def version(self) -> str | Absent:
+        """Return the version of Spark that runs."""
+        found = self._read(f"{self._api}/version", wire.VERSION)
+        return found if isinstance(found, Absent) else str(found.spark)
+
+    def settings(self) -> dict[str, str] | Absent:
+        """Return the settings in effect."""
+        found = self._read(f"{self._root}/environment", wire.ENVIRONMENT)
+        return found if isinstance(found, Absent) else dict(found.settings)
+
+    def executors(self) -> tuple[wire.Executor, ...] | Absent:
+        """Return all executors there ever were, the driver included."""
+        found = self._read(f"{self._root}/allexecutors", wire.EXECUTORS)
+        return found if isinstance(found, Absent) else tuple(found)
+
+    def jobs(self) -> tuple[wire.Job, ...] | Absent:
+        """Return the jobs that run."""
+        found = self._read(f"{self._root}/jobs", wire.JOBS, {"status": "running"})
+        return found if isinstance(found, Absent) else tuple(found)
+
+    def stages(self) -> tuple[wire.Stage, ...] | Absent:
+        """Return every attempt at a stage that the driver remembers, without its parts by executor."""
+        found = self._read(f"{self._root}/stages", wire.STAGES)
+        return found if isinstance(found, Absent) else tuple(found)
+
+    def stage(self, stage: int, attempt: int) -> wire.Stage | Absent:
+        """Return one attempt at a stage with what each executor wrote."""
+        found = self._read(f"{self._root}/stages/{stage}/{attempt}", wire.STAGE, {"details": "false"})
+        return found if isinstance(found, Absent | wire.Stage) else Absent("no stage")
+
+    def running_tasks(self, stage: int, attempt: int) -> tuple[wire.StageTask, ...] | Absent:
+        """Return the tasks of a stage that run."""
+        query = {"status": "running", "offset": "0", "length": str(TASKS_MAX)}
+        found = self._read(f"{self._root}/stages/{stage}/{attempt}/taskList", wire.TASKS, query)
+        return found if isinstance(found, Absent) else tuple(found)
+
+    def task_spans_ms(self, stage: int, attempt: int) -> tuple[float, ...] | Absent:
+        """Return how long half, and 95 %, of a stage's finished tasks took at most; (): none has finished."""
+        query = {"quantiles": QUANTILES}
+        found = self._read(f"{self._root}/stages/{stage}/{attempt}/taskSummary", wire.QUANTILES, query)
+        return found if isinstance(found, Absent) else tuple(found.spans_ms)
+
+    def _read(
+        self, path: str, shape: OneDecoder[Any] | ListDecoder[Any], query: dict[str, str] | None = None
+    ) -> Any:
+        try:
+            return self._to.read(path, shape, {**self._query, **(query or {})})
+        except (Unreachable, Rejected) as problem:
+            return Absent(str(problem))

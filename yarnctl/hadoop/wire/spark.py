@@ -1,0 +1,203 @@
+"""Records of a Spark driver's REST API, and the words of an application whose executors may be asked to leave.
+
+Law: see ``wire``; nothing of Spark's spelling is above this file. Shapes: https://spark.apache.org/docs/latest/
+monitoring.html (REST API), read from 3.5 and 4.0. A task that runs has its ``duration`` by the driver's clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import field
+
+from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
+
+Route = Literal["signal", "plugin"]
+"""How executors are asked: by SIGTERM, or by a plugin in the driver."""
+
+KIND = "SPARK"
+"""YARN's application type."""
+
+DRAIN_TAG = "yarnctl-drain:"
+"""Before the route: the submitter allows that executors are asked to leave."""
+MIN_EXECUTORS_TAG = "yarnctl-min-executors:"
+"""Before the number of executors that stay."""
+
+TRAP = "yarnctl-trap.sh"
+"""The file by which the shell of a container outlives SIGTERM (facts/spark.md, 2)."""
+PLUGIN = "yarnctl.Leave"
+"""The class of the driver's plugin."""
+LEAST_VERSION = (3, 2)
+"""Executors move shuffle blocks since 3.1, and end by themselves when all are moved since 3.2."""
+
+DECOMMISSION = "spark.decommission.enabled"
+MOVES = "spark.storage.decommission.enabled"
+MOVES_SHUFFLE = "spark.storage.decommission.shuffleBlocks.enabled"
+MOVES_CACHE = "spark.storage.decommission.rddBlocks.enabled"
+MOVES_EVERY = "spark.storage.decommission.replicationReattemptInterval"
+SIGNAL = "spark.executor.decommission.signal"
+SHELL_FILE = "spark.executorEnv.BASH_ENV"
+FALLBACK = "spark.storage.decommission.fallbackStorage.path"
+SHUFFLE_SERVICE = "spark.shuffle.service.enabled"
+DYNAMIC = "spark.dynamicAllocation.enabled"
+CORES = "spark.executor.cores"
+PLUGINS = "spark.plugins"
+
+REQUIRED: Mapping[str, str] = {
+    DECOMMISSION: "true",
+    MOVES: "true",
+    MOVES_SHUFFLE: "true",
+    MOVES_CACHE: "true",
+    MOVES_EVERY: "1s",
+}
+"""Without the last (Spark's 30 s) an executor that is empty stays for half a minute to a minute."""
+REQUIRED_BY_SIGNAL: Mapping[str, str] = {SIGNAL: "TERM", SHELL_FILE: f"./{TRAP}"}
+
+_JAVA_OPTIONS = ("spark.executor.extraJavaOptions", "spark.executor.defaultJavaOptions")
+_NO_SIGNALS = re.compile(r"(?<!\S)-Xrs(?!\S)")
+_VERSION = re.compile(r"([0-9]{1,3})\.([0-9]{1,4})")
+_CONTAINER = re.compile(r"container_(?:e[0-9]+_)?[0-9]+_[0-9]+_[0-9]+_[0-9]+")
+
+
+def version_of(text: str) -> tuple[int, int]:
+    """Return major and minor of a version; (0, 0) if it is none."""
+    match = _VERSION.match(text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def no_signal_options(settings: Mapping[str, str]) -> list[str]:
+    """Return the settings that give executors ``-Xrs``: then no handler of a signal can be registered."""
+    return [name for name in _JAVA_OPTIONS if _NO_SIGNALS.search(settings.get(name, ""))]
+
+
+def route_of(tags: Sequence[str]) -> Route | None:
+    """Return the route that a tag allows; None: executors of this application may not be asked."""
+    found = {tag[len(DRAIN_TAG) :] for tag in tags if tag.lower().startswith(DRAIN_TAG)}
+    if "plugin" in found:
+        return "plugin"
+    return "signal" if "signal" in found else None
+
+
+def min_executors_of(tags: Sequence[str]) -> int:
+    """Return how many executors stay: one, or as many as the largest tag says (an odd one: a million)."""
+    told = [tag[len(MIN_EXECUTORS_TAG) :] for tag in tags if tag.lower().startswith(MIN_EXECUTORS_TAG)]
+    return max((int(each) if re.fullmatch("[0-9]{1,6}", each) else 1_000_000 for each in told), default=1)
+
+
+class Version(msgspec.Struct, frozen=True):
+    """GET /version."""
+
+    spark: str = ""
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """GET /environment: what is in effect; secrets are redacted by the driver."""
+
+    pairs: tuple[tuple[str, str], ...] = field(name="sparkProperties", default=())
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings by name."""
+        return dict(self.pairs)
+
+
+class ExecutorLogs(msgspec.Struct, frozen=True):
+    """Where an executor's output is: the address names its container."""
+
+    stderr: str = ""
+    stdout: str = ""
+
+
+class Executor(msgspec.Struct, frozen=True):
+    """GET /allexecutors: one executor, or the driver. Bytes; memory and disk are of cached blocks."""
+
+    executor: str = field(name="id")
+    host: str = field(name="hostPort", default="")
+    is_active: bool = field(name="isActive", default=False)
+    cached_blocks: int = field(name="rddBlocks", default=0)
+    memory_used: int = field(name="memoryUsed", default=0)
+    disk_used: int = field(name="diskUsed", default=0)
+    memory_max: int = field(name="maxMemory", default=0)
+    cores: int = field(name="totalCores", default=0)
+    task_slots: int = field(name="maxTasks", default=0)
+    remove_reason: str = field(name="removeReason", default="")
+    logs: ExecutorLogs = field(name="executorLogs", default=ExecutorLogs())
+
+    @property
+    def is_driver(self) -> bool:
+        """Whether this row is the driver's own."""
+        return self.executor == "driver"
+
+    @property
+    def container(self) -> str:
+        """The id of its container; "" if its logs name none."""
+        for address in (self.logs.stderr, self.logs.stdout):
+            if match := _CONTAINER.search(address):
+                return match[0]
+        return ""
+
+    @property
+    def cached_bytes(self) -> int:
+        """Cached blocks, in memory and on disk."""
+        return max(0, self.memory_used) + max(0, self.disk_used)
+
+
+class Job(msgspec.Struct, frozen=True):
+    """GET /jobs: a job of the application (an action), with its stages."""
+
+    job: int = field(name="jobId")
+    status: str = ""
+    stages: tuple[int, ...] = field(name="stageIds", default=())
+
+
+class StageOfExecutor(msgspec.Struct, frozen=True):
+    """What one executor did in a stage; bytes."""
+
+    shuffle_write: int = field(name="shuffleWrite", default=0)
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """GET /stages and /stages/{stage}/{attempt}: one attempt at a stage; the latter has ``by_executor``."""
+
+    stage: int = field(name="stageId")
+    attempt: int = field(name="attemptId", default=0)
+    status: str = ""
+    tasks: int = field(name="numTasks", default=0)
+    active: int = field(name="numActiveTasks", default=0)
+    complete: int = field(name="numCompleteTasks", default=0)
+    shuffle_read: int = field(name="shuffleReadBytes", default=0)
+    shuffle_write: int = field(name="shuffleWriteBytes", default=0)
+    by_executor: dict[str, StageOfExecutor] = field(name="executorSummary", default_factory=dict)
+
+
+class StageTask(msgspec.Struct, frozen=True):
+    """GET .../taskList: one attempt at a task; ``duration_ms`` of one that runs is its age."""
+
+    executor: str = field(name="executorId", default="")
+    status: str = ""
+    duration_ms: int = field(name="duration", default=0)
+
+
+class TaskQuantiles(msgspec.Struct, frozen=True):
+    """GET .../taskSummary?quantiles=...: how long the finished tasks of a stage took, ms."""
+
+    duration_ms: tuple[float, ...] = field(name="duration", default=())
+    run_ms: tuple[float, ...] = field(name="executorRunTime", default=())
+
+    @property
+    def spans_ms(self) -> tuple[float, ...]:
+        """The whole durations, else (older versions) the time within the executor."""
+        return self.duration_ms or self.run_ms
+
+
+VERSION = OneDecoder(Version)
+ENVIRONMENT = OneDecoder(Environment)
+EXECUTORS = ListDecoder(Executor)
+JOBS = ListDecoder(Job)
+STAGES = ListDecoder(Stage)
+STAGE = OneDecoder(Stage)
+TASKS = ListDecoder(StageTask)
+QUANTILES = OneDecoder(TaskQuantiles)
