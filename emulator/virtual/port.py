@@ -20,10 +20,12 @@ from yarnctl.deciding.model import (
     ApplicationView,
     CameBack,
     ContainerAsk,
+    Drain,
     HeldTime,
     Kill,
     Observation,
     ObservationRequest,
+    OrderAction,
     Outcome,
     QueueView,
     Refused,
@@ -282,7 +284,7 @@ class VirtualPort:
         """Return what is shown as a reduce's remaining work."""
         return remaining_ms(container, now_ms, keys)
 
-    def _find(self, action: Suspend | Withdraw | Release | Kill) -> Container | None:
+    def _find(self, action: OrderAction) -> Container | None:
         """Return the running container that an action names (a container's id ends in its number)."""
         if action.order in self._ordered:
             return self._ordered[action.order]
@@ -319,6 +321,8 @@ class VirtualPort:
             case Kill():
                 self._ordered[action.order] = container
                 return self._kill(container, action.order)
+            case Drain():
+                return Refused(NoSuchContainer())
 
     def _leave(self, container: Container, order: str) -> None:
         """Keep the order that suspends a task, to report when it has resumed."""

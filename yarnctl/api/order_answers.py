@@ -31,7 +31,7 @@ class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
     size: Size
     serves: Count
     group: str
-    verb: Literal["suspend", "kill"]
+    verb: Literal["suspend", "kill", "drain"]
     generation: Count
     state: State
     retired: bool

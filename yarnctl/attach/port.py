@@ -19,9 +19,11 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from yarnctl.attach.connection.connection import Attachment, Connection, told
+from yarnctl.attach.eligibility.executor_reader import ExecutorReader
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.permission import Permission
 from yarnctl.attach.observing.cluster_state import ClusterObserver, LiveContainers, Queues
+from yarnctl.attach.observing.executors import ExecutorObserver
 from yarnctl.attach.observing.held_time import HeldTimes
 from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver
@@ -48,8 +50,10 @@ from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import views, yarn
+from yarnctl.hadoop.wire.spark import KIND
 from yarnctl.loop import ClusterIdentity
 
 
@@ -68,20 +72,29 @@ class AttachedPort:
         attachment: Attachment,
         clock: Callable[[], int],
         first_asks: FirstAsksOf = lambda _: (),
+        driver: Callable[[str], SparkDriver] | None = None,
     ) -> None:
         self.attachment = attachment
         self._link = link = Connection(manager, master, hdfs, attachment, clock)
         self._observer = ClusterObserver(link)
         self._predicted = PredictedDemand(link, first_asks)
         self._live = LiveContainers(link)
-        self._eligibility = EligibilityReader(link)
+        drains = driver if attachment.levers else None
+        self._eligibility = EligibilityReader(link, frozenset() if drains is None else frozenset({KIND}))
+        self._drainable = None if drains is None else ExecutorReader(link, drains, self._eligibility.reasons)
         self._resume_costs = ResumeCosts(link, self._live)
         self._tasks = TaskObserver(link, self._live, self._resume_costs, self._eligibility.reasons)
         self._held = HeldTimes(attachment) if attachment.levers else None
-        self._tracking = OrderTracking(link, self._live, self._tasks, self._resume_costs, self._eligibility)
-        self.permission = Permission(link, self._eligibility)
+        self._executors: ExecutorObserver | None = None
+        self._tracking = OrderTracking(
+            link, self._live, self._tasks, self._resume_costs, self._eligibility, lambda: self._executors
+        )
+        if drains is not None and self._drainable is not None:
+            leaving = self._tracking.are_leaving
+            self._executors = ExecutorObserver(link, self._live, self._drainable, drains, leaving)
+        self.permission = Permission(link, self._eligibility, self._drainable)
         self.queue_settings = Queues(link)
-        self._acting = Performing(link, self._tracking, self._eligibility, self.permission)
+        self._acting = Performing(link, self._tracking, self._eligibility, self.permission, self._executors)
         self._epoch = ""
         self._node_counts: list[int] = []
         self._tracked: tuple[str, ...] = ()
@@ -136,6 +149,8 @@ class AttachedPort:
             one.asked_at_ms = order.asked_at_ms
             if order.verb == "kill" or order.state == "killed":
                 one.killed_at_ms = order.asked_at_ms
+            if order.verb == "drain":
+                one.released_at_ms = order.asked_at_ms  # perhaps; it is not asked again
             if order.state == "checkpointed":
                 one.released_at_ms = order.progress_at_ms  # perhaps; then its end is the ordered one
             one.ended = order.state == "freed"
@@ -206,9 +221,16 @@ class AttachedPort:
             return None, "quiet"
         nodes = self._both(nodes)
         self._drop(self._link.applications.ended())
-        self._eligibility.read_some(self._link.applications.unjudged())
+        self._judge()
         snapshot = self._observer.snapshot(root, nodes, self._eligibility.reasons)
         return self._predicted.added(snapshot, self._link.clock()), "seen"
+
+    def _judge(self) -> None:
+        """Read which of the applications that are new or have changed may be asked for containers."""
+        rows = self._link.applications.unjudged()
+        self._eligibility.read_some(rows)
+        if self._drainable is not None:
+            self._drainable.read_some(rows)
 
     def observe_soon(self) -> Snapshot | None:
         """Return a snapshot for people even without preempting demand; None if the cluster cannot be seen."""
@@ -219,7 +241,7 @@ class AttachedPort:
             root = self._observer.tree()
             nodes = self._both(None)
             self._drop(self._link.applications.ended())
-            self._eligibility.read_some(self._link.applications.unjudged())
+            self._judge()
             return self._observer.snapshot(root, nodes, self._eligibility.reasons)
         except Exception as problem:
             self._link.last_problem = ClusterFault(told(problem)[:FAULT_MAX])
@@ -257,12 +279,20 @@ class AttachedPort:
     ) -> tuple[dict[str, tuple[TaskView, ...]], tuple[str, ...]]:
         """Observe the tasks of the jobs that may be preempted."""
         tasks: dict[str, tuple[TaskView, ...]] = {}
-        for name, found in self._tasks.observe(victims).items() if victims else ():
+        others = [name for name in victims if self._executors is not None and self._is_of(name, KIND)]
+        seen = self._tasks.observe([name for name in victims if name not in others]) if victims else {}
+        if self._executors is not None and others:
+            seen = {**seen, **self._executors.observe(others)}
+        for name, found in seen.items():
             if found is not None:
                 tasks[name] = found.tasks
                 if found.sizes is not None:
                     self._observer.sizes[name] = found.sizes
         return tasks, tuple(name for name in victims if name not in tasks)
+
+    def _is_of(self, application: str, kind: str) -> bool:
+        row = self._link.rows.get(application)
+        return row is not None and row.kind.upper() == kind
 
     # --- orders -------------------------------------------------------------------------------
 
@@ -305,6 +335,8 @@ class AttachedPort:
         """Drop the state of applications that have ended."""
         gone = ended - {one.application for one in self._tracking.orders.values()}
         self._eligibility.drop(gone)
+        if self._drainable is not None:
+            self._drainable.drop(gone)
         self._tasks.drop(gone)
         self._live.drop_attempts(gone.difference(self._tracked))
         self._link.forget(gone)
@@ -359,5 +391,11 @@ def attach(
     known = tuple(dict.fromkeys([*attachment.name_nodes, *cluster.name_nodes]))
     told = msgspec.structs.replace(attachment, name_nodes=known)
     return AttachedPort(
-        ResourceManager(manager), lambda name: MasterClient(masters, name), hdfs, told, clock, first_asks
+        ResourceManager(manager),
+        lambda name: MasterClient(masters, name),
+        hdfs,
+        told,
+        clock,
+        first_asks,
+        lambda name: SparkDriver(masters, name),
     )

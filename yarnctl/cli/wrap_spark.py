@@ -1,4 +1,4 @@
-"""``yarnctl wrap --spark``: make an application of Spark one whose executors leave with their work when asked.
+"""``yarnctl wrap --spark``: make an application of Spark one whose executors leave with their work.
 
 Law: thin over ``submitting.spark_leaving``; what the machine's own Spark says (its version, its file of
 defaults) is read here.

@@ -15,6 +15,7 @@ import msgspec
 
 from yarnctl.deciding.model import (
     Action,
+    Drain,
     Kill,
     Observation,
     ObservationRequest,
@@ -204,7 +205,7 @@ class GuardedPort:
     def perform(self, action: Action) -> Outcome:
         """Act, if that is allowed now."""
         outcome = self._perform(action)
-        if not (isinstance(outcome, Withheld | Refused) and isinstance(action, Suspend | Kill)):
+        if not (isinstance(outcome, Withheld | Refused) and isinstance(action, Suspend | Kill | Drain)):
             return outcome
         # An earlier life may have sent it just before it ended. Only time, or a fact, settles it then: given
         # up it is withdrawn for certain, forgotten now its request would stand.

@@ -147,7 +147,7 @@ class Recorder:
     def _log(self, record: Record) -> None:
         """Log in one line what has just been written; an order that was only observed is logged as that."""
         if isinstance(record, Performed):
-            if record.action in ("suspend", "kill") and isinstance(record.outcome, Withheld):
+            if record.action in ("suspend", "kill", "drain") and isinstance(record.outcome, Withheld):
                 self._withheld.add(record.order)
         elif isinstance(record, Transition) and record.order in self._withheld:
             _LOG.info("%s: was never asked, ends as %s: %s", record.order, record.target, said(record.why))

@@ -443,7 +443,8 @@ class Controller:
         names, groups = name_orders(choice.picks, self.ledger.issued)
         decision = decision_of(planned, self.ledger.decisions + 1, names, groups, now_ms)
         self.ledger.apply(decision)
-        return Effects((decision,), [requested(self.ledger.open[name], self.settings) for name in names])
+        orders = [self.ledger.open[name] for name in names]
+        return Effects((decision,), [requested(order, self.settings, orders) for order in orders])
 
     def _note_refusals(
         self, effects: Effects, refused: tuple[tuple[Trigger, TriggerReason], ...], now_ms: int

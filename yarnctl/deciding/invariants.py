@@ -111,7 +111,7 @@ def unanswered_orders_end(ledger: Ledger, settings: Settings, now_ms: int) -> st
         return ""
     for order in ledger.open.values():
         since = order.freed_at_ms if order.state == "freed" else order.progress_at_ms
-        if since is None or now_ms - since >= settings.kill_timeout_ms:
+        if since is None or now_ms - since >= order.limit_ms(settings):
             return f"{order.order} is {order.state} since {since} and still counts at {now_ms}"
     return ""
 

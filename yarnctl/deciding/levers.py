@@ -13,6 +13,7 @@ wait       nothing: the task ends by itself in time            nothing          
 suspend    a reduce saves its state and leaves                 nothing                          resume
 end        a reduce that has begun no key is ended             nothing; it fetches again        run again
 kill       a map is killed                                     the time since it began to work  run again
+drain      an executor ends its tasks, moves its blocks, goes  tasks that are begun again       come back
 cap        the queue's maximum is lowered while others wait    nothing                          raise
 =========  ==================================================  ===============================  ==============
 
@@ -29,17 +30,18 @@ import msgspec
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.settings import LeverSettings
 
-LeverKind = Literal["wait", "suspend", "end", "kill", "cap"]
-Undo = Literal["none", "resume", "run-again", "raise"]
+LeverKind = Literal["wait", "suspend", "end", "kill", "drain", "cap"]
+Undo = Literal["none", "resume", "run-again", "come-back", "raise"]
 
 UNDO: dict[LeverKind, Undo] = {
     "wait": "none",
     "suspend": "resume",
     "end": "run-again",
     "kill": "run-again",
+    "drain": "come-back",
     "cap": "raise",
 }
-ORDERED: tuple[LeverKind, ...] = ("suspend", "end", "kill")
+ORDERED: tuple[LeverKind, ...] = ("suspend", "end", "kill", "drain")
 """Levers that are pulled by an order; the others make none."""
 
 
@@ -95,6 +97,11 @@ def levers_of(task: TaskView, now_ms: int, rules: LeverSettings, awaited_until_m
     did not keep its promise is not waited for again.
     """
     attempt, kind = task.attempt, task.kind
+    if kind == "executor":
+        if task.checkpointable and task.remaining_ms >= 0:
+            lost_ms = max(0, now_ms - task.since_ms)
+            yield Lever(attempt, "drain", task.remaining_ms, lost_ms, task.return_cost_ms, "come-back")
+        return
     if reduced_nothing(task, now_ms):
         yield Lever(attempt, "end", rules.leave_ms, 0, task.return_cost_ms, "run-again")
         return

@@ -33,12 +33,17 @@ SAMPLES_OF_WINDOW = 120
 
 NO_CONSENTS: Mapping[str, float] = MappingProxyType({})
 
-CHARGED: tuple[LeverKind, ...] = ("kill", "end")
+CHARGED: tuple[LeverKind, ...] = ("kill", "end", "drain")
 
 
 def charged_ms(lever: Lever) -> int:
-    """Return what a lever charges: lost work of a kill, what an ended reduce does again."""
-    return lever.lost_ms if lever.kind == "kill" else lever.overhead_ms
+    """Return what a lever charges: lost work of a kill or a drain, what an ended reduce does again."""
+    return lever.overhead_ms if lever.kind == "end" else lever.lost_ms
+
+
+def budget_of(kind: LeverKind) -> LeverKind:
+    """Return by which lever's name a budget is kept: a drain uses that of kills, for both lose work."""
+    return "kill" if kind == "drain" else kind
 
 
 def task_of(attempt: str) -> str:
@@ -167,7 +172,8 @@ class LossBudget:
         for each in self.charges.values():
             for owner, window_ms in self._owners(each, rules, consents):
                 if each.at_ms > now_ms - window_ms:
-                    left[owner, each.kind] = left.get((owner, each.kind), 0) - each.mib_ms
+                    key = owner, budget_of(each.kind)
+                    left[key] = left.get(key, 0) - each.mib_ms
         recent = [each for each in self.charges.values() if each.at_ms > now_ms - rules.window_ms]
         return LossLeft(left, (each.task for each in recent if each.kind == "kill"))
 
@@ -246,7 +252,7 @@ def standings(
         mine = [
             each
             for each in losses.charges.values()
-            if each.kind == "kill"
+            if budget_of(each.kind) == "kill"
             and each.at_ms > now_ms - window_ms
             and name == (each.user if kind == "user" else each.queue)
         ]
@@ -305,7 +311,8 @@ class LossLeft:
     def exceeded(self, pulls: Iterable[tuple[str, str, LeverKind, int]]) -> str | None:
         """Return whose budget these amounts exceed (the queue's, else the user's); None: nobody's."""
         needed: dict[tuple[str, LeverKind], int] = {}
-        for queue, user, kind, mib_ms in pulls:
+        for queue, user, lever, mib_ms in pulls:
+            kind = budget_of(lever)
             for owner in self._payers(queue, user, kind):
                 needed[owner, kind] = needed.get((owner, kind), 0) + mib_ms
         over = (
@@ -320,8 +327,9 @@ class LossLeft:
 
     def take(self, queue: str, user: str, kind: LeverKind, mib_ms: int, task: str) -> None:
         """Use an amount, for an attempt of ``task``."""
-        for owner in self._payers(queue, user, kind):
-            self._left[owner, kind] = self._left.get((owner, kind), 0) - mib_ms
+        for owner in self._payers(queue, user, budget_of(kind)):
+            key = owner, budget_of(kind)
+            self._left[key] = self._left.get(key, 0) - mib_ms
         if kind == "kill":
             self.killed[task] = None
 

@@ -20,7 +20,7 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.units import Resources
 
-TaskKind = Literal["map", "reduce", "am"]
+TaskKind = Literal["map", "reduce", "am", "executor"]
 Ending = Literal["suspended", "completed", "killed", "failed", "lost"]
 
 
@@ -108,6 +108,10 @@ class TaskView(NamedTuple):
     resume cost of a suspension now: the sum of the parts that :class:`CameBack` measures.
     ``checkpointable`` is False in shuffle, while skipping or replaying, and without a ready
     runner. ``since_ms`` is when this attempt last started or resumed work on new keys.
+
+    An executor (of Spark) runs many tasks: ``remaining_ms`` is how long it takes to leave, ``return_cost_ms``
+    what leaving and coming back take; the time since ``since_ms`` is the work that would be done again, and
+    ``checkpointable`` says whether it may be asked to leave now.
     """
 
     attempt: str
@@ -323,6 +327,21 @@ class Kill(msgspec.Struct, frozen=True, tag="kill"):
     container: str
 
 
+class Drain(msgspec.Struct, frozen=True, tag="drain"):
+    """Ask this executor to end its running tasks, move its blocks to others, and leave.
+
+    ``mates``: the executors of the application that one decision asks, this one among them: they leave
+    together.
+    """
+
+    order: str
+    application: str
+    attempt: str
+    container: str
+    decision: int
+    mates: tuple[str, ...]
+
+
 class SetPriority(msgspec.Struct, frozen=True, tag="set-priority", omit_defaults=True):
     """Give the application this YARN priority (higher is served first); ``back``: its priority before."""
 
@@ -339,7 +358,7 @@ class SetQueueMaximum(msgspec.Struct, frozen=True, tag="set-queue-maximum"):
     back: bool = False
 
 
-OrderAction = Suspend | Withdraw | Release | Kill
+OrderAction = Suspend | Withdraw | Release | Kill | Drain
 """What is done about one order."""
 
 Action = OrderAction | SetPriority | SetQueueMaximum

@@ -138,7 +138,10 @@ class LeverOffers:
         """Return what each task costs at the least: nothing if it may be awaited, else by its kind."""
         now_ms, near_ms = self.case.now_ms, self._near_ms
         if not self._may_lose:
-            return [0 if t[5] <= near_ms else t[6] if t[4] == "reduce" else _NEVER for t in tasks]
+            return [
+                0 if t[5] <= near_ms else t[6] if t[4] == "reduce" or t[7] >= now_ms else _NEVER
+                for t in tasks
+            ]
         return [
             0
             if t[5] <= near_ms

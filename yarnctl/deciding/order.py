@@ -12,8 +12,8 @@ import msgspec
 
 from yarnctl.deciding.case import Pick
 from yarnctl.deciding.levers import LeverPull
-from yarnctl.deciding.lifecycle import OPEN, Event, State
-from yarnctl.deciding.model import Action, Kill, Release, Suspend, Withdraw
+from yarnctl.deciding.lifecycle import OPEN, RECALLABLE, Event, State
+from yarnctl.deciding.model import Action, Drain, Kill, Release, Suspend, TaskView, Withdraw
 from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
@@ -39,7 +39,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     serves: int
     group: str
     generation: int
-    verb: Literal["suspend", "kill"]
+    verb: Literal["suspend", "kill", "drain"]
     decision: int
     asked_at_ms: int
     progress_at_ms: int
@@ -54,6 +54,16 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     def is_open(self) -> bool:
         """Return whether the order still counts."""
         return self.state in OPEN
+
+    @property
+    def is_recallable(self) -> bool:
+        """Return whether its request can still be withdrawn without waste: a drain cannot be undone."""
+        return self.state in RECALLABLE and self.verb != "drain"
+
+    def limit_ms(self, settings: Settings) -> int:
+        """Return how long it may stay without progress: an executor ends its running tasks first."""
+        waits = self.verb == "drain" and self.state != "freed"
+        return settings.kill_timeout_ms + (max(0, self.remaining_ms) if waits else 0)
 
 
 class RecentlySettled(NamedTuple):
@@ -121,7 +131,7 @@ def new_order(
 ) -> Order:
     """Return the order for one pick, as it is entered at ``at_ms``; ``pull``: its lever, of a mix."""
     task = pick.task
-    killed = is_killed(task, settings) if pull is None else pull.lever.kind != "suspend"
+    verb = verb_of(task, settings, pull)
     return Order(
         order=names.order,
         asker=asker,
@@ -134,7 +144,7 @@ def new_order(
         serves=pick.serves,
         group=names.group,
         generation=task.generation + 1,
-        verb="kill" if killed else "suspend",
+        verb=verb,
         decision=names.decision,
         asked_at_ms=at_ms,
         progress_at_ms=at_ms,
@@ -144,9 +154,23 @@ def new_order(
     )
 
 
-def requested(order: Order, settings: Settings) -> Action:
-    """Return the action that requests an order."""
+def verb_of(
+    task: TaskView, settings: Settings, pull: LeverPull | None
+) -> Literal["suspend", "kill", "drain"]:
+    """Return what an order asks of a task."""
+    if pull is None:
+        return "kill" if is_killed(task, settings) else "suspend"
+    if pull.lever.kind in ("suspend", "drain"):
+        return pull.lever.kind
+    return "kill"
+
+
+def requested(order: Order, settings: Settings, together: Sequence[Order] = ()) -> Action:
+    """Return the action that requests an order; ``together``: the orders of its decision."""
     names = (order.order, order.victim, order.attempt, order.container)
+    if order.verb == "drain":
+        mates = [one.attempt for one in together if (one.verb, one.victim) == ("drain", order.victim)]
+        return Drain(*names, order.decision, tuple(sorted(mates)))
     if order.verb == "kill":
         return Kill(*names)
     return Suspend(*names, order.generation, order.asked_at_ms + settings.kill_timeout_ms)

@@ -18,7 +18,7 @@ import msgspec
 from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.forecast import Room, model_queues, place_pending
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.lifecycle import RECALLABLE, RUNNING
+from yarnctl.deciding.lifecycle import RUNNING
 from yarnctl.deciding.loss_budget import with_jobs
 from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import Action, Release, Snapshot, Suspend, TaskView
@@ -312,8 +312,8 @@ def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> ExcessOrder
         if taker is not None:
             lacking[taker] -= order.serves
             moves.append((order, taker))
-        elif order.state in RECALLABLE:
-            needless += [mate for mate in ledger.group_of(order) if mate.state in RECALLABLE]
+        elif order.is_recallable:
+            needless += [mate for mate in ledger.group_of(order) if mate.is_recallable]
     return ExcessOrders(tuple(moves), tuple(reversed(needless)))
 
 

@@ -232,7 +232,7 @@ class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
     at_ms: int
 
 
-ActionKind = Literal["suspend", "withdraw", "release", "kill", "set-priority", "set-queue-maximum"]
+ActionKind = Literal["suspend", "withdraw", "release", "kill", "drain", "set-priority", "set-queue-maximum"]
 """The tags of :data:`yarnctl.deciding.model.Action`."""
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from yarnctl.deciding.model import TaskView
-from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settings import LeverSettings, Settings
 
 Reason = Literal[
     "",
@@ -38,6 +38,7 @@ Reason = Literal[
     "user-loss-budget",
     "not-in-time",
     "killed-lately",
+    "executor-stays",
 ]
 """Why a task or job was not picked; the empty reason: eligible.
 
@@ -65,6 +66,8 @@ job-loss-budget       the same, by its job's own tag
 user-loss-budget      the same, by the budget of its user
 not-in-time           it would give room later than ``room_within_ms``
 killed-lately         an attempt of its task was killed within the window of the loss budget
+executor-stays        (Spark) its application keeps so many, others of it are leaving, or how long its tasks
+                      take is not known
 ====================  =========================================================================
 """
 
@@ -81,6 +84,7 @@ def objections(
     ``reserved`` are the nodes whose room another application than the asker would get.
     """
     kill_maps, settle_ms = settings.kill_maps, settings.settle_ms
+    drains = isinstance(settings.levers, LeverSettings)
     suspensions_max = settings.task_suspensions_max
     guarded = settings.cost_guard and settings.eviction == "suspend"
 
@@ -92,6 +96,8 @@ def objections(
             return barred[attempt]
         if kind == "map":
             return "" if kill_maps else "map"
+        if kind == "executor":
+            return "" if able and drains else "executor-stays"
         if not able:
             return "not-checkpointable"
         if generation >= suspensions_max:

@@ -24,6 +24,7 @@ from yarnctl.deciding.model import (
     CameBackWithout,
     ContainerEnded,
     ContainerGranted,
+    Drain,
     Ending,
     EpochChanged,
     Fact,
@@ -303,8 +304,8 @@ class Settlement:
                 if now_ms - (order.freed_at_ms or 0) >= limit:
                     why = Unclaimed(limit, self._still_waits(order, now_ms))
                     self._move(into, order.order, "unclaimed", now_ms, why=why)
-            elif now_ms - order.progress_at_ms >= limit:
-                self._silent(into, order, now_ms, NoProgress(limit))
+            elif now_ms - order.progress_at_ms >= order.limit_ms(self.settings):
+                self._silent(into, order, now_ms, NoProgress(order.limit_ms(self.settings)))
         return into
 
     def _still_waits(self, order: Order, now_ms: int) -> bool:
@@ -316,7 +317,7 @@ class Settlement:
 
     def _silent(self, into: Effects, order: Order, now_ms: int, why: MoveReason) -> None:
         names = (order.order, order.victim, order.attempt, order.container)
-        if self.settings.on_timeout == "kill":
+        if self.settings.on_timeout == "kill" and order.verb != "drain":
             if self._move(into, order.order, "kill", now_ms, why=why):
                 into.actions.append(Kill(*names))
         elif self._move(into, order.order, "give-up", now_ms, why=why) and order.verb == "suspend":
@@ -346,7 +347,7 @@ class Settlement:
         if isinstance(action, Release) and isinstance(outcome, Refused):
             if action.order not in self.ledger.sent:
                 self._move(into, action.order, "refused", now_ms, why=outcome.why)
-        elif isinstance(action, Suspend | Kill):
+        elif isinstance(action, Suspend | Kill | Drain):
             if isinstance(outcome, Accepted):
                 self._move(into, action.order, "accepted", now_ms)
             elif isinstance(outcome, Refused):

@@ -259,6 +259,7 @@ SENTENCES: dict[type[Reason], str] = {
     outcomes.HoldOver: "its hold is over or nearly so (or clocks differ): it has gone on, or will",
     outcomes.NotHoldingYet: "its status does not say yet that it holds for this order",
     outcomes.KillNotAllowed: "killing is not allowed here: work would be lost",
+    outcomes.ExecutorBusy: "the executor is not there to be asked: {told}",
     outcomes.BegunMeanwhile: "it has begun to reduce: its work would be lost",
     outcomes.NoReduceOf: "{attempt} is no reduce of {application}",
     outcomes.MasterSilent: "its master does not answer: {fault}",
@@ -293,6 +294,9 @@ SENTENCES: dict[type[Reason], str] = {
     eligibility.StoreOutside: "its store {path} is not below {root}",
     eligibility.RequestsElsewhere: "it looks for requests in {path}, we write to {ours}",
     eligibility.RunnerSays: "{text}",
+    eligibility.NoDrainTag: "no tag says that its executors may be asked to leave (yarnctl wrap --spark)",
+    eligibility.SettingForbidsDrain: "its driver has {name}={said}, needed is {needed} (see wrap --spark)",
+    eligibility.SparkTooOld: "executors of Spark {version} cannot leave with their blocks (3.2 or newer can)",
     eligibility.CheckpointUnseen: (
         "its checkpoint could not be seen, so it is not asked: {fault}; give the store's folder a group that"
         " only the daemon is in"

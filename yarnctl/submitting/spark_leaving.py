@@ -40,7 +40,7 @@ FALLBACK_CLEANED = "spark.storage.decommission.fallbackStorage.cleanUp"
 
 
 class Leaving(NamedTuple):
-    """What a submitter says: the route, the plugin's jar, executors that stay, where all may put their blocks.
+    """What a submitter says: the route, the plugin's jar, executors that stay, where all may put blocks.
 
     ``uses_pipe``: the application calls ``rdd.pipe``, whose programs would be given the signal, too.
     """
@@ -111,11 +111,11 @@ def notes_of(own: Mapping[str, str], leaving: Leaving, version: str) -> list[str
         notes.append("the version of Spark could not be seen; it must be 3.2 or newer")
     if own.get(SHUFFLE_SERVICE, "").lower() == "true":
         notes.append(
-            "with an external shuffle service shuffle blocks stay on their nodes, and cached blocks alone move"
+            "with an external shuffle service shuffle blocks stay on their nodes: cached ones alone move"
         )
     if leaving.route == "signal":
         notes.append(
-            "executors that left are asked for again: the daemon needs --cap-queue, or they take the room back"
+            "Spark asks for executors that left again: the daemon needs --cap-queue, or they return at once"
         )
     return notes
 

@@ -20,6 +20,7 @@ from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.task_runner.runner.protocol.generations import write_checkpoint
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
@@ -115,6 +116,7 @@ class FakeCluster:
         self.groups_read: dict[str, int] = {}
         self.broken: list[tuple[str, Reply]] = []
         self.on_kill: Callable[[str], None] = self.killed
+        self.drivers: dict[str, Callable[[str], Reply | None]] = {}
         self.hdfs = OwnedHdfs()
         self.now_ms = EPOCH + 1_000_000
         self.hdfs.clock = lambda: self.now_ms
@@ -200,6 +202,7 @@ class FakeCluster:
             Attachment(**told),
             lambda: self.now_ms,
             first_asks,
+            lambda name: SparkDriver(transport, name),
         )
 
     # --- what happens -------------------------------------------------------------------------
@@ -407,6 +410,9 @@ class FakeCluster:
 
     def _master(self, heard: Heard) -> Reply:
         path = heard.path
+        spark = re.fullmatch(r"/proxy/(\w+)/api/v1/(.+)", path)
+        if spark and spark[1] in self.drivers:
+            return self.drivers[spark[1]](spark[2]) or _missing()
         match = re.fullmatch(r"/proxy/(\w+)/ws/v1/mapreduce/jobs(/job_\w+)?(/.*)?", path)
         app = self.apps.get(match[1]) if match else None
         if match is None or app is None or app.state != "RUNNING":

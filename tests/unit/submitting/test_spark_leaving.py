@@ -16,15 +16,20 @@ from yarnctl.submitting.spark_leaving import TRAP_FILE, Leaving, default_lines, 
 PLUGIN = Leaving("plugin", "/opt/leave.jar")
 
 
-def wrapped(line: str, leaving: Leaving = Leaving(), defaults=None, version: str = "4.0.1") -> SparkWords:
+SIGNAL = Leaving()
+
+
+def wrapped(line: str, leaving: Leaving = SIGNAL, defaults=None, version: str = "4.0.1") -> SparkWords:
     return SparkWords(wrap(shlex.split(line), leaving, defaults or {}, version)[0])
 
 
 def test_the_wrapped_command_is_the_users_with_our_settings_before_it():
-    line = "env A=1 spark-submit --queue research --master yarn --conf spark.yarn.tags=mine --class C app.jar -x 5"
+    line = (
+        "env A=1 spark-submit --queue research --master yarn --conf spark.yarn.tags=mine --class C a.jar -x 5"
+    )
     words, _ = wrap(shlex.split(line), Leaving(min_executors=2), {}, "4.0.1")
     assert words[:3] == ["env", "A=1", "spark-submit"]
-    assert words[-8:] == shlex.split("--queue research --master yarn --class C app.jar -x 5")[-8:]
+    assert words[-8:] == shlex.split("--queue research --master yarn --class C a.jar -x 5")[-8:]
     settings = SparkWords(words).settings()
     assert settings["spark.yarn.tags"] == "mine,yarnctl-drain:signal,yarnctl-min-executors:2"
     assert settings["spark.executor.decommission.signal"] == "TERM"
@@ -70,23 +75,40 @@ def test_the_plugin_needs_no_signal_and_no_shell():
 
 
 REFUSED = [
-    ("--master local[2]", Leaving(), "4.0.1", "--master local[2]"),
-    ("", Leaving(), "4.0.1", "--master"),
-    ("--master yarn --conf spark.decommission.enabled=false", Leaving(), "4.0.1", "spark.decommission.enabled"),
-    ("--master yarn --conf spark.executor.decommission.signal=PWR", Leaving(), "4.0.1", "decommission.signal"),
-    ("--master yarn --conf spark.executorEnv.BASH_ENV=x", Leaving(), "4.0.1", "BASH_ENV"),
-    ("--master yarn --conf 'spark.executor.extraJavaOptions=-Xrs -ea'", Leaving(), "4.0.1", "extraJavaOptions"),
-    ("--master yarn", Leaving(), "3.1.3", "Spark 3.1.3"),
+    ("--master local[2]", SIGNAL, "4.0.1", "--master local[2]"),
+    ("", SIGNAL, "4.0.1", "--master"),
+    (
+        "--master yarn --conf spark.decommission.enabled=false",
+        Leaving(),
+        "4.0.1",
+        "spark.decommission.enabled",
+    ),
+    (
+        "--master yarn --conf spark.executor.decommission.signal=PWR",
+        Leaving(),
+        "4.0.1",
+        "decommission.signal",
+    ),
+    ("--master yarn --conf spark.executorEnv.BASH_ENV=x", SIGNAL, "4.0.1", "BASH_ENV"),
+    (
+        "--master yarn --conf 'spark.executor.extraJavaOptions=-Xrs -ea'",
+        Leaving(),
+        "4.0.1",
+        "extraJavaOptions",
+    ),
+    ("--master yarn", SIGNAL, "3.1.3", "Spark 3.1.3"),
     ("--master yarn", Leaving(uses_pipe=True), "4.0.1", "--uses-pipe"),
     ("--master yarn", Leaving(fallback="hdfs:///f"), "4.0.1", "--fallback"),
     ("--master yarn", Leaving("plugin"), "4.0.1", "--route, --plugin"),
-    ("--master yarn --conf spark.yarn.tags=yarnctl-drain:signal", Leaving(), "4.0.1", "spark.yarn.tags"),
-    ("--master yarn --conf spark.yarn.tags=a,b,c,d,e,f,g,h,i,j", Leaving(), "4.0.1", "spark.yarn.tags"),
+    ("--master yarn --conf spark.yarn.tags=yarnctl-drain:signal", SIGNAL, "4.0.1", "spark.yarn.tags"),
+    ("--master yarn --conf spark.yarn.tags=a,b,c,d,e,f,g,h,i,j", SIGNAL, "4.0.1", "spark.yarn.tags"),
 ]
 
 
 @pytest.mark.parametrize(("options", "leaving", "version", "named"), REFUSED)
-def test_what_forbids_leaving_is_refused_by_its_name(options: str, leaving: Leaving, version: str, named: str):
+def test_what_forbids_leaving_is_refused_by_its_name(
+    options: str, leaving: Leaving, version: str, named: str
+):
     with pytest.raises(BadInput) as refusal:
         wrapped(f"spark-submit {options} app.py", leaving, version=version)
     assert named in str(refusal.value)
@@ -107,7 +129,8 @@ def test_the_same_in_a_file_of_defaults_is_refused_too():
 
 def test_the_signal_is_no_hindrance_for_the_plugin():
     said = "--conf spark.executor.extraJavaOptions=-Xrs --conf spark.executorEnv.BASH_ENV=x"
-    assert wrapped(f"spark-submit --master yarn {said} a.py", PLUGIN._replace(uses_pipe=True))
+    found = wrapped(f"spark-submit --master yarn {said} a.py", PLUGIN._replace(uses_pipe=True))
+    assert found.settings()["spark.plugins"] == "yarnctl.Leave"
 
 
 def test_a_shuffle_service_is_told_and_not_refused():

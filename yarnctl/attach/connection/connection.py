@@ -59,6 +59,9 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     ``launch_ms`` from the grant of the next one to the attempt's start, ``start_ms`` its process's start,
     ``skip_ms`` and ``skip_bytes_per_ms`` the skip to its former position. A suspended task is polled each
     ``resume_poll_ms`` until it has resumed.
+
+    An executor of Spark: ``spark_move_bytes_per_ms`` at which its blocks move, ``spark_leave_ms`` from its
+    last task's end, ``spark_return_ms`` from a new container until it works (docs/facts/spark.md, 2).
     """
 
     preempting_queues: tuple[str, ...] = ("production",)
@@ -100,6 +103,10 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     quarantine_ms: int = 60_000
     attempt_poll_ms: int = 1_000
     terminal_state_wait_ms: int = 3_000
+
+    spark_move_bytes_per_ms: int = 20_000
+    spark_leave_ms: int = 2_000
+    spark_return_ms: int = 12_000
 
     def is_preempting(self, queue: str) -> bool:
         """Return whether a queue's applications may preempt (with deadlines those of every queue may)."""

@@ -30,10 +30,14 @@ NOT_YET = ConfigurationUnread()
 
 
 class EligibilityReader:
-    """Keeps eligibility by application; ``why_not`` has the reason for each that is not eligible."""
+    """Keeps eligibility by application; ``reasons`` has why each that is not eligible is left alone.
 
-    def __init__(self, link: Connection) -> None:
+    Applications of ``other_kinds`` are judged elsewhere.
+    """
+
+    def __init__(self, link: Connection, other_kinds: frozenset[str] = frozenset()) -> None:
         self._link = link
+        self._other_kinds = other_kinds
         self._settings = link.settings
         self._clock = link.clock
         self.eligible: dict[str, Eligibility] = {}
@@ -52,7 +56,7 @@ class EligibilityReader:
         self._end_quarantine()
         for row in rows:
             name = row.application
-            if name in self.eligible or name in self._settled:
+            if name in self.eligible or name in self._settled or row.kind.upper() in self._other_kinds:
                 continue
             if row.queue not in judged:
                 judged[row.queue] = self._settings.may_give(row.queue)

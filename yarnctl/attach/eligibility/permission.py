@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from yarnctl.attach.connection.connection import Attachment, Connection
+from yarnctl.attach.eligibility.executor_reader import Drainable, ExecutorReader
 from yarnctl.attach.eligibility.job_reader import KINDS, EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.deciding.model import (
     Action,
+    Drain,
     Kill,
     Outcome,
     Refused,
@@ -94,7 +96,10 @@ STORE_RETRY_MS = 5_000
 class Permission:
     """Permits or refuses every action; ``host`` returns why the host may do nothing now (None: it may)."""
 
-    def __init__(self, link: Connection, prover: EligibilityReader) -> None:
+    def __init__(
+        self, link: Connection, prover: EligibilityReader, executors: ExecutorReader | None = None
+    ) -> None:
+        self._executors = executors
         self._link = link
         self._settings = link.settings
         self._prover = prover
@@ -115,6 +120,8 @@ class Permission:
                 if not self._settings.allow_kill:
                     return Refused(KillNotAllowed())
                 return self._now(action) or self._of_job(action.application)
+            case Drain():
+                return self._now(action) or self._of_executors(action.application)
             case SetPriority():
                 return None if action.back else self._of_priority(action.application)
             case SetQueueMaximum():
@@ -162,6 +169,20 @@ class Permission:
             return Refused(OfNoVictimQueue(row.queue))
         return None if row.kind.upper() in KINDS else Refused(OtherKind(row.kind[:40]))
 
+    def _of_executors(self, application: str) -> Outcome | None:
+        """Refuse to ask executors of what is in no preemptable queue, or whose driver does not allow it."""
+        row = self._link.row(application)
+        if not self._settings.is_preemptable(row.queue):
+            return Refused(OfNoVictimQueue(row.queue))
+        if self._executors is None or not self._settings.levers:
+            return Refused(OtherKind(row.kind[:40]))
+        found = self._executors.judged(row)
+        if isinstance(found, Drainable):
+            return None
+        if not self._executors.is_settled(application):
+            raise Unreachable(text(found))
+        return Refused(found)
+
     def _of_priority(self, application: str) -> Outcome | None:
         if not self._settings.allow_priority:
             return Refused(PriorityNotAllowed())
@@ -183,4 +204,4 @@ def later(action: Action, why: OutcomeReason) -> Outcome:
     """
     if isinstance(action, Release | Withdraw):
         return Unknown(why)
-    return Withheld(why) if isinstance(action, Suspend) else Refused(why)
+    return Withheld(why) if isinstance(action, Suspend | Drain) else Refused(why)

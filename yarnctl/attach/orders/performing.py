@@ -24,6 +24,7 @@ from yarnctl.attach.connection.connection import CheckpointStore, Connection
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.eligibility.permission import Permission, later
+from yarnctl.attach.observing.executors import ExecutorObserver
 from yarnctl.attach.observing.plain_tasks import is_map
 from yarnctl.attach.observing.status_line import WORKING, Status, parse
 from yarnctl.attach.orders.saved_work import UNCHANGED, is_ordered, safe_manifest
@@ -31,6 +32,7 @@ from yarnctl.attach.orders.tracking import OrderTracking, TrackedOrder
 from yarnctl.deciding.model import (
     Accepted,
     Action,
+    Drain,
     Kill,
     Outcome,
     Refused,
@@ -49,6 +51,7 @@ from yarnctl.deciding.reasons.outcomes import (
     BegunMeanwhile,
     CheckpointsUnseen,
     ClientFault,
+    ExecutorBusy,
     ForeignAttempt,
     GoneOn,
     HoldOver,
@@ -84,8 +87,14 @@ class Performing:
     """Performs actions."""
 
     def __init__(
-        self, link: Connection, watch: OrderTracking, prover: EligibilityReader, permission: Permission
+        self,
+        link: Connection,
+        watch: OrderTracking,
+        prover: EligibilityReader,
+        permission: Permission,
+        executors: ExecutorObserver | None = None,
     ) -> None:
+        self._executors = executors
         self._link = link
         self._manager = link.manager
         self._hdfs = link.hdfs
@@ -116,6 +125,8 @@ class Performing:
                 return self._release(action)
             case Kill():
                 return self._kill(action)
+            case Drain():
+                return self._drain(action)
             case SetPriority():
                 return self._set_priority(action)
             case SetQueueMaximum():
@@ -309,6 +320,34 @@ class Performing:
         if isinstance(word, Absent):
             setattr(one, instant, before)
             return later(action, MasterNotReached(word.why[:FAULT_MAX]))
+        return Accepted()
+
+    # --- executors ----------------------------------------------------------------------------
+
+    def _drain(self, action: Drain) -> Outcome:
+        """Ask an executor to leave, once: a look at its driver, then a signal to its container."""
+        one = self._tracking.begin(
+            action.order, action.application, action.attempt, action.container, 0, "drain"
+        )
+        if one is None or self._executors is None:
+            return Refused(ForeignAttempt(action.attempt, action.application))
+        if one.released_at_ms:
+            return Accepted()
+        told = self._executors.still_there(one.application, one.attempt, one.container)
+        if isinstance(told, Absent):
+            return Withheld(MasterSilent(told.why[:FAULT_MAX]))
+        if told:
+            return Refused(ExecutorBusy(told[:FAULT_MAX]))
+        if no := self._permission.may_act(action):
+            return no
+        one.released_at_ms = self._clock()
+        try:
+            self._manager.signal(one.container, "GRACEFUL_SHUTDOWN")
+        except Uncertain:
+            raise
+        except YarnctlError:
+            one.released_at_ms = 0
+            raise
         return Accepted()
 
     # --- priorities ---------------------------------------------------------------------------

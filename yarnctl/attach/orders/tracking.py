@@ -11,7 +11,7 @@ own number can be higher. ``TrackedOrder.manifest_generation`` keeps the real on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 
 import msgspec
@@ -20,6 +20,7 @@ from yarnctl.attach.connection.connection import CheckpointStore, Connection, Pr
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.observing.cluster_state import Held, LiveContainers
+from yarnctl.attach.observing.executors import ExecutorObserver, executor_in
 from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.status_line import SAVING, parse
 from yarnctl.attach.observing.task_state import TaskObserver
@@ -43,6 +44,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
+from yarnctl.hadoop.wire.spark import left_well
 from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId
 from yarnctl.task_runner.runner.protocol.stores import Entry, Unusable
 
@@ -85,8 +87,12 @@ class TrackedOrder(msgspec.Struct):
     known_names: frozenset[str] = frozenset()
 
 
+NO_TASK = TaskId("", "", "")
+"""The task of an order that asks an executor: it has none."""
+
+
 class OrderTracking:
-    """All tracked orders, and the facts about them."""
+    """All tracked orders, and the facts about them. ``executors``: where they may be asked to leave."""
 
     def __init__(
         self,
@@ -95,7 +101,9 @@ class OrderTracking:
         tasks: TaskObserver,
         returning: ResumeCosts,
         prover: EligibilityReader,
+        executors: Callable[[], ExecutorObserver | None] = lambda: None,
     ) -> None:
+        self._executors = executors
         self._link = link
         self._live = live
         self._tasks = tasks
@@ -118,7 +126,7 @@ class OrderTracking:
         if known is not None:
             same = (known.application, known.attempt, known.container) == (application, attempt, container)
             return known if same else None
-        task = task_of(application, attempt, "mr" if verb == "kill" and self._settings.levers else "r")
+        task = self._task_of(application, attempt, verb)
         if task is None:
             return None
         place = self._tasks.places.get(attempt)
@@ -128,6 +136,19 @@ class OrderTracking:
         watched.asked_at_ms = self._clock()
         self.orders[order] = watched
         return watched
+
+    def _task_of(self, application: str, attempt: str, verb: str) -> TaskId | None:
+        if verb == "drain":
+            return NO_TASK if executor_in(application, attempt) is not None else None
+        return task_of(application, attempt, "mr" if verb == "kill" and self._settings.levers else "r")
+
+    def are_leaving(self, application: str) -> bool:
+        """Return whether executors of an application are under order, and not gone."""
+        return any(
+            one.verb == "drain" and not one.ended
+            for one in self.orders.values()
+            if one.application == application
+        )
 
     def retain(self, open_orders: Iterable[str]) -> None:
         """Stop tracking settled orders, except those of killed attempts that have not ended yet."""
@@ -151,7 +172,7 @@ class OrderTracking:
             # A grant seen just now may use room that came free after its victim was polled.
             seen = {**seen, **self._live.observe(victims)}
         facts: list[Fact] = []
-        self._poll_attempts([one for one in running if self._is_due(one, seen)])
+        self._poll_attempts([one for one in running if one.verb != "drain" and self._is_due(one, seen)])
         facts += self._store_facts(running)
         facts += self._terminal_states(running, seen)
         now_ms = self._clock()
@@ -331,6 +352,8 @@ class OrderTracking:
 
     def _terminal_state(self, one: TrackedOrder, now_ms: int, nodes: frozenset[str] | None) -> Ending | None:
         """Return its terminal state; None while only a later poll can show it."""
+        if one.verb == "drain":
+            return self._executor_ended(one, now_ms, nodes)
         state = one.row.state if one.row is not None else ""
         if state == "SUCCEEDED":
             return "completed"
@@ -340,6 +363,17 @@ class OrderTracking:
             return "failed"
         if state == "KILLED":
             return "suspended" if one.released_at_ms else "killed"
+        return "lost" if now_ms - one.ended_seen_at_ms >= self._settings.terminal_state_wait_ms else None
+
+    def _executor_ended(self, one: TrackedOrder, now_ms: int, nodes: frozenset[str] | None) -> Ending | None:
+        """Return how an executor ended: "suspended" if it left as it was asked to, by its driver's words."""
+        if nodes is not None and one.node and one.node not in nodes:
+            return "lost"
+        observer = self._executors()
+        told = None if observer is None else observer.remove_reason(one.application, one.attempt)
+        if isinstance(told, str):
+            self.notes[one.order] = told[:200]
+            return "suspended" if one.released_at_ms and left_well(told) else "failed"
         return "lost" if now_ms - one.ended_seen_at_ms >= self._settings.terminal_state_wait_ms else None
 
 

@@ -98,7 +98,7 @@ class Counting:
         elif isinstance(record, Performed):
             key = (record.action, _tag(record.outcome))
             self._actions[key] = self._actions.get(key, 0) + 1
-            if key[0] in ("suspend", "kill"):
+            if key[0] in ("suspend", "kill", "drain"):
                 self._asked_orders[key[0]] = self._asked_orders.get(key[0], 0) + 1
         elif isinstance(record, Refusal):
             self._counts = msgspec.structs.replace(counts, refusals=counts.refusals + 1)

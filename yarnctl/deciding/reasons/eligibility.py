@@ -109,6 +109,24 @@ class CheckpointUnseen(Reason, frozen=True):
     fault: str
 
 
+class NoDrainTag(Reason, frozen=True):
+    """No tag of its submitter says that executors may be asked to leave."""
+
+
+class SettingForbidsDrain(Reason, frozen=True):
+    """A setting of its driver does not hold what its tag promises."""
+
+    name: str
+    said: str
+    needed: str
+
+
+class SparkTooOld(Reason, frozen=True):
+    """Executors of this Spark cannot leave with their blocks."""
+
+    version: str
+
+
 EligibilityReason = (
     InNoVictimQueue
     | OtherKind
@@ -128,5 +146,8 @@ EligibilityReason = (
     | OtherOwner
     | RunnerSays
     | CheckpointUnseen
+    | NoDrainTag
+    | SettingForbidsDrain
+    | SparkTooOld
     | Said
 )

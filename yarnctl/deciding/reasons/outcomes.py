@@ -85,6 +85,12 @@ class KillNotAllowed(Reason, frozen=True):
     """``--allow-kill`` was not given."""
 
 
+class ExecutorBusy(Reason, frozen=True):
+    """The executor is gone, or in another container; what its driver says of it."""
+
+    told: str
+
+
 class BegunMeanwhile(Reason, frozen=True):
     """A reduce that was to be ended before its first key has begun to reduce."""
 
@@ -195,6 +201,7 @@ OwnOutcome = (
     | NotHoldingYet
     | KillNotAllowed
     | BegunMeanwhile
+    | ExecutorBusy
     | NoReduceOf
     | MasterSilent
     | AttemptUnknown

@@ -1,7 +1,7 @@
-"""Records of a Spark driver's REST API, and the words of an application whose executors may be asked to leave.
+"""Records of a Spark driver's REST API, and the words by which executors may be asked to leave.
 
-Law: see ``wire``; nothing of Spark's spelling is above this file. Shapes: https://spark.apache.org/docs/latest/
-monitoring.html (REST API), read from 3.5 and 4.0. A task that runs has its ``duration`` by the driver's clock.
+Law: see ``wire``; Spark's spelling ends here. Shapes: https://spark.apache.org/docs/latest/monitoring.html
+(REST API), as 3.5 and 4.0 answer. A task that runs has its ``duration`` by the driver's clock.
 """
 
 from __future__ import annotations
@@ -87,6 +87,14 @@ def min_executors_of(tags: Sequence[str]) -> int:
     return max((int(each) if re.fullmatch("[0-9]{1,6}", each) else 1_000_000 for each in told), default=1)
 
 
+_ILL = re.compile(r"bad node|exit (?:status|code):? *[1-9]|killed|lost|fail|timed out", re.IGNORECASE)
+
+
+def left_well(reason: str) -> bool:
+    """Return whether an executor that is gone left by itself, by its driver's words (``removeReason``)."""
+    return _ILL.search(reason) is None
+
+
 class Version(msgspec.Struct, frozen=True):
     """GET /version."""
 
@@ -154,8 +162,9 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class StageOfExecutor(msgspec.Struct, frozen=True):
-    """What one executor did in a stage; bytes."""
+    """What one executor did in a stage; bytes, and tasks."""
 
+    succeeded: int = field(name="succeededTasks", default=0)
     shuffle_write: int = field(name="shuffleWrite", default=0)
 
 

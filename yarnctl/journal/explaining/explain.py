@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
+from yarnctl.deciding.levers import Lever
 from yarnctl.deciding.model import Accepted, Refused, Withheld
+from yarnctl.deciding.order import verb_of
 from yarnctl.deciding.reasons.rooting import code
 from yarnctl.deciding.records import (
     Decision,
@@ -23,7 +25,6 @@ from yarnctl.deciding.records import (
     Transfer,
     Transition,
 )
-from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
 from yarnctl.journal.explaining.admission_story import AdmissionStories
 from yarnctl.journal.explaining.explanation_text import in_words, key_words, why_words
@@ -73,7 +74,7 @@ class _Orders:
             story = self._story(record, name, pick)
             if pull is not None:
                 story.lever = pull.lever
-                story.asked_to = "suspend" if pull.lever.kind == "suspend" else "kill"
+                story.asked_to = verb_of(pick.task, self.settings, pull)
             self.open[name] = story
             self.stories.append(story)
 
@@ -90,7 +91,7 @@ class _Orders:
             attempt=task.attempt,
             container=task.container,
             node=task.node,
-            asked_to="kill" if is_killed(task, settings) else "suspend",
+            asked_to=verb_of(task, settings, None),
             asked_at_ms=record.at_ms,
             generation=task.generation + 1,
             job_policy=settings.job_policy,
@@ -157,6 +158,9 @@ class _Orders:
         """Its container has ended as ordered."""
         if story.asked_to == "suspend":
             story.verb = "released" if story.order in self.released else "suspended"
+        elif story.asked_to == "drain":
+            story.verb = "left"
+            story.lost_work_ms = story.lever.lost_ms if isinstance(story.lever, Lever) else 0
         elif not story.verb:  # it was not known whether the kill had arrived
             story.verb = "killed"
             self._lose(story, record.at_ms)
@@ -203,7 +207,7 @@ class _Orders:
 
     def performed(self, record: Performed) -> None:
         """An action was performed, or was refused."""
-        if record.action in ("suspend", "kill") and isinstance(record.outcome, Withheld):
+        if record.action in ("suspend", "kill", "drain") and isinstance(record.outcome, Withheld):
             self._withhold(record.order)
             return
         if record.action not in ("release", "kill") or isinstance(record.outcome, Refused):

@@ -76,6 +76,7 @@ REASONS: dict[str, str] = {
     "user-loss-budget": "no more work of its user may be lost now",
     "not-in-time": "would give room too late",
     "killed-lately": "an attempt of this task was killed lately, and none is twice in a row",
+    "executor-stays": "so many executors stay, others are leaving, or how long its tasks take is not known",
 }
 """What the reasons of :mod:`yarnctl.deciding.releaser` mean."""
 
@@ -246,6 +247,9 @@ def _keys_lost(lost: SavedLostStory) -> str:
     return f"lost {'at most ' if lost.generation_found else ''}{lost.keys_lost} keys"
 
 
+ASKED_TO = {"suspend": "suspend", "kill": "die", "drain": "leave"}
+
+
 def _done(story: OrderStory) -> str:
     """Return what was done to the attempt, and what of its work is lost."""
     if story.withheld and not story.verb:
@@ -253,10 +257,12 @@ def _done(story: OrderStory) -> str:
     if story.verb in ("suspended", "released"):
         lost = _keys_lost(story.saved_lost) if story.saved_lost is not None else "no work lost"
         return f"{story.verb} (suspension number {story.generation}), {lost}"
+    if story.verb == "left":
+        return f"it left with its blocks; at most {story.lost_work_ms} ms of work is done again, as predicted"
     if story.verb in ("killed", "ended"):
         return f"{'killed' if story.verb == 'killed' else 'ended by others'}, {_lost(story)}"
     if story.state in OPEN or story.state == "killed":
-        return f"not stopped so far (asked to {story.asked_to.replace('kill', 'die')})"
+        return f"not stopped so far (asked to {ASKED_TO[story.asked_to]})"
     if story.state == "completed":
         return "done before it was stopped, no work lost"
     return "not seen to stop" if story.lost_work_ms is None else "not stopped, no work lost"

@@ -15,7 +15,7 @@ from yarnctl.deciding.levers import Lever
 from yarnctl.deciding.releaser import Reason
 from yarnctl.units import Resources
 
-Verb = Literal["", "suspended", "released", "killed", "ended"]
+Verb = Literal["", "suspended", "released", "killed", "left", "ended"]
 """What was done to an attempt. "ended": from outside, or it failed, or its node was lost; "" nothing: it
 continued, was done first, or the journal has no end of it."""
 
@@ -85,7 +85,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
     attempt: str
     container: str
     node: str
-    asked_to: Literal["suspend", "kill"]
+    asked_to: Literal["suspend", "kill", "drain"]
     asked_at_ms: int
     generation: int
     job_policy: str

@@ -1,0 +1,368 @@
+"""Executors of Spark on a cluster: who may be asked, what it is predicted to cost, and how one is asked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, container
+from tests.unit.attach.test_performing import looking
+from tests.unit.hadoop.replaying import Reply
+from yarnctl.attach.eligibility.executor_reader import Drainable, DriverSays, judge
+from yarnctl.attach.observing.executor_costs import CostTerms, DriverLook, StageNow, costs, rest_ms
+from yarnctl.attach.observing.executors import executor_in, name_of
+from yarnctl.deciding.model import (
+    Accepted,
+    ContainerEnded,
+    Drain,
+    ObservationRequest,
+    Refused,
+    TaskView,
+    Withheld,
+)
+from yarnctl.deciding.reasons.eligibility import (
+    ConfigurationUnreadable,
+    NoDrainTag,
+    OtherKind,
+    SettingForbidsDrain,
+    SparkTooOld,
+)
+from yarnctl.deciding.reasons.outcomes import ExecutorBusy, ForeignAttempt, MasterSilent
+from yarnctl.hadoop.wire.spark import (
+    PLUGIN,
+    PLUGINS,
+    REQUIRED,
+    REQUIRED_BY_SIGNAL,
+    Executor,
+    Stage,
+    StageOfExecutor,
+    StageTask,
+    left_well,
+)
+from yarnctl.units import times
+
+BY_SIGNAL = {**REQUIRED, **REQUIRED_BY_SIGNAL}
+SPARK = application(7)
+TERMS = CostTerms(move_bytes_per_ms=1000, leave_ms=2000, return_ms=10_000)
+
+
+# --- who may be asked -----------------------------------------------------------------------------------
+
+JUDGED = [
+    (("yarnctl-drain:signal",), BY_SIGNAL, "4.0.1", Drainable("signal", 1)),
+    (("x", "yarnctl-drain:signal", "yarnctl-min-executors:3"), BY_SIGNAL, "3.2.0", Drainable("signal", 3)),
+    (("yarnctl-drain:plugin",), {**REQUIRED, PLUGINS: f"a.B,{PLUGIN}"}, "4.0.1", Drainable("plugin", 1)),
+    ((), BY_SIGNAL, "4.0.1", NoDrainTag()),
+    (("yarnctl-drain:signal",), BY_SIGNAL, "3.1.2", SparkTooOld("3.1.2")),
+    (("yarnctl-drain:signal",), BY_SIGNAL, "", SparkTooOld("")),
+    (
+        ("yarnctl-drain:signal",),
+        {**BY_SIGNAL, "spark.executor.decommission.signal": "PWR"},
+        "4.0.1",
+        SettingForbidsDrain("spark.executor.decommission.signal", "PWR", "TERM"),
+    ),
+    (
+        ("yarnctl-drain:signal",),
+        {**BY_SIGNAL, "spark.executor.extraJavaOptions": "-ea -Xrs"},
+        "4.0.1",
+        SettingForbidsDrain("spark.executor.extraJavaOptions", "-ea -Xrs", "no -Xrs"),
+    ),
+    (("yarnctl-drain:plugin",), REQUIRED, "4.0.1", SettingForbidsDrain(PLUGINS, "", PLUGIN)),
+    (
+        ("yarnctl-drain:plugin",),
+        {PLUGINS: PLUGIN},
+        "4.0.1",
+        SettingForbidsDrain("spark.decommission.enabled", "", "true"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("tags", "settings", "version", "expected"), JUDGED)
+def test_a_tag_allows_it_and_the_drivers_settings_must_hold_it(tags, settings, version, expected):
+    assert judge(tags, DriverSays(settings, version)) == expected
+
+
+# --- what it costs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "spans_ms", "left_ms"),
+    [
+        (0, (7000.0, 9000.0), 7000),
+        (6000, (7000.0, 9000.0), 1000),
+        (8000, (7000.0, 9000.0), 1000),  # one of the slow ones
+        (9500, (7000.0, 9000.0), 9500),  # slower than all but a few: as long again
+        (500, (), -1),
+    ],
+)
+def test_the_rest_of_a_task_by_those_that_have_finished(age_ms, spans_ms, left_ms):
+    assert rest_ms(age_ms, spans_ms) == left_ms
+
+
+def executor(
+    name: str, host: str = "h1", *, cached: int = 0, cores: int = 1, active: bool = True
+) -> Executor:
+    return Executor(name, f"{host}:1", active, memory_used=cached, cores=cores)
+
+
+def stage(number: int, *, complete: int = 4, read: int = 0, wrote: dict[str, tuple[int, int]] | None = None):
+    found = {name: StageOfExecutor(count, size) for name, (count, size) in (wrote or {}).items()}
+    return Stage(number, complete=complete, shuffle_read=read, by_executor=found)
+
+
+def running(*tasks: tuple[str, int]) -> tuple[StageTask, ...]:
+    return tuple(StageTask(name, "RUNNING", age_ms) for name, age_ms in tasks)
+
+
+TWO = (executor("driver", "h0"), executor("1", "h1"), executor("2", "h2", cores=2))
+SPANS = (4000.0, 6000.0)
+
+
+def test_between_stages_an_executor_leaves_as_soon_as_its_blocks_have_moved():
+    look = DriverLook((executor("1", cached=3_000_000), TWO[2]), (), (stage(1, wrote={"1": (4, 2_000_000)}),))
+    found = costs(look, TERMS)["1"]
+    assert (found.room_in_ms, found.rest_ms, found.moved_bytes) == (7000, 0, 5_000_000)
+    assert (found.lost_ms, found.overhead_ms) == (0, 17_000)
+
+
+def test_within_a_reduce_stage_each_remaining_core_may_begin_a_task_again():
+    now = StageNow(stage(2, read=9), running(("1", 1000), ("2", 1000)), SPANS)
+    found = costs(DriverLook(TWO, (now,), (stage(1, wrote={"1": (4, 10)}),)), TERMS)
+    assert (found["1"].room_in_ms, found["1"].lost_ms) == (5000, 2 * 4000)
+    assert (found["2"].room_in_ms, found["2"].lost_ms) == (5000, 1 * 4000)
+
+
+def test_a_stage_that_has_just_begun_behind_a_shuffle_counts_as_reducing():
+    now = StageNow(stage(2, complete=0), running(("2", 100)), ())
+    found = costs(DriverLook(TWO, (now,), (stage(1, wrote={"1": (4, 10)}),)), TERMS)
+    assert found["2"].room_in_ms == -1, "no finished task tells how long it takes"
+    assert found["1"].room_in_ms == 2000
+
+
+@pytest.mark.parametrize(("host", "lost_ms"), [("h2", 3 * 4000), ("h3", 0)])
+def test_finished_maps_run_again_where_an_executor_of_the_same_host_takes_their_blocks(host, lost_ms):
+    alive = (executor("1", "h2"), executor("2", host))
+    now = StageNow(stage(1, wrote={"1": (3, 10)}), running(("1", 0)), SPANS)
+    assert costs(DriverLook(alive, (now,), ()), TERMS)["1"].lost_ms == lost_ms
+
+
+def test_the_driver_and_executors_that_are_gone_are_no_candidates():
+    look = DriverLook((*TWO, executor("3", active=False)), (), ())
+    assert list(costs(look, TERMS)) == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "well"),
+    [
+        ("Executor decommission: spark scale down", True),
+        ("Executor Process Lost", False),
+        ("Container from a bad node: container_1 on host: h. Exit status: 143.", False),
+        ("Container container_1 on host: h was preempted.", True),
+        ("Executor heartbeat timed out after 120000 ms", False),
+    ],
+)
+def test_a_driver_says_whether_an_executor_left_by_itself(reason, well):
+    assert left_well(reason) is well
+
+
+# --- on a cluster ---------------------------------------------------------------------------------------
+
+
+class Driver:
+    """What the driver of an application answers, to a FakeCluster."""
+
+    def __init__(self, fake: FakeCluster, executors: int = 3, tags: str = "yarnctl-drain:signal") -> None:
+        self.fake = fake
+        self.app = fake.add(App(7, "research", kind="SPARK", tags=tags))
+        for place in range(executors + 1):
+            self.app.containers[container(7, place + 1)] = (f"n{1 + place % 2}:1", 0)
+        self.settings = dict(BY_SIGNAL)
+        self.version = "4.0.1"
+        self.rows = [self._row(str(place + 1), container(7, place + 2)) for place in range(executors)]
+        self.rows.append({"id": "driver", "hostPort": "n1:9", "isActive": True})
+        self.jobs: list[dict] = []
+        self.stages: list[dict] = []
+        fake.drivers[self.app.id] = self.answer
+
+    @staticmethod
+    def _row(name: str, held: str) -> dict:
+        return {
+            "id": name, "hostPort": f"h{name}:1", "isActive": True, "memoryUsed": 0, "diskUsed": 0,
+            "totalCores": 1,
+            "executorLogs": {"stderr": f"http://n:8042/node/containerlogs/{held}/ann/stderr?start=-4096"},
+        }  # fmt: skip
+
+    def answer(self, path: str) -> Reply | None:
+        below = path.removeprefix(f"applications/{SPARK}/")
+        found = {
+            "version": {"spark": self.version},
+            "environment": {"sparkProperties": [list(pair) for pair in self.settings.items()]},
+            "allexecutors": self.rows,
+            "jobs": self.jobs,
+            "stages": self.stages,
+        }.get(below)
+        return None if found is None else Reply(json.dumps(found))
+
+    def gone(self, name: str, reason: str) -> None:
+        row = next(row for row in self.rows if row["id"] == name)
+        row.update(isActive=False, removeReason=reason)
+        del self.app.containers[container(7, int(name) + 1)]
+
+
+@pytest.fixture
+def fake():
+    with FakeCluster() as found:
+        found.nodes = {"n1:1": times(SLOT, 3), "n2:1": times(SLOT, 3)}
+        found.add(App(2, "production", state="ACCEPTED", user="bob", asks=[(0, SLOT, 1)]))
+        yield found
+
+
+def observed(port, *orders: str) -> dict[str, TaskView]:
+    port.observe(ObservationRequest(orders=orders))
+    found = port.observe(ObservationRequest(victims=(SPARK,), orders=orders))
+    return {task.attempt: task for task in found.tasks.get(SPARK, ())}
+
+
+def drain(name: str = "1", order: str = "o-1") -> Drain:
+    attempt = name_of(SPARK, name)
+    return Drain(order, SPARK, attempt, container(7, int(name) + 1), 1, (attempt,))
+
+
+def test_executors_are_named_after_their_application():
+    assert name_of("application_17_0003", "12") == "executor_17_0003_000012"
+    assert executor_in("application_17_0003", "executor_17_0003_000012") == "12"
+    assert executor_in("application_17_0004", "executor_17_0003_000012") is None
+    assert executor_in("application_17_0003", "attempt_17_0003_m_000012_0") is None
+
+
+def test_executors_are_shown_to_the_mix_alone_and_one_stays(fake):
+    Driver(fake)
+    assert observed(looking(fake)) == {}
+    shown = observed(looking(fake, levers=True))
+    assert [(name[-1], each.checkpointable, each.kind) for name, each in shown.items()] == [
+        ("1", True, "executor"),
+        ("2", True, "executor"),
+        ("3", False, "executor"),
+    ]
+    assert {each.container for each in shown.values()} == {container(7, place) for place in (2, 3, 4)}
+
+
+def test_as_many_stay_as_the_submitter_said(fake):
+    Driver(fake, tags="yarnctl-drain:signal,yarnctl-min-executors:3")
+    assert not any(each.checkpointable for each in observed(looking(fake, levers=True)).values())
+
+
+def test_why_an_application_is_left_alone_is_said(fake):
+    driver = Driver(fake)
+    driver.settings["spark.decommission.enabled"] = "false"
+    port = looking(fake, levers=True)
+    assert observed(port) == {}
+    assert port.why_not[SPARK] == SettingForbidsDrain("spark.decommission.enabled", "false", "true")
+    plain = looking(fake)
+    observed(plain)
+    assert plain.why_not[SPARK] == OtherKind("SPARK")
+
+
+def test_a_driver_that_does_not_answer_is_asked_again_later(fake):
+    Driver(fake)
+    answer = fake.drivers.pop(SPARK)
+    port = looking(fake, levers=True)
+    assert isinstance(port.why_not[SPARK], ConfigurationUnreadable)
+    fake.drivers[SPARK] = answer
+    fake.now_ms += 5000
+    assert len(observed(port)) == 3
+    fake.drivers.pop(SPARK)
+    assert port.observe(ObservationRequest(victims=(SPARK,))).unreachable == (SPARK,)
+
+
+def test_an_executor_is_asked_once_by_a_signal_to_its_container(fake):
+    Driver(fake)
+    port = looking(fake, levers=True)
+    assert [port.perform(drain()), port.perform(drain())] == [Accepted(), Accepted()]
+    assert fake.changes == [f"GRACEFUL_SHUTDOWN {container(7, 2)}"]
+
+
+def test_while_some_leave_no_other_is_a_candidate(fake):
+    Driver(fake)
+    port = looking(fake, levers=True)
+    assert any(each.checkpointable for each in observed(port).values())
+    port.perform(drain())
+    assert not any(each.checkpointable for each in observed(port, "o-1").values())
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        (lambda d: d.gone("1", "Executor decommission"), Refused(ExecutorBusy("Executor decommission"))),
+        (lambda d: d.rows.pop(0), Refused(ExecutorBusy("unknown"))),
+        (
+            lambda d: d.rows[0]["executorLogs"].update(stderr=f"http://n/{container(7, 9)}/x"),
+            Refused(ExecutorBusy(f"in {container(7, 9)}")),
+        ),
+    ],
+)
+def test_an_executor_that_is_not_there_any_more_is_not_asked(fake, change, outcome):
+    driver = Driver(fake)
+    port = looking(fake, levers=True)
+    observed(port)
+    change(driver)
+    assert port.perform(drain()) == outcome
+    assert fake.changes == []
+
+
+def test_what_may_not_be_asked_is_refused_and_nothing_is_sent(fake):
+    driver = Driver(fake)
+    foreign = Drain("o-2", SPARK, "executor_1_0001_000001", container(7, 2), 1, ())
+    port = looking(fake, levers=True)
+    assert port.perform(foreign) == Refused(ForeignAttempt(foreign.attempt, SPARK))
+    assert port.perform(drain(order="o-3")) == Accepted()
+    fake.changes.clear()
+    assert looking(fake).perform(drain()) == Refused(OtherKind("SPARK"))
+    assert isinstance(looking(fake, levers=True, enforce=False).perform(drain()), Withheld)
+    driver.app.tags = ""
+    assert looking(fake, levers=True).perform(drain()) == Refused(NoDrainTag())
+    driver.app.tags, driver.app.queue = "yarnctl-drain:signal", "production"
+    assert isinstance(looking(fake, levers=True).perform(drain()), Refused)
+    assert fake.changes == []
+
+
+def test_a_driver_that_is_silent_when_it_is_to_be_asked_delays_the_order(fake):
+    Driver(fake)
+    port = looking(fake, levers=True)
+    observed(port)
+    fake.drivers.pop(SPARK)
+    outcome = port.perform(drain())
+    assert isinstance(outcome, Withheld)
+    assert isinstance(outcome.why, MasterSilent)
+
+
+@pytest.mark.parametrize(
+    ("reason", "ending"),
+    [("Executor decommission: done", "suspended"), ("Container from a bad node. Exit status: 143", "failed")],
+)
+def test_an_executor_is_over_when_its_container_is_gone_and_its_driver_says_how(fake, reason, ending):
+    driver = Driver(fake)
+    port = looking(fake, levers=True)
+    port.perform(drain())
+    asked = ObservationRequest(cluster=False, orders=("o-1",))
+    assert port.observe(asked).facts == ()
+    driver.gone("1", reason)
+    (fact,) = port.observe(asked).facts
+    assert isinstance(fact, ContainerEnded)
+    assert (fact.container, fact.node, fact.ending) == (container(7, 2), "n2:1", ending)
+    assert port.notes["o-1"] == reason
+
+
+def test_an_end_that_no_driver_explains_counts_as_lost_after_a_while(fake):
+    driver = Driver(fake)
+    port = looking(fake, levers=True)
+    port.perform(drain())
+    driver.gone("1", "")
+    fake.drivers.pop(SPARK)
+    asked = ObservationRequest(cluster=False, orders=("o-1",))
+    assert port.observe(asked).facts == ()
+    fake.now_ms += 3000
+    (fact,) = port.observe(asked).facts
+    assert isinstance(fact, ContainerEnded)
+    assert fact.ending == "lost"

@@ -1,0 +1,128 @@
+"""What it costs when an executor of Spark leaves: predicted from its driver's answers.
+
+Law: pure. An executor leaves when its longest running task has ended and its blocks have moved; what cannot
+be predicted makes it no candidate. Lost is what tasks do twice: Spark does not tell a running stage where
+moved blocks are (SPARK-44635), so that each order within a reduce stage begins at most one task for each
+remaining core again, and between stages none; finished map tasks run again if their blocks move to an
+executor of the same host. Sources: docs/facts/spark.md, 4 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from yarnctl.hadoop.wire.spark import Executor, Stage, StageTask
+
+
+class CostTerms(NamedTuple):
+    """How fast blocks move, and spans that are the same for all executors, in ms.
+
+    ``leave_ms``: from the last task's end, with nothing to move, until the container is gone. ``return_ms``:
+    from a new container until its executor works.
+    """
+
+    move_bytes_per_ms: int
+    leave_ms: int
+    return_ms: int
+
+
+class StageNow(NamedTuple):
+    """An active stage, its running tasks, and how long half and 95 % of its finished tasks took at most."""
+
+    stage: Stage
+    running: tuple[StageTask, ...]
+    spans_ms: tuple[float, ...]
+
+
+class DriverLook(NamedTuple):
+    """What a driver told: executors, active stages, finished stages whose shuffle blocks are still used."""
+
+    executors: tuple[Executor, ...]
+    active: tuple[StageNow, ...]
+    written: tuple[Stage, ...]
+
+
+class ExecutorCost(NamedTuple):
+    """The prediction for one executor. ``room_in_ms`` -1: not known, so it is no candidate."""
+
+    room_in_ms: int
+    rest_ms: int
+    moved_bytes: int
+    lost_ms: int
+    overhead_ms: int
+
+
+def rest_ms(age_ms: int, spans_ms: Sequence[float]) -> int:
+    """Return how long a task still runs; -1: no finished task of its stage tells.
+
+    A task younger than half of the finished ones is taken to be like them, one older to be among the slow
+    ones, and one older than 95 % to take as long again.
+    """
+    if not spans_ms:
+        return -1
+    middle_ms, slow_ms = spans_ms[0], spans_ms[-1]
+    if age_ms < middle_ms:
+        return int(middle_ms - age_ms)
+    return int(slow_ms - age_ms) if age_ms < slow_ms else age_ms
+
+
+def costs(look: DriverLook, terms: CostTerms) -> dict[str, ExecutorCost]:
+    """Return the prediction for each executor that works, by its id."""
+    alive = [each for each in look.executors if each.is_active and not each.is_driver]
+    rests = _rests(look.active)
+    return {each.executor: _cost(each, alive, look, rests, terms) for each in alive}
+
+
+def _rests(active: Sequence[StageNow]) -> dict[str, int]:
+    """Return the rest of the longest running task of each executor that has one; -1: not known."""
+    found: dict[str, int] = {}
+    for now in active:
+        for task in now.running:
+            left_ms = rest_ms(task.duration_ms, now.spans_ms)
+            before_ms = found.get(task.executor, 0)
+            found[task.executor] = -1 if -1 in (left_ms, before_ms) else max(left_ms, before_ms)
+    return found
+
+
+def _cost(
+    each: Executor,
+    alive: Sequence[Executor],
+    look: DriverLook,
+    rests: Mapping[str, int],
+    terms: CostTerms,
+) -> ExecutorCost:
+    moved = each.cached_bytes + sum(
+        stage.by_executor[each.executor].shuffle_write
+        for stage in (*look.written, *(now.stage for now in look.active))
+        if each.executor in stage.by_executor
+    )
+    move_ms = moved // max(1, terms.move_bytes_per_ms)
+    left_ms = rests.get(each.executor, 0)
+    leaves_ms = move_ms + terms.leave_ms
+    return ExecutorCost(
+        room_in_ms=-1 if left_ms < 0 else left_ms + leaves_ms,
+        rest_ms=left_ms,
+        moved_bytes=moved,
+        lost_ms=_lost_ms(each, [one for one in alive if one is not each], look),
+        overhead_ms=leaves_ms + terms.return_ms,
+    )
+
+
+def _lost_ms(each: Executor, others: Sequence[Executor], look: DriverLook) -> int:
+    """Return the most that is done twice if this executor leaves now."""
+    lost = 0.0
+    cores = sum(max(1, one.cores) for one in others)
+    neighbours = any(_host(one) == _host(each) for one in others)
+    for now in look.active:
+        middle_ms = now.spans_ms[0] if now.spans_ms else 0.0
+        if look.written and (now.stage.shuffle_read > 0 or not now.stage.complete):
+            lost += cores * middle_ms
+        mine = now.stage.by_executor.get(each.executor)
+        if mine is not None and mine.shuffle_write > 0 and neighbours:
+            lost += mine.succeeded * middle_ms
+    return int(lost)
+
+
+def _host(each: Executor) -> str:
+    return each.host.partition(":")[0]

@@ -1,0 +1,202 @@
+"""The executors of Spark applications that may be asked to leave, as tasks with a container each.
+
+Law: an executor is shown only if YARN's own list has its container. As many stay as the submitter said, those
+that would take longest; while some of an application are leaving, no other is asked. A driver that does not
+answer makes its application unreachable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from yarnctl.attach.connection.connection import Connection, Problem
+from yarnctl.attach.eligibility.executor_reader import ExecutorReader
+from yarnctl.attach.observing.cluster_state import Held, LiveContainers, sizes_of
+from yarnctl.attach.observing.executor_costs import (
+    CostTerms,
+    DriverLook,
+    ExecutorCost,
+    StageNow,
+    costs,
+)
+from yarnctl.attach.observing.task_state import Victim
+from yarnctl.deciding.model import TaskView
+from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.spark_driver import SparkDriver
+from yarnctl.hadoop.wire.spark import Executor, Job, Stage
+
+ACTIVE_MAX, WRITTEN_MAX = 4, 16
+"""So many stages of an application are read; one with more active ones is left alone."""
+
+_NAME = re.compile(r"executor_([0-9]+_[0-9]+)_([0-9]{1,9})")
+
+
+def name_of(application: str, executor: str) -> str:
+    """Return the name of an executor among all attempts: ``executor_<time>_<number>_<executor>``."""
+    return f"{application.replace('application_', 'executor_', 1)}_{executor.zfill(6)}"
+
+
+def executor_in(application: str, name: str) -> str | None:
+    """Return the executor's id within its application; None if the name is not one of it."""
+    match = _NAME.fullmatch(name)
+    if match is None or f"application_{match[1]}" != application:
+        return None
+    return str(int(match[2]))
+
+
+class ExecutorObserver:
+    """Observes drivers; ``leaving`` says whether executors of an application are under order."""
+
+    def __init__(
+        self,
+        link: Connection,
+        live: LiveContainers,
+        reader: ExecutorReader,
+        driver: Callable[[str], SparkDriver],
+        leaving: Callable[[str], bool],
+    ) -> None:
+        self._live = live
+        self._calls = link.calls
+        self._clock = link.clock
+        self._reader = reader
+        self._driver = driver
+        self._leaving = leaving
+        settings = link.settings
+        self._terms = CostTerms(
+            settings.spark_move_bytes_per_ms, settings.spark_leave_ms, settings.spark_return_ms
+        )
+
+    def observe(self, victims: Sequence[str]) -> dict[str, Victim | None]:
+        """Observe applications; None for one that cannot be seen now. One that is left alone shows none."""
+        found: dict[str, Victim | None] = {
+            name: Victim((), None) for name in victims if name not in self._reader.drainable
+        }
+        ours = [name for name in victims if name not in found]
+        held = self._live.observe(ours)
+        looks = self._calls.each(self._look, ours)
+        for name in ours:
+            mine, look = held[name], looks[name]
+            if isinstance(mine, Problem) or isinstance(look, Problem | Absent):
+                found[name] = None
+            else:
+                found[name] = self._victim(name, mine, look)
+        return found
+
+    def still_there(self, application: str, name: str, container: str) -> str | Absent:
+        """Return "" if an executor works in this container now; else what it does instead."""
+        rows = self._driver(application).executors()
+        if isinstance(rows, Absent):
+            return rows
+        executor = executor_in(application, name)
+        row = next((each for each in rows if each.executor == executor), None)
+        if row is None:
+            return "unknown"
+        if not row.is_active:
+            return row.remove_reason[:200] or "gone"
+        return "" if row.container == container else f"in {row.container}"
+
+    def remove_reason(self, application: str, name: str) -> str | Absent | None:
+        """Return why an executor is gone, in its driver's words; None: it is not yet seen as gone."""
+        rows = self._driver(application).executors()
+        if isinstance(rows, Absent):
+            return rows
+        executor = executor_in(application, name)
+        row = next((each for each in rows if each.executor == executor), None)
+        return None if row is None or row.is_active else row.remove_reason
+
+    # --- one driver -----------------------------------------------------------------------------
+
+    def _look(self, application: str) -> DriverLook | Absent:
+        """Read what a prediction needs, one after the other: at most three answers and three a stage."""
+        driver = self._driver(application)
+        executors, jobs, stages = driver.executors(), driver.jobs(), driver.stages()
+        if isinstance(executors, Absent):
+            return executors
+        if isinstance(jobs, Absent):
+            return jobs
+        if isinstance(stages, Absent):
+            return stages
+        active = [each for each in stages if each.status == "ACTIVE"]
+        if len(active) > ACTIVE_MAX:
+            return Absent(f"{len(active)} stages are active")
+        shown = [self._stage_now(driver, each) for each in active]
+        written = [driver.stage(*which) for which in _written(jobs, stages)]
+        for part in (*shown, *written):
+            if isinstance(part, Absent):
+                return part
+        return DriverLook(
+            executors,
+            tuple(each for each in shown if isinstance(each, StageNow)),
+            tuple(each for each in written if isinstance(each, Stage)),
+        )
+
+    @staticmethod
+    def _stage_now(driver: SparkDriver, each: Stage) -> StageNow | Absent:
+        detail = driver.stage(each.stage, each.attempt)
+        running = driver.running_tasks(each.stage, each.attempt)
+        if isinstance(detail, Absent):
+            return detail
+        if isinstance(running, Absent):
+            return running
+        spans_ms = driver.task_spans_ms(each.stage, each.attempt) if detail.complete else ()
+        return StageNow(detail, running, () if isinstance(spans_ms, Absent) else spans_ms)
+
+    # --- as tasks -------------------------------------------------------------------------------
+
+    def _victim(self, application: str, held: Held, look: DriverLook) -> Victim:
+        predicted = costs(look, self._terms)
+        shown = {
+            each.executor: each
+            for each in look.executors
+            if each.executor in predicted and each.container in held.containers
+        }
+        staying = self._staying(application, shown, predicted)
+        now_ms = self._clock()
+        tasks = [
+            _view(application, each, held, predicted[name], now_ms, may_leave=name not in staying)
+            for name, each in shown.items()
+        ]
+        return Victim(tuple(sorted(tasks)), sizes_of(held.containers.values()))
+
+    def _staying(
+        self, application: str, shown: Iterable[str], predicted: Mapping[str, ExecutorCost]
+    ) -> set[str]:
+        """Return the executors that are not asked: those not predicted, and as many as are to stay."""
+        if self._leaving(application):
+            return set(shown)
+        names = sorted(shown, key=lambda name: (predicted[name].room_in_ms, name))
+        unknown = [name for name in names if predicted[name].room_in_ms < 0]
+        known = names[len(unknown) :]
+        keep = max(0, self._reader.drainable[application].min_executors - len(unknown))
+        return {*unknown, *known[len(known) - min(keep, len(known)) :]}
+
+
+def _written(jobs: Sequence[Job], stages: Sequence[Stage]) -> list[tuple[int, int]]:
+    """Return the finished stages of running jobs that wrote shuffle blocks, the newest first."""
+    wanted = {stage for job in jobs for stage in job.stages}
+    found = [
+        (each.stage, each.attempt)
+        for each in stages
+        if each.status == "COMPLETE" and each.shuffle_write > 0 and each.stage in wanted
+    ]
+    return sorted(found, reverse=True)[:WRITTEN_MAX]
+
+
+def _view(
+    application: str, each: Executor, held: Held, cost: ExecutorCost, now_ms: int, *, may_leave: bool
+) -> TaskView:
+    container = held.containers[each.container]
+    return TaskView(
+        attempt=name_of(application, each.executor),
+        container=container.container,
+        node=container.node,
+        size=container.size,
+        kind="executor",
+        remaining_ms=cost.room_in_ms,
+        return_cost_ms=cost.overhead_ms,
+        since_ms=now_ms - cost.lost_ms,
+        generation=0,
+        checkpointable=may_leave,
+        resumed=False,
+    )
