@@ -21,6 +21,7 @@ from yarnctl.deciding.model import (
     CameBack,
     ContainerAsk,
     Drain,
+    Grow,
     HeldTime,
     Kill,
     Observation,
@@ -304,6 +305,8 @@ class VirtualPort:
             return self._set_priority(action)
         if isinstance(action, SetQueueMaximum):
             return Refused(NotInVirtualTime())
+        if isinstance(action, Grow):
+            return Accepted()
         container = self._find(action)
         if container is None:
             return Refused(NoSuchContainer())

@@ -39,7 +39,8 @@ SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 class Shape:
     """What is started: nodes of some size, and a set-up of queues from ``hadoop-conf/``.
 
-    ``overrides`` are properties by file name without ``.xml``, which win over all others.
+    ``overrides`` are properties by file name without ``.xml``, which win over all others. ``own_hosts``: each
+    NodeManager has an address of its own (127.0.0.2, ...), so that frameworks tell their hosts apart.
     """
 
     version: str = "3.4.2"
@@ -49,6 +50,7 @@ class Shape:
     node_vcores: int = 8
     container_mib: int = 256
     overrides: dict[str, dict[str, str]] = field(default_factory=dict)
+    own_hosts: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ def write(shape: Shape, folder: Path, jars: Path, ports: Ports) -> Path:
         sites.setdefault(name, {}).update(overrides)
     _write_sites(conf, sites)
     for number in range(shape.nodes):
-        node = {**sites["yarn-site"], **_node(folder, number)}
+        host = f"127.0.0.{number + 2}" if shape.own_hosts else "127.0.0.1"
+        node = {**sites["yarn-site"], **_node(folder, number, host)}
         shuffle = {**sites["mapred-site"], "mapreduce.shuffle.port": "0"}
         _write_sites(folder / f"conf-nm-{number}", {**sites, "yarn-site": node, "mapred-site": shuffle})
     return conf
@@ -190,14 +193,14 @@ def _yarn(shape: Shape, ports: Ports, classpath: str) -> dict[str, str]:
     }
 
 
-def _node(folder: Path, number: int) -> dict[str, str]:
+def _node(folder: Path, number: int, host: str) -> dict[str, str]:
     address, localizer, http, collector = free_ports(4)
     return {
-        "yarn.nodemanager.hostname": "127.0.0.1",
-        "yarn.nodemanager.address": f"127.0.0.1:{address}",
-        "yarn.nodemanager.localizer.address": f"127.0.0.1:{localizer}",
-        "yarn.nodemanager.webapp.address": f"127.0.0.1:{http}",
-        "yarn.nodemanager.collector-service.address": f"127.0.0.1:{collector}",
+        "yarn.nodemanager.hostname": host,
+        "yarn.nodemanager.address": f"{host}:{address}",
+        "yarn.nodemanager.localizer.address": f"{host}:{localizer}",
+        "yarn.nodemanager.webapp.address": f"{host}:{http}",
+        "yarn.nodemanager.collector-service.address": f"{host}:{collector}",
         "yarn.nodemanager.local-dirs": f"{folder}/nm-{number}/local",
         "yarn.nodemanager.log-dirs": f"{folder}/nm-{number}/logs",
     }

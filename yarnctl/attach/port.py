@@ -94,7 +94,9 @@ class AttachedPort:
             self._executors = ExecutorObserver(link, self._live, self._drainable, drains, leaving)
         self.permission = Permission(link, self._eligibility, self._drainable)
         self.queue_settings = Queues(link)
-        self._acting = Performing(link, self._tracking, self._eligibility, self.permission, self._executors)
+        self._acting = Performing(
+            link, self._tracking, self._eligibility, self.permission, self._executors, self._drainable
+        )
         self._epoch = ""
         self._node_counts: list[int] = []
         self._tracked: tuple[str, ...] = ()

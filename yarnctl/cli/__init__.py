@@ -31,7 +31,11 @@ COMMANDS = {
     "run": ("yarnctl.cli.run:command", "Attach to a cluster; observes unless told to --enforce."),
     "runs": ("yarnctl.cli.runs:command", "Show runs of applications that are known; import more."),
     "snapshot": ("yarnctl.cli.snapshot:command", "Show a running daemon's loop and cluster."),
-    "wrap": ("yarnctl.cli.wrap:command", "Make a streaming job one whose reduces can be suspended."),
+    "spark-plugin": ("yarnctl.cli.spark_plugin:command", "Compile the plugin by which executors leave."),
+    "wrap": (
+        "yarnctl.cli.wrap:command",
+        "Make a job one whose reduces, or executors, can leave with their work.",
+    ),
 }
 """Every command of the program, with the line that ``--help`` shows."""
 

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -60,7 +61,14 @@ def _leaving(given: Mapping[str, Any]) -> Any:
         min_executors=given["min_executors"] or 1,
         fallback=given["fallback"] or "",
         uses_pipe=given["uses_pipe"],
+        requests=folder_of(given["requests"]),
+        owner=given["requests_owner"],
     )
+
+
+def folder_of(requests: str) -> str:
+    """Return the folder in HDFS of the daemon's requests, however it was named."""
+    return urlsplit(requests).path.rstrip("/") or "/yarnctl/requests"
 
 
 def spark_home(words: Sequence[str]) -> Path | None:

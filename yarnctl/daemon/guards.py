@@ -16,6 +16,7 @@ import msgspec
 from yarnctl.deciding.model import (
     Action,
     Drain,
+    Grow,
     Kill,
     Observation,
     ObservationRequest,
@@ -215,7 +216,7 @@ class GuardedPort:
         if not self.enforce:
             return Withheld(Observing())
         why = self.gate.closed()[1]
-        back = isinstance(action, SetQueueMaximum | SetPriority) and action.back
+        back = isinstance(action, Grow) or (isinstance(action, SetQueueMaximum | SetPriority) and action.back)
         if why is not None and not (back or isinstance(action, Withdraw)):
             # A Release is asked again, and given up in time: refused, its attempt would only wait.
             # That anything else may not be sent now is no fault of the order.

@@ -32,13 +32,14 @@ from yarnctl.deciding.model import (
     ApplicationEnded,
     ContainerEnded,
     Fact,
+    Grow,
     HeldTime,
     JobConsent,
     Observation,
     ObservationRequest,
+    OrderAction,
     Outcome,
     SetPriority,
-    SetQueueMaximum,
     Snapshot,
     TaskView,
 )
@@ -297,6 +298,7 @@ class Controller:
         for order in list(self.ledger.open.values()):
             if order.state in RECALLABLE:
                 effects.add(self._orders.recall(order, "not-needed", now_ms, Stopping()))
+        effects.actions += self.ledger.regrowing.all()
         told = Stopped(now_ms)
         self.ledger.apply(told)
         step = Step(tuple(effects.records), tuple(effects.actions), self.to_observe, now_ms)
@@ -314,6 +316,7 @@ class Controller:
             self._deferred = None  # the demand probe shows no pending ask of a preempting application
             self._looks.refused = {}
             effects.add(settle_needless(self._orders, None, seen.as_of_ms, self.now_ms))
+            effects.actions += self._regrow()
         self._looks.note_answered(seen.tasks)
         held = self._deferred
         if held is None:
@@ -329,9 +332,10 @@ class Controller:
     def _continue_deferred(self, effects: Effects, snapshot: Snapshot, as_of_ms: int) -> None:
         """Begin a decision: forget what ended, withdraw excess orders, keep YARN's order."""
         self._looks.keep_waiting(snapshot)
-        if self.ledger.tries or self.ledger.suspended:
+        if self.ledger.tries or self.ledger.suspended or self.ledger.regrowing.shrunk:
             alive = {view.application for view in snapshot.applications}
             remembered = [*self.ledger.tries, *(order.victim for order in self.ledger.suspended.values())]
+            remembered += self.ledger.regrowing.shrunk
             for name in dict.fromkeys(remembered):
                 if name not in alive:
                     effects.add(self._orders.forget(name, self.now_ms, "absent"))
@@ -343,6 +347,13 @@ class Controller:
         if not self._observe_again:  # occupied and free room cannot be told apart: withdraw nothing
             effects.add(settle_needless(self._orders, snapshot, as_of_ms, self.now_ms))
         effects.add(self._looks.prioritise(snapshot, as_of_ms, self.now_ms))
+        if not any(view.asks for view in hurried):
+            effects.actions += self._regrow()
+
+    def _regrow(self) -> list[Grow]:
+        """Return the requests to applications whose executors left: production waits no more."""
+        ledger = self.ledger
+        return ledger.regrowing.due(self.now_ms, ledger.by_victim) if ledger.regrowing.shrunk else []
 
     def _note_unanswered(self, held: _Deferred, names: Iterable[str], why: Reason) -> None:
         """Exclude jobs that did not answer, for this snapshot and for a while."""
@@ -376,7 +387,7 @@ class Controller:
 
     def repeats(self, action: Action) -> bool:
         """Return whether a request was made before: its effect has not been observed."""
-        if isinstance(action, SetPriority | SetQueueMaximum):
+        if not isinstance(action, OrderAction):
             return False
         sent = self.ledger.sent.get(action.order)
         return (sent is not None and sent.action == action) or action in self._again

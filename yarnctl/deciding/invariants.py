@@ -12,7 +12,7 @@ from typing import Protocol
 
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN, TABLE
-from yarnctl.deciding.model import Action, SetPriority, SetQueueMaximum
+from yarnctl.deciding.model import Action, Grow, SetPriority, SetQueueMaximum
 from yarnctl.deciding.order import Order, order_number
 from yarnctl.deciding.records import Decision, Ranking, Step, Transition
 from yarnctl.deciding.settings import Settings
@@ -236,6 +236,9 @@ def actions_are_explained(controller: Decider, step: Step) -> str:
     for action in step.actions:
         if isinstance(action, SetPriority):
             if (action.application, action.priority) not in ranked:
+                return f"{action} has no record"
+        elif isinstance(action, Grow):
+            if action.application not in controller.ledger.regrowing.shrunk:
                 return f"{action} has no record"
         elif isinstance(action, SetQueueMaximum):
             return f"{action} is not for the controller to ask for"

@@ -32,10 +32,9 @@ from yarnctl.deciding.lifecycle import OPEN, RUNNING, TABLE, Event
 from yarnctl.deciding.loss_budget import LossBudget, with_jobs
 from yarnctl.deciding.model import (
     Action,
+    OrderAction,
     Refused,
     Release,
-    SetPriority,
-    SetQueueMaximum,
     Unknown,
     Withdraw,
     Withheld,
@@ -68,6 +67,7 @@ from yarnctl.deciding.records import (
     UnknownApplication,
     is_of,
 )
+from yarnctl.deciding.regrowing import Regrowing
 from yarnctl.deciding.settings import DEFAULT, LeverSettings, Settings
 from yarnctl.units import Resources
 
@@ -91,6 +91,7 @@ class Ledger:
         self.due: list[Action] = []
         self.bars = Bars()
         self.losses = LossBudget()
+        self.regrowing = Regrowing()
         self.awaited = AwaitedEnds()
         self.excluded, self.tries = self.bars.barred, self.bars.tries
         self.indices = index = Indices()
@@ -151,7 +152,8 @@ class Ledger:
     def _requests(self, record: Requests) -> None:
         self.due += record.actions
         for action in record.actions:
-            sent = None if isinstance(action, SetPriority | SetQueueMaximum) else self.sent.get(action.order)
+            self.regrowing.requested(action, record.at_ms)
+            sent = self.sent.get(action.order) if isinstance(action, OrderAction) else None
             if sent is not None and sent.action == action:
                 self.sent[sent.action.order] = sent._replace(last_ms=record.at_ms)
 
@@ -173,6 +175,8 @@ class Ledger:
         if before is None:
             return
         self.open[record.order] = changed = gone_on(before, record.event, target, at_ms)
+        if before.verb == "drain":
+            self.regrowing.moved(before.victim, at_ms)
         if record.order in self.losses.charges:
             self.losses.moved(record.order, record.event, at_ms)
         if before.state == "freed":
@@ -206,6 +210,7 @@ class Ledger:
 
     def _forgotten(self, record: UnknownApplication) -> None:
         self.bars.forget(record.application)
+        self.regrowing.forget(record.application)
         for name in [name for name, order in self.suspended.items() if order.victim == record.application]:
             del self.suspended[name]
 
@@ -217,6 +222,8 @@ class Ledger:
     def _performed(self, record: Performed) -> None:
         """Record a request that perhaps must be sent again."""
         action = _taken(self.due, record)
+        if action is not None:
+            self.regrowing.performed(action, record.outcome)
         if not isinstance(action, Release | Withdraw) or isinstance(record.outcome, Withheld):
             return
         before, at_ms = self.sent.get(action.order), record.at_ms
@@ -289,6 +296,7 @@ class Ledger:
         self.late_until = [(at_ms - by_ms, asker, name) for at_ms, asker, name in self.late_until]
         self.bars.set_back(by_ms)
         self.losses.set_back(by_ms)
+        self.regrowing.set_back(by_ms)
         self.awaited.set_back(by_ms)
 
     # --- reading ------------------------------------------------------------------------------
@@ -300,8 +308,10 @@ class Ledger:
 
     def remembers(self, application: str) -> bool:
         """Return whether anything is remembered of an application's attempts."""
-        return application in self.tries or any(
-            order.victim == application for order in self.suspended.values()
+        return (
+            application in self.tries
+            or application in self.regrowing.shrunk
+            or any(order.victim == application for order in self.suspended.values())
         )
 
     def is_over(self, sent: Sent, now_ms: int) -> bool:

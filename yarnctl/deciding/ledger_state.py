@@ -17,6 +17,7 @@ from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.loss_budget import LossState
 from yarnctl.deciding.model import Action
 from yarnctl.deciding.order import Order, RecentlySettled, Sent
+from yarnctl.deciding.regrowing import Shrunk
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 
@@ -126,6 +127,7 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     due: tuple[Action, ...] = ()
     losses: LossState | None = None
     awaited_until_ms: Mapping[str, int] = {}
+    shrunk: tuple[Shrunk, ...] = ()
 
 
 class PriorityState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

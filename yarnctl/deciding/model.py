@@ -342,6 +342,14 @@ class Drain(msgspec.Struct, frozen=True, tag="drain"):
     mates: tuple[str, ...]
 
 
+class Grow(msgspec.Struct, frozen=True, tag="grow"):
+    """Let an application ask for so many executors again, as many as left; ``decision``: the last such."""
+
+    application: str
+    executors: int
+    decision: int
+
+
 class SetPriority(msgspec.Struct, frozen=True, tag="set-priority", omit_defaults=True):
     """Give the application this YARN priority (higher is served first); ``back``: its priority before."""
 
@@ -361,7 +369,7 @@ class SetQueueMaximum(msgspec.Struct, frozen=True, tag="set-queue-maximum"):
 OrderAction = Suspend | Withdraw | Release | Kill | Drain
 """What is done about one order."""
 
-Action = OrderAction | SetPriority | SetQueueMaximum
+Action = OrderAction | Grow | SetPriority | SetQueueMaximum
 
 
 class Accepted(msgspec.Struct, frozen=True, tag="accepted"):

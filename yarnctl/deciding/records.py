@@ -32,6 +32,7 @@ from yarnctl.deciding.model import (
     Action,
     ContainerAsk,
     Ending,
+    Grow,
     ObservationRequest,
     Outcome,
     SetPriority,
@@ -232,7 +233,9 @@ class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
     at_ms: int
 
 
-ActionKind = Literal["suspend", "withdraw", "release", "kill", "drain", "set-priority", "set-queue-maximum"]
+ActionKind = Literal[
+    "suspend", "withdraw", "release", "kill", "drain", "grow", "set-priority", "set-queue-maximum"
+]
 """The tags of :data:`yarnctl.deciding.model.Action`."""
 
 
@@ -255,6 +258,8 @@ def performed(at_ms: int, action: Action, outcome: Outcome) -> Performed:
     """Return the record of an action's outcome."""
     if isinstance(action, SetPriority):
         told: dict[str, Any] = {"application": action.application, "back": action.back}
+    elif isinstance(action, Grow):
+        told = {"application": action.application}
     elif isinstance(action, SetQueueMaximum):
         told = {"queue": action.queue, "back": action.back}
     else:

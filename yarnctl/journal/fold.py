@@ -32,6 +32,7 @@ from yarnctl.deciding.records import (
     State,
     Stopped,
 )
+from yarnctl.deciding.regrowing import Regrowing
 from yarnctl.deciding.settings import DEFAULT, Settings
 
 
@@ -163,6 +164,7 @@ def state_of(ledger: Ledger) -> LedgerState:
         due=tuple(ledger.due),
         losses=ledger.losses.state() if ledger.losses.samples or ledger.losses.charges else None,
         awaited_until_ms=dict(ledger.awaited.until_ms),
+        shrunk=tuple(ledger.regrowing.shrunk.values()),
     )
 
 
@@ -194,4 +196,5 @@ def ledger_of(state: LedgerState, settings: Settings) -> Ledger:
     ledger.due = list(state.due)
     ledger.losses = LossBudget(state.losses)
     ledger.awaited = AwaitedEnds(state.awaited_until_ms)
+    ledger.regrowing = Regrowing(state.shrunk)
     return ledger

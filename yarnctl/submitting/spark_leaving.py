@@ -22,6 +22,8 @@ from yarnctl.hadoop.wire.spark import (
     MIN_EXECUTORS_TAG,
     PLUGIN,
     PLUGINS,
+    REQUESTS,
+    REQUESTS_OWNER,
     REQUIRED,
     REQUIRED_BY_SIGNAL,
     SHUFFLE_SERVICE,
@@ -42,6 +44,7 @@ FALLBACK_CLEANED = "spark.storage.decommission.fallbackStorage.cleanUp"
 class Leaving(NamedTuple):
     """What a submitter says: the route, the plugin's jar, executors that stay, where all may put blocks.
 
+    ``requests`` is the daemon's folder in HDFS and ``owner`` its account: the plugin reads orders there.
     ``uses_pipe``: the application calls ``rdd.pipe``, whose programs would be given the signal, too.
     """
 
@@ -50,6 +53,8 @@ class Leaving(NamedTuple):
     min_executors: int = 1
     fallback: str = ""
     uses_pipe: bool = False
+    requests: str = "/yarnctl/requests"
+    owner: str = "yarnctl"
 
 
 def settings_for(leaving: Leaving) -> dict[str, str]:
@@ -58,7 +63,7 @@ def settings_for(leaving: Leaving) -> dict[str, str]:
     if leaving.route == "signal":
         found |= REQUIRED_BY_SIGNAL
     else:
-        found[PLUGINS] = PLUGIN
+        found |= {PLUGINS: PLUGIN, REQUESTS: leaving.requests.rstrip("/"), REQUESTS_OWNER: leaving.owner}
     if leaving.fallback:
         found |= {FALLBACK: leaving.fallback.rstrip("/") + "/", FALLBACK_CLEANED: "true"}
     return found

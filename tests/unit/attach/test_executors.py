@@ -16,9 +16,11 @@ from yarnctl.deciding.model import (
     Accepted,
     ContainerEnded,
     Drain,
+    Grow,
     ObservationRequest,
     Refused,
     TaskView,
+    Unknown,
     Withheld,
 )
 from yarnctl.deciding.reasons.eligibility import (
@@ -28,10 +30,12 @@ from yarnctl.deciding.reasons.eligibility import (
     SettingForbidsDrain,
     SparkTooOld,
 )
-from yarnctl.deciding.reasons.outcomes import ExecutorBusy, ForeignAttempt, MasterSilent
+from yarnctl.deciding.reasons.outcomes import AttemptUnknown, ExecutorBusy, ForeignAttempt, MasterSilent
 from yarnctl.hadoop.wire.spark import (
     PLUGIN,
     PLUGINS,
+    REQUESTS,
+    REQUESTS_OWNER,
     REQUIRED,
     REQUIRED_BY_SIGNAL,
     Executor,
@@ -43,6 +47,7 @@ from yarnctl.hadoop.wire.spark import (
 from yarnctl.units import times
 
 BY_SIGNAL = {**REQUIRED, **REQUIRED_BY_SIGNAL}
+BY_PLUGIN = {**REQUIRED, PLUGINS: PLUGIN, REQUESTS: "/yarnctl/requests", REQUESTS_OWNER: "yarnctl"}
 SPARK = application(7)
 TERMS = CostTerms(move_bytes_per_ms=1000, leave_ms=2000, return_ms=10_000)
 
@@ -52,7 +57,7 @@ TERMS = CostTerms(move_bytes_per_ms=1000, leave_ms=2000, return_ms=10_000)
 JUDGED = [
     (("yarnctl-drain:signal",), BY_SIGNAL, "4.0.1", Drainable("signal", 1)),
     (("x", "yarnctl-drain:signal", "yarnctl-min-executors:3"), BY_SIGNAL, "3.2.0", Drainable("signal", 3)),
-    (("yarnctl-drain:plugin",), {**REQUIRED, PLUGINS: f"a.B,{PLUGIN}"}, "4.0.1", Drainable("plugin", 1)),
+    (("yarnctl-drain:plugin",), {**BY_PLUGIN, PLUGINS: f"a.B,{PLUGIN}"}, "4.0.1", Drainable("plugin", 1)),
     ((), BY_SIGNAL, "4.0.1", NoDrainTag()),
     (("yarnctl-drain:signal",), BY_SIGNAL, "3.1.2", SparkTooOld("3.1.2")),
     (("yarnctl-drain:signal",), BY_SIGNAL, "", SparkTooOld("")),
@@ -68,7 +73,24 @@ JUDGED = [
         "4.0.1",
         SettingForbidsDrain("spark.executor.extraJavaOptions", "-ea -Xrs", "no -Xrs"),
     ),
-    (("yarnctl-drain:plugin",), REQUIRED, "4.0.1", SettingForbidsDrain(PLUGINS, "", PLUGIN)),
+    (
+        ("yarnctl-drain:plugin",),
+        {**BY_PLUGIN, PLUGINS: "a.B"},
+        "4.0.1",
+        SettingForbidsDrain(PLUGINS, "a.B", PLUGIN),
+    ),
+    (
+        ("yarnctl-drain:plugin",),
+        {**BY_PLUGIN, REQUESTS_OWNER: "eve"},
+        "4.0.1",
+        SettingForbidsDrain(REQUESTS_OWNER, "eve", "yarnctl"),
+    ),
+    (
+        ("yarnctl-drain:plugin",),
+        {**BY_PLUGIN, REQUESTS: "/other"},
+        "4.0.1",
+        SettingForbidsDrain(REQUESTS, "/other", "/yarnctl/requests"),
+    ),
     (
         ("yarnctl-drain:plugin",),
         {PLUGINS: PLUGIN},
@@ -80,7 +102,7 @@ JUDGED = [
 
 @pytest.mark.parametrize(("tags", "settings", "version", "expected"), JUDGED)
 def test_a_tag_allows_it_and_the_drivers_settings_must_hold_it(tags, settings, version, expected):
-    assert judge(tags, DriverSays(settings, version)) == expected
+    assert judge(tags, DriverSays(settings, version), "/yarnctl/requests", "yarnctl") == expected
 
 
 # --- what it costs --------------------------------------------------------------------------------------
@@ -366,3 +388,72 @@ def test_an_end_that_no_driver_explains_counts_as_lost_after_a_while(fake):
     (fact,) = port.observe(asked).facts
     assert isinstance(fact, ContainerEnded)
     assert fact.ending == "lost"
+
+
+# --- by the plugin --------------------------------------------------------------------------------------
+
+FOLDER = f"/yarnctl/requests/{SPARK}/driver-1700000000123"
+
+
+@pytest.fixture
+def plugged(fake):
+    driver = Driver(fake, 4, "yarnctl-drain:plugin")
+    driver.settings = {**BY_PLUGIN, "spark.app.startTime": "1700000000123"}
+    return driver
+
+
+def orders(fake: FakeCluster) -> dict[str, bytes]:
+    found = {name: data for name, data in fake.hdfs.files.items() if name.startswith(FOLDER)}
+    return {name.rpartition("/")[2]: data for name, data in sorted(found.items())}
+
+
+def both(decision: int = 1) -> list[Drain]:
+    mates = tuple(name_of(SPARK, each) for each in ("1", "2"))
+    return [
+        Drain(order, SPARK, name_of(SPARK, name), container(7, int(name) + 1), decision, mates)
+        for order, name in (("o-1", "1"), ("o-2", "2"))
+    ]
+
+
+def test_one_order_in_hdfs_names_all_executors_of_a_decision(plugged):
+    port = looking(plugged.fake, levers=True, instance="d")
+    assert [port.perform(each) for each in both()] == [Accepted(), Accepted()]
+    assert orders(plugged.fake) == {"000000001-leave-d-d1.order": b"leave 1 2\n"}
+    assert plugged.fake.changes == [], "nobody is signalled"
+    assert plugged.fake.hdfs.owners[f"{FOLDER}/000000001-leave-d-d1.order"] == ("yarnctl", "644")
+
+
+def test_an_application_grows_by_as_many_as_left_once_for_each_decision(plugged):
+    port = looking(plugged.fake, levers=True)
+    for each in both(7):
+        port.perform(each)
+    grow = Grow(SPARK, 2, 7)
+    again = looking(plugged.fake, levers=True)
+    assert [port.perform(grow), again.perform(grow)] == [Accepted(), Accepted()]
+    assert orders(plugged.fake) == {
+        "000000001-leave-d7.order": b"leave 1 2\n",
+        "000000002-more-d7.order": b"more 2\n",
+    }
+
+
+def test_without_a_plugin_nothing_is_written_because_spark_asks_by_itself(fake):
+    Driver(fake)
+    port = looking(fake, levers=True)
+    assert port.perform(Grow(SPARK, 2, 7)) == Accepted()
+    assert port.perform(Grow(application(99), 2, 7)) == Accepted(), "it has ended"
+    assert (orders(fake), fake.changes) == ({}, [])
+
+
+def test_a_driver_that_is_silent_is_told_to_grow_later(plugged):
+    port = looking(plugged.fake, levers=True)
+    plugged.fake.drivers.pop(SPARK)
+    outcome = port.perform(Grow(SPARK, 2, 7))
+    assert isinstance(outcome, Unknown)
+    assert isinstance(outcome.why, MasterSilent)
+
+
+def test_a_driver_that_does_not_say_when_it_began_is_not_asked(plugged):
+    plugged.settings["spark.app.startTime"] = "../../x"
+    port = looking(plugged.fake, levers=True)
+    assert port.perform(both()[0]) == Refused(AttemptUnknown())
+    assert orders(plugged.fake) == {}

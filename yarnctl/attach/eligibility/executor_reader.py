@@ -28,6 +28,8 @@ from yarnctl.hadoop.wire.spark import (
     LEAST_VERSION,
     PLUGIN,
     PLUGINS,
+    REQUESTS,
+    REQUESTS_OWNER,
     REQUIRED,
     REQUIRED_BY_SIGNAL,
     Route,
@@ -56,15 +58,21 @@ class DriverSays(NamedTuple):
     version: str
 
 
-def judge(tags: Iterable[str], driver: DriverSays) -> Drainable | EligibilityReason:
-    """Return whether executors of an application may be asked, by its tags and its driver's settings."""
+def judge(
+    tags: Iterable[str], driver: DriverSays, requests: str, owner: str
+) -> Drainable | EligibilityReason:
+    """Return whether executors of an application may be asked, by its tags and its driver's settings.
+
+    ``requests`` and ``owner``: where we write orders to a plugin, and the account that we are there.
+    """
     named = tuple(tags)
     route = route_of(named)
     if route is None:
         return NoDrainTag()
     if version_of(driver.version) < LEAST_VERSION:
         return SparkTooOld(driver.version[:SHOWN_MAX])
-    needed = {**REQUIRED, **(REQUIRED_BY_SIGNAL if route == "signal" else {})}
+    ours = {REQUESTS: requests, REQUESTS_OWNER: owner}
+    needed = {**REQUIRED, **(REQUIRED_BY_SIGNAL if route == "signal" else ours)}
     for name, value in needed.items():
         said = driver.settings.get(name, "")
         if said.strip().lower() != value.lower():
@@ -92,6 +100,7 @@ class ExecutorReader:
     ) -> None:
         self._link = link
         self._settings = link.settings
+        self._requests = link.settings.requests_root.rstrip("/")
         self._driver = driver
         self.drainable: dict[str, Drainable] = {}
         self.reasons = reasons
@@ -138,7 +147,7 @@ class ExecutorReader:
                 continue
             self._settled.add(name)
             self._unread.pop(name, None)
-            found = judge(tags_of(rows[name]), said)
+            found = judge(tags_of(rows[name]), said, self._requests, self._settings.requests_owner)
             if isinstance(found, Drainable):
                 self.drainable[name] = found
                 self.reasons.pop(name, None)

@@ -21,6 +21,7 @@ from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.deciding.model import (
     Action,
     Drain,
+    Grow,
     Kill,
     Outcome,
     Refused,
@@ -124,6 +125,8 @@ class Permission:
                 return self._now(action) or self._of_executors(action.application)
             case SetPriority():
                 return None if action.back else self._of_priority(action.application)
+            case Grow():
+                return None
             case SetQueueMaximum():
                 return None if action.back else self._of_maximum(action.queue)
             case Withdraw():
@@ -202,6 +205,6 @@ def later(action: Action, why: OutcomeReason) -> Outcome:
     A Refused there would leave an attempt in its release wait, or about to stop, without an order. A Suspend
     that was not sent is no failure of its attempt.
     """
-    if isinstance(action, Release | Withdraw):
+    if isinstance(action, Release | Withdraw | Grow):
         return Unknown(why)
     return Withheld(why) if isinstance(action, Suspend | Drain) else Refused(why)

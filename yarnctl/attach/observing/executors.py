@@ -96,6 +96,10 @@ class ExecutorObserver:
             return row.remove_reason[:200] or "gone"
         return "" if row.container == container else f"in {row.container}"
 
+    def settings(self, application: str) -> dict[str, str] | Absent:
+        """Return a driver's settings as they are now."""
+        return self._driver(application).settings()
+
     def remove_reason(self, application: str, name: str) -> str | Absent | None:
         """Return why an executor is gone, in its driver's words; None: it is not yet seen as gone."""
         rows = self._driver(application).executors()

@@ -21,18 +21,21 @@ Release or Withdraw not possible now    Unknown, so that it is sent again
 from __future__ import annotations
 
 from yarnctl.attach.connection.connection import CheckpointStore, Connection
+from yarnctl.attach.eligibility.executor_reader import Drainable, ExecutorReader
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.eligibility.permission import Permission, later
-from yarnctl.attach.observing.executors import ExecutorObserver
+from yarnctl.attach.observing.executors import ExecutorObserver, executor_in
 from yarnctl.attach.observing.plain_tasks import is_map
 from yarnctl.attach.observing.status_line import WORKING, Status, parse
+from yarnctl.attach.orders.plugin_orders import PluginOrders, start_of
 from yarnctl.attach.orders.saved_work import UNCHANGED, is_ordered, safe_manifest
 from yarnctl.attach.orders.tracking import OrderTracking, TrackedOrder
 from yarnctl.deciding.model import (
     Accepted,
     Action,
     Drain,
+    Grow,
     Kill,
     Outcome,
     Refused,
@@ -76,6 +79,7 @@ from yarnctl.hadoop.http.answers import Altered, ExistsAlready, Missing, Rejecte
 from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
+from yarnctl.hadoop.wire.spark import Route
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Manifest, canonical, request_name
 from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
 
@@ -93,8 +97,10 @@ class Performing:
         prover: EligibilityReader,
         permission: Permission,
         executors: ExecutorObserver | None = None,
+        drainable: ExecutorReader | None = None,
     ) -> None:
         self._executors = executors
+        self._drainable = drainable
         self._link = link
         self._manager = link.manager
         self._hdfs = link.hdfs
@@ -127,6 +133,8 @@ class Performing:
                 return self._kill(action)
             case Drain():
                 return self._drain(action)
+            case Grow():
+                return self._grow(action)
             case SetPriority():
                 return self._set_priority(action)
             case SetQueueMaximum():
@@ -338,10 +346,13 @@ class Performing:
             return Withheld(MasterSilent(told.why[:FAULT_MAX]))
         if told:
             return Refused(ExecutorBusy(told[:FAULT_MAX]))
+        route = self._route(one.application)
         if no := self._permission.may_act(action):
             return no
         one.released_at_ms = self._clock()
         try:
+            if route == "plugin":
+                return self._order_plugin(action)
             self._manager.signal(one.container, "GRACEFUL_SHUTDOWN")
         except Uncertain:
             raise
@@ -349,6 +360,42 @@ class Performing:
             one.released_at_ms = 0
             raise
         return Accepted()
+
+    def _route(self, application: str) -> Route | None:
+        """Return how executors of an application are asked; None: they are not."""
+        if self._drainable is None:
+            return None
+        found = self._drainable.judged(self._link.row(application))
+        return found.route if isinstance(found, Drainable) else None
+
+    def _order_plugin(self, action: Drain | Grow) -> Outcome:
+        """Write an order to the plugin in a driver: all executors of a decision, or as many more."""
+        if self._hdfs is None or self._executors is None:
+            return Withheld(NoHdfs())
+        settings = self._executors.settings(action.application)
+        if isinstance(settings, Absent):
+            return later(action, MasterSilent(settings.why[:FAULT_MAX]))
+        start = start_of(settings)
+        if not start:
+            return Refused(AttemptUnknown())
+        orders = PluginOrders(self._hdfs, self._root)
+        decision = self._settings.name_of(f"d{action.decision}")
+        if isinstance(action, Grow):
+            orders.more(action.application, start, action.executors, decision)
+        else:
+            named = [executor_in(action.application, mate) for mate in action.mates]
+            orders.leave(action.application, start, [name for name in named if name is not None], decision)
+        return Accepted()
+
+    def _grow(self, action: Grow) -> Outcome:
+        """Let an application have as many executors as before; without a plugin Spark asks by itself."""
+        try:
+            row = self._manager.application(action.application)
+        except Missing:
+            return Accepted()
+        if row.state in ENDED or self._route(action.application) != "plugin":
+            return Accepted()
+        return self._order_plugin(action)
 
     # --- priorities ---------------------------------------------------------------------------
 

@@ -45,6 +45,10 @@ SHUFFLE_SERVICE = "spark.shuffle.service.enabled"
 DYNAMIC = "spark.dynamicAllocation.enabled"
 CORES = "spark.executor.cores"
 PLUGINS = "spark.plugins"
+REQUESTS, REQUESTS_OWNER = "spark.yarnctl.requests", "spark.yarnctl.requests.owner"
+"""Where the plugin reads orders, and the account that must have written them."""
+START = "spark.app.startTime"
+"""Set by Spark: the instant of a driver's start."""
 
 REQUIRED: Mapping[str, str] = {
     DECOMMISSION: "true",

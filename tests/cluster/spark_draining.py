@@ -1,0 +1,152 @@
+"""A Spark application on a real Hadoop whose executors are asked to leave, and what it did, counted.
+
+Law: what it computed is compared with what this machine computes without Spark, and how often each piece of
+user code ran is counted by the user code itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests import http_client
+from tests.cluster.artifacts import spark_home
+from tests.cluster.configuration import OPENS, SMALL, Shape
+from tests.cluster.jobs import YARNCTL
+from tests.cluster.launcher import Cluster
+
+PROGRAM = Path(__file__).parent / "programs" / "spark_marks.py"
+MAPS, KEYS = 24, 72
+SHAPE = Shape(nodes=3, node_memory_mib=2048, container_mib=1024, own_hosts=True)
+"""Six containers of 1 GiB, two on each host: a master (or driver) and five executors fill them."""
+PATIENCE_S = 240.0
+
+
+def expected_digest() -> str:
+    """Return what the program writes, computed without Spark."""
+    grouped = [
+        (key, hashlib.md5(str([number * 1000 + key for number in range(MAPS)]).encode()).hexdigest())
+        for key in range(KEYS)
+    ]
+    return hashlib.md5(repr((grouped, MAPS * KEYS)).encode()).hexdigest()
+
+
+class Marks(NamedTuple):
+    """How often user code was called: beyond once for each map, key, and partition of the cache."""
+
+    maps_twice: int
+    keys_twice: int
+
+
+class SparkJob:
+    """One application by ``yarnctl wrap --spark --exec``; ``folder`` gets its marks, result and log."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        folder: Path,
+        *,
+        wrap: Sequence[str] = (),
+        settings: Sequence[str] = (),
+        cluster_mode: bool = False,
+        executors: int = 5,
+        map_s: float = 1.0,
+        key_s: float = 1.0,
+    ) -> None:
+        self.cluster, self.folder = cluster, folder
+        self.marks = folder / "marks"
+        self.marks.mkdir(parents=True)
+        self.result, self.log = folder / "result", folder / "spark.log"
+        home = spark_home()
+        told = {
+            "spark.yarn.jars": f"local:{home}/jars/*",
+            "spark.executor.extraJavaOptions": SMALL,
+            "spark.driver.extraJavaOptions": SMALL,
+            "spark.yarn.am.extraJavaOptions": SMALL,
+            "spark.executor.memory": "512m",
+            "spark.driver.memory": "512m",
+            "spark.yarn.am.memory": "512m",
+            "spark.executor.cores": "1",
+            "spark.executor.instances": str(executors),
+            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            "spark.pyspark.python": sys.executable,
+            "spark.network.timeout": "300s",
+        }
+        said = [word for name, value in told.items() for word in ("--conf", f"{name}={value}")]
+        said += [word for each in settings for word in ("--conf", each)]
+        mode = "cluster" if cluster_mode else "client"
+        self._words = [
+            YARNCTL, "wrap", "--spark", *wrap, "--exec", "--", "spark-submit", "--master", "yarn",
+            "--deploy-mode", mode, "--queue", "research", "--name", "marks", *said,
+            str(PROGRAM), str(self.marks), str(map_s), str(key_s), str(self.result),
+        ]  # fmt: skip
+        given = cluster.environment
+        self._environment = {
+            **given,
+            "PATH": os.pathsep.join((str(home / "bin"), given["PATH"])),
+            "SPARK_HOME": str(home),
+            "HADOOP_USER_NAME": "alice",
+            "SPARK_SUBMIT_OPTS": f"{SMALL} {OPENS}",
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> SparkJob:
+        with self.log.open("wb") as out:
+            self.process = subprocess.Popen(
+                self._words, env=self._environment, stdout=out, stderr=subprocess.STDOUT
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(60)
+
+    def until_marked(self, kind: str, count: int) -> None:
+        """Wait until so many different calls of a kind have begun; raises AssertionError if it ended."""
+        ends = time.monotonic() + PATIENCE_S
+        while len(list(self.marks.glob(f"{kind}-*"))) < count:
+            assert self.process is not None
+            if self.process.poll() is not None or time.monotonic() > ends:
+                raise AssertionError(f"never {count} of {kind}: {self.said()}")
+            time.sleep(0.05)
+
+    def until_over(self) -> str:
+        """Wait for its end; return what it computed."""
+        assert self.process is not None
+        status = self.process.wait(PATIENCE_S)
+        assert status == 0, self.said()
+        return self.result.read_text(encoding="utf-8")
+
+    def counted(self) -> Marks:
+        """Count the calls beyond the first of each."""
+        return Marks(*(self._twice(kind) for kind in ("map", "key")))
+
+    def _twice(self, kind: str) -> int:
+        return sum(path.stat().st_size - 1 for path in self.marks.glob(f"{kind}-*"))
+
+    def said(self) -> str:
+        """Return the end of its log."""
+        return self.log.read_text(encoding="utf-8", errors="replace")[-3000:]
+
+    # -- its driver ------------------------------------------------------------------------------
+
+    @property
+    def application(self) -> str:
+        """Its id, by the ResourceManager's list."""
+        url = f"{self.cluster.rm_url}/ws/v1/cluster/apps?applicationTypes=SPARK&states=RUNNING"
+        rows = (http_client.get(url, timeout=10).json().get("apps") or {}).get("app", [])
+        return str(max(row["id"] for row in rows))
+
+    def driver(self, below: str) -> Any:
+        """Return what its driver answers."""
+        name = self.application
+        url = f"{self.cluster.rm_url}/proxy/{name}/api/v1/applications/{name}/{below}"
+        return http_client.get(url, timeout=20).json()

@@ -1,0 +1,68 @@
+"""Orders to the plugin in a driver of Spark: numbered files in the daemon's own folder in HDFS.
+
+Law: an order is written beside and renamed, so that half of one is never read; its name has its number, its
+kind and its decision, so that the same order is written once however often it is performed.
+The folder bears the instant of the driver's start: a later attempt never reads it
+(``submitting/spark_plugin/Leave.java``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from yarnctl.hadoop.http.answers import ExistsAlready, Missing
+from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.hadoop.wire.spark import START
+
+FOLDER_MODE, FILE_MODE = 0o755, 0o644
+_ORDER = re.compile(r"([0-9]{9})-([a-z]+)-([A-Za-z0-9._-]{1,80})\.order")
+_START = re.compile(r"[0-9]{1,19}")
+TRIES = 3
+"""Another of our requests may take a number first."""
+
+
+class PluginOrders:
+    """Writes orders below ``root``; raises as the client of HDFS does."""
+
+    def __init__(self, hdfs: WebHdfs, root: str) -> None:
+        self._hdfs = hdfs
+        self._root = root.rstrip("/")
+
+    def leave(self, application: str, start: str, executors: Sequence[str], decision: str) -> None:
+        """Order executors, by their numbers, to leave together."""
+        self._write(application, start, "leave", decision, f"leave {' '.join(executors)}\n")
+
+    def more(self, application: str, start: str, executors: int, decision: str) -> None:
+        """Order the driver to ask for so many executors more."""
+        self._write(application, start, "more", decision, f"more {executors}\n")
+
+    def _write(self, application: str, start: str, kind: str, decision: str, text: str) -> None:
+        folder = f"{self._root}/{application}/driver-{start}"
+        self._hdfs.make_directories(folder, FOLDER_MODE)
+        beside = f"{folder}/.{kind}-{decision}.tmp"
+        for _ in range(TRIES):
+            found = [match for name in self._names(folder) if (match := _ORDER.fullmatch(name))]
+            if any((match[2], match[3]) == (kind, decision) for match in found):
+                return
+            number = max((int(match[1]) for match in found), default=0) + 1
+            self._hdfs.create(beside, text.encode("ascii"), mode=FILE_MODE, overwrite=True)
+            try:
+                self._hdfs.rename(beside, f"{folder}/{number:09d}-{kind}-{decision}.order")
+                return
+            except ExistsAlready:
+                continue
+        self._hdfs.delete(beside)
+        raise ExistsAlready(f"{folder}: its numbers are taken as soon as they are read")
+
+    def _names(self, folder: str) -> list[str]:
+        try:
+            return [row.name for row in self._hdfs.listing(folder)]
+        except Missing:
+            return []
+
+
+def start_of(settings: Mapping[str, str]) -> str:
+    """Return the instant of a driver's start, as its settings tell; "" if they do not."""
+    told = settings.get(START, "")
+    return told if _START.fullmatch(told) else ""

@@ -1,0 +1,185 @@
+package yarnctl;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.Map;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.permission.FsAction;
+import org.apache.spark.ExecutorAllocationClient;
+import org.apache.spark.SparkContext;
+import org.apache.spark.api.plugin.DriverPlugin;
+import org.apache.spark.api.plugin.ExecutorPlugin;
+import org.apache.spark.api.plugin.PluginContext;
+import org.apache.spark.api.plugin.SparkPlugin;
+import org.apache.spark.scheduler.ExecutorDecommissionInfo;
+import scala.Option;
+import scala.Tuple2;
+
+/**
+ * A driver's plugin: executors leave, and come back, as numbered orders in HDFS say.
+ *
+ * <p>Law: an order is obeyed once, in the order of the numbers, and only if nobody but the daemon's account can
+ * have written it. Whatever goes wrong here must not harm the application: it is left alone then. The orders of
+ * one driver lie in a folder of its own, named after the instant of its start, so that no later attempt reads
+ * them: ROOT/APPLICATION/driver-START/000000001-KIND-DECISION.order, with one line: "leave 3 4" or "more 2".
+ */
+public final class Leave implements SparkPlugin {
+  static final String ROOT = "spark.yarnctl.requests";
+  static final String OWNER = "spark.yarnctl.requests.owner";
+  static final String EVERY = "spark.yarnctl.every";
+  static final String START = "spark.app.startTime";
+  static final int BYTES_MAX = 65536;
+
+  @Override
+  public DriverPlugin driverPlugin() {
+    return new Driver();
+  }
+
+  @Override
+  public ExecutorPlugin executorPlugin() {
+    return null;
+  }
+
+  /** Starts, and ends, the thread that reads orders. */
+  static final class Driver implements DriverPlugin {
+    private Thread reader;
+
+    @Override
+    public Map<String, String> init(SparkContext context, PluginContext plugin) {
+      String root = context.getConf().get(ROOT, "");
+      if ("yarn".equals(context.master()) && !root.isEmpty()) {
+        reader = new Thread(new Orders(context, root), "yarnctl-leave");
+        reader.setDaemon(true);
+        reader.start();
+      }
+      return Collections.emptyMap();
+    }
+
+    @Override
+    public void shutdown() {
+      if (reader != null) {
+        reader.interrupt();
+      }
+    }
+  }
+
+  /** Reads orders until the driver ends. */
+  static final class Orders implements Runnable {
+    private final SparkContext context;
+    private final Path root;
+    private final Path folder;
+    private final String owner;
+    private final long everyMs;
+    private String last = "";
+
+    Orders(SparkContext context, String root) {
+      this.context = context;
+      this.root = new Path(root);
+      this.folder =
+          new Path(root, context.applicationId() + "/driver-" + context.getConf().get(START, "0"));
+      this.owner = context.getConf().get(OWNER, "yarnctl");
+      this.everyMs = context.getConf().getTimeAsMs(EVERY, "1s");
+    }
+
+    @Override
+    public void run() {
+      while (!Thread.currentThread().isInterrupted()) {
+        try {
+          readNew();
+          Thread.sleep(everyMs);
+        } catch (InterruptedException end) {
+          return;
+        } catch (Exception | LinkageError fault) {
+          // Seen again with the next look, or never: the application goes on either way.
+          if (!pause()) {
+            return;
+          }
+        }
+      }
+    }
+
+    private boolean pause() {
+      try {
+        Thread.sleep(10 * everyMs);
+        return true;
+      } catch (InterruptedException end) {
+        return false;
+      }
+    }
+
+    private void readNew() throws IOException {
+      FileSystem files = folder.getFileSystem(context.hadoopConfiguration());
+      FileStatus[] found;
+      try {
+        found = files.listStatus(folder, path -> path.getName().matches("[0-9]{9}-[A-Za-z0-9._-]+\\.order"));
+      } catch (FileNotFoundException none) {
+        return;
+      }
+      Arrays.sort(found, (one, other) -> one.getPath().getName().compareTo(other.getPath().getName()));
+      for (FileStatus each : found) {
+        String name = each.getPath().getName();
+        if (name.compareTo(last) > 0) {
+          last = name;
+          if (isOurs(files, each)) {
+            obey(text(files, each));
+          }
+        }
+      }
+    }
+
+    /** Whether only the daemon's account can have written this file, and what lies above it. */
+    private boolean isOurs(FileSystem files, FileStatus order) throws IOException {
+      for (Path path = folder; path != null && path.depth() >= root.depth(); path = path.getParent()) {
+        if (!closed(files.getFileStatus(path))) {
+          return false;
+        }
+      }
+      return closed(order) && order.getLen() <= BYTES_MAX;
+    }
+
+    private boolean closed(FileStatus status) {
+      return owner.equals(status.getOwner())
+          && !status.getPermission().getGroupAction().implies(FsAction.WRITE)
+          && !status.getPermission().getOtherAction().implies(FsAction.WRITE);
+    }
+
+    private static String text(FileSystem files, FileStatus order) throws IOException {
+      byte[] held = new byte[(int) order.getLen()];
+      try (InputStream in = files.open(order.getPath())) {
+        int read = 0;
+        while (read < held.length) {
+          int more = in.read(held, read, held.length - read);
+          if (more < 0) {
+            break;
+          }
+          read += more;
+        }
+        return new String(held, 0, read, StandardCharsets.US_ASCII).trim();
+      }
+    }
+
+    private void obey(String order) {
+      if (order.matches("leave( [0-9]{1,9})+")) {
+        leave(order.substring(6).split(" "));
+      } else if (order.matches("more [0-9]{1,6}")) {
+        context.requestExecutors(Integer.parseInt(order.substring(5)));
+      }
+    }
+
+    @SuppressWarnings("unchecked")
+    private void leave(String[] executors) {
+      Tuple2<String, ExecutorDecommissionInfo>[] named = new Tuple2[executors.length];
+      for (int place = 0; place < executors.length; place++) {
+        ExecutorDecommissionInfo why = new ExecutorDecommissionInfo("yarnctl", Option.empty());
+        named[place] = new Tuple2<>(executors[place], why);
+      }
+      ((ExecutorAllocationClient) context.schedulerBackend()).decommissionExecutors(named, true, false);
+    }
+  }
+}
