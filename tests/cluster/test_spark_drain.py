@@ -1,0 +1,91 @@
+"""Executors of a real Spark leave for production, with their work, and come back: one job, both routes.
+
+Law: the result is what this machine computes without Spark; how often user code ran is counted by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.cluster.artifacts import spark_home
+from tests.cluster.attached import QUEUES, Attached, prepare
+from tests.cluster.jobs import Job, Plan
+from tests.cluster.launcher import Cluster
+from tests.cluster.needing import need_hadoop
+from tests.cluster.spark_draining import SHAPE, SparkJob, expected_digest
+from yarnctl.cli import spark_plugin
+from yarnctl.deciding.model import Accepted, Drain, Grow
+from yarnctl.deciding.records import Performed, Requests
+
+MIX = (*QUEUES, "--eviction", "mix", "--room-within", "30s", "--may-lose", "20%", "--in-flight", "1")
+PRODUCTION = Plan("quick", "production", (20,), key_s=0.5, maps=1, user="bob")
+EXECUTORS = 5
+
+
+@pytest.fixture(scope="module")
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Return a cluster of six containers on three hosts."""
+    need_hadoop(SHAPE.version)
+    with Cluster(SHAPE, tmp_path_factory.mktemp("hadoop")) as cluster:
+        prepare(cluster)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the plugin's jar, compiled as a user compiles it."""
+    jar = tmp_path_factory.mktemp("plugin") / "leave.jar"
+    told = CliRunner().invoke(spark_plugin.command, ["--spark-home", str(spark_home()), "--output", str(jar)])
+    assert told.exit_code == 0, told.output
+    return str(jar)
+
+
+@pytest.mark.parametrize("route", ["signal", "plugin"])
+def test_executors_leave_for_production_and_the_result_is_the_same(
+    spark_cluster: Cluster, tmp_path: Path, route: str, plugin: str
+) -> None:
+    """Two of five leave in the middle of the grouping; at most a task for each core left is done twice."""
+    wrap = ("--plugin", plugin) if route == "plugin" else ()
+    with (
+        Attached(spark_cluster, tmp_path / "state", MIX) as daemon,
+        SparkJob(spark_cluster, tmp_path / "spark", wrap=wrap, executors=EXECUTORS) as spark,
+    ):
+        spark.until_marked("key", 12)
+        quick = Job(spark_cluster, PRODUCTION, tmp_path, f"{route}-1")
+        daemon.until(lambda: daemon.reached("granted"), "granted an executor's room")
+        assert quick.wait().state == "FINISHED"
+        told = spark.driver("allexecutors")
+        assert spark.until_over() == expected_digest()
+        drains = asked(daemon)
+    left = {each["id"]: each["removeReason"] for each in told if not each["isActive"]}
+    assert len(drains) >= 1, daemon.said()
+    assert len(left) >= len(daemon.reached("freed")), left
+    assert all(each["failedTasks"] == 0 for each in told), told
+    marks = spark.counted()
+    assert marks.maps_twice == 0, left
+    assert marks.keys_twice <= len({each.decision for each in drains}) * EXECUTORS
+    grows = [
+        action
+        for record in daemon.records()
+        if isinstance(record, Requests)
+        for action in record.actions
+        if isinstance(action, Grow)
+    ]
+    assert len({each.decision for each in grows}) <= len({each.decision for each in drains})
+
+
+def asked(daemon: Attached) -> list[Drain]:
+    """Return the executors that were asked to leave."""
+    wanted: dict[str, Drain] = {}
+    found = []
+    for record in daemon.records():
+        if isinstance(record, Requests):
+            wanted |= {each.order: each for each in record.actions if isinstance(each, Drain)}
+        elif isinstance(record, Performed) and record.action == "drain":
+            if isinstance(record.outcome, Accepted):
+                found.append(wanted[record.order])
+    return found
