@@ -75,7 +75,7 @@ def test_executors_leave_for_production_and_the_result_is_the_same(
         for action in record.actions
         if isinstance(action, Grow)
     ]
-    assert len({each.decision for each in grows}) <= len({each.decision for each in drains})
+    assert {number for each in grows for number in each.decisions} <= {each.decision for each in drains}
 
 
 def asked(daemon: Attached) -> list[Drain]:
@@ -86,6 +86,5 @@ def asked(daemon: Attached) -> list[Drain]:
         if isinstance(record, Requests):
             wanted |= {each.order: each for each in record.actions if isinstance(each, Drain)}
         elif isinstance(record, Performed) and record.action == "drain":
-            if isinstance(record.outcome, Accepted):
-                found.append(wanted[record.order])
+            found += [wanted[record.order]] if isinstance(record.outcome, Accepted) else []
     return found

@@ -343,11 +343,10 @@ class Drain(msgspec.Struct, frozen=True, tag="drain"):
 
 
 class Grow(msgspec.Struct, frozen=True, tag="grow"):
-    """Let an application ask for so many executors again, as many as left; ``decision``: the last such."""
+    """Let an application ask again for as many executors as left by these decisions, in their order."""
 
     application: str
-    executors: int
-    decision: int
+    decisions: tuple[int, ...]
 
 
 class SetPriority(msgspec.Struct, frozen=True, tag="set-priority", omit_defaults=True):

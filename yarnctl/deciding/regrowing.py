@@ -3,12 +3,14 @@
 Law: a fold over the journal: what was asked is noted before it is performed, so that a crash leaves no
 application small. An application grows again when production waits no more, none of its executors is under
 order, and nothing has happened to them for ``GROW_AFTER_MS``; it is told again until that was accepted, or
-refused. Telling twice is harmless: a request is named after the decision that it undoes.
+refused. A request names the decisions that it undoes, and the driver knows how many left for each: telling
+twice, or of an order that never arrived, changes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,15 +22,21 @@ GROW_AGAIN_MS = 30_000
 """How long until what may not have arrived is sent again."""
 
 
+class Asked(NamedTuple):
+    """An order to an executor, and its decision."""
+
+    order: str
+    decision: int
+
+
 class Shrunk(msgspec.Struct, frozen=True, array_like=True):
-    """An application of which executors were asked by ``orders``, the last by ``decision``.
+    """An application of which executors were asked by ``orders``.
 
     ``at_ms``: when something last happened to them; ``sent_ms``: when it was told to grow (0: not yet).
     """
 
     application: str
-    decision: int
-    orders: tuple[str, ...]
+    orders: tuple[Asked, ...]
     at_ms: int
     sent_ms: int = 0
 
@@ -43,8 +51,9 @@ class Regrowing:
         """Note a request that is about to be performed."""
         if isinstance(action, Drain):
             before = self.shrunk.get(action.application)
-            orders = (*(() if before is None else before.orders), action.order)
-            self.shrunk[action.application] = Shrunk(action.application, action.decision, orders, at_ms)
+            asked = Asked(action.order, action.decision)
+            orders = (*(() if before is None else before.orders), asked)
+            self.shrunk[action.application] = Shrunk(action.application, orders, at_ms)
         elif isinstance(action, Grow) and (held := self.shrunk.get(action.application)):
             self.shrunk[action.application] = msgspec.structs.replace(held, sent_ms=at_ms)
 
@@ -59,7 +68,7 @@ class Regrowing:
         held = self.shrunk.get(application)
         if held is None:
             return
-        orders = tuple(name for name in held.orders if name != order)
+        orders = tuple(asked for asked in held.orders if asked.order != order)
         if orders:
             self.shrunk[application] = msgspec.structs.replace(held, orders=orders)
         else:
@@ -99,4 +108,4 @@ class Regrowing:
 
 def grow(each: Shrunk) -> Grow:
     """Return the request by which an application grows again."""
-    return Grow(each.application, len(each.orders), each.decision)
+    return Grow(each.application, tuple(dict.fromkeys(asked.decision for asked in each.orders)))

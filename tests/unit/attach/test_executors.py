@@ -423,31 +423,31 @@ def test_one_order_in_hdfs_names_all_executors_of_a_decision(plugged):
     assert plugged.fake.hdfs.owners[f"{FOLDER}/000000001-leave-d-d1.order"] == ("yarnctl", "644")
 
 
-def test_an_application_grows_by_as_many_as_left_once_for_each_decision(plugged):
+def test_an_application_is_told_once_which_decisions_are_undone(plugged):
     port = looking(plugged.fake, levers=True)
     for each in both(7):
         port.perform(each)
-    grow = Grow(SPARK, 2, 7)
+    grow = Grow(SPARK, (5, 7))
     again = looking(plugged.fake, levers=True)
     assert [port.perform(grow), again.perform(grow)] == [Accepted(), Accepted()]
     assert orders(plugged.fake) == {
         "000000001-leave-d7.order": b"leave 1 2\n",
-        "000000002-more-d7.order": b"more 2\n",
+        "000000002-back-d7.order": b"back d5 d7\n",
     }
 
 
 def test_without_a_plugin_nothing_is_written_because_spark_asks_by_itself(fake):
     Driver(fake)
     port = looking(fake, levers=True)
-    assert port.perform(Grow(SPARK, 2, 7)) == Accepted()
-    assert port.perform(Grow(application(99), 2, 7)) == Accepted(), "it has ended"
+    assert port.perform(Grow(SPARK, (5, 7))) == Accepted()
+    assert port.perform(Grow(application(99), (7,))) == Accepted(), "it has ended"
     assert (orders(fake), fake.changes) == ({}, [])
 
 
 def test_a_driver_that_is_silent_is_told_to_grow_later(plugged):
     port = looking(plugged.fake, levers=True)
     plugged.fake.drivers.pop(SPARK)
-    outcome = port.perform(Grow(SPARK, 2, 7))
+    outcome = port.perform(Grow(SPARK, (5, 7)))
     assert isinstance(outcome, Unknown)
     assert isinstance(outcome.why, MasterSilent)
 

@@ -21,7 +21,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.reasons.outcomes import ExecutorBusy, Observing
-from yarnctl.deciding.regrowing import GROW_AFTER_MS, GROW_AGAIN_MS
+from yarnctl.deciding.regrowing import GROW_AFTER_MS, GROW_AGAIN_MS, Asked
 from yarnctl.journal.fold import Fold, ledger_of, state_of
 
 OVER_MS = NOW_MS + 3000
@@ -66,7 +66,7 @@ def test_it_grows_by_as_many_as_left_some_time_after_production_has_what_it_aske
     play = Grown()
     at_ms = settled(play)
     assert play.grows(at_ms + GROW_AFTER_MS - 1) == []
-    assert play.grows(at_ms + GROW_AFTER_MS, outcome=Accepted()) == [Grow("r", 2, 1)]
+    assert play.grows(at_ms + GROW_AFTER_MS, outcome=Accepted()) == [Grow("r", (1,))]
     assert play.grows(at_ms + 2 * GROW_AFTER_MS) == [], "once"
 
 
@@ -75,7 +75,7 @@ def test_while_production_waits_it_stays_small():
     at_ms = settled(play)
     play.tasks = (executor("e3", may=False),)
     assert play.grows(at_ms + 10 * GROW_AFTER_MS, asks=1) == []
-    assert play.grows(at_ms + 10 * GROW_AFTER_MS + 1000) == [Grow("r", 2, 1)]
+    assert play.grows(at_ms + 10 * GROW_AFTER_MS + 1000) == [Grow("r", (1,))]
 
 
 def test_while_executors_are_under_order_it_stays_small():
@@ -88,7 +88,7 @@ def test_an_order_that_was_given_up_counts_it_may_leave_yet():
     given_up_ms = NOW_MS + LIMIT_MS + 3000
     play.step(given_up_ms, asks=0)
     assert play.controller.ledger.open == {}
-    assert play.grows(given_up_ms + GROW_AFTER_MS) == [Grow("r", 2, 1)]
+    assert play.grows(given_up_ms + GROW_AFTER_MS) == [Grow("r", (1,))]
 
 
 @pytest.mark.parametrize("outcome", [Unknown(), Withheld(Observing())])
@@ -97,7 +97,7 @@ def test_what_may_not_have_arrived_is_sent_again(outcome):
     at_ms = settled(play) + GROW_AFTER_MS
     assert len(play.grows(at_ms, outcome=outcome)) == 1
     assert play.grows(at_ms + GROW_AGAIN_MS - 1) == []
-    assert play.grows(at_ms + GROW_AGAIN_MS) == [Grow("r", 2, 1)]
+    assert play.grows(at_ms + GROW_AGAIN_MS) == [Grow("r", (1,))]
 
 
 @pytest.mark.parametrize("outcome", [Refused(ExecutorBusy("gone")), Withheld(Observing())])
@@ -106,7 +106,7 @@ def test_drains_that_were_not_sent_shrink_nothing(outcome):
     step = play.step(NOW_MS)
     one, other = [action for action in step.actions if isinstance(action, Drain)]
     play.controller.settle(one, outcome)
-    assert play.controller.ledger.regrowing.shrunk["r"].orders == (other.order,)
+    assert play.controller.ledger.regrowing.shrunk["r"].orders == (Asked(other.order, 1),)
     play.controller.settle(other, outcome)
     assert play.controller.ledger.regrowing.shrunk == {}
 
@@ -119,7 +119,7 @@ def test_an_application_that_has_ended_is_forgotten():
 
 def test_a_controller_that_stops_lets_all_grow():
     step = Grown(left=False).controller.stop(NOW_MS + 1000)
-    assert [action for action in step.actions if isinstance(action, Grow)] == [Grow("r", 2, 1)]
+    assert [action for action in step.actions if isinstance(action, Grow)] == [Grow("r", (1,))]
 
 
 def test_a_restart_finds_what_is_small_and_lets_it_grow():
@@ -141,4 +141,4 @@ def test_a_restart_finds_what_is_small_and_lets_it_grow():
         look = seen(cluster(app("r", "research", 2)), {}, now_ms=at_ms)
         step = again.step(msgspec.structs.replace(look, snapshot=None, cluster="quiet"))
         found = [action for action in step.actions if isinstance(action, Grow)]
-    assert found == [Grow("r", 2, 1)]
+    assert found == [Grow("r", (1,))]

@@ -379,10 +379,11 @@ class Performing:
         if not start:
             return Refused(AttemptUnknown())
         orders = PluginOrders(self._hdfs, self._root)
-        decision = self._settings.name_of(f"d{action.decision}")
         if isinstance(action, Grow):
-            orders.more(action.application, start, action.executors, decision)
+            undone = [self._settings.name_of(f"d{number}") for number in action.decisions]
+            orders.back(action.application, start, undone)
         else:
+            decision = self._settings.name_of(f"d{action.decision}")
             named = [executor_in(action.application, mate) for mate in action.mates]
             orders.leave(action.application, start, [name for name in named if name is not None], decision)
         return Accepted()

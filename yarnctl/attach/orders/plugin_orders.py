@@ -33,9 +33,9 @@ class PluginOrders:
         """Order executors, by their numbers, to leave together."""
         self._write(application, start, "leave", decision, f"leave {' '.join(executors)}\n")
 
-    def more(self, application: str, start: str, executors: int, decision: str) -> None:
-        """Order the driver to ask for so many executors more."""
-        self._write(application, start, "more", decision, f"more {executors}\n")
+    def back(self, application: str, start: str, decisions: Sequence[str]) -> None:
+        """Order the driver to ask again for as many executors as left by these decisions."""
+        self._write(application, start, "back", decisions[-1], f"back {' '.join(decisions)}\n")
 
     def _write(self, application: str, start: str, kind: str, decision: str, text: str) -> None:
         folder = f"{self._root}/{application}/driver-{start}"

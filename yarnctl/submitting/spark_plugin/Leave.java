@@ -6,6 +6,7 @@ import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.Map;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
@@ -27,7 +28,7 @@ import scala.Tuple2;
  * <p>Law: an order is obeyed once, in the order of the numbers, and only if nobody but the daemon's account can
  * have written it. Whatever goes wrong here must not harm the application: it is left alone then. The orders of
  * one driver lie in a folder of its own, named after the instant of its start, so that no later attempt reads
- * them: ROOT/APPLICATION/driver-START/000000001-KIND-DECISION.order, with one line: "leave 3 4" or "more 2".
+ * them: ROOT/APPLICATION/driver-START/000000001-KIND-DECISION.order, with one line: "leave 3 4" or "back DECISION".
  */
 public final class Leave implements SparkPlugin {
   static final String ROOT = "spark.yarnctl.requests";
@@ -76,6 +77,7 @@ public final class Leave implements SparkPlugin {
     private final Path folder;
     private final String owner;
     private final long everyMs;
+    private final Map<String, Integer> gone = new HashMap<>();
     private String last = "";
 
     Orders(SparkContext context, String root) {
@@ -127,7 +129,7 @@ public final class Leave implements SparkPlugin {
         if (name.compareTo(last) > 0) {
           last = name;
           if (isOurs(files, each)) {
-            obey(text(files, each));
+            obey(decisionIn(name), text(files, each));
           }
         }
       }
@@ -164,22 +166,43 @@ public final class Leave implements SparkPlugin {
       }
     }
 
-    private void obey(String order) {
+    /** The last part of NUMBER-KIND-DECISION.order; a decision may have hyphens of its own. */
+    private static String decisionIn(String name) {
+      String[] parts = name.substring(0, name.length() - ".order".length()).split("-", 3);
+      return parts.length == 3 ? parts[2] : "";
+    }
+
+    private void obey(String decision, String order) {
       if (order.matches("leave( [0-9]{1,9})+")) {
-        leave(order.substring(6).split(" "));
-      } else if (order.matches("more [0-9]{1,6}")) {
-        context.requestExecutors(Integer.parseInt(order.substring(5)));
+        leave(decision, order.substring("leave ".length()).split(" "));
+      } else if (order.matches("back( [A-Za-z0-9._-]{1,80})+")) {
+        back(order.substring("back ".length()).split(" "));
+      }
+    }
+
+    /** Asks again for as many executors as left by these decisions and are not back: nothing twice. */
+    private void back(String[] decisions) {
+      int more = 0;
+      for (String decision : decisions) {
+        more += gone.getOrDefault(decision, 0);
+      }
+      if (more > 0 && context.requestExecutors(more)) {
+        gone.keySet().removeAll(Arrays.asList(decisions));
       }
     }
 
     @SuppressWarnings("unchecked")
-    private void leave(String[] executors) {
+    private void leave(String decision, String[] executors) {
       Tuple2<String, ExecutorDecommissionInfo>[] named = new Tuple2[executors.length];
       for (int place = 0; place < executors.length; place++) {
         ExecutorDecommissionInfo why = new ExecutorDecommissionInfo("yarnctl", Option.empty());
         named[place] = new Tuple2<>(executors[place], why);
       }
-      ((ExecutorAllocationClient) context.schedulerBackend()).decommissionExecutors(named, true, false);
+      int left =
+          ((ExecutorAllocationClient) context.schedulerBackend())
+              .decommissionExecutors(named, true, false)
+              .size();
+      gone.merge(decision, left, Integer::sum);
     }
   }
 }
