@@ -26,7 +26,6 @@ from yarnctl.deciding.model import (
     Kill,
     Observation,
     ObservationRequest,
-    OrderAction,
     Outcome,
     QueueView,
     Refused,
@@ -285,7 +284,7 @@ class VirtualPort:
         """Return what is shown as a reduce's remaining work."""
         return remaining_ms(container, now_ms, keys)
 
-    def _find(self, action: OrderAction) -> Container | None:
+    def _find(self, action: Suspend | Withdraw | Release | Kill) -> Container | None:
         """Return the running container that an action names (a container's id ends in its number)."""
         if action.order in self._ordered:
             return self._ordered[action.order]
@@ -303,10 +302,8 @@ class VirtualPort:
         """Pass an action to the actors."""
         if isinstance(action, SetPriority):
             return self._set_priority(action)
-        if isinstance(action, SetQueueMaximum):
+        if isinstance(action, SetQueueMaximum | Drain | Grow):
             return Refused(NotInVirtualTime())
-        if isinstance(action, Grow):
-            return Accepted()
         container = self._find(action)
         if container is None:
             return Refused(NoSuchContainer())
@@ -324,8 +321,6 @@ class VirtualPort:
             case Kill():
                 self._ordered[action.order] = container
                 return self._kill(container, action.order)
-            case Drain():
-                return Refused(NoSuchContainer())
 
     def _leave(self, container: Container, order: str) -> None:
         """Keep the order that suspends a task, to report when it has resumed."""

@@ -75,6 +75,8 @@ NUMBERS = {
     "policies.jobs.PPM": 10**6,
     "preemptor.PPM": 10**6,
     "queue_hold.CAP_AFTER_MS": 15_000,
+    "regrowing.GROW_AFTER_MS": 15_000,
+    "regrowing.GROW_AGAIN_MS": 30_000,
     "reasons.rooting.FAULT_MAX": 1000,
     "records.FORMAT": 6,
     "selector._LARGE": 1024,

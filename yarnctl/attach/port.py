@@ -27,6 +27,7 @@ from yarnctl.attach.observing.executors import ExecutorObserver
 from yarnctl.attach.observing.held_time import HeldTimes
 from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver
+from yarnctl.attach.orders.executor_orders import ExecutorOrders
 from yarnctl.attach.orders.performing import Performing
 from yarnctl.attach.orders.saved_work import task_of
 from yarnctl.attach.orders.tracking import OrderTracking
@@ -53,7 +54,7 @@ from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import views, yarn
-from yarnctl.hadoop.wire.spark import KIND
+from yarnctl.hadoop.wire.spark_rest import KIND
 from yarnctl.loop import ClusterIdentity
 
 
@@ -94,9 +95,10 @@ class AttachedPort:
             self._executors = ExecutorObserver(link, self._live, self._drainable, drains, leaving)
         self.permission = Permission(link, self._eligibility, self._drainable)
         self.queue_settings = Queues(link)
-        self._acting = Performing(
-            link, self._tracking, self._eligibility, self.permission, self._executors, self._drainable
-        )
+        asking = None
+        if self._executors is not None and self._drainable is not None:
+            asking = ExecutorOrders(link, self._tracking, self.permission, self._executors, self._drainable)
+        self._acting = Performing(link, self._tracking, self._eligibility, self.permission, asking)
         self._epoch = ""
         self._node_counts: list[int] = []
         self._tracked: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ COMMANDS = {
     "spark-plugin": ("yarnctl.cli.spark_plugin:command", "Compile the plugin by which executors leave."),
     "wrap": (
         "yarnctl.cli.wrap:command",
-        "Make a job one whose reduces, or executors, can leave with their work.",
+        "Make a job one whose reduces, or executors, can leave.",
     ),
 }
 """Every command of the program, with the line that ``--help`` shows."""

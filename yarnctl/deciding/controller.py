@@ -24,7 +24,7 @@ import msgspec
 
 from yarnctl.deciding.inputs import Cluster, InputLog, Observed, observation
 from yarnctl.deciding.invariants import History, check
-from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.ledger import Ledger, fingerprint_of, remembered_of
 from yarnctl.deciding.lifecycle import RECALLABLE
 from yarnctl.deciding.looks import Looks
 from yarnctl.deciding.model import (
@@ -145,6 +145,11 @@ def _take(effects: Effects, seen: Observation, work: Settlement, looks: Looks) -
         if isinstance(fact, ApplicationEnded):
             looks.refused.pop(fact.application, None)
     return tuple(kept)
+
+
+def regrow(ledger: Ledger, now_ms: int) -> list[Grow]:
+    """Return the requests to applications whose executors left: production waits no more."""
+    return ledger.regrowing.due(now_ms, ledger.by_victim) if ledger.regrowing.shrunk else []
 
 
 def _require_policies(settings: Settings) -> None:
@@ -316,7 +321,7 @@ class Controller:
             self._deferred = None  # the demand probe shows no pending ask of a preempting application
             self._looks.refused = {}
             effects.add(settle_needless(self._orders, None, seen.as_of_ms, self.now_ms))
-            effects.actions += self._regrow()
+            effects.actions += regrow(self.ledger, self.now_ms)
         self._looks.note_answered(seen.tasks)
         held = self._deferred
         if held is None:
@@ -332,11 +337,9 @@ class Controller:
     def _continue_deferred(self, effects: Effects, snapshot: Snapshot, as_of_ms: int) -> None:
         """Begin a decision: forget what ended, withdraw excess orders, keep YARN's order."""
         self._looks.keep_waiting(snapshot)
-        if self.ledger.tries or self.ledger.suspended or self.ledger.regrowing.shrunk:
+        if remembered := remembered_of(self.ledger):
             alive = {view.application for view in snapshot.applications}
-            remembered = [*self.ledger.tries, *(order.victim for order in self.ledger.suspended.values())]
-            remembered += self.ledger.regrowing.shrunk
-            for name in dict.fromkeys(remembered):
+            for name in remembered:
                 if name not in alive:
                     effects.add(self._orders.forget(name, self.now_ms, "absent"))
         silent = self._looks.silent(self.now_ms)
@@ -348,12 +351,7 @@ class Controller:
             effects.add(settle_needless(self._orders, snapshot, as_of_ms, self.now_ms))
         effects.add(self._looks.prioritise(snapshot, as_of_ms, self.now_ms))
         if not any(view.asks for view in hurried):
-            effects.actions += self._regrow()
-
-    def _regrow(self) -> list[Grow]:
-        """Return the requests to applications whose executors left: production waits no more."""
-        ledger = self.ledger
-        return ledger.regrowing.due(self.now_ms, ledger.by_victim) if ledger.regrowing.shrunk else []
+            effects.actions += regrow(self.ledger, self.now_ms)
 
     def _note_unanswered(self, held: _Deferred, names: Iterable[str], why: Reason) -> None:
         """Exclude jobs that did not answer, for this snapshot and for a while."""
@@ -426,7 +424,7 @@ class Controller:
 
         Urgency changes from one instant to the next, so with deadlines it is computed each time.
         """
-        standing = self.ledger.fingerprint()
+        standing = fingerprint_of(self.ledger)
         if held.asked is None or held.open_orders != standing or self.settings.mode != "queues":
             held.asked, held.open_orders = demand(look, self.ledger, self.settings), standing
         return held.asked

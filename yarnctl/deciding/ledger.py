@@ -301,19 +301,6 @@ class Ledger:
 
     # --- reading ------------------------------------------------------------------------------
 
-    def fingerprint(self) -> tuple[object, ...]:
-        """Return all that expected and promised room depend on: equal values, equal answers."""
-        late = [end for ends in self.recently_settled.values() for end in ends.values()]
-        return (*self.open.values(), None, *self.terminating.values(), None, *late)
-
-    def remembers(self, application: str) -> bool:
-        """Return whether anything is remembered of an application's attempts."""
-        return (
-            application in self.tries
-            or application in self.regrowing.shrunk
-            or any(order.victim == application for order in self.suspended.values())
-        )
-
     def is_over(self, sent: Sent, now_ms: int) -> bool:
         """Return whether a request need not be sent again: its effect was observed, or it timed out."""
         if isinstance(sent.action, Release):
@@ -385,6 +372,18 @@ class Ledger:
     def group_of(self, order: Order) -> list[Order]:
         """Return the open orders that make up one ask's room, ``order`` included."""
         return [self.open[name] for name in self.by_group.get(order.group, ())]
+
+
+def fingerprint_of(ledger: Ledger) -> tuple[object, ...]:
+    """Return all that expected and promised room depend on: equal values, equal answers."""
+    late = [end for ends in ledger.recently_settled.values() for end in ends.values()]
+    return (*ledger.open.values(), None, *ledger.terminating.values(), None, *late)
+
+
+def remembered_of(ledger: Ledger) -> dict[str, None]:
+    """Return the applications of which anything is remembered beyond their orders."""
+    away = (order.victim for order in ledger.suspended.values())
+    return dict.fromkeys((*ledger.tries, *away, *ledger.regrowing.shrunk))
 
 
 def oldest_freed(ledger: Ledger, asker: str, size: Resources) -> Order | None:

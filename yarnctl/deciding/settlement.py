@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from yarnctl.deciding.ledger import Ledger, oldest_freed, oldest_running
+from yarnctl.deciding.ledger import Ledger, oldest_freed, oldest_running, remembered_of
 from yarnctl.deciding.levers import AwaitedTask
 from yarnctl.deciding.lifecycle import RECALLABLE, Event
 from yarnctl.deciding.model import (
@@ -245,7 +245,7 @@ class Settlement:
     def forget(self, application: str, at_ms: int, why: Absence) -> Effects:
         """Drop an application's attempts, and record it: from now on they count as new."""
         into = Effects()
-        if self.ledger.remembers(application):
+        if application in remembered_of(self.ledger):
             self._record(into, UnknownApplication(application=application, at_ms=at_ms, why=why))
         return into
 

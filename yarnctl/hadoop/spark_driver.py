@@ -13,7 +13,7 @@ from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.wire import spark as wire
+from yarnctl.hadoop.wire import spark_rest as wire
 from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 
 TASKS_MAX = 10_000
@@ -55,7 +55,7 @@ class SparkDriver:
         found = self._read(f"{self._root}/allexecutors", wire.EXECUTORS)
         return found if isinstance(found, Absent) else tuple(found)
 
-    def jobs(self) -> tuple[wire.Job, ...] | Absent:
+    def jobs(self) -> tuple[wire.ActiveJob, ...] | Absent:
         """Return the jobs that run."""
         found = self._read(f"{self._root}/jobs", wire.JOBS, {"status": "running"})
         return found if isinstance(found, Absent) else tuple(found)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.wire.mapreduce import TAGS_MAX
-from yarnctl.hadoop.wire.spark import (
+from yarnctl.hadoop.wire.spark_rest import (
     DRAIN_TAG,
     FALLBACK,
     LEAST_VERSION,
@@ -174,8 +174,8 @@ def refuse_settings(own: Mapping[str, str], leaving: Leaving, shown: Callable[[s
             raise BadInput(shown(name), "with -Xrs no signal reaches the executor", remedy)
 
 
-def _same(said: str, value: str) -> bool:
-    return said.strip().lower() == value.lower()
+def _same(one: str, other: str) -> bool:
+    return one.strip().lower() == other.lower()
 
 
 def _tagged(own: str, leaving: Leaving) -> str:

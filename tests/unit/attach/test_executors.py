@@ -31,7 +31,7 @@ from yarnctl.deciding.reasons.eligibility import (
     SparkTooOld,
 )
 from yarnctl.deciding.reasons.outcomes import AttemptUnknown, ExecutorBusy, ForeignAttempt, MasterSilent
-from yarnctl.hadoop.wire.spark import (
+from yarnctl.hadoop.wire.spark_rest import (
     PLUGIN,
     PLUGINS,
     REQUESTS,

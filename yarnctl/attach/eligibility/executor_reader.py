@@ -2,7 +2,7 @@
 
 Law: the submitter's tag allows it, and the driver's own settings must show what the tag promises: a setting
 that does not hold, or cannot be read, leaves the application alone with the reason. Settings of a driver are
-fixed when it starts, so the answer holds for the application's life (docs/facts/spark.md, 2, 3 and 9).
+fixed when it starts, so the answer holds for the application's life (docs/facts/spark.md, 2 and 3).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from yarnctl.deciding.reasons.eligibility import (
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.spark import (
+from yarnctl.hadoop.wire.spark_rest import (
     KIND,
     LEAST_VERSION,
     PLUGIN,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from yarnctl.hadoop.wire.spark import Executor, Stage, StageTask
+from yarnctl.hadoop.wire.spark_rest import Executor, Stage, StageTask
 
 
 class CostTerms(NamedTuple):

@@ -24,7 +24,7 @@ from yarnctl.attach.observing.task_state import Victim
 from yarnctl.deciding.model import TaskView
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.spark_driver import SparkDriver
-from yarnctl.hadoop.wire.spark import Executor, Job, Stage
+from yarnctl.hadoop.wire.spark_rest import ActiveJob, Executor, Stage
 
 ACTIVE_MAX, WRITTEN_MAX = 4, 16
 """So many stages of an application are read; one with more active ones is left alone."""
@@ -176,7 +176,7 @@ class ExecutorObserver:
         return {*unknown, *known[len(known) - min(keep, len(known)) :]}
 
 
-def _written(jobs: Sequence[Job], stages: Sequence[Stage]) -> list[tuple[int, int]]:
+def _written(jobs: Sequence[ActiveJob], stages: Sequence[Stage]) -> list[tuple[int, int]]:
     """Return the finished stages of running jobs that wrote shuffle blocks, the newest first."""
     wanted = {stage for job in jobs for stage in job.stages}
     found = [

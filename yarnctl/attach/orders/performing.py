@@ -21,14 +21,12 @@ Release or Withdraw not possible now    Unknown, so that it is sent again
 from __future__ import annotations
 
 from yarnctl.attach.connection.connection import CheckpointStore, Connection
-from yarnctl.attach.eligibility.executor_reader import Drainable, ExecutorReader
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.eligibility.permission import Permission, later
-from yarnctl.attach.observing.executors import ExecutorObserver, executor_in
 from yarnctl.attach.observing.plain_tasks import is_map
 from yarnctl.attach.observing.status_line import WORKING, Status, parse
-from yarnctl.attach.orders.plugin_orders import PluginOrders, start_of
+from yarnctl.attach.orders.executor_orders import ExecutorOrders
 from yarnctl.attach.orders.saved_work import UNCHANGED, is_ordered, safe_manifest
 from yarnctl.attach.orders.tracking import OrderTracking, TrackedOrder
 from yarnctl.deciding.model import (
@@ -54,7 +52,6 @@ from yarnctl.deciding.reasons.outcomes import (
     BegunMeanwhile,
     CheckpointsUnseen,
     ClientFault,
-    ExecutorBusy,
     ForeignAttempt,
     GoneOn,
     HoldOver,
@@ -79,7 +76,6 @@ from yarnctl.hadoop.http.answers import Altered, ExistsAlready, Missing, Rejecte
 from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
-from yarnctl.hadoop.wire.spark import Route
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Manifest, canonical, request_name
 from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
 
@@ -96,11 +92,9 @@ class Performing:
         watch: OrderTracking,
         prover: EligibilityReader,
         permission: Permission,
-        executors: ExecutorObserver | None = None,
-        drainable: ExecutorReader | None = None,
+        executors: ExecutorOrders | None = None,
     ) -> None:
         self._executors = executors
-        self._drainable = drainable
         self._link = link
         self._manager = link.manager
         self._hdfs = link.hdfs
@@ -132,9 +126,9 @@ class Performing:
             case Kill():
                 return self._kill(action)
             case Drain():
-                return self._drain(action)
+                return Refused(KillNotAllowed()) if self._executors is None else self._executors.drain(action)
             case Grow():
-                return self._grow(action)
+                return Accepted() if self._executors is None else self._executors.grow(action)
             case SetPriority():
                 return self._set_priority(action)
             case SetQueueMaximum():
@@ -329,74 +323,6 @@ class Performing:
             setattr(one, instant, before)
             return later(action, MasterNotReached(word.why[:FAULT_MAX]))
         return Accepted()
-
-    # --- executors ----------------------------------------------------------------------------
-
-    def _drain(self, action: Drain) -> Outcome:
-        """Ask an executor to leave, once: a look at its driver, then a signal to its container."""
-        one = self._tracking.begin(
-            action.order, action.application, action.attempt, action.container, 0, "drain"
-        )
-        if one is None or self._executors is None:
-            return Refused(ForeignAttempt(action.attempt, action.application))
-        if one.released_at_ms:
-            return Accepted()
-        told = self._executors.still_there(one.application, one.attempt, one.container)
-        if isinstance(told, Absent):
-            return Withheld(MasterSilent(told.why[:FAULT_MAX]))
-        if told:
-            return Refused(ExecutorBusy(told[:FAULT_MAX]))
-        route = self._route(one.application)
-        if no := self._permission.may_act(action):
-            return no
-        one.released_at_ms = self._clock()
-        try:
-            if route == "plugin":
-                return self._order_plugin(action)
-            self._manager.signal(one.container, "GRACEFUL_SHUTDOWN")
-        except Uncertain:
-            raise
-        except YarnctlError:
-            one.released_at_ms = 0
-            raise
-        return Accepted()
-
-    def _route(self, application: str) -> Route | None:
-        """Return how executors of an application are asked; None: they are not."""
-        if self._drainable is None:
-            return None
-        found = self._drainable.judged(self._link.row(application))
-        return found.route if isinstance(found, Drainable) else None
-
-    def _order_plugin(self, action: Drain | Grow) -> Outcome:
-        """Write an order to the plugin in a driver: all executors of a decision, or as many more."""
-        if self._hdfs is None or self._executors is None:
-            return Withheld(NoHdfs())
-        settings = self._executors.settings(action.application)
-        if isinstance(settings, Absent):
-            return later(action, MasterSilent(settings.why[:FAULT_MAX]))
-        start = start_of(settings)
-        if not start:
-            return Refused(AttemptUnknown())
-        orders = PluginOrders(self._hdfs, self._root)
-        if isinstance(action, Grow):
-            undone = [self._settings.name_of(f"d{number}") for number in action.decisions]
-            orders.back(action.application, start, undone)
-        else:
-            decision = self._settings.name_of(f"d{action.decision}")
-            named = [executor_in(action.application, mate) for mate in action.mates]
-            orders.leave(action.application, start, [name for name in named if name is not None], decision)
-        return Accepted()
-
-    def _grow(self, action: Grow) -> Outcome:
-        """Let an application have as many executors as before; without a plugin Spark asks by itself."""
-        try:
-            row = self._manager.application(action.application)
-        except Missing:
-            return Accepted()
-        if row.state in ENDED or self._route(action.application) != "plugin":
-            return Accepted()
-        return self._order_plugin(action)
 
     # --- priorities ---------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from yarnctl.hadoop.http.answers import ExistsAlready, Missing
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.hadoop.wire.spark import START
+from yarnctl.hadoop.wire.spark_rest import START
 
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 _ORDER = re.compile(r"([0-9]{9})-([a-z]+)-([A-Za-z0-9._-]{1,80})\.order")

@@ -44,7 +44,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
-from yarnctl.hadoop.wire.spark import left_well
+from yarnctl.hadoop.wire.spark_rest import left_well
 from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId
 from yarnctl.task_runner.runner.protocol.stores import Entry, Unusable
 

@@ -26,6 +26,7 @@ from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
 from yarnctl.deciding.admission.records import Choices, Plan, Rectangle, Request, Reservation
 from yarnctl.deciding.case import RefusedTask
 from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.ledger import remembered_of
 from yarnctl.deciding.lifecycle import OPEN, RECALLABLE
 from yarnctl.deciding.model import (
     Action,
@@ -182,7 +183,7 @@ class Translator:
             self._lose(record.order, record.at_ms)
         if sentence.endswith(" has ended") and not self._complete:
             gone = before.asker if record.event == "asker-ended" else before.victim
-            if ledger.remembers(gone):
+            if gone in remembered_of(ledger):
                 self._add(UnknownApplication(application=gone, at_ms=record.at_ms, why="ended"))
         called = None if record.order == self._withheld else self._called_for(before, record)
         if called is not None:

@@ -94,9 +94,9 @@ def min_executors_of(tags: Sequence[str]) -> int:
 _ILL = re.compile(r"bad node|exit (?:status|code):? *[1-9]|killed|lost|fail|timed out", re.IGNORECASE)
 
 
-def left_well(reason: str) -> bool:
-    """Return whether an executor that is gone left by itself, by its driver's words (``removeReason``)."""
-    return _ILL.search(reason) is None
+def left_well(removal: str) -> bool:
+    """Return whether an executor that is gone left by itself, as its driver says (``removeReason``)."""
+    return _ILL.search(removal) is None
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -157,7 +157,7 @@ class Executor(msgspec.Struct, frozen=True):
         return max(0, self.memory_used) + max(0, self.disk_used)
 
 
-class Job(msgspec.Struct, frozen=True):
+class ActiveJob(msgspec.Struct, frozen=True):
     """GET /jobs: a job of the application (an action), with its stages."""
 
     job: int = field(name="jobId")
@@ -209,7 +209,7 @@ class TaskQuantiles(msgspec.Struct, frozen=True):
 VERSION = OneDecoder(Version)
 ENVIRONMENT = OneDecoder(Environment)
 EXECUTORS = ListDecoder(Executor)
-JOBS = ListDecoder(Job)
+JOBS = ListDecoder(ActiveJob)
 STAGES = ListDecoder(Stage)
 STAGE = OneDecoder(Stage)
 TASKS = ListDecoder(StageTask)

@@ -1,0 +1,109 @@
+"""Asking executors of Spark to leave, and their application to grow again: one action, one outcome.
+
+Law: as of ``performing``. An executor is looked at in its driver right before it is asked, once; by which
+route is its submitter's word. Without a plugin Spark asks again by itself, so nothing is sent then.
+"""
+
+from __future__ import annotations
+
+from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.eligibility.executor_reader import Drainable, ExecutorReader
+from yarnctl.attach.eligibility.permission import Permission, later
+from yarnctl.attach.observing.executors import ExecutorObserver, executor_in
+from yarnctl.attach.orders.plugin_orders import PluginOrders, start_of
+from yarnctl.attach.orders.tracking import OrderTracking
+from yarnctl.deciding.model import Accepted, Drain, Grow, Outcome, Refused, Withheld
+from yarnctl.deciding.reasons.outcomes import (
+    AttemptUnknown,
+    ExecutorBusy,
+    ForeignAttempt,
+    MasterSilent,
+    NoHdfs,
+)
+from yarnctl.deciding.reasons.rooting import FAULT_MAX
+from yarnctl.errors import YarnctlError
+from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.http.answers import Missing, Uncertain
+from yarnctl.hadoop.resource_manager import ENDED
+from yarnctl.hadoop.wire.spark_rest import Route
+
+
+class ExecutorOrders:
+    """Performs ``Drain`` and ``Grow``; raises as the clients do."""
+
+    def __init__(
+        self,
+        link: Connection,
+        tracking: OrderTracking,
+        permission: Permission,
+        executors: ExecutorObserver,
+        drainable: ExecutorReader,
+    ) -> None:
+        self._link = link
+        self._tracking = tracking
+        self._permission = permission
+        self._executors = executors
+        self._drainable = drainable
+
+    def drain(self, action: Drain) -> Outcome:
+        """Ask an executor to leave, once."""
+        one = self._tracking.begin(
+            action.order, action.application, action.attempt, action.container, 0, "drain"
+        )
+        if one is None:
+            return Refused(ForeignAttempt(action.attempt, action.application))
+        if one.released_at_ms:
+            return Accepted()
+        told = self._executors.still_there(one.application, one.attempt, one.container)
+        if isinstance(told, Absent):
+            return Withheld(MasterSilent(told.why[:FAULT_MAX]))
+        if told:
+            return Refused(ExecutorBusy(told[:FAULT_MAX]))
+        route = self._route(one.application)
+        if no := self._permission.may_act(action):
+            return no
+        one.released_at_ms = self._link.clock()
+        try:
+            if route == "plugin":
+                return self._order_plugin(action)
+            self._link.manager.signal(one.container, "GRACEFUL_SHUTDOWN")
+        except Uncertain:
+            raise
+        except YarnctlError:
+            one.released_at_ms = 0
+            raise
+        return Accepted()
+
+    def grow(self, action: Grow) -> Outcome:
+        """Let an application have as many executors as before; one that has ended needs none."""
+        try:
+            row = self._link.manager.application(action.application)
+        except Missing:
+            return Accepted()
+        if row.state in ENDED or self._route(action.application) != "plugin":
+            return Accepted()
+        return self._order_plugin(action)
+
+    def _route(self, application: str) -> Route | None:
+        """Return how executors of an application are asked; None: they are not."""
+        found = self._drainable.judged(self._link.row(application))
+        return found.route if isinstance(found, Drainable) else None
+
+    def _order_plugin(self, action: Drain | Grow) -> Outcome:
+        """Write an order to the plugin in a driver: all executors of a decision, or those to undo."""
+        hdfs, settings = self._link.hdfs, self._executors.settings(action.application)
+        if hdfs is None:
+            return Withheld(NoHdfs())
+        if isinstance(settings, Absent):
+            return later(action, MasterSilent(settings.why[:FAULT_MAX]))
+        start = start_of(settings)
+        if not start:
+            return Refused(AttemptUnknown())
+        orders, name_of = PluginOrders(hdfs, self._link.settings.requests_root), self._link.settings.name_of
+        if isinstance(action, Grow):
+            orders.back(action.application, start, [name_of(f"d{number}") for number in action.decisions])
+        else:
+            named = [executor_in(action.application, mate) for mate in action.mates]
+            leaving = [name for name in named if name is not None]
+            orders.leave(action.application, start, leaving, name_of(f"d{action.decision}"))
+        return Accepted()
