@@ -22,8 +22,10 @@ from emulator.virtual.schemes import SCHEMES
 from tests.frozen import admission_stories, attached_stories
 from tests.frozen.journals import FOLDER, SUFFIX
 from tests.frozen.pieces import packed
+from tests.journal.test_drains import Played
 from tests.journal.test_loop_and_journal import run as tiny_run
 from tests.journal.test_restart import mortal
+from tests.property.stories import STORIES, tell
 from tests.soak import lowered_queue
 from tests.unit.deciding.controller_world import Kept, kept
 from tests.unit.deciding.controller_world import run as world_run
@@ -105,6 +107,23 @@ def deadlines() -> list[Record]:
     journal = MemoryJournal()
     run_scheme(setup(prepared.scenario), prepared.jobs, SCHEMES["natjam"], journal)
     return journal.records
+
+
+def mixed() -> list[Record]:
+    """Return the story in which the mix pulls each lever that virtual time has."""
+    run = STORIES["mix"]()
+    tell(run)
+    assert isinstance(run, Run)
+    assert run.levers is not None
+    return list(run.levers.records)
+
+
+def drained() -> bytes:
+    """Return the journal of a daemon that asks executors to leave, dies once, and lets them come back."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.jsonl"
+        Played(path, (8,))
+        return path.read_bytes()
 
 
 def restarted() -> bytes:
@@ -230,6 +249,8 @@ def recipes() -> dict[str, Callable[[], bytes]]:
         "format-6-gate-reservations": lambda: open_(admission_stories.with_reservations()),
         "format-6-market": lambda: open_(admission_stories.at_a_price()),
         "format-6-in-files": lambda: in_files(virtual()),
+        "format-6-mix": lambda: closed(mixed()),
+        "format-6-drains": drained,
         "format-6-lost-host": lambda: lost_host("here"),
         "format-6-after-lost-host": lambda: lost_host("elsewhere"),
         **{f"world-{name}": partial(world, history) for name, history in kept().items()},
