@@ -96,6 +96,7 @@ class SparkJob:
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
         self.process: subprocess.Popen[bytes] | None = None
+        self.name = ""
 
     def __enter__(self) -> SparkJob:
         with self.log.open("wb") as out:
@@ -140,10 +141,12 @@ class SparkJob:
 
     @property
     def application(self) -> str:
-        """Its id, by the ResourceManager's list."""
-        url = f"{self.cluster.rm_url}/ws/v1/cluster/apps?applicationTypes=SPARK&states=RUNNING"
-        rows = (http_client.get(url, timeout=10).json().get("apps") or {}).get("app", [])
-        return str(max(row["id"] for row in rows))
+        """Its id, by the ResourceManager's list, while it runs."""
+        if not self.name:
+            url = f"{self.cluster.rm_url}/ws/v1/cluster/apps?applicationTypes=SPARK&states=RUNNING"
+            rows = (http_client.get(url, timeout=10).json().get("apps") or {}).get("app", [])
+            self.name = str(max(row["id"] for row in rows))
+        return self.name
 
     def driver(self, below: str) -> Any:
         """Return what its driver answers."""

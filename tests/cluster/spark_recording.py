@@ -1,0 +1,64 @@
+"""What a real driver of Spark answers in the middle of a stage: recorded for the tests of its records.
+
+``python -m tests.cluster.spark_recording FILE`` starts a Hadoop and an application, and writes FILE.
+
+Law: what names the machine is left out: of the settings only those of ``KEPT`` are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.artifacts import SPARK
+from tests.cluster.attached import prepare
+from tests.cluster.launcher import Cluster
+from tests.cluster.spark_draining import SHAPE, SparkJob
+
+KEPT = (
+    *("spark.decommission.", "spark.storage.decommission.", "spark.executor.decommission."),
+    *("spark.executorEnv.BASH_ENV", "spark.app.startTime", "spark.yarn.tags", "spark.executor.cores"),
+)
+
+
+def answers(job: SparkJob) -> dict[str, Any]:
+    """Return what the driver answers, by path below the application."""
+    found = {
+        path: job.driver(path) for path in ("environment", "allexecutors", "jobs?status=running", "stages")
+    }
+    pairs = found["environment"]["sparkProperties"]
+    found["environment"] = {"sparkProperties": [pair for pair in pairs if pair[0].startswith(KEPT)]}
+    for stage in found["stages"]:
+        below = f"stages/{stage['stageId']}/{stage['attemptId']}"
+        if stage["status"] in ("ACTIVE", "COMPLETE"):
+            found[f"{below}?details=false"] = job.driver(f"{below}?details=false")
+        if stage["status"] == "ACTIVE":
+            query = "taskList?status=running&offset=0&length=10000"
+            found[f"{below}/{query}"] = job.driver(f"{below}/{query}")
+            query = "taskSummary?quantiles=0.5,0.95"
+            found[f"{below}/{query}"] = job.driver(f"{below}/{query}")
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Record, and write the file."""
+    (output,) = arguments
+    with (
+        tempfile.TemporaryDirectory(prefix="yarnctl-spark-") as folder,
+        Cluster(SHAPE, Path(folder) / "hadoop") as cluster,
+    ):
+        prepare(cluster)
+        with SparkJob(cluster, Path(folder) / "spark") as job:
+            job.until_marked("key", 20)
+            found = answers(job)
+    told = {"spark": SPARK["pyspark"], "application": job.name, "answers": found}
+    Path(output).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
