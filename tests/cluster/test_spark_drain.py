@@ -22,7 +22,7 @@ from yarnctl.deciding.model import Accepted, Drain, Grow
 from yarnctl.deciding.records import Performed, Requests
 
 MIX = (*QUEUES, "--eviction", "mix", "--room-within", "30s", "--may-lose", "20%", "--in-flight", "1")
-PRODUCTION = Plan("quick", "production", (20,), key_s=0.5, maps=1, user="bob")
+PRODUCTION = Plan("quick", "production", (10,), key_s=0.2, maps=1, user="bob")
 EXECUTORS = 5
 
 
@@ -52,12 +52,12 @@ def test_executors_leave_for_production_and_the_result_is_the_same(
     wrap = ("--plugin", plugin) if route == "plugin" else ()
     with (
         Attached(spark_cluster, tmp_path / "state", MIX) as daemon,
-        SparkJob(spark_cluster, tmp_path / "spark", wrap=wrap, executors=EXECUTORS) as spark,
+        SparkJob(spark_cluster, tmp_path / "spark", wrap=wrap, executors=EXECUTORS, key_s=2.5) as spark,
     ):
         spark.until_marked("key", 12)
         quick = Job(spark_cluster, PRODUCTION, tmp_path, f"{route}-1")
         daemon.until(lambda: daemon.reached("granted"), "granted an executor's room")
-        assert quick.wait().state == "FINISHED"
+        assert quick.wait().state == "SUCCEEDED"
         told = spark.driver("allexecutors")
         assert spark.until_over() == expected_digest()
         drains = asked(daemon)

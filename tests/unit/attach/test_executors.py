@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -49,6 +50,7 @@ from yarnctl.units import times
 BY_SIGNAL = {**REQUIRED, **REQUIRED_BY_SIGNAL}
 BY_PLUGIN = {**REQUIRED, PLUGINS: PLUGIN, REQUESTS: "/yarnctl/requests", REQUESTS_OWNER: "yarnctl"}
 SPARK = application(7)
+NOW_MS = 1_795_720_538_400
 TERMS = CostTerms(move_bytes_per_ms=1000, leave_ms=2000, return_ms=10_000)
 
 
@@ -116,6 +118,7 @@ def test_a_tag_allows_it_and_the_drivers_settings_must_hold_it(tags, settings, v
         (8000, (7000.0, 9000.0), 1000),  # one of the slow ones
         (9500, (7000.0, 9000.0), 9500),  # slower than all but a few: as long again
         (500, (), -1),
+        (-1, (7000.0, 9000.0), -1),
     ],
 )
 def test_the_rest_of_a_task_by_those_that_have_finished(age_ms, spans_ms, left_ms):
@@ -134,7 +137,12 @@ def stage(number: int, *, complete: int = 4, read: int = 0, wrote: dict[str, tup
 
 
 def running(*tasks: tuple[str, int]) -> tuple[StageTask, ...]:
-    return tuple(StageTask(name, "RUNNING", age_ms) for name, age_ms in tasks)
+    return tuple(StageTask(name, "RUNNING", launched(age_ms)) for name, age_ms in tasks)
+
+
+def launched(age_ms: int) -> str:
+    at = datetime.fromtimestamp((NOW_MS - age_ms) / 1000, UTC)
+    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}GMT"
 
 
 TWO = (executor("driver", "h0"), executor("1", "h1"), executor("2", "h2", cores=2))
@@ -143,21 +151,21 @@ SPANS = (4000.0, 6000.0)
 
 def test_between_stages_an_executor_leaves_as_soon_as_its_blocks_have_moved():
     look = DriverLook((executor("1", cached=3_000_000), TWO[2]), (), (stage(1, wrote={"1": (4, 2_000_000)}),))
-    found = costs(look, TERMS)["1"]
+    found = costs(look, TERMS, NOW_MS)["1"]
     assert (found.room_in_ms, found.rest_ms, found.moved_bytes) == (7000, 0, 5_000_000)
     assert (found.lost_ms, found.overhead_ms) == (0, 17_000)
 
 
 def test_within_a_reduce_stage_each_remaining_core_may_begin_a_task_again():
     now = StageNow(stage(2, read=9), running(("1", 1000), ("2", 1000)), SPANS)
-    found = costs(DriverLook(TWO, (now,), (stage(1, wrote={"1": (4, 10)}),)), TERMS)
+    found = costs(DriverLook(TWO, (now,), (stage(1, wrote={"1": (4, 10)}),)), TERMS, NOW_MS)
     assert (found["1"].room_in_ms, found["1"].lost_ms) == (5000, 2 * 4000)
     assert (found["2"].room_in_ms, found["2"].lost_ms) == (5000, 1 * 4000)
 
 
 def test_a_stage_that_has_just_begun_behind_a_shuffle_counts_as_reducing():
     now = StageNow(stage(2, complete=0), running(("2", 100)), ())
-    found = costs(DriverLook(TWO, (now,), (stage(1, wrote={"1": (4, 10)}),)), TERMS)
+    found = costs(DriverLook(TWO, (now,), (stage(1, wrote={"1": (4, 10)}),)), TERMS, NOW_MS)
     assert found["2"].room_in_ms == -1, "no finished task tells how long it takes"
     assert found["1"].room_in_ms == 2000
 
@@ -166,12 +174,12 @@ def test_a_stage_that_has_just_begun_behind_a_shuffle_counts_as_reducing():
 def test_finished_maps_run_again_where_an_executor_of_the_same_host_takes_their_blocks(host, lost_ms):
     alive = (executor("1", "h2"), executor("2", host))
     now = StageNow(stage(1, wrote={"1": (3, 10)}), running(("1", 0)), SPANS)
-    assert costs(DriverLook(alive, (now,), ()), TERMS)["1"].lost_ms == lost_ms
+    assert costs(DriverLook(alive, (now,), ()), TERMS, NOW_MS)["1"].lost_ms == lost_ms
 
 
 def test_the_driver_and_executors_that_are_gone_are_no_candidates():
     look = DriverLook((*TWO, executor("3", active=False)), (), ())
-    assert list(costs(look, TERMS)) == ["1", "2"]
+    assert list(costs(look, TERMS, NOW_MS)) == ["1", "2"]
 
 
 @pytest.mark.parametrize(

@@ -54,12 +54,12 @@ class ExecutorCost(NamedTuple):
 
 
 def rest_ms(age_ms: int, spans_ms: Sequence[float]) -> int:
-    """Return how long a task still runs; -1: no finished task of its stage tells.
+    """Return how long a task still runs; -1: no finished task of its stage tells, or its age is not known.
 
     A task younger than half of the finished ones is taken to be like them, one older to be among the slow
     ones, and one older than 95 % to take as long again.
     """
-    if not spans_ms:
+    if not spans_ms or age_ms < 0:
         return -1
     middle_ms, slow_ms = spans_ms[0], spans_ms[-1]
     if age_ms < middle_ms:
@@ -67,19 +67,19 @@ def rest_ms(age_ms: int, spans_ms: Sequence[float]) -> int:
     return int(slow_ms - age_ms) if age_ms < slow_ms else age_ms
 
 
-def costs(look: DriverLook, terms: CostTerms) -> dict[str, ExecutorCost]:
+def costs(look: DriverLook, terms: CostTerms, now_ms: int) -> dict[str, ExecutorCost]:
     """Return the prediction for each executor that works, by its id."""
     alive = [each for each in look.executors if each.is_active and not each.is_driver]
-    rests = _rests(look.active)
+    rests = _rests(look.active, now_ms)
     return {each.executor: _cost(each, alive, look, rests, terms) for each in alive}
 
 
-def _rests(active: Sequence[StageNow]) -> dict[str, int]:
+def _rests(active: Sequence[StageNow], now_ms: int) -> dict[str, int]:
     """Return the rest of the longest running task of each executor that has one; -1: not known."""
     found: dict[str, int] = {}
     for now in active:
         for task in now.running:
-            left_ms = rest_ms(task.duration_ms, now.spans_ms)
+            left_ms = rest_ms(task.age_ms(now_ms), now.spans_ms)
             before_ms = found.get(task.executor, 0)
             found[task.executor] = -1 if -1 in (left_ms, before_ms) else max(left_ms, before_ms)
     return found

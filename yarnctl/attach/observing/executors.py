@@ -149,7 +149,7 @@ class ExecutorObserver:
     # --- as tasks -------------------------------------------------------------------------------
 
     def _victim(self, application: str, held: Held, look: DriverLook) -> Victim:
-        predicted = costs(look, self._terms)
+        predicted = costs(look, self._terms, self._clock())
         shown = {
             each.executor: each
             for each in look.executors
