@@ -133,6 +133,11 @@ class SparkJob:
     def _twice(self, kind: str) -> int:
         return sum(path.stat().st_size - 1 for path in self.marks.glob(f"{kind}-*"))
 
+    def failures(self) -> list[str]:
+        """Return the lines of tasks that failed and count: not those that looked for moved blocks."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return [line for line in lines if "Lost task" in line and "FetchFailed" not in line]
+
     def said(self) -> str:
         """Return the end of its log."""
         return self.log.read_text(encoding="utf-8", errors="replace")[-3000:]

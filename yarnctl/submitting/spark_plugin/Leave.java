@@ -74,7 +74,7 @@ public final class Leave implements SparkPlugin {
   static final class Orders implements Runnable {
     private final SparkContext context;
     private final Path root;
-    private final Path folder;
+    private Path folder;
     private final String owner;
     private final long everyMs;
     private final Map<String, Integer> gone = new HashMap<>();
@@ -83,8 +83,6 @@ public final class Leave implements SparkPlugin {
     Orders(SparkContext context, String root) {
       this.context = context;
       this.root = new Path(root);
-      this.folder =
-          new Path(root, context.applicationId() + "/driver-" + context.getConf().get(START, "0"));
       this.owner = context.getConf().get(OWNER, "yarnctl");
       this.everyMs = context.getConf().getTimeAsMs(EVERY, "1s");
     }
@@ -93,7 +91,9 @@ public final class Leave implements SparkPlugin {
     public void run() {
       while (!Thread.currentThread().isInterrupted()) {
         try {
-          readNew();
+          if (isKnown()) {
+            readNew();
+          }
           Thread.sleep(everyMs);
         } catch (InterruptedException end) {
           return;
@@ -104,6 +104,15 @@ public final class Leave implements SparkPlugin {
           }
         }
       }
+    }
+
+    /** A plugin is made before its application has an id: nothing is read until then. */
+    private boolean isKnown() {
+      if (folder == null && context.applicationId() != null) {
+        String start = context.getConf().get(START, "0");
+        folder = new Path(root, context.applicationId() + "/driver-" + start);
+      }
+      return folder != null;
     }
 
     private boolean pause() {
