@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,7 @@ from yarnctl.deciding.reasons.eligibility import (
     SparkTooOld,
 )
 from yarnctl.deciding.reasons.outcomes import AttemptUnknown, ExecutorBusy, ForeignAttempt, MasterSilent
+from yarnctl.hadoop.wire import spark_rest
 from yarnctl.hadoop.wire.spark_rest import (
     PLUGIN,
     PLUGINS,
@@ -50,6 +52,7 @@ from yarnctl.units import times
 BY_SIGNAL = {**REQUIRED, **REQUIRED_BY_SIGNAL}
 BY_PLUGIN = {**REQUIRED, PLUGINS: PLUGIN, REQUESTS: "/yarnctl/requests", REQUESTS_OWNER: "yarnctl"}
 SPARK = application(7)
+RECORDED = Path(__file__).parents[2] / "contract" / "recorded"
 NOW_MS = 1_795_720_538_400
 TERMS = CostTerms(move_bytes_per_ms=1000, leave_ms=2000, return_ms=10_000)
 
@@ -194,6 +197,24 @@ def test_the_driver_and_executors_that_are_gone_are_no_candidates():
 )
 def test_a_driver_says_whether_an_executor_left_by_itself(reason, well):
     assert left_well(reason) is well
+
+
+def test_what_a_real_driver_answered_gives_predictions_of_its_length():
+    """Tasks of 3.7 s: by the recorded ages and run times, not by ``duration``, which said 12 ms."""
+    told = json.loads((RECORDED / "spark-4.0.1.json").read_text(encoding="utf-8"))["answers"]
+    decoded = {path: json.dumps(answer).encode() for path, answer in told.items()}
+    active = "stages/2/0"
+    spans = spark_rest.QUANTILES.read(decoded[f"{active}/taskSummary?quantiles=0.5,0.95"]).spans_ms
+    running = spark_rest.TASKS.read(decoded[f"{active}/taskList?status=running&offset=0&length=10000"])
+    now = StageNow(spark_rest.STAGE.read(decoded[f"{active}?details=false"]), tuple(running), spans)
+    written = tuple(spark_rest.STAGE.read(decoded[f"stages/{n}/0?details=false"]) for n in (1,))
+    executors = tuple(spark_rest.EXECUTORS.read(decoded["allexecutors"]))
+    found = costs(DriverLook(executors, (now,), written), TERMS, NOW_MS)
+    assert spans == (3770.0, 3863.0)
+    assert len(found) == 5
+    assert all(3000 < each.rest_ms < 3900 for each in found.values()), found
+    assert all(each.lost_ms == 4 * 3770 for each in found.values()), found
+    assert executors[0].container.startswith("container_")
 
 
 # --- on a cluster ---------------------------------------------------------------------------------------
