@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.wire.mapreduce import ADMISSION_TAG, DEADLINE, DEADLINE_TAG, TAGS_MAX
+from yarnctl.hadoop.wire.mapreduce import ADMISSION_TAG, DEADLINE, DEADLINE_TAG, TAGS_MAX, tags_in
 from yarnctl.submitting.framework import Tunables
 
 NUMBER = r"[0-9]{1,9}"
@@ -34,7 +34,7 @@ def refuse_unlisted(
 
 def own_tags(text: str, where: str) -> list[str]:
     """Return a user's tags; BadInput where they leave no room for the gate's, or forge one."""
-    tags = [tag.strip() for tag in text.split(",") if tag.strip()]
+    tags = list(tags_in(text))
     where = f"{where}={text[:60]}"
     if any(tag.lower().startswith(ADMISSION_TAG) for tag in tags):
         raise BadInput(where, f"a tag {ADMISSION_TAG}... is the gate's to give", "leave it away")

@@ -15,6 +15,15 @@ from types import MappingProxyType
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.wire.mapreduce import MASTER
+from yarnctl.hadoop.wire.spark_rest import (
+    DECOMMISSION,
+    MOVES,
+    MOVES_CACHE,
+    MOVES_EVERY,
+    MOVES_SHUFFLE,
+    PLUGINS,
+    SIGNAL,
+)
 from yarnctl.submitting.framework import NO_TUNABLES, Tunables
 from yarnctl.submitting.front_words import refuse_printed, user_in_front
 from yarnctl.submitting.gate_settings import (
@@ -36,13 +45,13 @@ DYNAMIC = "spark.dynamicAllocation.enabled"
 MASTER_URL, DEPLOY_MODE, USER = "spark.master", "spark.submit.deployMode", "--proxy-user"
 
 LEAVING = {
-    "spark.decommission.enabled": "true",
-    "spark.executor.decommission.signal": "TERM|PWR",
-    "spark.storage.decommission.enabled": "true",
-    "spark.storage.decommission.shuffleBlocks.enabled": "true|false",
-    "spark.storage.decommission.rddBlocks.enabled": "true|false",
-    "spark.storage.decommission.replicationReattemptInterval": rf"{NUMBER}(ms|s)",
-    "spark.plugins": r"yarnctl\.[A-Za-z0-9_.]{1,100}",
+    DECOMMISSION: "true",
+    SIGNAL: "TERM|PWR",
+    MOVES: "true",
+    MOVES_SHUFFLE: "true|false",
+    MOVES_CACHE: "true|false",
+    MOVES_EVERY: rf"{NUMBER}(ms|s)",
+    PLUGINS: r"yarnctl\.[A-Za-z0-9_.]{1,100}",
 }
 """What lets executors leave: decommissioning, a plugin of yarnctl's own (docs/facts/spark.md, 2 and 3)."""
 GIVEN = {EXECUTORS: NUMBER, DYNAMIC: "false", QUEUE: QUEUE_NAME, PRIORITY: NUMBER, **LEAVING}

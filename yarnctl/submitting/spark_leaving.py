@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.wire.mapreduce import TAGS_MAX
+from yarnctl.hadoop.wire.mapreduce import TAGS_MAX, tags_in
 from yarnctl.hadoop.wire.spark_rest import (
     DRAIN_TAG,
     FALLBACK,
@@ -180,7 +180,7 @@ def _same(one: str, other: str) -> bool:
 
 def _tagged(own: str, leaving: Leaving) -> str:
     """Return the value of the setting of tags: the user's and ours."""
-    tags = [tag.strip() for tag in own.split(",") if tag.strip()]
+    tags = tags_in(own)
     kept = [tag for tag in tags if not tag.lower().startswith((DRAIN_TAG, MIN_EXECUTORS_TAG))]
     if len(kept) < len(tags):
         raise BadInput(f"{TAGS}={own[:60]}", "it is wrapped already", "wrap the original command")

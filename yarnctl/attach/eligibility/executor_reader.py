@@ -23,6 +23,7 @@ from yarnctl.deciding.reasons.eligibility import (
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.mapreduce import tags_in
 from yarnctl.hadoop.wire.spark_rest import (
     KIND,
     LEAST_VERSION,
@@ -84,11 +85,6 @@ def judge(
     return Drainable(route, min_executors_of(named))
 
 
-def tags_of(row: yarn.AppInfo) -> tuple[str, ...]:
-    """Return the tags of an application."""
-    return tuple(tag.strip() for tag in row.tags.split(",") if tag.strip())
-
-
 class ExecutorReader:
     """Keeps the answers; ``reasons`` (shared with other frameworks) has why an application is left alone."""
 
@@ -117,7 +113,7 @@ class ExecutorReader:
             self._unread.pop(name, None)
             if not self._settings.may_give(row.queue):
                 self.reasons[name] = InNoVictimQueue()
-            elif route_of(tags_of(row)) is None:
+            elif route_of(tags_in(row.tags)) is None:
                 self.reasons[name] = NoDrainTag()
             else:
                 self.reasons.setdefault(name, NOT_YET)
@@ -147,7 +143,7 @@ class ExecutorReader:
                 continue
             self._settled.add(name)
             self._unread.pop(name, None)
-            found = judge(tags_of(rows[name]), said, self._requests, self._settings.requests_owner)
+            found = judge(tags_in(rows[name].tags), said, self._requests, self._settings.requests_owner)
             if isinstance(found, Drainable):
                 self.drainable[name] = found
                 self.reasons.pop(name, None)

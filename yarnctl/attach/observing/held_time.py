@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.deciding.model import HeldTime, JobConsent
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.mapreduce import may_lose_tag_ratio
+from yarnctl.hadoop.wire.mapreduce import may_lose_tag_ratio, tags_in
 
 
 class HeldTimes:
@@ -36,7 +36,7 @@ class HeldTimes:
             name, mib_s = row.application, max(0, row.mib_seconds)
             grew_ms = max(0, mib_s - before.get(name, mib_s)) * 1000
             self._seen[name] = max(mib_s, before.get(name, 0))
-            ratio = may_lose_tag_ratio([tag.strip() for tag in row.tags.split(",")])
+            ratio = may_lose_tag_ratio(tags_in(row.tags))
             if ratio is None:
                 self._sums[queue, row.user] = self._sums.get((queue, row.user), 0) + grew_ms
                 continue

@@ -55,6 +55,11 @@ def deadline_tag_ms(tags: Sequence[str]) -> int | None:
     return next((at_ms for at_ms in found if at_ms is not None), None)
 
 
+def tags_in(text: str) -> tuple[str, ...]:
+    """Return the tags of a list with commas, as YARN and frameworks write it."""
+    return tuple(tag for tag in map(str.strip, text.split(",")) if tag)
+
+
 MAY_LOSE_TAG = "yarnctl-may-lose:"
 _PART = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,4})?)(%?)", re.ASCII)
 

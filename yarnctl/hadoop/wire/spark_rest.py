@@ -44,8 +44,6 @@ SIGNAL = "spark.executor.decommission.signal"
 SHELL_FILE = "spark.executorEnv.BASH_ENV"
 FALLBACK = "spark.storage.decommission.fallbackStorage.path"
 SHUFFLE_SERVICE = "spark.shuffle.service.enabled"
-DYNAMIC = "spark.dynamicAllocation.enabled"
-CORES = "spark.executor.cores"
 PLUGINS = "spark.plugins"
 REQUESTS, REQUESTS_OWNER = "spark.yarnctl.requests", "spark.yarnctl.requests.owner"
 """Where the plugin reads orders, and the account that must have written them."""
@@ -132,12 +130,9 @@ class Executor(msgspec.Struct, frozen=True):
     executor: str = field(name="id")
     host: str = field(name="hostPort", default="")
     is_active: bool = field(name="isActive", default=False)
-    cached_blocks: int = field(name="rddBlocks", default=0)
     memory_used: int = field(name="memoryUsed", default=0)
     disk_used: int = field(name="diskUsed", default=0)
-    memory_max: int = field(name="maxMemory", default=0)
     cores: int = field(name="totalCores", default=0)
-    task_slots: int = field(name="maxTasks", default=0)
     remove_reason: str = field(name="removeReason", default="")
     logs: ExecutorLogs = field(name="executorLogs", default=ExecutorLogs())
 

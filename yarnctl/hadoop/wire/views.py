@@ -16,7 +16,7 @@ import msgspec
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, TaskKind
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.mapreduce import deadline_in
+from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms, tags_in
 from yarnctl.units import NOTHING, Resources, plus, times
 
 ANYWHERE = "*"
@@ -122,8 +122,7 @@ def deadline_at_ms(application: yarn.AppInfo) -> int | None:
 
 def deadline_of(tags: str) -> int | None:
     """Return the deadline from the tag ``deadline:<seconds since the epoch>`` (ms if 13 digits)."""
-    found = (deadline_in(tag.strip()) for tag in tags.split(","))
-    return next((at_ms for at_ms in found if at_ms is not None), None)
+    return deadline_tag_ms(tags_in(tags))
 
 
 def order(application: str) -> tuple[int, int, str]:
