@@ -35,6 +35,7 @@ from yarnctl.deciding.reasons.eligibility import (
 from yarnctl.deciding.reasons.outcomes import AttemptUnknown, ExecutorBusy, ForeignAttempt, MasterSilent
 from yarnctl.hadoop.wire import spark_rest
 from yarnctl.hadoop.wire.spark_rest import (
+    FALLBACK,
     PLUGIN,
     PLUGINS,
     REQUESTS,
@@ -63,6 +64,15 @@ JUDGED = [
     (("yarnctl-drain:signal",), BY_SIGNAL, "4.0.1", Drainable("signal", 1)),
     (("x", "yarnctl-drain:signal", "yarnctl-min-executors:3"), BY_SIGNAL, "3.2.0", Drainable("signal", 3)),
     (("yarnctl-drain:plugin",), {**BY_PLUGIN, PLUGINS: f"a.B,{PLUGIN}"}, "4.0.1", Drainable("plugin", 1)),
+    (("yarnctl-drain:plugin",), BY_PLUGIN | {FALLBACK: "hdfs:///f/"}, "4.0.1", Drainable("plugin", 0)),
+    (
+        ("yarnctl-drain:plugin", "yarnctl-min-executors:2"),
+        BY_PLUGIN | {FALLBACK: "hdfs:///f/"},
+        "4.0.1",
+        Drainable("plugin", 2),
+    ),
+    (("yarnctl-drain:plugin",), BY_PLUGIN | {FALLBACK: "hdfs:///f"}, "4.0.1", Drainable("plugin", 1)),
+    (("yarnctl-drain:signal",), BY_SIGNAL | {FALLBACK: "hdfs:///f/"}, "4.0.1", Drainable("signal", 1)),
     ((), BY_SIGNAL, "4.0.1", NoDrainTag()),
     (("yarnctl-drain:signal",), BY_SIGNAL, "3.1.2", SparkTooOld("3.1.2")),
     (("yarnctl-drain:signal",), BY_SIGNAL, "", SparkTooOld("")),
@@ -129,9 +139,11 @@ def test_the_rest_of_a_task_by_those_that_have_finished(age_ms, spans_ms, left_m
 
 
 def executor(
-    name: str, host: str = "h1", *, cached: int = 0, cores: int = 1, active: bool = True
+    name: str, host: str = "h1", *, cached: int = 0, blocks: int = 0, cores: int = 1, active: bool = True
 ) -> Executor:
-    return Executor(name, f"{host}:1", active, memory_used=cached, cores=cores)
+    return Executor(
+        name, f"{host}:1", active, memory_used=cached, cores=cores, cached_partitions=blocks
+    )
 
 
 def stage(number: int, *, complete: int = 4, read: int = 0, wrote: dict[str, tuple[int, int]] | None = None):
@@ -178,6 +190,23 @@ def test_finished_maps_run_again_where_an_executor_of_the_same_host_takes_their_
     alive = (executor("1", "h2"), executor("2", host))
     now = StageNow(stage(1, wrote={"1": (3, 10)}), running(("1", 0)), SPANS)
     assert costs(DriverLook(alive, (now,), ()), TERMS, NOW_MS)["1"].lost_ms == lost_ms
+
+
+def test_where_all_may_leave_the_last_bears_that_the_cache_is_computed_again():
+    """Three partitions, by tasks of 5 s: whichever leave, no less is charged than is lost."""
+    alive = (executor("1", "h1", blocks=2), executor("2", "h2", cached=9_000_000, blocks=1))
+    finished = (Stage(0, complete=4, run_ms=8_000), Stage(1, complete=2, run_ms=10_000))
+    look = DriverLook(alive, (), (), finished)
+    whole = costs(look, TERMS, NOW_MS, may_leave_whole=True)
+    assert {name: each.lost_ms for name, each in whole.items()} == {"1": 0, "2": 3 * 5_000}
+    assert [each.lost_ms for each in costs(look, TERMS, NOW_MS).values()] == [0, 0]
+
+
+def test_within_a_reduce_stage_the_last_bears_the_larger_of_both():
+    now = StageNow(stage(2, read=9), running(("1", 1000), ("2", 1000)), SPANS)
+    look = DriverLook(TWO, (now,), (stage(1, wrote={"1": (4, 10)}),), (Stage(1, complete=4, run_ms=4000),))
+    whole = costs(look, TERMS, NOW_MS, may_leave_whole=True)
+    assert {name: each.lost_ms for name, each in whole.items()} == {"1": 8000, "2": 4000}
 
 
 def test_the_driver_and_executors_that_are_gone_are_no_candidates():
@@ -302,6 +331,13 @@ def test_executors_are_shown_to_the_mix_alone_and_one_stays(fake):
 def test_as_many_stay_as_the_submitter_said(fake):
     Driver(fake, tags="yarnctl-drain:signal,yarnctl-min-executors:3")
     assert not any(each.checkpointable for each in observed(looking(fake, levers=True)).values())
+
+
+def test_all_may_leave_where_the_job_may_be_suspended_whole(fake):
+    driver = Driver(fake, tags="yarnctl-drain:plugin")
+    driver.settings = {**BY_PLUGIN, FALLBACK: "hdfs:///spark/fallback/"}
+    shown = observed(looking(fake, levers=True))
+    assert [each.checkpointable for each in shown.values()] == [True, True, True]
 
 
 def test_why_an_application_is_left_alone_is_said(fake):

@@ -34,6 +34,7 @@ from yarnctl.hadoop.wire.spark_rest import (
     REQUIRED,
     REQUIRED_BY_SIGNAL,
     Route,
+    leaves_whole,
     min_executors_of,
     no_signal_options,
     route_of,
@@ -46,7 +47,7 @@ SHOWN_MAX = 80
 
 
 class Drainable(NamedTuple):
-    """How the executors of an application are asked, and how many of them stay."""
+    """How the executors of an application are asked, and how many of them stay (0: it is suspended whole)."""
 
     route: Route
     min_executors: int
@@ -82,7 +83,8 @@ def judge(
         return SettingForbidsDrain(odd[0], driver.settings[odd[0]][:SHOWN_MAX], "no -Xrs")
     if route == "plugin" and PLUGIN not in driver.settings.get(PLUGINS, "").split(","):
         return SettingForbidsDrain(PLUGINS, driver.settings.get(PLUGINS, "")[:SHOWN_MAX], PLUGIN)
-    return Drainable(route, min_executors_of(named))
+    keep = min_executors_of(named)
+    return Drainable(route, 0 if keep == 1 and leaves_whole(driver.settings, route) else keep)
 
 
 class ExecutorReader:

@@ -4,7 +4,9 @@ Law: pure. An executor leaves when its longest running task has ended and its bl
 be predicted makes it no candidate. Lost is what tasks do twice: Spark does not tell a running stage where
 moved blocks are (SPARK-44635), so that each order within a reduce stage begins at most one task for each
 remaining core again, and between stages none; finished map tasks run again if their blocks move to an
-executor of the same host. Sources: docs/facts/spark.md, 4 and 6.
+executor of the same host. Where a job may be suspended whole, the executor that would leave last bears what
+all of them leaving costs: cached partitions go nowhere and are computed again. So the sum is never less than
+what is lost, whichever leave. Sources: docs/facts/spark.md, 3, 4 and 6.
 """
 
 from __future__ import annotations
@@ -36,11 +38,15 @@ class StageNow(NamedTuple):
 
 
 class DriverLook(NamedTuple):
-    """What a driver told: executors, active stages, finished stages whose shuffle blocks are still used."""
+    """What a driver told: executors, active stages, finished stages whose shuffle blocks are still used.
+
+    ``finished``: all finished stages, without their parts by executor.
+    """
 
     executors: tuple[Executor, ...]
     active: tuple[StageNow, ...]
     written: tuple[Stage, ...]
+    finished: tuple[Stage, ...] = ()
 
 
 class ExecutorCost(NamedTuple):
@@ -67,11 +73,33 @@ def rest_ms(age_ms: int, spans_ms: Sequence[float]) -> int:
     return int(slow_ms - age_ms) if age_ms < slow_ms else age_ms
 
 
-def costs(look: DriverLook, terms: CostTerms, now_ms: int) -> dict[str, ExecutorCost]:
-    """Return the prediction for each executor that works, by its id."""
+def costs(
+    look: DriverLook, terms: CostTerms, now_ms: int, *, may_leave_whole: bool = False
+) -> dict[str, ExecutorCost]:
+    """Return the prediction for each executor that works, by its id, those that leave sooner first."""
     alive = [each for each in look.executors if each.is_active and not each.is_driver]
     rests = _rests(look.active, now_ms)
-    return {each.executor: _cost(each, alive, look, rests, terms) for each in alive}
+    predicted = {each.executor: _cost(each, alive, look, rests, terms) for each in alive}
+    found = {name: predicted[name] for name in sorted(predicted, key=lambda name: _leaves(name, predicted))}
+    if found and may_leave_whole:
+        last = next(reversed(found))
+        lost_ms = max(found[last].lost_ms, cache_again_ms(look))
+        found[last] = found[last]._replace(lost_ms=lost_ms)
+    return found
+
+
+def _leaves(name: str, predicted: Mapping[str, ExecutorCost]) -> tuple[int, str]:
+    return predicted[name].room_in_ms, name
+
+
+def cache_again_ms(look: DriverLook) -> int:
+    """Return the most that it takes to compute all cached partitions again.
+
+    Which stage computed a partition is not told; its longest tasks stand for all.
+    """
+    partitions = sum(max(0, each.cached_partitions) for each in look.executors if each.is_active)
+    task_ms = max((each.run_ms / each.complete for each in look.finished if each.complete > 0), default=0.0)
+    return int(partitions * task_ms)
 
 
 def _rests(active: Sequence[StageNow], now_ms: int) -> dict[str, int]:

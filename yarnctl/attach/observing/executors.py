@@ -133,6 +133,7 @@ class ExecutorObserver:
             executors,
             tuple(each for each in shown if isinstance(each, StageNow)),
             tuple(each for each in written if isinstance(each, Stage)),
+            tuple(each for each in stages if each.status == "COMPLETE"),
         )
 
     @staticmethod
@@ -149,7 +150,8 @@ class ExecutorObserver:
     # --- as tasks -------------------------------------------------------------------------------
 
     def _victim(self, application: str, held: Held, look: DriverLook) -> Victim:
-        predicted = costs(look, self._terms, self._clock())
+        whole = self._reader.drainable[application].min_executors == 0
+        predicted = costs(look, self._terms, self._clock(), may_leave_whole=whole)
         shown = {
             each.executor: each
             for each in look.executors
@@ -169,7 +171,7 @@ class ExecutorObserver:
         """Return the executors that are not asked: those not predicted, and as many as are to stay."""
         if self._leaving(application):
             return set(shown)
-        names = sorted(shown, key=lambda name: (predicted[name].room_in_ms, name))
+        names = [name for name in predicted if name in shown]
         unknown = [name for name in names if predicted[name].room_in_ms < 0]
         known = names[len(unknown) :]
         keep = max(0, self._reader.drainable[application].min_executors - len(unknown))

@@ -95,6 +95,11 @@ def min_executors_of(tags: Sequence[str]) -> int:
 _ILL = re.compile(r"bad node|exit (?:status|code):? *[1-9]|killed|lost|fail|timed out", re.IGNORECASE)
 
 
+def leaves_whole(settings: Mapping[str, str], route: Route) -> bool:
+    """Return whether all executors may leave: shuffle blocks go to a folder, and the driver waits."""
+    return route == "plugin" and settings.get(FALLBACK, "").strip().endswith("/")
+
+
 def left_well(removal: str) -> bool:
     """Return whether an executor that is gone left by itself, as its driver says (``removeReason``)."""
     return _ILL.search(removal) is None
@@ -133,6 +138,7 @@ class Executor(msgspec.Struct, frozen=True):
     memory_used: int = field(name="memoryUsed", default=0)
     disk_used: int = field(name="diskUsed", default=0)
     cores: int = field(name="totalCores", default=0)
+    cached_partitions: int = field(name="rddBlocks", default=0)
     remove_reason: str = field(name="removeReason", default="")
     logs: ExecutorLogs = field(name="executorLogs", default=ExecutorLogs())
 
@@ -179,6 +185,7 @@ class Stage(msgspec.Struct, frozen=True):
     tasks: int = field(name="numTasks", default=0)
     active: int = field(name="numActiveTasks", default=0)
     complete: int = field(name="numCompleteTasks", default=0)
+    run_ms: int = field(name="executorRunTime", default=0)
     shuffle_read: int = field(name="shuffleReadBytes", default=0)
     shuffle_write: int = field(name="shuffleWriteBytes", default=0)
     by_executor: dict[str, StageOfExecutor] = field(name="executorSummary", default_factory=dict)
