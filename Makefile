@@ -25,7 +25,7 @@ TESTS := tests --ignore=tests/docker --ignore=tests/cluster
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/cluster
 
-.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study runner lint format bench bench-small acceptance clean
+.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark runner lint format bench bench-small acceptance clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ bench-estimates: $(VENV)/.dev ## MRM's Tables 2 and 3 on a real Hadoop: 128 smal
 
 bench-placement: $(VENV)/.dev ## applications placed across frameworks beside the least loaded pool, write placement-ON.json; goes on; ON=live|hadoop (three hours), PLACEMENT_ARGS=--slice
 	$(BIN)/python -m tests.cluster.placement_bench --on $(ON) --output placement-$(ON).json $(PLACEMENT_ARGS)
+
+bench-spark: $(VENV)/.dev ## executors of a real Spark leave at random, by the plan of docs/spark.md, write spark-soak.json; goes on (an hour), SPARK_ARGS="--minutes 30"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.spark_soak --output spark-soak.json $(SPARK_ARGS)
 
 bench-study: $(VENV)/.dev ## what making room costs on a real Hadoop, by the plan of docs/study.md, write study-hadoop.json; goes on (five hours), STUDY_ARGS="--loads disk --minutes 60"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.study_bench --output study-hadoop.json $(STUDY_ARGS)

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tests import http_client
 from tests.cluster.artifacts import spark_home
@@ -23,29 +23,51 @@ from tests.cluster.launcher import Cluster
 
 PROGRAM = Path(__file__).parent / "programs" / "spark_marks.py"
 MAPS, KEYS = 24, 72
+Program = Literal["groups", "reduced", "sql", "join"]
+"""What the application computes (``programs/spark_marks.py``)."""
 SHAPE = Shape(nodes=3, node_memory_mib=2048, container_mib=1024, own_hosts=True)
 """Six containers of 1 GiB, two on each host: a master (or driver) and five executors fill them."""
 PATIENCE_S = 240.0
 
 
-def expected_digest() -> str:
+def expected_digest(program: Program = "groups", maps: int = MAPS, keys: int = KEYS) -> str:
     """Return what the program writes, computed without Spark."""
-    grouped = [
-        (key, hashlib.md5(str([number * 1000 + key for number in range(MAPS)]).encode()).hexdigest())
-        for key in range(KEYS)
-    ]
-    return hashlib.md5(repr((grouped, MAPS * KEYS)).encode()).hexdigest()
+    values = {key: [number * 1000 + key for number in range(maps)] for key in range(keys)}
+    found: list[tuple[int, int | str]] = []
+    for key, held in values.items():
+        if program == "groups":
+            found.append((key, hashlib.md5(str(held).encode()).hexdigest()))
+        else:
+            found.append((key, sum(held) + (maps if program == "join" else 0)))
+    return hashlib.md5(repr((found, keys, maps * keys)).encode()).hexdigest()
 
 
 class Marks(NamedTuple):
-    """How often user code was called: beyond once for each map, key, and partition of the cache."""
+    """How often user code was called beyond once, for each map and key; and in how many reduce tasks."""
 
     maps_twice: int
     keys_twice: int
+    tasks_twice: int
+
+
+class Work(NamedTuple):
+    """What an application computes: maps of ``map_s`` each, then keys of ``key_s`` in as many tasks."""
+
+    program: Program = "groups"
+    maps: int = MAPS
+    keys: int = KEYS
+    map_s: float = 1.0
+    key_s: float = 1.0
+
+
+WORK = Work()
 
 
 class SparkJob:
-    """One application by ``yarnctl wrap --spark --exec``; ``folder`` gets its marks, result and log."""
+    """One application by ``yarnctl wrap --spark --exec``; ``folder`` gets its marks, result and log.
+
+    ``pauses``: it waits until :meth:`go_on` before it uses a second time what it made.
+    """
 
     def __init__(
         self,
@@ -56,12 +78,14 @@ class SparkJob:
         settings: Sequence[str] = (),
         cluster_mode: bool = False,
         executors: int = 5,
-        map_s: float = 1.0,
-        key_s: float = 1.0,
+        work: Work = WORK,
+        pauses: bool = False,
     ) -> None:
-        self.cluster, self.folder = cluster, folder
+        self.cluster, self.folder, self.work = cluster, folder, work
         self.marks = folder / "marks"
         self.marks.mkdir(parents=True)
+        if not pauses:
+            self.go_on()
         self.result, self.log = folder / "result", folder / "spark.log"
         home = spark_home()
         told = {
@@ -77,6 +101,8 @@ class SparkJob:
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
             "spark.pyspark.python": sys.executable,
             "spark.network.timeout": "300s",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.shuffle.partitions": str(work.maps),
         }
         said = [word for name, value in told.items() for word in ("--conf", f"{name}={value}")]
         said += [word for each in settings for word in ("--conf", each)]
@@ -84,7 +110,7 @@ class SparkJob:
         self._words = [
             YARNCTL, "wrap", "--spark", *wrap, "--exec", "--", "spark-submit", "--master", "yarn",
             "--deploy-mode", mode, "--queue", "research", "--name", "marks", *said,
-            str(PROGRAM), str(self.marks), str(map_s), str(key_s), str(self.result),
+            str(PROGRAM), work.program, str(self.marks), *map(str, work[1:]), str(self.result),
         ]  # fmt: skip
         given = cluster.environment
         self._environment = {
@@ -110,6 +136,10 @@ class SparkJob:
             self.process.terminate()
             self.process.wait(60)
 
+    def go_on(self) -> None:
+        """Let it use a second time what it made."""
+        (self.marks / "go").touch()
+
     def until_marked(self, kind: str, count: int) -> None:
         """Wait until so many different calls of a kind have begun; raises AssertionError if it ended."""
         ends = time.monotonic() + PATIENCE_S
@@ -128,10 +158,10 @@ class SparkJob:
 
     def counted(self) -> Marks:
         """Count the calls beyond the first of each."""
-        return Marks(*(self._twice(kind) for kind in ("map", "key")))
-
-    def _twice(self, kind: str) -> int:
-        return sum(path.stat().st_size - 1 for path in self.marks.glob(f"{kind}-*"))
+        keys = {path.name: path.stat().st_size - 1 for path in self.marks.glob("key-*")}
+        tasks = {name.split("-")[1] for name, more in keys.items() if more}
+        maps = sum(path.stat().st_size - 1 for path in self.marks.glob("map-*"))
+        return Marks(maps, sum(keys.values()), len(tasks))
 
     def failures(self) -> list[str]:
         """Return the lines of tasks that failed and count: not those that looked for moved blocks."""

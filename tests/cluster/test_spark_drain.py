@@ -16,7 +16,7 @@ from tests.cluster.attached import QUEUES, Attached, prepare
 from tests.cluster.jobs import Job, Plan
 from tests.cluster.launcher import Cluster
 from tests.cluster.needing import need_hadoop
-from tests.cluster.spark_draining import SHAPE, SparkJob, expected_digest
+from tests.cluster.spark_draining import SHAPE, SparkJob, Work, expected_digest
 from yarnctl.cli import spark_plugin
 from yarnctl.deciding.model import Accepted, Drain, Grow
 from yarnctl.deciding.records import Performed, Requests
@@ -53,7 +53,9 @@ def test_executors_leave_for_production_and_the_result_is_the_same(
     wrap = ("--plugin", plugin) if route == "plugin" else ()
     with (
         Attached(spark_cluster, tmp_path / "state", MIX) as daemon,
-        SparkJob(spark_cluster, tmp_path / "spark", wrap=wrap, executors=EXECUTORS, key_s=2.5) as spark,
+        SparkJob(
+            spark_cluster, tmp_path / "spark", wrap=wrap, executors=EXECUTORS, work=Work(key_s=2.5)
+        ) as spark,
     ):
         spark.until_marked("key", 12)
         quick = Job(spark_cluster, PRODUCTION, tmp_path, f"{route}-1")

@@ -1,8 +1,13 @@
-"""A Spark application whose every call of user code leaves a mark: cached maps, a grouping, the cache again.
+"""A Spark application whose every call of user code leaves a mark, in one of four shapes.
 
-Arguments: a folder on this machine, the seconds of a map, of a key, and where the result is written. The
-folder has a file ``map-N``, ``key-N`` or ``again-N`` for each call, with a byte for each time; ``stage-NAME``
-tells what has begun.
+Arguments: the shape, a folder on this machine, how many maps and keys, the seconds of a map, of a key, and
+where the result is written. The folder has a file ``map-N``, ``key-PARTITION-N`` or ``again-N`` for each
+call, with a byte for each time; ``stage-NAME`` tells what has begun. Before the second use of what was made
+it waits for a file ``go``.
+
+``groups``: a cached RDD and groupByKey; ``reduced``: the same and reduceByKey; ``sql``: a cached DataFrame
+and an aggregation; ``join``: the same, two aggregations joined by sorting and merging. With adaptive
+execution off a key's partition is the same in each attempt.
 """
 
 import hashlib
@@ -10,44 +15,105 @@ import os
 import sys
 import time
 
-from pyspark import StorageLevel  # type: ignore[import-not-found]  # it is on the nodes
+from pyspark import StorageLevel, TaskContext  # type: ignore[import-not-found]  # it is on the nodes
 from pyspark.sql import SparkSession  # type: ignore[import-not-found]
+from pyspark.sql import functions as f
 
-MAPS, KEYS = 24, 72
-folder, map_s, key_s, out = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
+shape, folder, out = sys.argv[1], sys.argv[2], sys.argv[7]
+MAPS, KEYS = (int(word) for word in sys.argv[3:5])
+map_s, key_s = (float(word) for word in sys.argv[5:7])
 
 
-def mark(kind, number):
-    with open(os.path.join(folder, f"{kind}-{number}"), "ab", buffering=0) as file:
+def mark(name):
+    with open(os.path.join(folder, name), "ab", buffering=0) as file:
         file.write(b"x")
 
 
+def marked_key(key):
+    mark(f"key-{TaskContext.get().partitionId()}-{key}")
+    time.sleep(key_s)
+
+
 def slow_map(number):
-    mark("map", number)
+    mark(f"map-{number}")
     time.sleep(map_s)
     return [(key, number * 1000 + key) for key in range(KEYS)]
 
 
-def slow_key(pair):
-    mark("key", pair[0])
-    time.sleep(key_s)
+def row_value(number):
+    """A row's number is its map's times KEYS and its key; the first row of a map is slow."""
+    if number % KEYS == 0:
+        mark(f"map-{number // KEYS}")
+        time.sleep(map_s)
+    return number // KEYS * 1000 + number % KEYS
+
+
+def slow_sum(key, total):
+    marked_key(key)
+    return total
+
+
+def slow_group(pair):
+    marked_key(pair[0])
     return pair[0], hashlib.md5(str(sorted(pair[1])).encode()).hexdigest()
 
 
+def slow_total(pair):
+    return pair[0], slow_sum(*pair)
+
+
 def again(pairs):
-    mark("again", pairs[0][1])
+    mark(f"again-{pairs[0][1]}")
     return len(pairs)
 
 
+def pause():
+    mark("stage-pause")
+    while not os.path.exists(os.path.join(folder, "go")):
+        time.sleep(0.1)
+    mark("stage-again")
+
+
+def with_rdds(context):
+    base = context.parallelize(range(MAPS), MAPS).map(slow_map).persist(StorageLevel.MEMORY_AND_DISK)
+    base.count()
+    mark("stage-keys")
+    pairs = base.flatMap(lambda held: held)
+    if shape == "groups":
+        shuffled, slow = pairs.groupByKey(MAPS), slow_group
+    else:
+        shuffled, slow = pairs.reduceByKey(lambda one, other: one + other, MAPS), slow_total
+    found = sorted(shuffled.map(slow).collect())
+    pause()
+    return found, shuffled.count(), base.map(again).sum()
+
+
+def cached(session, name):
+    value = f.udf(row_value, "long").asNondeterministic()
+    rows = session.range(0, MAPS * KEYS, 1, MAPS)
+    made = rows.select((f.col("id") % KEYS).alias("key"), value("id").alias(name))
+    return made.persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def with_frames(session):
+    left = cached(session, "value")
+    left.count()
+    mark("stage-keys")
+    slow = f.udf(slow_sum, "long").asNondeterministic()
+    if shape == "sql":
+        summed = left.groupBy("key").agg(f.sum("value").alias("total"))
+    else:
+        right = left.groupBy("key").agg(f.count("value").alias("count")).hint("merge")
+        summed = left.groupBy("key").agg(f.sum("value").alias("value")).join(right, "key")
+        summed = summed.select("key", (f.col("value") + f.col("count")).alias("total"))
+    rows = summed.select("key", slow("key", "total").alias("total")).collect()
+    pause()
+    return sorted((row["key"], row["total"]) for row in rows), KEYS, left.count()
+
+
 spark = SparkSession.builder.getOrCreate()
-context = spark.sparkContext
-base = context.parallelize(range(MAPS), MAPS).map(slow_map).persist(StorageLevel.MEMORY_AND_DISK)
-base.count()
-mark("stage", "keys")
-grouped = sorted(base.flatMap(lambda pairs: pairs).groupByKey(MAPS).map(slow_key).collect())
-mark("stage", "again")
-total = base.map(again).sum()
-digest = hashlib.md5(repr((grouped, total)).encode()).hexdigest()
+result = with_rdds(spark.sparkContext) if shape in ("groups", "reduced") else with_frames(spark)
+digest = hashlib.md5(repr(result).encode()).hexdigest()
 with open(out + ".part", "w") as file:
     file.write(digest)
 os.rename(out + ".part", out)

@@ -141,9 +141,7 @@ def test_the_rest_of_a_task_by_those_that_have_finished(age_ms, spans_ms, left_m
 def executor(
     name: str, host: str = "h1", *, cached: int = 0, blocks: int = 0, cores: int = 1, active: bool = True
 ) -> Executor:
-    return Executor(
-        name, f"{host}:1", active, memory_used=cached, cores=cores, cached_partitions=blocks
-    )
+    return Executor(name, f"{host}:1", active, memory_used=cached, cores=cores, cached_partitions=blocks)
 
 
 def stage(number: int, *, complete: int = 4, read: int = 0, wrote: dict[str, tuple[int, int]] | None = None):

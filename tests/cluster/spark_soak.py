@@ -1,0 +1,116 @@
+"""``make bench-spark``: executors of a real Spark are asked at random; results and counts (docs/spark.md).
+
+Law: the plan stands before the first run. Each run is written down as it ends, also one that failed, and none
+is played twice; a file is gone on with at the same commit only.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from tests.cluster.artifacts import SPARK, spark_home
+from tests.cluster.attached import prepare
+from tests.cluster.bench import failure
+from tests.cluster.hdfs import Hdfs
+from tests.cluster.launcher import Cluster
+from tests.cluster.spark_draining import SHAPE
+from tests.cluster.spark_soak_judging import judged, table
+from tests.cluster.spark_soak_runs import FALLBACK, Stage, run_once
+from tests.cluster.spark_soak_set import EXECUTORS, Planned, planned
+from tests.measured.provenance import head, load, machine, now
+from yarnctl.cli.spark_plugin import compile_plugin, write_jar
+from yarnctl.command_line import print_json
+from yarnctl.errors import BadInput
+
+KIND = "spark-soak"
+FAILURES_MAX = 6
+
+
+class Soak(msgspec.Struct):
+    """The whole file: ``head`` is of its first sitting, each run names its own."""
+
+    head: dict[str, Any]
+    sittings: list[dict[str, Any]] = []
+    runs: list[dict[str, Any]] = []
+
+
+def opened(file: Path) -> Soak:
+    """Return the soak to go on with, else a new one; raises BadInput where it was another commit's."""
+    new = Soak(head(KIND, hadoop=SHAPE.version, spark=SPARK["pyspark"]))
+    if not file.exists():
+        return new
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=Soak)
+    except msgspec.MsgspecError as error:
+        raise BadInput(str(file), f"is no soak: {error}") from error
+    for name in ("commit", "uncommitted"):
+        if found.head[name] != new.head[name]:
+            raise BadInput(str(file), f"was begun at {name} {found.head[name]}", "name another file")
+    return found
+
+
+def play(stage: Stage, soak: Soak, file: Path, ends_s: float) -> None:
+    """Play the runs that were not played, while there is time to begin one."""
+    played, failed = {run["number"] for run in soak.runs}, 0
+    for run in planned():
+        if run.number in played:
+            continue
+        if time.monotonic() > ends_s:
+            click.echo("no time is left: no further run begins", err=True)
+            return
+        began_s = time.monotonic()
+        row: dict[str, Any] = {**run._asdict(), "executors": EXECUTORS, "sitting": len(soak.sittings)}
+        row |= {"began": now(), "load_before": load()}
+        try:
+            row |= run_once(stage, run)
+        except Exception as problem:
+            failed += 1
+            row["failed"] = failure(problem)
+            traceback.print_exc()
+        soak.runs.append({**row, "took_s": round(time.monotonic() - began_s, 1)})
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(soak), indent=1) + b"\n")
+        _progress(soak.runs[-1], run)
+        if failed == FAILURES_MAX:
+            raise SystemExit(f"{failed} runs failed: the soak ends; {file} keeps what ran")
+
+
+def _progress(row: dict[str, Any], run: Planned) -> None:
+    told = row.get("failed") or f"identical {row['identical']}, twice {row['twice']}, gone " + ", ".join(
+        f"{each['gone_s']} s" for each in row["executors_asked"]
+    )
+    named = f"{run.program} {run.mode} {run.allocation} {run.route} {run.when} {run.leaving}"
+    click.echo(f"{run.number}/{len(planned())} {named}: {told} ({row['took_s']:.0f} s)", err=True)
+
+
+@click.command(help=__doc__)
+@click.option("--minutes", type=float, help="Begin no run after so many minutes.")
+@click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
+def command(minutes: float | None, output: Path) -> None:
+    """Play what is not played yet, then judge."""
+    ends_s = time.monotonic() + 60 * minutes if minutes else math.inf
+    soak = opened(output)
+    soak.sittings.append({"began": now(), "machine": machine()})
+    folder = Path(tempfile.mkdtemp(prefix="spark-soak-"))
+    classes, jar = folder / "classes", folder / "leave.jar"
+    classes.mkdir()
+    compile_plugin(spark_home(), classes)
+    write_jar(classes, jar)
+    with Cluster(SHAPE) as cluster:
+        prepare(cluster)
+        Hdfs(cluster.hdfs_url, "root").make(FALLBACK, "1777")
+        play(Stage(cluster, folder, str(jar)), soak, output, ends_s)
+    shutil.rmtree(folder)
+    print_json({"claims": judged(soak.runs), "kinds": table(soak.runs)})
+
+
+if __name__ == "__main__":
+    command()
