@@ -83,6 +83,12 @@ def by_deadline(*leaves: Leaf, **more) -> Facts:
     return but(**told)
 
 
+def for_spark(**more) -> Facts:
+    """Return facts of a cluster on which executors of Spark may leave, all of a job's, too."""
+    folder = FileStatus("DIRECTORY", owner="hdfs", permission="1777")
+    return but(**{"spark": True, "fallback_root": "/spark/fallback", "hosts": 3, "fallback": folder, **more})
+
+
 def above(path: str, owner: str, permission: str) -> Facts:
     return but(above={**GOOD.above, path: FileStatus("DIRECTORY", owner=owner, permission=permission)})
 
@@ -93,7 +99,7 @@ def conf(key: str, value: str) -> Facts:
 
 def test_a_good_cluster_is_fit_and_nothing_seen_is_never_ok() -> None:
     assert {one.severity for one in judge(GOOD)} == {"ok"}
-    blind = {one.id: one.severity for one in judge(Facts())}
+    blind = {one.id: one.severity for one in judge(Facts(spark=True, fallback_root="/f"))}
     needless = {"max-priority"}
     assert [name for name, severity in blind.items() if severity == "ok"] == sorted(needless)
 
@@ -221,6 +227,26 @@ TABLE = [
     ("lowered", "unknown", but(lowered=None)),
     ("safe-mode", "fail", but(safe_mode=True)),
     ("safe-mode", "unknown", but(safe_mode=None)),
+    ("spark-shell", "ok", for_spark()),
+    ("spark-shell", "unknown", for_spark(configuration=None)),
+    ("spark-shell", "warn", for_spark(configuration={
+        "yarn.nodemanager.container-executor.class": "org.example.MyContainerExecutor"})),
+    ("spark-shell", "warn", for_spark(configuration={
+        "yarn.nodemanager.container-executor.class": "org.apache.hadoop.LinuxContainerExecutor",
+        "yarn.nodemanager.runtime.linux.allowed-runtimes": "default,docker"})),
+    ("spark-hosts", "ok", for_spark()),
+    ("spark-hosts", "warn", for_spark(hosts=1)),
+    ("spark-hosts", "unknown", for_spark(hosts=None)),
+    ("spark-shuffle-service", "ok", for_spark(configuration={
+        "yarn.nodemanager.aux-services": "mapreduce_shuffle,spark_shuffle"})),
+    ("spark-shuffle-service", "unknown", for_spark(configuration=None)),
+    ("spark-fallback", "ok", for_spark()),
+    ("spark-fallback", "fail", for_spark(fallback=None, absent=("/spark/fallback",))),
+    ("spark-fallback", "unknown", for_spark(fallback=None)),
+    ("spark-fallback", "fail", for_spark(fallback=FileStatus("FILE", owner="hdfs", permission="666"))),
+    ("spark-fallback", "fail", for_spark(fallback=FileStatus("DIRECTORY", owner="hdfs", permission="755"))),
+    ("spark-fallback", "warn", for_spark(fallback=FileStatus("DIRECTORY", owner="hdfs", permission="777"))),
+    ("spark-fallback", "warn", for_spark(fallback=FileStatus("DIRECTORY", owner="hdfs", permission="1770"))),
 ]  # fmt: skip
 
 
@@ -276,6 +302,22 @@ def leaves_in(value: object) -> list[dict]:
         return []
     own = [value] if "orderingPolicyInfo" in value and "queueName" in value else []
     return own + [one for each in value.values() for one in leaves_in(each)]
+
+
+def test_what_executors_need_is_judged_only_where_they_are_to_leave() -> None:
+    def spark(facts: Facts) -> list[str]:
+        return [one.id for one in judge(facts) if one.id.startswith("spark-")]
+
+    assert spark(GOOD) == []
+    assert spark(for_spark(fallback_root="")) == ["spark-shell", "spark-hosts", "spark-shuffle-service"]
+    assert spark(for_spark())[3:] == ["spark-fallback"]
+
+
+@pytest.mark.parametrize("folder", ["spark/fallback", "hdfs:///", "/"])
+def test_a_folder_that_can_be_none_is_refused_before_anything_is_asked(folder, capfd) -> None:
+    rm = f"http://127.0.0.1:{closed_port()}"
+    assert exit_status_of(PROGRAM, ["check", "--rm", rm, "--spark-fallback", folder]) == 2
+    assert "--spark-fallback" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("words", [("--admission", "magic"), ("--admission",)])

@@ -9,6 +9,7 @@ import textwrap
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -32,6 +33,12 @@ ROOM_MIN = 40
 @click.option("--allow-priority", is_flag=True, help="Judge as yarnctl run --allow-priority needs it.")
 @click.option("--admission", metavar="ALLOCATOR", help="Judge as yarnctl run --admission needs it.")
 @folder_options
+@click.option("--spark", is_flag=True, help="Judge as executors of Spark need it that are to leave.")
+@click.option(
+    "--spark-fallback",
+    metavar="FOLDER",
+    help="Judge the folder for shuffle blocks of jobs that are suspended whole.  [implies: --spark]",
+)
 @output_option
 def command(output: str, **given: Any) -> int:
     """Say whether a cluster is fit for checkpoint preemption, and how to mend what is not."""
@@ -52,8 +59,20 @@ def command(output: str, **given: Any) -> int:
         admission=given["admission"],
         requests_root=checked_root("--requests", given["requests"]),
         store_root=checked_root("--store", given["store"]),
+        spark=given["spark"] or given["spark_fallback"] is not None,
+        fallback_root=_folder(given["spark_fallback"]),
     )
     return _print(judge(gather(cluster, begin, lambda: time.time_ns() // 1_000_000)), output)
+
+
+def _folder(named: str | None) -> str:
+    """Return the path within HDFS of a folder that was named by a path or an address ("": none was)."""
+    from yarnctl.checkpoint.opened_store import checked_root
+
+    if not named:
+        return ""
+    path = urlsplit(named).path if "://" in named else named
+    return checked_root("--spark-fallback", path.rstrip("/"))
 
 
 def _print(findings: Sequence[Finding], output: str) -> int:

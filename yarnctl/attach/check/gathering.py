@@ -28,7 +28,7 @@ from yarnctl.hadoop.wire.views import leaves
 
 T = TypeVar("T")
 NAME_NODE_STATE = "Hadoop:service=NameNode,name=FSNamesystemState"
-HDFS = ("requests", "store", "lock", "lowered", "above", "name_node", "safe_mode")
+HDFS = ("requests", "store", "fallback", "lock", "lowered", "above", "name_node", "safe_mode")
 
 
 def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
@@ -49,6 +49,8 @@ def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -
     seen["counted"] = _try(why, "counted", manager.counted_resources)
     seen["leaves"] = _try(why, "leaves", lambda: leaves(manager.root_queue()))
     seen["clock_ahead_ms"] = to.ahead_ms(MANAGER_INFO, clock_ms)
+    if begin.spark:
+        seen["hosts"] = _try(why, "hosts", lambda: len({row.host for row in manager.nodes()}))
     if seen["clock_ahead_ms"] is None:
         why.setdefault("clock_ahead_ms", "the ResourceManager's answers carry no Date")
     configuration = seen["configuration"] or {}
@@ -79,7 +81,9 @@ def _hdfs(cluster: ClusterAddress, begin: Facts, why: dict[str, str]) -> dict[st
     if root is None:
         why |= dict.fromkeys(HDFS, why["webhdfs"])
         return seen
-    for name, path in (("requests", begin.requests_root), ("store", begin.store_root)):
+    roots = [("requests", begin.requests_root), ("store", begin.store_root)]
+    roots += [("fallback", begin.fallback_root)] if begin.fallback_root else []
+    for name, path in roots:
         seen[name] = _try(why, name, partial(_status, hdfs, path, absent))
     seen["lock"] = _try(why, "lock", partial(hdfs.find, begin.lock_path))
     if seen["lock"] is None and "lock" not in why:

@@ -46,7 +46,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     them, by path. ``lock``: the status of ``lock_path``, the directory of the lock. ``lowered``: records of
     queues that a daemon has lowered, by file; ``lock_holder``: the process that has the lock.
     ``safe_mode``: as in the NameNode's /jmx. ``counted``: the resources that the scheduler decides by
-    ("memory-mb", "vcores").
+    ("memory-mb", "vcores"). ``spark``: executors are to leave; ``fallback_root``: where the shuffle blocks of
+    jobs that are suspended whole go ("": none is), with its status; ``hosts`` that run containers.
     """
 
     caller_identity: str = ""
@@ -59,6 +60,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     requests_root: str = "/yarnctl/requests"
     store_root: str = "/yarnctl/checkpoints"
     lock_path: str = LOCK_PATH
+    spark: bool = False
+    fallback_root: str = ""
 
     info: ClusterInfo | None = None
     caller: UserInfo | None = None
@@ -74,6 +77,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     lock: FileStatus | None = None
     lowered: Mapping[str, LoweredRecord | None] | None = None
     lock_holder: str = ""
+    hosts: int | None = None
+    fallback: FileStatus | None = None
     safe_mode: bool | None = None
     absent: tuple[str, ...] = ()
     above: Mapping[str, FileStatus] = {}

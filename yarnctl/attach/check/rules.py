@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from yarnctl.attach.check import cluster_rules as cluster
 from yarnctl.attach.check import hdfs_rules as store
 from yarnctl.attach.check import scheduler_rules as scheduler
+from yarnctl.attach.check import spark_rules as spark
 from yarnctl.attach.check.preflight import CheckResult, Facts, Finding, Unseen, unknown
 
 Rule = Callable[[Facts], CheckResult]
@@ -49,11 +50,18 @@ RULES: dict[str, Rule] = {
     "folders-above": store.folders_above,
     "lock": store.lock,
     "lowered": cluster.lowered,
+    "spark-shell": spark.shell,
+    "spark-hosts": spark.hosts,
+    "spark-shuffle-service": spark.shuffle_service,
+    "spark-fallback": spark.fallback,
 }
 """Every rule by the id of its finding, in the order in which they are shown."""
 
 BY_DEADLINE = frozenset({"user-share", "ordering-policy"})
 """The rules that matter only where YARN is to serve the earliest deadline first."""
+
+FOR_SPARK = frozenset({"spark-shell", "spark-hosts", "spark-shuffle-service"})
+"""The rules that matter only where executors of Spark are to leave."""
 
 WITHOUT_SCHEDULER = "not judged: it needs the capacity scheduler; mend 'scheduler' first"
 """The check result of every rule that reads the capacity scheduler's queues and keys, under another one."""
@@ -86,6 +94,10 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
 
 def _matters(name: str, facts: Facts) -> bool:
     """Return whether a rule is judged; ``user-share`` includes ``user-limit``."""
+    if name in FOR_SPARK:
+        return facts.spark
+    if name == "spark-fallback":
+        return bool(facts.fallback_root)
     if facts.orders_by_deadline:
         return name != "user-limit"
     return name not in BY_DEADLINE

@@ -181,6 +181,11 @@ class NodeRow(msgspec.Struct, frozen=True):
     labels: tuple[str, ...] = field(name="nodeLabels", default=())
 
     @property
+    def host(self) -> str:
+        """The host of its address."""
+        return self.node.rpartition(":")[0] or self.node
+
+    @property
     def free(self) -> Resources:
         """Room for containers; never negative (a node may be shrunk below its use)."""
         return Resources(max(0, self.available_mib), max(0, self.available_vcores))
