@@ -27,6 +27,7 @@ from emulator.cluster.entities import (
 from emulator.cluster.faults import Fault, HeartbeatLost, MasterDead, NodeLost, NodeSlow, StoreDown, TaskDead
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.resource_manager import ResourceManager
+from emulator.cluster.spark_master import SparkMaster
 from emulator.cluster.suspension import Suspension
 from emulator.cluster.timing import Timing
 from emulator.workload.job import Job
@@ -215,7 +216,7 @@ class Cluster:
 
     def master_of(self, job: Job, app: Application) -> AppMaster:
         """Return a new application's master."""
-        return AppMaster(job, app, self)
+        return SparkMaster(job, app, self) if job.spark else AppMaster(job, app, self)
 
     def launch_master(self, container: Container) -> None:
         """Start an AM: it registers ``am_start_ms`` later."""

@@ -11,7 +11,17 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from typing import Protocol
 
-from emulator.cluster.entities import AM, ENDED, RELEASED, Application, Ask, Container, Node, QueueConfig
+from emulator.cluster.entities import (
+    AM,
+    ENDED,
+    EXECUTOR,
+    RELEASED,
+    Application,
+    Ask,
+    Container,
+    Node,
+    QueueConfig,
+)
 from emulator.cluster.scheduler import CapacityScheduler
 from yarnctl.deciding.model import ApplicationEnded, ContainerEnded, ContainerGranted, Fact
 from yarnctl.units import Resources
@@ -209,7 +219,9 @@ def container_id(container: Container) -> str:
 
 
 def attempt_id(container: Container) -> str:
-    """Return the id of the task attempt that runs in the container (AMs have none of their own)."""
+    """Return the id of the task attempt, or executor, in the container (AMs have none of their own)."""
+    if container.kind == EXECUTOR:
+        return f"executor_1_{container.app.number:06d}_{container.number:09d}"
     kind = "m" if container.kind == 1 else "r"
     return f"attempt_1_{container.app.number:06d}_{kind}_{container.task:06d}_{container.attempt}"
 

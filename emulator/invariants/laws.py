@@ -15,6 +15,7 @@ from emulator.invariants import (
     deciding,
     demand_laws,
     ending,
+    executing,
     kernel_and_nodes,
     losses,
     masters,
@@ -49,7 +50,9 @@ def _raising(law: Law) -> tuple[str, Invariant]:
     return name, invariant
 
 
-INVARIANTS = _invariants_of(kernel_and_nodes, queue_laws, demand_laws, masters, suspending, deciding, losses)
+INVARIANTS = _invariants_of(
+    kernel_and_nodes, queue_laws, demand_laws, masters, suspending, executing, deciding, losses
+)
 """What holds after every event."""
 
 AT_END = _invariants_of(ending)

@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections import Counter
 
 from emulator.cluster.app_master import AppMaster
-from emulator.cluster.entities import AM, DRAINING, ENDED, MAP, NEVER, RELEASE_WAIT, RUNNING, Container
+from emulator.cluster.entities import (
+    AM,
+    DRAINING,
+    ENDED,
+    EXECUTOR,
+    MAP,
+    NEVER,
+    RELEASE_WAIT,
+    RUNNING,
+    Container,
+)
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY
 from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
@@ -36,7 +46,8 @@ def task_in_one_place(watch: RunWatch) -> Stories:
         for priority in {REDUCE_PRIORITY, master.timing.resume_priority}:
             reduces += master.pending.unassigned[priority]
         for container in master.running.values():
-            (maps if container.kind == MAP else reduces).append(container.task)
+            if container.kind != EXECUTOR:
+                (maps if container.kind == MAP else reduces).append(container.task)
         if sorted(maps) != list(range(len(master.job.map_ms))):
             yield f"job {master.app.number}: maps {sorted(maps)}"
         if master.reduces_requested and sorted(reduces) != list(range(len(master.job.reduce_ms))):
@@ -82,6 +93,8 @@ def no_end_is_missed(watch: RunWatch) -> Stories:
 
 def _may_wait(container: Container, master: AppMaster) -> bool:
     if container.node.silent_until_ms == NEVER or container.stage in (DRAINING, RELEASE_WAIT):
+        return True
+    if container.kind == EXECUTOR:  # it waits for tasks, or is not up yet
         return True
     return master.launching.starting(container) or (
         master.maps_left > 0 and container in master.launching.shuffling

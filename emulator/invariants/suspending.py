@@ -5,7 +5,16 @@ Law: that of the package. Each function here is one invariant and bears its name
 
 from __future__ import annotations
 
-from emulator.cluster.entities import DRAINING, NEVER, NOT_REQUESTED, REDUCE, RELEASE_WAIT, RUNNING
+from emulator.cluster.entities import (
+    DRAINING,
+    EXECUTOR,
+    NEVER,
+    NOT_REQUESTED,
+    REDUCE,
+    RELEASE_WAIT,
+    RUNNING,
+)
+from emulator.cluster.spark_master import SparkMaster
 from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 LOSING = ("killed", "failed", "lost")
@@ -102,10 +111,12 @@ def release_wait_has_a_manifest(watch: RunWatch) -> Stories:
 
 
 def suspended_has_saved(watch: RunWatch) -> Stories:
-    """An attempt ends as suspended only after it has saved."""
+    """An attempt ends as suspended only after it has saved (an executor moves its blocks instead)."""
     for container in watch.live:
-        if container.terminal_state == "suspended" and (
-            container.stage != RELEASE_WAIT or container.to_key < container.from_key
+        if (
+            container.terminal_state == "suspended"
+            and container.kind != EXECUTOR
+            and (container.stage != RELEASE_WAIT or container.to_key < container.from_key)
         ):
             yield f"{name_of(container)}, stage {container.stage}"
 
@@ -115,6 +126,8 @@ def lost_only_by_an_end(watch: RunWatch) -> Stories:
     for master, (lost_ms, _, _, maps_left) in watch.spent.items():
         if master.lost_ms <= lost_ms or master.maps_left > maps_left:
             continue
+        if isinstance(master, SparkMaster) and not master.alive:
+            continue  # a driver that ends takes all results with it
         gone = [each for each in watch.running[master] if each.number not in master.running]
         if not any(container.terminal_state in LOSING for container in gone):
             ended = [name_of(container) for container in gone]

@@ -12,7 +12,9 @@ from emulator.cluster.app_master import AppMaster
 from emulator.cluster.cluster import Cluster
 from emulator.cluster.entities import MAP, REDUCE, RUNNING, Application, Container, NodeReservation
 from emulator.cluster.resource_manager import application_id, attempt_id, container_id, node_id
+from emulator.cluster.spark_master import SparkMaster
 from emulator.cluster.task import checkpointable, keys_done, remaining_ms
+from emulator.virtual.spark_view import drain, executor_views, grow
 from yarnctl.deciding.foresight import Prediction, first_wave
 from yarnctl.deciding.model import (
     Accepted,
@@ -56,6 +58,7 @@ class VirtualPort:
 
     ``ahead_max`` containers of its first wave are predicted for a starting job of ``hurried``, as on one
     on which each job has run before. ``counts_held``: observations with a snapshot have what was held.
+    ``drains``: executors of Spark are shown.
     """
 
     def __init__(
@@ -64,7 +67,7 @@ class VirtualPort:
         self.cluster = cluster
         self.maps = maps
         self.kills = 0
-        self.counts_held = False
+        self.counts_held = self.drains = False
         timing = cluster.timing
         heard_ms = timing.suspend_poll_ms if timing.trigger == "umbilical" else timing.nm_heartbeat_ms
         self._leave_ms = (
@@ -222,7 +225,7 @@ class VirtualPort:
             containers=app.containers,
             used=Resources(app.used_mib, app.used_vcores),
             am_size=job.am_size,
-            task_size=job.reduce_size,
+            task_size=job.map_size if job.spark else job.reduce_size,
             asks=tuple(
                 ContainerAsk(ask.priority, Resources(ask.memory_mib, ask.vcores), ask.count)
                 for ask in app.asks
@@ -234,8 +237,10 @@ class VirtualPort:
         )
 
     def _tasks(self, app: Application, now_ms: int) -> tuple[TaskView, ...]:
-        """Show an application's running reduces, and its maps if they may be victims."""
+        """Show an application's running reduces, and its maps, or executors, if they may be victims."""
         master = app.master
+        if isinstance(master, SparkMaster):
+            return executor_views(master, now_ms) if self.drains else ()
         return tuple(
             [
                 self._map(container, now_ms)
@@ -302,8 +307,10 @@ class VirtualPort:
         """Pass an action to the actors."""
         if isinstance(action, SetPriority):
             return self._set_priority(action)
-        if isinstance(action, SetQueueMaximum | Drain | Grow):
+        if isinstance(action, SetQueueMaximum):
             return Refused(NotInVirtualTime())
+        if isinstance(action, Drain | Grow):
+            return self._of_executors(action)
         container = self._find(action)
         if container is None:
             return Refused(NoSuchContainer())
@@ -321,6 +328,17 @@ class VirtualPort:
             case Kill():
                 self._ordered[action.order] = container
                 return self._kill(container, action.order)
+
+    def _of_executors(self, action: Drain | Grow) -> Outcome:
+        """Ask an executor to leave, or its application to grow again; one that has ended needs nothing."""
+        app = self._applications.get(action.application)
+        master = None if app is None or app.finished_at_ms is not None else app.master
+        if isinstance(action, Grow):
+            return grow(master, action) if isinstance(master, SparkMaster) else Accepted()
+        if not isinstance(master, SparkMaster):
+            return Refused(NoSuchApplication())
+        self.cluster.rm.watching = True
+        return drain(master, action)
 
     def _leave(self, container: Container, order: str) -> None:
         """Keep the order that suspends a task, to report when it has resumed."""

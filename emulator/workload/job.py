@@ -29,6 +29,23 @@ ONE_SLOT = Resources(1024, 1)
 """The container of the Natjam paper (section 5): 1 GiB, every entity takes one."""
 
 
+class SparkShape(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job runs as an application of Spark: its maps are the first stage, its reduces the second.
+
+    ``executors`` of ``cores`` tasks each, in containers of ``map_size``, up ``start_ms`` after their launch.
+    ``block_mib``: what a task of the first stage writes for the second; blocks move at ``move_mib_per_s``.
+    ``route``: how executors are asked to leave; as many as ``min_executors`` stay.
+    """
+
+    executors: int = 4
+    cores: int = 1
+    block_mib: int = 16
+    move_mib_per_s: int = 20
+    start_ms: int = 5000
+    route: Literal["signal", "plugin"] = "plugin"
+    min_executors: int = 1
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """One job.
 
@@ -37,7 +54,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     (at least 1 each, same length as ``reduce_ms``). ``shuffle_ms`` is the copy and merge time of
     one reduce once the last map is done. ``replay_ms`` is the time to copy a whole reduce's
     saved output back when it resumes. A job without reduces is map-only. ``queue`` is the queue it
-    is submitted to if that is not its class's own.
+    is submitted to if that is not its class's own. ``spark``: it runs as an application of Spark.
     """
 
     name: str
@@ -54,6 +71,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     am_size: Resources = ONE_SLOT
     map_size: Resources = ONE_SLOT
     reduce_size: Resources = ONE_SLOT
+    spark: SparkShape | msgspec.UnsetType = msgspec.UNSET  # identities of MapReduce jobs do not hold it
 
 
 DAY_MS = 86_400_000

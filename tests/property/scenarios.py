@@ -17,7 +17,7 @@ from emulator.cluster.faults import Fault, HeartbeatLost, MasterDead, NodeLost, 
 from emulator.cluster.timing import HADOOP3, PAPER, Timing
 from emulator.virtual.run import Setup
 from emulator.virtual.schemes import SCHEMES, queues_of
-from emulator.workload.job import Job
+from emulator.workload.job import Job, SparkShape
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.settings import PROFILES, Settings
 from yarnctl.units import Resources
@@ -262,6 +262,43 @@ def mix_scenarios(draw: st.DrawFn, faulty: bool = False) -> Scenario:
         hold=draw(st.booleans()),
     )
     return Scenario(setup, jobs, scheme)
+
+
+def _with_spark(job: Job, shape: SparkShape) -> Job:
+    """Return a job as an application of Spark: from the start on, the same work in more and shorter tasks."""
+    return msgspec.structs.replace(
+        job,
+        submitted_at_ms=0,
+        map_ms=tuple(ms // 4 for ms in job.map_ms) * 4,
+        reduce_ms=tuple(ms // 4 for ms in job.reduce_ms) * 4,
+        reduce_keys=job.reduce_keys * 4,
+        spark=shape,
+    )
+
+
+@st.composite
+def spark_scenarios(draw: st.DrawFn, faulty: bool = False) -> Scenario:
+    """Return a scenario of the mix whose research is, in part or wholly, applications of Spark."""
+    setup, jobs, scheme = draw(mix_scenarios(faulty))
+    shape = SparkShape(
+        executors=draw(numbers(1, 6)),
+        cores=draw(st.sampled_from((1, 1, 2))),
+        block_mib=draw(st.sampled_from((0, 1, 40))),
+        start_ms=draw(st.sampled_from((0, 2000))),
+        route=draw(st.sampled_from(("signal", "plugin"))),
+        min_executors=draw(st.sampled_from((1, 1, 0, 3))),
+    )
+    every = draw(st.sampled_from((1, 1, 2)))
+    jobs = tuple(
+        _with_spark(job, shape) if job.job_class == "research" and place % every == 0 else job
+        for place, job in enumerate(jobs)
+    )
+    setup = msgspec.structs.replace(
+        setup,
+        may_lose_ratio=draw(st.sampled_from((0.0, 0.2, 1.0, 1.0))),
+        room_within_ms=draw(st.sampled_from((None, 20_000, 60_000))),
+    )
+    return Scenario(setup, tuple(sorted(jobs, key=lambda job: (job.submitted_at_ms, job.name))), scheme)
 
 
 MEDDLING = ("suspend", "suspend", "suspend", "withdraw", "release", "kill", "preempt", "prioritise")

@@ -16,7 +16,7 @@ from emulator.cluster.timing import HADOOP3, PAPER, Timing
 from emulator.invariants import RunWatch, check_all
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
-from emulator.workload.job import Job, JobClass
+from emulator.workload.job import Job, JobClass, SparkShape
 from tests.property.playing import UNTIL_MS, Meddled
 from tests.property.scenarios import Bare
 from yarnctl.deciding.settings import DEFAULT
@@ -72,6 +72,23 @@ def mix() -> Run:
     return Run(setup, jobs, SCHEMES["mix"], MemoryJournal())
 
 
+def sparks() -> Run:
+    """An application of Spark fills three nodes; for production its executors leave, and they come back."""
+    setup = Setup(
+        nodes=3,
+        node_size=Resources(4096, 4),
+        timing=HADOOP3,
+        settings=msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0),
+        seed=3,
+        may_lose_ratio=0.5,
+        room_within_ms=12_000,
+    )
+    shape = SparkShape(executors=10, block_mib=2)
+    stages = {"map_ms": (2000,) * 30, "reduce_ms": (2500,) * 300, "reduce_keys": (1,) * 300}
+    jobs = (job("s", "research", 0, 0, 0, spark=shape, **stages), job("p", "production", 20_000, 2, 3))
+    return Run(setup, jobs, SCHEMES["mix"], MemoryJournal())
+
+
 def bare(
     *jobs: Job,
     meddling: tuple[tuple[int, str, int], ...] = (),
@@ -109,7 +126,7 @@ def faulty() -> Meddled:
 
 
 STORIES: dict[str, Callable[[], Stage]] = {
-    story.__name__: story for story in (natjam, mix, meddled, limited, capped, faulty)
+    story.__name__: story for story in (natjam, mix, sparks, meddled, limited, capped, faulty)
 }
 
 

@@ -31,6 +31,7 @@ from emulator.cluster.kernel import Kernel
 from emulator.cluster.pending_tasks import PendingTasks
 from emulator.cluster.resource_manager import container_id
 from emulator.cluster.scheduler import CapacityScheduler
+from emulator.cluster.spark_master import SparkMaster, TaskRun
 from emulator.cluster.suspension import Suspension
 from emulator.cluster.task import Piece, SavedReduce
 from emulator.invariants import AT_END, INVARIANTS, RunWatch, check_end
@@ -345,6 +346,22 @@ def queue_without_asking(self: PendingTasks, task: int) -> None:
     self.unassigned[10].append(task)
 
 
+def run_and_keep(self: SparkMaster, executor: Any, stage: int, task: int, now_ms: int, **more: Any) -> None:
+    """Begin a task that stays in line as well."""
+    self.waiting[stage].append(task)
+    run = TaskRun(executor, stage, task, now_ms, now_ms + self.stages[stage][task])
+    executor.runs.append(run)
+    self.kernel.at(run.ends_ms, self._task_done, run)
+
+
+def fill_beyond(self: SparkMaster) -> None:
+    """Give all that waits to the first executor."""
+    stage = self._stage()
+    for executor in [each for each in self.executors.values() if each.works][:1]:
+        while self.waiting[stage]:
+            self._run(executor, stage, self.waiting[stage].popleft(), self.kernel.now_ms)
+
+
 def end_without_cancelling(self: AppMaster, container: Container, ending: str) -> None:
     container.state, container.terminal_state = ENDED, ending
     self.running.pop(container.number, None)
@@ -397,6 +414,9 @@ METHODS: dict[str, tuple[str, type, str, Callable[..., Any]]] = {
     "journal-before-action": ("natjam", MemoryJournal, "append", write_no_decision),
     "losses-stay-within-the-budget": ("mix", LossLeft, "allows", allow_all),
     "controller-has-a-wake-up": ("natjam", Run, "_tick", oversleep),
+    "blocks-are-held": ("sparks", SparkMaster, "_hand_over", forget),
+    "executor-has-its-container": ("sparks", SparkMaster, "_fill", fill_beyond),
+    "task-of-a-stage-in-one-place": ("sparks", SparkMaster, "_run", run_and_keep),
 }
 
 
@@ -443,8 +463,19 @@ def test_in_the_story_of_the_mix_each_lever_is_pulled():
     watch = tell(run)
     assert run.levers is not None
     pulled = run.levers.close().pulled
-    assert [lever for lever, count in pulled.items() if not count] == ["drain"], "Spark is not emulated"
+    assert [lever for lever, count in pulled.items() if not count] == ["drain"], "no job is of Spark"
     assert sum(master.lost_ms for master in watch.masters) > 0
+
+
+def test_in_the_story_of_spark_executors_leave_come_back_and_do_work_twice():
+    run = STORIES["sparks"]()
+    assert isinstance(run, Run)
+    watch = tell(run)
+    (spark,) = (master for master in watch.masters if isinstance(master, SparkMaster))
+    assert spark.drained >= 2
+    assert spark.target == spark.shape.executors, "it was told to grow"
+    assert 0 < spark.again_ms <= 10 * 2500 * len(watch.decided)
+    assert spark.lost_ms == 0
 
 
 def test_every_invariant_has_a_planted_bug():

@@ -12,7 +12,7 @@ from typing import NamedTuple, get_args
 import pytest
 
 from tests.property.playing import Tally, explore, play, play_bare
-from tests.property.scenarios import bare_clusters, mix_scenarios, scenarios
+from tests.property.scenarios import bare_clusters, mix_scenarios, scenarios, spark_scenarios
 from tests.thoroughness import is_thorough
 from yarnctl.deciding.levers import LeverKind
 
@@ -44,6 +44,8 @@ FAMILIES = {
     "yarn-faults": Family(("yarn-tuned", "yarn", "hard-cap"), 1, faulty=True, kills=10),
     "mix": Family(("mix",), 3, suspensions=3, kills=10),
     "mix-faults": Family(("mix",), 2, faulty=True, suspensions=3, kills=10),
+    "sparks": Family(("mix",), 2, suspensions=3),
+    "sparks-faults": Family(("mix",), 2, faulty=True, suspensions=3),
 }
 
 PARTS = [
@@ -56,7 +58,7 @@ PARTS = [
 PLAYED = PART if is_thorough() else 40
 """Scenarios of a part that are played: all of them, or the first."""
 
-SLICE, ALL = 520, 3100
+SLICE, ALL = 600, 3500
 """Scenarios that are played without ``--thorough``, and with it."""
 
 
@@ -73,10 +75,12 @@ def test_every_invariant_holds_after_every_event(name, part, record_property):
     family = FAMILIES[name]
     number = 100 * list(FAMILIES).index(name) + part
     if family.schemes == ("mix",):
-        tally = explore(mix_scenarios(family.faulty), PLAYED, number, play)
+        with_spark = name.startswith("sparks")
+        drawn = spark_scenarios if with_spark else mix_scenarios
+        tally = explore(drawn(family.faulty), PLAYED, number, play)
         assert sum(tally.levers.values()) > 0
-        emulated = [kind for kind in get_args(LeverKind) if kind != "drain"]  # no Spark in virtual time
-        assert not is_thorough() or all(tally.levers[kind] for kind in emulated), tally.levers
+        pulled = ["drain"] if with_spark else [kind for kind in get_args(LeverKind) if kind != "drain"]
+        assert not is_thorough() or all(tally.levers[kind] for kind in pulled), tally.levers
     elif family.schemes:
         tally = explore(scenarios(family.schemes, family.mode, family.faulty), PLAYED, number, play)
     else:

@@ -1,0 +1,389 @@
+"""The driver of one Spark application: executors that run the tasks of two stages, leave and come back.
+
+Law: every task of both stages is done once and counted once, whatever leaves, is killed or lost. An executor
+that is asked to leave ends its running tasks, moves its blocks to the others, and goes; nothing of it is
+lost. One that is killed takes its blocks with it: what the second stage still needs is computed again before
+that goes on. Sources: docs/facts/spark.md, 2 to 4 (SPARK-44635: a reduce stage does not learn where blocks
+went, so that the tasks that run when an order's executors are gone are begun twice).
+
+The first stage is the job's maps, the second its reduces: what a trace says of one framework can be played as
+the other. Times are those of the tasks; an executor starts once and keeps its container until the end.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import msgspec
+
+from emulator.cluster.app_master import AppMaster, MasterHost
+from emulator.cluster.entities import EXECUTOR, GRANTED, NEVER, RUNNING, Application, Ask, Container
+from emulator.workload.job import Job
+
+EXECUTOR_PRIORITY = 1
+"""The request priority of executors: any but 0, which is the driver's own."""
+ORDER_LOOK_MS = 1000
+"""How often a plugin reads its orders; a signal is delivered at the node's next heartbeat."""
+LEAVE_MS = 1500
+"""From the last task's end, with all blocks moved, to the process's end: two looks of a second each."""
+ASK_AGAIN_MS = 3000
+"""How long until Spark asks for an executor again that left by the signal."""
+
+
+@dataclass(slots=True, eq=False)
+class TaskRun:
+    """An attempt at a task; ``is_again``: it is done a second time, and its first result counted."""
+
+    executor: Executor
+    stage: int
+    task: int
+    began_ms: int
+    ends_ms: int
+    is_again: bool = False
+    repeats: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Executor:
+    """One executor: its running tasks; ``decision`` 0: it is not under order."""
+
+    container: Container
+    runs: list[TaskRun] = field(default_factory=list)
+    works: bool = False
+    leaves: bool = False
+    decision: int = 0
+
+    @property
+    def number(self) -> int:
+        """The number of its container."""
+        return self.container.number
+
+
+class SparkMaster(AppMaster):
+    """A driver. ``places``: stage -> the executor that holds each task's output, -1: it is not done.
+
+    ``again_ms``: work that was done twice though nothing was killed; ``drained``: executors that left.
+    """
+
+    __slots__ = (
+        "again_ms",
+        "coming",
+        "drained",
+        "executors",
+        "gone",
+        "leaving_of",
+        "places",
+        "shape",
+        "stages",
+        "target",
+        "waiting",
+    )
+
+    def __init__(self, job: Job, app: Application, host: MasterHost) -> None:
+        assert job.spark
+        super().__init__(msgspec.structs.replace(job, map_ms=(), reduce_ms=(), reduce_keys=()), app, host)
+        self.shape = job.spark
+        self.stages = (job.map_ms, job.reduce_ms)
+        self.again_ms = self.drained = 0
+        self.executors: dict[int, Executor] = {}
+        self.gone: dict[int, int] = {}
+        self.leaving_of: dict[int, set[int]] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self.target = self.shape.executors
+        self.coming = 0
+        self.places = [[-1] * len(stage) for stage in self.stages]
+        self.waiting = [deque(range(len(stage))) for stage in self.stages]
+        self.gone.clear()
+        self.leaving_of.clear()
+
+    # --- executors come ---------------------------------------------------------------------
+
+    def register(self, now_ms: int) -> None:
+        """The driver is up: ask for executors. After a restart everything is done again."""
+        self.alive = True
+        self.phase_ms = now_ms
+        self._begin()
+        self.pending.begin([])
+        self._ask_missing()
+        self.beat(now_ms)
+        if self._is_done():
+            self._commit_job(now_ms)
+
+    def _ask_missing(self) -> None:
+        """Ask for as many executors as are wanted and neither there nor coming.
+
+        Those under order count until they are gone where Spark does not know that they leave (the signal).
+        """
+        unaware = self.shape.route == "signal"
+        staying = sum(1 for each in self.executors.values() if unaware or not each.decision)
+        more = self.target - staying - self.coming
+        if self.alive and more > 0 and not self._is_done():
+            size = self.job.map_size
+            self.coming += more
+            self.unsent.append((Ask(EXECUTOR_PRIORITY, size.memory_mib, size.vcores, off_switch=False), more))
+            self.wake()
+
+    def _ask_again(self, attempt: int) -> None:
+        if attempt == self.app.attempt:
+            self._ask_missing()
+
+    def _launch(self, granted: list[Container], now_ms: int) -> None:
+        for container in granted:
+            self.coming = max(0, self.coming - 1)
+            if container.state != GRANTED:
+                continue
+            if self._is_done():
+                self.give_back(container, now_ms)
+                continue
+            container.kind, container.state = EXECUTOR, RUNNING
+            container.task, container.launched_at_ms = container.number, now_ms
+            container.work_at_ms = now_ms + self.timing.launch_ms + self.shape.start_ms
+            self.running[container.number] = container
+            self.executors[container.number] = Executor(container)
+            if self.drained:
+                self.overhead_ms += container.work_at_ms - now_ms
+            if not container.node.dead:
+                self.kernel.at(container.work_at_ms, self._up, container)
+        self._ask_missing()
+
+    def _up(self, container: Container) -> None:
+        executor = self.executors.get(container.number)
+        if executor is not None and container.state == RUNNING and not container.node.dead:
+            executor.works = True
+            self._fill()
+
+    # --- tasks ------------------------------------------------------------------------------
+
+    def _stage(self) -> int:
+        """Return the stage whose tasks may begin: the first that is not done."""
+        return 0 if -1 in self.places[0] else 1
+
+    def _is_done(self) -> bool:
+        return not any(-1 in places for places in self.places)
+
+    def _fill(self) -> None:
+        """Begin waiting tasks on free cores."""
+        stage = self._stage()
+        waiting, now_ms = self.waiting[stage], self.kernel.now_ms
+        for executor in self.executors.values():
+            if executor.leaves or not executor.works or executor.container.node.dead:
+                continue
+            while waiting and len(executor.runs) < self.shape.cores:
+                self._run(executor, stage, waiting.popleft(), now_ms)
+
+    def _run(self, executor: Executor, stage: int, task: int, now_ms: int, *, is_again: bool = False) -> None:
+        span_ms = round(self.stages[stage][task] * executor.container.node.slow_ratio)
+        run = TaskRun(executor, stage, task, now_ms, now_ms + span_ms, is_again)
+        executor.runs.append(run)
+        self._set_end(executor)
+        self.kernel.at(run.ends_ms, self._task_done, run)
+
+    def _set_end(self, executor: Executor) -> None:
+        executor.container.finish_at_ms = max((run.ends_ms for run in executor.runs), default=NEVER)
+
+    def _task_done(self, run: TaskRun) -> None:
+        executor, now_ms = run.executor, self.kernel.now_ms
+        if run not in executor.runs or executor.container.node.dead:
+            return
+        executor.runs.remove(run)
+        if not run.is_again:
+            self.places[run.stage][run.task] = executor.number
+        if run.repeats and not executor.leaves:
+            self.again_ms += self.stages[run.stage][run.task]
+            self._run(executor, run.stage, run.task, now_ms, is_again=True)
+        self._set_end(executor)
+        if self._is_done():
+            self._end_repeats()
+            self._commit_job(now_ms)
+            return
+        if executor.leaves and not executor.runs:
+            self._move(executor, now_ms)
+        self._fill()
+
+    def _end_repeats(self) -> None:
+        """All is done: what is begun a second time is broken off, and counts as far as it came."""
+        for executor in self.executors.values():
+            for run in executor.runs:
+                if run.is_again:
+                    self.again_ms -= max(0, run.ends_ms - self.kernel.now_ms)
+            executor.runs.clear()
+            self._set_end(executor)
+
+    # --- leaving ----------------------------------------------------------------------------
+
+    def drain(self, container: Container, order: str, decision: int, mates: set[int]) -> bool:
+        """Ask an executor to leave; False: there is none, or it is leaving. ``mates``: container numbers."""
+        executor = self.executors.get(container.number)
+        if executor is None or executor.decision or container.state != RUNNING or not self.alive:
+            return False
+        executor.decision = decision
+        container.order = order
+        container.node.watched = True
+        self.leaving_of.setdefault(decision, set()).update(mates & self.executors.keys())
+        now_ms = self.kernel.now_ms
+        if self.shape.route == "plugin":
+            at_ms = now_ms + ORDER_LOOK_MS
+            self.target = max(0, self.target - 1)
+            self.gone[decision] = self.gone.get(decision, 0) + 1
+        else:
+            at_ms = container.node.next_beat_ms(now_ms + 1, self.timing.nm_heartbeat_ms)
+        if not container.node.dead:
+            self.kernel.at(at_ms, self._heard, executor)
+        return True
+
+    def _heard(self, executor: Executor) -> None:
+        if executor.container.state == RUNNING and executor.number in self.executors:
+            executor.leaves = True
+            if not executor.runs:
+                self._move(executor, self.kernel.now_ms)
+
+    def _held(self, executor: Executor) -> list[int]:
+        """Return the tasks of the first stage whose output this executor holds, while it is needed."""
+        if -1 not in self.places[1]:
+            return []
+        return [task for task, number in enumerate(self.places[0]) if number == executor.number]
+
+    def move_ms(self, executor: Executor) -> int:
+        """Return how long an executor's blocks take to move, and it to go."""
+        blocks_mib = len(self._held(executor)) * self.shape.block_mib
+        return blocks_mib * 1000 // max(1, self.shape.move_mib_per_s) + LEAVE_MS
+
+    def _move(self, executor: Executor, now_ms: int) -> None:
+        ends_ms = now_ms + self.move_ms(executor)
+        self.overhead_ms += ends_ms - now_ms
+        executor.container.finish_at_ms = ends_ms
+        self.kernel.at(ends_ms, self._left, executor)
+
+    def _left(self, executor: Executor) -> None:
+        container, now_ms = executor.container, self.kernel.now_ms
+        if container.state != RUNNING or executor.number not in self.executors or container.node.dead:
+            return
+        del self.executors[executor.number]
+        self._hand_over(executor)
+        self._end(container, "suspended")
+        self.suspensions += 1
+        self.drained += 1
+        self.host.exit(container, now_ms + self.timing.exit_ms)
+        mates = self.leaving_of.get(executor.decision, set())
+        mates.discard(executor.number)
+        if not mates and self.leaving_of.pop(executor.decision, None) is not None:
+            self._begin_twice()
+        if self.shape.route == "signal":
+            self.kernel.at(now_ms + ASK_AGAIN_MS, self._ask_again, self.app.attempt)
+        self._fill()
+
+    def _hand_over(self, executor: Executor) -> None:
+        """Give an executor's blocks to the others; a map stage's run again where the host is the same."""
+        others = [each for each in self.executors.values() if each.works and not each.leaves]
+        others = others or [each for each in self.executors.values() if each.works]
+        in_maps, node = self._stage() == 0, executor.container.node
+        for place, task in enumerate(self._held(executor)):
+            receiver = others[place % len(others)] if others else None
+            if receiver is None or (in_maps and receiver.container.node is node):
+                self.again_ms += self.stages[0][task]
+                self._redo(task)
+            else:
+                self.places[0][task] = receiver.number
+
+    def _begin_twice(self) -> None:
+        """The executors of an order are gone: what runs in the reduce stage is begun a second time."""
+        if self._stage() == 1:
+            for executor in self.executors.values():
+                for run in executor.runs:
+                    run.repeats = run.stage == 1 and not run.is_again
+
+    def grow(self, decisions: tuple[int, ...]) -> None:
+        """Ask again for as many executors as left by these decisions; a second time changes nothing."""
+        self.target += sum(self.gone.pop(decision, 0) for decision in decisions)
+        self._ask_missing()
+
+    # --- what is lost -----------------------------------------------------------------------
+
+    def _redo(self, task: int) -> None:
+        """Do a task of the first stage again: its output is gone."""
+        self.places[0][task] = -1
+        self.waiting[0].append(task)
+
+    def _lose(self, container: Container, now_ms: int) -> None:
+        """An executor is gone without leaving: what ran, and what the next stage needs of it, is lost."""
+        executor = self.executors.pop(container.number, None)
+        if executor is None:
+            return
+        for run in executor.runs:
+            if not run.is_again:
+                self.lost_ms += max(0, min(now_ms, run.ends_ms) - run.began_ms)
+                self.waiting[run.stage].appendleft(run.task)
+        executor.runs.clear()
+        for task in self._held(executor):
+            self.lost_ms += self.stages[0][task]
+            self._redo(task)
+        mates = self.leaving_of.get(executor.decision, set())
+        mates.discard(container.number)
+        if not mates:
+            self.leaving_of.pop(executor.decision, None)
+
+    def preempted(self, container: Container, now_ms: int) -> None:
+        """The ResourceManager ended a container that this driver had not released."""
+        if container.number in self.running:
+            self._lose(container, min(now_ms, container.released_at_ms))
+            self._end(container, container.terminal_state)
+        self._ask_missing()
+        self._fill()
+
+    def kill(self, container: Container, ending: str, exit_at_ms: int) -> None:
+        """End an executor at once."""
+        self._lose(container, self.kernel.now_ms)
+        self._end(container, ending)
+        self.host.exit(container, exit_at_ms)
+        self._ask_missing()
+        self._fill()
+
+    def node_lost(self, node_index: int) -> None:
+        """Executors of a lost node are reported one by one."""
+
+    def die(self) -> None:
+        """The driver is gone, and its executors with it; what was done is done again, if it was not all."""
+        now_ms, done = self.kernel.now_ms, self._is_done()
+        if not done:
+            for stage, places in zip(self.stages, self.places, strict=True):
+                self.lost_ms += sum(ms for ms, place in zip(stage, places, strict=True) if place != -1)
+            for executor in self.executors.values():
+                for run in executor.runs:
+                    if not run.is_again:
+                        self.lost_ms += max(0, min(now_ms, run.ends_ms) - run.began_ms)
+        for executor in self.executors.values():
+            executor.runs.clear()
+        self.executors.clear()
+        super().die()
+
+    def _count_lost(self, container: Container, now_ms: int) -> None:
+        """What an executor loses is counted by its tasks."""
+
+    # --- queries ----------------------------------------------------------------------------
+
+    def rest_ms(self, executor: Executor, now_ms: int) -> int:
+        """Return how long an executor's longest task still runs."""
+        return max((run.ends_ms - now_ms for run in executor.runs), default=0)
+
+    def twice_ms(self, executor: Executor) -> int:
+        """Return the most that is done twice if an executor leaves now."""
+        stage = self._stage()
+        if self._is_done() or not self.stages[stage]:
+            return 0
+        others = [each for each in self.executors.values() if each is not executor]
+        if stage == 1:
+            longest_ms = max(self.stages[1])
+            return longest_ms * self.shape.cores * len(others)
+        node = executor.container.node
+        if any(each.container.node is node for each in others):
+            return sum(self.stages[0][task] for task in self._held(executor))
+        return 0
+
+    def progress_ratio(self, now_ms: int) -> float:
+        """Return the part of the tasks that is done."""
+        total = sum(map(len, self.stages))
+        done = sum(len(places) - places.count(-1) for places in self.places)
+        return done / total if total else 1.0

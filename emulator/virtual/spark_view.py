@@ -1,0 +1,74 @@
+"""The executors of an emulated Spark application as the mix sees them: the same views as of a real driver.
+
+Law: as ``attach/observing/executors``: as many stay as the submitter said, those that would take longest;
+while some of an application are leaving, no other is asked.
+"""
+
+from __future__ import annotations
+
+from emulator.cluster.entities import RUNNING
+from emulator.cluster.resource_manager import attempt_id, container_id
+from emulator.cluster.spark_master import LEAVE_MS, ORDER_LOOK_MS, Executor, SparkMaster
+from yarnctl.deciding.model import Accepted, Drain, Grow, Outcome, Refused, TaskView
+from yarnctl.deciding.reasons.outcomes import MasterDown, NoSuchContainer
+from yarnctl.units import Resources
+
+
+def executor_views(master: SparkMaster, now_ms: int) -> tuple[TaskView, ...]:
+    """Show the executors that work, with how soon each would be gone and what would be done twice."""
+    shown = [each for each in master.executors.values() if each.works and each.container.state == RUNNING]
+    room_ms = {each.number: _room_in_ms(master, each, now_ms) for each in shown}
+    shown.sort(key=lambda each: (room_ms[each.number], each.number))
+    leaving = any(each.decision for each in master.executors.values())
+    free = 0 if leaving else max(0, len(shown) - master.shape.min_executors)
+    return tuple(
+        _view(master, each, room_ms[each.number], now_ms, may_leave=place < free)
+        for place, each in enumerate(shown)
+    )
+
+
+def _room_in_ms(master: SparkMaster, executor: Executor, now_ms: int) -> int:
+    """Return how long until an executor's container is gone, its node's report included."""
+    timing = master.timing
+    heard_ms = ORDER_LOOK_MS if master.shape.route == "plugin" else timing.nm_heartbeat_ms
+    rest_ms = max(heard_ms, master.rest_ms(executor, now_ms))
+    return rest_ms + master.move_ms(executor) + timing.exit_ms + timing.nm_heartbeat_ms
+
+
+def _view(
+    master: SparkMaster, executor: Executor, room_in_ms: int, now_ms: int, *, may_leave: bool
+) -> TaskView:
+    container = executor.container
+    back_ms = LEAVE_MS + master.timing.launch_ms + master.shape.start_ms
+    return TaskView(
+        attempt=attempt_id(container),
+        container=container_id(container),
+        node=container.node.name,
+        size=Resources(container.memory_mib, container.vcores),
+        kind="executor",
+        remaining_ms=room_in_ms,
+        return_cost_ms=back_ms,
+        since_ms=now_ms - master.twice_ms(executor),
+        generation=0,
+        checkpointable=may_leave,
+        resumed=False,
+    )
+
+
+def drain(master: SparkMaster, action: Drain) -> Outcome:
+    """Ask an executor to leave with its mates."""
+    container = master.running.get(int(action.container.rpartition("_")[2]))
+    mates = {int(name.rpartition("_")[2]) for name in action.mates}
+    if container is None:
+        return Refused(NoSuchContainer())
+    if container.order == action.order:
+        return Accepted()
+    if not master.drain(container, action.order, action.decision, mates):
+        return Refused(MasterDown() if not master.alive else NoSuchContainer())
+    return Accepted()
+
+
+def grow(master: SparkMaster, action: Grow) -> Outcome:
+    """Let an application ask again for what left by these decisions."""
+    master.grow(action.decisions)
+    return Accepted()
