@@ -24,10 +24,10 @@ from emulator.cluster.entities import (
     Node,
     QueueConfig,
 )
+from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.cluster.faults import Fault, HeartbeatLost, MasterDead, NodeLost, NodeSlow, StoreDown, TaskDead
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.resource_manager import ResourceManager
-from emulator.cluster.spark_master import SparkMaster
 from emulator.cluster.suspension import Suspension
 from emulator.cluster.timing import Timing
 from emulator.workload.job import Job

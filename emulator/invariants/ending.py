@@ -6,7 +6,7 @@ Law: that of the package. Each function here is one invariant and bears its name
 from __future__ import annotations
 
 from emulator.cluster.entities import ENDED, NEVER, NodeReservation
-from emulator.cluster.spark_master import SparkMaster
+from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 
@@ -30,8 +30,8 @@ def all_keys_are_committed(watch: RunWatch) -> Stories:
                 at = piece.to_key
             if master.keys.committed[task] == -1 or at != keys:
                 yield f"job {master.app.number}, reduce {task}: {at} of {keys}"
-        if isinstance(master, SparkMaster) and any(-1 in places for places in master.places):
-            yield f"job {master.app.number}: {master.places}"
+        if isinstance(master, SparkMaster) and any(-1 in places for places in master.stages.places):
+            yield f"job {master.app.number}: {master.stages.places}"
         if not master.job.reduce_ms and master.maps_left:
             yield f"job {master.app.number}: {master.maps_left} maps left"
 

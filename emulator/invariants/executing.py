@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from emulator.cluster.spark_master import SparkMaster
+from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.invariants.watched_run import RunWatch, Stories
 
 
 def task_of_a_stage_in_one_place(watch: RunWatch) -> Stories:
     """Each task of a stage is done, running (for the first time) or waiting: one of them, once."""
     for master in _drivers(watch):
-        for stage, places in enumerate(master.places):
+        for stage, places in enumerate(master.stages.places):
             found = [task for task, place in enumerate(places) if place != -1]
-            found += master.waiting[stage]
+            found += master.stages.waiting[stage]
             for executor in master.executors.values():
                 found += [run.task for run in executor.runs if run.stage == stage and not run.is_again]
             if sorted(found) != list(range(len(places))):
@@ -26,9 +26,9 @@ def task_of_a_stage_in_one_place(watch: RunWatch) -> Stories:
 def blocks_are_held(watch: RunWatch) -> Stories:
     """What the second stage still reads is held by an executor that is there."""
     for master in _drivers(watch):
-        if -1 not in master.places[1]:
+        if -1 not in master.stages.places[1]:
             continue
-        for task, place in enumerate(master.places[0]):
+        for task, place in enumerate(master.stages.places[0]):
             if place != -1 and place not in master.executors:
                 yield f"job {master.app.number}: task {task} was done on {place}, which is gone"
 

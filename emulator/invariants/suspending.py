@@ -14,7 +14,7 @@ from emulator.cluster.entities import (
     RELEASE_WAIT,
     RUNNING,
 )
-from emulator.cluster.spark_master import SparkMaster
+from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 LOSING = ("killed", "failed", "lost")

@@ -28,7 +28,7 @@ from emulator.scenario.record import (
     Where,
 )
 from emulator.virtual.schemes import SCHEMES
-from emulator.workload.job import LONGEST_MS, Job, JobClass
+from emulator.workload.job import LONGEST_MS, Job, JobClass, SparkShape
 from emulator.workload.spec import parse_spec
 from emulator.workload.trace_file import is_name
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
@@ -40,6 +40,16 @@ OWN: tuple[JobClass, ...] = ("production", "research")
 
 MAX_FACTOR = 1000
 MAX_USERS = 10_000
+SPARK_BOUNDS = (
+    ("executors", 1, 100_000),
+    ("cores", 1, 1_000),
+    ("task_ms", 0, LONGEST_MS),
+    ("block_mib", 0, 1 << 20),
+    ("move_mib_per_s", 1, 1 << 20),
+    ("start_ms", 0, 3_600_000),
+    ("min_executors", 0, 100_000),
+)
+"""What an application of Spark may be, by field of ``[workloads.spark]``."""
 
 
 def check(scenario: Scenario, where: Where) -> None:
@@ -213,6 +223,14 @@ def _check_sums(scenario: Scenario, where: Where) -> None:
             raise BadInput(where(field), problem, f"give {field} that leave {more:g} to the other queues")
 
 
+def _check_spark(shape: SparkShape, place: str) -> None:
+    """Raise BadInput for the first number of an application of Spark that is out of bounds."""
+    for field, low, high in SPARK_BOUNDS:
+        value = getattr(shape, field)
+        if not low <= value <= high:
+            raise BadInput(place, f"{field}: {shown(value)} is not within {low} to {high}")
+
+
 def check_workloads(scenario: Scenario, where: Where) -> None:
     """Raise BadInput for the first workload that cannot be loaded or has no queue to go to."""
     for index, entry in enumerate(scenario.workloads):
@@ -231,5 +249,7 @@ def check_workloads(scenario: Scenario, where: Where) -> None:
             if not is_name(user):
                 problem = f"{user[:40]!r} cannot name a user"
                 raise BadInput(where(f"{place}.users"), problem, "give 1 to 200 characters without blanks")
+        if entry.spark is not None:
+            _check_spark(entry.spark, where(f"{place}.spark"))
         if entry.peak is not None and not 0 < entry.peak < math.inf:
             raise BadInput(where(f"{place}.peak"), f"{entry.peak} is not a positive number", "1.0 fills it")

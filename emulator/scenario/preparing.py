@@ -77,6 +77,7 @@ def _further(scenario: Scenario, index: int, where: Where) -> Loaded:
                 name=f"w{index + 1}-{job.name}",
                 queue=entry.queue if entry.queue is not None else job.queue,
                 user=entry.users[place % len(entry.users)] if entry.users else job.user,
+                spark=entry.spark or job.spark,
             )
         )
     _require_queues(scenario, found, where(f"workloads[{index}].spec"))

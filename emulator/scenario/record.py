@@ -19,7 +19,7 @@ import msgspec
 from emulator.cluster.faults import Fault
 from emulator.cluster.timing import HADOOP3, PAPER, Timing
 from emulator.virtual.schemes import BY_DEFAULT
-from emulator.workload.job import DAY_MS, Job, JobClass
+from emulator.workload.job import DAY_MS, Job, JobClass, SparkShape
 
 
 class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,7 +49,8 @@ class WorkloadEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     ``job_class`` is how its jobs are counted. They go to ``queue`` (None: as the source says, else
     their class's own), and take turns among ``users`` in the order of submission (none given: as the
-    source says). ``peak`` scales task counts as ``production_peak`` does.
+    source says). ``peak`` scales task counts as ``production_peak`` does. ``spark``: they run as applications
+    of Spark.
     """
 
     spec: str
@@ -57,6 +58,7 @@ class WorkloadEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     queue: str | None = None
     users: tuple[str, ...] = ()
     peak: float | None = None
+    spark: SparkShape | None = None
 
 
 TIMINGS: dict[str, Timing] = {"hadoop3": HADOOP3, "paper": PAPER}

@@ -11,10 +11,10 @@ from operator import attrgetter
 from emulator.cluster.app_master import AppMaster
 from emulator.cluster.cluster import Cluster
 from emulator.cluster.entities import MAP, REDUCE, RUNNING, Application, Container, NodeReservation
+from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.cluster.resource_manager import application_id, attempt_id, container_id, node_id
-from emulator.cluster.spark_master import SparkMaster
 from emulator.cluster.task import checkpointable, keys_done, remaining_ms
-from emulator.virtual.spark_view import drain, executor_views, grow
+from emulator.virtual.spark_view import executor_views, obey
 from yarnctl.deciding.foresight import Prediction, first_wave
 from yarnctl.deciding.model import (
     Accepted,
@@ -140,20 +140,8 @@ class VirtualPort:
                     if container.state == RUNNING:
                         launching.returning.append(container)
                 elif container.task in orders and container.terminal_state in ("", "completed", "suspended"):
-                    facts.append(self._resumed(container, master, orders[container.task], now_ms))
+                    facts.append(_came_back(container, master, orders[container.task], now_ms))
         return facts
-
-    def _resumed(self, container: Container, master: AppMaster, order: str, now_ms: int) -> CameBack:
-        back_ms = master.launching.return_ms(container.task, container.from_key)
-        shuffle_ms = master.job.shuffle_ms if self.cluster.timing.reshuffle else 0
-        return CameBack(
-            order,
-            attempt_id(container),
-            max(0, container.work_at_ms - back_ms - container.granted_at_ms),
-            shuffle_ms,
-            back_ms - shuffle_ms,
-            now_ms,
-        )
 
     def _snapshot(self, now_ms: int) -> Snapshot:
         rm = self.cluster.rm
@@ -310,7 +298,8 @@ class VirtualPort:
         if isinstance(action, SetQueueMaximum):
             return Refused(NotInVirtualTime())
         if isinstance(action, Drain | Grow):
-            return self._of_executors(action)
+            self.cluster.rm.watching = True
+            return obey(self._applications.get(action.application), action)
         container = self._find(action)
         if container is None:
             return Refused(NoSuchContainer())
@@ -328,17 +317,6 @@ class VirtualPort:
             case Kill():
                 self._ordered[action.order] = container
                 return self._kill(container, action.order)
-
-    def _of_executors(self, action: Drain | Grow) -> Outcome:
-        """Ask an executor to leave, or its application to grow again; one that has ended needs nothing."""
-        app = self._applications.get(action.application)
-        master = None if app is None or app.finished_at_ms is not None else app.master
-        if isinstance(action, Grow):
-            return grow(master, action) if isinstance(master, SparkMaster) else Accepted()
-        if not isinstance(master, SparkMaster):
-            return Refused(NoSuchApplication())
-        self.cluster.rm.watching = True
-        return drain(master, action)
 
     def _leave(self, container: Container, order: str) -> None:
         """Keep the order that suspends a task, to report when it has resumed."""
@@ -383,3 +361,11 @@ def held_time(cluster: Cluster, now_ms: int) -> tuple[HeldTime, ...]:
         name = (container.app.queue.name, container.app.user)
         found[name] = found.get(name, 0) + container.memory_mib * (now_ms - container.granted_at_ms)
     return tuple(HeldTime(queue, user, found[queue, user]) for queue, user in sorted(found))
+
+
+def _came_back(container: Container, master: AppMaster, order: str, now_ms: int) -> CameBack:
+    """Return the fact that a reduce works behind its checkpoint, with what coming back took."""
+    back_ms = master.launching.return_ms(container.task, container.from_key)
+    shuffle_ms = master.job.shuffle_ms if master.timing.reshuffle else 0
+    launch_ms = max(0, container.work_at_ms - back_ms - container.granted_at_ms)
+    return CameBack(order, attempt_id(container), launch_ms, shuffle_ms, back_ms - shuffle_ms, now_ms)

@@ -17,9 +17,9 @@ import msgspec
 
 from emulator.cluster.cluster import Cluster
 from emulator.cluster.entities import QueueConfig
+from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.cluster.faults import Fault
 from emulator.cluster.preemption import CapacityPreemption
-from emulator.cluster.spark_master import SparkMaster
 from emulator.cluster.timing import Timing
 from emulator.virtual.lever_tally import LeverFigures, LeverTally
 from emulator.virtual.natjam_variants import VariantPort, VariantTiming

@@ -33,6 +33,7 @@ from emulator.cluster.task import Launching, LaunchingMaster
 from emulator.cluster.timing import SharedCpuTiming, Timing
 from emulator.virtual.natjam_variants import VariantCluster, VariantTiming
 from emulator.workload.job import Job
+from yarnctl.errors import BadInput
 
 Launch = TypeVar("Launch")
 
@@ -268,6 +269,9 @@ class SharedCpuCluster(Cluster):
 
 def cluster_of(timing: Timing, **other: Any) -> Cluster:
     """Return the cluster that such spans are of; ``other``: as for ``Cluster``."""
+    sparks = [job.name for job in other["jobs"] if job.spark]
+    if sparks and type(timing) is not Timing:
+        raise BadInput(f"job {sparks[0]}", "is of Spark, which these timings do not know", "use others")
     if isinstance(timing, VariantTiming):
         return VariantCluster(timing=timing, **other)
     if isinstance(timing, SharedCpuTiming):

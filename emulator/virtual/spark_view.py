@@ -6,11 +6,12 @@ while some of an application are leaving, no other is asked.
 
 from __future__ import annotations
 
-from emulator.cluster.entities import RUNNING
+from emulator.cluster.entities import RUNNING, Application
+from emulator.cluster.executors.spark_master import LEAVE_MS, ORDER_LOOK_MS, SparkMaster
+from emulator.cluster.executors.spark_stages import SparkExecutor
 from emulator.cluster.resource_manager import attempt_id, container_id
-from emulator.cluster.spark_master import LEAVE_MS, ORDER_LOOK_MS, Executor, SparkMaster
 from yarnctl.deciding.model import Accepted, Drain, Grow, Outcome, Refused, TaskView
-from yarnctl.deciding.reasons.outcomes import MasterDown, NoSuchContainer
+from yarnctl.deciding.reasons.outcomes import MasterDown, NoSuchApplication, NoSuchContainer
 from yarnctl.units import Resources
 
 
@@ -27,7 +28,7 @@ def executor_views(master: SparkMaster, now_ms: int) -> tuple[TaskView, ...]:
     )
 
 
-def _room_in_ms(master: SparkMaster, executor: Executor, now_ms: int) -> int:
+def _room_in_ms(master: SparkMaster, executor: SparkExecutor, now_ms: int) -> int:
     """Return how long until an executor's container is gone, its node's report included."""
     timing = master.timing
     heard_ms = ORDER_LOOK_MS if master.shape.route == "plugin" else timing.nm_heartbeat_ms
@@ -36,9 +37,10 @@ def _room_in_ms(master: SparkMaster, executor: Executor, now_ms: int) -> int:
 
 
 def _view(
-    master: SparkMaster, executor: Executor, room_in_ms: int, now_ms: int, *, may_leave: bool
+    master: SparkMaster, executor: SparkExecutor, room_in_ms: int, now_ms: int, *, may_leave: bool
 ) -> TaskView:
     container = executor.container
+    others = [each for each in master.executors.values() if each is not executor]
     back_ms = LEAVE_MS + master.timing.launch_ms + master.shape.start_ms
     return TaskView(
         attempt=attempt_id(container),
@@ -48,15 +50,24 @@ def _view(
         kind="executor",
         remaining_ms=room_in_ms,
         return_cost_ms=back_ms,
-        since_ms=now_ms - master.twice_ms(executor),
+        since_ms=now_ms - master.stages.twice_ms(executor, others, master.shape.cores),
         generation=0,
         checkpointable=may_leave,
         resumed=False,
     )
 
 
-def drain(master: SparkMaster, action: Drain) -> Outcome:
-    """Ask an executor to leave with its mates."""
+def obey(app: Application | None, action: Drain | Grow) -> Outcome:
+    """Ask an executor to leave, or let its application grow; one that has ended needs nothing."""
+    master = None if app is None or app.finished_at_ms is not None else app.master
+    if isinstance(action, Grow):
+        if isinstance(master, SparkMaster):
+            master.grow(action.decisions)
+        return Accepted()
+    return _drain(master, action) if isinstance(master, SparkMaster) else Refused(NoSuchApplication())
+
+
+def _drain(master: SparkMaster, action: Drain) -> Outcome:
     container = master.running.get(int(action.container.rpartition("_")[2]))
     mates = {int(name.rpartition("_")[2]) for name in action.mates}
     if container is None:
@@ -65,10 +76,4 @@ def drain(master: SparkMaster, action: Drain) -> Outcome:
         return Accepted()
     if not master.drain(container, action.order, action.decision, mates):
         return Refused(MasterDown() if not master.alive else NoSuchContainer())
-    return Accepted()
-
-
-def grow(master: SparkMaster, action: Grow) -> Outcome:
-    """Let an application ask again for what left by these decisions."""
-    master.grow(action.decisions)
     return Accepted()

@@ -29,16 +29,18 @@ ONE_SLOT = Resources(1024, 1)
 """The container of the Natjam paper (section 5): 1 GiB, every entity takes one."""
 
 
-class SparkShape(msgspec.Struct, frozen=True, kw_only=True):
+class SparkShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a job runs as an application of Spark: its maps are the first stage, its reduces the second.
 
     ``executors`` of ``cores`` tasks each, in containers of ``map_size``, up ``start_ms`` after their launch.
+    ``task_ms``: its work is cut into tasks of at most this (0: as the source says).
     ``block_mib``: what a task of the first stage writes for the second; blocks move at ``move_mib_per_s``.
     ``route``: how executors are asked to leave; as many as ``min_executors`` stay.
     """
 
     executors: int = 4
     cores: int = 1
+    task_ms: int = 0
     block_mib: int = 16
     move_mib_per_s: int = 20
     start_ms: int = 5000

@@ -51,6 +51,10 @@ def write_parquet(jobs: Sequence[Job], path: Path) -> None:
     Raises BadInput if it cannot be written, or holds anything but jobs written before.
     """
     require_replaceable(path)
+    if found := next((job for job in jobs if job.spark), None):
+        raise BadInput(
+            f"job {found.name}", "is of Spark, which a table of jobs does not hold", "leave it out"
+        )
     pa, _ = arrow()
     columns: dict[str, list[Any]] = {
         "name": [job.name for job in jobs],

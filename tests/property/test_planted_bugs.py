@@ -27,11 +27,12 @@ from emulator.cluster.entities import (
     Ask,
     Container,
 )
+from emulator.cluster.executors.spark_master import SparkMaster
+from emulator.cluster.executors.spark_stages import TaskRun
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.pending_tasks import PendingTasks
 from emulator.cluster.resource_manager import container_id
 from emulator.cluster.scheduler import CapacityScheduler
-from emulator.cluster.spark_master import SparkMaster, TaskRun
 from emulator.cluster.suspension import Suspension
 from emulator.cluster.task import Piece, SavedReduce
 from emulator.invariants import AT_END, INVARIANTS, RunWatch, check_end
@@ -348,18 +349,18 @@ def queue_without_asking(self: PendingTasks, task: int) -> None:
 
 def run_and_keep(self: SparkMaster, executor: Any, stage: int, task: int, now_ms: int, **more: Any) -> None:
     """Begin a task that stays in line as well."""
-    self.waiting[stage].append(task)
-    run = TaskRun(executor, stage, task, now_ms, now_ms + self.stages[stage][task])
+    self.stages.waiting[stage].append(task)
+    run = TaskRun(executor, stage, task, now_ms, now_ms + self.stages.lengths_ms[stage][task])
     executor.runs.append(run)
     self.kernel.at(run.ends_ms, self._task_done, run)
 
 
 def fill_beyond(self: SparkMaster) -> None:
     """Give all that waits to the first executor."""
-    stage = self._stage()
+    stage = self.stages.current()
     for executor in [each for each in self.executors.values() if each.works][:1]:
-        while self.waiting[stage]:
-            self._run(executor, stage, self.waiting[stage].popleft(), self.kernel.now_ms)
+        while self.stages.waiting[stage]:
+            self._run(executor, stage, self.stages.waiting[stage].popleft(), self.kernel.now_ms)
 
 
 def end_without_cancelling(self: AppMaster, container: Container, ending: str) -> None:

@@ -12,13 +12,11 @@ the other. Times are those of the tasks; an executor starts once and keeps its c
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
-
 import msgspec
 
 from emulator.cluster.app_master import AppMaster, MasterHost
 from emulator.cluster.entities import EXECUTOR, GRANTED, NEVER, RUNNING, Application, Ask, Container
+from emulator.cluster.executors.spark_stages import SparkExecutor, SparkStages, TaskRun, cut
 from emulator.workload.job import Job
 
 EXECUTOR_PRIORITY = 1
@@ -31,37 +29,8 @@ ASK_AGAIN_MS = 3000
 """How long until Spark asks for an executor again that left by the signal."""
 
 
-@dataclass(slots=True, eq=False)
-class TaskRun:
-    """An attempt at a task; ``is_again``: it is done a second time, and its first result counted."""
-
-    executor: Executor
-    stage: int
-    task: int
-    began_ms: int
-    ends_ms: int
-    is_again: bool = False
-    repeats: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Executor:
-    """One executor: its running tasks; ``decision`` 0: it is not under order."""
-
-    container: Container
-    runs: list[TaskRun] = field(default_factory=list)
-    works: bool = False
-    leaves: bool = False
-    decision: int = 0
-
-    @property
-    def number(self) -> int:
-        """The number of its container."""
-        return self.container.number
-
-
 class SparkMaster(AppMaster):
-    """A driver. ``places``: stage -> the executor that holds each task's output, -1: it is not done.
+    """A driver. ``target``: the executors that are wanted; ``gone``: how many left, by decision.
 
     ``again_ms``: work that was done twice though nothing was killed; ``drained``: executors that left.
     """
@@ -73,20 +42,19 @@ class SparkMaster(AppMaster):
         "executors",
         "gone",
         "leaving_of",
-        "places",
         "shape",
         "stages",
         "target",
-        "waiting",
     )
 
     def __init__(self, job: Job, app: Application, host: MasterHost) -> None:
         assert job.spark
         super().__init__(msgspec.structs.replace(job, map_ms=(), reduce_ms=(), reduce_keys=()), app, host)
         self.shape = job.spark
-        self.stages = (job.map_ms, job.reduce_ms)
+        longest_ms = job.spark.task_ms
+        self.stages = SparkStages((cut(job.map_ms, longest_ms), cut(job.reduce_ms, longest_ms)))
         self.again_ms = self.drained = 0
-        self.executors: dict[int, Executor] = {}
+        self.executors: dict[int, SparkExecutor] = {}
         self.gone: dict[int, int] = {}
         self.leaving_of: dict[int, set[int]] = {}
         self._begin()
@@ -94,8 +62,7 @@ class SparkMaster(AppMaster):
     def _begin(self) -> None:
         self.target = self.shape.executors
         self.coming = 0
-        self.places = [[-1] * len(stage) for stage in self.stages]
-        self.waiting = [deque(range(len(stage))) for stage in self.stages]
+        self.stages.begin()
         self.gone.clear()
         self.leaving_of.clear()
 
@@ -109,7 +76,7 @@ class SparkMaster(AppMaster):
         self.pending.begin([])
         self._ask_missing()
         self.beat(now_ms)
-        if self._is_done():
+        if self.stages.is_done():
             self._commit_job(now_ms)
 
     def _ask_missing(self) -> None:
@@ -120,7 +87,7 @@ class SparkMaster(AppMaster):
         unaware = self.shape.route == "signal"
         staying = sum(1 for each in self.executors.values() if unaware or not each.decision)
         more = self.target - staying - self.coming
-        if self.alive and more > 0 and not self._is_done():
+        if self.alive and more > 0 and not self.stages.is_done():
             size = self.job.map_size
             self.coming += more
             self.unsent.append((Ask(EXECUTOR_PRIORITY, size.memory_mib, size.vcores, off_switch=False), more))
@@ -135,14 +102,14 @@ class SparkMaster(AppMaster):
             self.coming = max(0, self.coming - 1)
             if container.state != GRANTED:
                 continue
-            if self._is_done():
+            if self.stages.is_done():
                 self.give_back(container, now_ms)
                 continue
             container.kind, container.state = EXECUTOR, RUNNING
             container.task, container.launched_at_ms = container.number, now_ms
             container.work_at_ms = now_ms + self.timing.launch_ms + self.shape.start_ms
             self.running[container.number] = container
-            self.executors[container.number] = Executor(container)
+            self.executors[container.number] = SparkExecutor(container)
             if self.drained:
                 self.overhead_ms += container.work_at_ms - now_ms
             if not container.node.dead:
@@ -157,31 +124,26 @@ class SparkMaster(AppMaster):
 
     # --- tasks ------------------------------------------------------------------------------
 
-    def _stage(self) -> int:
-        """Return the stage whose tasks may begin: the first that is not done."""
-        return 0 if -1 in self.places[0] else 1
-
-    def _is_done(self) -> bool:
-        return not any(-1 in places for places in self.places)
-
     def _fill(self) -> None:
         """Begin waiting tasks on free cores."""
-        stage = self._stage()
-        waiting, now_ms = self.waiting[stage], self.kernel.now_ms
+        stage = self.stages.current()
+        waiting, now_ms = self.stages.waiting[stage], self.kernel.now_ms
         for executor in self.executors.values():
             if executor.leaves or not executor.works or executor.container.node.dead:
                 continue
             while waiting and len(executor.runs) < self.shape.cores:
                 self._run(executor, stage, waiting.popleft(), now_ms)
 
-    def _run(self, executor: Executor, stage: int, task: int, now_ms: int, *, is_again: bool = False) -> None:
-        span_ms = round(self.stages[stage][task] * executor.container.node.slow_ratio)
+    def _run(
+        self, executor: SparkExecutor, stage: int, task: int, now_ms: int, *, is_again: bool = False
+    ) -> None:
+        span_ms = round(self.stages.lengths_ms[stage][task] * executor.container.node.slow_ratio)
         run = TaskRun(executor, stage, task, now_ms, now_ms + span_ms, is_again)
         executor.runs.append(run)
         self._set_end(executor)
         self.kernel.at(run.ends_ms, self._task_done, run)
 
-    def _set_end(self, executor: Executor) -> None:
+    def _set_end(self, executor: SparkExecutor) -> None:
         executor.container.finish_at_ms = max((run.ends_ms for run in executor.runs), default=NEVER)
 
     def _task_done(self, run: TaskRun) -> None:
@@ -190,12 +152,12 @@ class SparkMaster(AppMaster):
             return
         executor.runs.remove(run)
         if not run.is_again:
-            self.places[run.stage][run.task] = executor.number
+            self.stages.places[run.stage][run.task] = executor.number
         if run.repeats and not executor.leaves:
-            self.again_ms += self.stages[run.stage][run.task]
+            self.again_ms += self.stages.lengths_ms[run.stage][run.task]
             self._run(executor, run.stage, run.task, now_ms, is_again=True)
         self._set_end(executor)
-        if self._is_done():
+        if self.stages.is_done():
             self._end_repeats()
             self._commit_job(now_ms)
             return
@@ -234,30 +196,24 @@ class SparkMaster(AppMaster):
             self.kernel.at(at_ms, self._heard, executor)
         return True
 
-    def _heard(self, executor: Executor) -> None:
+    def _heard(self, executor: SparkExecutor) -> None:
         if executor.container.state == RUNNING and executor.number in self.executors:
             executor.leaves = True
             if not executor.runs:
                 self._move(executor, self.kernel.now_ms)
 
-    def _held(self, executor: Executor) -> list[int]:
-        """Return the tasks of the first stage whose output this executor holds, while it is needed."""
-        if -1 not in self.places[1]:
-            return []
-        return [task for task, number in enumerate(self.places[0]) if number == executor.number]
-
-    def move_ms(self, executor: Executor) -> int:
+    def move_ms(self, executor: SparkExecutor) -> int:
         """Return how long an executor's blocks take to move, and it to go."""
-        blocks_mib = len(self._held(executor)) * self.shape.block_mib
+        blocks_mib = len(self.stages.held(executor.number)) * self.shape.block_mib
         return blocks_mib * 1000 // max(1, self.shape.move_mib_per_s) + LEAVE_MS
 
-    def _move(self, executor: Executor, now_ms: int) -> None:
+    def _move(self, executor: SparkExecutor, now_ms: int) -> None:
         ends_ms = now_ms + self.move_ms(executor)
         self.overhead_ms += ends_ms - now_ms
         executor.container.finish_at_ms = ends_ms
         self.kernel.at(ends_ms, self._left, executor)
 
-    def _left(self, executor: Executor) -> None:
+    def _left(self, executor: SparkExecutor) -> None:
         container, now_ms = executor.container, self.kernel.now_ms
         if container.state != RUNNING or executor.number not in self.executors or container.node.dead:
             return
@@ -275,22 +231,21 @@ class SparkMaster(AppMaster):
             self.kernel.at(now_ms + ASK_AGAIN_MS, self._ask_again, self.app.attempt)
         self._fill()
 
-    def _hand_over(self, executor: Executor) -> None:
+    def _hand_over(self, executor: SparkExecutor) -> None:
         """Give an executor's blocks to the others; a map stage's run again where the host is the same."""
         others = [each for each in self.executors.values() if each.works and not each.leaves]
         others = others or [each for each in self.executors.values() if each.works]
-        in_maps, node = self._stage() == 0, executor.container.node
-        for place, task in enumerate(self._held(executor)):
+        in_maps, node = self.stages.current() == 0, executor.container.node
+        for place, task in enumerate(self.stages.held(executor.number)):
             receiver = others[place % len(others)] if others else None
             if receiver is None or (in_maps and receiver.container.node is node):
-                self.again_ms += self.stages[0][task]
-                self._redo(task)
+                self.again_ms += self.stages.redo(task)
             else:
-                self.places[0][task] = receiver.number
+                self.stages.places[0][task] = receiver.number
 
     def _begin_twice(self) -> None:
         """The executors of an order are gone: what runs in the reduce stage is begun a second time."""
-        if self._stage() == 1:
+        if self.stages.current() == 1:
             for executor in self.executors.values():
                 for run in executor.runs:
                     run.repeats = run.stage == 1 and not run.is_again
@@ -302,11 +257,6 @@ class SparkMaster(AppMaster):
 
     # --- what is lost -----------------------------------------------------------------------
 
-    def _redo(self, task: int) -> None:
-        """Do a task of the first stage again: its output is gone."""
-        self.places[0][task] = -1
-        self.waiting[0].append(task)
-
     def _lose(self, container: Container, now_ms: int) -> None:
         """An executor is gone without leaving: what ran, and what the next stage needs of it, is lost."""
         executor = self.executors.pop(container.number, None)
@@ -315,11 +265,10 @@ class SparkMaster(AppMaster):
         for run in executor.runs:
             if not run.is_again:
                 self.lost_ms += max(0, min(now_ms, run.ends_ms) - run.began_ms)
-                self.waiting[run.stage].appendleft(run.task)
+                self.stages.waiting[run.stage].appendleft(run.task)
         executor.runs.clear()
-        for task in self._held(executor):
-            self.lost_ms += self.stages[0][task]
-            self._redo(task)
+        for task in self.stages.held(executor.number):
+            self.lost_ms += self.stages.redo(task)
         mates = self.leaving_of.get(executor.decision, set())
         mates.discard(container.number)
         if not mates:
@@ -346,10 +295,9 @@ class SparkMaster(AppMaster):
 
     def die(self) -> None:
         """The driver is gone, and its executors with it; what was done is done again, if it was not all."""
-        now_ms, done = self.kernel.now_ms, self._is_done()
+        now_ms, done = self.kernel.now_ms, self.stages.is_done()
         if not done:
-            for stage, places in zip(self.stages, self.places, strict=True):
-                self.lost_ms += sum(ms for ms, place in zip(stage, places, strict=True) if place != -1)
+            self.lost_ms += self.stages.done_ms()
             for executor in self.executors.values():
                 for run in executor.runs:
                     if not run.is_again:
@@ -364,26 +312,10 @@ class SparkMaster(AppMaster):
 
     # --- queries ----------------------------------------------------------------------------
 
-    def rest_ms(self, executor: Executor, now_ms: int) -> int:
+    def rest_ms(self, executor: SparkExecutor, now_ms: int) -> int:
         """Return how long an executor's longest task still runs."""
         return max((run.ends_ms - now_ms for run in executor.runs), default=0)
 
-    def twice_ms(self, executor: Executor) -> int:
-        """Return the most that is done twice if an executor leaves now."""
-        stage = self._stage()
-        if self._is_done() or not self.stages[stage]:
-            return 0
-        others = [each for each in self.executors.values() if each is not executor]
-        if stage == 1:
-            longest_ms = max(self.stages[1])
-            return longest_ms * self.shape.cores * len(others)
-        node = executor.container.node
-        if any(each.container.node is node for each in others):
-            return sum(self.stages[0][task] for task in self._held(executor))
-        return 0
-
     def progress_ratio(self, now_ms: int) -> float:
         """Return the part of the tasks that is done."""
-        total = sum(map(len, self.stages))
-        done = sum(len(places) - places.count(-1) for places in self.places)
-        return done / total if total else 1.0
+        return self.stages.done_ratio()
