@@ -111,6 +111,10 @@ class Cluster:
         """Wait until the ResourceManager counts as many active nodes."""
         daemons.wait(self.daemons.values(), lambda: self._active_nodes() == count, f"{count} active nodes")
 
+    def wait_for_rest(self) -> None:
+        """Wait until no container is left."""
+        daemons.wait(self.daemons.values(), lambda: self._metric("containersAllocated") == 0, "no container")
+
     def wait_for_hdfs(self) -> None:
         """Wait until files can be written."""
         daemons.wait(self.daemons.values(), self._hdfs_serves, "HDFS out of safe mode")
@@ -192,8 +196,11 @@ class Cluster:
             (programs / name).chmod(0o755)
 
     def _active_nodes(self) -> int:
+        return self._metric("activeNodes")
+
+    def _metric(self, name: str) -> int:
         metrics = (self._answer(f"{self.rm_url}/ws/v1/cluster/metrics") or {}).get("clusterMetrics", {})
-        return int(metrics.get("activeNodes", -1))
+        return int(metrics.get(name, -1))
 
     def _hdfs_serves(self) -> bool:
         beans = self._answer(f"{self.hdfs_url}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState") or {}

@@ -63,6 +63,41 @@ class Work(NamedTuple):
 WORK = Work()
 
 
+def submit_words(mode: str, executors: int, settings: Sequence[str]) -> list[str]:
+    """Return spark-submit's words up to the program: small executors of one core, none before all are there."""
+    told = {
+        "spark.yarn.jars": f"local:{spark_home()}/jars/*",
+        "spark.executor.extraJavaOptions": SMALL,
+        "spark.driver.extraJavaOptions": SMALL,
+        "spark.yarn.am.extraJavaOptions": SMALL,
+        "spark.executor.memory": "512m",
+        "spark.driver.memory": "512m",
+        "spark.yarn.am.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.executor.instances": str(executors),
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.pyspark.python": sys.executable,
+        "spark.network.timeout": "300s",
+    }
+    said = [word for name, value in told.items() for word in ("--conf", f"{name}={value}")]
+    said += [word for each in settings for word in ("--conf", each)]
+    words = ["spark-submit", "--master", "yarn", "--deploy-mode", mode, "--queue", "research"]
+    return [*words, "--name", "marks", *said]
+
+
+def environment_of(cluster: Cluster) -> dict[str, str]:
+    """Return the environment of a client of Spark."""
+    home, given = spark_home(), cluster.environment
+    return {
+        **given,
+        "PATH": os.pathsep.join((str(home / "bin"), given["PATH"])),
+        "SPARK_HOME": str(home),
+        "HADOOP_USER_NAME": "alice",
+        "SPARK_SUBMIT_OPTS": f"{SMALL} {OPENS}",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
 class SparkJob:
     """One application by ``yarnctl wrap --spark --exec``; ``folder`` gets its marks, result and log.
 
@@ -87,40 +122,14 @@ class SparkJob:
         if not pauses:
             self.go_on()
         self.result, self.log = folder / "result", folder / "spark.log"
-        home = spark_home()
-        told = {
-            "spark.yarn.jars": f"local:{home}/jars/*",
-            "spark.executor.extraJavaOptions": SMALL,
-            "spark.driver.extraJavaOptions": SMALL,
-            "spark.yarn.am.extraJavaOptions": SMALL,
-            "spark.executor.memory": "512m",
-            "spark.driver.memory": "512m",
-            "spark.yarn.am.memory": "512m",
-            "spark.executor.cores": "1",
-            "spark.executor.instances": str(executors),
-            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-            "spark.pyspark.python": sys.executable,
-            "spark.network.timeout": "300s",
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.shuffle.partitions": str(work.maps),
-        }
-        said = [word for name, value in told.items() for word in ("--conf", f"{name}={value}")]
-        said += [word for each in settings for word in ("--conf", each)]
         mode = "cluster" if cluster_mode else "client"
+        sql = ("spark.sql.adaptive.enabled=false", f"spark.sql.shuffle.partitions={work.maps}")
         self._words = [
-            YARNCTL, "wrap", "--spark", *wrap, "--exec", "--", "spark-submit", "--master", "yarn",
-            "--deploy-mode", mode, "--queue", "research", "--name", "marks", *said,
-            str(PROGRAM), work.program, str(self.marks), *map(str, work[1:]), str(self.result),
-        ]  # fmt: skip
-        given = cluster.environment
-        self._environment = {
-            **given,
-            "PATH": os.pathsep.join((str(home / "bin"), given["PATH"])),
-            "SPARK_HOME": str(home),
-            "HADOOP_USER_NAME": "alice",
-            "SPARK_SUBMIT_OPTS": f"{SMALL} {OPENS}",
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        }
+            *(YARNCTL, "wrap", "--spark", *wrap, "--exec", "--"),
+            *submit_words(mode, executors, (*sql, *settings)),
+            *(str(PROGRAM), work.program, str(self.marks), *map(str, work[1:]), str(self.result)),
+        ]
+        self._environment = environment_of(cluster)
         self.process: subprocess.Popen[bytes] | None = None
         self.name = ""
 
