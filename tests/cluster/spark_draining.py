@@ -64,7 +64,7 @@ WORK = Work()
 
 
 def submit_words(mode: str, executors: int, settings: Sequence[str]) -> list[str]:
-    """Return spark-submit's words up to the program: small executors of one core, none before all are there."""
+    """Return spark-submit's words up to the program: small executors of one core, all there at first."""
     told = {
         "spark.yarn.jars": f"local:{spark_home()}/jars/*",
         "spark.executor.extraJavaOptions": SMALL,
