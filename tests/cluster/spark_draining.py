@@ -144,6 +144,9 @@ class SparkJob:
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             self.process.wait(60)
+            for name in self._running():  # in cluster mode it goes on without its client
+                url = f"{self.cluster.rm_url}/ws/v1/cluster/apps/{name}/state?user.name=alice"
+                http_client.put(url, json={"state": "KILLED"}, timeout=20)
 
     def go_on(self) -> None:
         """Let it use a second time what it made."""
@@ -187,10 +190,13 @@ class SparkJob:
     def application(self) -> str:
         """Its id, by the ResourceManager's list, while it runs."""
         if not self.name:
-            url = f"{self.cluster.rm_url}/ws/v1/cluster/apps?applicationTypes=SPARK&states=RUNNING"
-            rows = (http_client.get(url, timeout=10).json().get("apps") or {}).get("app", [])
-            self.name = str(max(row["id"] for row in rows))
+            self.name = max(self._running())
         return self.name
+
+    def _running(self) -> list[str]:
+        url = f"{self.cluster.rm_url}/ws/v1/cluster/apps?applicationTypes=SPARK&states=RUNNING"
+        rows = (http_client.get(url, timeout=10).json().get("apps") or {}).get("app", [])
+        return [str(row["id"]) for row in rows]
 
     def driver(self, below: str) -> Any:
         """Return what its driver answers."""

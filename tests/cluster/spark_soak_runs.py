@@ -123,6 +123,7 @@ def until_known(port: AttachedPort, run: Planned, job: SparkJob) -> list[TaskVie
     port.observe(ObservationRequest())
     found: list[TaskView] = []
     while time.monotonic() < ends:
+        port.observe_soon()  # nobody waits for room, so the loop's own look would end at the queues
         look = port.observe(ObservationRequest(victims=(job.application,)))
         found = [each for each in look.tasks.get(job.application, ()) if each.checkpointable]
         if len([each for each in found if each.remaining_ms >= 0]) >= run.leaving:

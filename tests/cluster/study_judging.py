@@ -1,19 +1,25 @@
 """What the study shows: ratios paired within rounds, their intervals, lost work, the claims of docs/study.md.
 
-Law: pure. A round that is not whole does not count. A claim holds when the interval's upper end keeps it
-where eight rounds are planned, else when the median does.
+``python -m tests.cluster.study_judging FILE...`` judges kept sittings together, if they are of one commit.
+
+Law: pure but for that. A round that is not whole does not count. A claim holds when the interval's upper end
+keeps it where eight rounds are planned, else when the median does.
 """
 
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 import msgspec
 
 from tests.cluster.study_loads import JAVA, LOADS
+from yarnctl.command_line import complain, print_json
+from yarnctl.errors import BadInput, YarnctlError
 
 DRAWS = 10_000
 MANY = 8
@@ -193,3 +199,40 @@ def _exact(runs: Sequence[Run]) -> list[StudyClaim]:
             )
         )
     return found
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What is read of a kept file."""
+
+    head: dict[str, Any]
+    runs: list[Run]
+
+
+def read_kept(files: Sequence[str]) -> tuple[str, list[Run]]:
+    """Return commit and runs of kept files; raises BadInput for others, and where commits differ."""
+    commits, runs = dict[str, None](), list[Run]()
+    for file in files:
+        try:
+            found = msgspec.json.decode(Path(file).read_bytes(), type=Kept)
+            commits[found.head["commit"]] = None
+        except (OSError, msgspec.MsgspecError, KeyError) as error:
+            raise BadInput(file, f"is no kept study: {error}", "name one of docs/measured") from error
+        runs += found.runs
+    if len(commits) != 1:
+        raise BadInput("FILE...", f"{len(commits)} commits are in these files", "name files of one commit")
+    return next(iter(commits)), runs
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Judge kept sittings; print what came out as JSON."""
+    try:
+        commit, runs = read_kept(arguments)
+    except YarnctlError as error:
+        return complain(str(error), error.exit_status)
+    by = {f"{each.load}: {each.claim}": each for each in judged(runs)}
+    print_json({"commit": commit, "loads": of_loads(runs), "claims": by})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
