@@ -86,7 +86,7 @@ def ask(cluster: Cluster, run: Planned, job: SparkJob) -> dict[str, Any]:
     if run.when == "within":
         job.until_marked("key", TASKS_BEGUN)
     else:
-        job.until_marked("stage-pause", 1)
+        job.until_marked("pause", 1)
     port = port_to(cluster)
     candidates = until_known(port, run, job)
     looked_ms = now_ms()

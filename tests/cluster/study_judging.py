@@ -230,7 +230,8 @@ def main(arguments: Sequence[str]) -> int:
     except YarnctlError as error:
         return complain(str(error), error.exit_status)
     by = {f"{each.load}: {each.claim}": each for each in judged(runs)}
-    print_json({"commit": commit, "loads": of_loads(runs), "claims": by})
+    names = ", ".join(Path(file).stem for file in arguments)
+    print_json({"campaign": names, "commit": commit, "loads": of_loads(runs), "claims": by})
     return 0
 
 

@@ -2,8 +2,8 @@
 
 Arguments: the shape, a folder on this machine, how many maps and keys, the seconds of a map, of a key, and
 where the result is written. The folder has a file ``map-N``, ``key-PARTITION-N`` or ``again-N`` for each
-call, with a byte for each time; ``stage-NAME`` tells what has begun. Before the second use of what was made
-it waits for a file ``go``.
+call, with a byte for each time. Before the second use of what was made it makes ``pause-1`` and waits for a
+file ``go``.
 
 ``groups``: a cached RDD and groupByKey; ``reduced``: the same and reduceByKey; ``sql``: a cached DataFrame
 and an aggregation; ``join``: the same, two aggregations joined by sorting and merging. With adaptive
@@ -68,16 +68,14 @@ def again(pairs):
 
 
 def pause():
-    mark("stage-pause")
+    mark("pause-1")
     while not os.path.exists(os.path.join(folder, "go")):
         time.sleep(0.1)
-    mark("stage-again")
 
 
 def with_rdds(context):
     base = context.parallelize(range(MAPS), MAPS).map(slow_map).persist(StorageLevel.MEMORY_AND_DISK)
     base.count()
-    mark("stage-keys")
     pairs = base.flatMap(lambda held: held)
     if shape == "groups":
         shuffled, slow = pairs.groupByKey(MAPS), slow_group
@@ -98,7 +96,6 @@ def cached(session, name):
 def with_frames(session):
     left = cached(session, "value")
     left.count()
-    mark("stage-keys")
     slow = f.udf(slow_sum, "long").asNondeterministic()
     if shape == "sql":
         summed = left.groupBy("key").agg(f.sum("value").alias("total"))
