@@ -141,7 +141,14 @@ def test_a_recorded_row_that_plays_nothing_is_complained_of():
 
 def test_whoever_reads_what_was_measured_says_so():
     """A row that reads docs/measured, or judges a campaign, is marked as recorded."""
-    programs = ("judging", "estimates_judging", "placement_judging", "study_judging", "fidelity", "predicting")
+    programs = (
+        "judging",
+        "estimates_judging",
+        "placement_judging",
+        "study_judging",
+        "fidelity",
+        "predicting",
+    )
     readers = ("--told", *(f"tests.cluster.{program}" for program in programs))
     for one in load_rows():
         reads = any(figure.of.startswith("docs/measured") for figure in one.figure)
