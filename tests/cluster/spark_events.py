@@ -30,12 +30,16 @@ class TaskRun(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What an event log tells. ``stage_attempts``: beyond the first of each stage."""
+    """What an event log tells."""
 
     tasks: tuple[TaskRun, ...]
-    stage_attempts: int
     removed: dict[str, str]
     excluded: int
+
+    @property
+    def stage_attempts(self) -> int:
+        """How many attempts there were beyond the first of a stage (one that ran no task is none)."""
+        return len({(each.stage, each.attempt) for each in self.tasks if each.attempt})
 
     def task_failures(self) -> list[str]:
         """Return the reasons of tasks that count as failed."""
@@ -64,7 +68,7 @@ class Told(NamedTuple):
 def read(lines: Iterable[str]) -> Told:
     """Read an event log; lines that are no JSON (the last of one cut off) are left out."""
     tasks: list[TaskRun] = []
-    attempts, excluded, removed = 0, 0, dict[str, str]()
+    excluded, removed = 0, dict[str, str]()
     for line in lines:
         try:
             event = json.loads(line)
@@ -73,13 +77,11 @@ def read(lines: Iterable[str]) -> Told:
         kind = event.get("Event")
         if kind == "SparkListenerTaskEnd":
             tasks.append(_task(event))
-        elif kind == "SparkListenerStageSubmitted":
-            attempts += event["Stage Info"]["Stage Attempt ID"] > 0
         elif kind == "SparkListenerExecutorRemoved":
             removed[event["Executor ID"]] = event["Removed Reason"]
         elif kind in ("SparkListenerExecutorExcluded", "SparkListenerNodeExcluded"):
             excluded += 1
-    return Told(tuple(tasks), attempts, removed, excluded)
+    return Told(tuple(tasks), removed, excluded)
 
 
 def _task(event: dict[str, Any]) -> TaskRun:

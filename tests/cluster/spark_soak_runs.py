@@ -141,10 +141,9 @@ def until_gone(
     name = http_client.get(attempts, timeout=20).json()["appAttempts"]["appAttempt"][-1]["appAttemptId"]
     found: dict[str, float] = {}
     while wanted - found.keys() and now_ms() < began_ms + PATIENCE_S * 1000:
-        rows = http_client.get(f"{attempts}/{name}/containers", timeout=20).json()
-        held = {
-            row["containerId"] for row in rows.get("container", ()) if row["containerState"] != "COMPLETE"
-        }
+        told = http_client.get(f"{attempts}/{name}/containers", timeout=20).json().get("container", [])
+        rows = told if isinstance(told, list) else [told]  # one alone is no list
+        held = {row["containerId"] for row in rows if row["containerState"] != "COMPLETE"}
         for gone in wanted - held - found.keys():
             found[gone] = (now_ms() - began_ms) / 1000
         time.sleep(LOOK_S)  # how exactly an end is seen

@@ -30,10 +30,6 @@ def removed(executor: str, reason: str) -> str:
     )
 
 
-def submitted(attempt: int) -> str:
-    return json.dumps({"Event": "SparkListenerStageSubmitted", "Stage Info": {"Stage Attempt ID": attempt}})
-
-
 # --- an event log ---------------------------------------------------------------------------------------
 
 FAILING = [
@@ -52,7 +48,8 @@ def test_what_counts_as_a_failure(lines, tasks, executors):
 
 
 def test_attempts_at_stages_and_exclusions_are_counted_and_half_a_line_is_left_out():
-    lines = [submitted(0), submitted(1), '{"Event": "SparkListenerExecutorExcluded"}', '{"Event": "Spark']
+    again = task("1", 5, 9).replace('"Stage Attempt ID": 0', '"Stage Attempt ID": 1')
+    lines = [task("1", 0, 9), again, again, '{"Event": "SparkListenerExecutorExcluded"}', '{"Event": "Spark']
     told = read(lines)
     assert (told.stage_attempts, told.excluded) == (1, 1)
 
