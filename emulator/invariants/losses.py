@@ -11,7 +11,7 @@ import msgspec
 
 from emulator.invariants.watched_run import ChargedLoss, RunWatch, Stories
 from yarnctl.deciding.levers import LeverPull
-from yarnctl.deciding.loss_budget import CHARGED, charged_ms
+from yarnctl.deciding.loss_budget import CHARGED, budget_of, charged_ms
 from yarnctl.deciding.records import Decision, Transition
 from yarnctl.deciding.settings import LeverSettings
 from yarnctl.units import Resources
@@ -84,7 +84,7 @@ def _charge(watch: RunWatch, record: Decision) -> dict[tuple[str, str], None]:
         if pull.lever.kind in CHARGED and lost_ms:
             loss = ChargedLoss(pull.queue, pull.lever.kind, record.at_ms, size.memory_mib, lost_ms)
             watch.losses[order] = loss
-            used[pull.queue, pull.lever.kind] = None
+            used[pull.queue, budget_of(pull.lever.kind)] = None
     return used
 
 
@@ -103,7 +103,7 @@ def _charged(watch: RunWatch, queue: str, kind: str, after_ms: int) -> int:
     return sum(
         each.memory_mib * each.lost_ms
         for each in watch.losses.values()
-        if (each.queue, each.kind) == (queue, kind) and each.at_ms > after_ms
+        if (each.queue, budget_of(each.kind)) == (queue, kind) and each.at_ms > after_ms
     )
 
 

@@ -14,6 +14,7 @@ from emulator.cluster.cluster import Cluster
 from emulator.cluster.entities import Application, Container, Node
 from emulator.cluster.faults import Fault
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.levers import LeverKind
 from yarnctl.deciding.model import Action
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.records import Record
@@ -41,7 +42,7 @@ class ChargedLoss(NamedTuple):
     """What an order of ``at_ms`` loses, or fetches again, of a container of so much memory."""
 
     queue: str
-    kind: str
+    kind: LeverKind
     at_ms: int
     memory_mib: int
     lost_ms: int
