@@ -170,6 +170,7 @@ class SparkJob:
 
     def counted(self) -> Marks:
         """Count the calls beyond the first of each."""
+        assert len(list(self.marks.glob("map-*"))) == self.work.maps, "every map has left a mark"
         keys = {path.name: path.stat().st_size - 1 for path in self.marks.glob("key-*")}
         tasks = {name.split("-")[1] for name, more in keys.items() if more}
         maps = sum(path.stat().st_size - 1 for path in self.marks.glob("map-*"))

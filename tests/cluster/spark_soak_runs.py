@@ -77,8 +77,9 @@ def run_once(stage: Stage, run: Planned) -> dict[str, Any]:
     for each in asked["executors_asked"]:
         each["rest_s"] = told.rest_ms(each["executor"], asked["ordered_ms"]) / 1000
         each["last_task_s"] = told.last_end_ms(each["executor"], asked["ordered_ms"]) / 1000
+    seen = {**asked, **counted(job.counted(), told), "identical": digest == right}
     shutil.rmtree(folder)
-    return {**asked, **counted(job.counted(), told), "identical": digest == right}
+    return seen
 
 
 def ask(cluster: Cluster, run: Planned, job: SparkJob) -> dict[str, Any]:
