@@ -176,6 +176,12 @@ class SparkJob:
         maps = sum(path.stat().st_size - 1 for path in self.marks.glob("map-*"))
         return Marks(maps, sum(keys.values()), len(tasks))
 
+    def took_s(self) -> float:
+        """Return how long it took, by the ResourceManager, once it is over."""
+        url = f"{self.cluster.rm_url}/ws/v1/cluster/apps/{self.application}"
+        row = http_client.get(url, timeout=20).json()["app"]
+        return float(row["finishedTime"] - row["startedTime"]) / 1000
+
     def failures(self) -> list[str]:
         """Return the lines of tasks that failed and count: not those that looked for moved blocks."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,0 +1,113 @@
+"""What production beside Spark research shows: the claims of docs/spark.md, paired within rounds.
+
+Law: pure. A round that is not whole does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from tests.cluster.spark_beside import LOADS, ROUNDS, SCHEMES
+
+Run = dict[str, Any]
+OURS = ("signal", "plugin")
+COMPARED = (
+    ("production", "production-alone", 1.10, False),
+    ("production", "yarn-tuned", 1.03, False),
+    ("research", "yarn-tuned", 1.0, True),
+)
+"""Whose time is compared with that under which scheme, the bound, and whether every round must keep it."""
+
+
+class BesideClaim(msgspec.Struct, frozen=True):
+    """A claim on a load and scheme; ``ours`` is compared with ``bound``; the range is over rounds."""
+
+    load: str
+    claim: str
+    bound: float
+    ours: float | None
+    low: float | None
+    high: float | None
+    rounds: int
+    holds: bool
+
+
+def counted(runs: Sequence[Run], load: str) -> dict[int, dict[str, Run]]:
+    """Return round -> scheme -> run, of whole rounds of a load."""
+    found: dict[int, dict[str, Run]] = {}
+    for run in runs:
+        if run["load"] == load and "left_out" not in run:
+            found.setdefault(run["round"], {})[run["scheme"]] = run
+    return {number: each for number, each in found.items() if each.keys() == SCHEMES.keys()}
+
+
+def ratios(runs: Sequence[Run], load: str, job: str, scheme: str, base: str) -> list[float]:
+    """Return a scheme's time over another's, of each whole round."""
+    return [each[scheme][job]["took_s"] / each[base][job]["took_s"] for each in counted(runs, load).values()]
+
+
+def judged(runs: Sequence[Run]) -> list[BesideClaim]:
+    """Return the claims in the plan's order."""
+    found = []
+    for load in LOADS:
+        for scheme in OURS:
+            for job, base, bound, wholly in COMPARED:
+                told = ratios(runs, load, job, scheme, base)
+                found.append(_claim(load, f"{job} under {scheme} over {base}", told, bound, wholly=wholly))
+            found.append(_again(runs, load, scheme))
+        found.append(_identical(runs, load))
+    return found
+
+
+def _claim(load: str, claim: str, told: list[float], bound: float, *, wholly: bool) -> BesideClaim:
+    claim += ", every round" if wholly else ", median"
+    if not told:
+        return BesideClaim(load, claim, bound, None, None, None, 0, holds=False)
+    judged_by = max(told) if wholly else median(told)
+    holds = len(told) >= ROUNDS and (judged_by < bound if wholly else judged_by <= bound)
+    return BesideClaim(load, claim, bound, median(told), min(told), max(told), len(told), holds)
+
+
+def _again(runs: Sequence[Run], load: str, scheme: str) -> BesideClaim:
+    rounds = counted(runs, load).values()
+    told = [
+        each[scheme]["research"]["again_s"] - each["yarn-tuned"]["research"]["again_s"] for each in rounds
+    ]
+    claim = f"work done twice under {scheme} less that under yarn-tuned, s, every round"
+    if not told:
+        return BesideClaim(load, claim, 0.0, None, None, None, 0, holds=False)
+    holds = len(told) >= ROUNDS and max(told) < 0
+    return BesideClaim(load, claim, 0.0, median(told), min(told), max(told), len(told), holds)
+
+
+def _identical(runs: Sequence[Run], load: str) -> BesideClaim:
+    rounds = counted(runs, load)
+    wrong = sum(
+        not run["research"]["identical"]
+        for each in rounds.values()
+        for run in each.values()
+        if "research" in run
+    )
+    enough = len(rounds) >= ROUNDS
+    return BesideClaim(load, "results that differ", 0, wrong, None, None, len(rounds), enough and not wrong)
+
+
+def table(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return medians by load and scheme."""
+    rows = []
+    for load in LOADS:
+        rounds = counted(runs, load).values()
+        for scheme in SCHEMES if rounds else ():
+            mine = [each[scheme] for each in rounds]
+            row: dict[str, Any] = {"load": load, "scheme": scheme, "rounds": len(mine)}
+            for job in ("production", "research"):
+                times = [run[job]["took_s"] for run in mine if job in run]
+                row[f"{job}_s"] = median(times) if times else None
+            again = [run["research"]["again_s"] for run in mine if "research" in run]
+            row["again_s"] = median(again) if again else None
+            rows.append(row)
+    return rows

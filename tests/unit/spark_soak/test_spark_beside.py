@@ -1,0 +1,110 @@
+"""Production beside Spark research: rounds count whole, ratios are paired, each claim can be broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cluster.spark_beside import LOADS, ROUNDS, SCHEMES, again_s, order_of
+from tests.cluster.spark_beside_judging import counted, judged, table
+from tests.cluster.spark_events import TaskRun, Told
+
+TIMES = {  # scheme: production, research, work done twice, s
+    "production-alone": (30.0, None, None),
+    "research-alone": (None, 90.0, 0.0),
+    "soft-cap": (70.0, 95.0, 0.0),
+    "yarn-tuned": (32.0, 130.0, 40.0),
+    "signal": (31.0, 110.0, 6.0),
+    "plugin": (30.5, 108.0, 5.0),
+}
+
+
+def run(load: str, number: int, scheme: str, **changed: Any) -> dict[str, Any]:
+    production, research, again = TIMES[scheme]
+    found: dict[str, Any] = {"load": load, "round": number, "scheme": scheme}
+    if production is not None:
+        found["production"] = {"took_s": changed.get("production", production)}
+    if research is not None:
+        took_s, twice_s = changed.get("research", research), changed.get("again", again)
+        same = changed.get("identical", True)
+        found["research"] = {"took_s": took_s, "again_s": twice_s, "identical": same}
+    return found
+
+
+def rounds(**changed: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return all rounds of both loads; of the first one, what is changed by scheme."""
+    return [
+        run(load, number, scheme, **(changed.get(scheme, {}) if (load, number) == ("2s", 1) else {}))
+        for load in LOADS
+        for number in range(1, ROUNDS + 1)
+        for scheme in SCHEMES
+    ]
+
+
+def broken(runs: list[dict[str, Any]]) -> list[str]:
+    return [f"{each.load} {each.claim}" for each in judged(runs) if not each.holds]
+
+
+def test_with_ordinary_times_every_claim_holds():
+    assert broken(rounds()) == []
+    assert len(judged(rounds())) == 2 * (2 * 4 + 1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "claims"),
+    [
+        ({"signal": {"research": 131.0}}, ["2s research under signal over yarn-tuned, every round"]),
+        (
+            {"plugin": {"again": 41.0}},
+            ["2s work done twice under plugin less that under yarn-tuned, s, every round"],
+        ),
+        ({"soft-cap": {"identical": False}}, ["2s results that differ"]),
+    ],
+)
+def test_one_round_breaks_what_must_hold_in_every_round(changed, claims):
+    assert broken(rounds(**changed)) == claims
+
+
+def test_one_slow_round_does_not_break_a_median_and_three_do():
+    assert broken(rounds(signal={"production": 99.0})) == []
+    slow = [
+        {**each, "production": {"took_s": 34.0}}
+        if each["scheme"] == "signal" and each["round"] <= 3
+        else each
+        for each in rounds()
+    ]
+    assert set(broken(slow)) == {
+        f"{load} production under signal over {base}, median"
+        for load in LOADS
+        for base in ("production-alone", "yarn-tuned")
+    }
+
+
+def test_a_round_counts_whole_or_not_at_all():
+    runs = rounds()
+    runs[0]["left_out"] = "failed"
+    assert list(counted(runs, "2s")) == [2, 3, 4, 5]
+    assert all(each.startswith("2s") for each in broken(runs))
+    assert len(broken(runs)) == 9, "too few rounds show nothing"
+
+
+def test_medians_are_told_by_scheme():
+    found = {(row["load"], row["scheme"]): row for row in table(rounds())}
+    assert found["10s", "plugin"]["production_s"] == 30.5
+    assert found["2s", "production-alone"]["research_s"] is None
+    assert table([]) == []
+
+
+def test_the_order_is_drawn_by_load_and_round_alone():
+    assert order_of("2s", 1) == order_of("2s", 1)
+    assert len({tuple(order_of(load, number)) for load in LOADS for number in range(1, 6)}) > 5
+    assert sorted(order_of("10s", 3)) == sorted(SCHEMES)
+
+
+def test_work_done_twice_is_all_but_the_first_that_succeeded():
+    def task(place: int, began_ms: int, ended_ms: int, reason: str = "Success") -> TaskRun:
+        return TaskRun(1, 0, place, "1", began_ms, ended_ms, reason)
+
+    tasks = (task(0, 0, 1000), task(0, 500, 3000), task(1, 0, 400, "FetchFailed"), task(1, 400, 900))
+    assert again_s(Told(tasks, {}, 0)) == 2.5 + 0.4
