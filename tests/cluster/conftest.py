@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from click.testing import CliRunner
 
+from tests.cluster import spark_draining
+from tests.cluster.artifacts import spark_home
 from tests.cluster.attached import prepare
 from tests.cluster.configuration import Shape
 from tests.cluster.launcher import Cluster
 from tests.cluster.needing import need_hadoop
+from yarnctl.cli import spark_plugin
 
 VERSION = "3.4.2"
 SHAPE = Shape(
@@ -37,3 +41,21 @@ def loop_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with Cluster(SHAPE, tmp_path_factory.mktemp("hadoop")) as cluster:
         prepare(cluster)
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Return a cluster of six containers on three hosts, for applications of Spark."""
+    need_hadoop(spark_draining.SHAPE.version)
+    with Cluster(spark_draining.SHAPE, tmp_path_factory.mktemp("hadoop")) as cluster:
+        prepare(cluster)
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the plugin's jar, compiled as a user compiles it."""
+    jar = tmp_path_factory.mktemp("plugin") / "leave.jar"
+    told = CliRunner().invoke(spark_plugin.command, ["--spark-home", str(spark_home()), "--output", str(jar)])
+    assert told.exit_code == 0, told.output
+    return str(jar)

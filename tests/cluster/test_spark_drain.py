@@ -5,44 +5,20 @@ Law: the result is what this machine computes without Spark; how often user code
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from tests.cluster.artifacts import spark_home
-from tests.cluster.attached import QUEUES, Attached, prepare
+from tests.cluster.attached import QUEUES, Attached
 from tests.cluster.jobs import Job, Plan
 from tests.cluster.launcher import Cluster
-from tests.cluster.needing import need_hadoop
-from tests.cluster.spark_draining import SHAPE, SparkJob, Work, expected_digest
-from yarnctl.cli import spark_plugin
-from yarnctl.deciding.model import Accepted, Drain, Grow
-from yarnctl.deciding.records import Performed, Requests
+from tests.cluster.spark_draining import SparkJob, Work, expected_digest
+from tests.cluster.spark_records import asked, grows
 from yarnctl.hadoop.wire.spark_rest import left_well
 
 MIX = (*QUEUES, "--eviction", "mix", "--room-within", "30s", "--may-lose", "20%", "--in-flight", "1")
 PRODUCTION = Plan("quick", "production", (10,), key_s=0.2, maps=1, user="bob")
 EXECUTORS, KEYS_OF_TASK = 5, 3
-
-
-@pytest.fixture(scope="module")
-def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Return a cluster of six containers on three hosts."""
-    need_hadoop(SHAPE.version)
-    with Cluster(SHAPE, tmp_path_factory.mktemp("hadoop")) as cluster:
-        prepare(cluster)
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the plugin's jar, compiled as a user compiles it."""
-    jar = tmp_path_factory.mktemp("plugin") / "leave.jar"
-    told = CliRunner().invoke(spark_plugin.command, ["--spark-home", str(spark_home()), "--output", str(jar)])
-    assert told.exit_code == 0, told.output
-    return str(jar)
 
 
 @pytest.mark.parametrize("route", ["signal", "plugin"])
@@ -72,23 +48,6 @@ def test_executors_leave_for_production_and_the_result_is_the_same(
     marks = spark.counted()
     assert marks.maps_twice == 0, left
     assert marks.keys_twice <= len({each.decision for each in drains}) * EXECUTORS * KEYS_OF_TASK
-    grows = [
-        action
-        for record in daemon.records()
-        if isinstance(record, Requests)
-        for action in record.actions
-        if isinstance(action, Grow)
-    ]
-    assert {number for each in grows for number in each.decisions} <= {each.decision for each in drains}
-
-
-def asked(daemon: Attached) -> list[Drain]:
-    """Return the executors that were asked to leave."""
-    wanted: dict[str, Drain] = {}
-    found = []
-    for record in daemon.records():
-        if isinstance(record, Requests):
-            wanted |= {each.order: each for each in record.actions if isinstance(each, Drain)}
-        elif isinstance(record, Performed) and record.action == "drain":
-            found += [wanted[record.order]] if isinstance(record.outcome, Accepted) else []
-    return found
+    assert {number for each in grows(daemon) for number in each.decisions} <= {
+        each.decision for each in drains
+    }

@@ -1,0 +1,89 @@
+"""Faults while executors of a real Spark leave: yarnctl is killed, a receiver of blocks is killed.
+
+Law: the application is right or fails by itself, and is never left small: what was asked is in the journal, and
+the next daemon tells it to grow.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.attached import QUEUES, Attached
+from tests.cluster.jobs import Job, Plan
+from tests.cluster.launcher import Cluster
+from tests.cluster.spark_draining import SparkJob, Work, expected_digest
+from tests.cluster.spark_records import asked, grows
+
+MIX = (*QUEUES, "--eviction", "mix", "--room-within", "30s", "--may-lose", "20%", "--in-flight", "1")
+PRODUCTION = Plan("quick", "production", (10,), key_s=0.2, maps=1, user="bob")
+EXECUTORS, WORK = 5, Work(key_s=3.0)
+
+
+@pytest.mark.parametrize("point", ["asked", "freed"])
+def test_a_killed_daemon_leaves_no_application_small(
+    spark_cluster: Cluster, tmp_path: Path, plugin: str, point: str
+) -> None:
+    """``kill -9`` when executors are asked, or gone: the next daemon has the application grow."""
+    with (
+        Attached(spark_cluster, tmp_path / "state", MIX) as daemon,
+        SparkJob(
+            spark_cluster, tmp_path / "spark", wrap=("--plugin", plugin), executors=EXECUTORS, work=WORK
+        ) as spark,
+    ):
+        spark.until_marked("key", 8)
+        quick = Job(spark_cluster, PRODUCTION, tmp_path, f"killed-{point}")
+        daemon.until(lambda: asked(daemon) if point == "asked" else daemon.reached("freed"), point)
+        daemon.kill()
+        daemon.start()
+        assert quick.wait().state == "SUCCEEDED"
+        daemon.until(lambda: grows(daemon), "told to grow")
+        daemon.until(lambda: working(spark) == EXECUTORS, "as many executors as before")
+        assert spark.until_over() == expected_digest()
+    assert {number for each in grows(daemon) for number in each.decisions} == {
+        each.decision for each in asked(daemon)
+    }
+    assert spark.failures() == []
+
+
+def test_a_killed_receiver_of_blocks_costs_work_and_not_the_result(
+    spark_cluster: Cluster, tmp_path: Path, plugin: str
+) -> None:
+    """``kill -9`` of an executor that stays, right after others were asked to move their blocks to it."""
+    with (
+        Attached(spark_cluster, tmp_path / "state", MIX) as daemon,
+        SparkJob(
+            spark_cluster, tmp_path / "spark", wrap=("--plugin", plugin), executors=EXECUTORS, work=WORK
+        ) as spark,
+    ):
+        spark.until_marked("key", 8)
+        quick = Job(spark_cluster, PRODUCTION, tmp_path, "receiver")
+        daemon.until(lambda: asked(daemon), "asked")
+        leaving = {each.container for each in asked(daemon)}
+        os.kill(staying(spark, leaving), signal.SIGKILL)
+        assert quick.wait().state == "SUCCEEDED"
+        assert spark.until_over() == expected_digest()
+
+
+def working(spark: SparkJob) -> int:
+    """Return how many executors work now."""
+    return sum(each["isActive"] and each["id"] != "driver" for each in spark.driver("allexecutors"))
+
+
+def staying(spark: SparkJob, leaving: set[str]) -> int:
+    """Return the process of an executor that was not asked to leave."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().decode().split("\0")
+            given = (process / "environ").read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it has ended meanwhile
+            continue
+        if not words[0].endswith("java") or spark.application not in words:
+            continue
+        held = [each.removeprefix("CONTAINER_ID=") for each in given if each.startswith("CONTAINER_ID=")]
+        if any("ExecutorBackend" in word for word in words) and held and held[0] not in leaving:
+            return int(process.name)
+    raise AssertionError("no executor stays")
