@@ -1,16 +1,23 @@
 """What the soak of Spark shows: the claims of docs/spark.md, from the runs of its file.
 
-Law: pure. A run that failed counts as one whose result was not identical; it is never left out.
+``python -m tests.cluster.spark_soak_judging FILE`` judges a kept soak.
+
+Law: pure but for that. A run that failed counts as one whose result was not identical; it is never left out.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import msgspec
+
+from yarnctl.command_line import complain, print_json
+from yarnctl.errors import BadInput
 
 Run = dict[str, Any]
 MEDIAN_S, RIGHT_RATIO = 3.0, 0.9
@@ -115,3 +122,28 @@ def table(runs: Sequence[Run]) -> list[dict[str, Any]]:
         row.update(stage_attempts=run["stage_attempts"], fetch_failed=run["fetch_failed"])
     named = ("route", "when", "leaving")
     return [{**dict(zip(named, key, strict=True)), **row} for key, row in sorted(rows.items())]
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What is read of a kept file."""
+
+    head: dict[str, Any]
+    runs: list[Run]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Judge a kept soak; print what came out as JSON."""
+    try:
+        (file,) = arguments
+        found = msgspec.json.decode(Path(file).read_bytes(), type=Kept)
+    except (OSError, ValueError) as error:
+        problem = BadInput("FILE", f"is no kept soak: {error}", "name docs/measured/spark-soak-...json")
+        return complain(str(problem), problem.exit_status)
+    claims = {each.claim: each for each in judged(found.runs)}
+    told = {"campaign": Path(file).stem, "commit": found.head["commit"], "runs": len(found.runs)}
+    print_json({**told, "claims": claims, "kinds": table(found.runs)})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

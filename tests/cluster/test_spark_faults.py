@@ -1,7 +1,7 @@
 """Faults while executors of a real Spark leave: yarnctl is killed, a receiver of blocks is killed.
 
-Law: the application is right or fails by itself, and is never left small: what was asked is in the journal, and
-the next daemon tells it to grow.
+Law: the application is right or fails by itself, and is never left small: what was asked is in the journal,
+and the next daemon tells it to grow.
 """
 
 from __future__ import annotations
