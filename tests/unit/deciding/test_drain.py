@@ -13,6 +13,7 @@ import pytest
 from tests.golden.mix_tables import NOW_MS, RULES, given, mix_case, mix_settings, mixed, reasons, told
 from tests.golden.tables import app, cluster, seen, size, task
 from tests.unit.deciding.test_mix import HELD, MIX, SHARES, a_map
+from yarnctl.daemon.view.published import SuspendedTasks, suspended_of
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.levers import levers_of
 from yarnctl.deciding.model import (
@@ -20,6 +21,7 @@ from yarnctl.deciding.model import (
     ContainerEnded,
     ContainerGranted,
     Drain,
+    Grow,
     Kill,
     Refused,
     TaskView,
@@ -136,6 +138,14 @@ def test_an_executor_that_left_gives_its_room_to_the_asker_and_is_not_suspended(
     granted = ContainerGranted("c9", "p", "n1", size(1), NOW_MS + 3100)
     play.step(NOW_MS + 3200, granted, asks=0)
     assert play.state(drain.order) == "granted"
+
+
+def test_executors_that_left_are_shown_until_their_application_grows():
+    play = Play(executor("e1"), executor("e2"))
+    play.asked()
+    assert suspended_of(play.controller.ledger) == {"r": SuspendedTasks(2, NOW_MS)}
+    play.controller.ledger.regrowing.performed(Grow("r", (1,)), Accepted())
+    assert suspended_of(play.controller.ledger) == {}
 
 
 def test_a_drain_is_never_taken_back_as_excess_but_counts_until_it_is_over():

@@ -173,7 +173,7 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SuspendedTasks(NamedTuple):
-    """How many tasks of an application are suspended and not back, and when the last of them left."""
+    """How many tasks or executors of an application left and are not back, and when the last did."""
 
     tasks: int
     last_at_ms: int
@@ -214,8 +214,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
-    """Count the tasks that are suspended and not back, by their applications."""
+    """Count the tasks that are suspended, and the executors that were drained, and are not back."""
     freed_at_ms: dict[str, list[int]] = {}
+    for shrunk in ledger.regrowing.shrunk.values():
+        freed_at_ms[shrunk.application] = [shrunk.at_ms] * len(shrunk.orders)
     for order in ledger.suspended.values():
         freed_at_ms.setdefault(order.victim, []).append(order.freed_at_ms or order.asked_at_ms)
     return {name: SuspendedTasks(len(instants), max(instants)) for name, instants in freed_at_ms.items()}
