@@ -146,6 +146,7 @@ def test_whoever_reads_what_was_measured_says_so():
         "estimates_judging",
         "placement_judging",
         "study_judging",
+        "spark_soak_judging",
         "fidelity",
         "predicting",
     )
