@@ -20,7 +20,7 @@ from tests.cluster.spark_records import asked, grows
 
 MIX = (*QUEUES, "--eviction", "mix", "--room-within", "30s", "--may-lose", "20%", "--in-flight", "1")
 PRODUCTION = Plan("quick", "production", (10,), key_s=0.2, maps=1, user="bob")
-EXECUTORS, WORK = 5, Work(key_s=3.0)
+EXECUTORS, WORK = 5, Work(key_s=6.0)
 
 
 @pytest.mark.parametrize("point", ["asked", "freed"])
