@@ -101,7 +101,7 @@ def ask(cluster: Cluster, run: Planned, job: SparkJob) -> dict[str, Any]:
         assert outcome == Accepted(), outcome
     gone_s = until_gone(cluster, job, chosen, began_ms)
     if run.route == "plugin":
-        assert port.perform(Grow(job.application, (run.number,))) == Accepted()
+        until_told(port, Grow(job.application, (run.number,)))
     loses = any(looked_ms - each.since_ms > LOSES_MS for each in chosen)
     staying = 0 if run.is_whole else EXECUTORS - run.leaving
     return {
@@ -116,6 +116,14 @@ def ask(cluster: Cluster, run: Planned, job: SparkJob) -> dict[str, Any]:
         ],
         "predicted": {"tasks_again": staying if loses else 0, "maps_again": cached if run.is_whole else 0},
     }
+
+
+def until_told(port: AttachedPort, grow: Grow) -> None:
+    """Tell an application to grow until that is accepted, as the daemon does."""
+    ends = time.monotonic() + PATIENCE_S
+    while (outcome := port.perform(grow)) != Accepted():
+        assert time.monotonic() < ends, outcome
+        time.sleep(LOOK_S)  # the driver did not answer in time
 
 
 def until_known(port: AttachedPort, run: Planned, job: SparkJob) -> list[TaskView]:
