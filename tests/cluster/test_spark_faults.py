@@ -20,7 +20,7 @@ from tests.cluster.spark_records import asked, grows
 
 MIX = (*QUEUES, "--eviction", "mix", "--room-within", "30s", "--may-lose", "20%", "--in-flight", "1")
 PRODUCTION = Plan("quick", "production", (10,), key_s=0.2, maps=1, user="bob")
-EXECUTORS, WORK = 5, Work(key_s=6.0)
+EXECUTORS, WORK = 5, Work(maps=48, keys=144, key_s=6.0)
 
 
 @pytest.mark.parametrize("point", ["asked", "freed"])
@@ -42,7 +42,7 @@ def test_a_killed_daemon_leaves_no_application_small(
         assert quick.wait().state == "SUCCEEDED"
         daemon.until(lambda: grows(daemon), "told to grow")
         daemon.until(lambda: working(spark) == EXECUTORS, "as many executors as before")
-        assert spark.until_over() == expected_digest()
+        assert spark.until_over() == expected_digest(WORK.program, WORK.maps, WORK.keys)
     assert {number for each in grows(daemon) for number in each.decisions} == {
         each.decision for each in asked(daemon)
     }
@@ -65,7 +65,7 @@ def test_a_killed_receiver_of_blocks_costs_work_and_not_the_result(
         leaving = {each.container for each in asked(daemon)}
         os.kill(staying(spark, leaving), signal.SIGKILL)
         assert quick.wait().state == "SUCCEEDED"
-        assert spark.until_over() == expected_digest()
+        assert spark.until_over() == expected_digest(WORK.program, WORK.maps, WORK.keys)
 
 
 def working(spark: SparkJob) -> int:
