@@ -79,6 +79,7 @@ public final class Leave implements SparkPlugin {
     private final long everyMs;
     private final Map<String, Integer> gone = new HashMap<>();
     private String last = "";
+    private int wanted = 0;
 
     Orders(SparkContext context, String root) {
       this.context = context;
@@ -195,9 +196,34 @@ public final class Leave implements SparkPlugin {
       for (String decision : decisions) {
         more += gone.getOrDefault(decision, 0);
       }
-      if (more > 0 && context.requestExecutors(more)) {
+      if (more > 0 && ask(more)) {
         gone.keySet().removeAll(Arrays.asList(decisions));
       }
+    }
+
+    /**
+     * Asks for so many executors more than are wanted. Where their number is fixed Spark's own count of those
+     * it wants is 0 after the first has left, so that the whole number is said; else its manager keeps the count.
+     */
+    private boolean ask(int more) {
+      if (context.getConf().getBoolean("spark.dynamicAllocation.enabled", false)) {
+        return more == 0 || context.requestExecutors(more);
+      }
+      wanted += more;
+      boolean taken =
+          context.requestTotalExecutors(wanted, 0, scala.collection.immutable.Map$.MODULE$.<String, Object>empty());
+      wanted -= taken ? 0 : more;
+      return taken;
+    }
+
+    /** The executors that work and were not asked to leave. */
+    private int working(ExecutorAllocationClient client) {
+      int found = 0;
+      scala.collection.Iterator<String> each = client.getExecutorIds().iterator();
+      while (each.hasNext()) {
+        found += client.isExecutorActive(each.next()) ? 1 : 0;
+      }
+      return found;
     }
 
     @SuppressWarnings("unchecked")
@@ -207,11 +233,12 @@ public final class Leave implements SparkPlugin {
         ExecutorDecommissionInfo why = new ExecutorDecommissionInfo("yarnctl", Option.empty());
         named[place] = new Tuple2<>(executors[place], why);
       }
-      int left =
-          ((ExecutorAllocationClient) context.schedulerBackend())
-              .decommissionExecutors(named, true, false)
-              .size();
+      ExecutorAllocationClient client = (ExecutorAllocationClient) context.schedulerBackend();
+      wanted = Math.max(wanted, working(client));
+      int left = client.decommissionExecutors(named, true, false).size();
       gone.merge(decision, left, Integer::sum);
+      wanted -= left;
+      ask(0);
     }
   }
 }
