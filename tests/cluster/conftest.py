@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from click.testing import CliRunner
 
 from tests.cluster import spark_draining
-from tests.cluster.artifacts import spark_home
 from tests.cluster.attached import prepare
 from tests.cluster.configuration import Shape
 from tests.cluster.launcher import Cluster
 from tests.cluster.needing import need_hadoop
-from yarnctl.cli import spark_plugin
 
 VERSION = "3.4.2"
 SHAPE = Shape(
@@ -55,7 +52,4 @@ def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 @pytest.fixture(scope="session")
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the plugin's jar, compiled as a user compiles it."""
-    jar = tmp_path_factory.mktemp("plugin") / "leave.jar"
-    told = CliRunner().invoke(spark_plugin.command, ["--spark-home", str(spark_home()), "--output", str(jar)])
-    assert told.exit_code == 0, told.output
-    return str(jar)
+    return spark_draining.plugin_in(tmp_path_factory.mktemp("plugin"))

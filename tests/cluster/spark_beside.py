@@ -18,19 +18,18 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-from tests.cluster.artifacts import SPARK, spark_home
+from tests.cluster.artifacts import SPARK
 from tests.cluster.attached import QUEUES, Attached, prepare
 from tests.cluster.bench import failure
 from tests.cluster.configuration import Shape
 from tests.cluster.jobs import LOOK_S, Job, Plan
+from tests.cluster.kept_file import gone_on, keep
 from tests.cluster.launcher import Cluster
 from tests.cluster.schemes import MUTABLE, TUNED, Scheme
-from tests.cluster.spark_draining import SparkJob, Work, expected_digest
+from tests.cluster.spark_draining import SparkJob, Work, event_log_in, expected_digest, plugin_in
 from tests.cluster.spark_events import Told, read
 from tests.measured.provenance import head, load, machine, now
-from yarnctl.cli.spark_plugin import compile_plugin, write_jar
 from yarnctl.command_line import print_json
-from yarnctl.errors import BadInput
 
 KIND = "spark-production"
 SHAPE = Shape(nodes=3, node_memory_mib=3072, container_mib=1024, own_hosts=True)
@@ -87,17 +86,7 @@ class Stage(NamedTuple):
 
 def opened(file: Path) -> Beside:
     """Return the campaign to go on with, else a new one; raises BadInput where it was another commit's."""
-    new = Beside(head(KIND, hadoop=SHAPE.version, spark=SPARK["pyspark"]))
-    if not file.exists():
-        return new
-    try:
-        found = msgspec.json.decode(file.read_bytes(), type=Beside)
-    except msgspec.MsgspecError as error:
-        raise BadInput(str(file), f"is no campaign: {error}") from error
-    for name in ("commit", "uncommitted"):
-        if found.head[name] != new.head[name]:
-            raise BadInput(str(file), f"was begun at {name} {found.head[name]}", "name another file")
-    return found
+    return gone_on(file, Beside(head(KIND, hadoop=SHAPE.version, spark=SPARK["pyspark"])))
 
 
 def order_of(name: str, number: int) -> list[str]:
@@ -124,12 +113,7 @@ def _jobs(stage: Stage, name: str, scheme: Scheme, at: str) -> dict[str, Any]:
     events = folder / "events"
     events.mkdir(parents=True)
     wrap = ("--plugin", stage.plugin) if scheme.name == "plugin" else ()
-    settings = (
-        "spark.eventLog.enabled=true",
-        f"spark.eventLog.dir=file://{events}",
-        "spark.eventLog.rolling.enabled=false",
-        "spark.eventLog.compress=false",
-    )
+    settings = event_log_in(str(events))
     found: dict[str, Any] = {}
     with SparkJob(
         stage.cluster, folder / "job", wrap=wrap, settings=settings, executors=EXECUTORS, work=LOADS[name]
@@ -197,7 +181,7 @@ def _round(stage: Stage, beside: Beside, name: str, number: int) -> None:
         beside.runs.append(run)
         if "left_out" in run:
             beside.leave_out(name, number, "a run of its round failed")
-        stage.file.write_bytes(msgspec.json.format(msgspec.json.encode(beside), indent=1) + b"\n")
+        keep(stage.file, beside)
         told = {key: run.get(key) for key in ("production", "research", "asked", "freed", "left_out")}
         click.echo(f"{name} {number}/{ROUNDS} {scheme}: {told}", err=True)
         if "left_out" in run:
@@ -215,13 +199,10 @@ def command(minutes: float | None, output: Path) -> None:
     beside = opened(output)
     beside.sittings.append({"began": now(), "machine": machine()})
     folder = Path(tempfile.mkdtemp(prefix="spark-production-"))
-    classes, jar = folder / "classes", folder / "leave.jar"
-    classes.mkdir()
-    compile_plugin(spark_home(), classes)
-    write_jar(classes, jar)
+    jar = plugin_in(folder)
     with Cluster(SHAPE) as cluster:
         prepare(cluster)
-        play(Stage(cluster, folder, str(jar), output), beside, ends_s)
+        play(Stage(cluster, folder, jar, output), beside, ends_s)
     shutil.rmtree(folder)
     print_json({"claims": judged(beside.runs), "schemes": table(beside.runs)})
 

@@ -15,11 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from click.testing import CliRunner
+
 from tests import http_client
 from tests.cluster.artifacts import spark_home
 from tests.cluster.configuration import OPENS, SMALL, Shape
 from tests.cluster.jobs import YARNCTL
 from tests.cluster.launcher import Cluster
+from yarnctl.cli import spark_plugin
 
 PROGRAM = Path(__file__).parent / "programs" / "spark_marks.py"
 MAPS, KEYS = 24, 72
@@ -83,6 +86,24 @@ def submit_words(mode: str, executors: int, settings: Sequence[str]) -> list[str
     said += [word for each in settings for word in ("--conf", each)]
     words = ["spark-submit", "--master", "yarn", "--deploy-mode", mode, "--queue", "research"]
     return [*words, "--name", "marks", *said]
+
+
+def event_log_in(folder: str) -> list[str]:
+    """Return the settings by which an application leaves its event log in a folder, whole and plain."""
+    return [
+        "spark.eventLog.enabled=true",
+        f"spark.eventLog.dir=file://{folder}",
+        "spark.eventLog.rolling.enabled=false",
+        "spark.eventLog.compress=false",
+    ]
+
+
+def plugin_in(folder: Path) -> str:
+    """Compile the plugin as a user does; return the jar."""
+    jar = folder / "leave.jar"
+    told = CliRunner().invoke(spark_plugin.command, ["--spark-home", str(spark_home()), "--output", str(jar)])
+    assert told.exit_code == 0, told.output
+    return str(jar)
 
 
 def environment_of(cluster: Cluster) -> dict[str, str]:

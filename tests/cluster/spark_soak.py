@@ -17,19 +17,18 @@ from typing import Any
 import click
 import msgspec
 
-from tests.cluster.artifacts import SPARK, spark_home
+from tests.cluster.artifacts import SPARK
 from tests.cluster.attached import prepare
 from tests.cluster.bench import failure
 from tests.cluster.hdfs import Hdfs
+from tests.cluster.kept_file import gone_on, keep
 from tests.cluster.launcher import Cluster
-from tests.cluster.spark_draining import SHAPE
+from tests.cluster.spark_draining import SHAPE, plugin_in
 from tests.cluster.spark_soak_judging import judged, table
 from tests.cluster.spark_soak_runs import FALLBACK, Stage, run_once
 from tests.cluster.spark_soak_set import EXECUTORS, Planned, planned
 from tests.measured.provenance import head, load, machine, now
-from yarnctl.cli.spark_plugin import compile_plugin, write_jar
 from yarnctl.command_line import print_json
-from yarnctl.errors import BadInput
 
 KIND = "spark-soak"
 FAILURES_MAX = 6
@@ -45,17 +44,7 @@ class Soak(msgspec.Struct):
 
 def opened(file: Path) -> Soak:
     """Return the soak to go on with, else a new one; raises BadInput where it was another commit's."""
-    new = Soak(head(KIND, hadoop=SHAPE.version, spark=SPARK["pyspark"]))
-    if not file.exists():
-        return new
-    try:
-        found = msgspec.json.decode(file.read_bytes(), type=Soak)
-    except msgspec.MsgspecError as error:
-        raise BadInput(str(file), f"is no soak: {error}") from error
-    for name in ("commit", "uncommitted"):
-        if found.head[name] != new.head[name]:
-            raise BadInput(str(file), f"was begun at {name} {found.head[name]}", "name another file")
-    return found
+    return gone_on(file, Soak(head(KIND, hadoop=SHAPE.version, spark=SPARK["pyspark"])))
 
 
 def play(stage: Stage, soak: Soak, file: Path, ends_s: float) -> None:
@@ -77,7 +66,7 @@ def play(stage: Stage, soak: Soak, file: Path, ends_s: float) -> None:
             row["failed"] = failure(problem)
             traceback.print_exc()
         soak.runs.append({**row, "took_s": round(time.monotonic() - began_s, 1)})
-        file.write_bytes(msgspec.json.format(msgspec.json.encode(soak), indent=1) + b"\n")
+        keep(file, soak)
         _progress(soak.runs[-1], run)
         if failed == FAILURES_MAX:
             raise SystemExit(f"{failed} runs failed: the soak ends; {file} keeps what ran")
@@ -100,14 +89,11 @@ def command(minutes: float | None, output: Path) -> None:
     soak = opened(output)
     soak.sittings.append({"began": now(), "machine": machine()})
     folder = Path(tempfile.mkdtemp(prefix="spark-soak-"))
-    classes, jar = folder / "classes", folder / "leave.jar"
-    classes.mkdir()
-    compile_plugin(spark_home(), classes)
-    write_jar(classes, jar)
+    jar = plugin_in(folder)
     with Cluster(SHAPE) as cluster:
         prepare(cluster)
         Hdfs(cluster.hdfs_url, "root").make(FALLBACK, "1777")
-        play(Stage(cluster, folder, str(jar)), soak, output, ends_s)
+        play(Stage(cluster, folder, jar), soak, output, ends_s)
     shutil.rmtree(folder)
     print_json({"claims": judged(soak.runs), "kinds": table(soak.runs)})
 

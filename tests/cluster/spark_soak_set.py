@@ -10,7 +10,7 @@ import random
 from itertools import product
 from typing import Any, Literal, NamedTuple, get_args
 
-from tests.cluster.spark_draining import Program, Work
+from tests.cluster.spark_draining import Program, Work, event_log_in
 from yarnctl.hadoop.wire.spark_rest import Route
 
 EXECUTORS = 4
@@ -61,12 +61,7 @@ def planned() -> list[Planned]:
 
 def settings_of(run: Planned, events: str) -> list[str]:
     """Return the settings of a run's application; ``events``: a folder for its event log."""
-    found = [
-        "spark.eventLog.enabled=true",
-        f"spark.eventLog.dir=file://{events}",
-        "spark.eventLog.rolling.enabled=false",
-        "spark.eventLog.compress=false",
-    ]
+    found = event_log_in(events)
     if run.allocation == "dynamic":
         found += [
             "spark.dynamicAllocation.enabled=true",

@@ -23,6 +23,7 @@ from tests import http_client
 from tests.cluster.attached import Attached, prepare
 from tests.cluster.bench import SHAPE, failure
 from tests.cluster.jobs import LOOK_S, Job, Plan
+from tests.cluster.kept_file import gone_on, keep
 from tests.cluster.launcher import Cluster
 from tests.cluster.overhead import timetable
 from tests.cluster.study_jobs import again_s, ended_s, submitted
@@ -66,17 +67,8 @@ class Study(msgspec.Struct):
 
 def opened(file: Path) -> Study:
     """Return the study to go on with, else a new one; raises BadInput where it was another commit's."""
-    began = head(KIND, hadoop=SHAPE.version)
-    new = Study(began, _plain(LOADS), _plain(SCHEMES))
-    if not file.exists():
-        return new
-    try:
-        found = msgspec.json.decode(file.read_bytes(), type=Study)
-    except msgspec.MsgspecError as error:
-        raise BadInput(str(file), f"is no study: {error}") from error
-    for name in ("commit", "uncommitted"):
-        if found.head[name] != began[name]:
-            raise BadInput(str(file), f"was begun at {name} {found.head[name]}", "name another file")
+    new = Study(head(KIND, hadoop=SHAPE.version), _plain(LOADS), _plain(SCHEMES))
+    found = gone_on(file, new)
     if (found.loads, found.schemes) != (new.loads, new.schemes):
         raise BadInput(str(file), "was begun with other loads", "name another file")
     return found
@@ -97,7 +89,7 @@ class Stage(NamedTuple):
 
     def keep(self, study: Study) -> None:
         """Write the study as it is now."""
-        self.file.write_bytes(msgspec.json.format(msgspec.json.encode(study), indent=1) + b"\n")
+        keep(self.file, study)
 
 
 def play(stage: Stage, study: Study, loads: Mapping[str, Load], ends_s: float) -> None:

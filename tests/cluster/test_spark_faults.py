@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,18 +25,25 @@ PRODUCTION = Plan("quick", "production", (10,), key_s=0.2, maps=1, user="bob")
 EXECUTORS, WORK = 5, Work(maps=48, keys=144, key_s=6.0)
 
 
+@contextmanager
+def grouping(cluster: Cluster, folder: Path, plugin: str) -> Iterator[tuple[Attached, SparkJob]]:
+    """Yield a daemon and an application that fills the cluster, in the middle of its grouping."""
+    with (
+        Attached(cluster, folder / "state", MIX) as daemon,
+        SparkJob(
+            cluster, folder / "spark", wrap=("--plugin", plugin), executors=EXECUTORS, work=WORK
+        ) as spark,
+    ):
+        spark.until_marked("key", 8)
+        yield daemon, spark
+
+
 @pytest.mark.parametrize("point", ["asked", "freed"])
 def test_a_killed_daemon_leaves_no_application_small(
     spark_cluster: Cluster, tmp_path: Path, plugin: str, point: str
 ) -> None:
     """``kill -9`` when executors are asked, or gone: the next daemon has the application grow."""
-    with (
-        Attached(spark_cluster, tmp_path / "state", MIX) as daemon,
-        SparkJob(
-            spark_cluster, tmp_path / "spark", wrap=("--plugin", plugin), executors=EXECUTORS, work=WORK
-        ) as spark,
-    ):
-        spark.until_marked("key", 8)
+    with grouping(spark_cluster, tmp_path, plugin) as (daemon, spark):
         quick = Job(spark_cluster, PRODUCTION, tmp_path, f"killed-{point}")
         daemon.until(lambda: asked(daemon) if point == "asked" else daemon.reached("freed"), point)
         daemon.kill()
@@ -53,13 +62,7 @@ def test_a_killed_receiver_of_blocks_costs_work_and_not_the_result(
     spark_cluster: Cluster, tmp_path: Path, plugin: str
 ) -> None:
     """``kill -9`` of an executor that stays, right after others were asked to move their blocks to it."""
-    with (
-        Attached(spark_cluster, tmp_path / "state", MIX) as daemon,
-        SparkJob(
-            spark_cluster, tmp_path / "spark", wrap=("--plugin", plugin), executors=EXECUTORS, work=WORK
-        ) as spark,
-    ):
-        spark.until_marked("key", 8)
+    with grouping(spark_cluster, tmp_path, plugin) as (daemon, spark):
         quick = Job(spark_cluster, PRODUCTION, tmp_path, "receiver")
         daemon.until(lambda: asked(daemon), "asked")
         leaving = {each.container for each in asked(daemon)}

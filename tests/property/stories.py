@@ -43,30 +43,28 @@ RESEARCH = (job("r1", "research", 0, 2, 6), job("r2", "research", 500, 2, 5))
 PRODUCTION = job("p", "production", 14_000, 2, 6)
 
 
-def natjam() -> Run:
-    """Two research jobs fill three nodes; a production job takes containers from them, twice."""
-    setup = Setup(
+def three_nodes(**more: Any) -> Setup:
+    """Return a cluster of three nodes of four slots, decided about at once."""
+    return Setup(
         nodes=3,
         node_size=Resources(4096, 4),
         timing=HADOOP3,
         settings=msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0),
         seed=3,
+        **more,
     )
+
+
+def natjam() -> Run:
+    """Two research jobs fill three nodes; a production job takes containers from them, twice."""
+    setup = three_nodes()
     jobs = (*RESEARCH, PRODUCTION, job("q", "production", 24_000, 0, 4))
     return Run(setup, jobs, SCHEMES["natjam"], MemoryJournal())
 
 
 def mix() -> Run:
     """Two research jobs, one of long maps; for production tasks are awaited, suspended, ended and killed."""
-    setup = Setup(
-        nodes=3,
-        node_size=Resources(4096, 4),
-        timing=HADOOP3,
-        settings=msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0),
-        seed=3,
-        hold=True,
-        may_lose_ratio=0.3,
-    )
+    setup = three_nodes(hold=True, may_lose_ratio=0.3)
     maps = job("r3", "research", 700, 8, 0, map_ms=(40_000,) * 8)
     jobs = (RESEARCH[0], maps, PRODUCTION, job("q", "production", 24_000, 0, 6))
     return Run(setup, jobs, SCHEMES["mix"], MemoryJournal())
@@ -74,15 +72,7 @@ def mix() -> Run:
 
 def sparks() -> Run:
     """An application of Spark fills three nodes; for production its executors leave, and they come back."""
-    setup = Setup(
-        nodes=3,
-        node_size=Resources(4096, 4),
-        timing=HADOOP3,
-        settings=msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0),
-        seed=3,
-        may_lose_ratio=0.5,
-        room_within_ms=12_000,
-    )
+    setup = three_nodes(may_lose_ratio=0.5, room_within_ms=12_000)
     shape = SparkShape(executors=10, block_mib=2)
     stages = {"map_ms": (2000,) * 30, "reduce_ms": (2500,) * 300, "reduce_keys": (1,) * 300}
     jobs = (job("s", "research", 0, 0, 0, spark=shape, **stages), job("p", "production", 20_000, 2, 3))

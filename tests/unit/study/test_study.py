@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from pathlib import Path
@@ -12,7 +13,15 @@ import pytest
 from tests.cluster import study_bench
 from tests.cluster.study_bench import Stage, Study, chosen, play
 from tests.cluster.study_jobs import block
-from tests.cluster.study_judging import counted, is_identical, judged, of_loads, paired
+from tests.cluster.study_judging import (
+    counted,
+    is_identical,
+    judged,
+    main,
+    of_loads,
+    paired,
+    read_kept,
+)
 from tests.cluster.study_loads import LOADS, SCHEMES, named, order_of, wanted, wrapped
 from yarnctl.errors import BadInput
 
@@ -104,6 +113,44 @@ def test_ratios_are_paired_within_rounds_and_their_interval_is_drawn() -> None:
     assert not claims["map-heavy", "production under mix-2 over yarn-tuned"].holds  # it was not run
     worse = [{**each, "round": each["round"] + 8} for each in runs]
     assert len(counted(runs + worse)) == len(runs) + len(worse)
+
+
+@pytest.mark.parametrize(
+    ("mix", "tuned", "claims"),
+    [
+        ((42.0, 100.0, 10.0), (40.0, 100.0, 41.0), (True, True)),
+        ((42.1, 100.0, 10.0), (40.0, 100.0, 41.0), (False, True)),  # 1.0525 times as slow
+        ((42.0, 100.0, 10.5), (40.0, 100.0, 41.0), (True, False)),  # more than a quarter of its loss
+    ],
+)
+def test_a_claim_breaks_where_its_bound_is_passed(mix, tuned, claims) -> None:
+    runs = []
+    for number in range(1, 9):
+        these = round_of("map-heavy", number, mix_2=mix[:2], yarn_tuned=tuned[:2])
+        for each in these:
+            lost_s = {"mix-2": mix[2], "yarn-tuned": tuned[2]}.get(each["scheme"])
+            if lost_s is not None:
+                each["research"] |= {"ended_s": {"m": lost_s, "r": 0.0}}
+        runs += these
+    found = {each.claim: each.holds for each in judged(runs) if each.load == "map-heavy"}
+    assert (
+        found["production under mix-2 over yarn-tuned"],
+        found["lost work under mix-2 over yarn-tuned, summed"],
+    ) == claims
+
+
+def test_kept_sittings_are_judged_together_if_they_are_of_one_commit(tmp_path: Path) -> None:
+    def kept(name: str, commit: str) -> str:
+        file = tmp_path / name
+        file.write_text(json.dumps({"head": {"commit": commit}, "runs": [{"round": 1}]}))
+        return str(file)
+
+    assert read_kept([kept("a.json", "c1"), kept("b.json", "c1")]) == ("c1", [{"round": 1}] * 2)
+    with pytest.raises(BadInput, match="2 commits"):
+        read_kept([kept("a.json", "c1"), kept("b.json", "c2")])
+    with pytest.raises(BadInput, match="no kept study"):
+        read_kept([str(tmp_path / "none.json")])
+    assert main([]) == 2
 
 
 def test_a_claim_needs_all_of_its_rounds() -> None:

@@ -1,0 +1,41 @@
+"""A file of results that a bench goes on with: what one sitting has played is not played again.
+
+Law: a file is gone on with at its own commit only; something else is refused by its name, and left.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from yarnctl.errors import BadInput
+
+
+class WithHead(Protocol):
+    """What such a file holds: ``head`` is of its first sitting (``tests.measured.provenance.head``)."""
+
+    head: dict[str, Any]
+
+
+K = TypeVar("K", bound=WithHead)
+
+
+def gone_on(file: Path, new: K) -> K:
+    """Return what a file holds, else ``new``; raises BadInput where it was another commit's."""
+    if not file.exists():
+        return new
+    try:
+        found = msgspec.json.decode(file.read_bytes(), type=type(new))
+    except msgspec.MsgspecError as error:
+        raise BadInput(str(file), f"is no {new.head['kind']}: {error}") from error
+    for name in ("commit", "uncommitted"):
+        if found.head[name] != new.head[name]:
+            raise BadInput(str(file), f"was begun at {name} {found.head[name]}", "name another file")
+    return found
+
+
+def keep(file: Path, held: object) -> None:
+    """Write what was played, as it is now."""
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(held), indent=1) + b"\n")
