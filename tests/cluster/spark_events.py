@@ -41,6 +41,11 @@ class Told(NamedTuple):
         """How many attempts there were beyond the first of a stage (one that ran no task is none)."""
         return len({(each.stage, each.attempt) for each in self.tasks if each.attempt})
 
+    @property
+    def ended_ms(self) -> int:
+        """When the last task ended (0: none did)."""
+        return max((each.ended_ms for each in self.tasks), default=0)
+
     def task_failures(self) -> list[str]:
         """Return the reasons of tasks that count as failed."""
         return [

@@ -20,7 +20,9 @@ from yarnctl.command_line import complain, print_json
 from yarnctl.errors import BadInput
 
 Run = dict[str, Any]
-MEDIAN_S, RIGHT_RATIO = 3.0, 0.9
+MEDIAN_S, RIGHT_RATIO, ROOM_RATIO = 3.0, 0.9, 1.25
+READ_MS = 3000
+"""A driver whose tasks end sooner than this after it was told to grow need not have read it."""
 
 
 class SoakClaim(msgspec.Struct, frozen=True):
@@ -56,6 +58,26 @@ def after_rest_s(runs: Sequence[Run]) -> list[float]:
     ]
 
 
+def had_time(run: Run) -> bool:
+    """Return whether an application of a fixed number of executors went on for a while after it may grow."""
+    return run["allocation"] == "static" and run["ended_ms"] - run["grown_ms"] >= READ_MS
+
+
+def is_small(run: Run) -> bool:
+    """Return whether the master was told last to have fewer executors than before the order."""
+    return bool(run["wanted"]) and run["wanted"][-1] < run["executors"]
+
+
+def room_right(runs: Sequence[Run]) -> list[bool]:
+    """Return, of each executor that left, whether it was gone within its predicted time x 1.25."""
+    return [
+        each["gone_s"] <= each["room_in_s"] * ROOM_RATIO
+        for run in runs
+        for each in run["executors_asked"]
+        if each["gone_s"]
+    ]
+
+
 def judged(runs: Sequence[Run]) -> list[SoakClaim]:
     """Return the claims in the plan's order."""
     ended = [run for run in runs if "failed" not in run]
@@ -70,6 +92,10 @@ def judged(runs: Sequence[Run]) -> list[SoakClaim]:
     stayed = sum(not each["gone_s"] for run in asked for each in run["executors_asked"])
     middle = round(median(spans), 3) if spans else None
     enough = len(asked) >= 60
+    looked = [run for run in asked if "wanted" in run and had_time(run)]
+    small = sum(map(is_small, looked)) if looked else None
+    in_time = room_right(asked)
+    soon = round(sum(in_time) / len(in_time), 3) if in_time else None
     return [
         SoakClaim(
             "results that differ, or runs that failed",
@@ -105,6 +131,14 @@ def judged(runs: Sequence[Run]) -> list[SoakClaim]:
             middle,
             len(spans),
             enough and middle is not None and middle <= MEDIAN_S,
+        ),
+        SoakClaim("applications left small", 0, small, len(looked), enough and small == 0),
+        SoakClaim(
+            "executors gone within the predicted time x 1.25",
+            RIGHT_RATIO,
+            soon,
+            len(in_time),
+            enough and soon is not None and soon >= RIGHT_RATIO,
         ),
     ]
 

@@ -7,6 +7,7 @@ gone, by YARN's list; tasks and failures are read from Spark's event log.
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import time
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ from yarnctl.deciding.model import Accepted, Drain, Grow, ObservationRequest, Ta
 LOOK_S = 0.1
 PATIENCE_S = 90.0
 FALLBACK = "/spark/fallback/"
+TOLD = re.compile(r"requested a total number of ([0-9]+) executor")
 LOSES_MS = 1000
 """A prediction of less lost work than this is none: it is told as an instant, and a look takes its time."""
 
@@ -78,6 +80,7 @@ def run_once(stage: Stage, run: Planned) -> dict[str, Any]:
         each["rest_s"] = told.rest_ms(each["executor"], asked["ordered_ms"]) / 1000
         each["last_task_s"] = told.last_end_ms(each["executor"], asked["ordered_ms"]) / 1000
     seen = {**asked, **counted(job.counted(), told), "identical": digest == right}
+    seen |= {"wanted": wanted(stage.cluster, job.application), "ended_ms": told.ended_ms}
     shutil.rmtree(folder)
     return seen
 
@@ -102,10 +105,12 @@ def ask(cluster: Cluster, run: Planned, job: SparkJob) -> dict[str, Any]:
     gone_s = until_gone(cluster, job, chosen, began_ms)
     if run.route == "plugin":
         until_told(port, Grow(job.application, (run.number,)))
+    grown_ms = now_ms()
     loses = any(looked_ms - each.since_ms > LOSES_MS for each in chosen)
     staying = 0 if run.is_whole else EXECUTORS - run.leaving
     return {
         "ordered_ms": began_ms,
+        "grown_ms": grown_ms,
         "executors_asked": [
             {
                 "executor": executor_in(job.application, each.attempt),
@@ -116,6 +121,13 @@ def ask(cluster: Cluster, run: Planned, job: SparkJob) -> dict[str, Any]:
         ],
         "predicted": {"tasks_again": staying if loses else 0, "maps_again": cached if run.is_whole else 0},
     }
+
+
+def wanted(cluster: Cluster, application: str) -> list[int]:
+    """Return how many executors in all the driver asked the application's master for, one after the other."""
+    logs = sorted(cluster.folder.glob(f"nm-*/logs/{application}/*_000001/stderr"))
+    text = "".join(each.read_text(encoding="utf-8", errors="replace") for each in logs)
+    return [int(number) for number in TOLD.findall(text)]
 
 
 def until_told(port: AttachedPort, grow: Grow) -> None:

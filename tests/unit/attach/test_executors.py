@@ -55,7 +55,7 @@ BY_PLUGIN = {**REQUIRED, PLUGINS: PLUGIN, REQUESTS: "/yarnctl/requests", REQUEST
 SPARK = application(7)
 RECORDED = Path(__file__).parents[2] / "contract" / "recorded"
 NOW_MS = 1_795_720_538_400
-TERMS = CostTerms(move_bytes_per_ms=1000, leave_ms=2000, return_ms=10_000)
+TERMS = CostTerms(move_bytes_per_ms=1000, leave_ms=2000, return_ms=10_000, order_ms=1500)
 
 
 # --- who may be asked -----------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ SPANS = (4000.0, 6000.0)
 def test_between_stages_an_executor_leaves_as_soon_as_its_blocks_have_moved():
     look = DriverLook((executor("1", cached=3_000_000), TWO[2]), (), (stage(1, wrote={"1": (4, 2_000_000)}),))
     found = costs(look, TERMS, NOW_MS)["1"]
-    assert (found.room_in_ms, found.rest_ms, found.moved_bytes) == (7000, 0, 5_000_000)
+    assert (found.room_in_ms, found.rest_ms, found.moved_bytes) == (8500, 0, 5_000_000)
     assert (found.lost_ms, found.overhead_ms) == (0, 17_000)
 
 
@@ -180,7 +180,28 @@ def test_a_stage_that_has_just_begun_behind_a_shuffle_counts_as_reducing():
     now = StageNow(stage(2, complete=0), running(("2", 100)), ())
     found = costs(DriverLook(TWO, (now,), (stage(1, wrote={"1": (4, 10)}),)), TERMS, NOW_MS)
     assert found["2"].room_in_ms == -1, "no finished task tells how long it takes"
-    assert found["1"].room_in_ms == 2000
+    assert found["1"].room_in_ms == 1500 + 2000
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "tasks", "spans_ms", "room_in_ms"),
+    [
+        (1000, 9, SPANS, 3000 + 2000),  # its task outlasts the order's way
+        (3000, 5, SPANS, 1500 + 2000),  # it ends sooner, and no task waits
+        (3000, 9, SPANS, 1000 + 4000 + 2000),  # it ends sooner, and is followed by another
+    ],
+)
+def test_a_task_that_ends_before_the_order_arrives_is_followed_by_another(
+    age_ms, tasks, spans_ms, room_in_ms
+):
+    at = Stage(2, tasks=tasks, active=1, complete=4)
+    look = DriverLook(TWO, (StageNow(at, running(("1", age_ms)), spans_ms),), ())
+    assert costs(look, TERMS, NOW_MS)["1"].room_in_ms == room_in_ms
+
+
+def test_an_idle_executor_of_a_stage_of_unknown_tasks_is_no_candidate():
+    look = DriverLook(TWO, (StageNow(Stage(2, tasks=9, active=1), running(("2", 100)), ()),), ())
+    assert costs(look, TERMS, NOW_MS)["1"].room_in_ms == -1
 
 
 @pytest.mark.parametrize(("host", "lost_ms"), [("h2", 3 * 4000), ("h3", 0)])

@@ -100,7 +100,8 @@ def run(number: int = 1, **more: Any) -> dict[str, Any]:
         "twice": {"maps": 0, "keys": 2, "tasks": 1},
         "predicted": {"tasks_again": 2, "maps_again": 0},
         "failures": {"tasks": 0, "executors": 0, "excluded": 0, "why": []},
-        "executors_asked": [{"executor": "1", "gone_s": 3.0, "rest_s": 1.5}],
+        "executors_asked": [{"executor": "1", "gone_s": 3.0, "rest_s": 1.5, "room_in_s": 2.4}],
+        "allocation": "static", "wanted": [3, 2, 4], "grown_ms": 5_000, "ended_ms": 8_000,
         **more,
     }  # fmt: skip
 
@@ -116,7 +117,9 @@ BROKEN = [
     (3, {"failures": {"tasks": 0, "executors": 1, "excluded": 0, "why": [BAD]}}),
     (4, {"stage_attempts": 2}),
     (4, {"when": "between", "twice": NOTHING_TWICE}),
-    (5, {"executors_asked": [{"executor": "1", "gone_s": None, "rest_s": 0.0}]}),
+    (5, {"executors_asked": [{"executor": "1", "gone_s": None, "rest_s": 0.0, "room_in_s": 2.4}]}),
+    (7, {"wanted": [3, 2, 3]}),
+    (7, {"wanted": [3, 2]}),
 ]
 
 
@@ -141,9 +144,27 @@ def test_too_few_runs_show_nothing():
 
 
 def test_the_median_is_of_all_executors_that_left():
-    slow = run(executors_asked=[{"executor": "1", "gone_s": 9.0, "rest_s": 1.0}] * 2)
+    slow = run(executors_asked=[{"executor": "1", "gone_s": 9.0, "rest_s": 1.0, "room_in_s": 9.0}] * 2)
     claim = judged([run()] * 30 + [slow] * 31)[6]
     assert (claim.found, claim.holds) == (8.0, False)
+
+
+@pytest.mark.parametrize("change", [{"allocation": "dynamic"}, {"ended_ms": 7_999}, {"wanted": []}])
+def test_small_is_judged_where_a_fixed_number_was_asked_and_the_driver_had_time_to_read(change):
+    """With dynamic allocation Spark wants fewer by its own rules; by the signal it tells nothing new."""
+    small = {"wanted": [3, 2], **change}
+    assert judged([*(run(number) for number in range(61)), run(61, **small)])[7].holds
+
+
+def test_room_comes_in_time_for_nine_of_ten_executors():
+    late = run(executors_asked=[{"executor": "1", "gone_s": 3.1, "rest_s": 1.5, "room_in_s": 2.4}])
+    assert judged([run()] * 63 + [late] * 7)[8].holds
+    assert not judged([run()] * 62 + [late] * 8)[8].holds
+
+
+def test_a_soak_that_did_not_look_shows_nothing_of_what_came_back():
+    old = [{key: value for key, value in run(number).items() if key != "wanted"} for number in range(61)]
+    assert (judged(old)[7].found, judged(old)[7].holds) == (None, False)
 
 
 def test_kinds_of_runs_are_counted_apart():

@@ -61,7 +61,8 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     ``resume_poll_ms`` until it has resumed.
 
     An executor of Spark: ``spark_move_bytes_per_ms`` at which its blocks move, ``spark_leave_ms`` from its
-    last task's end, ``spark_return_ms`` from a new container until it works (docs/facts/spark.md, 2).
+    last task's end, ``spark_return_ms`` from a new container until it works (docs/facts/spark.md, 2);
+    ``spark_order_ms`` until it begins no further task (docs/spark.md).
     """
 
     preempting_queues: tuple[str, ...] = ("production",)
@@ -107,6 +108,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     spark_move_bytes_per_ms: int = 20_000
     spark_leave_ms: int = 2_000
     spark_return_ms: int = 12_000
+    spark_order_ms: int = 1_500
 
     def is_preempting(self, queue: str) -> bool:
         """Return whether a queue's applications may preempt (with deadlines those of every queue may)."""

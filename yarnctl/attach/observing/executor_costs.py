@@ -1,12 +1,12 @@
 """What it costs when an executor of Spark leaves: predicted from its driver's answers.
 
-Law: pure. An executor leaves when its longest running task has ended and its blocks have moved; what cannot
-be predicted makes it no candidate. Lost is what tasks do twice: Spark does not tell a running stage where
-moved blocks are (SPARK-44635), so that each order within a reduce stage begins at most one task for each
-remaining core again, and between stages none; finished map tasks run again if their blocks move to an
-executor of the same host. Where a job may be suspended whole, the executor that would leave last bears what
-all of them leaving costs: cached partitions go nowhere and are computed again. So the sum is never less than
-what is lost, whichever leave. Sources: docs/facts/spark.md, 3, 4 and 6.
+Law: pure. An executor leaves when its last task has ended (it may begin one before the order arrives) and its
+blocks have moved; what cannot be predicted makes it no candidate. Lost is what tasks do twice: Spark does not
+tell a running stage where moved blocks are (SPARK-44635), so that each order within a reduce stage begins at
+most one task for each remaining core again, and between stages none; finished map tasks run again if their
+blocks move to an executor of the same host. Where a job may be suspended whole, the executor that would leave
+last bears what all of them leaving costs: cached partitions go nowhere and are computed again. So the sum is
+never less than what is lost, whichever leave. Sources: docs/facts/spark.md, 3, 4 and 6.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ class CostTerms(NamedTuple):
     """How fast blocks move, and spans that are the same for all executors, in ms.
 
     ``leave_ms``: from the last task's end, with nothing to move, until the container is gone. ``return_ms``:
-    from a new container until its executor works.
+    from a new container until its executor works. ``order_ms``: from the look that predicts until the
+    executor begins no further task; what ends sooner is followed by another task.
     """
 
     move_bytes_per_ms: int
     leave_ms: int
     return_ms: int
+    order_ms: int
 
 
 class StageNow(NamedTuple):
@@ -126,15 +128,26 @@ def _cost(
         if each.executor in stage.by_executor
     )
     move_ms = moved // max(1, terms.move_bytes_per_ms)
-    left_ms = rests.get(each.executor, 0)
+    rest_ms = rests.get(each.executor, 0)
+    last_ms = _last_end_ms(rest_ms, look.active, terms.order_ms)
     leaves_ms = move_ms + terms.leave_ms
     return ExecutorCost(
-        room_in_ms=-1 if left_ms < 0 else left_ms + leaves_ms,
-        rest_ms=left_ms,
+        room_in_ms=-1 if last_ms < 0 else last_ms + leaves_ms,
+        rest_ms=rest_ms,
         moved_bytes=moved,
         lost_ms=_lost_ms(each, [one for one in alive if one is not each], look),
         overhead_ms=leaves_ms + terms.return_ms,
     )
+
+
+def _last_end_ms(left_ms: int, active: Sequence[StageNow], order_ms: int) -> int:
+    """Return how long until an executor's last task ends, ``left_ms`` its running one; -1: not known."""
+    if left_ms < 0 or left_ms >= order_ms:
+        return left_ms
+    begun = [now for now in active if now.stage.waiting > 0]
+    if any(not now.spans_ms for now in begun):
+        return -1
+    return max(order_ms, left_ms + int(max((now.spans_ms[0] for now in begun), default=0)))
 
 
 def _lost_ms(each: Executor, others: Sequence[Executor], look: DriverLook) -> int:

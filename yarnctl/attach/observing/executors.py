@@ -64,7 +64,10 @@ class ExecutorObserver:
         self._leaving = leaving
         settings = link.settings
         self._terms = CostTerms(
-            settings.spark_move_bytes_per_ms, settings.spark_leave_ms, settings.spark_return_ms
+            settings.spark_move_bytes_per_ms,
+            settings.spark_leave_ms,
+            settings.spark_return_ms,
+            settings.spark_order_ms,
         )
 
     def observe(self, victims: Sequence[str]) -> dict[str, Victim | None]:

@@ -190,6 +190,11 @@ class Stage(msgspec.Struct, frozen=True):
     shuffle_write: int = field(name="shuffleWriteBytes", default=0)
     by_executor: dict[str, StageOfExecutor] = field(name="executorSummary", default_factory=dict)
 
+    @property
+    def waiting(self) -> int:
+        """How many of its tasks have not begun."""
+        return self.tasks - self.complete - self.active
+
 
 class StageTask(msgspec.Struct, frozen=True):
     """GET .../taskList: one attempt at a task; ``launched`` by the driver's clock."""
