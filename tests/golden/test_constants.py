@@ -191,7 +191,14 @@ ASSUMED = {
         "return_cost_ms": 0,
         "observed": False,
     },
-    "Transition": {"why": None, "container": "", "application": "", "keys_done": -1},
+    "Transition": {
+        "why": None,
+        "container": "",
+        "application": "",
+        "keys_done": -1,
+        "left": "",
+        "left_node": "",
+    },
     "Choices": {
         "order": "papers",
         "sharing": "held",

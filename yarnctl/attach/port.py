@@ -19,18 +19,22 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from yarnctl.attach.connection.connection import Attachment, Connection, told
-from yarnctl.attach.eligibility.executor_reader import ExecutorReader
+from yarnctl.attach.eligibility.executor_reader import Consent, ExecutorReader
+from yarnctl.attach.eligibility.flink_consent import FlinkConsent
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.permission import Permission
+from yarnctl.attach.eligibility.spark_consent import SparkConsent
 from yarnctl.attach.observing.cluster_state import ClusterObserver, LiveContainers, Queues
-from yarnctl.attach.observing.executors import ExecutorObserver
+from yarnctl.attach.observing.executors import ExecutorObserver, LeavingObserver
 from yarnctl.attach.observing.held_time import HeldTimes
 from yarnctl.attach.observing.resume_cost import ResumeCosts
-from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver
-from yarnctl.attach.orders.executor_orders import ExecutorOrders
+from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver, Victim
+from yarnctl.attach.observing.workers import WorkerObserver
+from yarnctl.attach.orders.executor_orders import ExecutorOrders, LeavingOrders
 from yarnctl.attach.orders.performing import Performing
 from yarnctl.attach.orders.saved_work import task_of
 from yarnctl.attach.orders.tracking import OrderTracking
+from yarnctl.attach.orders.worker_orders import WorkerOrders
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import (
     Action,
@@ -50,11 +54,13 @@ from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.job_manager import JobManager
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import views, yarn
-from yarnctl.hadoop.wire.spark_rest import KIND
+from yarnctl.hadoop.wire.flink_rest import KIND as FLINK
+from yarnctl.hadoop.wire.spark_rest import KIND as SPARK
 from yarnctl.loop import ClusterIdentity
 
 
@@ -74,30 +80,48 @@ class AttachedPort:
         clock: Callable[[], int],
         first_asks: FirstAsksOf = lambda _: (),
         driver: Callable[[str], SparkDriver] | None = None,
+        job_manager: Callable[[str], JobManager] | None = None,
     ) -> None:
         self.attachment = attachment
         self._link = link = Connection(manager, master, hdfs, attachment, clock)
         self._observer = ClusterObserver(link)
         self._predicted = PredictedDemand(link, first_asks)
         self._live = LiveContainers(link)
-        drains = driver if attachment.levers else None
-        self._eligibility = EligibilityReader(link, frozenset() if drains is None else frozenset({KIND}))
-        self._drainable = None if drains is None else ExecutorReader(link, drains, self._eligibility.reasons)
+        consents: dict[str, Consent] = {}
+        if attachment.levers and driver is not None:
+            consents[SPARK] = SparkConsent(attachment, driver)
+        if attachment.levers and job_manager is not None:
+            consents[FLINK] = FlinkConsent(job_manager)
+        self._eligibility = EligibilityReader(link, frozenset(consents))
+        self._drainable = {
+            kind: ExecutorReader(link, kind, consent, self._eligibility.reasons)
+            for kind, consent in consents.items()
+        }
         self._resume_costs = ResumeCosts(link, self._live)
         self._tasks = TaskObserver(link, self._live, self._resume_costs, self._eligibility.reasons)
         self._held = HeldTimes(attachment) if attachment.levers else None
-        self._executors: ExecutorObserver | None = None
+        self._observers: dict[str, LeavingObserver] = {}
         self._tracking = OrderTracking(
-            link, self._live, self._tasks, self._resume_costs, self._eligibility, lambda: self._executors
+            link,
+            self._live,
+            self._tasks,
+            self._resume_costs,
+            self._eligibility,
+            lambda name: self._observers.get(self._kind_of(name)),
         )
-        if drains is not None and self._drainable is not None:
-            leaving = self._tracking.are_leaving
-            self._executors = ExecutorObserver(link, self._live, self._drainable, drains, leaving)
         self.permission = Permission(link, self._eligibility, self._drainable)
         self.queue_settings = Queues(link)
-        asking = None
-        if self._executors is not None and self._drainable is not None:
-            asking = ExecutorOrders(link, self._tracking, self.permission, self._executors, self._drainable)
+        asking: dict[str, LeavingOrders] = {}
+        leaving = self._tracking.are_leaving
+        if SPARK in consents and driver is not None:
+            reader = self._drainable[SPARK]
+            executors = ExecutorObserver(link, self._live, reader, driver, leaving)
+            self._observers[SPARK] = executors
+            asking[SPARK] = ExecutorOrders(link, self._tracking, self.permission, executors, reader)
+        if FLINK in consents and job_manager is not None:
+            reader = self._drainable[FLINK]
+            self._observers[FLINK] = WorkerObserver(link, self._live, reader, job_manager, leaving)
+            asking[FLINK] = WorkerOrders(link, self._live, self._tracking, self.permission, job_manager)
         self._acting = Performing(link, self._tracking, self._eligibility, self.permission, asking)
         self._epoch = ""
         self._node_counts: list[int] = []
@@ -233,8 +257,8 @@ class AttachedPort:
         """Read which of the applications that are new or have changed may be asked for containers."""
         rows = self._link.applications.unjudged()
         self._eligibility.read_some(rows)
-        if self._drainable is not None:
-            self._drainable.read_some(rows)
+        for reader in self._drainable.values():
+            reader.read_some(rows)
 
     def observe_soon(self) -> Snapshot | None:
         """Return a snapshot for people even without preempting demand; None if the cluster cannot be seen."""
@@ -283,10 +307,12 @@ class AttachedPort:
     ) -> tuple[dict[str, tuple[TaskView, ...]], tuple[str, ...]]:
         """Observe the tasks of the jobs that may be preempted."""
         tasks: dict[str, tuple[TaskView, ...]] = {}
-        others = [name for name in victims if self._executors is not None and self._is_of(name, KIND)]
-        seen = self._tasks.observe([name for name in victims if name not in others]) if victims else {}
-        if self._executors is not None and others:
-            seen = {**seen, **self._executors.observe(others)}
+        of_kind: dict[str, list[str]] = {}
+        for name in victims:
+            of_kind.setdefault(self._kind_of(name), []).append(name)
+        seen: dict[str, Victim | None] = {}
+        for kind, names in of_kind.items():
+            seen |= self._observers.get(kind, self._tasks).observe(names)
         for name, found in seen.items():
             if found is not None:
                 tasks[name] = found.tasks
@@ -294,9 +320,9 @@ class AttachedPort:
                     self._observer.sizes[name] = found.sizes
         return tasks, tuple(name for name in victims if name not in tasks)
 
-    def _is_of(self, application: str, kind: str) -> bool:
+    def _kind_of(self, application: str) -> str:
         row = self._link.rows.get(application)
-        return row is not None and row.kind.upper() == kind
+        return "" if row is None else row.kind.upper()
 
     # --- orders -------------------------------------------------------------------------------
 
@@ -339,8 +365,8 @@ class AttachedPort:
         """Drop the state of applications that have ended."""
         gone = ended - {one.application for one in self._tracking.orders.values()}
         self._eligibility.drop(gone)
-        if self._drainable is not None:
-            self._drainable.drop(gone)
+        for reader in self._drainable.values():
+            reader.drop(gone)
         self._tasks.drop(gone)
         self._live.drop_attempts(gone.difference(self._tracked))
         self._link.forget(gone)
@@ -402,4 +428,5 @@ def attach(
         clock,
         first_asks,
         lambda name: SparkDriver(masters, name),
+        lambda name: JobManager(masters, name),
     )

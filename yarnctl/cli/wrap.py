@@ -59,10 +59,14 @@ from yarnctl.errors import BadInput, Different
 @click.option(
     "-D", "settings", multiple=True, metavar="NAME=VALUE", help="With --verify: a setting of the job."
 )
+@click.option("--flink", is_flag=True, help="WORDS are a flink run-application: let its workers leave.")
+@click.option("--batch", is_flag=True, help="With --flink: the job's code makes it a batch job.")
 @click.option("--spark", is_flag=True, help="WORDS are a spark-submit: let its executors leave.")
 @click.option("--route", type=click.Choice(["signal", "plugin"]), help="With --spark: how they are asked.")
 @click.option("--plugin", metavar="JAR", help="With --spark: the driver's plugin (yarnctl spark-plugin).")
-@click.option("--min-executors", type=click.IntRange(1), help="With --spark: so many always stay.  [1]")
+@click.option(
+    "--min-executors", type=click.IntRange(1), help="With --spark, --flink: so many always stay.  [1]"
+)
 @click.option("--fallback", metavar="URL", help="With --plugin: a folder where all may leave their blocks.")
 @click.option("--uses-pipe", is_flag=True, help="With --spark: the application calls rdd.pipe.")
 @click.option("--print-defaults", is_flag=True, help="With --spark: print lines of spark-defaults.conf.")
@@ -71,10 +75,17 @@ def command(words: tuple[str, ...], save: str, load: str, **given: Any) -> None:
     """Print the streaming command WORDS with the task runner in it, or say why it must not go there.
 
     With --verify, WORDS are the reducer alone: it is cut at random key groups of the sample. With --spark,
-    WORDS are a spark-submit whose executors may then be asked to leave.
+    WORDS are a spark-submit whose executors may then be asked to leave; with --flink, a flink
+    run-application whose job may then be asked to go on with fewer workers.
     """
+    from yarnctl.cli.wrap_flink import wrap_flink
     from yarnctl.cli.wrap_spark import refuse_without_spark, wrap_spark
 
+    if given["flink"]:
+        wrap_flink(words, given)
+        return
+    if given["batch"]:
+        raise BadInput("--batch", "is for Flink", "write --flink, too")
     if given["spark"]:
         wrap_spark(words, given, given["run_it"])
         return

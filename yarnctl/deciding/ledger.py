@@ -174,7 +174,11 @@ class Ledger:
         before, target, at_ms = self.open.get(record.order), record.target, record.at_ms
         if before is None:
             return
-        self.open[record.order] = changed = gone_on(before, record.event, target, at_ms)
+        changed = gone_on(before, record.event, target, at_ms)
+        if record.left:
+            self.indices.bind(before, record.left)
+            changed = msgspec.structs.replace(changed, container=record.left, node=record.left_node)
+        self.open[record.order] = changed
         if before.verb == "drain":
             self.regrowing.moved(before.victim, at_ms)
         if record.order in self.losses.charges:

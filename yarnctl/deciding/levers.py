@@ -14,10 +14,12 @@ suspend    a reduce saves its state and leaves                 nothing          
 end        a reduce that has begun no key is ended             nothing; it fetches again        run again
 kill       a map is killed                                     the time since it began to work  run again
 drain      an executor ends its tasks, moves its blocks, goes  tasks that are begun again       come back
+rescale    an application goes on with fewer workers           all since its last checkpoint    come back
 cap        the queue's maximum is lowered while others wait    nothing                          raise
 =========  ==================================================  ===============================  ==============
 
-``cap`` holds what would be taken back, and new masters; the host pulls it (``deciding/queue_hold``).
+What ``rescale`` costs is paid once for all workers of an application that leave by one decision. ``cap``
+holds what would be taken back, and new masters; the host pulls it (``deciding/queue_hold``).
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.model import TaskView
+from yarnctl.deciding.model import TaskKind, TaskView
 from yarnctl.deciding.settings import LeverSettings
 
-LeverKind = Literal["wait", "suspend", "end", "kill", "drain", "cap"]
+LeverKind = Literal["wait", "suspend", "end", "kill", "drain", "rescale", "cap"]
 Undo = Literal["none", "resume", "run-again", "come-back", "raise"]
 
 UNDO: dict[LeverKind, Undo] = {
@@ -39,10 +41,13 @@ UNDO: dict[LeverKind, Undo] = {
     "end": "run-again",
     "kill": "run-again",
     "drain": "come-back",
+    "rescale": "come-back",
     "cap": "raise",
 }
-ORDERED: tuple[LeverKind, ...] = ("suspend", "end", "kill", "drain")
+ORDERED: tuple[LeverKind, ...] = ("suspend", "end", "kill", "drain", "rescale")
 """Levers that are pulled by an order; the others make none."""
+LEAVING: dict[TaskKind, LeverKind] = {"executor": "drain", "worker": "rescale"}
+"""Tasks that leave as they are asked to, and their lever."""
 
 
 NOT_BEGUN_MS = 1 << 52
@@ -97,10 +102,10 @@ def levers_of(task: TaskView, now_ms: int, rules: LeverSettings, awaited_until_m
     did not keep its promise is not waited for again.
     """
     attempt, kind = task.attempt, task.kind
-    if kind == "executor":
+    if kind in LEAVING:
         if task.checkpointable and task.remaining_ms >= 0:
             lost_ms = max(0, now_ms - task.since_ms)
-            yield Lever(attempt, "drain", task.remaining_ms, lost_ms, task.return_cost_ms, "come-back")
+            yield Lever(attempt, LEAVING[kind], task.remaining_ms, lost_ms, task.return_cost_ms, "come-back")
         return
     if reduced_nothing(task, now_ms):
         yield Lever(attempt, "end", rules.leave_ms, 0, task.return_cost_ms, "run-again")

@@ -33,7 +33,7 @@ SAMPLES_OF_WINDOW = 120
 
 NO_CONSENTS: Mapping[str, float] = MappingProxyType({})
 
-CHARGED: tuple[LeverKind, ...] = ("kill", "end", "drain")
+CHARGED: tuple[LeverKind, ...] = ("kill", "end", "drain", "rescale")
 
 
 def charged_ms(lever: Lever) -> int:
@@ -42,8 +42,8 @@ def charged_ms(lever: Lever) -> int:
 
 
 def budget_of(kind: LeverKind) -> LeverKind:
-    """Return by which lever's name a budget is kept: a drain uses that of kills, for both lose work."""
-    return "kill" if kind == "drain" else kind
+    """Return by which lever's name a budget is kept: all that lose work use that of kills."""
+    return "kill" if kind in ("drain", "rescale") else kind
 
 
 def task_of(attempt: str) -> str:

@@ -36,6 +36,8 @@ class Mixing:
         self.taken = [0] * len(case.jobs)
         self.room: dict[str, Resources] = {}
         self.used: set[str] = set()
+        self.rescaled: set[int] = set()
+        """Jobs that lose workers by this choice: their cost is paid, however many leave."""
         self.picks: list[tuple[Option, Resources, int]] = []
         self.last_on: dict[str, tuple[bool, int]] = {}
         """Node -> whether the option that completed its last room is a pick, and its place."""
@@ -86,7 +88,11 @@ class Mixing:
         self._sorted_in = len(self.offers.offered)
         best: list[Option] = []
         for node, options in self._by_node.items():
-            free = [each for each in options if each.attempt not in self.used and self._allowed((each,))]
+            free = [
+                each
+                for each in options
+                if each.attempt not in self.used and each.lever.kind != "rescale" and self._allowed((each,))
+            ]
             room = self.room.get(node, self.case.room.get(node, NOTHING))
             found = cheapest_cover(size, room, free, self._allowed)
             if len(free) > EXACT_MAX:
@@ -114,9 +120,18 @@ class Mixing:
                 return False
         return self.left.allows(
             (*self._payer(option), option.lever.kind, charged_ms(option.lever) * option.task.size[0])
-            for option in options
+            for option in map(self._unpaid, options)
             if option.lever.kind in CHARGED
         )
+
+    def _unpaid(self, option: Option) -> Option:
+        """Return an option at what it adds: what workers cost is paid by the first of its job that leaves.
+
+        No combination has two workers (which of them leave is not known, and so on which node room comes).
+        """
+        if option.lever.kind != "rescale" or option.job not in self.rescaled:
+            return option
+        return option._replace(lever=option.lever._replace(lost_ms=0, overhead_ms=0))
 
     def over(self, option: Option) -> Reason:
         """Return whose budget does not allow an option (or its job gives no more)."""
@@ -146,9 +161,12 @@ class Mixing:
         """Take these options: the last of a node completes the room."""
         node = options[0].task.node
         room = self.room.get(node, self.case.room.get(node, NOTHING))
+        options = [self._unpaid(option) for option in options]
         for option in options:
             room = plus(room, option.task.size)
             self.used.add(option.attempt)
+            if option.lever.kind == "rescale":
+                self.rescaled.add(option.job)
             if option.lever.kind == "wait":
                 continue
             self.taken[option.job] += 1

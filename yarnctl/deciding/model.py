@@ -20,7 +20,7 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.units import Resources
 
-TaskKind = Literal["map", "reduce", "am", "executor"]
+TaskKind = Literal["map", "reduce", "am", "executor", "worker"]
 Ending = Literal["suspended", "completed", "killed", "failed", "lost"]
 
 
@@ -112,6 +112,9 @@ class TaskView(NamedTuple):
     An executor (of Spark) runs many tasks: ``remaining_ms`` is how long it takes to leave, ``return_cost_ms``
     what leaving and coming back take; the time since ``since_ms`` is the work that would be done again, and
     ``checkpointable`` says whether it may be asked to leave now.
+
+    A worker is an executor of an application that is told how many leave, and chooses which: the work done
+    again and the costs are those of its whole application, paid once however many leave.
     """
 
     attempt: str
@@ -147,14 +150,18 @@ class UploadProgressed(msgspec.Struct, frozen=True, tag="upload-progressed"):
     at_ms: int
 
 
-class ContainerEnded(msgspec.Struct, frozen=True, tag="container-ended"):
-    """A container of an open order is gone and its room is free again."""
+class ContainerEnded(msgspec.Struct, frozen=True, tag="container-ended", omit_defaults=True):
+    """A container of an open order is gone and its room is free again.
+
+    ``order``: the order that it answers where the application chose which of its containers leaves.
+    """
 
     container: str
     application: str
     node: str
     ending: Ending
     at_ms: int
+    order: str = ""
 
 
 class ContainerGranted(msgspec.Struct, frozen=True, tag="container-granted"):

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from yarnctl.deciding.case import Pick
-from yarnctl.deciding.levers import LeverPull
+from yarnctl.deciding.levers import LEAVING, LeverPull
 from yarnctl.deciding.lifecycle import OPEN, RECALLABLE, Event, State
 from yarnctl.deciding.model import Action, Drain, Kill, Release, Suspend, TaskView, Withdraw
 from yarnctl.deciding.releaser import is_killed
@@ -160,9 +160,9 @@ def verb_of(
     """Return what an order asks of a task."""
     if pull is None:
         return "kill" if is_killed(task, settings) else "suspend"
-    if pull.lever.kind in ("suspend", "drain"):
-        return pull.lever.kind
-    return "kill"
+    if pull.lever.kind in LEAVING.values():
+        return "drain"
+    return "suspend" if pull.lever.kind == "suspend" else "kill"
 
 
 def requested(order: Order, settings: Settings, together: Sequence[Order] = ()) -> Action:
@@ -227,6 +227,11 @@ class Indices:
         _remove(self.by_asker, order.asker, order.order)
         _remove(self.by_victim, order.victim, order.order)
         _remove(self.by_group, order.group, order.order)
+
+    def bind(self, order: Order, container: str) -> None:
+        """Put an open order under the container that answers it, instead of its own."""
+        del self.by_container[order.container]
+        self.by_container[container] = order.order
 
     def free(self, order: Order) -> None:
         """Enter an order whose container has ended, behind those before."""

@@ -121,7 +121,11 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
 
 
 class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, omit_defaults=True):
-    """One order moved. ``container`` and ``application`` name the receiver of the room, if there is one."""
+    """One order moved. ``container`` and ``application`` name the receiver of the room, if there is one.
+
+    ``left`` and ``left_node``: the container that answers the order, where its application chose another than
+    was named; from now on the order is of that one.
+    """
 
     order: str
     source: OrderState
@@ -132,6 +136,8 @@ class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, om
     container: str = ""
     application: str = ""
     keys_done: int = -1
+    left: str = ""
+    left_node: str = ""
 
 
 class Transfer(msgspec.Struct, frozen=True, tag="transfer", kw_only=True):

@@ -96,7 +96,7 @@ def objections(
             return barred[attempt]
         if kind == "map":
             return "" if kill_maps else "map"
-        if kind == "executor":
+        if kind in ("executor", "worker"):
             return "" if able and drains else "executor-stays"
         if not able:
             return "not-checkpointable"

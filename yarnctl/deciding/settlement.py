@@ -155,8 +155,12 @@ class Settlement:
         """Move the open order whose container has ended, if there is one."""
         into = Effects()
         order_id = self.ledger.by_container.get(fact.container)
+        left: dict[str, str] = {}
         if order_id is None:
-            return into
+            bound = self.ledger.open.get(fact.order)
+            if bound is None or (bound.verb, bound.victim) != ("drain", fact.application):
+                return into
+            order_id, left = fact.order, {"left": fact.container, "left_node": fact.node}
         order = self.ledger.open[order_id]
         event: Event = "ended-otherwise"
         if fact.ending == "completed":
@@ -165,7 +169,7 @@ class Settlement:
             fact.ending == "killed" and (order.verb == "kill" or order.state == "checkpointed")
         ):
             event = "ended-as-ordered"
-        self._move(into, order_id, event, fact.at_ms, why=ContainerHasEnded(fact.ending))
+        self._move(into, order_id, event, fact.at_ms, why=ContainerHasEnded(fact.ending), **left)
         return into
 
     def _granted(self, into: Effects, fact: ContainerGranted) -> None:

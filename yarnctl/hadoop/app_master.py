@@ -22,7 +22,7 @@ from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 Counters = dict[str, dict[str, int]]
 """Group -> counter -> value."""
 
-_APPLICATION = re.compile(r"application_([0-9]+_[0-9]+)")
+_APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
 _INNER = re.compile(r"(?:job|task|attempt)_[0-9]+_[0-9]+(?:_[mr]_[0-9]+(?:_[0-9]+)?)?")
 
 
@@ -32,23 +32,27 @@ class Absent(msgspec.Struct, frozen=True):
     why: str
 
 
+def approved(transport: Transport, application: str) -> dict[str, str]:
+    """Return the query with which the proxy lets us through; raises BadInput if the id is none."""
+    if _APPLICATION.fullmatch(application) is None:
+        raise BadInput(
+            f"id {application[:60]!r}", "is no application's", "expected application_<time>_<number>"
+        )
+    if transport.identity.method != "kerberos":
+        return {}
+    transport.keep_cookie(f"checked_{application}", "true", f"/proxy/{application}")
+    return {"proxyapproved": "true"}  # else the proxy warns all but the owner
+
+
 class MasterClient:
     """The master of one application. The constructor sends nothing."""
 
     def __init__(self, transport: Transport, application: str) -> None:
-        match = _APPLICATION.fullmatch(application)
-        if match is None:
-            raise BadInput(
-                f"id {application[:60]!r}", "is no application's", "expected application_<time>_<number>"
-            )
+        self._query = approved(transport, application)
         self.application = application
-        self.job_id = f"job_{match[1]}"
+        self.job_id = application.replace("application_", "job_", 1)
         self._to = transport
         self._root = f"/proxy/{application}/ws/v1/mapreduce"
-        self._query: dict[str, str] = {}
-        if transport.identity.method == "kerberos":  # else the proxy warns all but the owner
-            self._query["proxyapproved"] = "true"
-            transport.keep_cookie(f"checked_{application}", "true", f"/proxy/{application}")
 
     def jobs(self) -> tuple[wire.JobRow, ...] | Absent:
         """Return the job of the application (one, as a tuple)."""

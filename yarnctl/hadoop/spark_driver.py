@@ -6,11 +6,10 @@ only: the driver's API changes nothing, and the proxy passes GET and PUT alone.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.errors import Unreachable
+from yarnctl.hadoop.app_master import Absent, approved
 from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import spark_rest as wire
@@ -20,25 +19,16 @@ TASKS_MAX = 10_000
 """So many running tasks of a stage are read; more executors than that no decision compares."""
 QUANTILES = "0.5,0.95"
 
-_APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
-
 
 class SparkDriver:
     """The driver of one application. The constructor sends nothing."""
 
     def __init__(self, transport: Transport, application: str) -> None:
-        if _APPLICATION.fullmatch(application) is None:
-            raise BadInput(
-                f"id {application[:60]!r}", "is no application's", "expected application_<time>_<number>"
-            )
+        self._query = approved(transport, application)
         self.application = application
         self._to = transport
         self._api = f"/proxy/{application}/api/v1"
         self._root = f"{self._api}/applications/{application}"
-        self._query: dict[str, str] = {}
-        if transport.identity.method == "kerberos":  # else the proxy warns all but the owner
-            self._query["proxyapproved"] = "true"
-            transport.keep_cookie(f"checked_{application}", "true", f"/proxy/{application}")
 
     def version(self) -> str | Absent:
         """Return the version of Spark that runs."""

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from yarnctl.errors import BadInput
+from yarnctl.hadoop.wire.drain_tags import DRAIN_TAG, MIN_EXECUTORS_TAG, without_ours
 from yarnctl.hadoop.wire.mapreduce import TAGS_MAX, tags_in
 from yarnctl.hadoop.wire.spark_rest import (
-    DRAIN_TAG,
     FALLBACK,
     LEAST_VERSION,
-    MIN_EXECUTORS_TAG,
     PLUGIN,
     PLUGINS,
     REQUESTS,
@@ -181,7 +180,7 @@ def _same(one: str, other: str) -> bool:
 def _tagged(own: str, leaving: Leaving) -> str:
     """Return the value of the setting of tags: the user's and ours."""
     tags = tags_in(own)
-    kept = [tag for tag in tags if not tag.lower().startswith((DRAIN_TAG, MIN_EXECUTORS_TAG))]
+    kept = without_ours(tags)
     if len(kept) < len(tags):
         raise BadInput(f"{TAGS}={own[:60]}", "it is wrapped already", "wrap the original command")
     found = [*kept, *tags_for(leaving)]

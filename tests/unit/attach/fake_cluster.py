@@ -19,6 +19,7 @@ from yarnctl.attach.port import AttachedPort
 from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.job_manager import JobManager
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
@@ -117,6 +118,7 @@ class FakeCluster:
         self.broken: list[tuple[str, Reply]] = []
         self.on_kill: Callable[[str], None] = self.killed
         self.drivers: dict[str, Callable[[str], Reply | None]] = {}
+        self.job_managers: dict[str, Callable[[Heard], Reply | None]] = {}
         self.hdfs = OwnedHdfs()
         self.now_ms = EPOCH + 1_000_000
         self.hdfs.clock = lambda: self.now_ms
@@ -203,6 +205,7 @@ class FakeCluster:
             lambda: self.now_ms,
             first_asks,
             lambda name: SparkDriver(transport, name),
+            lambda name: JobManager(transport, name),
         )
 
     # --- what happens -------------------------------------------------------------------------
@@ -273,6 +276,9 @@ class FakeCluster:
         for pattern, reply in self.broken:
             if re.search(pattern, asked):
                 return reply
+        flink = re.match(r"/proxy/(\w+)/", heard.path)
+        if flink and flink[1] in self.job_managers:
+            return self.job_managers[flink[1]](heard) or _missing()
         if heard.method != "GET":
             return self._change(heard)
         if heard.path == "/conf":

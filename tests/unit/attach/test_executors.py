@@ -11,7 +11,8 @@ import pytest
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, container
 from tests.unit.attach.test_performing import looking
 from tests.unit.hadoop.replaying import Reply
-from yarnctl.attach.eligibility.executor_reader import Drainable, DriverSays, judge
+from yarnctl.attach.eligibility.executor_reader import Drainable
+from yarnctl.attach.eligibility.spark_consent import DriverSays, judge
 from yarnctl.attach.observing.executor_costs import CostTerms, DriverLook, StageNow, costs, rest_ms
 from yarnctl.attach.observing.executors import executor_in, name_of
 from yarnctl.deciding.model import (

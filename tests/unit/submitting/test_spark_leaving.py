@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from yarnctl.cli import wrap as wrap_command
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.wire.spark_rest import min_executors_of, route_of
+from yarnctl.hadoop.wire.drain_tags import min_executors_of
+from yarnctl.hadoop.wire.spark_rest import route_of
 from yarnctl.submitting.spark import SparkWords
 from yarnctl.submitting.spark_leaving import TRAP_FILE, Leaving, default_lines, defaults_in, version_in, wrap
 

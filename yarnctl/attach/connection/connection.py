@@ -62,7 +62,8 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     An executor of Spark: ``spark_move_bytes_per_ms`` at which its blocks move, ``spark_leave_ms`` from its
     last task's end, ``spark_return_ms`` from a new container until it works (docs/facts/spark.md, 2);
-    ``spark_order_ms`` until it begins no further task (docs/spark.md).
+    ``spark_order_ms`` until it begins no further task (docs/spark.md). A job of Flink is interrupted for
+    ``flink_lower_ms`` when it goes on with fewer workers, ``flink_raise_ms`` with more (docs/facts/flink.md).
     """
 
     preempting_queues: tuple[str, ...] = ("production",)
@@ -109,6 +110,8 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     spark_leave_ms: int = 2_000
     spark_return_ms: int = 12_000
     spark_order_ms: int = 1_500
+    flink_lower_ms: int = 7_000
+    flink_raise_ms: int = 10_000
 
     def is_preempting(self, queue: str) -> bool:
         """Return whether a queue's applications may preempt (with deadlines those of every queue may)."""

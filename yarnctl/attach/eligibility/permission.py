@@ -98,9 +98,12 @@ class Permission:
     """Permits or refuses every action; ``host`` returns why the host may do nothing now (None: it may)."""
 
     def __init__(
-        self, link: Connection, prover: EligibilityReader, executors: ExecutorReader | None = None
+        self,
+        link: Connection,
+        prover: EligibilityReader,
+        executors: Mapping[str, ExecutorReader] | None = None,
     ) -> None:
-        self._executors = executors
+        self._executors = executors or {}
         self._link = link
         self._settings = link.settings
         self._prover = prover
@@ -177,12 +180,13 @@ class Permission:
         row = self._link.row(application)
         if not self._settings.is_preemptable(row.queue):
             return Refused(OfNoVictimQueue(row.queue))
-        if self._executors is None or not self._settings.levers:
+        reader = self._executors.get(row.kind.upper())
+        if reader is None or not self._settings.levers:
             return Refused(OtherKind(row.kind[:40]))
-        found = self._executors.judged(row)
+        found = reader.judged(row)
         if isinstance(found, Drainable):
             return None
-        if not self._executors.is_settled(application):
+        if not reader.is_settled(application):
             raise Unreachable(text(found))
         return Refused(found)
 

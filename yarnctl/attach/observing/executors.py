@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from yarnctl.attach.connection.connection import Connection, Problem
 from yarnctl.attach.eligibility.executor_reader import ExecutorReader
@@ -29,6 +30,7 @@ from yarnctl.hadoop.wire.spark_rest import ActiveJob, Executor, Stage
 ACTIVE_MAX, WRITTEN_MAX = 4, 16
 """So many stages of an application are read; one with more active ones is left alone."""
 
+_CONTAINER = re.compile(r"container_(?:e[0-9]+_)?([0-9]+_[0-9]+)_[0-9]+_[0-9]+")
 _NAME = re.compile(r"executor_([0-9]+_[0-9]+)_([0-9]{1,9})")
 
 
@@ -43,6 +45,22 @@ def executor_in(application: str, name: str) -> str | None:
     if match is None or f"application_{match[1]}" != application:
         return None
     return str(int(match[2]))
+
+
+def is_container_of(application: str, name: str) -> bool:
+    """Return whether a name is that of a container of an application."""
+    match = _CONTAINER.fullmatch(name)
+    return match is not None and f"application_{match[1]}" == application
+
+
+class LeavingObserver(Protocol):
+    """Who sees the executors of a framework's applications."""
+
+    def observe(self, victims: Sequence[str]) -> dict[str, Victim | None]:
+        """Observe applications; None for one that cannot be seen now. One that is left alone shows none."""
+
+    def remove_reason(self, application: str, name: str) -> str | Absent | None:
+        """Return why an executor is gone, in its driver's words; None: it is not yet seen as gone."""
 
 
 class ExecutorObserver:

@@ -6,6 +6,8 @@ route is its submitter's word. Without a plugin Spark asks again by itself, so n
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.executor_reader import Drainable, ExecutorReader
 from yarnctl.attach.eligibility.permission import Permission, later
@@ -23,9 +25,17 @@ from yarnctl.deciding.reasons.outcomes import (
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.http.answers import Missing, Uncertain
-from yarnctl.hadoop.resource_manager import ENDED
-from yarnctl.hadoop.wire.spark_rest import Route
+from yarnctl.hadoop.http.answers import Uncertain
+
+
+class LeavingOrders(Protocol):
+    """How the applications of a framework are asked; raises as the clients do."""
+
+    def drain(self, action: Drain) -> Outcome:
+        """Ask an executor to leave, once."""
+
+    def grow(self, action: Grow) -> Outcome:
+        """Let an application that has not ended have as many executors as before."""
 
 
 class ExecutorOrders:
@@ -75,16 +85,12 @@ class ExecutorOrders:
         return Accepted()
 
     def grow(self, action: Grow) -> Outcome:
-        """Let an application have as many executors as before; one that has ended needs none."""
-        try:
-            row = self._link.manager.application(action.application)
-        except Missing:
-            return Accepted()
-        if row.state in ENDED or self._route(action.application) != "plugin":
+        """Let an application that has not ended have as many executors as before."""
+        if self._route(action.application) != "plugin":
             return Accepted()
         return self._order_plugin(action)
 
-    def _route(self, application: str) -> Route | None:
+    def _route(self, application: str) -> str | None:
         """Return how executors of an application are asked; None: they are not."""
         found = self._drainable.judged(self._link.row(application))
         return found.route if isinstance(found, Drainable) else None

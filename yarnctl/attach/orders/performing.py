@@ -20,13 +20,15 @@ Release or Withdraw not possible now    Unknown, so that it is sent again
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from yarnctl.attach.connection.connection import CheckpointStore, Connection
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.eligibility.permission import Permission, later
 from yarnctl.attach.observing.plain_tasks import is_map
 from yarnctl.attach.observing.status_line import WORKING, Status, parse
-from yarnctl.attach.orders.executor_orders import ExecutorOrders
+from yarnctl.attach.orders.executor_orders import LeavingOrders
 from yarnctl.attach.orders.saved_work import UNCHANGED, is_ordered, safe_manifest
 from yarnctl.attach.orders.tracking import OrderTracking, TrackedOrder
 from yarnctl.deciding.model import (
@@ -92,9 +94,9 @@ class Performing:
         watch: OrderTracking,
         prover: EligibilityReader,
         permission: Permission,
-        executors: ExecutorOrders | None = None,
+        leaving: Mapping[str, LeavingOrders] | None = None,
     ) -> None:
-        self._executors = executors
+        self._leaving = leaving or {}
         self._link = link
         self._manager = link.manager
         self._hdfs = link.hdfs
@@ -126,13 +128,23 @@ class Performing:
             case Kill():
                 return self._kill(action)
             case Drain():
-                return Refused(KillNotAllowed()) if self._executors is None else self._executors.drain(action)
+                orders = self._leaving.get(self._link.row(action.application).kind.upper())
+                return Refused(KillNotAllowed()) if orders is None else orders.drain(action)
             case Grow():
-                return Accepted() if self._executors is None else self._executors.grow(action)
+                return self._grow(action)
             case SetPriority():
                 return self._set_priority(action)
             case SetQueueMaximum():
                 return self._set_maximum(action)
+
+    def _grow(self, action: Grow) -> Outcome:
+        """Let an application grow again; one that has ended needs nothing."""
+        try:
+            row = self._link.manager.application(action.application)
+        except Missing:
+            return Accepted()
+        orders = self._leaving.get(row.kind.upper())
+        return Accepted() if orders is None or row.state in ENDED else orders.grow(action)
 
     # --- suspending ---------------------------------------------------------------------------
 

@@ -20,10 +20,11 @@ from yarnctl.attach.connection.connection import CheckpointStore, Connection, Pr
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.observing.cluster_state import Held, LiveContainers
-from yarnctl.attach.observing.executors import ExecutorObserver, executor_in
+from yarnctl.attach.observing.executors import LeavingObserver, executor_in, is_container_of
 from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.status_line import SAVING, parse
 from yarnctl.attach.observing.task_state import TaskObserver
+from yarnctl.attach.orders.answering import bind
 from yarnctl.attach.orders.saved_work import (
     UNCHANGED,
     answer_name,
@@ -57,7 +58,7 @@ class TrackedOrder(msgspec.Struct):
 
     ``name`` is the order's on the cluster (``Attachment.name_of``).
     ``absent_at_ms``: the start of the last poll that found nothing; ``release_wait_from_ms``: the earliest
-    start of the attempt's release wait.
+    start of the attempt's release wait. ``left``, ``others``: see ``answering``.
     """
 
     order: str
@@ -85,6 +86,13 @@ class TrackedOrder(msgspec.Struct):
     polled_at_ms: int = 0
     row: TaskAttempt | None = None
     known_names: frozenset[str] = frozenset()
+    left: str = ""
+    others: dict[str, str] = {}
+
+    @property
+    def is_by_number(self) -> bool:
+        """Whether its application chooses which of its containers leaves: they are named by their ids."""
+        return self.attempt == self.container
 
 
 NO_TASK = TaskId("", "", "")
@@ -92,7 +100,7 @@ NO_TASK = TaskId("", "", "")
 
 
 class OrderTracking:
-    """All tracked orders, and the facts about them. ``executors``: where they may be asked to leave."""
+    """All tracked orders, and the facts about them. ``observer_of``: who sees an application's executors."""
 
     def __init__(
         self,
@@ -101,9 +109,9 @@ class OrderTracking:
         tasks: TaskObserver,
         returning: ResumeCosts,
         prover: EligibilityReader,
-        executors: Callable[[], ExecutorObserver | None] = lambda: None,
+        observer_of: Callable[[str], LeavingObserver | None] = lambda _: None,
     ) -> None:
-        self._executors = executors
+        self._observer_of = observer_of
         self._link = link
         self._live = live
         self._tasks = tasks
@@ -139,7 +147,8 @@ class OrderTracking:
 
     def _task_of(self, application: str, attempt: str, verb: str) -> TaskId | None:
         if verb == "drain":
-            return NO_TASK if executor_in(application, attempt) is not None else None
+            named = executor_in(application, attempt) is not None or is_container_of(application, attempt)
+            return NO_TASK if named else None
         return task_of(application, attempt, "mr" if verb == "kill" and self._settings.levers else "r")
 
     def are_leaving(self, application: str) -> bool:
@@ -319,6 +328,12 @@ class OrderTracking:
     def _terminal_states(
         self, running: Sequence[TrackedOrder], seen: Mapping[str, Held | Problem]
     ) -> list[Fact]:
+        by_number = [one for one in running if one.is_by_number]
+        for one in by_number:
+            held = seen.get(one.application)
+            if isinstance(held, Held) and not (one.others or one.left):  # of a daemon before this one
+                one.others = {row.container: row.node for row in held.containers.values()}
+        bind(by_number, seen)
         gone = [one for one in running if self._is_over(one, seen.get(one.application))]
         if not gone:
             return []
@@ -332,7 +347,16 @@ class OrderTracking:
                 one.ended = True
                 if ending == "suspended" and one.verb == "suspend":
                     self._suspended(one)
-                facts.append(ContainerEnded(one.container, one.application, one.node, ending, now_ms))
+                facts.append(
+                    ContainerEnded(
+                        one.left or one.container,
+                        one.application,
+                        one.node,
+                        ending,
+                        now_ms,
+                        one.order if one.left not in ("", one.container) else "",
+                    )
+                )
         return facts
 
     def _suspended(self, one: TrackedOrder) -> None:
@@ -344,7 +368,7 @@ class OrderTracking:
     def _is_over(self, one: TrackedOrder, held: Held | Problem | None) -> bool:
         if not isinstance(held, Held) or held.ended:
             return False
-        container = held.containers.get(one.container)
+        container = held.containers.get(one.left or one.container)
         if container is not None:
             one.node = one.node or container.node
             one.ended_seen_at_ms = 0
@@ -369,7 +393,7 @@ class OrderTracking:
         """Return how an executor ended: "suspended" if it left as it was asked to, by its driver's words."""
         if nodes is not None and one.node and one.node not in nodes:
             return "lost"
-        observer = self._executors()
+        observer = self._observer_of(one.application)
         told = None if observer is None else observer.remove_reason(one.application, one.attempt)
         if isinstance(told, str):
             self.notes[one.order] = told[:200]

@@ -16,17 +16,13 @@ import msgspec
 from msgspec import field
 
 from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
+from yarnctl.hadoop.wire.drain_tags import routes_in
 
 Route = Literal["signal", "plugin"]
 """How executors are asked: by SIGTERM, or by a plugin in the driver."""
 
 KIND = "SPARK"
 """YARN's application type."""
-
-DRAIN_TAG = "yarnctl-drain:"
-"""Before the route: the submitter allows that executors are asked to leave."""
-MIN_EXECUTORS_TAG = "yarnctl-min-executors:"
-"""Before the number of executors that stay."""
 
 TRAP = "yarnctl-trap.sh"
 """The file by which the shell of a container outlives SIGTERM (facts/spark.md, 2)."""
@@ -80,16 +76,10 @@ def no_signal_options(settings: Mapping[str, str]) -> list[str]:
 
 def route_of(tags: Sequence[str]) -> Route | None:
     """Return the route that a tag allows; None: executors of this application may not be asked."""
-    found = {tag[len(DRAIN_TAG) :] for tag in tags if tag.lower().startswith(DRAIN_TAG)}
+    found = routes_in(tags)
     if "plugin" in found:
         return "plugin"
     return "signal" if "signal" in found else None
-
-
-def min_executors_of(tags: Sequence[str]) -> int:
-    """Return how many executors stay: one, or as many as the largest tag says (an odd one: a million)."""
-    told = [tag[len(MIN_EXECUTORS_TAG) :] for tag in tags if tag.lower().startswith(MIN_EXECUTORS_TAG)]
-    return max((int(each) if re.fullmatch("[0-9]{1,6}", each) else 1_000_000 for each in told), default=1)
 
 
 _ILL = re.compile(r"bad node|exit (?:status|code):? *[1-9]|killed|lost|fail|timed out", re.IGNORECASE)

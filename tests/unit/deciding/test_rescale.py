@@ -1,0 +1,113 @@
+"""Workers: an application is told how many leave and chooses which; what that costs is paid once.
+
+A worker ``w`` leaves within 3 s and its application does 2 s of work again unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.golden.mix_tables import NOW_MS, RULES, given, mix_case, mixed, told
+from tests.golden.tables import size, task
+from tests.unit.deciding.test_drain import Play, executor
+from tests.unit.deciding.test_mix import a_map
+from yarnctl.deciding.levers import levers_of
+from yarnctl.deciding.model import ContainerEnded, ContainerGranted, TaskView
+from yarnctl.deciding.records import Decision, Transition
+
+
+def worker(name: str, room_ms: int = 3000, lost_ms: int = 2000, *, may: bool = True, **more) -> TaskView:
+    return task(name, room_ms, kind="worker", since_ms=NOW_MS - lost_ms, able=may, cost_ms=30_000, **more)
+
+
+# --- the choice ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        (worker("w"), [("rescale", 3000, 2000, 30_000)]),
+        (worker("w", -1), []),
+        (worker("w", may=False), []),
+    ],
+)
+def test_a_worker_has_one_lever_or_none(view, expected):
+    levers = list(levers_of(view, NOW_MS, RULES, -1))
+    assert [(each.kind, each.room_in_ms, each.lost_ms, each.overhead_ms) for each in levers] == expected
+
+
+CHOICES = [
+    ({"a": [worker("w1"), worker("w2")]}, 2, 2, "rescale w1 | rescale w2"),  # 2 s are lost, not 4
+    ({"a": [worker("w1"), worker("w2")]}, 2, 1, "2 unmet"),
+    ({"a": [worker("w1")], "b": [worker("x1")]}, 2, 2, "rescale w1 | 1 unmet"),  # another pays its own
+    ({"a": [worker("w1"), worker("w2"), a_map("m1_0", 3)]}, 3, 5, "rescale w1 | rescale w2 | kill m1_0"),
+    ({"a": [worker("w1", lost_ms=0), executor("e1")]}, 1, 0, "drain e1"),  # the least overhead
+]
+
+
+@pytest.mark.parametrize(("tasks", "asks", "kill_s", "expected"), CHOICES)
+def test_what_an_application_does_again_is_paid_once_however_many_leave(tasks, asks, kill_s, expected):
+    assert told(mixed(mix_case(tasks, asks), given(list(tasks), kill_s=kill_s))) == expected
+
+
+def test_an_ask_of_two_containers_is_never_made_up_of_workers():
+    """Which of them leave is the application's choice: they may be of two nodes."""
+    tasks = {"a": [worker("w1"), worker("w2")]}
+    assert told(mixed(mix_case(tasks, [(2, 1)]), given(["a"], kill_s=9))) == "1 unmet"
+
+
+# --- the order ----------------------------------------------------------------------------------------
+
+
+def gone(container: str, node: str, order: str = "", application: str = "r") -> ContainerEnded:
+    return ContainerEnded(container, application, node, "suspended", NOW_MS + 3000, order)
+
+
+def test_the_decision_says_that_the_second_costs_nothing_more():
+    play = Play(worker("w1"), worker("w2"))
+    (decision,) = [each for each in play.step(NOW_MS).records if isinstance(each, Decision)]
+    assert [pull.lever.lost_ms for pull in decision.pulls if pull] == [2000, 0]
+    assert sum(each.lost_ms for each in play.controller.ledger.losses.charges.values()) == 2000
+
+
+def test_an_order_is_answered_by_the_container_that_the_application_chose():
+    play = Play(worker("w1"), asks=1)
+    (drain,) = play.asked()
+    step = play.step(NOW_MS + 3000, gone("c-other", "n7", drain.order))
+    (moved,) = [each for each in step.records if isinstance(each, Transition)]
+    assert (moved.left, moved.left_node, moved.target) == ("c-other", "n7", "freed")
+    ledger = play.controller.ledger
+    assert ledger.by_container == {"c-other": drain.order}
+    granted = ContainerGranted("c9", "p", "n7", size(1), NOW_MS + 3100)
+    play.step(NOW_MS + 3200, granted, asks=0)
+    assert play.state(drain.order) == "granted"
+    assert ledger.by_container == {}
+
+
+STRANGE = [
+    (("c-other", "n7", "o-000009"), "suspending"),  # no such order
+    (("c-other", "n7", "o-000001", "q"), "suspending"),  # of another application
+    (("c-other", "n7"), "suspending"),
+]
+
+
+@pytest.mark.parametrize(("fact", "state"), STRANGE)
+def test_a_foreign_end_answers_no_order(fact, state):
+    play = Play(worker("w1"), asks=1)
+    (drain,) = play.asked()
+    play.step(NOW_MS + 3000, gone(*fact))
+    assert play.state(drain.order) == state
+
+
+def test_a_container_under_an_order_of_its_own_answers_that_one():
+    play = Play(worker("w1"), worker("w2"))
+    first, second = play.asked()
+    play.step(NOW_MS + 3000, gone(second.container, "n1", first.order))
+    assert (play.state(first.order), play.state(second.order)) == ("suspending", "freed")
+
+
+def test_a_container_answers_one_order_alone():
+    play = Play(worker("w1"), worker("w2"))
+    first, second = play.asked()
+    play.step(NOW_MS + 3000, gone("c-other", "n7", first.order), gone("c-other", "n7", second.order))
+    assert (play.state(first.order), play.state(second.order)) == ("freed", "suspending")

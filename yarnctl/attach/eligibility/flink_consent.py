@@ -1,0 +1,60 @@
+"""Which Flink jobs let their workers be asked to leave: a tag, and what their JobManager says.
+
+Law: as of ``executor_reader``. Only the adaptive scheduler can be rescaled, and with Flink's own time-outs
+workers leave after a minute and a half (docs/facts/flink.md, 3 and 4). That a job has a checkpoint from which
+it goes on is looked at each time (``observing/workers``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from yarnctl.attach.eligibility.executor_reader import SHOWN_MAX, Drainable
+from yarnctl.deciding.reasons.eligibility import EligibilityReason, NoDrainTag, SettingForbidsDrain
+from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.job_manager import JobManager
+from yarnctl.hadoop.wire.drain_tags import min_executors_of, routes_in
+from yarnctl.hadoop.wire.flink_rest import (
+    ADAPTIVE,
+    GONE,
+    IDLE,
+    ROUTE,
+    SCHEDULER,
+    TIMEOUT,
+    TIMEOUT_MAX_MS,
+    duration_ms,
+)
+
+ORDER_MS = 1_500
+"""From the order until slots are idle, and from the last time-out until YARN's list shows it."""
+
+
+def judge(tags: Sequence[str], settings: Mapping[str, str]) -> Drainable | EligibilityReason:
+    """Return whether workers of a job may be asked, by its tags and its JobManager's settings."""
+    if ROUTE not in routes_in(tags):
+        return NoDrainTag()
+    scheduler = settings.get(SCHEDULER, "")
+    if scheduler.strip().lower() != ADAPTIVE:
+        return SettingForbidsDrain(SCHEDULER, scheduler[:SHOWN_MAX], ADAPTIVE)
+    for name in (IDLE, GONE):
+        if not 0 <= duration_ms(settings.get(name, "")) <= TIMEOUT_MAX_MS:
+            return SettingForbidsDrain(name, settings.get(name, "")[:SHOWN_MAX], TIMEOUT)
+    # Each time-out is looked at once in its own length: it takes one to two times that.
+    waits_ms = duration_ms(settings[IDLE]) + duration_ms(settings[GONE])
+    return Drainable(ROUTE, min_executors_of(tags), waits_ms * 3 // 2 + ORDER_MS)
+
+
+class FlinkConsent:
+    """Reads what a JobManager says, and judges it."""
+
+    def __init__(self, job_manager: Callable[[str], JobManager]) -> None:
+        self._job_manager = job_manager
+
+    def is_tagged(self, tags: Sequence[str]) -> bool:
+        """Return whether the submitter's tags allow that workers are asked."""
+        return ROUTE in routes_in(tags)
+
+    def judge(self, application: str, tags: Sequence[str]) -> Drainable | EligibilityReason | Absent:
+        """Return whether workers of a job may be asked; Absent: its JobManager did not say."""
+        settings = self._job_manager(application).settings()
+        return settings if isinstance(settings, Absent) else judge(tags, settings)

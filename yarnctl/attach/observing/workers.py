@@ -1,0 +1,96 @@
+"""The workers (TaskManagers) of Flink jobs that may be asked to leave, as tasks with a container each.
+
+Law: as of ``executors``. A rescale interrupts the whole job and repeats its work since the last checkpoint,
+however many leave: each worker bears that cost, and who chooses pays it once (``deciding/mix``). A job of
+which a part does not run, or that has no completed checkpoint, shows none. Source: docs/facts/flink.md, 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from yarnctl.attach.connection.connection import Connection, Problem
+from yarnctl.attach.eligibility.executor_reader import ExecutorReader
+from yarnctl.attach.observing.cluster_state import Held, LiveContainers, sizes_of
+from yarnctl.attach.observing.task_state import Victim
+from yarnctl.deciding.model import TaskView
+from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.job_manager import JobManager
+from yarnctl.hadoop.wire.flink_rest import TaskManager
+
+
+class WorkerLook(NamedTuple):
+    """What a JobManager told: its TaskManagers, and since when work is done again (-1: none may leave)."""
+
+    managers: tuple[TaskManager, ...]
+    since_ms: int
+
+
+class WorkerObserver:
+    """Observes JobManagers; ``leaving`` says whether workers of an application are under order."""
+
+    def __init__(
+        self,
+        link: Connection,
+        live: LiveContainers,
+        reader: ExecutorReader,
+        job_manager: Callable[[str], JobManager],
+        leaving: Callable[[str], bool],
+    ) -> None:
+        self._link, self._live, self._reader = link, live, reader
+        self._job_manager, self._leaving = job_manager, leaving
+
+    def observe(self, victims: Sequence[str]) -> dict[str, Victim | None]:
+        """Observe applications; None for one that cannot be seen now. One that is left alone shows none."""
+        ours = [name for name in victims if name in self._reader.drainable]
+        found: dict[str, Victim | None] = dict.fromkeys(victims, Victim((), None))
+        held, looks = self._live.observe(ours), self._link.calls.each(self._look, ours)
+        for name in ours:
+            mine, look = held[name], looks[name]
+            if isinstance(mine, Problem) or isinstance(look, Problem | Absent):
+                found[name] = None
+            else:
+                found[name] = self._victim(name, mine, look)
+        return found
+
+    def remove_reason(self, application: str, name: str) -> str | Absent | None:
+        """Return "": of workers that are gone as many left by themselves as were asked."""
+        return ""
+
+    def _look(self, application: str) -> WorkerLook | Absent:
+        manager = self._job_manager(application)
+        managers, job = manager.task_managers(), manager.job()
+        if isinstance(managers, Absent):
+            return managers
+        if isinstance(job, Absent):
+            return job
+        saved = manager.checkpoint(job.job) if job.works else Absent("not all of it runs")
+        return WorkerLook(managers, -1 if isinstance(saved, Absent) else saved.begun_ms)
+
+    def _victim(self, application: str, held: Held, look: WorkerLook) -> Victim:
+        rules, now_ms = self._reader.drainable[application], self._link.clock()
+        shown = sorted(each.container for each in look.managers if each.container in held.containers)
+        # One that is not registered is coming, or is one too many that will be given back: wait for that.
+        settled = look.since_ms >= 0 and len(shown) == len(look.managers) == len(held.containers) - 1
+        free = len(shown) - max(1, rules.min_executors) if settled and not self._leaving(application) else 0
+        terms = self._link.settings
+        return Victim(
+            tuple(
+                TaskView(
+                    attempt=name,
+                    container=name,
+                    node=held.containers[name].node,
+                    size=held.containers[name].size,
+                    kind="worker",
+                    remaining_ms=rules.room_in_ms,
+                    return_cost_ms=(terms.flink_lower_ms + terms.flink_raise_ms) * len(shown),
+                    since_ms=now_ms - max(0, now_ms - look.since_ms) * len(shown),
+                    generation=0,
+                    checkpointable=place < free,
+                    resumed=False,
+                )
+                for place, name in enumerate(shown)
+            ),
+            sizes_of(held.containers.values()),
+        )

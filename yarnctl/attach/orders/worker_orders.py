@@ -1,0 +1,168 @@
+"""Asking a Flink job to go on with fewer workers, and with as many as before: its bounds, by one PUT.
+
+Law: as of ``performing``. What the bounds were is written into the daemon's own folder in HDFS, whole, before
+they are lowered: a daemon that dies at any point leaves them where the next one finds them. One PUT for all
+workers of a decision; which of them leave is Flink's choice. Bounds that somebody else has changed since are
+theirs. Source: docs/facts/flink.md, 4 and 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.eligibility.permission import Permission, later
+from yarnctl.attach.observing.cluster_state import LiveContainers
+from yarnctl.attach.orders.tracking import OrderTracking
+from yarnctl.deciding.model import Accepted, Action, Drain, Grow, Outcome, Refused, Unknown, Withheld
+from yarnctl.deciding.reasons.outcomes import ClientFault, ExecutorBusy, ForeignAttempt, MasterSilent, NoHdfs
+from yarnctl.deciding.reasons.rooting import FAULT_MAX
+from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.http.answers import Missing, Uncertain
+from yarnctl.hadoop.job_manager import JobManager
+from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.hadoop.wire.decoders import Unreadable
+from yarnctl.hadoop.wire.flink_rest import Bounds, FlinkJob, lowered
+
+FOLDER_MODE, FILE_MODE = 0o755, 0o644
+BYTES_MAX = 1 << 20
+
+
+class KeptBounds(msgspec.Struct, frozen=True):
+    """The bounds of a job before the first decision lowered them, and what the last one set."""
+
+    job: str
+    before: Bounds
+    lowered: Bounds
+
+
+class JobNow(NamedTuple):
+    """A job that is not over, and its bounds."""
+
+    job: FlinkJob
+    bounds: Bounds
+
+
+class WorkerOrders:
+    """Performs ``Drain`` and ``Grow``; raises as the clients do."""
+
+    def __init__(
+        self,
+        link: Connection,
+        live: LiveContainers,
+        tracking: OrderTracking,
+        permission: Permission,
+        job_manager: Callable[[str], JobManager],
+    ) -> None:
+        self._link, self._tracking, self._permission = link, tracking, permission
+        self._job_manager = job_manager
+        self._live = live
+        self._done: dict[tuple[str, int], Outcome] = {}
+        self._held: dict[str, str] = {}
+
+    # --- fewer ----------------------------------------------------------------------------------
+
+    def drain(self, action: Drain) -> Outcome:
+        """Ask for a worker less: the first order of a decision asks for all of its workers."""
+        one = self._tracking.begin(
+            action.order, action.application, action.attempt, action.container, 0, "drain"
+        )
+        if one is None:
+            return Refused(ForeignAttempt(action.attempt, action.application))
+        if one.released_at_ms:
+            return Accepted()
+        which = action.application, action.decision
+        if which not in self._done:
+            try:
+                self._done = {which: self._lower(action)}
+            except Uncertain as problem:
+                self._done = {which: Unknown(ClientFault(str(problem)[:FAULT_MAX]))}
+        outcome = self._done[which]
+        if isinstance(outcome, Accepted | Unknown):  # it is, or perhaps is, done: not once more
+            one.released_at_ms = self._link.clock()
+            one.others = dict(self._held)
+        return outcome
+
+    def _lower(self, action: Drain) -> Outcome:
+        hdfs, manager = self._link.hdfs, self._job_manager(action.application)
+        if hdfs is None:
+            return Withheld(NoHdfs())
+        now, managers = _job_now(manager), manager.task_managers()
+        if isinstance(now, Absent):
+            return Withheld(MasterSilent(now.why[:FAULT_MAX]))
+        if isinstance(managers, Absent):
+            return Withheld(MasterSilent(managers.why[:FAULT_MAX]))
+        here = {each.container: each.slots for each in managers}
+        if not now.job.works or not set(action.mates) <= here.keys():
+            return Refused(ExecutorBusy(now.job.state[:FAULT_MAX]))
+        held = self._live.of(action.application)
+        self._held = {row.container: row.node for row in held.containers.values()}
+        most = (len(here) - len(action.mates)) * max(1, min(here.values()))
+        if most < 1:
+            return Refused(ExecutorBusy("no worker would stay"))
+        fewer = lowered(now.bounds, most)
+        self._keep(hdfs, action.application, KeptBounds(now.job.job, now.bounds, fewer))
+        if no := self._permission.may_act(action):
+            return no
+        return self._set(action, manager, now.job.job, fewer)
+
+    def _set(self, action: Action, manager: JobManager, job: str, bounds: Bounds) -> Outcome:
+        told = manager.set_bounds(job, bounds)
+        return later(action, MasterSilent(told.why[:FAULT_MAX])) if isinstance(told, Absent) else Accepted()
+
+    # --- as many as before ----------------------------------------------------------------------
+
+    def grow(self, action: Grow) -> Outcome:
+        """Put the bounds back, unless somebody else has changed them meanwhile."""
+        hdfs, application = self._link.hdfs, action.application
+        if hdfs is None:
+            return Accepted()  # nothing was lowered without it
+        path = self._path(application)
+        kept = self._kept(hdfs, path)
+        if kept is not None:
+            manager = self._job_manager(application)
+            now = _job_now(manager)
+            if isinstance(now, Absent):
+                return later(action, MasterSilent(now.why[:FAULT_MAX]))
+            if (now.job.job, now.bounds) == (kept.job, kept.lowered):
+                outcome = self._set(action, manager, kept.job, kept.before)
+                if not isinstance(outcome, Accepted):
+                    return outcome
+        hdfs.delete(path)
+        return Accepted()
+
+    # --- what the bounds were -------------------------------------------------------------------
+
+    def _path(self, application: str) -> str:
+        return f"{self._link.settings.requests_root.rstrip('/')}/{application}/bounds.json"
+
+    @staticmethod
+    def _kept(hdfs: WebHdfs, path: str) -> KeptBounds | None:
+        """Return what the last decision left, None: nothing. Raises as the client does, and Unreadable."""
+        try:
+            return msgspec.json.decode(hdfs.read(path, BYTES_MAX), type=KeptBounds)
+        except Missing:
+            return None
+        except msgspec.MsgspecError as problem:
+            raise Unreadable(f"{path} is not what yarnctl wrote: {problem}") from None
+
+    def _keep(self, hdfs: WebHdfs, application: str, bounds: KeptBounds) -> None:
+        """Write beside and rename: half a file is never read. Of bounds lowered twice the first are kept."""
+        path = self._path(application)
+        earlier = self._kept(hdfs, path)
+        if earlier is not None and (earlier.job, earlier.lowered) == (bounds.job, bounds.before):
+            bounds = msgspec.structs.replace(bounds, before=earlier.before)
+        hdfs.make_directories(path.rpartition("/")[0], FOLDER_MODE)
+        hdfs.create(f"{path}.tmp", msgspec.json.encode(bounds), mode=FILE_MODE, overwrite=True)
+        hdfs.rename(f"{path}.tmp", path, overwrite=True)
+
+
+def _job_now(manager: JobManager) -> JobNow | Absent:
+    job = manager.job()
+    if isinstance(job, Absent):
+        return job
+    bounds = manager.bounds(job.job)
+    return bounds if isinstance(bounds, Absent) else JobNow(job, bounds)

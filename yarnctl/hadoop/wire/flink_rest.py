@@ -1,0 +1,117 @@
+"""Records of a Flink job's REST API, and the settings by which its workers may be asked to leave.
+
+Law: see ``wire``; Flink's spelling ends here. Shapes and times: docs/facts/flink.md, 3 and 4 (1.20.5).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+from msgspec import field
+
+from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
+
+KIND = "APACHE FLINK"
+"""YARN's application type, in capitals."""
+ROUTE: Literal["rescale"] = "rescale"
+"""How workers are asked: the bounds of the job's parallelism are lowered."""
+
+SCHEDULER, ADAPTIVE = "jobmanager.scheduler", "adaptive"
+IDLE, GONE = "slot.idle.timeout", "resourcemanager.taskmanager-timeout"
+"""How long a slot, and then its TaskManager, is kept without work; Flink's own first is 50 s."""
+TIMEOUT, TIMEOUT_MAX_MS = "2s", 5_000
+CHECKPOINTS = "execution.checkpointing.interval"
+
+_DURATION = re.compile(r"([0-9]{1,12}) *(ms|s|min|m|h)?")
+_UNITS_MS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
+
+
+def duration_ms(text: str) -> int:
+    """Return a duration as Flink writes it, in ms; -1 if it is none."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    return int(match[1]) * _UNITS_MS[match[2] or ""] if match else -1
+
+
+class FlinkSetting(msgspec.Struct, frozen=True):
+    """One of GET /jobmanager/config."""
+
+    key: str = ""
+    value: str = ""
+
+
+class TaskCounts(msgspec.Struct, frozen=True):
+    """How many subtasks a job has, and how many run."""
+
+    total: int = 0
+    running: int = 0
+
+
+class FlinkJob(msgspec.Struct, frozen=True):
+    """One of GET /jobs/overview."""
+
+    job: str = field(name="jid")
+    state: str = ""
+    tasks: TaskCounts = TaskCounts()
+
+    @property
+    def works(self) -> bool:
+        """Whether all of it runs now: it is not starting, nor being rescaled."""
+        return self.state == "RUNNING" and 0 < self.tasks.total == self.tasks.running
+
+
+class TaskManager(msgspec.Struct, frozen=True):
+    """One of GET /taskmanagers: its id is its container's."""
+
+    container: str = field(name="id")
+    slots: int = field(name="slotsNumber", default=0)
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """A completed checkpoint; ``begun_ms``: all before it is safe."""
+
+    begun_ms: int = field(name="trigger_timestamp", default=0)
+
+
+class LatestCheckpoints(msgspec.Struct, frozen=True):
+    """The last checkpoints of each kind."""
+
+    completed: Completed | None = None
+
+
+class Checkpoints(msgspec.Struct, frozen=True):
+    """GET /jobs/JOB/checkpoints."""
+
+    latest: LatestCheckpoints = LatestCheckpoints()
+
+
+class Parallelism(msgspec.Struct, frozen=True):
+    """Bounds of a vertex, both above 0."""
+
+    lower: int = field(name="lowerBound")
+    upper: int = field(name="upperBound")
+
+
+class Vertex(msgspec.Struct, frozen=True):
+    """What a vertex of a job may use."""
+
+    parallelism: Parallelism
+
+
+Bounds = dict[str, Vertex]
+"""GET and PUT /jobs/JOB/resource-requirements: every vertex by its id."""
+
+
+def lowered(bounds: Bounds, most: int) -> Bounds:
+    """Return bounds of which no vertex has a parallelism above ``most`` (at least one)."""
+    return {
+        name: Vertex(Parallelism(min(each.parallelism.lower, most), min(each.parallelism.upper, most)))
+        for name, each in bounds.items()
+    }
+
+
+SETTINGS = ListDecoder(FlinkSetting)
+JOBS = ListDecoder(FlinkJob, "jobs")
+TASK_MANAGERS = ListDecoder(TaskManager, "taskmanagers")
+CHECKPOINT = OneDecoder(Checkpoints)

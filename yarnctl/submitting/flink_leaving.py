@@ -1,0 +1,76 @@
+"""Flink: the settings with which a job goes on with fewer workers when it is asked to (docs/flink.md).
+
+Law: see the package. What the user set otherwise is refused by its name and never overwritten. Only streaming
+jobs can be rescaled; a batch job is given what lets it live when YARN takes a container, and no tag. Facts:
+docs/facts/flink.md, 4 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from yarnctl.errors import BadInput
+from yarnctl.hadoop.wire.drain_tags import DRAIN_TAG, MIN_EXECUTORS_TAG, without_ours
+from yarnctl.hadoop.wire.flink_rest import (
+    ADAPTIVE,
+    CHECKPOINTS,
+    GONE,
+    IDLE,
+    ROUTE,
+    SCHEDULER,
+    TIMEOUT,
+    TIMEOUT_MAX_MS,
+    duration_ms,
+)
+from yarnctl.hadoop.wire.mapreduce import TAGS_MAX, tags_in
+from yarnctl.submitting.flink import TAGS, FlinkSubmission
+
+RUNTIME_MODE = "execution.runtime-mode"
+RESTARTS = "restart-strategy.type"
+SOON = {
+    "jobmanager.adaptive-scheduler.scaling-interval.min": "5s",
+    "jobmanager.adaptive-scheduler.resource-stabilization-timeout": "2s",
+}
+"""Shorter than Flink's own 30 and 10 s; the user's values stay."""
+BATCH = {
+    RESTARTS: "fixed-delay",
+    "restart-strategy.fixed-delay.attempts": "10",
+    "restart-strategy.fixed-delay.delay": "1s",
+}
+"""Without a restart strategy a batch job fails when it loses a container."""
+
+
+def wrap(words: Sequence[str], min_executors: int, is_batch: bool) -> tuple[list[str], list[str]]:
+    """Return the command line whose workers may leave, and notes; BadInput names what forbids it."""
+    line = FlinkSubmission(words)
+    own = line.settings()
+    tags = tags_in(own.get(TAGS, ""))
+    kept = without_ours(tags)
+    if len(kept) < len(tags):
+        raise BadInput(f"-D{TAGS}={own[TAGS][:60]}", "it is wrapped already", "wrap the original command")
+    if is_batch or own.get(RUNTIME_MODE, "").upper() == "BATCH":
+        more = {} if RESTARTS in own else BATCH
+        return line.words(more), ["a batch job cannot be rescaled: it is never asked, and restarts its tasks"]
+    if own.get(SCHEDULER, ADAPTIVE).lower() != ADAPTIVE:
+        remedy = f"leave it away: {SCHEDULER}"
+        raise BadInput(f"-D{SCHEDULER}={own[SCHEDULER][:60]}", f"only {ADAPTIVE} can be rescaled", remedy)
+    for name in (IDLE, GONE):
+        if name in own and not 0 <= duration_ms(own[name]) <= TIMEOUT_MAX_MS:
+            told = f"containers leave only after it; at most {TIMEOUT_MAX_MS // 1000} s are asked"
+            raise BadInput(f"-D{name}={own[name][:60]}", told, f"leave it away: {name}")
+    ours = {SCHEDULER: ADAPTIVE, IDLE: TIMEOUT, GONE: TIMEOUT, **SOON}
+    more = {name: value for name, value in ours.items() if name not in own}
+    more[TAGS] = ",".join(_with_ours(kept, min_executors))
+    notes = []
+    if CHECKPOINTS not in own:
+        notes.append(f"-D{CHECKPOINTS} is not on the line: without checkpoints the job is never asked")
+    return line.words(more), notes
+
+
+def _with_ours(kept: Sequence[str], min_executors: int) -> list[str]:
+    found = [*kept, f"{DRAIN_TAG}{ROUTE}"]
+    if min_executors > 1:
+        found.append(f"{MIN_EXECUTORS_TAG}{min_executors}")
+    if len(found) > TAGS_MAX:
+        raise BadInput(f"-D{TAGS}", f"YARN takes {TAGS_MAX} tags", "leave some away")
+    return found
