@@ -25,7 +25,7 @@ TESTS := tests --ignore=tests/docker --ignore=tests/cluster
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/cluster
 
-.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-overhead runner lint format bench bench-small acceptance clean
+.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-overhead bench-flink runner lint format bench bench-small acceptance clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ bench-spark-production: $(VENV)/.dev ## production beside Spark research on a re
 
 bench-spark-overhead: $(VENV)/.dev ## what the settings by which executors can leave cost when nobody asks, write spark-overhead.json (ten minutes)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.spark_overhead --output spark-overhead.json
+
+bench-flink: $(VENV)/.dev ## twenty rescales of a Flink job beside production, yarnctl killed at each step, write flink-rescales.json; goes on (half an hour), FLINK_ARGS="--minutes 20"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.flink_bench --output flink-rescales.json $(FLINK_ARGS)
 
 bench-study: $(VENV)/.dev ## what making room costs on a real Hadoop, by the plan of docs/study.md, write study-hadoop.json; goes on (five hours), STUDY_ARGS="--loads disk --minutes 60"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.study_bench --output study-hadoop.json $(STUDY_ARGS)

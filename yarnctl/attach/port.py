@@ -19,22 +19,19 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from yarnctl.attach.connection.connection import Attachment, Connection, told
-from yarnctl.attach.eligibility.executor_reader import Consent, ExecutorReader
-from yarnctl.attach.eligibility.flink_consent import FlinkConsent
+from yarnctl.attach.eligibility.consents import DriverOf, JobManagerOf, consents
+from yarnctl.attach.eligibility.executor_reader import ExecutorReader
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.permission import Permission
-from yarnctl.attach.eligibility.spark_consent import SparkConsent
 from yarnctl.attach.observing.cluster_state import ClusterObserver, LiveContainers, Queues
-from yarnctl.attach.observing.executors import ExecutorObserver, LeavingObserver
+from yarnctl.attach.observing.executors import LeavingObserver
 from yarnctl.attach.observing.held_time import HeldTimes
 from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver, Victim
-from yarnctl.attach.observing.workers import WorkerObserver
-from yarnctl.attach.orders.executor_orders import ExecutorOrders, LeavingOrders
+from yarnctl.attach.orders.leaving import Parts, leaving
 from yarnctl.attach.orders.performing import Performing
 from yarnctl.attach.orders.saved_work import task_of
 from yarnctl.attach.orders.tracking import OrderTracking
-from yarnctl.attach.orders.worker_orders import WorkerOrders
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import (
     Action,
@@ -59,8 +56,6 @@ from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import views, yarn
-from yarnctl.hadoop.wire.flink_rest import KIND as FLINK
-from yarnctl.hadoop.wire.spark_rest import KIND as SPARK
 from yarnctl.loop import ClusterIdentity
 
 
@@ -79,23 +74,19 @@ class AttachedPort:
         attachment: Attachment,
         clock: Callable[[], int],
         first_asks: FirstAsksOf = lambda _: (),
-        driver: Callable[[str], SparkDriver] | None = None,
-        job_manager: Callable[[str], JobManager] | None = None,
+        driver: DriverOf | None = None,
+        job_manager: JobManagerOf | None = None,
     ) -> None:
         self.attachment = attachment
         self._link = link = Connection(manager, master, hdfs, attachment, clock)
         self._observer = ClusterObserver(link)
         self._predicted = PredictedDemand(link, first_asks)
         self._live = LiveContainers(link)
-        consents: dict[str, Consent] = {}
-        if attachment.levers and driver is not None:
-            consents[SPARK] = SparkConsent(attachment, driver)
-        if attachment.levers and job_manager is not None:
-            consents[FLINK] = FlinkConsent(job_manager)
-        self._eligibility = EligibilityReader(link, frozenset(consents))
+        judges = consents(attachment, driver, job_manager)
+        self._eligibility = EligibilityReader(link, frozenset(judges))
         self._drainable = {
-            kind: ExecutorReader(link, kind, consent, self._eligibility.reasons)
-            for kind, consent in consents.items()
+            kind: ExecutorReader(link, kind, judge, self._eligibility.reasons)
+            for kind, judge in judges.items()
         }
         self._resume_costs = ResumeCosts(link, self._live)
         self._tasks = TaskObserver(link, self._live, self._resume_costs, self._eligibility.reasons)
@@ -111,17 +102,8 @@ class AttachedPort:
         )
         self.permission = Permission(link, self._eligibility, self._drainable)
         self.queue_settings = Queues(link)
-        asking: dict[str, LeavingOrders] = {}
-        leaving = self._tracking.are_leaving
-        if SPARK in consents and driver is not None:
-            reader = self._drainable[SPARK]
-            executors = ExecutorObserver(link, self._live, reader, driver, leaving)
-            self._observers[SPARK] = executors
-            asking[SPARK] = ExecutorOrders(link, self._tracking, self.permission, executors, reader)
-        if FLINK in consents and job_manager is not None:
-            reader = self._drainable[FLINK]
-            self._observers[FLINK] = WorkerObserver(link, self._live, reader, job_manager, leaving)
-            asking[FLINK] = WorkerOrders(link, self._live, self._tracking, self.permission, job_manager)
+        parts = Parts(link, self._live, self._tracking, self.permission, self._drainable)
+        self._observers, asking = leaving(parts, driver, job_manager)
         self._acting = Performing(link, self._tracking, self._eligibility, self.permission, asking)
         self._epoch = ""
         self._node_counts: list[int] = []

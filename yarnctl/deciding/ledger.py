@@ -46,6 +46,7 @@ from yarnctl.deciding.order import (
     OrderNames,
     RecentlySettled,
     Sent,
+    answered_by,
     gone_on,
     new_order,
     order_id,
@@ -93,8 +94,8 @@ class Ledger:
         self.losses = LossBudget()
         self.regrowing = Regrowing()
         self.awaited = AwaitedEnds()
-        self.excluded, self.tries = self.bars.barred, self.bars.tries
-        self.indices = index = Indices()
+        self.excluded, self.tries, self.indices = self.bars.barred, self.bars.tries, Indices()
+        index = self.indices
         self.by_container, self.by_asker, self.by_victim = index.by_container, index.by_asker, index.by_victim
         self.by_group, self.freed_on, self.freed_for = index.by_group, index.freed_on, index.freed_for
         self.retiring: deque[tuple[int, str]] = deque()
@@ -174,10 +175,8 @@ class Ledger:
         before, target, at_ms = self.open.get(record.order), record.target, record.at_ms
         if before is None:
             return
-        changed = gone_on(before, record.event, target, at_ms)
-        if record.left:
-            self.indices.bind(before, record.left)
-            changed = msgspec.structs.replace(changed, container=record.left, node=record.left_node)
+        changed = answered_by(gone_on(before, record.event, target, at_ms), record.left, record.left_node)
+        self.indices.bind(before, changed.container)
         self.open[record.order] = changed
         if before.verb == "drain":
             self.regrowing.moved(before.victim, at_ms)

@@ -180,6 +180,12 @@ def test_none_may_leave_a_job_that_is_not_settled_or_would_lose_all(fake, job, c
     shown = observed(looking(fake, levers=True))
     assert shown
     assert not any(each.checkpointable for each in shown.values())
+    assert all(each.since_ms > 0 for each in shown.values())
+
+
+def test_subtasks_with_nothing_left_to_do_hinder_nothing(fake, job):
+    job.jobs[0].update(tasks={"total": 8, "running": 2, "finished": 6})
+    assert any(each.checkpointable for each in observed(looking(fake, levers=True)).values())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 Law: as of ``executor_reader``. Only the adaptive scheduler can be rescaled, and with Flink's own time-outs
 workers leave after a minute and a half (docs/facts/flink.md, 3 and 4). That a job has a checkpoint from which
-it goes on is looked at each time (``observing/workers``).
+it goes on is looked at each time (``observing/flink_workers``).
 """
 
 from __future__ import annotations

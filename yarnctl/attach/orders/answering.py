@@ -13,7 +13,7 @@ from yarnctl.attach.connection.connection import Problem
 from yarnctl.attach.observing.cluster_state import Held
 
 
-class Answered(Protocol):
+class NumberedOrder(Protocol):
     """An order to one of several containers. ``others``: container -> node, of all that were there; ``left``:
     the one that answers it.
     """
@@ -26,7 +26,7 @@ class Answered(Protocol):
     others: dict[str, str]
 
 
-def bind(orders: Sequence[Answered], seen: Mapping[str, Held | Problem]) -> None:
+def bind(orders: Sequence[NumberedOrder], seen: Mapping[str, Held | Problem]) -> None:
     """Let each order that is not answered have a container that is gone."""
     for one in sorted(orders, key=lambda one: one.order):
         held = seen.get(one.application)
@@ -44,7 +44,7 @@ def bind(orders: Sequence[Answered], seen: Mapping[str, Held | Problem]) -> None
             take(one, gone[0], orders)
 
 
-def take(one: Answered, container: str, orders: Sequence[Answered]) -> None:
+def take(one: NumberedOrder, container: str, orders: Sequence[NumberedOrder]) -> None:
     """Let a container answer an order, and no other."""
     one.left, one.node = container, one.others.get(container, one.node)
     for each in orders:

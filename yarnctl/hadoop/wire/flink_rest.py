@@ -42,10 +42,11 @@ class FlinkSetting(msgspec.Struct, frozen=True):
 
 
 class TaskCounts(msgspec.Struct, frozen=True):
-    """How many subtasks a job has, and how many run."""
+    """How many subtasks a job has, how many run, and how many have nothing left to do."""
 
     total: int = 0
     running: int = 0
+    finished: int = 0
 
 
 class FlinkJob(msgspec.Struct, frozen=True):
@@ -58,7 +59,8 @@ class FlinkJob(msgspec.Struct, frozen=True):
     @property
     def works(self) -> bool:
         """Whether all of it runs now: it is not starting, nor being rescaled."""
-        return self.state == "RUNNING" and 0 < self.tasks.total == self.tasks.running
+        tasks = self.tasks
+        return self.state == "RUNNING" and 0 < tasks.running == tasks.total - tasks.finished
 
 
 class TaskManager(msgspec.Struct, frozen=True):

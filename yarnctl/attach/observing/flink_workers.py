@@ -75,6 +75,7 @@ class WorkerObserver:
         settled = look.since_ms >= 0 and len(shown) == len(look.managers) == len(held.containers) - 1
         free = len(shown) - max(1, rules.min_executors) if settled and not self._leaving(application) else 0
         terms = self._link.settings
+        again_ms = max(0, now_ms - look.since_ms) * len(shown) if look.since_ms >= 0 else 0
         return Victim(
             tuple(
                 TaskView(
@@ -85,7 +86,7 @@ class WorkerObserver:
                     kind="worker",
                     remaining_ms=rules.room_in_ms,
                     return_cost_ms=(terms.flink_lower_ms + terms.flink_raise_ms) * len(shown),
-                    since_ms=now_ms - max(0, now_ms - look.since_ms) * len(shown),
+                    since_ms=now_ms - again_ms,
                     generation=0,
                     checkpointable=place < free,
                     resumed=False,
