@@ -3,7 +3,7 @@
 Law: as of ``performing``. What the bounds were is written into the daemon's own folder in HDFS, whole, before
 they are lowered: a daemon that dies at any point leaves them where the next one finds them. One PUT for all
 workers of a decision; which of them leave is Flink's choice. Bounds that somebody else has changed since are
-theirs. Source: docs/facts/flink.md, 4 and 7.
+theirs. Source: docs/facts/flink.md, 4.
 """
 
 from __future__ import annotations
