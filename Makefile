@@ -14,6 +14,7 @@ ACTORS := $(shell cat tests/architecture/actors.txt)
 WORKERS ?= 4
 SEED ?= 1
 HADOOP ?= 3.4.2
+SPARK ?= 4.0.1
 ROUNDS ?= 5
 ON ?= live
 COUNT ?= 300
@@ -25,7 +26,7 @@ TESTS := tests --ignore=tests/docker --ignore=tests/cluster
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/cluster
 
-.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-overhead bench-flink runner lint format bench bench-small acceptance clean
+.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-overhead bench-spark-versions bench-flink runner lint format bench bench-small acceptance clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +91,9 @@ bench-spark-production: $(VENV)/.dev ## production beside Spark research on a re
 
 bench-spark-overhead: $(VENV)/.dev ## what the settings by which executors can leave cost when nobody asks, write spark-overhead.json (ten minutes)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.spark_overhead --output spark-overhead.json
+
+bench-spark-versions: $(VENV)/.dev ## executors leave on another Spark or Hadoop, write spark-versions-SPARK-HADOOP.json; SPARK=3.5.9|4.0.1|4.3.0 HADOOP=3.4.2|3.5.0 (six minutes a pair)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.spark_versions --spark $(SPARK) --hadoop $(HADOOP) --output spark-versions-$(SPARK)-$(HADOOP).json
 
 bench-flink: $(VENV)/.dev ## twenty rescales of a Flink job beside production, yarnctl killed at each step, write flink-rescales.json; goes on (half an hour), FLINK_ARGS="--minutes 20"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.flink_bench --output flink-rescales.json $(FLINK_ARGS)

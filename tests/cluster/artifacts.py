@@ -56,7 +56,10 @@ def jars(version: str) -> Path:
     return kept
 
 
-SPARK = {"pyspark": "4.0.1", "py4j": "0.10.9.9"}
+PY4J = {"3.5.9": "0.10.9.7", "4.0.1": "0.10.9.9", "4.3.0": "0.10.9.9"}
+"""Versions of PySpark that are tried, and what each asks for."""
+SPARK = {"pyspark": "4.0.1", "py4j": PY4J["4.0.1"]}
+"""The one that is used: all but ``make bench-spark-versions`` leave it."""
 FLINK = "apache-flink-libraries", "1.20.5"
 """Its sources hold the jars. flink-dist could not be had by Maven where this was written."""
 FLINK_JARS = (
@@ -68,6 +71,11 @@ FLINK_JARS = (
     "log4j-1.2-api",
 )
 """What a job of the DataStream API needs (facts/flink.md, section 1)."""
+
+
+def choose_spark(version: str) -> None:
+    """Use another version of Spark from now on."""
+    SPARK.update(pyspark=version, py4j=PY4J[version])
 
 
 def spark_home() -> Path:
