@@ -26,7 +26,7 @@ TESTS := tests --ignore=tests/docker --ignore=tests/cluster
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/cluster
 
-.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-overhead bench-spark-versions bench-flink runner lint format bench bench-small acceptance clean
+.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-overhead bench-spark-versions bench-flink bench-mixed runner lint format bench bench-small acceptance clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ bench-spark-overhead: $(VENV)/.dev ## what the settings by which executors can l
 
 bench-spark-versions: $(VENV)/.dev ## executors leave on another Spark or Hadoop, write spark-versions-SPARK-HADOOP.json; SPARK=3.5.9|4.0.1|4.3.0 HADOOP=3.4.2|3.5.0 (six minutes a pair)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.spark_versions --spark $(SPARK) --hadoop $(HADOOP) --output spark-versions-$(SPARK)-$(HADOOP).json
+
+bench-mixed: $(VENV)/.dev ## MapReduce, Spark and Flink research together beside production in bursts, write mixed.json (a quarter of an hour)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.mixed_bench --output mixed.json
 
 bench-flink: $(VENV)/.dev ## twenty rescales of a Flink job beside production, yarnctl killed at each step, write flink-rescales.json; goes on (half an hour), FLINK_ARGS="--minutes 20"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.flink_bench --output flink-rescales.json $(FLINK_ARGS)

@@ -24,7 +24,7 @@ SHAPE = Shape(nodes=3, node_memory_mib=1536, container_mib=512, own_hosts=True)
 """Nine containers of half a GiB: a JobManager and eight workers fill them."""
 WORKERS = 8
 JAVA = Path(__file__).parent / "flink_java"
-PATIENCE_S = 300.0
+PATIENCE_S, ENDS_S = 300.0, 1200.0
 LOOK_S = 0.25
 KEYS = 10
 OUR_SETTINGS = {
@@ -68,9 +68,16 @@ class FlinkJob:
     """One job that counts; use it as a context: it is submitted, and ended if it has not ended."""
 
     def __init__(
-        self, cluster: Cluster, there: InstalledFlink, name: str, *, numbers: int, number_ms: int = 5
+        self,
+        cluster: Cluster,
+        there: InstalledFlink,
+        name: str,
+        *,
+        numbers: int,
+        number_ms: int = 5,
+        most: int = WORKERS,
     ) -> None:
-        self.cluster, self.there, self.name = cluster, there, name
+        self.cluster, self.there, self.name, self.most = cluster, there, name, most
         self.numbers, self.number_ms = numbers, number_ms
         self.application = ""
 
@@ -88,7 +95,7 @@ class FlinkJob:
         }
         said = [f"-D{name}={value}" for name, value in told.items()]
         program = [str(self.numbers), str(self.number_ms), f"{self.there.data}/{self.name}"]
-        flink = ["flink", "run-application", "-t", "yarn-application", *said, "-p", str(WORKERS)]
+        flink = ["flink", "run-application", "-t", "yarn-application", *said, "-p", str(self.most)]
         return [
             *(YARNCTL, "wrap", "--flink", "--exec", "--"),
             *(*flink, "-c", "counting.Count", self.there.jar, *program),
@@ -134,10 +141,10 @@ class FlinkJob:
         told = self.ask(f"jobs/{self.job()}/resource-requirements")
         return {each["parallelism"]["upperBound"] for each in told.values()}
 
-    def until_working(self, workers: int = WORKERS) -> None:
-        """Wait until so many workers work, and a checkpoint is completed."""
+    def until_working(self) -> None:
+        """Wait until all its workers work, and a checkpoint is completed."""
         ends = time.monotonic() + PATIENCE_S
-        while not (self.workers() == workers and self._has_checkpoint()):
+        while not (self.workers() == self.most and self._has_checkpoint()):
             assert time.monotonic() < ends, f"{self.workers()} workers: {self.row()}"
             time.sleep(LOOK_S)  # how exactly a beginning is seen
 
@@ -152,7 +159,7 @@ class FlinkJob:
 
     def until_over(self) -> str:
         """Wait for its end; return YARN's final status."""
-        ends = time.monotonic() + PATIENCE_S
+        ends = time.monotonic() + ENDS_S
         while (row := self.row())["state"] not in ("FINISHED", "FAILED", "KILLED"):
             assert time.monotonic() < ends, row
             time.sleep(LOOK_S)  # how exactly its end is seen

@@ -80,7 +80,8 @@ def run_once(stage: Stage, run: Planned) -> dict[str, Any]:
         each["rest_s"] = told.rest_ms(each["executor"], asked["ordered_ms"]) / 1000
         each["last_task_s"] = told.last_end_ms(each["executor"], asked["ordered_ms"]) / 1000
     seen = {**asked, **counted(job.counted(), told), "identical": digest == right}
-    seen |= {"wanted": wanted(stage.cluster, job.application), "ended_ms": told.ended_ms}
+    seen |= {"wanted": wanted(stage.cluster, job.application) if run.leaving else []}
+    seen |= {"ended_ms": told.ended_ms}
     shutil.rmtree(folder)
     return seen
 
