@@ -1,12 +1,14 @@
 """A daemon that dies at any point leaves no application small, and its journal replays to the byte.
 
 The cluster is a script: an application of four executors fills it, production asks for two containers twice.
-The driver obeys an order once, by the decision's number; an executor that leaves is gone after 3 s.
+The driver obeys an order once, by the decision's number; an executor that leaves is gone after 3 s. Of
+workers others leave than were named; the port says which order each answers, or ("unseen") sees none go.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal, get_args
 
 import msgspec
 import pytest
@@ -37,6 +39,8 @@ from yarnctl.journal.rebuild import rebuild, repair
 from yarnctl.journal.replay import replay
 from yarnctl.loop import ClusterIdentity, tick
 
+Kind = Literal["executor", "worker", "unseen"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 EXECUTORS = 4
 STEP_MS, ENDS_MS = 500, 200_000
 WAVES = ((5_000, 25_000), (90_000, 110_000))
@@ -46,11 +50,13 @@ WAVES = ((5_000, 25_000), (90_000, 110_000))
 class Script:
     """The scripted cluster; ``target`` is how many executors the application asks for."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Kind = "executor") -> None:
+        self.kind = kind
+        self.asked: dict[int, list[str]] = {}
         self.now_ms = 0
         self.target = self.issued = EXECUTORS
         self.working = {f"e{number + 1}" for number in range(EXECUTORS)}
-        self.leaving: dict[str, int] = {}
+        self.leaving: dict[str, tuple[int, int]] = {}
         self.coming: list[int] = []
         self.gone: dict[int, int] = {}
         self.orders = 0
@@ -61,10 +67,8 @@ class Script:
     def go_on(self, now_ms: int) -> None:
         """Let the cluster live until this instant."""
         self.now_ms = now_ms
-        for name in [name for name, at_ms in self.leaving.items() if at_ms <= now_ms]:
-            del self.leaving[name]
-            self.working.discard(name)
-            self.facts.append(ContainerEnded(f"{name}c", "r", "n1", "suspended", now_ms))
+        for name in [name for name, (at_ms, _) in self.leaving.items() if at_ms <= now_ms]:
+            self._went(name, self.leaving.pop(name)[1])
         if not self.waits:
             self.production = 0
         while self.waits and self.free:
@@ -78,6 +82,14 @@ class Script:
             self.issued += 1
             self.working.add(f"e{self.issued}")
         self.fewest = min(self.fewest, len(self.working))
+
+    def _went(self, name: str, decision: int) -> None:
+        self.working.discard(name)
+        orders = self.asked.get(decision, [])
+        if self.kind == "unseen":
+            return
+        order = orders.pop(0) if self.kind == "worker" and orders else ""
+        self.facts.append(ContainerEnded(f"{name}c", "r", "n1", "suspended", self.now_ms, order))
 
     @property
     def waits(self) -> int:
@@ -116,7 +128,7 @@ class Script:
             task(
                 name,
                 3000,
-                kind="executor",
+                kind="executor" if self.kind == "executor" else "worker",
                 since_ms=self.now_ms,
                 able=not self.leaving and place + 1 < len(names),
             )
@@ -125,6 +137,7 @@ class Script:
 
     def perform(self, action: Action) -> Outcome:
         if isinstance(action, Drain):
+            self.asked.setdefault(action.decision, []).append(action.order)
             self.order(action.decision, action.mates)
         elif isinstance(action, Grow):
             self.target += sum(self.gone.get(number, 0) for number in action.decisions)
@@ -136,18 +149,20 @@ class Script:
         if decision in self.gone:
             return
         found = [name for name in names if name in self.working and name not in self.leaving]
+        if self.kind != "executor":
+            found = sorted(self.working)[-len(found) :] if found else []
         self.gone[decision] = len(found)
         self.orders += 1
-        self.leaving |= dict.fromkeys(found, self.now_ms + 3000)
+        self.leaving |= dict.fromkeys(found, (self.now_ms + 3000, decision))
         self.target -= len(found)
 
 
 class Played:
     """The script with a controller that dies at some points; ``restarts`` says how often."""
 
-    def __init__(self, path: Path, deaths: tuple[int, ...]) -> None:
+    def __init__(self, path: Path, deaths: tuple[int, ...], kind: Kind = "executor") -> None:
         self.path, self.fuse, self.restarts = path, Fuse(deaths), 0
-        self.script = Script()
+        self.script = Script(kind)
         self._open()
         wake_ms = 0
         for now_ms in range(0, ENDS_MS, STEP_MS):
@@ -177,8 +192,8 @@ class Played:
             return now_ms + 3000
 
 
-def played(path: Path, *deaths: int) -> Played:
-    run = Played(path, deaths)
+def played(path: Path, *deaths: int, kind: Kind = "executor") -> Played:
+    run = Played(path, deaths, kind)
     replay(read(path, closed=True), str(path))
     return run
 
@@ -191,8 +206,9 @@ def whole(run: Played) -> None:
     assert run.controller.ledger.regrowing.shrunk == {}
 
 
-def test_nobody_dies(tmp_path: Path) -> None:
-    run = played(tmp_path / "j")
+@pytest.mark.parametrize("kind", ["executor", "worker"])
+def test_nobody_dies(tmp_path: Path, kind: Kind) -> None:
+    run = played(tmp_path / "j", kind=kind)
     whole(run)
     assert run.script.fewest == EXECUTORS - 2
     assert run.script.orders == 2, "one order a wave"
@@ -201,17 +217,24 @@ def test_nobody_dies(tmp_path: Path) -> None:
 
 
 @settings(max_examples=examples(60))
-@given(st.lists(st.integers(1, 45), min_size=1, max_size=4))
+@given(st.lists(st.integers(1, 45), min_size=1, max_size=4), st.sampled_from(KINDS))
 def test_wherever_the_daemon_dies_no_application_stays_small(
-    tmp_path_factory: pytest.TempPathFactory, deaths: list[int]
+    tmp_path_factory: pytest.TempPathFactory, deaths: list[int], kind: Kind
 ) -> None:
-    whole(played(tmp_path_factory.mktemp("journal") / "j", *deaths))
+    whole(played(tmp_path_factory.mktemp("journal") / "j", *deaths, kind=kind))
+
+
+def test_workers_that_nobody_saw_go_come_back_all_the_same(tmp_path: Path) -> None:
+    run = played(tmp_path / "j", kind="unseen")
+    assert run.script.orders >= 1
+    whole(run)
 
 
 @pytest.mark.thorough
-def test_every_single_point(tmp_path: Path) -> None:
-    points = played(tmp_path / "count").fuse.points
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_single_point(tmp_path: Path, kind: Kind) -> None:
+    points = played(tmp_path / "count", kind=kind).fuse.points
     for point in range(1, points + 1):
-        run = played(tmp_path / f"j{point}", point)
+        run = played(tmp_path / f"j{point}", point, kind=kind)
         assert run.restarts == 1
         whole(run)

@@ -10,10 +10,11 @@ import pytest
 from tests.golden.mix_tables import NOW_MS, RULES, given, mix_case, mixed, told
 from tests.golden.tables import size, task
 from tests.unit.deciding.test_drain import Play, executor
-from tests.unit.deciding.test_mix import a_map
+from tests.unit.deciding.test_mix import MIX, a_map
 from yarnctl.deciding.levers import levers_of
 from yarnctl.deciding.model import ContainerEnded, ContainerGranted, TaskView
-from yarnctl.deciding.records import Decision, Transition
+from yarnctl.deciding.records import Decision, Header, Transition
+from yarnctl.journal.explaining.explain import explain, in_words
 
 
 def worker(name: str, room_ms: int = 3000, lost_ms: int = 2000, *, may: bool = True, **more) -> TaskView:
@@ -82,6 +83,18 @@ def test_an_order_is_answered_by_the_container_that_the_application_chose():
     play.step(NOW_MS + 3200, granted, asks=0)
     assert play.state(drain.order) == "granted"
     assert ledger.by_container == {}
+
+
+def test_who_left_instead_is_explained_and_its_cost_is_told_once():
+    play = Play(worker("w1"), worker("w2"))
+    records = [Header(6, MIX, ()), *play.step(NOW_MS).records]
+    first, second = play.controller.ledger.open.values()
+    for each in (first, second):
+        records += play.step(NOW_MS + 3000, gone(f"c-{each.order}", "n7", each.order)).records
+    told = "\n".join(in_words(explain(records, first.order)))
+    assert f"c-{first.order} on n7 instead: its application chose" in told
+    assert "2000 ms of work is done again" in told
+    assert "told of another of its orders" in "\n".join(in_words(explain(records, second.order)))
 
 
 STRANGE = [

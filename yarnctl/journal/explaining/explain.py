@@ -135,6 +135,8 @@ class _Orders:
             story.keys_done = record.keys_done if record.keys_done >= 0 else None
         elif record.target == "freed":
             story.freed_at_ms = record.at_ms
+            if record.left:
+                story.left, story.left_node = record.left, record.left_node
             self._ended(story, record)
         elif record.target != "suspending":
             self._settled(story, record)

@@ -147,6 +147,8 @@ def _order_in_words(story: OrderStory, before: OrderStory | None) -> list[str]:
         *_passed_over(story, before),
     ]
     lines += [f"  passed on {transfer}" for transfer in story.transfers]
+    if story.left:
+        lines.append(f"  left     {story.left} on {story.left_node} instead: its application chose")
     lines.append(f"  became   {_became(story)}")
     if story.room_to_application:
         lines.append(f"  room     {_room(story)}")
@@ -184,6 +186,10 @@ def _passed_over(story: OrderStory, before: OrderStory | None) -> list[str]:
     ):
         return [f"  why not  as said of {before.order}"]
     return [f"  why not  {name}: {why_words(why)} ({key})" for name, why, key in rows]
+
+
+def _is_rescale(story: OrderStory) -> bool:
+    return not isinstance(story.lever, msgspec.UnsetType) and story.lever.kind == "rescale"
 
 
 def _became(story: OrderStory) -> str:
@@ -257,6 +263,9 @@ def _done(story: OrderStory) -> str:
     if story.verb in ("suspended", "released"):
         lost = _keys_lost(story.saved_lost) if story.saved_lost is not None else "no work lost"
         return f"{story.verb} (suspension number {story.generation}), {lost}"
+    if story.verb == "left" and _is_rescale(story):
+        once = "" if story.lost_work_ms else ": what its decision cost is told of another of its orders"
+        return f"its application goes on without it; {story.lost_work_ms} ms of work is done again{once}"
     if story.verb == "left":
         return f"it left with its blocks; at most {story.lost_work_ms} ms of work is done again, as predicted"
     if story.verb in ("killed", "ended"):

@@ -72,7 +72,8 @@ class OrderStory(msgspec.Struct, kw_only=True):
     ``exchanged_for`` is the order that the asker was given when another got this one's room.
     ``predicted_cost_ms`` is the predicted resume cost. ``total`` is the cluster's
     size, by which a key that is a share can be read. ``withheld``: it was decided and no request was sent.
-    ``lever``: of a mix, what it pulls, with its predicted time and cost.
+    ``lever``: of a mix, what it pulls, with its predicted time and cost. ``left``, ``left_node``: the
+    container that went instead, where its application chose.
     """
 
     order: str
@@ -114,6 +115,8 @@ class OrderStory(msgspec.Struct, kw_only=True):
     exchanged_for: str = ""
     withheld: bool = False
     lever: Lever | msgspec.UnsetType = msgspec.UNSET
+    left: str | msgspec.UnsetType = msgspec.UNSET
+    left_node: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class RefusalStory(msgspec.Struct, kw_only=True, frozen=True):

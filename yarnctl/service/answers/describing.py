@@ -192,5 +192,6 @@ def _type_of(kind: Any) -> Any:
     if origin is Annotated:
         bare, told = get_args(kind)
         return Annotated[_type_of(bare), Field(ge=told.ge)]
-    parts = tuple(part if part is ... else _type_of(part) for part in get_args(kind))
+    known = [part for part in get_args(kind) if part is not msgspec.UnsetType]  # such a field may be absent
+    parts = tuple(part if part is ... else _type_of(part) for part in known)
     return reduce(or_, parts) if origin in (Union, UnionType) else origin[parts]
