@@ -56,7 +56,7 @@ def jars(version: str) -> Path:
     return kept
 
 
-PY4J = {"3.5.9": "0.10.9.7", "4.0.1": "0.10.9.9", "4.3.0": "0.10.9.9"}
+PY4J = {"3.5.9": "0.10.9.9", "4.0.1": "0.10.9.9", "4.3.0": "0.10.9.9"}
 """Versions of PySpark that are tried, and what each asks for."""
 SPARK = {"pyspark": "4.0.1", "py4j": PY4J["4.0.1"]}
 """The one that is used: all but ``make bench-spark-versions`` leave it."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, container
@@ -29,6 +31,7 @@ from yarnctl.hadoop.wire.flink_rest import (
     GONE,
     IDLE,
     SCHEDULER,
+    Bounds,
     Parallelism,
     Vertex,
     duration_ms,
@@ -36,6 +39,7 @@ from yarnctl.hadoop.wire.flink_rest import (
 )
 from yarnctl.units import times
 
+RECORDED = Path(__file__).parents[2] / "contract" / "recorded"
 FLINK = application(8)
 JOB = "9d7cfd1b04c54c49fb0123456789abcd"
 SETTINGS = {SCHEDULER: "adaptive", IDLE: "2s", GONE: "2s"}
@@ -205,6 +209,28 @@ def test_why_a_job_is_left_alone_is_said(fake, job):
     assert port.why_not[FLINK] == SettingForbidsDrain(SCHEDULER, "AdaptiveBatch", "adaptive")
     fake.job_managers.clear()
     assert isinstance(looking(fake, levers=True).why_not[FLINK], ConfigurationUnreadable)
+
+
+def test_what_a_real_job_manager_answered_is_read(fake):
+    """Near its end: of 16 subtasks 7 have nothing left to do. Its eight workers but one may leave."""
+    told = json.loads((RECORDED / "flink-1.20.5.json").read_text(encoding="utf-8"))["answers"]
+    app = fake.add(App(8, "research", kind="Apache Flink", tags=TAG))
+    rows = told["taskmanagers"]["taskmanagers"]
+    names = {row["id"]: container(8, place + 2) for place, row in enumerate(rows)}
+    for row in rows:
+        row["id"] = names[row["id"]]
+    app.containers |= dict.fromkeys([container(8, 1), *names.values()], ("n1:1", 0))
+
+    def answer(heard: Heard) -> Reply | None:
+        found = told.get(heard.path.removeprefix(f"/proxy/{FLINK}/"))
+        return None if found is None else Reply(json.dumps(found))
+
+    fake.job_managers[FLINK] = answer
+    shown = observed(looking(fake, levers=True))
+    assert [each.checkpointable for each in shown.values()] == [*[True] * (len(names) - 1), False]
+    (bounds,) = [value for path, value in told.items() if path.endswith("resource-requirements")]
+    decoded = msgspec.convert(bounds, type=Bounds)
+    assert msgspec.to_builtins(decoded) == bounds, "what is put back is what was there"
 
 
 # --- the order ------------------------------------------------------------------------------------------
