@@ -147,6 +147,9 @@ def test_whoever_reads_what_was_measured_says_so():
         "placement_judging",
         "study_judging",
         "spark_soak_judging",
+        "flink_judging",
+        "mixed_judging",
+        "spark_versions_judging",
         "fidelity",
         "predicting",
     )

@@ -85,7 +85,7 @@ def judged(jobs: Sequence[dict[str, Any]]) -> list[RescaleClaim]:
         RescaleClaim("jobs whose output is not exact, or that failed", 0, wrong, enough and not wrong),
         RescaleClaim("bursts after which bounds were not back", 0, small, enough and not small),
         RescaleClaim(
-            "room within the predicted time x 1.5",
+            "room in one and a half of the predicted time",
             IN_TIME,
             soon,
             enough and soon is not None and soon >= IN_TIME,

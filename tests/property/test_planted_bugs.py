@@ -464,7 +464,8 @@ def test_in_the_story_of_the_mix_each_lever_is_pulled():
     watch = tell(run)
     assert run.levers is not None
     pulled = run.levers.close().pulled
-    assert [lever for lever, count in pulled.items() if not count] == ["drain"], "no job is of Spark"
+    unused = [lever for lever, count in pulled.items() if not count]
+    assert unused == ["drain", "rescale"], "no job is of Spark or Flink"
     assert sum(master.lost_ms for master in watch.masters) > 0
 
 
