@@ -328,12 +328,12 @@ class OrderTracking:
     def _terminal_states(
         self, running: Sequence[TrackedOrder], seen: Mapping[str, Held | Problem]
     ) -> list[Fact]:
-        by_number = [one for one in running if one.is_by_number]
-        for one in by_number:
-            held = seen.get(one.application)
-            if isinstance(held, Held) and not (one.others or one.left):  # of a daemon before this one
-                one.others = {row.container: row.node for row in held.containers.values()}
-        bind(by_number, seen)
+        if by_number := [one for one in running if one.is_by_number]:
+            for one in by_number:
+                held = seen.get(one.application)
+                if isinstance(held, Held) and not (one.others or one.left):  # of a daemon before this one
+                    one.others = {row.container: row.node for row in held.containers.values()}
+            bind(by_number, seen)
         gone = [one for one in running if self._is_over(one, seen.get(one.application))]
         if not gone:
             return []
