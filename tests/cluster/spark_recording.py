@@ -2,7 +2,8 @@
 
 ``python -m tests.cluster.spark_recording FILE`` starts a Hadoop and an application, and writes FILE.
 
-Law: what names the machine is left out: of the settings only those of ``KEPT`` are kept.
+Law: what names the machine is left out: of the settings only those of ``KEPT`` are kept, and paths begin at
+the project's folder.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tests.cluster.attached import prepare
 from tests.cluster.launcher import Cluster
 from tests.cluster.spark_draining import SHAPE, SparkJob
 
+PROJECT = Path(__file__).parents[2]
 KEPT = (
     *("spark.decommission.", "spark.storage.decommission.", "spark.executor.decommission."),
     *("spark.executorEnv.BASH_ENV", "spark.app.startTime", "spark.yarn.tags", "spark.executor.cores"),
@@ -35,7 +37,8 @@ def answers(job: SparkJob) -> dict[str, Any]:
     for stage in found["stages"]:
         below = f"stages/{stage['stageId']}/{stage['attemptId']}"
         if stage["status"] in ("ACTIVE", "COMPLETE"):
-            found[f"{below}?details=false"] = job.driver(f"{below}?details=false")
+            query = "details=true&taskStatus=failed"
+            found[f"{below}?{query}"] = job.driver(f"{below}?{query}")
         if stage["status"] == "ACTIVE":
             query = "taskList?status=running&offset=0&length=10000"
             found[f"{below}/{query}"] = job.driver(f"{below}/{query}")
@@ -56,7 +59,8 @@ def main(arguments: Sequence[str]) -> int:
             job.until_marked("key", 20)
             found = answers(job)
     told = {"spark": SPARK["pyspark"], "application": job.name, "answers": found}
-    Path(output).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(told, indent=1).replace(f"{PROJECT}/", "")
+    Path(output).write_text(text + "\n", encoding="utf-8")
     return 0
 
 

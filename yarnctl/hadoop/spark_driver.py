@@ -18,6 +18,10 @@ from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 TASKS_MAX = 10_000
 """So many running tasks of a stage are read; more executors than that no decision compares."""
 QUANTILES = "0.5,0.95"
+EXECUTORS_ONLY = {"details": "true", "taskStatus": "failed"}
+"""A stage's parts by executor come with the details alone, and those have every task unless a status is named
+(SPARK-34092, since 3.2): failed ones are few.
+"""
 
 
 class SparkDriver:
@@ -57,7 +61,7 @@ class SparkDriver:
 
     def stage(self, stage: int, attempt: int) -> wire.Stage | Absent:
         """Return one attempt at a stage with what each executor wrote."""
-        found = self._read(f"{self._root}/stages/{stage}/{attempt}", wire.STAGE, {"details": "false"})
+        found = self._read(f"{self._root}/stages/{stage}/{attempt}", wire.STAGE, EXECUTORS_ONLY)
         return found if isinstance(found, Absent | wire.Stage) else Absent("no stage")
 
     def running_tasks(self, stage: int, attempt: int) -> tuple[wire.StageTask, ...] | Absent:
