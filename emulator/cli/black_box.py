@@ -55,13 +55,14 @@ def flink(words: tuple[str, ...]) -> int:
 
 def _submitted(box: BlackBox) -> tuple[Client, str]:
     """Submit a black box as its user; return the client and the application's id."""
-    from emulator.live.jobs.submission_client import Client
+    from emulator.live.jobs.submission_client import Client, checkpoint_environment
 
     rm = os.environ.get(RM)
     if not rm:
         raise BadInput(RM, "is not set", "name the ResourceManager: http://HOST:PORT")
     user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     client = Client(rm, user)
-    name = client.submit(box.job(user), box.queue, box.tags, box.priority, kind=box.kind)
+    told = checkpoint_environment(client.webhdfs()) if box.route == "plugin" else {}
+    name = client.submit(box.job(user, told), box.queue, box.tags, box.priority, kind=box.kind)
     click.echo(f"submitted {name}", err=True)
     return client, name

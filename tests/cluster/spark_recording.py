@@ -19,6 +19,7 @@ from tests.cluster.artifacts import SPARK
 from tests.cluster.attached import prepare
 from tests.cluster.launcher import Cluster
 from tests.cluster.spark_draining import SHAPE, SparkJob
+from tests.contract.drivers import answers
 
 PROJECT = Path(__file__).parents[2]
 KEPT = (
@@ -27,24 +28,10 @@ KEPT = (
 )
 
 
-def answers(job: SparkJob) -> dict[str, Any]:
-    """Return what the driver answers, by path below the application."""
-    found = {
-        path: job.driver(path) for path in ("environment", "allexecutors", "jobs?status=running", "stages")
-    }
+def kept(found: dict[str, Any]) -> dict[str, Any]:
+    """Return answers with those settings alone that name no machine."""
     pairs = found["environment"]["sparkProperties"]
-    found["environment"] = {"sparkProperties": [pair for pair in pairs if pair[0].startswith(KEPT)]}
-    for stage in found["stages"]:
-        below = f"stages/{stage['stageId']}/{stage['attemptId']}"
-        if stage["status"] in ("ACTIVE", "COMPLETE"):
-            query = "details=true&taskStatus=failed"
-            found[f"{below}?{query}"] = job.driver(f"{below}?{query}")
-        if stage["status"] == "ACTIVE":
-            query = "taskList?status=running&offset=0&length=10000"
-            found[f"{below}/{query}"] = job.driver(f"{below}/{query}")
-            query = "taskSummary?quantiles=0.5,0.95"
-            found[f"{below}/{query}"] = job.driver(f"{below}/{query}")
-    return found
+    return found | {"environment": {"sparkProperties": [pair for pair in pairs if pair[0].startswith(KEPT)]}}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -57,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         prepare(cluster)
         with SparkJob(cluster, Path(folder) / "spark") as job:
             job.until_marked("key", 20)
-            found = answers(job)
+            found = kept(answers(job.driver))
     told = {"spark": SPARK["pyspark"], "application": job.name, "answers": found}
     text = json.dumps(told, indent=1).replace(f"{PROJECT}/", "")
     Path(output).write_text(text + "\n", encoding="utf-8")

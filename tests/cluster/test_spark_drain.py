@@ -14,6 +14,7 @@ from tests.cluster.jobs import Job, Plan
 from tests.cluster.launcher import Cluster
 from tests.cluster.spark_draining import SparkJob, Work, expected_digest
 from tests.cluster.spark_records import asked, grows
+from tests.contract.drivers import answers, claims, read
 from yarnctl.hadoop.wire.spark_rest import left_well
 
 MIX = (*QUEUES, "--eviction", "mix", "--room-within", "30s", "--may-lose", "20%", "--in-flight", "1")
@@ -34,12 +35,14 @@ def test_executors_leave_for_production_and_the_result_is_the_same(
         ) as spark,
     ):
         spark.until_marked("key", 12)
+        held = claims(read(answers(spark.driver)))
         quick = Job(spark_cluster, PRODUCTION, tmp_path, f"{route}-1")
         daemon.until(lambda: daemon.reached("granted"), "granted an executor's room")
         told = spark.driver("allexecutors")
         assert quick.wait().state == "SUCCEEDED"
         assert spark.until_over() == expected_digest()
         drains = asked(daemon)
+    assert all(held.values()), {name for name, holds in held.items() if not holds}
     left = {each["id"]: each["removeReason"] for each in told if not each["isActive"]}
     assert len(drains) >= 1, daemon.said()
     assert left, told

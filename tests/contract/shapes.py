@@ -12,6 +12,7 @@ from typing import Any
 
 OTHERWISE: dict[str, str] = {
     r"am-.*ounterGroup(\[\])?": "tasks that are timetables count nothing; those that are processes do",
+    r"driver-.*taskMetrics": "a task that is a timetable reports nothing before its end",
     r"history-jobs\.jobs\.job": "how many there are decides the form in 3.5 (a list of one is its element)",
     r"(conf|am-job-conf|scheduler-conf)\b.*\[\]": "which settings there are is no question of form",
 }

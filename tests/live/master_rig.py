@@ -93,7 +93,7 @@ class Rig(ProcessLauncher):
 
     def notify_modelled(self, bell: Doorbell) -> None:
         for master in self.masters:
-            master.notify(bell.container)
+            master.notify(bell.container, bell.signal)
 
     def submit(self, job: SubmittedJob, queue: str = "research") -> str:
         name = self.yarn.new_application()

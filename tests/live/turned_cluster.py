@@ -88,7 +88,7 @@ class Turned:
 
     def notify_modelled(self, bell: Doorbell) -> None:
         for live in list(self.masters.values()):
-            live.notify(bell.container)
+            live.notify(bell.container, bell.signal)
 
     # --- time -----------------------------------------------------------------------------
 

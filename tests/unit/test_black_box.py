@@ -55,3 +55,17 @@ def test_what_is_no_application_is_refused(words, said):
     assert said in str(refused.value)
     with pytest.raises(BadInput, match="runs applications only"):
         flink_box(["list"])
+
+
+@pytest.mark.parametrize("route", ["signal", "plugin"])
+def test_an_application_of_spark_whose_tags_let_executors_leave_has_a_driver(route):
+    tags = f"spark.yarn.tags=daily,yarnctl-drain:{route}"
+    settings = ("--conf", tags, "--conf", "spark.decommission.enabled=true")
+    box = spark_box([*SPARK_WORDS, *settings, "modelled:2+3"])
+    found = box.job("ann", {"YARNCTL_REQUESTS": "webhdfs://h:1/r"})
+    assert (found.job.map_ms, found.job.reduce_ms) == ((1000,) * 3, (2000,))
+    assert found.job.spark
+    assert (found.job.spark.executors, found.job.spark.route) == (2, route)
+    assert found.settings["spark.decommission.enabled"] == "true", "its driver tells its settings"
+    assert found.cmdenv == {"YARNCTL_REQUESTS": "webhdfs://h:1/r"}
+    assert not box.job("ann").cmdenv

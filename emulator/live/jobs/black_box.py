@@ -3,22 +3,27 @@
 Law: a client. What is known of a black box is how long it takes with a number of executors: a part that no
 executor shortens, and work that they share. It holds all its containers from its start to its end, and is
 never suspended. The file of the application is that model: ``modelled:2+24`` takes 2 s, and 24 s divided by
-the executors. Parsed here as spark-submit and flink do, so that what yarnctl writes is read by somebody else.
+the executors. One of Spark whose tags let executors leave has a driver: the work that they share is cut into
+tasks of a second, and the rest is one task. Parsed here as spark-submit and flink do, so that what yarnctl
+writes is read by somebody else.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
 from emulator.live.wire.submitted_job import ModelledJob
-from emulator.workload.job import Job
+from emulator.workload.job import Job, SparkShape
 from yarnctl.errors import BadInput
 
 SPARK, FLINK = "SPARK", "Apache Flink"
 _MODEL = re.compile(r"modelled:([0-9]{1,6}(?:\.[0-9]{1,3})?)\+([0-9]{1,6}(?:\.[0-9]{1,3})?)")
+_DRAIN = re.compile(r"yarnctl-drain:([a-z]+)")
+TASK_MS = 1000
 SPARK_FLAGS = ("--verbose", "-v", "--supervise")
 SPARK_SETTINGS = {
     "--num-executors": "spark.executor.instances",
@@ -41,9 +46,38 @@ class BlackBox(msgspec.Struct, frozen=True):
     priority: int
     alone_ms: int
     work_ms: int
+    settings: dict[str, str] = {}
 
-    def job(self, user: str) -> ModelledJob:
-        """Return it as a job of timetables: one task for each executor, all as long as it takes."""
+    @property
+    def route(self) -> Literal["signal", "plugin"] | None:
+        """How executors are asked to leave, by its tags; None: they are not."""
+        for tag in self.tags:
+            if self.kind == SPARK and (match := _DRAIN.fullmatch(tag)):
+                return "plugin" if match[1] == "plugin" else "signal"
+        return None
+
+    def job(self, user: str, environment: Mapping[str, str] = {}) -> ModelledJob:
+        """Return it as a job of timetables; ``environment`` says where a driver finds orders."""
+        return self._rigid(user) if self.route is None else self._leaving(user, self.route, environment)
+
+    def _leaving(
+        self, user: str, route: Literal["signal", "plugin"], environment: Mapping[str, str]
+    ) -> ModelledJob:
+        work = Job(
+            name=self.name,
+            job_class="production" if self.queue == "production" else "research",
+            submitted_at_ms=0,
+            map_ms=(TASK_MS,) * -(-self.work_ms // TASK_MS),
+            reduce_ms=(self.alone_ms,) if self.alone_ms else (),
+            reduce_keys=(1,) if self.alone_ms else (),
+            user=user,
+            queue=self.queue,
+            spark=SparkShape(executors=self.executors, block_mib=1, start_ms=TASK_MS, route=route),
+        )
+        return ModelledJob(job=work, runner=False, settings=self.settings, cmdenv=dict(environment))
+
+    def _rigid(self, user: str) -> ModelledJob:
+        """One task for each executor, all as long as it takes."""
         length_ms = max(1, self.alone_ms + -(-self.work_ms // self.executors))
         work = Job(
             name=self.name,
@@ -86,6 +120,7 @@ def spark_box(words: Sequence[str]) -> BlackBox:
         priority=_count(told, "spark.yarn.priority", 0),
         alone_ms=alone_ms,
         work_ms=work_ms,
+        settings={name: value for name, value in told.items() if name.startswith("spark.")},
     )
 
 

@@ -40,6 +40,7 @@ from emulator.live.wire.messages import (
     FinalStatus,
     MasterLaunch,
     MasterUnregistration,
+    Signal,
     TaskLaunch,
 )
 from emulator.live.wire.real_time_driver import RealTimeDriver
@@ -100,8 +101,8 @@ class Tasks(Protocol):
         """The attempt's report was requested: bring its phase, position and status up to date."""
         ...
 
-    def notify(self, container: str) -> None:
-        """A doorbell was rung at a modelled container."""
+    def notify(self, container: str, signal: Signal) -> None:
+        """A signal has arrived at a modelled container; a doorbell is a thread dump."""
         ...
 
     def commit(self) -> None:
@@ -194,7 +195,8 @@ class LiveMaster:
             self.fail_job(str(error))
             return
         self.actor.register(self.kernel.now_ms)
-        if not self.tasks.job.map_ms and not self.tasks.job.reduce_ms:
+        job = self.tasks.job
+        if not (job.map_ms or job.reduce_ms or job.spark):
             self.later(1, lambda _: self.finished(self.actor))
 
     def _recover(self) -> None:
@@ -369,10 +371,10 @@ class LiveMaster:
         """The ResourceManager has recorded that the application is over: exit."""
         self.later(max(1, self.timing.exit_ms), lambda _: self._leave(0, self.diagnostics))
 
-    def notify(self, container: str) -> None:
-        """A doorbell was rung at a modelled container (of this master, or of another: then nothing)."""
+    def notify(self, container: str, signal: Signal = "OUTPUT_THREAD_DUMP") -> None:
+        """A signal has arrived at a modelled container (of this master, or of another: then nothing)."""
         if self.state == "RUNNING":
-            self.around(lambda: self.tasks.notify(container))
+            self.around(lambda: self.tasks.notify(container, signal))
 
     def end(self) -> None:
         """The AM's container is to end (its node reports): all its tasks end with it."""

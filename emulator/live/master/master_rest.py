@@ -260,11 +260,6 @@ class _Wanted(msgspec.Struct):
     state: str
 
 
-def master_web(live: LiveMaster, web: Web | None = None) -> Web:
-    """Return the ASGI application of one master (the ResourceManager's proxy forwards to it)."""
-    return MasterRest(live, web or Web()).web
-
-
 class MasterRest:
     """The routes, and what finds a job, task or attempt by its id."""
 

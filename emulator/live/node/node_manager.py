@@ -69,15 +69,16 @@ class Launcher(Protocol):
 class _Modelled:
     """A container without a process: kept until its end is reported."""
 
-    __slots__ = ("_name", "_node")
+    __slots__ = ("_name", "_node", "_traps_term")
 
-    def __init__(self, node: LiveNode, name: str) -> None:
+    def __init__(self, node: LiveNode, launch: TaskLaunch) -> None:
         self._node = node
-        self._name = name
+        self._name = launch.container
+        self._traps_term = launch.traps_term
 
     def notify(self, signal: Signal) -> None:
-        """A doorbell goes to the model of the container; the other two end it."""
-        if signal == "OUTPUT_THREAD_DUMP":
+        """A doorbell, and a SIGTERM that it traps, go to the model of the container; others end it."""
+        if signal == "OUTPUT_THREAD_DUMP" or (signal == "GRACEFUL_SHUTDOWN" and self._traps_term):
             self._node.launcher.notify_modelled(Doorbell(self._name, signal))
         else:
             status = EXIT_SIGTERM if signal == "GRACEFUL_SHUTDOWN" else EXIT_SIGKILL
@@ -238,7 +239,7 @@ class LiveNode:
     def _add_container(self, launch: TaskLaunch | MasterLaunch) -> None:
         name = launch.container
         if isinstance(launch, TaskLaunch) and launch.modelled:
-            self._containers[name] = _Modelled(self, name)
+            self._containers[name] = _Modelled(self, launch)
             return
         early: list[tuple[int, str]] = []
 

@@ -18,12 +18,11 @@ import msgspec
 from emulator.cluster.kernel import Kernel
 from emulator.live.manager.service import ManagerSettings
 from emulator.live.master.live_master import LiveMaster
-from emulator.live.master.master_rest import master_web
 from emulator.live.node.launching import ProcessLauncher, refuse
 from emulator.live.node.node_manager import Gone, LiveNode, StartedContainer
 from emulator.live.node.processes import Processes, open_processes
 from emulator.live.programs.manager_program import Options, settings_of, site_of
-from emulator.live.programs.master_program import open_master
+from emulator.live.programs.master_program import open_master, serve_master
 from emulator.live.rest.site import ManagerSite
 from emulator.live.wire.messages import (
     ContainerService,
@@ -102,14 +101,14 @@ class LocalLauncher:
         except BadInput as error:
             return refuse(str(error), gone)
         self.masters[name] = live
-        local[url] = master_web(live)
+        local[url] = serve_master(live, Web())
         live.start(url)
         return LocalMaster(live)
 
     def notify_modelled(self, bell: Doorbell) -> None:
         """Pass the doorbell to the master that models the container."""
         for live in list(self.masters.values()):
-            live.notify(bell.container)
+            live.notify(bell.container, bell.signal)
 
 
 class AllInOne:

@@ -20,8 +20,10 @@ import msgspec
 
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import HADOOP3, Timing
+from emulator.live.master.driver_rest import DriverRest
 from emulator.live.master.live_master import LiveMaster, Tasks
-from emulator.live.master.master_rest import master_web
+from emulator.live.master.master_rest import MasterRest
+from emulator.live.tasks.executor_tasks import ExecutorTasks
 from emulator.live.tasks.modelled_tasks import ModelledTasks
 from emulator.live.tasks.process_tasks import PROCESS_TIMING, ProcessTasks
 from emulator.live.wire.http_server import name_in
@@ -67,9 +69,16 @@ def open_master(
     tasks: Tasks
     if isinstance(job, StreamingJob):
         tasks, spans = ProcessTasks(launch, job, work, *listening), own_beat(PROCESS_TIMING, job)
+    elif job.job.spark:
+        tasks, spans = ExecutorTasks(launch, job, work), own_spans(timing, job)
     else:
         tasks, spans = ModelledTasks(launch, job, work, poll_ms), own_spans(timing, job)
     return LiveMaster(launch, job, tasks, transport=transport, pace=pace, timing=spans, gone=gone)
+
+
+def serve_master(live: LiveMaster, web: Web) -> Web:
+    """Add a master's REST to what is served: that of its framework."""
+    return (DriverRest if live.tasks.job.spark else MasterRest)(live, web).web
 
 
 def own_beat(timing: Timing, job: StreamingJob) -> Timing:
@@ -126,7 +135,7 @@ class MasterProgram:
             listening=Listening(self.host, self.bind),
             poll_ms=1000,
         )
-        master_web(live, web)
+        serve_master(live, web)
         live.start(self.url)
 
     def _gone(self, status: int, why: str) -> None:

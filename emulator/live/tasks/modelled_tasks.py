@@ -19,7 +19,7 @@ from emulator.live.master.attempts import Attempt, FinishedTask, TaskHistory
 from emulator.live.master.live_actor import LiveActor
 from emulator.live.master.live_master import LiveMaster
 from emulator.live.tasks.modelled_runner import ModelledRunners, RunnerMemory, status_of
-from emulator.live.wire.messages import MasterLaunch, TaskLaunch
+from emulator.live.wire.messages import MasterLaunch, Signal, TaskLaunch
 from emulator.live.wire.submitted_job import ModelledJob
 from emulator.workload.job import Job
 from yarnctl.errors import BadInput
@@ -171,7 +171,7 @@ class ModelledTasks:
 
     # --- doorbell and store (the runners' host) ---------------------------------------------
 
-    def notify(self, container: str) -> None:
+    def notify(self, container: str, signal: Signal) -> None:
         """A doorbell was rung at a container of this job; other containers are none of ours."""
         for attempt in self.live.attempts.all.values():
             if attempt.container_id == container and not attempt.over and self.runners is not None:

@@ -27,7 +27,7 @@ from emulator.live.tasks.task_specs import (
     plan_splits,
     task_launch,
 )
-from emulator.live.wire.messages import MasterLaunch, TaskLaunch
+from emulator.live.wire.messages import MasterLaunch, Signal, TaskLaunch
 from emulator.live.wire.submitted_job import StreamingJob, configuration, number_setting
 from emulator.live.wire.umbilical import Report, TaskLine, TaskMessage, UmbilicalServer
 from emulator.workload.job import Job
@@ -151,7 +151,7 @@ class ProcessTasks:
         if attempt.state != "SUCCEEDED" and (not attempt.is_map or not self.submitted.reduces):
             self.output.drop(attempt.id)
 
-    def notify(self, container: str) -> None:
+    def notify(self, container: str, signal: Signal) -> None:
         """Nothing to do: a process gets the signal itself."""
 
     def poll(self, attempt: Attempt) -> None:

@@ -17,7 +17,7 @@ import msgspec
 
 Signal = Literal["OUTPUT_THREAD_DUMP", "GRACEFUL_SHUTDOWN", "FORCEFUL_SHUTDOWN"]
 FinalStatus = Literal["SUCCEEDED", "FAILED", "KILLED"]
-ContainerKind = Literal["am", "map", "reduce"]
+ContainerKind = Literal["am", "map", "reduce", "executor"]
 
 PATHS = {
     "register_node": "/emulator/v1/nodes/register",
@@ -229,7 +229,8 @@ class MasterService(Protocol):
 class TaskLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """Start a task's process in a granted container, in its own process group.
 
-    ``modelled``: no process; the container counts as occupied until ``stop`` reports its end.
+    ``modelled``: no process; the container counts as occupied until ``stop`` reports its end. ``traps_term``:
+    a SIGTERM goes to its model, as to a process that handles that signal.
     """
 
     container: str
@@ -239,6 +240,7 @@ class TaskLaunch(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str] = {}
     folder: str = ""
     modelled: bool = False
+    traps_term: bool = False
 
 
 class TaskStop(msgspec.Struct, frozen=True, kw_only=True):
