@@ -18,6 +18,7 @@ from tests.cluster.attached import QUEUES, Attached
 from tests.cluster.jobs import Job, Plan
 from tests.cluster.launcher import Cluster
 from tests.cluster.spark_draining import SparkJob, Work, expected_digest
+from tests.cluster.spark_processes import executors_of
 from tests.cluster.spark_records import asked, grows
 
 MIX = (*QUEUES, "--eviction", "mix", "--room-within", "30s", "--may-lose", "20%", "--in-flight", "1")
@@ -66,7 +67,8 @@ def test_a_killed_receiver_of_blocks_costs_work_and_not_the_result(
         quick = Job(spark_cluster, PRODUCTION, tmp_path, "receiver")
         daemon.until(lambda: asked(daemon), "asked")
         leaving = {each.container for each in asked(daemon)}
-        os.kill(staying(spark, leaving), signal.SIGKILL)
+        staying = (process for name, process in executors_of(spark).items() if name not in leaving)
+        os.kill(next(staying), signal.SIGKILL)
         assert quick.wait().state == "SUCCEEDED"
         assert spark.until_over() == expected_digest(WORK.program, WORK.maps, WORK.keys)
 
@@ -74,19 +76,3 @@ def test_a_killed_receiver_of_blocks_costs_work_and_not_the_result(
 def working(spark: SparkJob) -> int:
     """Return how many executors work now."""
     return sum(each["isActive"] and each["id"] != "driver" for each in spark.driver("allexecutors"))
-
-
-def staying(spark: SparkJob, leaving: set[str]) -> int:
-    """Return the process of an executor that was not asked to leave."""
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes().decode().split("\0")
-            given = (process / "environ").read_bytes().decode(errors="replace").split("\0")
-        except OSError:  # it has ended meanwhile
-            continue
-        if not words[0].endswith("java") or spark.application not in words:
-            continue
-        held = [each.removeprefix("CONTAINER_ID=") for each in given if each.startswith("CONTAINER_ID=")]
-        if any("ExecutorBackend" in word for word in words) and held and held[0] not in leaving:
-            return int(process.name)
-    raise AssertionError("no executor stays")

@@ -1,0 +1,198 @@
+"""``python -m tests.cluster.spark_fidelity FILE``: the emulator against ``bench-spark-production``.
+
+Law: the plan stands in docs/spark.md before the runs. Three spans are read off the runs in which a class is
+alone; every other completion time is predicted with them, and its deviation listed. Nothing else is fitted:
+how executors leave and come back is what the emulator says.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from emulator.cluster.timing import HADOOP3, Timing
+from emulator.virtual.run import Setup, run_scheme
+from emulator.virtual.schemes import SCHEMES
+from emulator.workload.job import Job, SparkShape
+from tests.cluster.spark_beside import ARRIVES_S, EXECUTORS, LOADS, PRODUCTION, SHAPE
+from yarnctl.command_line import print_json
+from yarnctl.deciding.settings import DEFAULT
+from yarnctl.units import Resources
+
+SLOT = Resources(SHAPE.container_mib, 1)
+SEEDS = 21
+"""Draws of the heartbeats' phases; a prediction is their median, as the cluster's figure is its runs'."""
+TWINS = {"soft-cap": "soft-cap", "yarn-tuned": "yarn-tuned", "signal": "mix", "plugin": "mix"}
+"""The emulator's scheme for one of the bench's."""
+ALONE = {"production-alone": "production", "research-alone": "research"}
+
+
+class Fit(NamedTuple):
+    """What is read off runs alone, ms: a launch, an executor's start after it, and what a task adds."""
+
+    launch_ms: int
+    start_ms: int
+    task_ms: int
+
+
+def research(load: str, fitted: Fit, route: str) -> Job:
+    """Return the bench's application as the emulator takes it."""
+    work = LOADS[load]
+    keys_of_task = work.keys // work.maps
+    return Job(
+        name="research",
+        job_class="research",
+        submitted_at_ms=0,
+        map_ms=(round(work.map_s * 1000) + fitted.task_ms,) * work.maps,
+        reduce_ms=(round(keys_of_task * work.key_s * 1000) + fitted.task_ms,) * work.maps,
+        reduce_keys=(keys_of_task,) * work.maps,
+        am_size=SLOT,
+        map_size=SLOT,
+        reduce_size=SLOT,
+        spark=SparkShape(
+            executors=EXECUTORS,
+            block_mib=0,
+            start_ms=fitted.start_ms,
+            route="plugin" if route == "plugin" else "signal",
+        ),
+    )
+
+
+def production(arrives_ms: int) -> Job:
+    """Return the bench's production job."""
+    lengths_ms = tuple(round(count * PRODUCTION.key_s * 1000) for count in PRODUCTION.groups)
+    return Job(
+        name="production",
+        job_class="production",
+        submitted_at_ms=arrives_ms,
+        map_ms=(0,) * PRODUCTION.maps,
+        reduce_ms=lengths_ms,
+        reduce_keys=PRODUCTION.groups,
+        shuffle_ms=0,  # read off together with the launch
+        am_size=SLOT,
+        map_size=SLOT,
+        reduce_size=SLOT,
+    )
+
+
+def timing_of(fitted: Fit) -> Timing:
+    """Return the spans of a cluster."""
+    return msgspec.structs.replace(HADOOP3, launch_ms=fitted.launch_ms)
+
+
+def setup_of(scheme: str, fitted: Fit, seed: int) -> Setup:
+    """Return the bench's cluster under one of its schemes."""
+    return Setup(
+        nodes=SHAPE.nodes,
+        node_size=Resources(SHAPE.node_memory_mib, SHAPE.node_vcores),
+        timing=timing_of(fitted),
+        settings=msgspec.structs.replace(DEFAULT, in_flight_ratio_max=0.1, in_flight_least=1, seed=seed),
+        caps=(0.33, 0.67),
+        am_ratio=0.5,
+        seed=seed,
+        hold=scheme == "signal",
+        may_lose_ratio=0.1,
+        room_within_ms=15_000,
+    )
+
+
+def completions_s(jobs: Iterable[Job], scheme: str, fitted: Fit) -> dict[str, float]:
+    """Return each job's completion, s: the median over seeds."""
+    by_arrival = tuple(sorted(jobs, key=lambda job: job.submitted_at_ms))
+    twin = SCHEMES[TWINS.get(scheme, "yarn-tuned")]
+    found: dict[str, list[float]] = {}
+    for seed in range(SEEDS):
+        for job in run_scheme(setup_of(scheme, fitted, seed), by_arrival, twin).jobs:
+            found.setdefault(job.name, []).append(job.completion_ms / 1000)
+    return {name: statistics.median(times) for name, times in found.items()}
+
+
+def first_task_ms(fitted: Fit) -> int:
+    """Return when research's first task begins in the emulator: master, one heartbeat, launch, start."""
+    timing = timing_of(fitted)
+    before_ms = timing.submit_ms + timing.am_start_ms + timing.am_heartbeat_ms
+    return before_ms + fitted.launch_ms + fitted.start_ms
+
+
+def predicted_s(load: str, scheme: str, fitted: Fit) -> dict[str, float]:
+    """Return what the emulator says of both jobs under a scheme."""
+    arrives_ms = first_task_ms(fitted) + round(ARRIVES_S * 1000)
+    return completions_s((research(load, fitted, scheme), production(arrives_ms)), scheme, fitted)
+
+
+# --- what is read off runs alone ------------------------------------------------------------------
+
+
+def medians_s(runs: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], float]:
+    """Return the median completion of each load, scheme and job; a run that is left out does not count."""
+    times: dict[tuple[str, str, str], list[float]] = {}
+    for run in runs:
+        for job in ("production", "research"):
+            if "left_out" not in run and job in run:
+                times.setdefault((run["load"], run["scheme"], job), []).append(run[job]["took_s"])
+    return {key: statistics.median(found) for key, found in times.items()}
+
+
+def fit(real_s: Mapping[tuple[str, str, str], float]) -> Fit:
+    """Read three spans off runs alone: both loads do the same work in other numbers of tasks."""
+    alone_s = statistics.mean(real_s[load, "production-alone", "production"] for load in LOADS)
+    launch_ms = _launch_ms(alone_s)
+    took_s = {load: real_s[load, "research-alone", "research"] for load in LOADS}
+    rounds = {load: 2 * work.maps / EXECUTORS for load, work in LOADS.items()}
+    (many, few) = sorted(LOADS, key=lambda load: -rounds[load])
+    task_ms = max(0, round(1000 * (took_s[many] - took_s[few]) / (rounds[many] - rounds[few])))
+    bare = Fit(launch_ms, 0, task_ms)
+    bare_s = {load: completions_s((research(load, bare, ""),), "", bare)["research"] for load in LOADS}
+    rest_s = [took_s[load] - bare_s[load] for load in LOADS]
+    return bare._replace(start_ms=max(0, round(1000 * statistics.mean(rest_s))))
+
+
+def _launch_ms(alone_s: float) -> int:
+    """Return how long a launch takes; production alone has two, one after the other, and its master's."""
+    bare, longer = Fit(0, 0, 0), Fit(1000, 0, 0)
+    none_s = completions_s((production(0),), "", bare)["production"]
+    more_s = completions_s((production(0),), "", longer)["production"]
+    return max(0, round(1000 * (alone_s - none_s) / max(0.001, more_s - none_s)))
+
+
+# --- the comparison -------------------------------------------------------------------------------
+
+
+def compared(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the spans, a row for each completion time that was not fitted on, and their mean deviation."""
+    real_s = medians_s(runs)
+    fitted = fit(real_s)
+    rows: list[dict[str, Any]] = []
+    for load in LOADS:
+        for scheme in TWINS:
+            told_s = predicted_s(load, scheme, fitted)
+            for job, emulated_s in told_s.items():
+                cluster_s = real_s[load, scheme, job]
+                rows.append(
+                    {
+                        "load": load,
+                        "scheme": scheme,
+                        "job": job,
+                        "cluster_s": round(cluster_s, 1),
+                        "emulator_s": round(emulated_s, 1),
+                        "deviation_ratio": round(emulated_s / cluster_s - 1, 4),
+                    }
+                )
+    mean = statistics.mean(abs(row["deviation_ratio"]) for row in rows)
+    return {"fitted": fitted._asdict(), "mean_deviation_ratio": round(mean, 4), "rows": rows}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the comparison as JSON."""
+    (file,) = arguments
+    print_json(compared(msgspec.json.decode(Path(file).read_bytes())["runs"]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""The emulator against a cluster that is the emulator: the spans are found again, and nothing deviates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cluster import spark_fidelity
+from tests.cluster.spark_beside import LOADS
+from tests.cluster.spark_fidelity import (
+    TWINS,
+    Fit,
+    compared,
+    completions_s,
+    predicted_s,
+    production,
+    research,
+)
+
+TRUE = Fit(launch_ms=2600, start_ms=3700, task_ms=90)
+
+
+@pytest.fixture(autouse=True)
+def two_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_fidelity, "SEEDS", 2)
+
+
+def run(load: str, scheme: str, told_s: dict[str, float]) -> dict[str, Any]:
+    return {"load": load, "scheme": scheme, **{job: {"took_s": took_s} for job, took_s in told_s.items()}}
+
+
+def played() -> list[dict[str, Any]]:
+    found = []
+    for load in LOADS:
+        found.append(run(load, "production-alone", completions_s((production(0),), "", TRUE)))
+        found.append(run(load, "research-alone", completions_s((research(load, TRUE, ""),), "", TRUE)))
+        found += [run(load, scheme, predicted_s(load, scheme, TRUE)) for scheme in TWINS]
+    return found
+
+
+def test_the_spans_are_found_again_and_every_completion_is_predicted() -> None:
+    runs = played()
+    late = run("2s", "plugin", {"production": 1e6, "research": 1e6}) | {"left_out": "it failed"}
+    told = compared([*runs, late])
+    found = Fit(**told["fitted"])
+    assert abs(found.launch_ms - TRUE.launch_ms) < 500, found
+    assert abs(found.task_ms - TRUE.task_ms) < 40, found
+    assert abs(found.start_ms - TRUE.start_ms) < 1000, found
+    assert len(told["rows"]) == 2 * len(TWINS) * 2
+    assert told["mean_deviation_ratio"] < 0.02, told["rows"]
+
+
+def test_a_cluster_that_is_slower_than_emulated_deviates() -> None:
+    runs = played()
+    for each in runs:
+        if each["scheme"] == "plugin":
+            each["production"] = {"took_s": 2 * each["production"]["took_s"]}
+    rows = {
+        (row["load"], row["scheme"], row["job"]): row["deviation_ratio"] for row in compared(runs)["rows"]
+    }
+    for load in LOADS:
+        assert rows[load, "plugin", "production"] == pytest.approx(-0.5, abs=0.05)
