@@ -54,7 +54,7 @@ def submitted(url: str, words: Sequence[str], folder: Path) -> Iterator[subproce
     env = {**os.environ, "PYTHONPATH": str(ROOT), "YARN_EMULATOR_RM": url, "SPARK_HOME": ""}
     with (folder / "submit.log").open("w") as said:
         client = subprocess.Popen(
-            (*wrap, *submit, *how, "modelled:2+450"), env=env, stdout=said, stderr=said, text=True
+            (*wrap, *submit, *how, "modelled:2+700"), env=env, stdout=said, stderr=said, text=True
         )
     try:
         yield client
@@ -105,7 +105,7 @@ def live(folder: Path, route: str) -> Lived:
     return Lived(told, at_end, read_records(journal), journal, status)
 
 
-@pytest.fixture(scope="module", params=["signal", "plugin"])
+@pytest.fixture(scope="module", params=["plugin", pytest.param("signal", marks=pytest.mark.thorough)])
 def lived(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lived:
     return live(tmp_path_factory.mktemp(f"leaving-{request.param}"), request.param)
 
