@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tests.unit.hadoop.little_hdfs import PREFIX, LittleHdfs, remote
@@ -117,7 +117,7 @@ class FakeCluster:
         self.groups_read: dict[str, int] = {}
         self.broken: list[tuple[str, Reply]] = []
         self.on_kill: Callable[[str], None] = self.killed
-        self.drivers: dict[str, Callable[[str], Reply | None]] = {}
+        self.drivers: dict[str, Callable[[str, Mapping[str, str]], Reply | None]] = {}
         self.job_managers: dict[str, Callable[[Heard], Reply | None]] = {}
         self.hdfs = OwnedHdfs()
         self.now_ms = EPOCH + 1_000_000
@@ -418,7 +418,7 @@ class FakeCluster:
         path = heard.path
         spark = re.fullmatch(r"/proxy/(\w+)/api/v1/(.+)", path)
         if spark and spark[1] in self.drivers:
-            return self.drivers[spark[1]](spark[2]) or _missing()
+            return self.drivers[spark[1]](spark[2], heard.query) or _missing()
         match = re.fullmatch(r"/proxy/(\w+)/ws/v1/mapreduce/jobs(/job_\w+)?(/.*)?", path)
         app = self.apps.get(match[1]) if match else None
         if match is None or app is None or app.state != "RUNNING":

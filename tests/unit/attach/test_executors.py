@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -283,6 +285,8 @@ class Driver:
         self.rows.append({"id": "driver", "hostPort": "n1:9", "isActive": True})
         self.jobs: list[dict] = []
         self.stages: list[dict] = []
+        self.parts: dict[int, dict] = {}
+        self.read: list[str] = []
         fake.drivers[self.app.id] = self.answer
 
     @staticmethod
@@ -293,8 +297,11 @@ class Driver:
             "executorLogs": {"stderr": f"http://n:8042/node/containerlogs/{held}/ann/stderr?start=-4096"},
         }  # fmt: skip
 
-    def answer(self, path: str) -> Reply | None:
+    def answer(self, path: str, query: Mapping[str, str]) -> Reply | None:
         below = path.removeprefix(f"applications/{SPARK}/")
+        self.read.append(below)
+        if match := re.fullmatch(r"stages/(\d+)/0", below):
+            return self._stage(int(match[1]), details=query.get("details", "true") == "true")
         found = {
             "version": {"spark": self.version},
             "environment": {"sparkProperties": [list(pair) for pair in self.settings.items()]},
@@ -303,6 +310,15 @@ class Driver:
             "stages": self.stages,
         }.get(below)
         return None if found is None else Reply(json.dumps(found))
+
+    def _stage(self, number: int, *, details: bool) -> Reply | None:
+        """As Spark has it: parts by executor, and every task, with the details alone."""
+        row = next((each for each in self.stages if each["stageId"] == number), None)
+        if row is None:
+            return None
+        if not details:
+            return Reply(json.dumps(row))
+        return Reply(json.dumps({**row, "tasks": {}, "executorSummary": self.parts.get(number, {})}))
 
     def gone(self, name: str, reason: str) -> None:
         row = next(row for row in self.rows if row["id"] == name)
@@ -346,6 +362,29 @@ def test_executors_are_shown_to_the_mix_alone_and_one_stays(fake):
         ("3", False, "executor"),
     ]
     assert {each.container for each in shown.values()} == {container(7, place) for place in (2, 3, 4)}
+
+
+def test_what_an_executor_wrote_has_to_move_and_a_finished_stage_is_read_once(fake):
+    driver = Driver(fake)
+    driver.jobs = [{"jobId": 1, "status": "RUNNING", "stageIds": [1, 2]}]
+    driver.stages = [
+        {"stageId": 2, "status": "PENDING", "numTasks": 3},
+        {
+            "stageId": 1,
+            "status": "COMPLETE",
+            "numTasks": 3,
+            "numCompleteTasks": 3,
+            "shuffleWriteBytes": 90_000_000,
+        },
+    ]
+    driver.parts[1] = {"1": {"succeededTasks": 3, "shuffleWrite": 90_000_000}}
+    port = looking(fake, levers=True)
+    first, second = observed(port), observed(port)
+    room_ms = {name[-1]: each.remaining_ms for name, each in first.items()}
+    assert room_ms["1"] > room_ms["2"] == room_ms["3"], "it leaves last, for it holds every block"
+    assert [each.remaining_ms for each in second.values()] == [each.remaining_ms for each in first.values()]
+    assert driver.read.count("stages/1/0") == 1
+    assert driver.read.count("allexecutors") >= 2
 
 
 def test_as_many_stay_as_the_submitter_said(fake):

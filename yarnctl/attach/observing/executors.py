@@ -80,6 +80,7 @@ class ExecutorObserver:
         self._reader = reader
         self._driver = driver
         self._leaving = leaving
+        self._written: dict[str, dict[tuple[int, int], Stage]] = {}
         settings = link.settings
         self._terms = CostTerms(
             settings.spark_move_bytes_per_ms,
@@ -95,6 +96,7 @@ class ExecutorObserver:
         }
         ours = [name for name in victims if name not in found]
         held = self._live.observe(ours)
+        self._written = {name: known for name, known in self._written.items() if name in ours}
         looks = self._calls.each(self._look, ours)
         for name in ours:
             mine, look = held[name], looks[name]
@@ -146,7 +148,7 @@ class ExecutorObserver:
         if len(active) > ACTIVE_MAX:
             return Absent(f"{len(active)} stages are active")
         shown = [self._stage_now(driver, each) for each in active]
-        written = [driver.stage(*which) for which in _written(jobs, stages)]
+        written = self._read_written(driver, _written(jobs, stages))
         for part in (*shown, *written):
             if isinstance(part, Absent):
                 return part
@@ -156,6 +158,15 @@ class ExecutorObserver:
             tuple(each for each in written if isinstance(each, Stage)),
             tuple(each for each in stages if each.status == "COMPLETE"),
         )
+
+    def _read_written(self, driver: SparkDriver, wanted: Sequence[tuple[int, int]]) -> list[Stage | Absent]:
+        """Return finished stages with their parts by executor; each is read once, for it changes no more."""
+        known = self._written.get(driver.application, {})
+        found = {which: known[which] if which in known else driver.stage(*which) for which in wanted}
+        self._written[driver.application] = {
+            which: each for which, each in found.items() if isinstance(each, Stage)
+        }
+        return list(found.values())
 
     @staticmethod
     def _stage_now(driver: SparkDriver, each: Stage) -> StageNow | Absent:
