@@ -107,6 +107,12 @@ def orders_of(records: list[Record]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+def held_mib_ms(records: list[Record]) -> int:
+    """Return the container time that research held, as the journal has it: of each user, as last told."""
+    held = {each.user: each.mib_ms for record in records for each in getattr(record, "held", ())}
+    return sum(held.values())
+
+
 def play(cluster: Cluster, folder: Path, minutes: float) -> dict[str, Any]:
     """Play the bursts; return what was seen."""
     (port,) = free_ports(1)
@@ -123,6 +129,7 @@ def play(cluster: Cluster, folder: Path, minutes: float) -> dict[str, Any]:
             click.echo(f"burst {len(found['bursts'])}: {ended.state} ({ended.took_s:.0f} s)", err=True)
             time.sleep(PAUSE_S)  # the plan: production comes in bursts
         found["orders"] = orders_of(daemon.records())
+        found["held_mib_ms"] = held_mib_ms(daemon.records())
         journal = ("--journal", str(daemon.state_dir / "journal.jsonl"))
         for order in found["orders"]:
             said = told("explain", order["order"], *journal)

@@ -22,17 +22,26 @@ LEVERS = ("suspend", "drain", "rescale")
 
 def judged(kept: dict[str, Any]) -> dict[str, Any]:
     """Return each claim's figure, in the plan's order."""
-    budgets = [item for items in kept["budgets"] for item in items]
     orders = kept["orders"]
     return {
         "bursts": len(kept["bursts"]),
         "bursts that failed": sum(burst["state"] != "SUCCEEDED" for burst in kept["bursts"]),
         "outputs that are wrong": sum(bool(why) for why in kept["wrong"].values()),
-        "budgets that were exceeded": sum(item["left_ms"] < 0 for item in budgets) if budgets else None,
+        "lost over what the budget allows": spent_ratio(kept),
         "frameworks that gave room": sum(bool(kept["levers"].get(name)) for name in LEVERS),
         "orders": len(orders),
         "orders that are not explained": sum(not order["explained"] for order in orders),
     }
+
+
+def spent_ratio(kept: dict[str, Any]) -> float | None:
+    """Return research's lost container time over what its budget allows; None where none was told."""
+    told = [item for item in kept["budgets"][-1] if item["queue"] == "research"] if kept["budgets"] else []
+    if not told or not kept["held_mib_ms"]:
+        return None
+    (item,) = told
+    allowed_mib_ms = item["may_lose_ratio"] * kept["held_mib_ms"]
+    return round(float(item["lost_ms"] * item["container_mib"] / allowed_mib_ms), 3)
 
 
 def main(arguments: Sequence[str]) -> int:
