@@ -36,7 +36,8 @@ def judged(kept: dict[str, Any]) -> dict[str, Any]:
 
 def spent_ratio(kept: dict[str, Any]) -> float | None:
     """Return research's lost container time over what its budget allows; None where none was told."""
-    told = [item for item in kept["budgets"][-1] if item["queue"] == "research"] if kept["budgets"] else []
+    last = kept["budgets"][-1] if kept["budgets"] else []
+    told = [item for item in last if str(item["queue"]).rpartition(".")[2] == "research"]
     if not told or not kept["held_mib_ms"]:
         return None
     (item,) = told
