@@ -6,10 +6,8 @@ is what the NodeManagers' own counts of their ended children say: all processes 
 
 from __future__ import annotations
 
-import random
 import subprocess
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import click
@@ -20,13 +18,14 @@ from tests.cluster.attached import prepare
 from tests.cluster.jobs import YARNCTL
 from tests.cluster.launcher import Cluster
 from tests.cluster.spark_draining import SHAPE, environment_of, submit_words
+from tests.cluster.spark_overhead_judging import judged
 from tests.measured.provenance import head, load
 from yarnctl.command_line import print_json
 
 KIND = "spark-overhead"
 PROGRAM = Path(__file__).parent / "programs" / "spark_burn.py"
 EXECUTORS, ROWS, TIMES = 4, 40_000_000, 2
-PAIRS, DRAWS = 12, 10_000
+PAIRS = 12
 
 
 def children_s(cluster: Cluster) -> float:
@@ -51,20 +50,11 @@ def run_once(cluster: Cluster, *, wrapped: bool) -> dict[str, Any]:
     return {"processor_s": children_s(cluster) - before_s, "printed": told.stdout.strip(), "load": load()}
 
 
-def judged(pairs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the median of the pairs' ratios with its interval (percentile bootstrap, 95 %)."""
-    ratios = [pair["with"]["processor_s"] / pair["without"]["processor_s"] for pair in pairs]
-    chance = random.Random(1)
-    drawn = sorted(median(chance.choices(ratios, k=len(ratios))) for _ in range(DRAWS))
-    outer = round(0.025 * DRAWS)
-    return {"pairs": len(ratios), "median": median(ratios), "low": drawn[outer], "high": drawn[-1 - outer]}
-
-
 @click.command(help=__doc__)
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
 def command(output: Path) -> None:
     """Play the pairs, then judge."""
-    found: dict[str, Any] = {**head(KIND, hadoop=SHAPE.version, spark=SPARK["pyspark"]), "pairs": []}
+    found: dict[str, Any] = {"head": head(KIND, hadoop=SHAPE.version, spark=SPARK["pyspark"]), "pairs": []}
     with Cluster(SHAPE) as cluster:
         prepare(cluster)
         run_once(cluster, wrapped=False)
@@ -76,7 +66,7 @@ def command(output: Path) -> None:
             found["pairs"].append(pair)
             output.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
             click.echo(f"{number + 1}/{PAIRS} {judged(found['pairs'])}", err=True)
-    print_json(judged(found["pairs"]))
+    print_json({"claims": judged(found["pairs"])})
 
 
 if __name__ == "__main__":
