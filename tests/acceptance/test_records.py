@@ -149,6 +149,8 @@ def test_whoever_reads_what_was_measured_says_so():
         "spark_soak_judging",
         "flink_judging",
         "mixed_judging",
+        "spark_beside_judging",
+        "spark_overhead_judging",
         "spark_versions_judging",
         "fidelity",
         "predicting",

@@ -1,17 +1,23 @@
 """What production beside Spark research shows: the claims of docs/spark.md, paired within rounds.
 
-Law: pure. A round that is not whole does not count.
+``python -m tests.cluster.spark_beside_judging FILE`` judges a kept file.
+
+Law: pure but for that. A round that is not whole does not count.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import msgspec
 
 from tests.cluster.spark_beside import LOADS, ROUNDS, SCHEMES
+from yarnctl.command_line import complain, print_json
+from yarnctl.errors import BadInput
 
 Run = dict[str, Any]
 OURS = ("signal", "plugin")
@@ -111,3 +117,22 @@ def table(runs: Sequence[Run]) -> list[dict[str, Any]]:
             row["again_s"] = median(again) if again else None
             rows.append(row)
     return rows
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Judge a kept file; print what came out as JSON."""
+    try:
+        (file,) = arguments
+        kept = msgspec.json.decode(Path(file).read_bytes(), type=dict[str, Any])
+        by = {f"{each.load}: {each.claim}": each for each in judged(kept["runs"])}
+        rows = table(kept["runs"])
+    except (OSError, ValueError, KeyError, msgspec.MsgspecError) as error:
+        problem = BadInput("FILE", f"holds no rounds: {error}", "name docs/measured/spark-production-...json")
+        return complain(str(problem), problem.exit_status)
+    told = {"campaign": Path(file).stem, "commit": kept["head"]["commit"]}
+    print_json({**told, "claims": by, "schemes": rows})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
