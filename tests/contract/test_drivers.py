@@ -71,6 +71,8 @@ def by_kind(found: dict[str, Any]) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for path, answer in found.items():
         status = f" {answer['status']}" if isinstance(answer, dict) and "status" in answer else ""
+        if isinstance(answer, dict) and "executorSummary" in answer:  # its keys are ids, not fields
+            answer = answer | {"executorSummary": list(answer["executorSummary"].values())}
         head, _, rest = path.partition("/")
         named[f"{head}/{rest.split('/')[-1].partition('?')[0] if status == '' else status}"] = answer
     return named

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.drivers import DETAILS
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, container
 from tests.unit.attach.test_performing import looking
 from tests.unit.hadoop.replaying import Reply
@@ -251,20 +252,24 @@ def test_a_driver_says_whether_an_executor_left_by_itself(reason, well):
 
 
 def test_what_a_real_driver_answered_gives_predictions_of_its_length():
-    """Tasks of 3.7 s: by the recorded ages and run times, not by ``duration``, which said 12 ms."""
+    """Tasks of 3.6 s: by the recorded ages and run times, not by ``duration``, which said some ms."""
     told = json.loads((RECORDED / "spark-4.0.1.json").read_text(encoding="utf-8"))["answers"]
     decoded = {path: json.dumps(answer).encode() for path, answer in told.items()}
     active = "stages/2/0"
     spans = spark_rest.QUANTILES.read(decoded[f"{active}/taskSummary?quantiles=0.5,0.95"]).spans_ms
     running = spark_rest.TASKS.read(decoded[f"{active}/taskList?status=running&offset=0&length=10000"])
-    now = StageNow(spark_rest.STAGE.read(decoded[f"{active}?details=false"]), tuple(running), spans)
-    written = tuple(spark_rest.STAGE.read(decoded[f"stages/{n}/0?details=false"]) for n in (1,))
+    now = StageNow(spark_rest.STAGE.read(decoded[f"{active}?{DETAILS}"]), tuple(running), spans)
+    written = tuple(spark_rest.STAGE.read(decoded[f"stages/{n}/0?{DETAILS}"]) for n in (1,))
     executors = tuple(spark_rest.EXECUTORS.read(decoded["allexecutors"]))
-    found = costs(DriverLook(executors, (now,), written), TERMS, NOW_MS)
-    assert spans == (3770.0, 3863.0)
+    began_ms = [each.launched for each in running]
+    now_ms = int(datetime.strptime(max(began_ms), spark_rest.INSTANT).replace(tzinfo=UTC).timestamp() * 1000)
+    found = costs(DriverLook(executors, (now,), written), TERMS, now_ms + 500)
+    assert spans == (3592.0, 3666.0)
     assert len(found) == 5
-    assert all(3000 < each.rest_ms < 3900 for each in found.values()), found
-    assert all(each.lost_ms == 4 * 3770 for each in found.values()), found
+    assert all(2500 < each.rest_ms < 3600 for each in found.values()), found
+    assert all(each.lost_ms == 4 * 3592 for each in found.values()), found
+    cached = {each.executor: each.cached_bytes for each in executors}
+    assert {found[name].moved_bytes - cached[name] for name in found} == {9040, 11222, 11278, 11286, 11294}
     assert executors[0].container.startswith("container_")
 
 
