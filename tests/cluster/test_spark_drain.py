@@ -34,7 +34,7 @@ def test_executors_leave_for_production_and_the_result_is_the_same(
             spark_cluster, tmp_path / "spark", wrap=wrap, executors=EXECUTORS, work=Work(key_s=2.5)
         ) as spark,
     ):
-        spark.until_marked("key", 12)
+        spark.until_marked("key", 17)  # the first tasks have finished, and tell how long others take
         held = claims(read(answers(spark.driver)))
         quick = Job(spark_cluster, PRODUCTION, tmp_path, f"{route}-1")
         daemon.until(lambda: daemon.reached("granted"), "granted an executor's room")
