@@ -35,6 +35,8 @@ public final class Leave implements SparkPlugin {
   static final String OWNER = "spark.yarnctl.requests.owner";
   static final String EVERY = "spark.yarnctl.every";
   static final String START = "spark.app.startTime";
+  static final String INSTANCES = "spark.executor.instances";
+  static final int INSTANCES_OF_SPARK = 2;
   static final int BYTES_MAX = 65536;
 
   @Override
@@ -79,13 +81,14 @@ public final class Leave implements SparkPlugin {
     private final long everyMs;
     private final Map<String, Integer> gone = new HashMap<>();
     private String last = "";
-    private int wanted = 0;
+    private int wanted;
 
     Orders(SparkContext context, String root) {
       this.context = context;
       this.root = new Path(root);
       this.owner = context.getConf().get(OWNER, "yarnctl");
       this.everyMs = context.getConf().getTimeAsMs(EVERY, "1s");
+      this.wanted = context.getConf().getInt(INSTANCES, INSTANCES_OF_SPARK);
     }
 
     @Override
@@ -203,7 +206,8 @@ public final class Leave implements SparkPlugin {
 
     /**
      * Asks for so many executors more than are wanted. Where their number is fixed Spark's own count of those
-     * it wants is 0 after the first has left, so that the whole number is said; else its manager keeps the count.
+     * it wants is 0 after the first has left, so that the whole number is said; it begins with the number that
+     * was submitted, for not all may be there yet. Else Spark's manager keeps the count.
      */
     private boolean ask(int more) {
       if (context.getConf().getBoolean("spark.dynamicAllocation.enabled", false)) {
