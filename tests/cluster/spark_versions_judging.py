@@ -57,9 +57,9 @@ def main(arguments: Sequence[str]) -> int:
         return complain(str(problem), problem.exit_status)
     pairs = [pair_of({"head": each.head, "runs": each.runs}) for each in kept]
     hold = sum(pair["holds"] for pair in pairs)
-    commits = ", ".join(sorted({each.head["commit"] for each in kept}))
+    commits = [each.head["commit"] for each in kept]
     named = ", ".join(Path(each).stem for each in arguments)
-    print_json({"campaign": named, "commit": commits, "pairs": pairs, "hold": hold})
+    print_json({"campaign": named, "commit": commits[0], "commits": commits, "pairs": pairs, "hold": hold})
     return 0
 
 
