@@ -52,14 +52,17 @@ def main(arguments: Sequence[str]) -> int:
     """Judge kept files; print what came out as JSON."""
     try:
         kept = [msgspec.json.decode(Path(file).read_bytes(), type=KeptPair) for file in arguments]
-    except (OSError, ValueError, msgspec.MsgspecError) as error:
+        first = kept[0]
+    except (OSError, ValueError, IndexError, msgspec.MsgspecError) as error:
         problem = BadInput("FILE", f"holds no runs: {error}", "name docs/measured/spark-versions-...json")
         return complain(str(problem), problem.exit_status)
     pairs = [pair_of({"head": each.head, "runs": each.runs}) for each in kept]
     hold = sum(pair["holds"] for pair in pairs)
     commits = [each.head["commit"] for each in kept]
     named = ", ".join(Path(each).stem for each in arguments)
-    print_json({"campaign": named, "commit": commits[0], "commits": commits, "pairs": pairs, "hold": hold})
+    print_json(
+        {"campaign": named, "commit": first.head["commit"], "commits": commits, "pairs": pairs, "hold": hold}
+    )
     return 0
 
 
