@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from tests.cluster.flink_rescaling import WORKERS
-from yarnctl.command_line import complain, print_json
+from tests.cluster.kept_file import tell
 from yarnctl.deciding.model import Accepted
 from yarnctl.deciding.records import Decision, Performed, Record, Transition
-from yarnctl.errors import BadInput
 
 RESCALES, ROOM_RATIO, IN_TIME = 20, 1.5, 0.9
 
@@ -100,24 +98,14 @@ def judged(jobs: Sequence[dict[str, Any]]) -> list[RescaleClaim]:
     ]
 
 
-class KeptJobs(msgspec.Struct, frozen=True):
-    """What is read of a kept file."""
-
-    head: dict[str, Any]
-    jobs: list[dict[str, Any]]
+def told(held: dict[str, Any]) -> dict[str, Any]:
+    """Return the claims by name, of what a file holds."""
+    return {"claims": {each.claim: each for each in judged(held["jobs"])}}
 
 
 def main(arguments: Sequence[str]) -> int:
     """Judge a kept file; print what came out as JSON."""
-    try:
-        (file,) = arguments
-        found = msgspec.json.decode(Path(file).read_bytes(), type=KeptJobs)
-    except (OSError, ValueError, msgspec.MsgspecError) as error:
-        problem = BadInput("FILE", f"holds no rescales: {error}", "name docs/measured/flink-rescales-...json")
-        return complain(str(problem), problem.exit_status)
-    claims = {each.claim: each for each in judged(found.jobs)}
-    print_json({"campaign": Path(file).stem, "commit": found.head["commit"], "claims": claims})
-    return 0
+    return tell(arguments, "flink-rescales", told)
 
 
 if __name__ == "__main__":

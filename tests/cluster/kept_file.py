@@ -1,15 +1,18 @@
-"""A file of results that a bench goes on with: what one sitting has played is not played again.
+"""A file of results: a bench goes on with it, a judge reads it.
 
-Law: a file is gone on with at its own commit only; something else is refused by its name, and left.
+Law: what one sitting has played is not played again. A file is gone on with at its own commit only; something
+else is refused by its name, and left.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from yarnctl.command_line import complain, print_json
 from yarnctl.errors import BadInput
 
 
@@ -39,3 +42,20 @@ def gone_on(file: Path, new: K) -> K:
 def keep(file: Path, held: object) -> None:
     """Write what was played, as it is now."""
     file.write_bytes(msgspec.json.format(msgspec.json.encode(held), indent=1) + b"\n")
+
+
+def tell(arguments: Sequence[str], kind: str, judge: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
+    """Judge the file that is named, print what came out as JSON; return the exit status.
+
+    ``judge`` is given what the file holds; where that is something else, the file is bad input. ``kind`` is
+    how such files are called.
+    """
+    try:
+        (file,) = arguments
+        held = msgspec.json.decode(Path(file).read_bytes(), type=dict[str, Any])
+        told = {"campaign": Path(file).stem, "commit": held["head"]["commit"], **judge(held)}
+    except (OSError, ValueError, TypeError, KeyError, msgspec.MsgspecError) as error:
+        problem = BadInput("FILE", f"is no kept {kind}: {error}", f"name docs/measured/{kind}-...json")
+        return complain(str(problem), problem.exit_status)
+    print_json(told)
+    return 0

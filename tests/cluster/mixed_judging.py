@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from yarnctl.command_line import complain, print_json
-from yarnctl.errors import BadInput
+from tests.cluster.kept_file import tell
 
 LEVERS = ("suspend", "drain", "rescale")
 
@@ -47,15 +43,7 @@ def spent_ratio(kept: dict[str, Any]) -> float | None:
 
 def main(arguments: Sequence[str]) -> int:
     """Judge a kept file; print what came out as JSON."""
-    try:
-        (file,) = arguments
-        kept = msgspec.json.decode(Path(file).read_bytes(), type=dict[str, Any])
-        claims = judged(kept)
-    except (OSError, ValueError, KeyError, msgspec.MsgspecError) as error:
-        problem = BadInput("FILE", f"holds no mixed run: {error}", "name docs/measured/mixed-...json")
-        return complain(str(problem), problem.exit_status)
-    print_json({"campaign": Path(file).stem, "commit": kept["head"]["commit"], "claims": claims})
-    return 0
+    return tell(arguments, "mixed", lambda held: {"claims": judged(held)})
 
 
 if __name__ == "__main__":

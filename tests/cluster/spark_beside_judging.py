@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import msgspec
 
+from tests.cluster.kept_file import tell
 from tests.cluster.spark_beside import LOADS, ROUNDS, SCHEMES
-from yarnctl.command_line import complain, print_json
-from yarnctl.errors import BadInput
 
 Run = dict[str, Any]
 OURS = ("signal", "plugin")
@@ -119,19 +117,15 @@ def table(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return rows
 
 
+def told(held: dict[str, Any]) -> dict[str, Any]:
+    """Return the claims by load and name, and medians by load and scheme, of what a file holds."""
+    by = {f"{each.load}: {each.claim}": each for each in judged(held["runs"])}
+    return {"claims": by, "schemes": table(held["runs"])}
+
+
 def main(arguments: Sequence[str]) -> int:
     """Judge a kept file; print what came out as JSON."""
-    try:
-        (file,) = arguments
-        kept = msgspec.json.decode(Path(file).read_bytes(), type=dict[str, Any])
-        by = {f"{each.load}: {each.claim}": each for each in judged(kept["runs"])}
-        rows = table(kept["runs"])
-    except (OSError, ValueError, KeyError, msgspec.MsgspecError) as error:
-        problem = BadInput("FILE", f"holds no rounds: {error}", "name docs/measured/spark-production-...json")
-        return complain(str(problem), problem.exit_status)
-    told = {"campaign": Path(file).stem, "commit": kept["head"]["commit"]}
-    print_json({**told, "claims": by, "schemes": rows})
-    return 0
+    return tell(arguments, "spark-production", told)
 
 
 if __name__ == "__main__":

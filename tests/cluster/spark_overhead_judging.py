@@ -10,14 +10,10 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-import msgspec
-
-from yarnctl.command_line import complain, print_json
-from yarnctl.errors import BadInput
+from tests.cluster.kept_file import tell
 
 DRAWS, OUTER_RATIO = 10_000, 0.025
 
@@ -39,15 +35,7 @@ def judged(pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Judge a kept file; print what came out as JSON."""
-    try:
-        (file,) = arguments
-        kept = msgspec.json.decode(Path(file).read_bytes(), type=dict[str, Any])
-        claims = judged(kept["pairs"])
-    except (OSError, ValueError, KeyError, msgspec.MsgspecError) as error:
-        problem = BadInput("FILE", f"holds no pairs: {error}", "name docs/measured/spark-overhead-...json")
-        return complain(str(problem), problem.exit_status)
-    print_json({"campaign": Path(file).stem, "commit": kept["head"]["commit"], "claims": claims})
-    return 0
+    return tell(arguments, "spark-overhead", lambda held: {"claims": judged(held["pairs"])})
 
 
 if __name__ == "__main__":

@@ -10,14 +10,12 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import msgspec
 
-from yarnctl.command_line import complain, print_json
-from yarnctl.errors import BadInput
+from tests.cluster.kept_file import tell
 
 Run = dict[str, Any]
 MEDIAN_S, RIGHT_RATIO, ROOM_RATIO = 3.0, 0.9, 1.25
@@ -158,25 +156,15 @@ def table(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return [{**dict(zip(named, key, strict=True)), **row} for key, row in sorted(rows.items())]
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """What is read of a kept file."""
-
-    head: dict[str, Any]
-    runs: list[Run]
+def told(held: dict[str, Any]) -> dict[str, Any]:
+    """Return the claims by name, and what each kind of run showed, of what a file holds."""
+    runs = held["runs"]
+    return {"runs": len(runs), "claims": {each.claim: each for each in judged(runs)}, "kinds": table(runs)}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Judge a kept soak; print what came out as JSON."""
-    try:
-        (file,) = arguments
-        found = msgspec.json.decode(Path(file).read_bytes(), type=Kept)
-    except (OSError, ValueError) as error:
-        problem = BadInput("FILE", f"is no kept soak: {error}", "name docs/measured/spark-soak-...json")
-        return complain(str(problem), problem.exit_status)
-    claims = {each.claim: each for each in judged(found.runs)}
-    told = {"campaign": Path(file).stem, "commit": found.head["commit"], "runs": len(found.runs)}
-    print_json({**told, "claims": claims, "kinds": table(found.runs)})
-    return 0
+    """Judge a kept file; print what came out as JSON."""
+    return tell(arguments, "spark-soak", told)
 
 
 if __name__ == "__main__":

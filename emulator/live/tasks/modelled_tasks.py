@@ -6,54 +6,36 @@ the real store. Only latencies of the wires make a difference between the two.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import cast
 
 from emulator.cluster.entities import MAP, NEVER, RELEASE_WAIT, Container
 from emulator.cluster.task import SavedReduce as Saved
 from emulator.cluster.task import key_end_ms
-from emulator.live.master.attempts import Attempt, FinishedTask, TaskHistory
+from emulator.live.master.attempts import Attempt, FinishedTask
 from emulator.live.master.live_actor import LiveActor
 from emulator.live.master.live_master import LiveMaster
 from emulator.live.tasks.modelled_runner import ModelledRunners, RunnerMemory, status_of
+from emulator.live.tasks.timetables import Timetables
 from emulator.live.wire.messages import MasterLaunch, Signal, TaskLaunch
 from emulator.live.wire.submitted_job import ModelledJob
-from emulator.workload.job import Job
 from yarnctl.errors import BadInput
 from yarnctl.task_runner.runner.protocol.manifests import TaskId, attempt_number
-from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
-
-T = TypeVar("T")
+from yarnctl.task_runner.runner.protocol.stores import StoreError
 
 STORE_THREADS = 4
 
 
-class ModelledTasks:
+class ModelledTasks(Timetables):
     """The tasks of one modelled job. ``poll_ms``: poll for requests so often where no doorbell can ring."""
 
     actor_kind = LiveActor
-    modelled = True
 
     def __init__(self, launch: MasterLaunch, submitted: ModelledJob, work: Path, poll_ms: int = 0) -> None:
-        self.submitted = submitted
-        self.job: Job = submitted.job
         self.job_id = launch.application.replace("application_", "job_", 1)
-        self.history = TaskHistory((work / "staging" / self.job_id).absolute())
+        super().__init__(launch, submitted, work, self.job_id)
         self.runners: ModelledRunners | None = None
-        self._launch = launch
         self._poll_ms = poll_ms
-        self._live: LiveMaster | None = None
-        self._threads: ThreadPoolExecutor | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    @property
-    def live(self) -> LiveMaster:
-        """The master whose tasks these are."""
-        assert self._live is not None
-        return self._live
 
     @property
     def actor(self) -> LiveActor:
@@ -64,18 +46,11 @@ class ModelledTasks:
 
     def prepare(self, live: LiveMaster) -> None:
         """Get ready; open the store if the job's reduces carry a runner."""
-        self._live = live
-        try:
-            self.history.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BadInput(
-                f"staging {self.history.path.parent}", error.strerror or "cannot be made"
-            ) from error
+        super().prepare(live)
         told = self.submitted.cmdenv
         if not self.submitted.runner or not told.get("YARNCTL_STORE"):
             return
-        self._loop = asyncio.get_running_loop()
-        self._threads = ThreadPoolExecutor(STORE_THREADS, f"store of {self.job_id}")
+        self.call_in_threads(STORE_THREADS)
         store = told["YARNCTL_STORE"]
         requests = told.get("YARNCTL_REQUESTS") or store.rstrip("/") + "/requests"
         owners = tuple(filter(None, (told.get("YARNCTL_REQUESTS_OWNER"),))) or (self._launch.user,)
@@ -95,18 +70,6 @@ class ModelledTasks:
                 self.actor.keys.save(task, attempt_number(finished.attempt), 0, told["keys_done"])
         return {key: finished for key, finished in done.items() if key[0] != "saved"}
 
-    def commit(self) -> None:
-        """Do nothing: there are no files."""
-
-    def abort(self) -> None:
-        """Do nothing: there are no files."""
-
-    def close(self) -> None:
-        """Ignore later results of the store."""
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
-            self._threads = None
-
     # --- attempts -------------------------------------------------------------------------
 
     def launch(self, attempt: Attempt) -> TaskLaunch:
@@ -121,17 +84,10 @@ class ModelledTasks:
 
     def begun(self, attempt: Attempt) -> None:
         """It runs from when its JVM would be up; a reduce's runner finds its checkpoint meanwhile."""
-        live, container = self.live, cast(Container, attempt.container)
-        live.later(max(1, live.timing.launch_ms), self._up, attempt)
+        super().begun(attempt)
+        container = cast(Container, attempt.container)
         if container.kind != MAP and self.runners is not None:
             self.runners.begin(attempt, container)
-
-    def _up(self, attempt: Attempt) -> None:
-        if not attempt.over:
-            attempt.state = "RUNNING"
-
-    def ended(self, attempt: Attempt) -> None:
-        """Nothing is left of it."""
 
     def ask_to_end(self, attempt: Attempt, ending: str) -> None:
         """Release an attempt whose work is saved, kill any other."""
@@ -195,29 +151,6 @@ class ModelledTasks:
             listed,
             lambda _: self.live.later(self._poll_ms, self._poll),
         )
-
-    def ask(
-        self, call: Callable[[], T], heard: Callable[[T], object], failed: Callable[[str], object]
-    ) -> None:
-        """Call in a thread; handle the result on the event loop."""
-        threads, loop = self._threads, self._loop
-        if threads is None or loop is None:
-            return
-
-        def work() -> None:
-            try:
-                answer = call()
-            except (StoreError, Unusable, OSError) as error:
-                why = str(error)
-                loop.call_soon_threadsafe(lambda: self.live.around(lambda: failed(why)))
-            else:
-                loop.call_soon_threadsafe(lambda: self.live.around(lambda: heard(answer)))
-
-        threads.submit(work)
-
-    def later(self, span_ms: int, handler: Callable[[Any], object], argument: Any = None) -> None:
-        """Call a handler after a span."""
-        self.live.later(span_ms, handler, argument)
 
     def task_id(self, attempt: Attempt) -> TaskId:
         """Return the attempt's ids."""
