@@ -148,6 +148,7 @@ def test_whoever_reads_what_was_measured_says_so():
         "study_judging",
         "spark_soak_judging",
         "flink_judging",
+        "lever_predictions",
         "mixed_judging",
         "spark_beside_judging",
         "spark_overhead_judging",
