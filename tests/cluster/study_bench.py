@@ -32,6 +32,7 @@ from tests.cluster.study_loads import CAPPED, LOADS, SCHEMES, Load, named, order
 from tests.measured.provenance import head, load, machine, now
 from yarnctl.command_line import print_json
 from yarnctl.errors import BadInput
+from yarnctl.hadoop.resource_manager import ENDED
 
 KIND = "study-hadoop"
 FAILURES_MAX = 3
@@ -151,7 +152,7 @@ def _jobs(stage: Stage, of: Load, name: str, number: int) -> dict[str, Any]:
     if scheme.with_research:
         patient = submitted(stage.cluster, wrapped(of.research, scheme), stage.folder, at)
     if scheme.with_production:
-        begins_s = None if patient is None else patient.row()["startedTime"] / 1000 + of.arrives_s
+        begins_s = None if patient is None else arrives_s(of, patient)
         with _capped(stage.cluster, name == CAPPED, begins_s):
             hurried = _production(stage, of, number, begins_s)
             waited = [_seen(stage.cluster, job) for job in hurried]
@@ -161,6 +162,17 @@ def _jobs(stage: Stage, of: Load, name: str, number: int) -> dict[str, Any]:
         lost = {"again_s": round(again_s(patient), 3), "twice": patient.groups_twice()}
         found["research"] = seen | lost | {"ended_s": ended_s(patient, stage.cluster.history_url)}
     return found
+
+
+def arrives_s(of: Load, patient: Job) -> float:
+    """Return the instant at which production comes, s since 1970; where work decides it, wait for it."""
+    if not of.begun_ratio:
+        return float(patient.row()["startedTime"] / 1000 + of.arrives_s)
+    while patient.begun().total() < of.begun_ratio * sum(of.research.groups):
+        if patient.row()["state"] in ENDED:
+            raise AssertionError(f"{patient.name} ended before production came: {patient.said()}")
+        time.sleep(LOOK_S)  # the work's own pace
+    return time.time()
 
 
 def _production(stage: Stage, of: Load, number: int, begins_s: float | None) -> list[Job]:

@@ -145,7 +145,7 @@ def judged(runs: Sequence[Run]) -> list[StudyClaim]:
     found.append(_over_tuned(runs, "never-ran", "production", "as-shipped", 1.02))
     found.append(_over_tuned(runs, "map-heavy", "production", "mix-2", 1.05))
     found.append(_lost(runs, "map-heavy", "mix-2", 0.25))
-    for load in ("processor", "disk"):
+    for load in ("processor", "disk", "disk-long"):
         found += [_over_tuned(runs, load, "research", scheme, 1.0) for scheme in ("as-shipped", "mix-2")]
     return [*found, *_exact(runs)]
 

@@ -26,7 +26,8 @@ EXPANDED = "expand"
 class Load(NamedTuple):
     """Jobs that are played together; ``production`` follow each other by ``apart_s``.
 
-    ``arrives_s`` is a third of what research takes alone, about: the first of production comes then.
+    ``arrives_s`` is a third of what research takes alone, about: the first of production comes then. Where
+    there is ``begun_ratio`` it comes when so many of research's key groups have begun, however fast that is.
     ``ran_before``: the production job has run twice, short, before the first round.
     """
 
@@ -36,6 +37,7 @@ class Load(NamedTuple):
     schemes: tuple[str, ...]
     rounds: int
     arrives_s: float = 36.0
+    begun_ratio: float = 0.0
     apart_s: float = 0.0
     ran_before: bool = True
 
@@ -92,6 +94,14 @@ LOADS = {
             (_production(19.2, 0.1, work="write", values=1, mapper=EXPANDED),),
             THREE,
             rounds=4,
+        ),
+        Load(
+            "disk-long",
+            _research(38.4, 0.1, work="write-more", values=1, mapper=EXPANDED),
+            (_production(19.2, 0.1, work="write-more", values=1, mapper=EXPANDED),),
+            THREE,
+            rounds=4,
+            begun_ratio=1 / 3,
         ),
         Load(
             "never-ran",

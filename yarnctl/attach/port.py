@@ -30,6 +30,7 @@ from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver, Victim
 from yarnctl.attach.orders.leaving import Parts, leaving
 from yarnctl.attach.orders.performing import Performing
+from yarnctl.attach.orders.polled_applications import PolledApplications
 from yarnctl.attach.orders.saved_work import task_of
 from yarnctl.attach.orders.tracking import OrderTracking
 from yarnctl.config import ClusterAddress
@@ -37,6 +38,7 @@ from yarnctl.deciding.model import (
     Action,
     EpochChanged,
     Fact,
+    Kill,
     Observation,
     ObservationRequest,
     Outcome,
@@ -100,6 +102,7 @@ class AttachedPort:
             self._eligibility,
             lambda name: self._observers.get(self._kind_of(name)),
         )
+        self._polled = PolledApplications(link, self._live, self._tracking)
         self.permission = Permission(link, self._eligibility, self._drainable)
         self.queue_settings = Queues(link)
         parts = Parts(link, self._live, self._tracking, self.permission, self._drainable)
@@ -107,8 +110,6 @@ class AttachedPort:
         self._acting = Performing(link, self._tracking, self._eligibility, self.permission, asking)
         self._epoch = ""
         self._node_counts: list[int] = []
-        self._tracked: tuple[str, ...] = ()
-        self._born: frozenset[str] = frozenset()
 
     @property
     def last_problem(self) -> ModeReason | None:
@@ -312,36 +313,9 @@ class AttachedPort:
         """Poll the attempts under order, and the applications that may be given their containers."""
         self._tracking.retain(orders)
         if not self._tracking.orders:
-            self._tracked = ()
-            self._live.drop()
+            self._polled.clear()
             return []
-        tracked = self._to_track(askers)
-        new = self._new_applications(tracked)
-        self._live.drop(tracked)
-        self._tracked = tracked
-        return self._tracking.poll(tracked, new)
-
-    def _to_track(self, askers: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the applications to poll for containers: victims, askers, then others with pending asks.
-
-        Askers are polled however many they are: their grants settle the orders.
-        """
-        settings = self.attachment
-        victims = dict.fromkeys(one.application for one in self._tracking.orders.values())
-        rows = self._link.rows.values()
-        hurried = [row.application for row in rows if settings.is_preempting(row.queue)]
-        waiting = [row.application for row in rows if row.uses is not None and row.uses.pending() > (0, 0)]
-        gone = [name for name in self._tracked if name not in self._link.rows]  # end not reported yet
-        first = dict.fromkeys([*victims, *askers, *gone])
-        most = max(settings.tracked_max, len(first))
-        return tuple(dict.fromkeys([*first, *hurried, *waiting]))[:most]
-
-    def _new_applications(self, tracked: tuple[str, ...]) -> tuple[str, ...]:
-        """Return those that did not exist while others were polled already: all their containers are new."""
-        born, self._born = self._born, frozenset(self._link.rows)
-        if not self._tracked:
-            return ()
-        return tuple(name for name in tracked if name not in born and name not in self._tracked)
+        return self._tracking.poll(*self._polled.renew(askers))
 
     def _drop(self, ended: set[str]) -> None:
         """Drop the state of applications that have ended."""
@@ -350,13 +324,15 @@ class AttachedPort:
         for reader in self._drainable.values():
             reader.drop(gone)
         self._tasks.drop(gone)
-        self._live.drop_attempts(gone.difference(self._tracked))
+        self._live.drop_attempts(gone.difference(self._polled.names))
         self._link.forget(gone)
 
     # --- performing ---------------------------------------------------------------------------
 
     def perform(self, action: Action) -> Outcome:
         """Carry out one action, if it is allowed; see :mod:`yarnctl.attach.orders.performing`."""
+        if isinstance(action, Kill):
+            self._polled.list_before_kill()
         return self._acting.perform(action)
 
 

@@ -1,7 +1,8 @@
 """The tests' reducer: KEY_S seconds of work for every key group, then one line. It knows nothing of yarnctl.
 
 WORK says which: ``sleep`` (else), ``compute`` (KEY_S of processor time), or ``write`` (the group is written
-TIMES times to a file on the node's disk, which is synchronised each time; it takes what it takes).
+eight times to a file on the node's disk, which is synchronised each time; it takes what it takes) and
+``write-more`` (the same 64 times).
 Every group that is begun is noted in GROUP_LOG (a folder that all nodes of the test see): this is how
 work that was done twice is counted, whoever caused it. As soon as GROUP_LOG.hurry is there a group takes a
 hundredth of the time: who has seen enough need not wait for the rest.
@@ -14,7 +15,7 @@ import sys
 import time
 
 BLOCK = bytes(1 << 16)
-TIMES = 8
+TIMES = {"write": 8, "write-more": 64}
 
 
 def compute(values: list[str]) -> None:
@@ -28,7 +29,7 @@ def write(values: list[str]) -> None:
     """Write the group to the node's disk."""
     held = "\n".join(values).encode()
     with open("group.bin", "wb") as file:
-        for _ in range(TIMES):
+        for _ in range(TIMES[kind]):
             file.seek(0)
             file.write(held)
             file.flush()
@@ -38,7 +39,9 @@ def write(values: list[str]) -> None:
 key_s = float(os.environ["KEY_S"])
 attempt = os.environ["mapreduce_task_attempt_id"]  # noqa: SIM112 - Hadoop spells it so
 hurry = os.environ["GROUP_LOG"] + ".hurry"
-work = {"compute": compute, "write": write}.get(os.environ.get("WORK", ""), lambda values: time.sleep(key_s))
+kind = os.environ.get("WORK", "")
+works = {"compute": compute, **dict.fromkeys(TIMES, write)}
+work = works.get(kind, lambda values: time.sleep(key_s))
 lines = (line.rstrip("\n").partition("\t") for line in sys.stdin)
 with open(os.path.join(os.environ["GROUP_LOG"], attempt), "a", encoding="ascii") as log:
     for key, group in itertools.groupby(lines, key=lambda parts: parts[0]):

@@ -11,6 +11,7 @@ from yarnctl.deciding.levers import NOT_BEGUN_MS, levers_of, reduced_nothing
 from yarnctl.deciding.model import (
     Accepted,
     ContainerEnded,
+    ContainerGranted,
     HeldTime,
     JobConsent,
     Kill,
@@ -182,6 +183,23 @@ def test_a_map_is_killed_and_its_end_is_told(cluster):
     assert ContainerEnded(container(1, 9), application(1), "n1:1", "killed", cluster.now_ms) in facts
     assert port.perform(KILL_MAP) == Accepted(), "twice is once"
     assert len(cluster.changes) == 1
+
+
+def test_room_that_was_killed_free_and_given_before_the_next_look_is_told(cluster):
+    """A kill frees its room within a heartbeat; its grant, unseen, would count as still to come for 25 s."""
+    cluster.mapping(cluster.apps[application(1)], 9, "n1:1")
+    asker = cluster.apps[application(2)]
+    asker.containers[container(2, 1)] = ("n2:1", 0)
+    port = looking(cluster, levers=True)
+    port.observe(ObservationRequest(victims=(application(1),)))
+    assert port.perform(KILL_MAP) == Accepted()
+    asker.containers[container(2, 2)] = ("n1:1", 10)
+    look = ObservationRequest(cluster=False, orders=("o-1",), askers=(asker.id,))
+    facts = port.observe(look).facts
+    given = [fact.container for fact in facts if isinstance(fact, ContainerGranted)]
+    assert given == [container(2, 2)], "and not what it held before"
+    assert [type(fact) for fact in facts].index(ContainerEnded) == 0
+    assert port.observe(look).facts == ()
 
 
 def test_a_job_without_the_runner_may_have_its_maps_killed(cluster):
