@@ -151,6 +151,7 @@ def test_whoever_reads_what_was_measured_says_so():
         "lever_predictions",
         "mixed_judging",
         "spark_beside_judging",
+        "spark_fidelity",
         "spark_overhead_judging",
         "spark_versions_judging",
         "fidelity",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,8 +18,8 @@ from emulator.cluster.timing import HADOOP3, Timing
 from emulator.virtual.run import Setup, run_scheme
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job, SparkShape
+from tests.cluster.kept_file import tell
 from tests.cluster.spark_beside import ARRIVES_S, EXECUTORS, LOADS, PRODUCTION, SHAPE
-from yarnctl.command_line import print_json
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.units import Resources
 
@@ -187,11 +186,14 @@ def compared(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"fitted": fitted._asdict(), "mean_deviation_ratio": round(mean, 4), "rows": rows}
 
 
+def told(held: dict[str, Any]) -> dict[str, Any]:
+    """Return the comparison with what a file holds."""
+    return compared(held["runs"])
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Print the comparison as JSON."""
-    (file,) = arguments
-    print_json(compared(msgspec.json.decode(Path(file).read_bytes())["runs"]))
-    return 0
+    """Compare with a kept file; print what came out as JSON."""
+    return tell(arguments, "spark-production", told)
 
 
 if __name__ == "__main__":

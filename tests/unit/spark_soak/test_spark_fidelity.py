@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from tests.cluster.spark_fidelity import (
     Fit,
     compared,
     completions_s,
+    main,
     predicted_s,
     production,
     research,
@@ -61,3 +64,17 @@ def test_a_cluster_that_is_slower_than_emulated_deviates() -> None:
     }
     for load in LOADS:
         assert rows[load, "plugin", "production"] == pytest.approx(-0.5, abs=0.05)
+
+
+def test_a_kept_file_is_compared_by_its_name_and_commit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "spark-production-2026-11-27.json"
+    kept.write_text(json.dumps({"head": {"commit": "abc"}, "runs": played()}))
+    assert main([str(kept)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["campaign"], told["commit"]) == (kept.stem, "abc")
+    assert told["mean_deviation_ratio"] < 0.02
+    kept.write_text(json.dumps({"head": {"commit": "abc"}, "runs": []}))
+    assert main([str(kept)]) == 2
+    assert "is no kept spark-production" in capsys.readouterr().err
