@@ -34,6 +34,7 @@ from yarnctl.deciding.model import (
     Snapshot,
     TaskView,
 )
+from yarnctl.deciding.regrowing import GROW_AGAIN_MS
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.rebuild import rebuild, repair
 from yarnctl.journal.replay import replay
@@ -42,9 +43,11 @@ from yarnctl.loop import ClusterIdentity, tick
 Kind = Literal["executor", "worker", "unseen"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 EXECUTORS = 4
-STEP_MS, ENDS_MS = 500, 200_000
+DEATHS_MAX = 4
 WAVES = ((5_000, 25_000), (90_000, 110_000))
 """When production asks for two containers, and when it gives them back."""
+STEP_MS, ENDS_MS = 500, WAVES[-1][1] + (DEATHS_MAX + 1) * GROW_AGAIN_MS
+"""The end lets every death fall between the write of the last "grow" and its sending."""
 
 
 class Script:
@@ -217,11 +220,18 @@ def test_nobody_dies(tmp_path: Path, kind: Kind) -> None:
 
 
 @settings(max_examples=examples(60))
-@given(st.lists(st.integers(1, 45), min_size=1, max_size=4), st.sampled_from(KINDS))
+@given(st.lists(st.integers(1, 45), min_size=1, max_size=DEATHS_MAX), st.sampled_from(KINDS))
 def test_wherever_the_daemon_dies_no_application_stays_small(
     tmp_path_factory: pytest.TempPathFactory, deaths: list[int], kind: Kind
 ) -> None:
     whole(played(tmp_path_factory.mktemp("journal") / "j", *deaths, kind=kind))
+
+
+def test_a_daemon_that_dies_before_each_grow_is_sent_sends_it_in_the_end(tmp_path: Path) -> None:
+    """Three deaths stand between the write of a grow and its sending: each costs a wait of GROW_AGAIN_MS."""
+    run = played(tmp_path / "j", 27, 31, 35, 39)
+    assert run.restarts == DEATHS_MAX
+    whole(run)
 
 
 def test_workers_that_nobody_saw_go_come_back_all_the_same(tmp_path: Path) -> None:
