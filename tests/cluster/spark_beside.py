@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import time
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from tests.cluster.spark_draining import SparkJob, Work, event_log_in, expected_
 from tests.cluster.spark_events import Told, read
 from tests.measured.provenance import head, load, machine, now
 from yarnctl.command_line import print_json
+from yarnctl.deciding.records import Transition
 
 KIND = "spark-production"
 SHAPE = Shape(nodes=3, node_memory_mib=3072, container_mib=1024, own_hosts=True)
@@ -103,7 +105,14 @@ def run_once(stage: Stage, name: str, scheme: Scheme, at: str) -> dict[str, Any]
         return _jobs(stage, name, scheme, at)
     with Attached(stage.cluster, stage.folder / f"state-{at}", scheme.options) as daemon:
         seen = _jobs(stage, name, scheme, at)
-        return {**seen, "asked": len(daemon.asked()), "freed": len(daemon.reached("freed"))}
+        freed = daemon.reached("freed")
+        return {**seen, "freed": len(freed), "held_s": held_s(freed, daemon.reached("granted"))}
+
+
+def held_s(freed: Iterable[Transition], granted: Iterable[Transition]) -> list[float]:
+    """Return, of each order whose room was given, how long after the container's end, s."""
+    ended_ms = {move.order: move.at_ms for move in freed}
+    return [(move.at_ms - ended_ms[move.order]) / 1000 for move in granted if move.order in ended_ms]
 
 
 def _jobs(stage: Stage, name: str, scheme: Scheme, at: str) -> dict[str, Any]:
@@ -182,7 +191,7 @@ def _round(stage: Stage, beside: Beside, name: str, number: int) -> None:
         if "left_out" in run:
             beside.leave_out(name, number, "a run of its round failed")
         keep(stage.file, beside)
-        told = {key: run.get(key) for key in ("production", "research", "asked", "freed", "left_out")}
+        told = {key: run.get(key) for key in ("production", "research", "freed", "held_s", "left_out")}
         click.echo(f"{name} {number}/{ROUNDS} {scheme}: {told}", err=True)
         if "left_out" in run:
             return

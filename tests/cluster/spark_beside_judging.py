@@ -26,6 +26,9 @@ COMPARED = (
 )
 """Whose time is compared with that under which scheme, the bound, and whether every round must keep it."""
 
+HELD_S = 1.0
+"""Within what production holds the room of an executor that left, as the journal has both instants."""
+
 
 class BesideClaim(msgspec.Struct, frozen=True):
     """A claim on a load and scheme; ``ours`` is compared with ``bound``; the range is over rounds."""
@@ -63,6 +66,7 @@ def judged(runs: Sequence[Run]) -> list[BesideClaim]:
                 told = ratios(runs, load, job, scheme, base)
                 found.append(_claim(load, f"{job} under {scheme} over {base}", told, bound, wholly=wholly))
             found.append(_again(runs, load, scheme))
+            found.append(_held(runs, load, scheme))
         found.append(_identical(runs, load))
     return found
 
@@ -86,6 +90,16 @@ def _again(runs: Sequence[Run], load: str, scheme: str) -> BesideClaim:
         return BesideClaim(load, claim, 0.0, None, None, None, 0, holds=False)
     holds = len(told) >= ROUNDS and max(told) < 0
     return BesideClaim(load, claim, 0.0, median(told), min(told), max(told), len(told), holds)
+
+
+def _held(runs: Sequence[Run], load: str, scheme: str) -> BesideClaim:
+    rounds = counted(runs, load).values()
+    told = [span_s for each in rounds for span_s in each[scheme]["held_s"]]
+    claim = f"from an executor's end under {scheme} to production holding its room, s, median"
+    if not told:
+        return BesideClaim(load, claim, HELD_S, None, None, None, 0, holds=False)
+    holds = len(rounds) >= ROUNDS and median(told) <= HELD_S
+    return BesideClaim(load, claim, HELD_S, median(told), min(told), max(told), len(rounds), holds)
 
 
 def _identical(runs: Sequence[Run], load: str) -> BesideClaim:

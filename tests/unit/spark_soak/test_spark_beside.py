@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.spark_beside import LOADS, ROUNDS, SCHEMES, again_s, order_of
-from tests.cluster.spark_beside_judging import counted, judged, table
+from tests.cluster.spark_beside import LOADS, ROUNDS, SCHEMES, again_s, held_s, order_of
+from tests.cluster.spark_beside_judging import OURS, counted, judged, table
 from tests.cluster.spark_events import TaskRun, Told
+from yarnctl.deciding.lifecycle import State as OrderState
+from yarnctl.deciding.records import Transition
 
 TIMES = {  # scheme: production, research, work done twice, s
     "production-alone": (30.0, None, None),
@@ -29,6 +31,8 @@ def run(load: str, number: int, scheme: str, **changed: Any) -> dict[str, Any]:
         took_s, twice_s = changed.get("research", research), changed.get("again", again)
         same = changed.get("identical", True)
         found["research"] = {"took_s": took_s, "again_s": twice_s, "identical": same}
+    if scheme in OURS:
+        found["held_s"] = changed.get("held_s", [0.25, 0.5, 0.75])
     return found
 
 
@@ -48,7 +52,7 @@ def broken(runs: list[dict[str, Any]]) -> list[str]:
 
 def test_with_ordinary_times_every_claim_holds():
     assert broken(rounds()) == []
-    assert len(judged(rounds())) == 2 * (2 * 4 + 1)
+    assert len(judged(rounds())) == 2 * (2 * 5 + 1)
 
 
 @pytest.mark.parametrize(
@@ -59,10 +63,14 @@ def test_with_ordinary_times_every_claim_holds():
             {"plugin": {"again": 41.0}},
             ["2s work done twice under plugin less that under yarn-tuned, s, every round"],
         ),
+        (
+            {"signal": {"held_s": [1.25] * 13}},
+            ["2s from an executor's end under signal to production holding its room, s, median"],
+        ),
         ({"soft-cap": {"identical": False}}, ["2s results that differ"]),
     ],
 )
-def test_one_round_breaks_what_must_hold_in_every_round(changed, claims):
+def test_one_round_breaks_what_must_hold_in_every_round_or_of_all_orders(changed, claims):
     assert broken(rounds(**changed)) == claims
 
 
@@ -86,7 +94,7 @@ def test_a_round_counts_whole_or_not_at_all():
     runs[0]["left_out"] = "failed"
     assert list(counted(runs, "2s")) == [2, 3, 4, 5]
     assert all(each.startswith("2s") for each in broken(runs))
-    assert len(broken(runs)) == 9, "too few rounds show nothing"
+    assert len(broken(runs)) == 11, "too few rounds show nothing"
 
 
 def test_medians_are_told_by_scheme():
@@ -108,3 +116,12 @@ def test_work_done_twice_is_all_but_the_first_that_succeeded():
 
     tasks = (task(0, 0, 1000), task(0, 500, 3000), task(1, 0, 400, "FetchFailed"), task(1, 400, 900))
     assert again_s(Told(tasks, {}, 0)) == 2.5 + 0.4
+
+
+def test_room_is_held_from_the_executors_end_on():
+    def move(order: str, target: OrderState, at_ms: int) -> Transition:
+        return Transition(order=order, source="asked", event="granted", target=target, at_ms=at_ms)
+
+    freed = [move("o-1", "freed", 8000), move("o-2", "freed", 8000)]
+    granted = [move("o-1", "granted", 8250), move("o-3", "granted", 9000)]
+    assert held_s(freed, granted) == [0.25], "what was not given, or ended unseen, has no such time"
