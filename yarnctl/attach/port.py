@@ -30,8 +30,9 @@ from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver, Victim
 from yarnctl.attach.orders.leaving import Parts, leaving
 from yarnctl.attach.orders.performing import Performing
+from yarnctl.attach.orders.polled_applications import PolledApplications
 from yarnctl.attach.orders.saved_work import task_of
-from yarnctl.attach.orders.tracking import OrderTracking, PolledApplications
+from yarnctl.attach.orders.tracking import OrderTracking
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import (
     Action,
