@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,13 @@ from tests.cluster.spark_records import asked, grows
 MIX = (*QUEUES, "--eviction", "mix", "--room-within", "30s", "--may-lose", "20%", "--in-flight", "1")
 PRODUCTION = Plan("quick", "production", (10,), key_s=0.2, maps=1, user="bob")
 EXECUTORS, WORK = 5, Work(maps=48, keys=144, key_s=6.0)
+STEPS: dict[str, Callable[[Attached], Sequence[object]]] = {
+    "asked": asked,
+    "freed": lambda daemon: daemon.reached("freed"),
+    "granted": lambda daemon: daemon.reached("granted"),
+    "told": grows,
+}
+"""The steps of one decision, each by what the journal has of it."""
 
 
 @contextmanager
@@ -39,14 +46,14 @@ def grouping(cluster: Cluster, folder: Path, plugin: str) -> Iterator[tuple[Atta
         yield daemon, spark
 
 
-@pytest.mark.parametrize("point", ["asked", "freed"])
+@pytest.mark.parametrize("step", STEPS)
 def test_a_killed_daemon_leaves_no_application_small(
-    spark_cluster: Cluster, tmp_path: Path, plugin: str, point: str
+    spark_cluster: Cluster, tmp_path: Path, plugin: str, step: str
 ) -> None:
-    """``kill -9`` when executors are asked, or gone: the next daemon has the application grow."""
+    """``kill -9`` once executors are asked, gone, replaced or wanted again: the next daemon has them back."""
     with grouping(spark_cluster, tmp_path, plugin) as (daemon, spark):
-        quick = Job(spark_cluster, PRODUCTION, tmp_path, f"killed-{point}")
-        daemon.until(lambda: asked(daemon) if point == "asked" else daemon.reached("freed"), point)
+        quick = Job(spark_cluster, PRODUCTION, tmp_path, f"killed-{step}")
+        daemon.until(lambda: STEPS[step](daemon), step)
         daemon.kill()
         daemon.start()
         assert quick.wait().state == "SUCCEEDED"
