@@ -23,7 +23,7 @@ from tests.cluster.artifacts import SPARK
 from tests.cluster.attached import QUEUES, Attached, prepare
 from tests.cluster.bench import failure
 from tests.cluster.configuration import Shape
-from tests.cluster.jobs import LOOK_S, Job, Plan
+from tests.cluster.jobs import Job, Plan
 from tests.cluster.kept_file import gone_on, keep
 from tests.cluster.launcher import Cluster
 from tests.cluster.schemes import MUTABLE, TUNED, Scheme
@@ -37,9 +37,9 @@ KIND = "spark-production"
 SHAPE = Shape(nodes=3, node_memory_mib=3072, container_mib=1024, own_hosts=True)
 """Nine containers of 1 GiB: a driver (or master) and eight executors fill them; production is three."""
 EXECUTORS, ROUNDS = 8, 5
-ARRIVES_S = 22.0
-"""Production comes so long after research's first task: about a third of what its tasks take alone."""
-LOADS = {"2s": Work("groups", 240, 480, 0.2, 1.0), "10s": Work("groups", 48, 480, 1.0, 1.0)}
+ARRIVES_RATIO = 1 / 3
+"""Production comes when so much of research's keys have begun, however fast the machine is."""
+LOADS = {"2s": Work("groups", 200, 400, 0.2, 1.0), "10s": Work("groups", 40, 400, 1.0, 1.0)}
 """Research, by the length of its reduce tasks: two keys of 1 s each, or ten."""
 PRODUCTION = Plan("production", "production", (100, 80), 0.1, maps=1, user="bob")
 MIX = (*QUEUES, "--eviction", "mix", "--room-within", "15s", "--may-lose", "10%")
@@ -127,12 +127,11 @@ def _jobs(stage: Stage, name: str, scheme: Scheme, at: str) -> dict[str, Any]:
     with SparkJob(
         stage.cluster, folder / "job", wrap=wrap, settings=settings, executors=EXECUTORS, work=LOADS[name]
     ) as research:
-        research.until_marked("map", 1)
-        began_s, _ = time.monotonic(), research.application
         if scheme.with_production:
-            while time.monotonic() < began_s + ARRIVES_S:
-                time.sleep(LOOK_S)  # the arrival's own instant
-            found["production"] = _took(Job(stage.cluster, PRODUCTION, stage.folder, at))
+            research.until_marked("key", arriving(LOADS[name]))
+            job = Job(stage.cluster, PRODUCTION, stage.folder, at)
+            found["production"] = _took(job)
+            found["arrived_s"] = (job.row()["startedTime"] - research.row()["startedTime"]) / 1000
         digest = research.until_over()
     with next(events.iterdir()).open(encoding="utf-8") as lines:
         told = read(lines)
@@ -147,6 +146,11 @@ def _jobs(stage: Stage, name: str, scheme: Scheme, at: str) -> dict[str, Any]:
     }
     shutil.rmtree(folder)
     return found
+
+
+def arriving(work: Work) -> int:
+    """Return how many keys have begun when production comes."""
+    return round(work.keys * ARRIVES_RATIO)
 
 
 def _took(job: Job) -> dict[str, Any]:

@@ -199,9 +199,14 @@ class SparkJob:
 
     def took_s(self) -> float:
         """Return how long it took, by the ResourceManager, once it is over."""
-        url = f"{self.cluster.rm_url}/ws/v1/cluster/apps/{self.application}"
-        row = http_client.get(url, timeout=20).json()["app"]
+        row = self.row()
         return float(row["finishedTime"] - row["startedTime"]) / 1000
+
+    def row(self) -> dict[str, Any]:
+        """Return what the ResourceManager says of it."""
+        url = f"{self.cluster.rm_url}/ws/v1/cluster/apps/{self.application}"
+        found: dict[str, Any] = http_client.get(url, timeout=20).json()["app"]
+        return found
 
     def failures(self) -> list[str]:
         """Return the lines of tasks that failed and count: not those that looked for moved blocks."""

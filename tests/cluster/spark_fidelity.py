@@ -1,8 +1,8 @@
 """``python -m tests.cluster.spark_fidelity FILE``: the emulator against ``bench-spark-production``.
 
 Law: the plan stands in docs/spark.md before the runs. Three spans are read off the runs in which a class is
-alone; every other completion time is predicted with them, and its deviation listed. Nothing else is fitted:
-how executors leave and come back is what the emulator says.
+alone, and when production comes off the others; every other completion time is predicted with them, and its
+deviation listed. Nothing else is fitted: how executors leave and come back is what the emulator says.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from emulator.virtual.run import Setup, run_scheme
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job, SparkShape
 from tests.cluster.kept_file import tell
-from tests.cluster.spark_beside import ARRIVES_S, EXECUTORS, LOADS, PRODUCTION, SHAPE
+from tests.cluster.spark_beside import EXECUTORS, LOADS, PRODUCTION, SHAPE
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.units import Resources
 
@@ -111,17 +111,10 @@ def completions_s(jobs: Iterable[Job], scheme: str, fitted: Fit) -> dict[str, fl
     return {name: statistics.median(times) for name, times in found.items()}
 
 
-def first_task_ms(fitted: Fit) -> int:
-    """Return when research's first task begins in the emulator: master, one heartbeat, launch, start."""
-    timing = timing_of(fitted)
-    before_ms = timing.submit_ms + timing.am_start_ms + timing.am_heartbeat_ms
-    return before_ms + fitted.launch_ms + fitted.start_ms
-
-
-def predicted_s(load: str, scheme: str, fitted: Fit) -> dict[str, float]:
-    """Return what the emulator says of both jobs under a scheme."""
-    arrives_ms = first_task_ms(fitted) + round(ARRIVES_S * 1000)
-    return completions_s((research(load, fitted, scheme), production(arrives_ms)), scheme, fitted)
+def predicted_s(load: str, scheme: str, fitted: Fit, arrives_s: float) -> dict[str, float]:
+    """Return what the emulator says of both jobs; production comes ``arrives_s`` after research."""
+    jobs = (research(load, fitted, scheme), production(round(arrives_s * 1000)))
+    return completions_s(jobs, scheme, fitted)
 
 
 # --- what is read off runs alone ------------------------------------------------------------------
@@ -135,6 +128,15 @@ def medians_s(runs: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], f
             if "left_out" not in run and job in run:
                 times.setdefault((run["load"], run["scheme"], job), []).append(run[job]["took_s"])
     return {key: statistics.median(found) for key, found in times.items()}
+
+
+def arrived_s(runs: Sequence[Mapping[str, Any]], load: str) -> float:
+    """Return when production came on a load, s after research: the median over runs."""
+    return statistics.median(
+        run["arrived_s"]
+        for run in runs
+        if run["load"] == load and "left_out" not in run and "arrived_s" in run
+    )
 
 
 def fit(real_s: Mapping[tuple[str, str, str], float]) -> Fit:
@@ -169,7 +171,7 @@ def compared(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for load in LOADS:
         for scheme in TWINS:
-            told_s = predicted_s(load, scheme, fitted)
+            told_s = predicted_s(load, scheme, fitted, arrived_s(runs, load))
             for job, emulated_s in told_s.items():
                 cluster_s = real_s[load, scheme, job]
                 rows.append(
