@@ -129,9 +129,10 @@ def _jobs(stage: Stage, name: str, scheme: Scheme, at: str) -> dict[str, Any]:
     ) as research:
         if scheme.with_production:
             research.until_marked("key", arriving(LOADS[name]))
+            began_ms = research.row()["startedTime"]  # found by name among those that run, so asked for now
             job = Job(stage.cluster, PRODUCTION, stage.folder, at)
             found["production"] = _took(job)
-            found["arrived_s"] = (job.row()["startedTime"] - research.row()["startedTime"]) / 1000
+            found["arrived_s"] = (job.row()["startedTime"] - began_ms) / 1000
         digest = research.until_over()
     with next(events.iterdir()).open(encoding="utf-8") as lines:
         told = read(lines)
