@@ -127,9 +127,10 @@ def _jobs(stage: Stage, name: str, scheme: Scheme, at: str) -> dict[str, Any]:
     with SparkJob(
         stage.cluster, folder / "job", wrap=wrap, settings=settings, executors=EXECUTORS, work=LOADS[name]
     ) as research:
+        research.until_marked("map", 1)
+        began_ms = research.row()["startedTime"]  # its id is looked up among those that run: now it does
         if scheme.with_production:
             research.until_marked("key", arriving(LOADS[name]))
-            began_ms = research.row()["startedTime"]  # found by name among those that run, so asked for now
             job = Job(stage.cluster, PRODUCTION, stage.folder, at)
             found["production"] = _took(job)
             found["arrived_s"] = (job.row()["startedTime"] - began_ms) / 1000
