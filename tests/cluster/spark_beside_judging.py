@@ -71,13 +71,17 @@ def judged(runs: Sequence[Run]) -> list[BesideClaim]:
     return found
 
 
-def _claim(load: str, claim: str, told: list[float], bound: float, *, wholly: bool) -> BesideClaim:
+def _claim(
+    load: str, claim: str, told: list[float], bound: float, *, wholly: bool, rounds: int | None = None
+) -> BesideClaim:
+    """Judge the largest or the median of figures; there is one of each round where ``rounds`` is not told."""
     claim += ", every round" if wholly else ", median"
     if not told:
         return BesideClaim(load, claim, bound, None, None, None, 0, holds=False)
+    rounds = len(told) if rounds is None else rounds
     judged_by = max(told) if wholly else median(told)
-    holds = len(told) >= ROUNDS and (judged_by < bound if wholly else judged_by <= bound)
-    return BesideClaim(load, claim, bound, median(told), min(told), max(told), len(told), holds)
+    holds = rounds >= ROUNDS and (judged_by < bound if wholly else judged_by <= bound)
+    return BesideClaim(load, claim, bound, median(told), min(told), max(told), rounds, holds)
 
 
 def _again(runs: Sequence[Run], load: str, scheme: str) -> BesideClaim:
@@ -85,21 +89,16 @@ def _again(runs: Sequence[Run], load: str, scheme: str) -> BesideClaim:
     told = [
         each[scheme]["research"]["again_s"] - each["yarn-tuned"]["research"]["again_s"] for each in rounds
     ]
-    claim = f"work done twice under {scheme} less that under yarn-tuned, s, every round"
-    if not told:
-        return BesideClaim(load, claim, 0.0, None, None, None, 0, holds=False)
-    holds = len(told) >= ROUNDS and max(told) < 0
-    return BesideClaim(load, claim, 0.0, median(told), min(told), max(told), len(told), holds)
+    return _claim(
+        load, f"work done twice under {scheme} less that under yarn-tuned, s", told, 0.0, wholly=True
+    )
 
 
 def _held(runs: Sequence[Run], load: str, scheme: str) -> BesideClaim:
     rounds = counted(runs, load).values()
     told = [span_s for each in rounds for span_s in each[scheme]["held_s"]]
-    claim = f"from an executor's end under {scheme} to production holding its room, s, median"
-    if not told:
-        return BesideClaim(load, claim, HELD_S, None, None, None, 0, holds=False)
-    holds = len(rounds) >= ROUNDS and median(told) <= HELD_S
-    return BesideClaim(load, claim, HELD_S, median(told), min(told), max(told), len(rounds), holds)
+    claim = f"from an executor's end under {scheme} to production holding its room, s"
+    return _claim(load, claim, told, HELD_S, wholly=False, rounds=len(rounds))
 
 
 def _identical(runs: Sequence[Run], load: str) -> BesideClaim:
