@@ -39,9 +39,12 @@ SHAPE = Shape(nodes=3, node_memory_mib=3072, container_mib=1024, own_hosts=True)
 EXECUTORS, ROUNDS = 8, 5
 ARRIVES_RATIO = 1 / 3
 """Production comes when so much of research's keys have begun, however fast the machine is."""
-LOADS = {"2s": Work("groups", 200, 400, 0.2, 1.0), "10s": Work("groups", 40, 400, 1.0, 1.0)}
+LOADS = {
+    "2s": Work("groups", 24, 480, 0.2, 1.0, reduces=240),
+    "10s": Work("groups", 24, 480, 0.2, 1.0, reduces=48),
+}
 """Research, by the length of its reduce tasks: two keys of 1 s each, or ten."""
-PRODUCTION = Plan("production", "production", (100, 80), 0.1, maps=1, user="bob")
+PRODUCTION = Plan("production", "production", (300, 240), 0.1, maps=1, user="bob")
 MIX = (*QUEUES, "--eviction", "mix", "--room-within", "15s", "--may-lose", "10%")
 SCHEMES = {
     scheme.name: scheme
@@ -167,14 +170,14 @@ def again_s(told: Told) -> float:
     first: dict[tuple[int, int], int] = {}
     for each in sorted(told.tasks, key=lambda each: each.ended_ms):
         if each.reason == "Success":
-            first.setdefault((each.stage, each.place), each.ended_ms - each.began_ms)
+            first.setdefault((each.stage, each.partition), each.ended_ms - each.began_ms)
     return (sum(each.ended_ms - each.began_ms for each in told.tasks) - sum(first.values())) / 1000
 
 
 def play(stage: Stage, beside: Beside, ends_s: float) -> None:
     """Play the rounds that are not whole, while there is time to begin one."""
-    for number in range(1, ROUNDS + 1):
-        for name in LOADS:
+    for name in LOADS:
+        for number in range(1, ROUNDS + 1):
             if {run["scheme"] for run in beside.of_round(name, number)} == set(SCHEMES):
                 continue
             if time.monotonic() > ends_s:

@@ -54,13 +54,27 @@ class Marks(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What an application computes: maps of ``map_s`` each, then keys of ``key_s`` in as many tasks."""
+    """What an application computes: maps of ``map_s`` each, then keys of ``key_s`` in ``reduces`` tasks.
+
+    ``reduces`` 0: as many reduce tasks as maps.
+    """
 
     program: Program = "groups"
     maps: int = MAPS
     keys: int = KEYS
     map_s: float = 1.0
     key_s: float = 1.0
+    reduces: int = 0
+
+    @property
+    def reduce_tasks(self) -> int:
+        """Tasks that share the keys."""
+        return self.reduces or self.maps
+
+    def words(self) -> list[str]:
+        """Return the program's arguments between its folder and its result."""
+        numbers = (self.maps, self.keys, self.map_s, self.key_s, self.reduce_tasks)
+        return [str(number) for number in numbers]
 
 
 WORK = Work()
@@ -144,11 +158,11 @@ class SparkJob:
             self.go_on()
         self.result, self.log = folder / "result", folder / "spark.log"
         mode = "cluster" if cluster_mode else "client"
-        sql = ("spark.sql.adaptive.enabled=false", f"spark.sql.shuffle.partitions={work.maps}")
+        sql = ("spark.sql.adaptive.enabled=false", f"spark.sql.shuffle.partitions={work.reduce_tasks}")
         self._words = [
             *(YARNCTL, "wrap", "--spark", *wrap, "--exec", "--"),
             *submit_words(mode, executors, (*sql, *settings)),
-            *(str(PROGRAM), work.program, str(self.marks), *map(str, work[1:]), str(self.result)),
+            *(str(PROGRAM), work.program, str(self.marks), *work.words(), str(self.result)),
         ]
         self._environment = environment_of(cluster)
         self.process: subprocess.Popen[bytes] | None = None

@@ -18,11 +18,14 @@ NO_FAILURES = ("Success", "FetchFailed", "Resubmitted", "TaskKilled", "TaskCommi
 
 
 class TaskRun(NamedTuple):
-    """An attempt at a task, by the driver's clock, ms."""
+    """An attempt at a task, by the driver's clock, ms.
+
+    ``partition`` tells a task in all attempts at its stage; its index is another one in each.
+    """
 
     stage: int
     attempt: int
-    place: int
+    partition: int
     executor: str
     began_ms: int
     ended_ms: int
@@ -94,7 +97,7 @@ def _task(event: dict[str, Any]) -> TaskRun:
     return TaskRun(
         event["Stage ID"],
         event["Stage Attempt ID"],
-        row["Index"],
+        row["Partition ID"],
         row["Executor ID"],
         row["Launch Time"],
         row["Finish Time"],

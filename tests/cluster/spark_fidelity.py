@@ -42,14 +42,15 @@ class Fit(NamedTuple):
 def research(load: str, fitted: Fit, route: str) -> Job:
     """Return the bench's application as the emulator takes it."""
     work = LOADS[load]
-    keys_of_task = work.keys // work.maps
+    tasks = work.reduce_tasks
+    keys_of_task = work.keys // tasks
     return Job(
         name="research",
         job_class="research",
         submitted_at_ms=0,
         map_ms=(round(work.map_s * 1000) + fitted.task_ms,) * work.maps,
-        reduce_ms=(round(keys_of_task * work.key_s * 1000) + fitted.task_ms,) * work.maps,
-        reduce_keys=(keys_of_task,) * work.maps,
+        reduce_ms=(round(keys_of_task * work.key_s * 1000) + fitted.task_ms,) * tasks,
+        reduce_keys=(keys_of_task,) * tasks,
         am_size=SLOT,
         map_size=SLOT,
         reduce_size=SLOT,
@@ -144,7 +145,7 @@ def fit(real_s: Mapping[tuple[str, str, str], float]) -> Fit:
     alone_s = statistics.mean(real_s[load, "production-alone", "production"] for load in LOADS)
     launch_ms = _launch_ms(alone_s)
     took_s = {load: real_s[load, "research-alone", "research"] for load in LOADS}
-    rounds = {load: 2 * work.maps / EXECUTORS for load, work in LOADS.items()}
+    rounds = {load: (work.maps + work.reduce_tasks) / EXECUTORS for load, work in LOADS.items()}
     (many, few) = sorted(LOADS, key=lambda load: -rounds[load])
     task_ms = max(0, round(1000 * (took_s[many] - took_s[few]) / (rounds[many] - rounds[few])))
     bare = Fit(launch_ms, 0, task_ms)

@@ -1,9 +1,9 @@
 """A Spark application whose every call of user code leaves a mark, in one of four shapes.
 
-Arguments: the shape, a folder on this machine, how many maps and keys, the seconds of a map, of a key, and
-where the result is written. The folder has a file ``map-N``, ``key-PARTITION-N`` or ``again-N`` for each
-call, with a byte for each time. Before the second use of what was made it makes ``pause-1`` and waits for a
-file ``go``.
+Arguments: the shape, a folder on this machine, how many maps and keys, the seconds of a map, of a key, how
+many reduce tasks of RDDs share the keys (of SQL Spark's own setting says it), and where the result is
+written. The folder has a file ``map-N``, ``key-PARTITION-N`` or ``again-N`` for each call, with a byte for
+each time. Before the second use of what was made it makes ``pause-1`` and waits for a file ``go``.
 
 ``groups``: a cached RDD and groupByKey; ``reduced``: the same and reduceByKey; ``sql``: a cached DataFrame
 and an aggregation; ``join``: the same, two aggregations joined by sorting and merging. With adaptive
@@ -19,9 +19,10 @@ from pyspark import StorageLevel, TaskContext  # type: ignore[import-not-found] 
 from pyspark.sql import SparkSession  # type: ignore[import-not-found]
 from pyspark.sql import functions as f
 
-shape, folder, out = sys.argv[1], sys.argv[2], sys.argv[7]
+shape, folder, out = sys.argv[1], sys.argv[2], sys.argv[8]
 MAPS, KEYS = (int(word) for word in sys.argv[3:5])
 map_s, key_s = (float(word) for word in sys.argv[5:7])
+REDUCES = int(sys.argv[7])
 
 
 def mark(name):
@@ -78,9 +79,9 @@ def with_rdds(context):
     base.count()
     pairs = base.flatMap(lambda held: held)
     if shape == "groups":
-        shuffled, slow = pairs.groupByKey(MAPS), slow_group
+        shuffled, slow = pairs.groupByKey(REDUCES), slow_group
     else:
-        shuffled, slow = pairs.reduceByKey(lambda one, other: one + other, MAPS), slow_total
+        shuffled, slow = pairs.reduceByKey(lambda one, other: one + other, REDUCES), slow_total
     found = sorted(shuffled.map(slow).collect())
     pause()
     return found, shuffled.count(), base.map(again).sum()

@@ -17,7 +17,8 @@ LEFT, BAD = "Executor decommission: yarnctl", "Container from a bad node: c. Exi
 
 
 def task(executor: str, began_ms: int, ended_ms: int, reason: str = "Success", stage: int = 1) -> str:
-    info = {"Index": 0, "Executor ID": executor, "Launch Time": began_ms, "Finish Time": ended_ms}
+    info = {"Index": 0, "Partition ID": 7, "Executor ID": executor}
+    info |= {"Launch Time": began_ms, "Finish Time": ended_ms}
     return json.dumps({
         "Event": "SparkListenerTaskEnd", "Stage ID": stage, "Stage Attempt ID": 0,
         "Task Info": info, "Task End Reason": {"Reason": reason},
@@ -52,6 +53,10 @@ def test_attempts_at_stages_and_exclusions_are_counted_and_half_a_line_is_left_o
     lines = [task("1", 0, 9), again, again, '{"Event": "SparkListenerExecutorExcluded"}', '{"Event": "Spark']
     told = read(lines)
     assert (told.stage_attempts, told.excluded) == (1, 1)
+
+
+def test_a_task_is_told_by_its_partition_as_its_index_is_another_one_in_each_attempt():
+    assert [each.partition for each in read([task("1", 0, 9)]).tasks] == [7]
 
 
 def test_the_rest_of_the_longest_task_is_of_those_that_ran_at_the_order():
