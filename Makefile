@@ -26,7 +26,7 @@ TESTS := tests --ignore=tests/docker --ignore=tests/cluster
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/cluster
 
-.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-overhead bench-spark-versions bench-flink bench-mixed runner lint format bench bench-small acceptance clean
+.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-ahead bench-spark-overhead bench-spark-versions bench-flink bench-mixed runner lint format bench bench-small acceptance clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ bench-spark: $(VENV)/.dev ## executors of a real Spark leave at random, by the p
 
 bench-spark-production: $(VENV)/.dev ## production beside Spark research on a real Hadoop, by the plan of docs/spark.md, write spark-production.json; goes on (two hours), SPARK_ARGS="--minutes 60"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.spark_beside --output spark-production.json $(SPARK_ARGS)
+
+bench-spark-ahead: $(VENV)/.dev ## the same with --predicted-demand, beside alone and YARN tuned, write spark-ahead.json; goes on (an hour), SPARK_ARGS="--minutes 60"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.spark_ahead --output spark-ahead.json $(SPARK_ARGS)
 
 bench-spark-overhead: $(VENV)/.dev ## what the settings by which executors can leave cost when nobody asks, write spark-overhead.json (ten minutes)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.spark_overhead --output spark-overhead.json

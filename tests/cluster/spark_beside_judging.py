@@ -1,6 +1,6 @@
 """What production beside Spark research shows: the claims of docs/spark.md, paired within rounds.
 
-``python -m tests.cluster.spark_beside_judging FILE`` judges a kept file.
+``python -m tests.cluster.spark_beside_judging FILE`` judges a kept file, of either bench.
 
 Law: pure but for that. A round that is not whole does not count.
 """
@@ -8,12 +8,13 @@ Law: pure but for that. A round that is not whole does not count.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any
 
 import msgspec
 
+from tests.cluster import spark_ahead
 from tests.cluster.kept_file import tell
 from tests.cluster.spark_beside import LOADS, ROUNDS, SCHEMES
 
@@ -25,6 +26,9 @@ COMPARED = (
     ("research", "yarn-tuned", 1.0, True),
 )
 """Whose time is compared with that under which scheme, the bound, and whether every round must keep it."""
+
+WHOLE = {**dict.fromkeys(LOADS, SCHEMES.keys()), spark_ahead.LOAD: spark_ahead.SET.keys()}
+"""The schemes of which a whole round consists, by load."""
 
 HELD_S = 1.0
 """Within what production holds the room of an executor that left, as the journal has both instants."""
@@ -49,7 +53,7 @@ def counted(runs: Sequence[Run], load: str) -> dict[int, dict[str, Run]]:
     for run in runs:
         if run["load"] == load and "left_out" not in run:
             found.setdefault(run["round"], {})[run["scheme"]] = run
-    return {number: each for number, each in found.items() if each.keys() == SCHEMES.keys()}
+    return {number: each for number, each in found.items() if each.keys() == WHOLE[load]}
 
 
 def ratios(runs: Sequence[Run], load: str, job: str, scheme: str, base: str) -> list[float]:
@@ -57,10 +61,10 @@ def ratios(runs: Sequence[Run], load: str, job: str, scheme: str, base: str) -> 
     return [each[scheme][job]["took_s"] / each[base][job]["took_s"] for each in counted(runs, load).values()]
 
 
-def judged(runs: Sequence[Run]) -> list[BesideClaim]:
+def judged(runs: Sequence[Run], loads: Iterable[str] = LOADS) -> list[BesideClaim]:
     """Return the claims in the plan's order."""
     found = []
-    for load in LOADS:
+    for load in loads:
         for scheme in OURS:
             for job, base, bound, wholly in COMPARED:
                 told = ratios(runs, load, job, scheme, base)
@@ -113,12 +117,12 @@ def _identical(runs: Sequence[Run], load: str) -> BesideClaim:
     return BesideClaim(load, "results that differ", 0, wrong, None, None, len(rounds), enough and not wrong)
 
 
-def table(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def table(runs: Sequence[Run], loads: Iterable[str] = LOADS) -> list[dict[str, Any]]:
     """Return medians by load and scheme."""
     rows = []
-    for load in LOADS:
+    for load in loads:
         rounds = counted(runs, load).values()
-        for scheme in SCHEMES if rounds else ():
+        for scheme in WHOLE[load] if rounds else ():
             mine = [each[scheme] for each in rounds]
             row: dict[str, Any] = {"load": load, "scheme": scheme, "rounds": len(mine)}
             for job in ("production", "research"):
@@ -132,8 +136,9 @@ def table(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 def told(held: dict[str, Any]) -> dict[str, Any]:
     """Return the claims by load and name, and medians by load and scheme, of what a file holds."""
-    by = {f"{each.load}: {each.claim}": each for each in judged(held["runs"])}
-    return {"claims": by, "schemes": table(held["runs"])}
+    loads = (spark_ahead.LOAD,) if held["head"]["kind"] == spark_ahead.KIND else tuple(LOADS)
+    by = {f"{each.load}: {each.claim}": each for each in judged(held["runs"], loads)}
+    return {"claims": by, "schemes": table(held["runs"], loads)}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.cluster import spark_ahead
 from tests.cluster.spark_beside import LOADS, ROUNDS, SCHEMES, again_s, held_s, order_of
-from tests.cluster.spark_beside_judging import OURS, counted, judged, table
+from tests.cluster.spark_beside_judging import OURS, counted, judged, table, told
 from tests.cluster.spark_events import TaskRun, Told
 from yarnctl.deciding.lifecycle import State as OrderState
 from yarnctl.deciding.records import Transition
@@ -125,3 +126,37 @@ def test_room_is_held_from_the_executors_end_on():
     freed = [move("o-1", "freed", 8000), move("o-2", "freed", 8000)]
     granted = [move("o-1", "granted", 8250), move("o-3", "granted", 9000)]
     assert held_s(freed, granted) == [0.25], "what was not given, or ended unseen, has no such time"
+
+
+# --- with predicted demand --------------------------------------------------------------------------------
+
+
+def ahead(kind: str = spark_ahead.KIND, **changed: Any) -> dict[str, Any]:
+    """Return what a file of the second bench holds; each run under the plugin has what is changed."""
+    runs = [
+        run(spark_ahead.LOAD, number, scheme, **(changed if scheme == "plugin" else {}))
+        for number in range(1, ROUNDS + 1)
+        for scheme in spark_ahead.SET
+    ]
+    return {"head": {"kind": kind}, "runs": runs}
+
+
+def test_with_predicted_demand_the_claims_are_the_same_and_can_be_broken():
+    assert [each.claim for each in told(ahead())["claims"].values()] == [
+        each.claim for each in judged(rounds(), ("2s",))
+    ]
+    assert all(each.holds for each in told(ahead())["claims"].values())
+    broken_ones = [name for name, each in told(ahead(production=40.0))["claims"].items() if not each.holds]
+    assert broken_ones == [
+        f"ahead: production under plugin over {base}, median" for base in ("production-alone", "yarn-tuned")
+    ]
+    assert not any(each.rounds for each in told(ahead("spark-production"))["claims"].values()), (
+        "not its loads"
+    )
+
+
+def test_only_options_differ_from_what_is_shipped():
+    shipped, there = SCHEMES["signal"], spark_ahead.SET["signal"]
+    assert there == shipped._replace(options=(*shipped.options, *spark_ahead.AHEAD))
+    assert spark_ahead.order_of(1) == spark_ahead.order_of(1)
+    assert len({tuple(spark_ahead.order_of(number)) for number in range(1, 6)}) > 2
