@@ -82,9 +82,9 @@ def _round(stage: Stage, beside: Beside, number: int) -> None:
 
 
 def run_before(stage: Stage) -> None:
-    """Run production once, alone and not counted: what is predicted is what its last run asked for."""
+    """Run production once, alone and not counted; its name is that of the runs to come but for numbers."""
     stage.cluster.restart_manager(SET["production-alone"].changes())
-    ended = Job(stage.cluster, PRODUCTION, stage.folder, "before").wait()
+    ended = Job(stage.cluster, PRODUCTION, stage.folder, "000").wait()
     assert ended.state == "SUCCEEDED", ended
 
 
