@@ -146,9 +146,13 @@ except task.StoreError as error:
 
 
 def test_what_the_reducer_has_started_ends_with_the_runner(tmp_path):
-    """The kernel ends the whole group, so also a program that neither reads nor writes."""
+    """The kernel ends the whole group, so also a program that neither reads nor writes.
+
+    Input comes once the lifeline is set; a runner that is killed before leaves a program without any.
+    """
     os.mkfifo(tmp_path / "alive")
-    attempt = Job(tmp_path).start(["sh", "-c", "sh -c 'echo up; exec sleep 600' > alive & wait"])
+    attempt = Job(tmp_path).start(["sh", "-c", "read line; sh -c 'echo up; exec sleep 600' > alive & wait"])
+    attempt.feed(b"a\t1\n")
     with (tmp_path / "alive").open("rb", buffering=0) as alive:
         assert alive.read(3) == b"up\n"
         attempt.process.send_signal(signal.SIGKILL)
