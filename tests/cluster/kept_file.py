@@ -44,6 +44,11 @@ def keep(file: Path, held: object) -> None:
     file.write_bytes(msgspec.json.format(msgspec.json.encode(held), indent=1) + b"\n")
 
 
+def read_kept(file: str) -> dict[str, Any]:
+    """Return what a file holds; raises OSError or msgspec.MsgspecError."""
+    return msgspec.json.decode(Path(file).read_bytes(), type=dict[str, Any])
+
+
 def tell(arguments: Sequence[str], kind: str, judge: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
     """Judge the file that is named, print what came out as JSON; return the exit status.
 
@@ -52,7 +57,7 @@ def tell(arguments: Sequence[str], kind: str, judge: Callable[[dict[str, Any]], 
     """
     try:
         (file,) = arguments
-        held = msgspec.json.decode(Path(file).read_bytes(), type=dict[str, Any])
+        held = read_kept(file)
         told = {"campaign": Path(file).stem, "commit": held["head"]["commit"], **judge(held)}
     except (OSError, ValueError, TypeError, KeyError, msgspec.MsgspecError) as error:
         problem = BadInput("FILE", f"is no kept {kind}: {error}", f"name docs/measured/{kind}-...json")

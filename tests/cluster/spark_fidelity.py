@@ -1,8 +1,10 @@
-"""``python -m tests.cluster.spark_fidelity FILE``: the emulator against ``bench-spark-production``.
+"""``python -m tests.cluster.spark_fidelity FILE [AHEAD]``: the emulator against ``bench-spark-production``.
 
 Law: the plan stands in docs/spark.md before the runs. Three spans are read off the runs in which a class is
 alone, and when production comes off the others; every other completion time is predicted with them, and its
-deviation listed. Nothing else is fitted: how executors leave and come back is what the emulator says.
+deviation listed. Nothing else is fitted: how executors leave and come back is what the emulator says. Those
+of AHEAD (``bench-spark-ahead``) are predicted with FILE's spans; nothing is read off AHEAD but when
+production came.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from emulator.cluster.timing import HADOOP3, Timing
 from emulator.virtual.run import Setup, run_scheme
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job, SparkShape
-from tests.cluster.kept_file import tell
+from tests.cluster import spark_ahead
+from tests.cluster.kept_file import read_kept, tell
 from tests.cluster.spark_beside import EXECUTORS, LOADS, PRODUCTION, SHAPE
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.units import Resources
@@ -28,7 +31,8 @@ SEEDS = 21
 """Draws of the heartbeats' phases; a prediction is their median, as the cluster's figure is its runs'."""
 TWINS = {"soft-cap": "soft-cap", "yarn-tuned": "yarn-tuned", "signal": "mix", "plugin": "mix"}
 """The emulator's scheme for one of the bench's."""
-ALONE = {"production-alone": "production", "research-alone": "research"}
+AHEAD_MAX = {"signal": 2, "plugin": 2}
+"""``--predicted-demand`` of the schemes of ``bench-spark-ahead``, which has the queue capped there, too."""
 
 
 class Fit(NamedTuple):
@@ -85,7 +89,7 @@ def timing_of(fitted: Fit) -> Timing:
     return msgspec.structs.replace(HADOOP3, launch_ms=fitted.launch_ms)
 
 
-def setup_of(scheme: str, fitted: Fit, seed: int) -> Setup:
+def setup_of(scheme: str, fitted: Fit, seed: int, ahead_max: int = 0) -> Setup:
     """Return the bench's cluster under one of its schemes."""
     return Setup(
         nodes=SHAPE.nodes,
@@ -95,27 +99,30 @@ def setup_of(scheme: str, fitted: Fit, seed: int) -> Setup:
         caps=(0.33, 0.67),
         am_ratio=0.5,
         seed=seed,
-        hold=scheme == "signal",
+        hold=scheme == "signal" or ahead_max > 0,
+        ahead_max=ahead_max,
         may_lose_ratio=0.1,
         room_within_ms=15_000,
     )
 
 
-def completions_s(jobs: Iterable[Job], scheme: str, fitted: Fit) -> dict[str, float]:
+def completions_s(jobs: Iterable[Job], scheme: str, fitted: Fit, ahead_max: int = 0) -> dict[str, float]:
     """Return each job's completion, s: the median over seeds."""
     by_arrival = tuple(sorted(jobs, key=lambda job: job.submitted_at_ms))
     twin = SCHEMES[TWINS.get(scheme, "yarn-tuned")]
     found: dict[str, list[float]] = {}
     for seed in range(SEEDS):
-        for job in run_scheme(setup_of(scheme, fitted, seed), by_arrival, twin).jobs:
+        for job in run_scheme(setup_of(scheme, fitted, seed, ahead_max), by_arrival, twin).jobs:
             found.setdefault(job.name, []).append(job.completion_ms / 1000)
     return {name: statistics.median(times) for name, times in found.items()}
 
 
-def predicted_s(load: str, scheme: str, fitted: Fit, arrives_s: float) -> dict[str, float]:
+def predicted_s(
+    load: str, scheme: str, fitted: Fit, arrives_s: float, ahead_max: int = 0
+) -> dict[str, float]:
     """Return what the emulator says of both jobs; production comes ``arrives_s`` after research."""
     jobs = (research(load, fitted, scheme), production(round(arrives_s * 1000)))
-    return completions_s(jobs, scheme, fitted)
+    return completions_s(jobs, scheme, fitted, ahead_max)
 
 
 # --- what is read off runs alone ------------------------------------------------------------------
@@ -173,30 +180,48 @@ def compared(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for load in LOADS:
         for scheme in TWINS:
             told_s = predicted_s(load, scheme, fitted, arrived_s(runs, load))
-            for job, emulated_s in told_s.items():
-                cluster_s = real_s[load, scheme, job]
-                rows.append(
-                    {
-                        "load": load,
-                        "scheme": scheme,
-                        "job": job,
-                        "cluster_s": round(cluster_s, 1),
-                        "emulator_s": round(emulated_s, 1),
-                        "deviation_ratio": round(emulated_s / cluster_s - 1, 4),
-                    }
-                )
-    mean = statistics.mean(abs(row["deviation_ratio"]) for row in rows)
-    return {"fitted": fitted._asdict(), "mean_deviation_ratio": round(mean, 4), "rows": rows}
+            rows += _deviations(real_s, load, scheme, told_s)
+    return {"fitted": fitted._asdict(), "mean_deviation_ratio": _mean_of(rows), "rows": rows}
 
 
-def told(held: dict[str, Any]) -> dict[str, Any]:
-    """Return the comparison with what a file holds."""
-    return compared(held["runs"])
+def compared_ahead(runs: Sequence[Mapping[str, Any]], ahead: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the same of the rounds with predicted demand, with the spans that ``runs`` tell."""
+    fitted, real_s = fit(medians_s(runs)), medians_s(ahead)
+    arrives_s = arrived_s(ahead, spark_ahead.LOAD)
+    rows: list[dict[str, Any]] = []
+    for scheme in TWINS.keys() & spark_ahead.SET.keys():
+        told_s = predicted_s(spark_ahead.AS, scheme, fitted, arrives_s, AHEAD_MAX.get(scheme, 0))
+        rows += _deviations(real_s, spark_ahead.LOAD, scheme, told_s)
+    rows.sort(key=lambda row: (row["scheme"], row["job"]))
+    return {"fitted": fitted._asdict(), "mean_deviation_ratio": _mean_of(rows), "rows": rows}
+
+
+def _deviations(
+    real_s: Mapping[tuple[str, str, str], float], load: str, scheme: str, told_s: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "load": load,
+            "scheme": scheme,
+            "job": job,
+            "cluster_s": round(real_s[load, scheme, job], 1),
+            "emulator_s": round(emulated_s, 1),
+            "deviation_ratio": round(emulated_s / real_s[load, scheme, job] - 1, 4),
+        }
+        for job, emulated_s in told_s.items()
+    ]
+
+
+def _mean_of(rows: Sequence[Mapping[str, Any]]) -> float:
+    return round(statistics.mean(abs(row["deviation_ratio"]) for row in rows), 4)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compare with a kept file; print what came out as JSON."""
-    return tell(arguments, "spark-production", told)
+    """Compare with a kept file, or with a second one by the spans of the first; print what came out."""
+    if len(arguments) < 2:
+        return tell(arguments, "spark-production", lambda held: compared(held["runs"]))
+    first, *rest = arguments
+    return tell(rest, "spark-ahead", lambda held: compared_ahead(read_kept(first)["runs"], held["runs"]))
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def sparks() -> Run:
     """An application of Spark fills three nodes; for production its executors leave, and they come back."""
     setup = three_nodes(may_lose_ratio=0.5, room_within_ms=12_000)
     shape = SparkShape(executors=10, block_mib=2)
-    stages = {"map_ms": (2000,) * 30, "reduce_ms": (2500,) * 300, "reduce_keys": (1,) * 300}
+    stages = {"map_ms": (2000,) * 30, "reduce_ms": (2000, 2500) * 150, "reduce_keys": (1,) * 300}
     jobs = (job("s", "research", 0, 0, 0, spark=shape, **stages), job("p", "production", 20_000, 2, 3))
     return Run(setup, jobs, SCHEMES["mix"], MemoryJournal())
 

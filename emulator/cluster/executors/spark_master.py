@@ -4,7 +4,8 @@ Law: every task of both stages is done once and counted once, whatever leaves, i
 that is asked to leave ends its running tasks, moves its blocks to the others, and goes; nothing of it is
 lost. One that is killed takes its blocks with it: what the second stage still needs is computed again before
 that goes on. Sources: docs/facts/spark.md, 2 to 4 (SPARK-44635: a reduce stage does not learn where blocks
-went, so that the tasks that run when an order's executors are gone are begun twice).
+went; once an order's executors are gone, the next task that begins looks for a block in vain, Spark attempts
+the stage again, and the tasks that run at that instant are begun twice).
 
 The first stage is the job's maps, the second its reduces: what a trace says of one framework can be played as
 the other. Times are those of the tasks; an executor starts once and keeps its container until the end.
@@ -27,12 +28,16 @@ LEAVE_MS = 1500
 """From the last task's end, with all blocks moved, to the process's end: two looks of a second each."""
 ASK_AGAIN_MS = 3000
 """How long until Spark asks for an executor again that left by the signal."""
+ATTEMPT_AGAIN_MS = 200
+"""From a block that is not found to the next attempt at its stage, by when a task that ends is done
+(DAGScheduler.RESUBMIT_TIMEOUT). That the task which looked begins so much later is left out."""
 
 
 class SparkMaster(AppMaster):
     """A driver. ``target``: the executors that are wanted; ``gone``: how many left, by decision.
 
-    ``again_ms``: work that was done twice though nothing was killed; ``drained``: executors that left.
+    ``again_ms``: work that was done twice though nothing was killed; ``drained``: executors that left;
+    ``misled``: blocks have moved of which the running reduce stage does not know.
     """
 
     __slots__ = (
@@ -42,6 +47,7 @@ class SparkMaster(AppMaster):
         "executors",
         "gone",
         "leaving_of",
+        "misled",
         "shape",
         "stages",
         "target",
@@ -62,6 +68,7 @@ class SparkMaster(AppMaster):
     def _begin(self) -> None:
         self.target = self.shape.executors
         self.coming = 0
+        self.misled = False
         self.stages.begin()
         self.gone.clear()
         self.leaving_of.clear()
@@ -137,6 +144,8 @@ class SparkMaster(AppMaster):
     def _run(
         self, executor: SparkExecutor, stage: int, task: int, now_ms: int, *, is_again: bool = False
     ) -> None:
+        if self.misled and stage == 1 and not is_again:
+            self._attempt_again(now_ms)
         span_ms = round(self.stages.lengths_ms[stage][task] * executor.container.node.slow_ratio)
         run = TaskRun(executor, stage, task, now_ms, now_ms + span_ms, is_again)
         executor.runs.append(run)
@@ -226,7 +235,7 @@ class SparkMaster(AppMaster):
         mates = self.leaving_of.get(executor.decision, set())
         mates.discard(executor.number)
         if not mates and self.leaving_of.pop(executor.decision, None) is not None:
-            self._begin_twice()
+            self.misled = self.stages.current() == 1
         if self.shape.route == "signal":
             self.kernel.at(now_ms + ASK_AGAIN_MS, self._ask_again, self.app.attempt)
         self._fill()
@@ -243,12 +252,12 @@ class SparkMaster(AppMaster):
             else:
                 self.stages.places[0][task] = receiver.number
 
-    def _begin_twice(self) -> None:
-        """The executors of an order are gone: what runs in the reduce stage is begun a second time."""
-        if self.stages.current() == 1:
-            for executor in self.executors.values():
-                for run in executor.runs:
-                    run.repeats = run.stage == 1 and not run.is_again
+    def _attempt_again(self, now_ms: int) -> None:
+        """A task of the reduce stage looks for a block that has moved: what runs is begun a second time."""
+        self.misled = False
+        for executor in self.executors.values():
+            for run in executor.runs:
+                run.repeats = run.stage == 1 and not run.is_again and run.ends_ms > now_ms + ATTEMPT_AGAIN_MS
 
     def grow(self, decisions: tuple[int, ...]) -> None:
         """Ask again for as many executors as left by these decisions; a second time changes nothing."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import spark_fidelity
+from tests.cluster import spark_ahead, spark_fidelity
 from tests.cluster.spark_beside import LOADS
 from tests.cluster.spark_fidelity import (
+    AHEAD_MAX,
     TWINS,
     Fit,
     compared,
@@ -82,3 +83,34 @@ def test_a_kept_file_is_compared_by_its_name_and_commit(
     kept.write_text(json.dumps({"head": {"commit": "abc"}, "runs": []}))
     assert main([str(kept)]) == 2
     assert "is no kept spark-production" in capsys.readouterr().err
+
+
+def ahead() -> list[dict[str, Any]]:
+    load = spark_ahead.LOAD
+    told_s = {
+        scheme: predicted_s(spark_ahead.AS, scheme, TRUE, ARRIVED_S, AHEAD_MAX.get(scheme, 0))
+        for scheme in ("yarn-tuned", "signal", "plugin")
+    }
+    return [run(load, scheme, each) | {"arrived_s": ARRIVED_S} for scheme, each in told_s.items()]
+
+
+def test_rounds_with_predicted_demand_are_compared_by_the_spans_of_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = tmp_path / "spark-production-1.json", tmp_path / "spark-ahead-1.json"
+    first.write_text(json.dumps({"head": {"commit": "abc"}, "runs": played()}))
+    second.write_text(json.dumps({"head": {"commit": "def"}, "runs": ahead()}))
+    assert main([str(first), str(second)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["campaign"], told["commit"]) == (second.stem, "def")
+    assert [(row["scheme"], row["job"]) for row in told["rows"]] == [
+        (scheme, job) for scheme in ("plugin", "signal", "yarn-tuned") for job in ("production", "research")
+    ]
+    assert told["mean_deviation_ratio"] < 0.02, told["rows"]
+    assert main([str(tmp_path / "none.json"), str(second)]) == 2
+    assert "is no kept spark-ahead" in capsys.readouterr().err
+
+
+def test_predicted_demand_lets_production_in_sooner() -> None:
+    with_it, without = (predicted_s("2s", "plugin", TRUE, ARRIVED_S, most) for most in (2, 0))
+    assert with_it["production"] < without["production"]
