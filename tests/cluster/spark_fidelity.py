@@ -31,7 +31,7 @@ SEEDS = 21
 """Draws of the heartbeats' phases; a prediction is their median, as the cluster's figure is its runs'."""
 TWINS = {"soft-cap": "soft-cap", "yarn-tuned": "yarn-tuned", "signal": "mix", "plugin": "mix"}
 """The emulator's scheme for one of the bench's."""
-AHEAD_MAX = {"signal": 2, "plugin": 2}
+AHEAD_MAX = dict.fromkeys(("signal", "plugin"), int(spark_ahead.AHEAD[-1]))
 """``--predicted-demand`` of the schemes of ``bench-spark-ahead``, which has the queue capped there, too."""
 
 
@@ -181,7 +181,7 @@ def compared(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for scheme in TWINS:
             told_s = predicted_s(load, scheme, fitted, arrived_s(runs, load))
             rows += _deviations(real_s, load, scheme, told_s)
-    return {"fitted": fitted._asdict(), "mean_deviation_ratio": _mean_of(rows), "rows": rows}
+    return _told(fitted, rows)
 
 
 def compared_ahead(runs: Sequence[Mapping[str, Any]], ahead: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def compared_ahead(runs: Sequence[Mapping[str, Any]], ahead: Sequence[Mapping[st
         told_s = predicted_s(spark_ahead.AS, scheme, fitted, arrives_s, AHEAD_MAX.get(scheme, 0))
         rows += _deviations(real_s, spark_ahead.LOAD, scheme, told_s)
     rows.sort(key=lambda row: (row["scheme"], row["job"]))
-    return {"fitted": fitted._asdict(), "mean_deviation_ratio": _mean_of(rows), "rows": rows}
+    return _told(fitted, rows)
 
 
 def _deviations(
@@ -212,8 +212,9 @@ def _deviations(
     ]
 
 
-def _mean_of(rows: Sequence[Mapping[str, Any]]) -> float:
-    return round(statistics.mean(abs(row["deviation_ratio"]) for row in rows), 4)
+def _told(fitted: Fit, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    mean_ratio = statistics.mean(abs(row["deviation_ratio"]) for row in rows)
+    return {"fitted": fitted._asdict(), "mean_deviation_ratio": round(mean_ratio, 4), "rows": rows}
 
 
 def main(arguments: Sequence[str]) -> int:

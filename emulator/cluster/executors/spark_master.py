@@ -257,7 +257,8 @@ class SparkMaster(AppMaster):
         self.misled = False
         for executor in self.executors.values():
             for run in executor.runs:
-                run.repeats = run.stage == 1 and not run.is_again and run.ends_ms > now_ms + ATTEMPT_AGAIN_MS
+                runs_on = run.stage == 1 and run.ends_ms > now_ms + ATTEMPT_AGAIN_MS
+                run.repeats |= runs_on and not run.is_again
 
     def grow(self, decisions: tuple[int, ...]) -> None:
         """Ask again for as many executors as left by these decisions; a second time changes nothing."""
