@@ -1,8 +1,9 @@
 """Functions: lines of a body, cyclomatic complexity.
 
 Law: lines are counted here: from the first statement of the body to the last line, docstring, comments,
-blank lines and inner functions included. Complexity (C901) is ruff's, run without the project's configuration
-and without heeding ``noqa``. A kernel is a function that ``@compiled`` hands to numba; it may have more lines.
+blank lines and inner functions included. Complexity (C901) is ruff's, run without the project's
+configuration and without heeding ``noqa``. A kernel is a function that ``@compiled`` hands to numba; it may
+have more lines.
 ``[exceptions]`` in ``known.toml`` names functions that may stay over a limit, each with its reason: at most
 five.
 """
@@ -81,7 +82,7 @@ def measured_by_ruff(modules: Mapping[str, Module], root: Path) -> dict[str, lis
         number = NUMBERS.search(row["message"])
         if at is None or number is None:
             raise ValueError(f"{module.path}:{line}: ruff says what is not understood: {row['message']}")
-        name, node = at
+        name, _ = at
         section, figure = RULES[row["code"]], int(number["found"])
         says = f"{name}: {row['message']}"
         found[section].append(Breach(f"{module.path}:{name}", figure, f"{module.path}:{line}", says))
