@@ -1,0 +1,75 @@
+"""A daemon that observes shows what it would order, expects no container, and says so in every place."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.daemon.test_loop import busy, daemon
+from yarnctl.cli.decisions import _became
+from yarnctl.daemon.view.reclaim_lists import Decided, RankedRecord
+from yarnctl.deciding.model import Withheld
+from yarnctl.deciding.reasons.outcomes import Observing
+from yarnctl.deciding.records import Performed
+from yarnctl.journal.rendering import text
+from yarnctl.service.answers.explanations import everything_about, summary
+from yarnctl.service.answers.from_view import applications, reclaim_list, snapshot
+
+ASKER = "production-1"
+
+
+@pytest.mark.xfail(strict=True)
+@pytest.mark.parametrize("verb", ["suspend", "kill", "drain"])
+def test_withheld_orders_of_every_verb_are_counted(verb: str) -> None:
+    loop, _ = daemon(busy(), enforce=False)
+    loop.run(40)
+    decided = loop.publisher.view.decisions[-1]
+    (*orders,) = decided.record.orders
+    rows = [
+        RankedRecord(rank, Performed(at_ms=1, action=verb, order=order, outcome=Withheld(Observing())))
+        for rank, order in enumerate(orders, 2)
+    ]
+    shown = summary(Decided(decided.record, decided.header, (decided.log[0], *rows), decided.states))
+    assert shown.withheld == len(orders) > 0
+    assert _became(shown) == f"would order {len(orders)}"
+
+
+@pytest.mark.xfail(strict=True)
+def test_an_observing_daemon_expects_no_container() -> None:
+    loop, _ = daemon(busy(), enforce=False)
+    while not loop.publisher.view.entries:
+        loop._once()
+    view = loop.publisher.view
+    count = sum(entry.order.serves for entry in view.entries)
+    assert count > 0
+    shown = {each.application: each for each in applications(view)}
+    assert (shown[ASKER].expected, shown[ASKER].would_order) == (0, count)
+    assert [each.suspending for each in shown.values()] == [0] * len(shown)
+    listed = reclaim_list(ASKER, None, view.entries, view)
+    assert (listed.expected, listed.would_order) == (0, count)
+    assert {entry.observed for entry in listed.entries} == {True}
+    assert snapshot(view).open_orders == 0
+    assert view.counts.asked == {}
+    (now,) = (line for line in everything_about(view, ASKER).rendered if line.startswith("now: "))
+    assert f"would order {count} containers" in now
+    assert "freed" not in now
+
+
+@pytest.mark.xfail(strict=True)
+def test_nothing_is_being_freed_without_an_open_order() -> None:
+    cluster = busy()
+    loop, _ = daemon(cluster)
+    while not loop.publisher.view.entries:
+        loop._once()
+    (now,) = (line for line in everything_about(loop.publisher.view, ASKER).rendered if line[:4] == "now:")
+    count = sum(entry.order.serves for entry in loop.publisher.view.entries)
+    assert f"{count} container{'s' * (count > 1)} ordered for it" in now
+
+    cluster = busy()
+    cluster.silent = {"research-1", "research-2"}
+    loop, _ = daemon(cluster)
+    while not loop.publisher.view.refusals:
+        loop._once()
+    view = loop.publisher.view
+    (now,) = (line for line in everything_about(view, ASKER).rendered if line[:4] == "now:")
+    assert now.endswith(f"; no order is open: {text(view.refusals[0].record.why)}")
+    assert "freed" not in now
