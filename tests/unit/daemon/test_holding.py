@@ -262,3 +262,13 @@ def test_replay_sees_a_change_that_no_record_calls_for(tmp_path: Path) -> None:
         file.append([record for record in records if not isinstance(record, Holding)])
     with pytest.raises(Different, match="no record says so"):
         replay(read(forged, closed=True), str(forged))
+
+
+@pytest.mark.xfail(strict=True)
+def test_a_request_that_brings_no_order_keeps_no_queue_capped() -> None:
+    when = QueueCap()
+    assert when.is_due(0, open_orders=1, waiting=True)
+    assert when.is_due(CAP_AFTER_MS, open_orders=0, waiting=True)
+    assert not when.is_due(10 * CAP_AFTER_MS, open_orders=0, waiting=True)
+    assert not when.is_due(11 * CAP_AFTER_MS, open_orders=0, waiting=True)
+    assert when.is_due(12 * CAP_AFTER_MS, open_orders=1, waiting=True), "the next order begins it again"

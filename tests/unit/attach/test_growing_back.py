@@ -1,0 +1,105 @@
+"""What was taken from an application comes back, whoever asks for it and whatever is silent meanwhile."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.attach import test_executors, test_workers
+from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster
+from tests.unit.attach.test_executors import BY_PLUGIN, SPARK, Driver, both
+from tests.unit.attach.test_performing import looking
+from tests.unit.attach.test_workers import BOUNDS, FLINK, JobMaster, drains
+from tests.unit.hadoop.replaying import Reply
+from yarnctl.deciding.model import Accepted, Grow, Refused, Unknown, Withheld
+from yarnctl.units import times
+
+
+@pytest.fixture
+def fake():
+    with FakeCluster() as found:
+        found.nodes = {"n1:1": times(SLOT, 3), "n2:1": times(SLOT, 3)}
+        found.add(App(2, "production", state="ACCEPTED", user="bob", asks=[(0, SLOT, 1)]))
+        yield found
+
+
+@pytest.fixture
+def job(fake):
+    return JobMaster(fake)
+
+
+def drained_by_plugin(fake: FakeCluster) -> Driver:
+    driver = Driver(fake, tags="yarnctl-drain:plugin")
+    driver.settings = {**BY_PLUGIN, "spark.app.startTime": "7"}
+    port = looking(fake, levers=True)
+    test_executors.observed(port)
+    assert [port.perform(each) for each in both()] == [Accepted(), Accepted()]
+    return driver
+
+
+@pytest.mark.xfail(strict=True)
+def test_a_driver_that_is_silent_after_a_restart_is_told_to_grow_later(fake):
+    drained_by_plugin(fake)
+    answer = fake.drivers.pop(SPARK)
+    again = looking(fake, levers=True)
+    assert isinstance(again.perform(Grow(SPARK, (1,))), Unknown | Withheld)
+    fake.drivers[SPARK] = answer
+    fake.now_ms += 60_000
+    assert again.perform(Grow(SPARK, (1,))) == Accepted()
+    assert any("-back-" in path for path in test_executors.orders(fake))
+
+
+@pytest.mark.xfail(strict=True)
+def test_a_daemon_without_the_mix_lets_executors_come_back(fake):
+    drained_by_plugin(fake)
+    assert looking(fake).perform(Grow(SPARK, (1,))) == Accepted()
+    assert any("-back-" in path for path in test_executors.orders(fake))
+
+
+@pytest.mark.xfail(strict=True)
+def test_a_daemon_without_the_mix_restores_bounds(fake, job):
+    port = looking(fake, levers=True)
+    for each in drains(2, 3):
+        port.perform(each)
+    assert looking(fake).perform(Grow(FLINK, (1,))) == Accepted()
+    assert job.uppers() == {6}
+    assert BOUNDS not in fake.hdfs.files
+
+
+@pytest.mark.xfail(strict=True)
+def test_without_hdfs_bounds_are_restored_later(fake, job):
+    port = looking(fake, levers=True)
+    for each in drains(2, 3):
+        port.perform(each)
+    again = looking(fake, levers=True)
+    again._link.hdfs = None
+    assert isinstance(again.perform(Grow(FLINK, (1,))), Withheld)
+
+
+@pytest.mark.xfail(strict=True)
+def test_bounds_of_a_request_that_failed_are_not_taken_for_lowered_ones(fake, job):
+    port = looking(fake, levers=True)
+    job.refuses = Reply("no", status=503)
+    for each in drains(2):
+        port.perform(each)
+    job.refuses = None
+    job.bounds = {name: {"parallelism": {"lowerBound": 1, "upperBound": 3}} for name in ("v1", "v2")}
+    for each in drains(2, 3, decision=2):
+        port.perform(each)
+    assert job.uppers() == {2}
+    port.perform(Grow(FLINK, (1, 2)))
+    assert job.uppers() == {3}, "what its owner set, not what was before"
+
+
+@pytest.mark.xfail(strict=True)
+def test_a_minimum_of_the_owner_is_never_lowered(fake, job):
+    job.bounds = {name: {"parallelism": {"lowerBound": 3, "upperBound": 6}} for name in ("v1", "v2")}
+    port = looking(fake, levers=True)
+    shown = test_workers.observed(port)
+    assert sum(each.checkpointable for each in shown.values()) == 1, "three of four stay"
+    assert isinstance(port.perform(drains(2, 3)[0]), Refused)
+    assert json.dumps(job.bounds).count('"lowerBound": 3') == 2
+    assert port.perform(drains(2, decision=2)[0]) == Accepted()
+    assert json.dumps(job.bounds).count('"lowerBound": 3') == 2
+    assert job.uppers() == {3}
