@@ -153,6 +153,18 @@ def test_what_is_refused_is_named_and_not_charged(
     assert balance(market) == 5_000_000
 
 
+@pytest.mark.xfail(strict=True)
+@pytest.mark.parametrize("path", ["quotes", "admissions"])
+def test_an_estimate_of_a_caller_needs_the_scope_operate(market: Market, path: str) -> None:
+    """A user buys ten containers for 1 container-ms; an operator may say how much a job computes."""
+    body = {**JOB, "estimate": {"mean_ms": 1, "source": "history"}, "account": "analytics"}
+    body |= {"budget_mtokens": 5} if path == "admissions" else {}
+    told = market.send(path, body, 403)
+    assert told["error"]["code"] == "estimate-needs-operate"
+    assert balance(market) == 5_000_000
+    market.send(path, body, 202 if path == "admissions" else 200, OPERATOR)
+
+
 def test_only_an_operator_opens_and_fills_accounts(market: Market) -> None:
     assert market.send("accounts", {"name": "mine"}, 403)["error"]["code"] == "missing-scope"
     assert market.send("accounts/analytics/credit", {"mtokens": 1}, 403)["error"]["code"] == "missing-scope"

@@ -13,6 +13,7 @@ from tests.service.test_admissions import BEARER, Daemon
 from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Past
 from yarnctl.daemon.admission.pool_files import PoolSettings
 from yarnctl.deciding.admission.records import Finished
+from yarnctl.service.security.tokens import Caller, Tokens
 
 POOLS = (
     PoolSettings(name="fast", queue="root.fast", kinds=("spark", "flink"), capacity=4, cost_mtokens=2000),
@@ -25,6 +26,7 @@ SPARK = {
     "settings": {"spark.executor.memory": "640m"},
 }
 HADOOP = {"kind": "mapreduce", "containers": 4, "upper_ms": 6 * MINUTE, "predicted_ms": 5 * MINUTE}
+OPERATOR, ANN = "an operator's token", "the token of ann's"
 WANTED: dict[str, Any] = {"name": "wordcount", "user": "ann", "deadline_ms": 20 * MINUTE}
 
 
@@ -165,3 +167,40 @@ def test_a_gate_that_places_nothing_says_so() -> None:
         assert answer["error"]["code"] == "no-placement"
     finally:
         served.stop()
+
+
+@pytest.mark.xfail(strict=True)
+def test_a_submit_token_reads_amounts_and_no_names_of_what_others_reserve() -> None:
+    tokens = Tokens(
+        [
+            (Caller("operator", "", frozenset({"operate"})), OPERATOR),
+            (Caller("ann", "ann", frozenset({"submit"})), ANN),
+        ]
+    )
+    served = Daemon(token=tokens, there=AtTheDesk("orion", pools=POOLS, past=Past()), open_reads=False)
+    try:
+        made = {}
+        for user in ("ann", "bob"):
+            body = {**WANTED, "user": user, "options": [{**HADOOP, "containers": 2}]}
+            asked = http_client.post(
+                f"{served.url}/v1/admissions", json=body, headers=bearer(OPERATOR), timeout=30
+            ).json()
+            made[user] = asked["id"]
+        until(lambda: len(reserved(served, OPERATOR)) == 2, "both are placed")
+        assert {each["admission"] for each in reserved(served, OPERATOR)} == set(made.values())
+        shown = reserved(served, ANN)
+        assert [each["containers"] for each in shown] == [2, 2]
+        assert {each["admission"] for each in shown} == {made["ann"], None}
+    finally:
+        served.stop()
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def reserved(daemon: Daemon, token: str) -> list[dict[str, Any]]:
+    """Return what is reserved in the pool ``slow``, as a token reads it."""
+    page = http_client.get(f"{daemon.url}/v1/admissions", headers=bearer(token), timeout=30).json()
+    found: list[dict[str, Any]] = page["gate"]["pools"][1]["reserved"]
+    return found

@@ -51,6 +51,7 @@ class Yarn:
         self.listed: set[str] = set()
         self.away = False
         self.asked: list[str] = []
+        self.ended_at_ms: dict[str, int] = {}
         self.size = Size(10, 1024)
 
     def applications(self) -> Sequence[wire.AppInfo]:
@@ -62,6 +63,10 @@ class Yarn:
         if application not in self.rows:
             raise Missing("http://rm", 404, "unknown")
         return self.rows[application]
+
+    def application_end(self, application: str) -> wire.ApplicationOutcome:
+        row = self.application(application)
+        return wire.ApplicationOutcome(application, row.state, row.user, self.ended_at_ms.get(application, 0))
 
     def tagged(self, tag: str) -> Sequence[wire.AppInfo]:
         self._called(tag)
@@ -89,7 +94,9 @@ class Yarn:
         self.listed.add(name)
         return name
 
-    def end(self, name: str, state: str = "FINISHED") -> None:
+    def end(self, name: str, state: str = "FINISHED", at_ms: int = 0) -> None:
+        """End an application; ``at_ms``: YARN's finish time (0: not shown)."""
+        self.ended_at_ms[name] = at_ms
         self.rows[name] = msgspec.structs.replace(self.rows[name], state=state)
         self.listed.discard(name)
 

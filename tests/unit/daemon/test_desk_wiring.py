@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.unit.daemon.at_the_desk import HERE, MINUTE, AtTheDesk, Past, asking
-from tests.unit.daemon.test_loop import busy, daemon
+from tests.unit.daemon.test_loop import Attached, busy, daemon
 from tests.unit.daemon.test_wiring import plan
 from yarnctl.cli import PROGRAM
 from yarnctl.cli.run import command, plan_of
@@ -20,16 +20,19 @@ from yarnctl.daemon.admission.backlog import Size
 from yarnctl.daemon.admission.building import AdmissionOptions, ClusterSize, PoolSize, open_history, task_mib
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.admission.pool_files import PoolSettings
+from yarnctl.daemon.admission.request_queue import AccountCommand
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir
+from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
 from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
-from yarnctl.deciding.admission.records import Estimate
-from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.records import Decision
+from yarnctl.deciding.admission.records import Budget, Estimate
+from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES
+from yarnctl.deciding.records import Decision, Ranking
+from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import BadInput, InvariantBroken, Unreachable
 from yarnctl.hadoop.wire import yarn
-from yarnctl.journal.file import JournalFile
+from yarnctl.journal.file import JournalFile, read_last
 from yarnctl.journal.rebuild import rebuild
 
 # --- the loop -------------------------------------------------------------------------------------------
@@ -382,3 +385,76 @@ def test_the_history_is_found_or_named():
     assert open_history("http://127.0.0.1:1", cluster).capacity == 1
     with pytest.raises(Unreachable):
         open_history("", cluster)
+
+
+# --- which deadlines rank -----------------------------------------------------------------------------
+
+
+SOLD = Estimate(600_000, 0, "me")
+
+
+def paid(there: AtTheDesk, minutes: float, name: str = "") -> Admission:
+    """Return a paid admission, submitted as ``name`` and claimed ("": not submitted)."""
+    found = there.ask(3, minutes, estimate=SOLD, budget=Budget("analytics", 10**9), key=f"{minutes}")
+    if name:
+        there.submit(found, name)
+        there.go(2_000)
+        assert there.state(found) == "taken"
+    return found
+
+
+def rankings(folder: Path, there: AtTheDesk, cluster: Attached, allocator: str) -> list[Ranking]:
+    """Return what a daemon ranks, that goes on from a desk's journal."""
+    settings = msgspec.structs.replace(DEFAULT, mode="deadlines", observe_only=True)
+    gate = AdmissionOptions(allocator=allocator, history="off")
+    told = msgspec.structs.replace(plan(folder), settings=settings, admitting=gate)
+    with StateDir(folder / "state", lambda: "abcd1234") as state:
+        with JournalFile(state.journal, durable=False) as file:
+            file.append(there.records)
+        loop, journal = make_loop(told, state, cluster, rebuild(state.journal))
+        loop.run(6)
+        journal.close()
+        return [line.record for line in read_last(state.journal) if isinstance(line.record, Ranking)]
+
+
+def tagged(*names: str) -> Attached:
+    """Return a cluster of applications, each with a ``deadline:`` tag of an instant before all others."""
+    cluster = Attached(5, 4, {"default": 20})
+    for place, name in enumerate(names):
+        cluster.submit(name, "default", 1, deadline_at_ms=1_000 + place)
+    return cluster
+
+
+@pytest.mark.xfail(strict=True)
+def test_under_a_market_only_paid_and_claimed_admissions_are_ranked_by_deadline(tmp_path: Path) -> None:
+    """A tag without an admission, and one of an expired, refunded admission, rank nothing.
+
+    The deadline of a paid admission is the sold one, whatever the tag says.
+    """
+    there = AtTheDesk("mrm", history=False)
+    there.go(4_000)
+    for wanted in (
+        AccountCommand(account="analytics"),
+        AccountCommand(account="analytics", credit_mtokens=10**7),
+    ):
+        there.hand(wanted)
+        there.tick()
+    expired = paid(there, 300)
+    there.go(70_000)
+    assert there.state(expired) == "expired"
+    late, soon = paid(there, 200, "application_1_0003"), paid(there, 100, "application_1_0004")
+    names = ("application_1_0001", "application_1_0002", "application_1_0003", "application_1_0004")
+    last = rankings(tmp_path, there, tagged(*names), "mrm")[-1]
+    by_deadline = {row.application: row for row in last.order if row.urgency_ms < FOREVER_MS}
+    assert list(by_deadline) == ["application_1_0004", "application_1_0003"]
+    assert [row.priority for row in by_deadline.values()] == [10, 9]
+    for found in (late, soon):
+        held = there.book.admissions[found.admission]
+        assert held.reservation is not None
+        assert by_deadline[held.application].urgency_ms == held.reservation.until_ms
+    assert {row.priority for row in last.order if row.urgency_ms == FOREVER_MS} <= {0}
+
+
+def test_without_a_market_a_deadline_tag_ranks_its_application(tmp_path: Path) -> None:
+    last = rankings(tmp_path, AtTheDesk(history=False), tagged("application_1_0001"), "pythia")[-1]
+    assert [(row.urgency_ms, row.priority) for row in last.order] == [(1_000, 10)]

@@ -8,15 +8,16 @@ import msgspec
 import pytest
 
 from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Killed, asking
+from yarnctl.daemon.admission import market_desk
 from yarnctl.daemon.admission.backlog import tag_of
 from yarnctl.daemon.admission.market_desk import Quote
-from yarnctl.daemon.admission.request_queue import AccountCommand, QuoteRequest, Refusal
-from yarnctl.deciding.admission.book import AdmissionStore
+from yarnctl.daemon.admission.request_queue import AccountCommand, QuoteRequest, Refusal, WithdrawRequest
+from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.entries import AdmissionRound
 from yarnctl.deciding.admission.pricing.accounts import TokensCharged, TokensGranted, TokensRefunded
 from yarnctl.deciding.admission.records import Budget, Estimate, Finished
 from yarnctl.deciding.admission.rounds import Promised
-from yarnctl.deciding.reasons.verdicts import CostsMore
+from yarnctl.deciding.reasons.verdicts import AwaitsTurn, CostsMore
 
 WORK_MS = 600_000
 ESTIMATE = Estimate(WORK_MS, 0, "me")
@@ -288,3 +289,153 @@ def test_no_quote_where_deadlines_have_no_price() -> None:
 def test_an_operator_gives_tokens_by_a_record() -> None:
     there = market(7)
     assert [each.mtokens for each in there.records if isinstance(each, TokensGranted)] == [7]
+
+
+# --- what the cluster knows better than a client -------------------------------------------------
+
+
+def withdrawn(there: AtTheDesk, admission: str) -> str | Refusal | None:
+    """Return the answer to a withdrawal that is executed before the next poll."""
+    errand = there.hand(WithdrawRequest(admission))
+    there.tick(1)
+    return errand.answer
+
+
+def sold_later(there: AtTheDesk) -> Admission:
+    """Return an admission that is paid and waits for its turn."""
+    there.ask(10, 60, estimate=ESTIMATE, budget=Budget("analytics", MOST), key="first")
+    found = there.ask(10, 90, estimate=ESTIMATE, budget=Budget("analytics", MOST), key="second")
+    assert (found.state, isinstance(found.plan.reason, AwaitsTurn)) == ("waiting", True)
+    return found
+
+
+@pytest.mark.xfail(strict=True)
+def test_withdraw_after_submission_claims_the_application() -> None:
+    """A client submits, and withdraws before the next poll: the price is not paid back."""
+    there = market()
+    asked = there.ask(10, 2, estimate=ESTIMATE, budget=Budget("analytics", MOST))
+    running = there.submit(asked)
+    answer = withdrawn(there, asked.admission)
+    assert isinstance(answer, Refusal)
+    assert answer.code == "already-taken"
+    there.go(5_000)
+    assert (there.state(asked), there.book.admissions[asked.admission].application) == ("taken", running)
+    assert balance(there) == 5_000_000 - (asked.plan.price_mtokens or 0)
+
+
+@pytest.mark.xfail(strict=True)
+def test_withdraw_after_the_end_claims_the_application() -> None:
+    """The application has run and ended between two polls."""
+    there = market()
+    asked = there.ask(10, 2, estimate=ESTIMATE, budget=Budget("analytics", MOST, "none"))
+    there.yarn.end(there.submit(asked), at_ms=there.now_ms)
+    assert isinstance(withdrawn(there, asked.admission), Refusal)
+    there.go(60_000)
+    assert there.state(asked) == "ended"
+    assert balance(there) == 5_000_000 - (asked.plan.price_mtokens or 0)
+
+
+@pytest.mark.xfail(strict=True)
+def test_withdraw_is_refused_while_the_manager_is_unreachable() -> None:
+    there = market()
+    asked = there.ask(10, 2, estimate=ESTIMATE, budget=Budget("analytics", MOST))
+    there.yarn.away = True
+    answer = withdrawn(there, asked.admission)
+    assert isinstance(answer, Refusal)
+    assert answer.code == "cluster-unreachable"
+    there.go(10_000)
+    assert there.state(asked) == "admitted"
+    assert balance(there) == 5_000_000 - (asked.plan.price_mtokens or 0)
+    there.yarn.away = False
+    there.go(6_000)
+    there.withdraw(asked.admission)
+    there.tick()
+    assert (there.state(asked), balance(there)) == ("withdrawn", 5_000_000)
+
+
+@pytest.mark.xfail(strict=True)
+def test_withdraw_before_its_turn_is_refused_while_its_application_is_in_yarn() -> None:
+    there = market()
+    asked = sold_later(there)
+    held = balance(there)
+    there.submit(asked, "application_1_0009")
+    assert isinstance(withdrawn(there, asked.admission), Refusal)
+    assert (there.state(asked), balance(there)) == ("waiting", held)
+
+
+@pytest.mark.xfail(strict=True)
+def test_lease_over_before_its_turn_pays_nothing_back_while_its_application_is_in_yarn() -> None:
+    there = market(lease_ms=10_000)
+    asked = sold_later(there)
+    there.submit(asked, "application_1_0009")
+    held = balance(there)
+    there.go(20_000)
+    assert (there.state(asked), balance(there)) == ("waiting", held)
+
+
+OUTAGES = [
+    pytest.param(True, -5_000, True, 0, marks=pytest.mark.xfail(strict=True), id="in time, without history"),
+    pytest.param(True, 5_000, True, 1, id="late, without history"),
+    pytest.param(False, -5_000, False, 0, marks=pytest.mark.xfail(strict=True), id="in time, history: late"),
+    pytest.param(False, 5_000, True, 1, marks=pytest.mark.xfail(strict=True), id="late, history: in time"),
+]
+
+
+@pytest.mark.parametrize(("off", "after_ms", "met", "parts_back"), OUTAGES)
+def test_lateness_is_judged_by_the_finish_time_of_yarn(
+    off: bool, after_ms: int, met: bool, parts_back: int
+) -> None:
+    """The daemon is down from before the deadline to ten minutes after it."""
+    there = market(history=not off)
+    asked = there.ask(10, 2, estimate=ESTIMATE, budget=Budget("analytics", MOST, "late"))
+    price = asked.plan.price_mtokens or 0
+    running = there.submit(asked)
+    there.go(2_000)
+    there.yarn.end(running, at_ms=asked.plan.deadline_at_ms + after_ms)
+    there.past.jobs[running] = Finished(WORK_MS, 10, 120_000, 10, 10, 1.0, met)
+    now_ms = asked.plan.deadline_at_ms + 600_000
+    again = AtTheDesk(
+        "mrm", yarn=there.yarn, past=there.past, records=there.records, now_ms=now_ms, history=not off
+    )
+    again.go(20_000)
+    back = [each.mtokens for each in again.records if isinstance(each, TokensRefunded)]
+    assert back == [price * parts_back]
+
+
+@pytest.mark.xfail(strict=True)
+def test_settle_writes_no_charge_that_cannot_follow() -> None:
+    """A journal without the tokens that a charge needs; the impossible charge is due for ever."""
+    there = market()
+    there.ask(10, 2, estimate=ESTIMATE, budget=Budget("analytics", MOST))
+    kept = [each for each in there.records if not isinstance(each, TokensGranted | TokensCharged)]
+    again = AtTheDesk("mrm", yarn=there.yarn, records=kept, now_ms=there.now_ms)
+    again.dies_at = len(kept) + 20
+    again.go(5_000)
+    assert not any(isinstance(each, TokensCharged) for each in again.records)
+
+
+@pytest.mark.xfail(strict=True)
+def test_quotes_of_one_user_push_out_no_quote_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(market_desk, "QUOTES_MAX", 10)
+    there = market()
+    made = quote(there)
+    for _ in range(20):
+        quote(there, user="bob", name="other")
+    assert len(there.desk.shown().quotes) <= 10
+    assert isinstance(chosen(there, made.id), str)
+
+
+def chosen(there: AtTheDesk, quoted: str) -> str | Refusal | None:
+    """Return the answer to a request that chooses from a quote."""
+    errand = there.hand(priced(minutes=2, quote=quoted))
+    there.tick(1)
+    return errand.answer
+
+
+@pytest.mark.xfail(strict=True)
+def test_a_deadline_tag_past_the_gate_does_not_shorten_its_load() -> None:
+    """An application without an admission says that it ends in a second: no deadline is sold by that."""
+    there = market()
+    there.yarn.run("application_1_0009", 10, user="eve", tags=f"deadline:{there.now_ms + 1_000}")
+    there.go(2_000)
+    assert there.refused(priced(minutes=30)) == "too-early"
