@@ -20,7 +20,7 @@ from yarnctl.daemon.admission.request_queue import WAITERS_MAX, WAITING_THREADS_
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.listening.names import names_for
 from yarnctl.service.app import make_app
-from yarnctl.service.security.tokens import Tokens
+from yarnctl.service.security.tokens import Caller, Tokens
 from yarnctl.service.serving import serve_in_thread
 
 WISH: dict[str, Any] = {
@@ -280,6 +280,47 @@ def test_what_cannot_be_is_refused(daemon, wrong):
     code = daemon.ask("POST", "", 422, json={**WISH, **wrong})["error"]["code"]
     assert code in ("invalid-parameter", "unknown-parameter")
     assert daemon.ask("GET", "", 200)["total"] == 0
+
+
+@pytest.mark.xfail(strict=True, reason="all places are anybody's: one user takes them all")
+def test_one_user_fills_no_queue_and_an_operator_has_a_place() -> None:
+    ann, carl = "the secret of ann", "the secret of carl"
+    submit = frozenset({"submit"})
+    callers = [(Caller("ann", "ann", submit), ann), (Caller("carl", "carl", submit), carl)]
+    served = Daemon(Tokens([*callers, (Caller("ops", "", frozenset({"operate"})), TOKEN)]))
+    try:
+        served.held = True
+        statuses: queue.Queue[tuple[str, int, str]] = queue.Queue()
+
+        def ask(token: str, user: str) -> None:
+            answer = http_client.request(
+                "POST",
+                f"{served.url}/v1/admissions",
+                timeout=60,
+                headers={"Authorization": f"Bearer {token}"},
+                json={**WISH, "user": user, "containers": 1},
+            )
+            statuses.put((user, answer.status_code, answer.text))
+
+        threads = [threading.Thread(target=ask, args=(ann, "ann")) for _ in range(30)]
+        for thread in threads:
+            thread.start()
+        refused = [statuses.get(timeout=60) for _ in range(18)]
+        assert {(user, status) for user, status, _ in refused} == {("ann", 503)}
+        assert "ann" in refused[0][2]
+        others = [threading.Thread(target=ask, args=each) for each in ((carl, "carl"), (TOKEN, "dora"))]
+        for thread in others:
+            thread.start()
+        threading.Timer(0.2, setattr, (served, "held", False)).start()
+        for thread in (*threads, *others):
+            thread.join()
+        answers = [statuses.get(timeout=60) for _ in range(14)]
+        assert {(user, status) for user, status, _ in answers if user != "ann"} == {
+            ("carl", 202),
+            ("dora", 202),
+        }
+    finally:
+        served.stop()
 
 
 def test_only_who_has_the_token_asks(daemon):

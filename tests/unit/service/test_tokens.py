@@ -154,3 +154,10 @@ def test_what_is_no_ordinary_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "large").chmod(0o600)
     with pytest.raises(BadInput, match="too large"):
         read_secret(tmp_path / "large", "here")
+
+
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="a path with a NUL raises ValueError")
+def test_a_path_that_cannot_be_is_refused_by_its_entry(folder: Path) -> None:
+    private(folder / "odd.toml", FILE.replace('"bob"', '"b\\u0000b"'))
+    with pytest.raises(BadInput, match=r"token 2 \(board\)"):
+        read_tokens(folder / "odd.toml", None)
