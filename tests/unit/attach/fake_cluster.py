@@ -101,7 +101,11 @@ class App:
 
 
 class FakeCluster:
-    """Use as a context manager. ``changes``: what was asked for by POST and PUT, in order."""
+    """Use as a context manager. ``changes``: what was asked for by POST and PUT, in order.
+
+    ``queues``: leaf (its path, or its name below root) -> share; ``parents``: paths of further parent queues.
+    ``says_paths``: an application's row names its queue by the path.
+    """
 
     def __init__(self, mapped: bool = False) -> None:
         self.mapped = mapped
@@ -109,6 +113,8 @@ class FakeCluster:
         self.nodes: dict[str, Resources] = {}
         self.apps: dict[str, App] = {}
         self.queues = {"production": 95.0, "research": 5.0}
+        self.parents: list[str] = []
+        self.says_paths = False
         self.preemption_disabled = True
         self.intra_disabled: bool | None = None
         self.configuration = {"yarn.resourcemanager.scheduler.monitor.enable": "false"}
@@ -331,30 +337,49 @@ class FakeCluster:
         return _missing()
 
     def _queues(self) -> dict:
+        """Return the tree of queues; a name with dots is a path, else a leaf below root."""
+        root: dict = {"type": "capacityScheduler", "queueName": "root", "queues": {"queue": []}}
+        for name in [*self.parents, *self.queues]:
+            *above, last = name.removeprefix("root.").split(".")
+            place = root
+            for part in above:
+                place = self._below(place, part)
+            if name in self.queues:
+                place["queues"]["queue"].append(self._leaf(name, last))
+            else:
+                self._below(place, last)
+        return root
+
+    def _below(self, place: dict, name: str) -> dict:
+        """Return a parent queue below another one, made where there is none."""
+        for row in place["queues"]["queue"]:
+            if row["queueName"] == name and "queues" in row:
+                return row
+        row = {"queueName": name, "state": "RUNNING", "queues": {"queue": []}}
+        place["queues"]["queue"].append(row)
+        return row
+
+    def _leaf(self, name: str, last: str) -> dict:
+        share = self.queues[name]
         total = sum(size.memory_mib for size in self.nodes.values())
-        rows = []
-        for name, share in self.queues.items():
-            apps = [app for app in self.apps.values() if app.queue == name]
-            held = sum(len(app.containers) for app in apps if app.state in ("ACCEPTED", "RUNNING"))
-            pending = sum(count for app in apps for _, _, count in app.asks)
-            guaranteed = {"memory": int(total * share / 100), "vCores": int(total * share / 100) // 1024}
-            rows.append(
-                {
-                    "type": "capacitySchedulerLeafQueueInfo",
-                    "queueName": name,
-                    "absoluteCapacity": share,
-                    "absoluteMaxCapacity": 100.0,
-                    "state": "RUNNING",
-                    "pendingContainers": pending,
-                    "minEffectiveCapacity": guaranteed,
-                    "maxEffectiveCapacity": {"memory": total, "vCores": total // 1024},
-                    "resourcesUsed": {"memory": held * 1024, "vCores": held},
-                    "userLimitFactor": 100.0,
-                    "preemptionDisabled": self.preemption_disabled,
-                    "intraQueuePreemptionDisabled": self.intra_disabled,
-                }
-            )
-        return {"type": "capacityScheduler", "queueName": "root", "queues": {"queue": rows}}
+        apps = [app for app in self.apps.values() if app.queue == name]
+        held = sum(len(app.containers) for app in apps if app.state in ("ACCEPTED", "RUNNING"))
+        pending = sum(count for app in apps for _, _, count in app.asks)
+        guaranteed = {"memory": int(total * share / 100), "vCores": int(total * share / 100) // 1024}
+        return {
+            "type": "capacitySchedulerLeafQueueInfo",
+            "queueName": last,
+            "absoluteCapacity": share,
+            "absoluteMaxCapacity": 100.0,
+            "state": "RUNNING",
+            "pendingContainers": pending,
+            "minEffectiveCapacity": guaranteed,
+            "maxEffectiveCapacity": {"memory": total, "vCores": total // 1024},
+            "resourcesUsed": {"memory": held * 1024, "vCores": held},
+            "userLimitFactor": 100.0,
+            "preemptionDisabled": self.preemption_disabled,
+            "intraQueuePreemptionDisabled": self.intra_disabled,
+        }
 
     def _node(self, name: str) -> dict:
         size = self.nodes[name]
@@ -372,8 +397,8 @@ class FakeCluster:
             "vCores": sum(size.vcores * n for _, size, n in app.asks),
         }
         row = {
-            "id": app.id, "user": app.user, "name": app.name, "queue": app.queue, "state": app.state,
-            "progress": 10.0,
+            "id": app.id, "user": app.user, "name": app.name, "queue": self._said(app.queue),
+            "state": app.state, "progress": 10.0,
             "diagnostics": "", "applicationType": app.kind, "applicationTags": app.tags,
             "priority": app.priority, "startedTime": app.submitted_at_ms, "allocatedMB": count * 1024,
             "allocatedVCores": count, "reservedMB": app.reserved_mib, "reservedVCores": 0,
@@ -395,6 +420,13 @@ class FakeCluster:
                 for place in ("*", "/default-rack", "n1")
             ]
         return row
+
+    def _said(self, queue: str) -> str:
+        """Return a queue as an application's row names it: by its path from 3.4 on, by its name before."""
+        last = queue.rpartition(".")[2]
+        if not self.says_paths:
+            return last
+        return queue if queue.startswith("root.") else f"root.{queue}"
 
     def _containers(self, app: App) -> Reply:
         rows: list[dict] = [

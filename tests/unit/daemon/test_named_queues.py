@@ -1,0 +1,229 @@
+"""Queues by name while the daemon runs: what a name means is settled once, and the tree may change later."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster
+from tests.unit.hadoop.replaying import Heard, Reply
+from yarnctl.attach.connection.connection import Attachment
+from yarnctl.config import ClusterAddress
+from yarnctl.daemon.loop import Loop
+from yarnctl.daemon.running import Plan, run
+from yarnctl.daemon.state_dir import StateDir
+from yarnctl.deciding.settings import DEFAULT
+from yarnctl.errors import BadInput
+
+pytestmark = pytest.mark.xfail(strict=True, reason="queues are compared by their spelling")
+
+TREE = {"root.prod.etl": 60.0, "root.research.ds": 20.0, "root.research.adhoc": 20.0}
+
+
+class ChangingCluster(FakeCluster):
+    """A cluster with nested queues. ``script``: what happens before the n-th answer about its queues."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queues = dict(TREE)
+        self.nodes = {"n1": SLOT._replace(memory_mib=8192, vcores=8)}
+        self.says_paths = True
+        self.script: dict[int, Callable[[], object]] = {}
+        self.looks = 0
+
+    def answer(self, heard: Heard) -> Reply:
+        if heard.path.endswith("/cluster/scheduler"):
+            self.looks += 1
+            self.script.pop(self.looks, int)()
+        return super().answer(heard)
+
+    def fill(self, *queues: str) -> None:
+        """Let a research job with reduces of its own fill the node."""
+        for number, queue in enumerate(queues, 1):
+            self.research(number, ["n1"] * (8 // len(queues)))
+            self.apps[f"application_1700000000000_{number:04d}"].queue = queue
+
+    def want(self, queue: str) -> None:
+        """Let a production job wait for two containers."""
+        self.add(App(9, queue, user="bob", asks=[(20, SLOT, 2)], containers={"container_9": ("n2", 0)}))
+
+
+class Ran:
+    """A daemon that has looked ``ticks`` times: its journal, its warnings and its last state."""
+
+    def __init__(
+        self,
+        cluster: FakeCluster,
+        path: Path,
+        caplog: pytest.LogCaptureFixture,
+        *,
+        ticks: int = 12,
+        preempting: tuple[str, ...] = ("etl",),
+        preemptable: tuple[str, ...] = ("ds",),
+    ) -> None:
+        caplog.set_level(logging.INFO)
+        loops: list[Loop] = []
+
+        def serve(loop: Loop, _state: StateDir) -> Callable[[], None]:
+            loops.append(loop)
+            return lambda: None
+
+        plan = Plan(
+            cluster=ClusterAddress(
+                resource_managers=(cluster.rm.url,), name_nodes=(cluster.hdfs.replay.url,)
+            ),
+            attachment=Attachment(
+                preempting_queues=preempting,
+                preemptable_queues=preemptable,
+                stable_observations=1,
+                requests_owner="yarnctl",
+            ),
+            settings=msgspec.structs.replace(
+                DEFAULT,
+                hurried_queues=preempting,
+                victim_queues=preemptable,
+                tick_ms=1,
+                open_tick_ms=1,
+                observe_only=True,
+            ),
+            state_dir=path / "state",
+            ticks=ticks,
+        )
+        run(plan, serve)
+        self.loop = loops[0]
+        journal = path / "state" / "journal.jsonl"
+        self.records: list[dict[str, Any]] = [json.loads(line) for line in journal.read_text().splitlines()]
+        self.warnings = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [one for one in self.records if one.get("type") == kind]
+
+    def warned(self, words: str) -> int:
+        return sum(words in one for one in self.warnings)
+
+
+@pytest.mark.parametrize(
+    ("preempting", "preemptable"),
+    [("root.prod.etl", "root.research.ds"), ("etl", "ds"), ("prod.etl", "research.ds")],
+)
+def test_every_spelling_of_a_leaf_is_acted_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, preempting: str, preemptable: str
+) -> None:
+    with ChangingCluster() as cluster:
+        cluster.fill("root.research.ds")
+        cluster.want("root.prod.etl")
+        ran = Ran(cluster, tmp_path, caplog, preempting=(preempting,), preemptable=(preemptable,))
+    [decision] = ran.of("decision")
+    assert decision["trigger"]["queue"] == "root.prod.etl"
+    assert len(decision["picks"]) == 2
+
+
+def test_a_later_leaf_of_the_same_name_changes_nothing_and_is_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A daemon of weeks fell silent at the moment when somebody added a queue."""
+    with ChangingCluster() as cluster:
+        cluster.fill("root.research.ds")
+        cluster.script[4] = lambda: cluster.queues.update({"root.research.etl": 1.0, "root.prod.ds": 1.0})
+        cluster.script[7] = lambda: cluster.want("root.prod.etl")
+        ran = Ran(cluster, tmp_path, caplog, ticks=16)
+    [decision] = ran.of("decision")
+    assert decision["trigger"]["queue"] == "root.prod.etl"
+    assert len(decision["picks"]) == 2
+    assert ran.warned("etl") == ran.warned("root.research.etl") == 1
+    assert ran.warned("root.prod.ds") == 1
+
+
+def test_a_leaf_that_vanishes_is_named_and_the_others_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChangingCluster() as cluster:
+        cluster.fill("root.research.ds")
+        cluster.script[4] = lambda: cluster.queues.pop("root.research.adhoc")
+        cluster.script[7] = lambda: cluster.want("root.prod.etl")
+        ran = Ran(cluster, tmp_path, caplog, ticks=16, preemptable=("ds", "adhoc"))
+    [decision] = ran.of("decision")
+    assert len(decision["picks"]) == 2
+    assert ran.warned("root.research.adhoc") == 1
+    status = ran.loop.status()
+    assert status.state == "running"
+    assert "root.research.adhoc" in str(status.why)
+
+
+def test_the_daemon_stands_aside_while_no_preemptable_leaf_is_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChangingCluster() as cluster:
+        cluster.fill("root.research.ds")
+        cluster.script[5] = lambda: cluster.queues.pop("root.research.ds")
+        ran = Ran(cluster, tmp_path, caplog)
+    assert ran.loop.status().state == "standing-aside"
+    assert "root.research.ds" in str(ran.loop.status().why)
+    assert ran.warned("root.research.ds")
+
+
+def test_names_are_resolved_at_the_first_look_where_the_cluster_is_away_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChangingCluster() as cluster:
+        cluster.fill("root.research.ds")
+        cluster.want("root.prod.etl")
+        ran = Away(cluster, tmp_path, caplog)
+    [decision] = ran.of("decision")
+    assert decision["trigger"]["queue"] == "root.prod.etl"
+
+
+def test_names_that_the_first_look_disproves_keep_the_daemon_standing_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChangingCluster() as cluster:
+        cluster.fill("root.research.ds")
+        cluster.want("root.prod.etl")
+        ran = Away(cluster, tmp_path, caplog, preempting=("elt",))
+    assert not ran.of("decision")
+    assert ran.warned("no leaf queue elt") == 1
+    assert ran.loop.status().state == "standing-aside"
+
+
+class Away(Ran):
+    """A daemon that was started while the ResourceManager did not answer; it does after some requests."""
+
+    def __init__(
+        self, cluster: ChangingCluster, path: Path, caplog: pytest.LogCaptureFixture, **given: Any
+    ) -> None:
+        asked = 0
+        answer = cluster.rm.answer
+
+        def late(heard: Heard) -> Reply:
+            nonlocal asked
+            asked += 1
+            return Reply("", 503) if asked < 8 else answer(heard)
+
+        cluster.rm.answer = late
+        super().__init__(cluster, path, caplog, ticks=40, **given)
+
+
+@pytest.mark.parametrize(
+    ("preempting", "preemptable", "told"),
+    [
+        (("elt",), ("ds",), "no leaf queue elt (nearest: root.prod.etl)"),
+        (("etl",), ("research",), "research is a parent queue"),
+        (("etl",), ("prod.etl",), "root.prod.etl"),
+    ],
+)
+def test_run_refuses_names_that_the_tree_disproves(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    preempting: tuple[str, ...],
+    preemptable: tuple[str, ...],
+    told: str,
+) -> None:
+    with ChangingCluster() as cluster, pytest.raises(BadInput) as refused:
+        Ran(cluster, tmp_path, caplog, preempting=preempting, preemptable=preemptable)
+    assert told in str(refused.value)
