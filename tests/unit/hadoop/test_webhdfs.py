@@ -217,6 +217,23 @@ def test_safe_mode_is_told_as_what_it_is(little, exception):
         assert "owner" not in str(told.value)
 
 
+@pytest.mark.xfail(strict=True)
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [("1566bb80c4dc.invalid:50075", "does not resolve from here"), ("", "connection refused")],
+)
+def test_create_names_the_data_node_that_did_not_answer(host: str, words: str) -> None:
+    at = host or f"127.0.0.1:{closed_port()}"
+    where = f"http://{at}/webhdfs/v1/a?op=CREATE&delegation=SECRET"
+    with Replay(Reply(b"", 307, headers=(("Location", where),))) as node:
+        with pytest.raises(Unreachable) as caught:
+            store(node).create("/a", b"x")
+    said = str(caught.value)
+    assert not isinstance(caught.value, Uncertain)
+    assert (said.startswith(f"http://{at}/webhdfs/v1/a"), words in said, "DataNode" in said) == (True,) * 3
+    assert "SECRET" not in said
+
+
 def test_a_refused_connection_is_told_as_what_it_is():
     fs = WebHdfs([f"http://127.0.0.1:{closed_port()}"], Identity("ann"), PLAIN, bulk=PLAIN)
     for ask in (lambda: fs.create("/a", b"x"), lambda: fs.read("/a"), lambda: fs.status("/a")):
