@@ -1,0 +1,269 @@
+"""What ``yarnctl wrap`` prints for a user to do is carried out here, on commands that people have typed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+
+import pytest
+
+from tests.field_commands import JOBS, commands_in
+from yarnctl.attach.eligibility.executor_reader import Drainable
+from yarnctl.attach.eligibility.spark_consent import DriverSays, judge
+from yarnctl.cli import PROGRAM
+from yarnctl.command_line import exit_status_of
+from yarnctl.hadoop.wire.spark_rest import REQUIRED, REQUIRED_BY_SIGNAL
+from yarnctl.task_runner.wrapping import RUNNER
+
+STORE = "webhdfs://nn.example:9870/yarnctl/checkpoints"
+WRAP = ["wrap", "--restartable", "--store", STORE]
+STREAMING = ["hadoop", "jar", "hadoop-streaming.jar"]
+IN_OUT = ["-input", "in", "-output", "out", "-mapper", "cat"]
+GROUPS = commands_in("h08-groups-by-the-first-of-two-key-fields.txt")[""]
+PUBLIC = commands_in("h07-wrap-commands.txt")
+OTHERS = commands_in("h09-spark-and-admit-commands.txt")
+KEY_FIELDS = "stream.num.map.output.key.fields"
+
+
+def printed(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str], str]:
+    """Return the status of a command of yarnctl, the words of the line that it prints, and its errors."""
+    status = exit_status_of(PROGRAM, words)
+    told = capsys.readouterr()
+    return status, shlex.split(told.out), told.err
+
+
+def noted(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the notes of a command that submits; the program that would take its place is not run."""
+    monkeypatch.setattr(os, "execvp", lambda *_: None)
+    status, _, said = printed(words, capsys)
+    assert status == 0, said
+    return said
+
+
+def advised_test(said: str) -> list[str]:
+    """Return the words of the test that a note prints, with a sample in it."""
+    found = re.search(r"Test it: yarnctl (wrap --verify .*)$", said, re.MULTILINE)
+    assert found is not None, said
+    return [
+        str(JOBS / "h08-sorted.txt") if word == "SORTED_SAMPLE" else word for word in shlex.split(found[1])
+    ]
+
+
+# ----------------------------------------------------------------------- the test of the promise
+
+
+@pytest.mark.xfail(strict=True, reason="the printed test lacks the settings that define a key")
+def test_printed_test_of_a_false_promise_says_not_restartable(monkeypatch, capsys):
+    files = ["-files", "m.py,h08-sums.py"]
+    job = [*STREAMING, "-D", f"{KEY_FIELDS}=2", *files, *IN_OUT, "-reducer", "python3 h08-sums.py"]
+    assert set(job) - set(GROUPS) == {"cat"}
+    monkeypatch.chdir(JOBS)
+    said = noted([*WRAP, "--exec", "--", *job], monkeypatch, capsys)
+    status, _, said = printed(advised_test(said), capsys)
+    assert status == 1
+    assert "not restartable: suspended after group" in said
+
+
+SPELLED = {
+    "-D": ["-D", f"{KEY_FIELDS}=2"],
+    "-D, glued": [f"-D{KEY_FIELDS}=2"],
+    "-D=": [f"-D={KEY_FIELDS}=2"],
+    "--D": ["--D", f"{KEY_FIELDS}=2"],
+    "-jobconf": ["-jobconf", f"{KEY_FIELDS}=2"],
+    "--jobconf": ["--jobconf", f"{KEY_FIELDS}=2"],
+}
+
+
+@pytest.mark.parametrize("spelled", list(SPELLED))
+@pytest.mark.xfail(strict=True, reason="the printed test lacks the settings that define a key")
+def test_printed_test_has_the_number_of_key_fields_however_it_was_typed(spelled, monkeypatch, capsys):
+    words = SPELLED[spelled]
+    generic, own = (words, []) if "jobconf" not in spelled else ([], words)
+    job = [*STREAMING, *generic, *IN_OUT, *own, "-reducer", "python3 h08-sums.py"]
+    command = advised_test(noted([*WRAP, "--exec", "--", *job], monkeypatch, capsys))
+    assert command[command.index("-D") + 1] == f"{KEY_FIELDS}=2"
+
+
+@pytest.mark.xfail(strict=True, reason="a bare promise is accepted where the partitioner uses fewer fields")
+def test_bare_promise_is_rejected_where_the_partitioner_uses_fewer_fields(capsys):
+    status, _, said = printed([*WRAP, "--", *GROUPS], capsys)
+    assert status == 2
+    assert "--group-fields 1" in said
+
+
+@pytest.mark.parametrize(
+    "partitioning",
+    [
+        ["-D", "mapred.text.key.partitioner.options=-k1,1"],
+        ["-Dmapreduce.partition.keypartitioner.options=-k1,1"],
+        ["-D", "num.key.fields.for.partition=1"],
+        ["-D", "mapred.partitioner.class=org.example.ByUser"],
+    ],
+)
+@pytest.mark.xfail(strict=True, reason="a bare promise is accepted where the partitioner uses fewer fields")
+def test_bare_promise_is_rejected_in_every_form_of_a_partial_partitioner(partitioning, capsys):
+    job = [*STREAMING, "-D", f"{KEY_FIELDS}=2", *partitioning, *IN_OUT, "-reducer", "r"]
+    status, _, said = printed([*WRAP, "--", *job], capsys)
+    assert status == 2
+    assert "--group-fields" in said
+
+
+# -------------------------------------------------------------------- Hadoop's spellings of options
+
+
+@pytest.mark.parametrize("spelled", [("-files", ""), ("--files", ""), ("-files", "="), ("--files", "=")])
+def test_files_of_the_user_are_shipped_beside_the_runner(spelled, capsys, request):
+    if spelled != ("-files", ""):
+        request.applymarker(pytest.mark.xfail(strict=True, reason="only one spelling of -files is read"))
+    name, equals = spelled
+    files = [f"{name}=m.py,r.py"] if equals else [name, "m.py,r.py"]
+    status, line, said = printed([*WRAP, "--", *STREAMING, *files, *IN_OUT, "-reducer", "r.py"], capsys)
+    assert status == 0, said
+    assert [word for word in line if "m.py,r.py" in word] == [
+        word for word in line if word.endswith(f"m.py,r.py,{RUNNER}")
+    ]
+    assert [word for word in line if RUNNER.name in word and "m.py,r.py" not in word] == [
+        "sh yarnctl_task.py --restartable -- r.py"
+    ]
+
+
+@pytest.mark.parametrize("case", ["generic-double-dash", "several-inputs-behind-one-option"])
+@pytest.mark.xfail(strict=True, reason="options are not read as Hadoop reads them")
+def test_public_command_keeps_every_word_but_the_files_and_the_reducer(case, capsys):
+    status, line, said = printed([*WRAP, "--", *PUBLIC[case]], capsys)
+    assert status == 0, said
+    changed = [word for word in PUBLIC[case] if word not in line]
+    assert len(changed) == (2 if "--files" in PUBLIC[case] else 1)
+    assert line.count(str(RUNNER)) + sum(word.endswith(f",{RUNNER}") for word in line) == 1
+
+
+# ------------------------------------------------------------------------------------ the store
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        "hdfs://nn.example:8020/yarnctl/checkpoints",
+        "http://nn.example:9870/yarnctl/checkpoints",
+        "/yarnctl/checkpoints",
+        "webhdfs:///yarnctl/checkpoints",
+        "webhdfs://nn.example:9870",
+        "file:yarnctl",
+    ],
+)
+@pytest.mark.parametrize("where", ["--store", "-cmdenv", "--requests"])
+@pytest.mark.xfail(strict=True, reason="a store that the node refuses is accepted")
+def test_store_that_the_node_refuses_is_rejected_with_an_address_to_use(where, store, capsys):
+    job = [*STREAMING, *IN_OUT, "-reducer", "uniq -c"]
+    front = ["wrap", "--restartable"]
+    if where == "--store":
+        front += ["--store", store]
+    elif where == "--requests":
+        front += ["--store", STORE, "--requests", store]
+    else:
+        job += ["-cmdenv", f"YARNCTL_STORE={store}"]
+    status, line, said = printed([*front, "--", *job], capsys)
+    assert (status, line) == (2, [])
+    assert "webhdfs://" in said.partition(": ")[2].partition("; ")[2]
+
+
+@pytest.mark.xfail(strict=True, reason="a store that the node refuses is accepted")
+def test_address_that_the_remedy_offers_is_accepted(capsys):
+    words = OTHERS["store-as-hadoop-writes-it"][1:]
+    status, _, said = printed(words, capsys)
+    assert status == 2
+    (offered,) = re.findall(r"webhdfs://nn\.example:[0-9]+/\S*", said)
+    words[words.index("--store") + 1] = offered
+    status, line, _ = printed(words, capsys)
+    assert status == 0
+    assert f"YARNCTL_STORE={offered}" in line
+
+
+@pytest.mark.parametrize("command", ["check", "checkpoints"])
+@pytest.mark.xfail(strict=True, reason="check and run refuse the form of a store that wrap takes")
+def test_check_and_run_take_the_store_in_the_form_of_wrap(command, capsys):
+    words = [command] if command == "check" else [command, "list"]
+    status, _, said = printed([*words, "--rm", "http://127.0.0.1:9", "--store", STORE], capsys)
+    assert status == 3, said  # no ResourceManager answers: the store was accepted
+
+
+# --------------------------------------------------------- settings that turn leaving into killing
+
+KILLS = "spark.executor.decommission.forceKillTimeout"
+
+
+@pytest.mark.xfail(strict=True, reason="Spark kills executors that were asked to leave")
+def test_spark_settings_that_kill_leaving_executors_are_rejected(capsys):
+    status, _, said = printed(OTHERS["killed-after-a-minute"][1:], capsys)
+    assert status == 2
+    assert f"{KILLS}=60s" in said
+
+
+@pytest.mark.parametrize("how", ["--properties-file", "spark-defaults.conf"])
+@pytest.mark.xfail(strict=True, reason="Spark kills executors that were asked to leave")
+def test_the_same_in_a_file_of_settings_is_rejected(how, tmp_path, monkeypatch, capsys):
+    file = tmp_path / "spark-defaults.conf"
+    file.write_text(f"{KILLS} 10s\n")
+    own = ["--properties-file", str(file)] if how == "--properties-file" else []
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    job = ["spark-submit", "--master", "yarn", *own, "a.py"]
+    status, _, said = printed(["wrap", "--spark", "--", *job], capsys)
+    assert status == 2
+    assert KILLS in said
+
+
+@pytest.mark.xfail(strict=True, reason="Spark kills executors that were asked to leave")
+def test_daemon_leaves_executors_alone_that_spark_would_kill():
+    settings = {**REQUIRED, **REQUIRED_BY_SIGNAL}
+    tags = ["yarnctl-drain:signal"]
+    assert isinstance(judge(tags, DriverSays(settings, "4.0.1"), "/r", "yarnctl"), Drainable)
+    reason = judge(tags, DriverSays({**settings, KILLS: "10s"}, "4.0.1"), "/r", "yarnctl")
+    assert not isinstance(reason, Drainable)
+
+
+# ------------------------------------------------------------- advice that changes a job's result
+
+CHANGING = {
+    "a comparator": PUBLIC["secondary-sort"],
+    "status of the program": [*STREAMING, "-D", "stream.non.zero.exit.is.failure=false"],
+    "typed bytes": [*STREAMING, "-io", "typedbytes"],
+    "an output format": [*STREAMING, "-outputformat", "org.example.Several"],
+    "a separator of two bytes": [*STREAMING, "-D", "stream.map.output.field.separator=\\t"],
+    "a comparator of groups": [*STREAMING, "-D", "mapred.output.value.groupfn.class=org.example.G"],
+}
+
+
+@pytest.mark.parametrize("case", list(CHANGING))
+@pytest.mark.xfail(strict=True, reason="the remedy changes what the job computes")
+def test_remedy_never_changes_what_the_job_computes(case, capsys):
+    job = CHANGING[case]
+    job = job if "-reducer" in job else [*job, *IN_OUT, "-reducer", "r"]
+    status, _, said = printed([*WRAP, "--group-fields", "1", "--", *job], capsys)
+    assert status == 2
+    assert said.rstrip().endswith("submit it without yarnctl wrap")
+
+
+# --------------------------------------------------------------------------- errors without a subject
+
+
+@pytest.mark.parametrize("kind", [[], ["--spark"], ["--flink"]])
+@pytest.mark.xfail(strict=True, reason="the error does not name the program")
+def test_program_that_cannot_be_run_is_named(kind, capsys):
+    line = {
+        "": [*STREAMING, *IN_OUT, "-reducer", "r"],
+        "--spark": ["spark-submit", "--master", "yarn", "a.py"],
+        "--flink": ["flink", "run-application", "-t", "yarn-application", "a.jar"],
+    }["".join(kind)]
+    words = ["wrap", *kind, "--exec", "--", "HADOOP_USER_NAME=bob", *line]
+    status, _, said = printed(words, capsys)
+    assert status == 2
+    assert "error: HADOOP_USER_NAME=bob: " in said
+    assert "write env HADOOP_USER_NAME=bob " in said
+
+
+@pytest.mark.xfail(strict=True, reason="the error does not show a word of blanks")
+def test_word_of_blanks_is_quoted(capsys):
+    status, _, said = printed([*WRAP, "--", *STREAMING, *IN_OUT, "-reducer", "r", " "], capsys)
+    assert status == 2
+    assert said.startswith("error: ' ': ")
