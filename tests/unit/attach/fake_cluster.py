@@ -74,7 +74,11 @@ def attempt(number: int, of: int, nth: int = 0) -> str:
 
 @dataclass
 class App:
-    """One application; ``containers``: id -> (node, priority); ``tasks``: task -> attempts as JSON."""
+    """One application; ``containers``: id -> (node, priority); ``tasks``: task -> attempts as JSON.
+
+    ``label`` is its own, ``ask_label`` that of its requests (None: not in the answer); ``ask_others`` and,
+    by container, ``held_others``: other resources by name.
+    """
 
     number: int
     queue: str
@@ -94,6 +98,10 @@ class App:
     priority: int = 0
     maps_finished_at_ms: int = 0
     name: str = ""
+    label: str | None = None
+    ask_label: str | None = None
+    ask_others: dict[str, int] = field(default_factory=dict)
+    held_others: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -115,6 +123,8 @@ class FakeCluster:
         self.queues = {"production": 95.0, "research": 5.0}
         self.parents: list[str] = []
         self.says_paths = False
+        self.labels: dict[str, str] = {}
+        self.queue_labels: dict[str, str] = {}
         self.preemption_disabled = True
         self.intra_disabled: bool | None = None
         self.configuration = {"yarn.resourcemanager.scheduler.monitor.enable": "false"}
@@ -361,11 +371,12 @@ class FakeCluster:
 
     def _leaf(self, name: str, last: str) -> dict:
         share = self.queues[name]
-        total = sum(size.memory_mib for size in self.nodes.values())
+        total = sum(size.memory_mib for node, size in self.nodes.items() if node not in self.labels)
         apps = [app for app in self.apps.values() if app.queue == name]
-        held = sum(len(app.containers) for app in apps if app.state in ("ACCEPTED", "RUNNING"))
+        held = sum(self._held(app) for app in apps if app.state in ("ACCEPTED", "RUNNING"))
         pending = sum(count for app in apps for _, _, count in app.asks)
         guaranteed = {"memory": int(total * share / 100), "vCores": int(total * share / 100) // 1024}
+        label = self.queue_labels.get(name)
         return {
             "type": "capacitySchedulerLeafQueueInfo",
             "queueName": last,
@@ -379,7 +390,11 @@ class FakeCluster:
             "userLimitFactor": 100.0,
             "preemptionDisabled": self.preemption_disabled,
             "intraQueuePreemptionDisabled": self.intra_disabled,
-        }
+        } | ({"defaultNodeLabelExpression": label} if label else {})
+
+    def _held(self, app: App) -> int:
+        """Return how many containers an application holds on nodes without a label."""
+        return sum(node not in self.labels for node, _ in app.containers.values())
 
     def _node(self, name: str) -> dict:
         size = self.nodes[name]
@@ -388,7 +403,7 @@ class FakeCluster:
             "id": name, "state": "RUNNING", "rack": "/default-rack", "numContainers": used,
             "usedMemoryMB": used * 1024, "availMemoryMB": size.memory_mib - used * 1024,
             "usedVirtualCores": used, "availableVirtualCores": size.vcores - used,
-        }  # fmt: skip
+        } | ({"nodeLabels": [self.labels[name]]} if name in self.labels else {})  # fmt: skip
 
     def _app(self, app: App, whole: bool = False) -> dict:
         count = len(app.containers)
@@ -404,18 +419,21 @@ class FakeCluster:
             "allocatedVCores": count, "reservedMB": app.reserved_mib, "reservedVCores": 0,
             "runningContainers": count or -1, "memorySeconds": app.mib_seconds,
         }  # fmt: skip
+        if app.ask_others:
+            pending["resourceInformations"] = _amounts(pending, app.ask_others)
         if app.has_uses:
-            row["resourceInfo"] = {
-                "resourceUsagesByPartition": [{"partitionName": "", "pending": pending, "used": {}}]
-            }
+            row["resourceInfo"] = {"resourceUsagesByPartition": self._uses(app, pending)}
+        if app.label is not None:
+            row["appNodeLabelExpression"] = app.label
         if whole:
             row["resourceRequests"] = [
                 {
                     "priority": priority,
                     "resourceName": place,
                     "numContainers": n,
-                    "capability": {"memory": size.memory_mib, "vCores": size.vcores},
+                    "capability": self._capability(app, size),
                 }
+                | ({} if app.ask_label is None else {"nodeLabelExpression": app.ask_label})
                 for priority, size, n in app.asks
                 for place in ("*", "/default-rack", "n1")
             ]
@@ -428,6 +446,24 @@ class FakeCluster:
             return last
         return queue if queue.startswith("root.") else f"root.{queue}"
 
+    def _capability(self, app: App, size: Resources) -> dict:
+        told: dict = {"memory": size.memory_mib, "vCores": size.vcores}
+        return told | ({"resourceInformations": _amounts(told, app.ask_others)} if app.ask_others else {})
+
+    def _uses(self, app: App, pending: dict) -> list[dict]:
+        """Return an application's use and pending sum, by the partition of its containers and requests."""
+        asked = app.ask_label or (app.label or self.queue_labels.get(app.queue, ""))
+        labels = [self.labels.get(node, "") for node, _ in app.containers.values()]
+        none = {"memory": 0, "vCores": 0}
+        return [
+            {
+                "partitionName": label,
+                "used": {"memory": labels.count(label) * 1024, "vCores": labels.count(label)},
+                "pending": pending if label == asked else none,
+            }
+            for label in dict.fromkeys(["", *labels, asked])
+        ]
+
     def _containers(self, app: App) -> Reply:
         rows: list[dict] = [
             {
@@ -439,11 +475,12 @@ class FakeCluster:
                 "startedTime": self.granted_at_ms.get(name, 5),
                 "containerState": "RUNNING",
             }
+            | _allocated(app.held_others.get(name, {}))
             for name, (node, priority) in app.containers.items()
         ]
         if not self.mapped:
             return _json({"containers": {"container": rows}} if rows else {"containers": {}})
-        texts = [{key: str(value) for key, value in row.items()} for row in rows]
+        texts = [_as_texts(row) for row in rows]
         return _json({"container": texts[0] if len(texts) == 1 else texts} if texts else None)
 
     def _master(self, heard: Heard) -> Reply:
@@ -483,6 +520,27 @@ class FakeCluster:
             group = {"counterGroupName": "org.apache.hadoop.mapreduce.TaskCounter", "counter": [counter]}
             return _json({"jobTaskAttemptCounters": {"id": found[1], "taskAttemptCounterGroup": [group]}})
         return _missing()
+
+
+def _amounts(told: dict, others: dict[str, int]) -> dict:
+    """Return the resources of a vector as Hadoop lists them."""
+    named = {"memory-mb": told["memory"], "vcores": told["vCores"], **others}
+    return {"resourceInformation": [{"name": name, "value": value} for name, value in named.items()]}
+
+
+def _allocated(others: dict[str, int]) -> dict:
+    """Return the resources of a container as Hadoop lists them."""
+    if not others:
+        return {}
+    named = {"memory-mb": 1024, "vcores": 1, **others}
+    return {"allocatedResources": {"entry": [{"key": name, "value": n} for name, n in named.items()]}}
+
+
+def _as_texts(value: object) -> object:
+    """Return an answer with numbers as texts, as Jersey's mapped form has them."""
+    if isinstance(value, dict):
+        return {key: _as_texts(each) for key, each in value.items()}
+    return [_as_texts(each) for each in value] if isinstance(value, list) else str(value)
 
 
 def _json(value: object) -> Reply:

@@ -1,0 +1,421 @@
+"""Node labels and resources beside memory and vcores, which are not modelled: they are left out, and said."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, FakeCluster, application, attempt, container
+from tests.unit.attach.recorded_case import CLUSTER, RecordedCase, checked
+from yarnctl.cli import PROGRAM
+from yarnctl.command_line import exit_status_of
+from yarnctl.daemon.view.published import LoopStatus, Publisher, View
+from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.model import ContainerAsk, ObservationRequest
+from yarnctl.deciding.records import Refusal
+from yarnctl.deciding.settings import DEFAULT
+from yarnctl.hadoop.wire import views, yarn
+from yarnctl.journal.chain import MemoryJournal
+from yarnctl.journal.rendering import said, text
+from yarnctl.loop import tick
+from yarnctl.service.answers.explanations import everything_about
+from yarnctl.service.answers.from_view import applications
+from yarnctl.units import Resources, times
+
+planted = pytest.mark.xfail(strict=True)
+GPU = {"yarn.io/gpu": 1}
+C04, C05, C06 = "c04-idle-nodes-of-an-exclusive-label", "c05-ask-for-a-label", "c06-every-node-labelled"
+C07 = "c07-gpu-asks"
+NOTHING = Resources(0, 0)
+
+
+def shot(cluster: FakeCluster, **settings):
+    """Return the snapshot of one observation, and its applications by id."""
+    seen = cluster.port(**settings).observe(ObservationRequest())
+    return seen.snapshot, {view.application: view for view in seen.snapshot.applications}
+
+
+def refusals(cluster: FakeCluster, ticks: int = 3) -> list[Refusal]:
+    """Run the loop; return what it refused."""
+    journal, port, controller = MemoryJournal(), cluster.port(), Controller(DEFAULT, validate=True)
+    for _ in range(ticks):
+        cluster.now_ms = max(cluster.now_ms, tick(controller, port, journal))
+    return [record for record in journal.records if isinstance(record, Refusal)]
+
+
+def published(cluster: FakeCluster) -> View:
+    """Return the view of one tick."""
+    port, controller, publisher = cluster.port(), Controller(DEFAULT), Publisher()
+    seen = port.observe(controller.to_observe)
+    controller.step(seen)
+    publisher.left_alone = port.left_alone()
+    publisher.tick(controller, seen, LoopStatus(state="running", reachable=True, ticks=1))
+    return publisher.view
+
+
+# --- the recorded cases -------------------------------------------------------------------------------
+
+
+@planted
+def test_idle_nodes_with_a_label_are_no_free_capacity(capfd):
+    with RecordedCase(C04).served() as case:
+        assert [each.need for each in case.wanted()] == [7]
+        found = checked(case.url, capfd)["labels"]
+        assert (found["severity"], "gpu" in found["seen"]) == ("warn", True)
+        assert found["fix"]
+    case.nodes[:] = [node for node in case.nodes if not node["nodeLabels"]]
+    with case.served():
+        assert [each.need for each in case.wanted()] == [7]
+        assert checked(case.url, capfd)["labels"]["severity"] == "ok"
+
+
+@planted
+def test_a_request_for_a_label_frees_nothing_and_the_reason_names_the_label():
+    with RecordedCase(C05).served() as case:
+        [wanted] = case.wanted()
+        assert (wanted.need, "label gpu" in wanted.why) == (0, True)
+        assert case.snapshot().total == Resources(4 * 81920, 80)
+
+
+@planted
+def test_nothing_is_guaranteed_where_every_node_has_a_label(capfd):
+    with RecordedCase(C06).served() as case:
+        found = checked(case.url, capfd)
+        assert (found["labels"]["severity"], "all 2 nodes" in found["labels"]["seen"]) == ("fail", True)
+        assert "80 %" not in found["queues"]["seen"] + found["hurried-share"]["seen"]
+        shown = case.snapshot()
+        assert (shown.total, shown.largest_node, shown.free_by_node) == (NOTHING, NOTHING, {})
+        assert {queue.guaranteed for queue in shown.queues} == {NOTHING}
+        assert {queue.maximum for queue in shown.queues} == {NOTHING}
+
+
+@planted
+def test_a_request_for_a_gpu_frees_nothing_and_the_reason_names_it(capfd):
+    with RecordedCase(C07).served() as case:
+        [wanted] = case.wanted()
+        assert wanted == (0, "requests yarn.io/gpu, which is not modelled")
+        found = checked(case.url, capfd)["resources"]
+        assert (found["severity"], "yarn.io/gpu" in found["seen"]) == ("warn", True)
+
+
+@planted
+@pytest.mark.parametrize("places", [("request",), ("application",), ("master",), ("queue",)])
+def test_a_label_is_found_wherever_it_is_set(places):
+    case = RecordedCase(C05)
+    [row] = [row for row in case.applications if row["queue"] == "production"]
+    [request] = row["resourceRequests"]
+    request.pop("nodeLabelExpression")
+    row.pop("resourceInfo")  # older versions show no use by partition
+    if "request" in places:
+        request["nodeLabelExpression"] = "gpu"
+    if "application" in places:
+        row["appNodeLabelExpression"] = "gpu"
+    if "master" in places:
+        row |= {"state": "ACCEPTED", "runningContainers": 0, "amNodeLabelExpression": "gpu"}
+    if "queue" in places:
+        tree = case.answers[CLUSTER + "/scheduler"]["scheduler"]["schedulerInfo"]["queues"]["queue"]
+        [leaf] = [leaf for leaf in tree if leaf["queueName"] == "production"]
+        leaf["defaultNodeLabelExpression"] = "gpu"
+    with case.served():
+        [wanted] = case.wanted()
+        assert (wanted.need, "label gpu" in wanted.why) == (0, True)
+
+
+# --- in the loop --------------------------------------------------------------------------------------
+
+
+@planted
+def test_an_idle_node_with_a_label_hides_no_demand_and_without_it_serves_it(cluster):
+    """The trial: three nodes, one of them idle with an exclusive label; production waits for a container."""
+    cluster.nodes["n3:1"] = times(SLOT, 4)
+    cluster.labels["n3:1"] = "gpu"
+    cluster.apps[application(2)].asks = [(0, SLOT, 5)]
+    port, controller, journal = cluster.port(), Controller(DEFAULT, validate=True), MemoryJournal()
+    for _ in range(4):
+        cluster.now_ms = max(cluster.now_ms, tick(controller, port, journal))
+    assert {order.victim for order in controller.ledger.open.values()} == {application(1)}
+    assert {order.node for order in controller.ledger.open.values()} <= {"n1:1", "n2:1"}
+    assert any(change.startswith("OUTPUT_THREAD_DUMP") for change in cluster.changes)
+
+
+@planted
+def test_a_label_that_is_taken_off_its_node_makes_the_loop_decide(cluster):
+    """Research fills both nodes. Only tasks of the one without a label are asked, until neither has one."""
+    cluster.labels["n1:1"] = "gpu"
+    cluster.apps[application(2)].asks = [(0, SLOT, 3)]
+    port, controller, journal = cluster.port(), Controller(DEFAULT, validate=True), MemoryJournal()
+    for _ in range(4):
+        cluster.now_ms = max(cluster.now_ms, tick(controller, port, journal))
+    assert {order.node for order in controller.ledger.open.values()} == {"n2:1"}
+    cluster.labels.clear()
+    for _ in range(6):
+        cluster.now_ms = max(cluster.now_ms, tick(controller, port, journal))
+    assert {order.node for order in controller.ledger.open.values()} == {"n1:1", "n2:1"}
+
+
+# --- what is seen of the cluster ----------------------------------------------------------------------
+
+
+@planted
+def test_totals_and_free_capacity_are_those_of_the_default_partition(cluster):
+    cluster.nodes["n3:1"] = times(SLOT, 4)
+    cluster.labels["n3:1"] = "gpu"
+    seen, _ = shot(cluster)
+    assert (seen.total, seen.largest_node, seen.free_by_node) == (times(SLOT, 4), times(SLOT, 2), {})
+
+
+@planted
+def test_use_of_an_application_is_that_of_the_default_partition(cluster):
+    cluster.labels["n2:1"] = "gpu"
+    _, found = shot(cluster)
+    assert found[application(1)].used == times(SLOT, 2)
+
+
+@planted
+@pytest.mark.parametrize("has_uses", [True, False])
+@pytest.mark.parametrize("others", [{}, GPU])
+def test_what_is_left_out_is_no_demand_of_other_queues_either(cluster, has_uses, others):
+    research = cluster.apps[application(1)]
+    research.asks, research.ask_others, research.has_uses = [(10, SLOT, 3)], others, has_uses
+    research.ask_label = None if others else "gpu"
+    _, found = shot(cluster)
+    assert found[application(1)].asks == ()
+    assert found[application(2)].asks == (ContainerAsk(0, SLOT, 1),)
+
+
+@planted
+def test_requests_beyond_the_bounds_are_supposed_from_the_default_partition_alone(cluster):
+    for number, more in ((3, {"ask_label": "gpu"}), (4, {"ask_others": GPU}), (5, {})):
+        job = App(number, "research", asks=[(10, SLOT, 5)], submitted_at_ms=EPOCH + number, **more)
+        cluster.add(job)
+    _, found = shot(cluster, others_max=0)
+    assert [len(found[application(number)].asks) for number in (3, 4, 5)] == [0, 0, 1]
+
+
+@planted
+def test_an_application_that_requests_both_waits_for_what_is_modelled(cluster):
+    cluster.apps[application(1)].containers.popitem()
+    rows = yarn.APPLICATION.read(
+        b'{"app": {"id": "application_1_1", "resourceRequests": ['
+        b'{"resourceName": "*", "priority": 10, "numContainers": 2, "capability": {"memory": 5, "vCores": 1},'
+        b' "nodeLabelExpression": ""},'
+        b'{"resourceName": "*", "priority": 11, "numContainers": 1, "capability": {"memory": 5, "vCores": 1},'
+        b' "nodeLabelExpression": "a\\u001b[2Jb"},'
+        b'{"resourceName": "*", "priority": 12, "numContainers": 1, "capability": {"memory": 5, "vCores": 1,'
+        b' "resourceInformations": {"resourceInformation": [{"name": "fpga", "value": "3"}]}}}]}}'
+    )
+    requested = views.requested(rows, "")
+    assert requested.asks == (ContainerAsk(10, Resources(5, 1), 2),)
+    assert (requested.left_out.labels, requested.left_out.resources) == (("a?[2Jb",), ("fpga",))
+    assert text(requested.left_out).isprintable()
+
+
+# --- decoding -----------------------------------------------------------------------------------------
+
+
+NODE = b'{"id": "n:1", "state": "RUNNING", "availMemoryMB": 5, %s}'
+
+
+@planted
+@pytest.mark.parametrize(
+    ("told", "partition"),
+    [
+        (b'"nodeLabels": ["gpu"]', "gpu"),
+        (b'"nodeLabels": "gpu"', "gpu"),
+        (b'"nodeLabels": []', ""),
+        (b'"nodeLabels": ""', ""),
+        (b'"nodeLabels": [""]', ""),
+        (b'"nodeLabels": ["<DEFAULT_PARTITION>"]', ""),
+        (b'"nodeLabels": null', ""),
+        (b'"rack": "/r"', ""),
+    ],
+)
+def test_the_label_of_a_node_in_every_form(told, partition):
+    [node] = yarn.NODES.read(b'{"nodes": {"node": [' + NODE % told + b"]}}")
+    assert node.partition == partition
+    [node] = yarn.NODES.read(b'{"node": ' + NODE % told + b"}")  # mapped: a list of one is its element
+    assert node.partition == partition
+
+
+@planted
+@pytest.mark.parametrize(
+    "told",
+    [
+        b'[{"name": "memory-mb", "value": 5}, {"name": "yarn.io/gpu", "value": 4}, {"name": "f", "value":0}]',
+        b'[{"name": "memory-mb", "value": "5"}, {"name": "yarn.io/gpu", "value": "4"}]',
+        b'{"name": "yarn.io/gpu", "value": "4"}',
+    ],
+)
+def test_other_resources_of_a_node_in_every_form(told):
+    size = b'"totalResource": {"memory": 5, "resourceInformations": {"resourceInformation": ' + told + b"}}"
+    [node] = yarn.NODES.read(b'{"nodes": {"node": [' + NODE % size + b"]}}")
+    assert node.capacity.others == ("yarn.io/gpu",)
+
+
+@planted
+@pytest.mark.parametrize(
+    ("told", "others"),
+    [
+        (b'{"entry": [{"key": "memory-mb", "value": "256"}, {"key": "yarn.io/gpu", "value": "1"}]}', True),
+        (b'{"entry": {"key": "yarn.io/gpu", "value": 1}}', True),
+        (b'{"entry": [{"key": "memory-mb", "value": 256}, {"key": "yarn.io/gpu", "value": 0}]}', False),
+        (b'""', False),
+        (b"null", False),
+    ],
+)
+def test_other_resources_of_a_container_in_every_form(told, others):
+    row = b'{"containerId": "container_1_1_01_000001", "allocatedResources": ' + told + b"}"
+    for body in (b'{"container": [' + row + b"]}", b'{"container": ' + row + b"}"):
+        [container_row] = yarn.CONTAINERS.read(body)
+        assert container_row.others == (("yarn.io/gpu",) if others else ())
+
+
+def test_an_older_version_without_any_of_these_fields_is_read_as_before(cluster):
+    cluster.nodes["n3:1"] = times(SLOT, 2)
+    for app in cluster.apps.values():
+        app.has_uses = False
+    seen, found = shot(cluster)
+    assert (seen.total, seen.free_by_node) == (times(SLOT, 6), {"n3:1": times(SLOT, 2)})
+    assert found[application(1)].used == times(SLOT, 4)
+    assert found[application(2)].asks == (ContainerAsk(0, SLOT, 1),)
+
+
+@planted
+def test_a_queue_is_what_it_is_in_the_default_partition():
+    rows = [
+        {"partitionName": "gpu", "effectiveMinResource": {"memory": 900, "vCores": 9}},
+        {
+            "partitionName": "",
+            "effectiveMinResource": {"memory": 0, "vCores": 0},
+            "effectiveMaxResource": {"memory": 700, "vCores": 7},
+        },
+    ]
+    tree = {
+        "queueName": "root",
+        "queues": {
+            "queue": {
+                "type": "capacitySchedulerLeafQueueInfo",
+                "queueName": "a",
+                "absoluteCapacity": 80.0,
+                "capacities": {"queueCapacitiesByPartition": rows},
+            }
+        },
+    }
+    root = yarn.SCHEDULER.read(json.dumps({"scheduler": {"schedulerInfo": tree}}).encode())
+    [view] = views.queue_views(root, Resources(1000, 10))
+    assert (view.guaranteed, view.maximum) == (NOTHING, Resources(700, 7))
+
+
+# --- victims ------------------------------------------------------------------------------------------
+
+
+@planted
+@pytest.mark.parametrize("levers", [False, True])
+def test_a_task_on_a_node_with_a_label_is_left_alone_with_the_reason(cluster, levers):
+    cluster.labels["n2:1"] = "gpu"
+    cluster.mapping(cluster.apps[application(1)], 9, "n2:1")
+    port = cluster.port(levers=levers)
+    port.observe(ObservationRequest())
+    found = port.observe(ObservationRequest(victims=(application(1),)))
+    assert {task.node for task in found.tasks[application(1)]} == {"n1:1"}
+    why = port.left_alone()
+    assert "label gpu" in said(why[attempt(1, 2)])
+    assert attempt(1, 1) not in why
+    cluster.labels.clear()
+    port.observe(ObservationRequest())
+    found = port.observe(ObservationRequest(victims=(application(1),)))
+    assert {task.node for task in found.tasks[application(1)]} == {"n1:1", "n2:1"}
+    assert port.left_alone() == {}
+
+
+@planted
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_container_that_holds_a_gpu_is_left_alone_with_the_reason(cluster, mapped):
+    cluster.mapped = mapped
+    cluster.apps[application(1)].held_others = {container(1, 2): GPU, container(1, 3): {"yarn.io/gpu": 0}}
+    port = cluster.port()
+    port.observe(ObservationRequest())
+    found = port.observe(ObservationRequest(victims=(application(1),)))
+    assert attempt(1, 1) not in {task.attempt for task in found.tasks[application(1)]}
+    assert len(found.tasks[application(1)]) == 2
+    assert {name: said(why) for name, why in port.left_alone().items()} == {
+        attempt(1, 1): "its container holds yarn.io/gpu, which is not modelled"
+    }
+
+
+# --- what people read ---------------------------------------------------------------------------------
+
+
+@planted
+def test_the_refusal_is_recorded_once(cluster):
+    cluster.apps[application(2)].ask_others = GPU
+    found = refusals(cluster, ticks=6)
+    assert [(text(each.why), each.trigger.need) for each in found] == [
+        ("requests yarn.io/gpu, which is not modelled", 0)
+    ]
+
+
+@planted
+def test_a_waiting_application_shows_why_nothing_is_freed_for_it(cluster):
+    cluster.apps[application(2)].ask_label = "gpu"
+    view = published(cluster)
+    [shown] = [each for each in applications(view) if each.application == application(2)]
+    assert shown.left_out.code == "not-modelled"
+    assert shown.left_out.text == "requests nodes with the label gpu, which is not modelled"
+    [now] = [line for line in everything_about(view, application(2)).rendered if line.startswith("now")]
+    assert shown.left_out.text in now
+    assert "containers are freed for it" not in now
+
+
+@planted
+def test_what_is_left_out_is_logged_once(cluster, caplog):
+    cluster.nodes["n3:1"] = times(SLOT, 4)
+    cluster.labels["n3:1"] = "gpu"
+    cluster.apps[application(2)].ask_others = {"evil\n\x1b[2J": 1}
+    port = cluster.port()
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            port.observe(ObservationRequest())
+    lines = [each.getMessage() for each in caplog.records if "not modelled" in each.getMessage()]
+    assert len([line for line in lines if "gpu" in line]) == 1
+    assert len([line for line in lines if "evil" in line]) == 1
+    assert all(line.isprintable() for line in lines)
+
+
+# --- predicted demand ---------------------------------------------------------------------------------
+
+
+@planted
+@pytest.mark.parametrize("where", ["application", "queue"])
+def test_no_demand_is_predicted_for_a_job_of_a_label(cluster, where):
+    wave = (ContainerAsk(20, SLOT, 2),)
+    starting = cluster.apps[application(2)]
+    if where == "application":
+        starting.label = "gpu"
+    else:
+        cluster.queue_labels["production"] = "gpu"
+    seen = cluster.port(lambda _: wave, predicted_max=10).observe(ObservationRequest())
+    [view] = [view for view in seen.snapshot.applications if view.application == application(2)]
+    assert (view.asks, view.predicted) == ((), 0)
+
+
+# --- check --------------------------------------------------------------------------------------------
+
+
+@planted
+def test_a_queue_whose_requests_have_a_label_by_default_fails(capfd):
+    case = RecordedCase(C04)
+    tree = case.answers[CLUSTER + "/scheduler"]["scheduler"]["schedulerInfo"]["queues"]["queue"]
+    tree[0]["defaultNodeLabelExpression"] = "gpu"
+    with case.served():
+        found = checked(case.url, capfd)["labels"]
+    assert (found["severity"], tree[0]["queuePath"] in found["seen"]) == ("fail", True)
+
+
+def test_check_exits_as_before_where_nothing_is_labelled(capfd):
+    case = RecordedCase(C04)
+    case.nodes[:] = [node for node in case.nodes if not node["nodeLabels"]]
+    with case.served():
+        assert exit_status_of(PROGRAM, ["check", "--rm", case.url, "--name-node", case.url, "--json"]) == 1
