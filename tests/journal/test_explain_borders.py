@@ -135,10 +135,10 @@ def test_an_order_was_never_asked_if_its_first_request_was_withheld(action: Any,
     records = (decided(pick()), done(action, Withheld(NotEnforcing())))
     assert story_of(*records).withheld is withheld
     text = text_of(*records)
-    assert ("became   nothing: it was decided and never asked\n" in text) is withheld
-    assert ("cost     none: it was never asked" in text) is withheld
+    assert ("became   nothing: the order was not sent\n" in text) is withheld
+    assert ("cost     none: the order was not sent" in text) is withheld
     said = explain((HEADER, *records), VICTIM).said
-    assert said == (["1 order was decided and never asked"] if withheld else [])
+    assert said == (["1 order was not sent"] if withheld else [])
 
 
 def test_an_order_of_before_that_is_withheld_is_not_looked_for() -> None:
@@ -151,7 +151,7 @@ def test_an_order_never_asked_that_has_an_end_tells_it() -> None:
     withheld = done(SUSPEND, Withheld(NotEnforcing()))
     end = moved("suspending", "not-needed", "withdrawn", why=NobodyWaits())
     text = text_of(decided(pick()), withheld, end)
-    assert "became   nothing: it was decided and never asked (withdrawn: nobody hurried waits)" in text
+    assert "became   nothing: the order was not sent (withdrawn: nobody hurried waits)" in text
 
 
 @pytest.mark.parametrize("outcome", [Refused(Said("gone")), Unknown()])

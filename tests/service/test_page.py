@@ -259,10 +259,10 @@ def test_who_waits_stands_in_the_order_of_service_with_the_reason(page, served):
     rows = rows_of(page, "waiting")
     assert [row[0] for row in rows] == ["sooner", "p", "later"]
     assert rows[1][1:3] == ["hadoop", "production"]
-    assert rows[1][5].startswith("containers for ")
+    assert rows[1][5].endswith(" ordered for it")
     caption = "[...document.querySelectorAll('#reclaims caption')].map(c => c.textContent).join('\\n')"
     assert "later (hadoop): application_1_000003 waits for" in page.script(f"return {caption}")
-    assert "nothing asked for: its turn has not come" in page.script(f"return {caption}")
+    assert "no order is open: its turn in the queue has not come" in page.script(f"return {caption}")
 
 
 def test_an_empty_list_says_why_where_one_looks_for_it(page, served):
@@ -270,9 +270,9 @@ def test_an_empty_list_says_why_where_one_looks_for_it(page, served):
     refused = view.refusals[0].record
     assert isinstance(refused, Refusal)
     served.view = msgspec.structs.replace(view, entries=())
-    page.until("document.querySelector('#reclaims').textContent.includes('nothing asked for')")
+    page.until("document.querySelector('#reclaims').textContent.includes('no order is open')")
     caption = page.script("return document.querySelector('#reclaims caption').textContent")
-    assert f"nothing asked for: {text(refused.why)}" in caption
+    assert f"no order is open: {text(refused.why)}" in caption
     assert "r (hadoop): gives as many containers as it may at once" in caption
     (row,) = rows_of(page, "waiting")
     assert row[5].startswith(text(refused.why))

@@ -96,7 +96,8 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     """One unfinished application. ``pending`` are containers it waits for, ``predicted`` of which it has not
     asked for yet (its master starts).
 
-    ``expected`` are asks that its open orders will meet, ``suspending`` orders against it. ``why_not``, and
+    ``expected`` are requests that its open orders will serve, ``would_order`` those that the orders of an
+    observing daemon would serve (it sends none); ``suspending`` are open orders against it. ``why_not``, and
     as a value ``reason``, say why its reduces cannot be suspended (then ``runner`` is false); ``left_alone``
     names single reduces that cannot be suspended now, each with its runner's message, and
     ``left_alone_reasons`` the same with codes. ``name`` is the job's; ``rank`` its place in its queue, the
@@ -128,6 +129,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     reason: ReasonOut | None = None
     suspended: Count = 0
     master_only_ms: Count | None = None
+    would_order: Count = 0
 
 
 class Occupied(msgspec.Struct, frozen=True, kw_only=True):

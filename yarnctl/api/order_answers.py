@@ -5,13 +5,12 @@ Law: as in :mod:`yarnctl.api`.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from yarnctl.api.cluster_answers import Role
 from yarnctl.api.paged import Count, ReasonOut, Size
 from yarnctl.deciding.lifecycle import State
+from yarnctl.deciding.order import OrderVerb
 
 
 class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +18,7 @@ class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
 
     ``keys_done`` is what its checkpoint holds. ``predicted_cost_ms`` is what leaving and coming back was
     expected to cost, ``cost_ms`` what it did (null: it is not back). ``retired``: it has left the list.
+    ``observed``: yarnctl only observed, so no request was sent: it *would order* this container.
     """
 
     order: str
@@ -31,7 +31,7 @@ class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
     size: Size
     serves: Count
     group: str
-    verb: Literal["suspend", "kill", "drain"]
+    verb: OrderVerb
     generation: Count
     state: State
     retired: bool
@@ -48,13 +48,15 @@ class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
     room_to_application: str
     room_to_container: str
     reason: ReasonOut | None = None
+    observed: bool = False
 
 
 class ReclaimList(msgspec.Struct, frozen=True, kw_only=True):
     """The orders made on behalf of one preempting application, oldest first.
 
     ``queue``, ``role`` and ``pending`` are null if the snapshot does not show it any more. ``states``
-    counts the entries shown; ``expected`` are asks that all its open orders will meet.
+    counts the entries shown; ``expected`` are requests that all its open orders will serve, ``would_order``
+    those that an observing daemon would serve: it sends no request and expects no container.
     """
 
     application: str
@@ -64,6 +66,7 @@ class ReclaimList(msgspec.Struct, frozen=True, kw_only=True):
     expected: Count
     states: dict[State, int]
     entries: list[EntryOut]
+    would_order: Count = 0
 
 
 class CheckpointOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +84,7 @@ class CheckpointOut(msgspec.Struct, frozen=True, kw_only=True):
 class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One decision in a line; ``states`` counts its orders by state.
 
-    ``withheld`` counts those that were never asked: only observed, or the request was surely not sent.
+    ``withheld`` counts the orders that were not sent: yarnctl observed, or the request failed before it left.
     """
 
     id: Count

@@ -77,9 +77,9 @@ def _row(each: DecisionSummary, now_ms: int) -> tuple[object, ...]:
 
 
 def _became(each: DecisionSummary) -> str:
-    """Say what became of the orders; those that were never asked, by their number alone."""
+    """Return what became of the orders; of those that were not sent, their number."""
     if not each.withheld:
         return counted(each.states)
     if each.withheld == each.chosen:
-        return f"nothing: {each.withheld} would be asked"
-    return f"{counted(each.states)}; {each.withheld} of them never asked"
+        return f"would order {each.withheld}"
+    return f"{counted(each.states)}; {each.withheld} of them not sent"

@@ -5,6 +5,8 @@ Law: what is shown is what ``GET /v1/reclaims`` answers.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import click
 
 from yarnctl.api.order_answers import EntryOut, ReclaimList
@@ -56,7 +58,7 @@ def command(
     url: str,
     output: str,
 ) -> None:
-    """Show the containers that are being freed for each preempting application, or for ID."""
+    """Show the containers that yarnctl has ordered for each preempting application, or for ID."""
     filters = {"victim": victim, "state": state, "retired": retired}
     if wanted is None:
         answer = ask_all(url, "v1/reclaims", {**filters, "queue": queue}, limit)
@@ -93,14 +95,15 @@ def _cost(entry: EntryOut) -> str | None:
 
 def _print_list(each: ReclaimList, now_ms: int) -> None:
     waits = "not there any more" if each.pending is None else f"waits for {each.pending}"
-    title = f"{each.application} ({each.queue or '-'}): {waits}, {each.expected} expected;"
+    would = f", would order {each.would_order} (observing)" if each.would_order else ""
+    title = f"{each.application} ({each.queue or '-'}): {waits}, {each.expected} expected{would};"
     rows = [
         (
             entry.order,
             plain(entry.victim),
             plain(entry.attempt),
             plain(entry.node),
-            entry.state.replace("_", " "),
+            "would order" if entry.observed else entry.state.replace("_", " "),
             ago(entry.asked_at_ms, now_ms),
             entry.keys_done,
             span(entry.remaining_ms),
@@ -109,7 +112,8 @@ def _print_list(each: ReclaimList, now_ms: int) -> None:
         )
         for entry in each.entries
     ]
-    title = plain(f"{title} {counted(each.states) if rows else 'nothing asked for'}")
+    sent = counted(Counter(entry.state for entry in each.entries if not entry.observed))
+    title = plain(f"{title} {sent or 'no order is open'}")
     if rows:
         print_table(COLUMNS, rows, title)
     else:

@@ -21,6 +21,7 @@ from yarnctl.daemon.view.published import LoopStatus, Publisher, demand_waits
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Outcome, Refused, Snapshot, Withheld
+from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.queue_hold import CONTINUED
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import (
@@ -147,10 +148,10 @@ class Recorder:
     def _log(self, record: Record) -> None:
         """Log in one line what has just been written; an order that was only observed is logged as that."""
         if isinstance(record, Performed):
-            if record.action in ("suspend", "kill", "drain") and isinstance(record.outcome, Withheld):
+            if record.action in ORDER_VERBS and isinstance(record.outcome, Withheld):
                 self._withheld.add(record.order)
         elif isinstance(record, Transition) and record.order in self._withheld:
-            _LOG.info("%s: was never asked, ends as %s: %s", record.order, record.target, said(record.why))
+            _LOG.info("%s: not sent, ends as %s: %s", record.order, record.target, said(record.why))
             if record.target not in OPEN:
                 self._withheld.discard(record.order)
         else:
@@ -172,7 +173,7 @@ def _log(record: Record, observing: bool) -> None:
     """Log in one line what has just been written."""
     if isinstance(record, Decision):
         picked = ", ".join(f"{pick.task.attempt} of {pick.application}" for pick in record.picks)
-        would = "would ask " if observing and picked else ""
+        would = "would order " if observing and picked else ""
         _LOG.info("decision %d for %s: %s%s", record.number, record.trigger.application, would, picked)
     elif isinstance(record, Transition):
         _LOG.info("%s: %s -> %s %s", record.order, record.source, record.target, said(record.why))

@@ -6,7 +6,7 @@ Law: values only. The ledger and the life cycle decide which order follows from 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -17,6 +17,10 @@ from yarnctl.deciding.model import Action, Drain, Kill, Release, Suspend, TaskVi
 from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
+
+OrderVerb = Literal["suspend", "kill", "drain"]
+ORDER_VERBS: tuple[OrderVerb, ...] = get_args(OrderVerb)
+"""The verbs of orders: the actions of these tags send one, every other action follows up."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +43,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     serves: int
     group: str
     generation: int
-    verb: Literal["suspend", "kill", "drain"]
+    verb: OrderVerb
     decision: int
     asked_at_ms: int
     progress_at_ms: int
@@ -154,9 +158,7 @@ def new_order(
     )
 
 
-def verb_of(
-    task: TaskView, settings: Settings, pull: LeverPull | None
-) -> Literal["suspend", "kill", "drain"]:
+def verb_of(task: TaskView, settings: Settings, pull: LeverPull | None) -> OrderVerb:
     """Return what an order asks of a task."""
     if pull is None:
         return "kill" if is_killed(task, settings) else "suspend"

@@ -205,7 +205,7 @@ SENTENCES: dict[type[Reason], str] = {
     orders.RoomElsewhere: "the asker finds room elsewhere",
     orders.NobodyWaits: "nobody hurried waits",
     orders.Stopping: "yarnctl stops",
-    orders.OnlyObserved: "it was only observed, nobody was asked",
+    orders.OnlyObserved: "yarnctl only observed: no request was sent",
     orders.AnotherManager: "another ResourceManager answers",
     orders.GivenRoomOf: "{application} was given the room of {order}",
     orders.AskerHasRoom: "{application} finds room elsewhere",

@@ -490,21 +490,21 @@ def test_what_is_only_observed_is_told_as_that(caplog) -> None:
     loop, journal = daemon(busy(), enforce=False)
     loop.run(40)
     told = [line.getMessage() for line in caplog.records]
-    assert any(line.startswith("decision 1 for production-1: would ask ") for line in told)
+    assert any(line.startswith("decision 1 for production-1: would order ") for line in told)
     assert not any(" -> " in line for line in told)
     ends = [record for record in journal.records if isinstance(record, Transition)]
     assert ends  # it was withdrawn when the loop stopped
     for end in ends:
-        assert f"{end.order}: was never asked, ends as {end.target}: {said(end.why)}" in told
+        assert f"{end.order}: not sent, ends as {end.target}: {said(end.why)}" in told
     decided = loop.publisher.view.decisions[-1]
     assert summary(decided).withheld == len(decided.record.orders) > 0
     (story, *_) = explain(journal.records, decided.record.orders[0]).orders
     assert story.withheld
     text = "\n".join(in_words(explain(journal.records, story.order)))
-    assert "  became   nothing: it was decided and never asked (withdrawn: " in text
-    assert "  cost     none: it was never asked" in text
+    assert "  became   nothing: the order was not sent (withdrawn: " in text
+    assert "  cost     none: the order was not sent" in text
     found = explain(journal.records, "production-1")
-    assert (found.tallies, found.said) == ([], [f"{len(found.orders)} orders were decided and never asked"])
+    assert (found.tallies, found.said) == ([], [f"{len(found.orders)} orders were not sent"])
 
 
 def test_what_is_really_asked_is_told_as_before(caplog) -> None:
@@ -513,7 +513,7 @@ def test_what_is_really_asked_is_told_as_before(caplog) -> None:
     loop.run(60)
     told = [line.getMessage() for line in caplog.records]
     assert any(" -> " in line for line in told)
-    assert not any("would ask" in line or "never asked" in line for line in told)
+    assert not any("would order" in line or "not sent" in line for line in told)
     assert {summary(each).withheld for each in loop.publisher.view.decisions} == {0}
 
 

@@ -28,7 +28,8 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.loss_budget import BudgetStanding, standings
-from yarnctl.deciding.model import ApplicationView, JobConsent, Observation, Snapshot
+from yarnctl.deciding.model import ApplicationView, JobConsent, Observation, Snapshot, Withheld
+from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import HdfsUnwritable, ModeReason
 from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
@@ -55,7 +56,8 @@ class Histogram(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """All counters. ``asked`` counts orders by verb, ``ended`` by their last state.
+    """All counters. ``asked`` counts orders by verb, ``ended`` by their last state; neither counts an order
+    that was not sent.
 
     ``checkpoints_lost`` were not used by the next attempt; ``keys_lost`` are the keys in them, where known.
     ``actions`` counts requests by (action, outcome). ``saved`` and ``freed`` are spans from the order
@@ -83,6 +85,7 @@ class Counting:
         self._asked_at_ms: dict[str, int] = {}
         self._asked_orders: dict[str, int] = {}
         self._ended: dict[str, int] = {}
+        self._not_sent: dict[str, None] = {}
         self._actions: dict[tuple[str, str], int] = {}
         self._dirty = False
 
@@ -96,10 +99,7 @@ class Counting:
         elif isinstance(record, Transition):
             self._moved(record)
         elif isinstance(record, Performed):
-            key = (record.action, _tag(record.outcome))
-            self._actions[key] = self._actions.get(key, 0) + 1
-            if key[0] in ("suspend", "kill", "drain"):
-                self._asked_orders[key[0]] = self._asked_orders.get(key[0], 0) + 1
+            self._performed(record)
         elif isinstance(record, Refusal):
             self._counts = msgspec.structs.replace(counts, refusals=counts.refusals + 1)
         elif isinstance(record, SavedLost):
@@ -108,12 +108,26 @@ class Counting:
         elif isinstance(record, Epoch):
             self._counts = msgspec.structs.replace(counts, epochs=counts.epochs + 1)
 
+    def _performed(self, record: Performed) -> None:
+        key = (record.action, _tag(record.outcome))
+        self._actions[key] = self._actions.get(key, 0) + 1
+        if record.action in ORDER_VERBS:
+            if isinstance(record.outcome, Withheld):
+                self._not_sent[record.order] = None
+            else:
+                self._not_sent.pop(record.order, None)
+                self._asked_orders[record.action] = self._asked_orders.get(record.action, 0) + 1
+
     def _begin(self, record: Decision) -> None:
         self._asked_at_ms.update(dict.fromkeys(record.orders, record.at_ms))
         while len(self._asked_at_ms) > ASKED_MAX:
             del self._asked_at_ms[next(iter(self._asked_at_ms))]
 
     def _moved(self, record: Transition) -> None:
+        if record.order in self._not_sent:
+            if record.target not in OPEN:
+                del self._not_sent[record.order]
+            return
         counts, asked_at_ms = self._counts, self._asked_at_ms.get(record.order)
         if asked_at_ms is not None and record.source != record.target:
             span_ms = max(0, record.at_ms - asked_at_ms)
@@ -366,5 +380,5 @@ class Publisher:
 
     def _sample(self, controller: Controller, snapshot: Snapshot, at_ms: int) -> None:
         if self._occupancy.is_due(at_ms):
-            opened = len(controller.ledger.open)
+            opened = sum(not order.observed for order in controller.ledger.open.values())
             self._occupancy.add(sample_of(snapshot, controller.settings, at_ms, opened))

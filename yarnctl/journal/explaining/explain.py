@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.levers import Lever
 from yarnctl.deciding.model import Accepted, Refused, Withheld
-from yarnctl.deciding.order import verb_of
+from yarnctl.deciding.order import ORDER_VERBS, verb_of
 from yarnctl.deciding.reasons.rooting import code
 from yarnctl.deciding.records import (
     Decision,
@@ -41,7 +41,7 @@ from yarnctl.journal.explaining.story import (
 )
 from yarnctl.journal.rendering import instant, said, text
 
-NEVER_ASKED = "decided and never asked"
+NOT_SENT = "not sent"
 NUMBER_DIGITS_MAX = 16
 """The largest number of a decision that JSON represents exactly."""
 
@@ -209,7 +209,7 @@ class _Orders:
 
     def performed(self, record: Performed) -> None:
         """An action was performed, or was refused."""
-        if record.action in ("suspend", "kill", "drain") and isinstance(record.outcome, Withheld):
+        if record.action in ORDER_VERBS and isinstance(record.outcome, Withheld):
             self._withhold(record.order)
             return
         if record.action not in ("release", "kill") or isinstance(record.outcome, Refused):
@@ -396,7 +396,7 @@ class _Reader:
                 concerned.append(story)
         asked = [story for story in concerned if not story.withheld or story.verb]
         if (withheld := len(concerned) - len(asked)) and "application" in self.roles:
-            self.said.append(f"{withheld} {'order was' if withheld == 1 else 'orders were'} {NEVER_ASKED}")
+            self.said.append(f"{withheld} {'order was' if withheld == 1 else 'orders were'} {NOT_SENT}")
         if self.admitted.stories:
             own = self.admitted.stories[0].admission == self.wanted
             self.roles["admission" if own else "application"] = None

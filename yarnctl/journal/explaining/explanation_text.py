@@ -195,7 +195,7 @@ def _is_rescale(story: OrderStory) -> bool:
 def _became(story: OrderStory) -> str:
     if story.withheld and not story.verb:
         end = "" if story.state in OPEN else f" ({story.state.replace('_', ' ')}: {story.settled_why})"
-        return f"nothing: it was decided and never asked{end}"
+        return f"nothing: the order was not sent{end}"
     if story.state in OPEN:
         return f"{story.state} so far: the journal tells no end"
     state = story.state.replace("_", " ")
@@ -259,7 +259,7 @@ ASKED_TO = {"suspend": "suspend", "kill": "die", "drain": "leave"}
 def _done(story: OrderStory) -> str:
     """Return what was done to the attempt, and what of its work is lost."""
     if story.withheld and not story.verb:
-        return "none: it was never asked"
+        return "none: the order was not sent"
     if story.verb in ("suspended", "released"):
         lost = _keys_lost(story.saved_lost) if story.saved_lost is not None else "no work lost"
         return f"{story.verb} (suspension number {story.generation}), {lost}"

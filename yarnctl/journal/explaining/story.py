@@ -12,6 +12,7 @@ import msgspec
 
 from yarnctl.deciding.case import RefusedJob
 from yarnctl.deciding.levers import Lever
+from yarnctl.deciding.order import OrderVerb
 from yarnctl.deciding.releaser import Reason
 from yarnctl.units import Resources
 
@@ -86,7 +87,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
     attempt: str
     container: str
     node: str
-    asked_to: Literal["suspend", "kill", "drain"]
+    asked_to: OrderVerb
     asked_at_ms: int
     generation: int
     job_policy: str

@@ -10,7 +10,6 @@ from heapq import merge
 
 import msgspec
 
-from yarnctl.api.cluster_answers import Role
 from yarnctl.api.decision_answers import (
     AskOut,
     DecisionDetail,
@@ -30,12 +29,21 @@ from yarnctl.daemon.view.reclaim_lists import Decided, RankedRecord
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import Accepted, ApplicationView, Withheld
+from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import Explanation, explain, in_words
 from yarnctl.journal.explaining.explanation_text import REASONS
 from yarnctl.journal.rendering import instant, said, text
-from yarnctl.service.answers.from_view import application_of, counted, read_off, reason, size
+from yarnctl.service.answers.from_view import (
+    application_of,
+    counted,
+    open_entries,
+    read_off,
+    reason,
+    size,
+    would_order,
+)
 
 
 def summary(decided: Decided) -> DecisionSummary:
@@ -59,13 +67,13 @@ def summary(decided: Decided) -> DecisionSummary:
 
 
 def _withheld(decided: Decided) -> set[str]:
-    """Return the orders that were decided and never asked: observing only, or surely not sent."""
+    """Return the orders that were decided and not sent: yarnctl observed, or the request never left."""
     records = (logged.record for logged in decided.log)
     return {
         record.order
         for record in records
         if isinstance(record, Performed)
-        and record.action in ("suspend", "kill")
+        and record.action in ORDER_VERBS
         and isinstance(record.outcome, Withheld)
     }
 
@@ -200,7 +208,7 @@ def everything_about(view: View, wanted: str) -> Explanation:
     known = () if view.snapshot is None else view.snapshot.applications
     for each in known:
         if each.application == wanted:
-            found.rendered.append(_now(each, role_of(each, view.settings)))
+            found.rendered.append(_now(each, view))
             found.roles = found.roles or ["application"]
     for attempt, why in sorted(view.left_alone.items()):
         if wanted in (attempt, application_of(attempt)):
@@ -209,11 +217,31 @@ def everything_about(view: View, wanted: str) -> Explanation:
     return found
 
 
-def _now(each: ApplicationView, kind: Role) -> str:
-    """Describe an unfinished application: its user, its containers, and whether it may be suspended."""
+def _now(each: ApplicationView, view: View) -> str:
+    """Describe an unfinished application: its user and containers, and what is ordered for it, or of it."""
+    kind = role_of(each, view.settings)
     held = f"{each.user}'s in queue {each.queue} ({kind}), holds {each.containers} containers"
     waits = f", waits for {pending_of(each)}" if pending_of(each) else ""
     if kind == "preempting":
-        return f"now: {held}{waits}; containers are freed for it"
+        return f"now: {held}{waits}{_ordered_for(each, view) if waits else ''}"
     may = "may be suspended" if each.runner else f"left alone: {said(each.why_not)}"
     return f"now: {held}{waits}; {may}"
+
+
+def _ordered_for(each: ApplicationView, view: View) -> str:
+    """Return what is ordered for an application that waits, or why nothing is."""
+    name = each.application
+    if count := sum(entry.order.serves for entry in open_entries(view) if entry.order.asker == name):
+        return f"; {count} {_containers(count)} ordered for it"
+    if count := would_order(view)[name]:
+        return f"; yarnctl would order {count} {_containers(count)} (observing: no request is sent)"
+    newest = next((one.record for one in view.refusals if _is_for(one.record, name)), None)
+    return "; no order is open" + (f": {text(newest.why)}" if isinstance(newest, Refusal) else "")
+
+
+def _is_for(record: Record, application: str) -> bool:
+    return isinstance(record, Refusal) and record.trigger.application == application
+
+
+def _containers(count: int) -> str:
+    return "container" if count == 1 else "containers"

@@ -109,8 +109,17 @@ def sample(seen: Sample) -> OccupancySample:
 
 
 def open_entries(view: View) -> list[Entry]:
-    """Return the entries that still count."""
-    return [entry for entry in view.entries if entry.order.state in OPEN]
+    """Return the entries that still count: no order that was only observed."""
+    return [entry for entry in view.entries if entry.order.state in OPEN and not entry.order.observed]
+
+
+def would_order(view: View) -> Counter[str]:
+    """Return how many requests of each application the open orders that were only observed would serve."""
+    counts: Counter[str] = Counter()
+    for entry in view.entries:
+        if entry.order.state in OPEN and entry.order.observed:
+            counts[entry.order.asker] += entry.order.serves
+    return counts
 
 
 def applications(view: View) -> list[Application]:
@@ -120,12 +129,20 @@ def applications(view: View) -> list[Application]:
     for entry in open_entries(view):
         coming[entry.order.asker] += entry.order.serves
         giving[entry.order.victim] += 1
+    would = would_order(view)
     known = () if view.snapshot is None else view.snapshot.applications
     left_alone: dict[str, dict[str, EligibilityReason]] = {}
     for attempt, why in view.left_alone.items():
         left_alone.setdefault(application_of(attempt), {})[attempt] = why
     return [
-        _application(each, view, coming[each.application], giving[each.application], left_alone)
+        _application(
+            each,
+            view,
+            coming=coming[each.application],
+            would=would[each.application],
+            giving=giving[each.application],
+            left_alone=left_alone,
+        )
         for each in sorted(known, key=lambda each: each.application)
     ]
 
@@ -138,7 +155,9 @@ def application_of(attempt: str) -> str:
 def _application(
     each: ApplicationView,
     view: View,
+    *,
     coming: int,
+    would: int,
     giving: int,
     left_alone: Mapping[str, dict[str, EligibilityReason]],
 ) -> Application:
@@ -154,6 +173,7 @@ def _application(
         reason=reason(each.why_not),
         predicted=each.predicted,
         expected=coming,
+        would_order=would,
         suspending=giving,
         left_alone={attempt: text(why) for attempt, why in single.items()},
         left_alone_reasons={attempt: _out(why) for attempt, why in single.items()},
@@ -257,6 +277,7 @@ def reclaim_list(
         role=None if seen is None else role_of(seen, view.settings),
         pending=None if seen is None else pending_of(seen),
         expected=sum(each.order.serves for each in open_entries(view) if each.order.asker == application),
+        would_order=would_order(view)[application],
         states=counted(each.order.state for each in shown),
         entries=[entry(each) for each in shown],
     )

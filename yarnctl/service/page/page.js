@@ -164,9 +164,10 @@ function tableOf(columns, rows, caption) {
 
 function waitsBecause(job, vain) {
   // What is being done, or the newest reason why nothing is.
-  if (job.expected) return `containers for ${job.expected} are being freed`;
+  if (job.expected) return `${job.expected} ${job.expected === 1 ? "container" : "containers"} ordered for it`;
+  if (job.would_order) return `yarnctl would order ${job.would_order} (observing: no request is sent)`;
   const told = vain.items.find((each) => each.trigger.application === job.application);
-  if (!told) return job.activated ? "its turn has not come, or containers are about to be freed" : "its master may not start yet";
+  if (!told) return job.activated ? "its turn in the queue has not come" : "its master may not start yet";
   const jobs = told.refused_jobs.map((each) => `${who(each.application)}: ${each.meaning || each.why}`);
   return `${told.why}${jobs.length ? ` (${jobs.join("; ")})` : ""}`;
 }
@@ -286,14 +287,21 @@ function showReclaims(page, vain) {
 function captionOf(list, vain) {
   const waits = list.pending === null ? "is not there any more" : `waits for ${list.pending}`;
   const job = known.get(list.application);
-  const told = counts(list.states) || `nothing asked for${job ? `: ${waitsBecause(job, vain)}` : ""}`;
+  const told = counts(sentStates(list)) || `no order is open${job ? `: ${waitsBecause(job, vain)}` : ""}`;
   return `${who(list.application)}: ${list.application} ${waits}, ${list.expected} expected: ${told}`;
+}
+
+function sentStates(list) {
+  // An observing daemon has sent nothing: its orders are no order's state.
+  const sent = {};
+  for (const entry of list.entries) if (!entry.observed) sent[entry.state] = (sent[entry.state] || 0) + 1;
+  return sent;
 }
 
 function rowOf(entry) {
   const left = entry.remaining_ms === null ? "-" : span(entry.remaining_ms);
   const from = linkTo(entry.victim, who(entry.victim));
-  const cells = [linkTo(entry.order), from, linkTo(entry.attempt), entry.state.replace("_", " "),
+  const cells = [linkTo(entry.order), from, linkTo(entry.attempt), entry.observed ? "would order" : entry.state.replace("_", " "),
     timeOf(entry.asked_at_ms), entry.keys_done, left, entry.room_to_application && who(entry.room_to_application)];
   return { cells: cells.map((cell) => cell || (cell === 0 ? 0 : "-")), className: open.has(entry.state) ? "" : "settled" };
 }
@@ -323,7 +331,7 @@ function showDecisions(page) {
 
 function partsOf(each) {
   const became = each.withheld === each.chosen && each.chosen
-    ? `nothing: ${each.withheld} would be asked` : counts(each.states);
+    ? `would order ${each.withheld}` : counts(each.states);
   return [String(each.id), instant(each.at_ms), `for ${who(each.application)} in ${each.queue}`,
     `${each.chosen} of ${each.shortfall} from ${each.victims.map(who).join(", ") || "no job"}`, became,
     `${each.application}: ${each.why}`];
