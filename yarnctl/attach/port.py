@@ -85,7 +85,7 @@ class AttachedPort:
         self._predicted = PredictedDemand(link, first_asks)
         self._live = LiveContainers(link)
         judges = consents(attachment, driver, job_manager)
-        self._eligibility = EligibilityReader(link, frozenset(judges))
+        self._eligibility = EligibilityReader(link, frozenset(judges) if attachment.levers else frozenset())
         self._drainable = {
             kind: ExecutorReader(link, kind, judge, self._eligibility.reasons)
             for kind, judge in judges.items()
@@ -106,7 +106,8 @@ class AttachedPort:
         self.permission = Permission(link, self._eligibility, self._drainable)
         self.queue_settings = Queues(link)
         parts = Parts(link, self._live, self._tracking, self.permission, self._drainable)
-        self._observers, asking = leaving(parts, driver, job_manager)
+        observers, asking = leaving(parts, driver, job_manager)
+        self._observers = observers if attachment.levers else {}
         self._acting = Performing(link, self._tracking, self._eligibility, self.permission, asking)
         self._epoch = ""
         self._node_counts: list[int] = []
@@ -240,8 +241,9 @@ class AttachedPort:
         """Read which of the applications that are new or have changed may be asked for containers."""
         rows = self._link.applications.unjudged()
         self._eligibility.read_some(rows)
-        for reader in self._drainable.values():
-            reader.read_some(rows)
+        if self.attachment.levers:
+            for reader in self._drainable.values():
+                reader.read_some(rows)
 
     def observe_soon(self) -> Snapshot | None:
         """Return a snapshot for people even without preempting demand; None if the cluster cannot be seen."""

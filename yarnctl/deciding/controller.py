@@ -68,6 +68,7 @@ from yarnctl.deciding.records import (
     Stopped,
     Trigger,
 )
+from yarnctl.deciding.regrowing import GROW_AFTER_MS, GROW_UNSERVED_AFTER_MS
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settings import validate as validate_settings
@@ -147,9 +148,15 @@ def _take(effects: Effects, seen: Observation, work: Settlement, looks: Looks) -
     return tuple(kept)
 
 
-def regrow(ledger: Ledger, now_ms: int) -> list[Grow]:
-    """Return the requests to applications whose executors left: production waits no more."""
-    return ledger.regrowing.due(now_ms, ledger.by_victim) if ledger.regrowing.shrunk else []
+def regrow(ledger: Ledger, now_ms: int, waits: bool) -> list[Grow]:
+    """Return the requests to applications whose executors left; ``waits``: production does, or may.
+
+    A request that brings no order, or a cluster that is not seen, keeps nothing small for long.
+    """
+    if not ledger.regrowing.shrunk or (waits and ledger.open):
+        return []
+    after_ms = GROW_UNSERVED_AFTER_MS if waits else GROW_AFTER_MS
+    return ledger.regrowing.due(now_ms, ledger.by_victim, after_ms)
 
 
 def _require_policies(settings: Settings) -> None:
@@ -316,12 +323,13 @@ class Controller:
             assert self._deferred is not None
             self._deferred.held, self._deferred.consents = seen.held, seen.consents
         elif cluster == "unreachable":
-            self._deferred = None  # without a snapshot nothing may be changed
+            self._deferred = None  # without a snapshot nothing may be taken
+            effects.actions += regrow(self.ledger, self.now_ms, waits=True)
         elif cluster == "quiet":
             self._deferred = None  # the demand probe shows no pending ask of a preempting application
             self._looks.refused = {}
             effects.add(settle_needless(self._orders, None, seen.as_of_ms, self.now_ms))
-            effects.actions += regrow(self.ledger, self.now_ms)
+            effects.actions += regrow(self.ledger, self.now_ms, waits=False)
         self._looks.note_answered(seen.tasks)
         held = self._deferred
         if held is None:
@@ -350,8 +358,8 @@ class Controller:
         if not self._observe_again:  # occupied and free room cannot be told apart: withdraw nothing
             effects.add(settle_needless(self._orders, snapshot, as_of_ms, self.now_ms))
         effects.add(self._looks.prioritise(snapshot, as_of_ms, self.now_ms))
-        if not any(view.asks for view in hurried):
-            effects.actions += regrow(self.ledger, self.now_ms)
+        waits = any(view.asks for view in hurried)
+        effects.actions += regrow(self.ledger, self.now_ms, waits)
 
     def _note_unanswered(self, held: _Deferred, names: Iterable[str], why: Reason) -> None:
         """Exclude jobs that did not answer, for this snapshot and for a while."""

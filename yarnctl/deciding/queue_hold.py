@@ -71,7 +71,9 @@ def _is_misdirected(record: Transition) -> bool:
 
 
 CAP_AFTER_MS = 15_000
-"""How long a cap outlives the last ask: about the pause between a job's maps and its reduces."""
+"""How long a cap outlives the last request: about the pause between a job's maps and its reduces."""
+CAP_UNSERVED_MS = 60_000
+"""How long a cap outlives the last order while requests wait: one that cannot be served caps no queue."""
 
 
 class QueueLimits(msgspec.Struct, frozen=True):
@@ -87,10 +89,14 @@ class QueueCap:
     def __init__(self, after_ms: int = CAP_AFTER_MS) -> None:
         self.after_ms = after_ms
         self._wanted_at_ms: int | None = None
+        self._ordered_at_ms = 0
 
     def is_due(self, now_ms: int, open_orders: int, waiting: bool) -> bool:
-        """Return whether to cap now: from an order on, while a preempting application has pending asks."""
-        if open_orders or (waiting and self._wanted_at_ms is not None):
+        """Return whether to cap now: from an order on, while preempting applications have requests."""
+        if open_orders:
+            self._ordered_at_ms = now_ms
+        served = now_ms - self._ordered_at_ms < CAP_UNSERVED_MS
+        if open_orders or (waiting and served and self._wanted_at_ms is not None):
             self._wanted_at_ms = now_ms
         if self._wanted_at_ms is not None and now_ms - self._wanted_at_ms >= self.after_ms:
             self._wanted_at_ms = None

@@ -2,9 +2,10 @@
 
 Law: a fold over the journal: what was asked is noted before it is performed, so that a crash leaves no
 application small. An application grows again when production waits no more, none of its executors is under
-order, and nothing has happened to them for ``GROW_AFTER_MS``; it is told again until that was accepted, or
-refused. A request names the decisions that it undoes, and the driver knows how many left for each: telling
-twice, or of an order that never arrived, changes nothing.
+order, and nothing has happened to them for ``GROW_AFTER_MS``; also while production waits, or the cluster is
+not seen, once nothing has happened for ``GROW_UNSERVED_AFTER_MS`` and no order is open at all. The request is
+sent again until it was accepted, or refused. It names the decisions that it undoes, and the driver knows how
+many left for each: a request that arrives twice, or of an order that never arrived, changes nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from yarnctl.deciding.model import Accepted, Action, Drain, Grow, Outcome, Refus
 
 GROW_AFTER_MS = 15_000
 """About the pause between a job's maps and its reduces, as of a queue's cap (:mod:`.queue_hold`)."""
+GROW_UNSERVED_AFTER_MS = 60_000
+"""How long a request that brings no order, or a cluster that cannot be seen, keeps applications small."""
 GROW_AGAIN_MS = 30_000
 """How long until what may not have arrived is sent again."""
 
@@ -90,14 +93,17 @@ class Regrowing:
             sent_ms = each.sent_ms and each.sent_ms - by_ms
             self.shrunk[name] = msgspec.structs.replace(each, at_ms=each.at_ms - by_ms, sent_ms=sent_ms)
 
-    def due(self, now_ms: int, under_order: Iterable[str]) -> list[Grow]:
-        """Return the requests to send now that production does not wait; ``under_order``: applications."""
+    def due(self, now_ms: int, under_order: Iterable[str], after_ms: int = GROW_AFTER_MS) -> list[Grow]:
+        """Return the requests for applications that are small and to which nothing has happened lately.
+
+        ``under_order``: applications with an open order; ``after_ms``: what counts as lately.
+        """
         busy = set(under_order)
         return [
             grow(each)
             for name, each in self.shrunk.items()
             if name not in busy
-            and now_ms - each.at_ms >= GROW_AFTER_MS
+            and now_ms - each.at_ms >= after_ms
             and (not each.sent_ms or now_ms - each.sent_ms >= GROW_AGAIN_MS)
         ]
 

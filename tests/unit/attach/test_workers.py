@@ -78,7 +78,7 @@ def test_no_bound_is_raised_by_lowering():
     bounds = {"a": Vertex(Parallelism(1, 5)), "b": Vertex(Parallelism(4, 4)), "c": Vertex(Parallelism(1, 2))}
     assert [(each.parallelism.lower, each.parallelism.upper) for each in lowered(bounds, 3).values()] == [
         (1, 3),
-        (3, 3),
+        (4, 4),
         (1, 2),
     ]
 
@@ -310,11 +310,11 @@ def test_bounds_that_somebody_else_changed_are_theirs(fake, job):
     assert job.uppers() == {8}
 
 
-def test_a_put_whose_answer_is_lost_is_not_sent_again_and_its_bounds_are_known(fake, job):
+def test_a_put_whose_answer_is_lost_is_settled_by_reading_the_bounds(fake, job):
     port = looking(fake, levers=True)
     job.refuses = Reply("", 500)
     assert isinstance(port.perform(drains(2, 3)[0]), Unknown | Withheld)
-    assert BOUNDS in fake.hdfs.files
+    assert BOUNDS not in fake.hdfs.files, "read again, they are as before"
     job.refuses = None
     assert port.perform(Grow(FLINK, (1,))) == Accepted()
     assert job.uppers() == {6}

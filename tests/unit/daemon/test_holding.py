@@ -264,7 +264,6 @@ def test_replay_sees_a_change_that_no_record_calls_for(tmp_path: Path) -> None:
         replay(read(forged, closed=True), str(forged))
 
 
-@pytest.mark.xfail(strict=True)
 def test_a_request_that_brings_no_order_keeps_no_queue_capped() -> None:
     when = QueueCap()
     assert when.is_due(0, open_orders=1, waiting=True)

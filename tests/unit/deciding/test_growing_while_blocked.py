@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.golden.mix_tables import NOW_MS
 from tests.golden.tables import size
-from tests.unit.deciding.test_drain import NOW_MS, Play, executor
+from tests.unit.deciding.test_drain import Play, executor
 from yarnctl.deciding.model import ContainerEnded, ContainerGranted, Grow, Observation
 
 
@@ -24,7 +23,6 @@ def grown(step) -> int:
     return sum(isinstance(action, Grow) for action in step.actions)
 
 
-@pytest.mark.xfail(strict=True)
 def test_executors_come_back_while_the_cluster_is_hidden():
     play, told = served(), 0
     for now_ms in range(NOW_MS + 4000, NOW_MS + 124_000, 1000):
@@ -34,7 +32,6 @@ def test_executors_come_back_while_the_cluster_is_hidden():
     assert told >= 1
 
 
-@pytest.mark.xfail(strict=True)
 def test_executors_come_back_while_a_request_waits_that_brings_no_order():
     play, told = served(), 0
     for now_ms in range(NOW_MS + 4000, NOW_MS + 124_000, 1000):

@@ -21,7 +21,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.reasons.outcomes import ExecutorBusy, Observing
-from yarnctl.deciding.regrowing import GROW_AFTER_MS, GROW_AGAIN_MS, Asked
+from yarnctl.deciding.regrowing import GROW_AFTER_MS, GROW_AGAIN_MS, GROW_UNSERVED_AFTER_MS, Asked
 from yarnctl.journal.fold import Fold, ledger_of, state_of
 
 OVER_MS = NOW_MS + 3000
@@ -74,8 +74,8 @@ def test_while_production_waits_it_stays_small():
     play = Grown()
     at_ms = settled(play)
     play.tasks = (executor("e3", may=False),)
-    assert play.grows(at_ms + 10 * GROW_AFTER_MS, asks=1) == []
-    assert play.grows(at_ms + 10 * GROW_AFTER_MS + 1000) == [Grow("r", (1,))]
+    assert play.grows(at_ms + GROW_UNSERVED_AFTER_MS - 1, asks=1) == []
+    assert play.grows(at_ms + GROW_UNSERVED_AFTER_MS, asks=1) == [Grow("r", (1,))], "no order came of it"
 
 
 def test_while_executors_are_under_order_it_stays_small():

@@ -1,6 +1,6 @@
 """The frameworks whose executors may be asked to leave, by YARN's application type: who judges that.
 
-Law: a plain dict. Without levers there is none: then nothing of them is read.
+Law: a plain dict. Without levers none of them is read, but what an earlier daemon drained comes back.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def consents(
 ) -> dict[str, Consent]:
     """Return who judges the applications of each framework."""
     found: dict[str, Consent] = {}
-    if settings.levers and driver is not None:
+    if driver is not None:
         found[SPARK] = SparkConsent(settings, driver)
-    if settings.levers and job_manager is not None:
+    if job_manager is not None:
         found[FLINK] = FlinkConsent(job_manager)
     return found

@@ -17,14 +17,18 @@ from yarnctl.attach.observing.task_state import Victim
 from yarnctl.deciding.model import TaskView
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.job_manager import JobManager
-from yarnctl.hadoop.wire.flink_rest import TaskManager
+from yarnctl.hadoop.wire.flink_rest import TaskManager, least
 
 
 class WorkerLook(NamedTuple):
-    """What a JobManager told: its TaskManagers, and since when work is done again (-1: none may leave)."""
+    """What a JobManager answered: its TaskManagers, and since when work is done again (-1: none may leave).
+
+    ``least``: the parallelism below which its owner's bounds do not let the job go.
+    """
 
     managers: tuple[TaskManager, ...]
     since_ms: int
+    least: int
 
 
 class WorkerObserver:
@@ -66,14 +70,19 @@ class WorkerObserver:
         if isinstance(job, Absent):
             return job
         saved = manager.checkpoint(job.job) if job.works else Absent("not all of it runs")
-        return WorkerLook(managers, -1 if isinstance(saved, Absent) else saved.begun_ms)
+        bounds = manager.bounds(job.job)
+        if isinstance(saved, Absent) or isinstance(bounds, Absent):
+            return WorkerLook(managers, -1, 1)
+        return WorkerLook(managers, saved.begun_ms, least(bounds))
 
     def _victim(self, application: str, held: Held, look: WorkerLook) -> Victim:
         rules, now_ms = self._reader.drainable[application], self._link.clock()
         shown = sorted(each.container for each in look.managers if each.container in held.containers)
         # One that is not registered is coming, or is one too many that will be given back: wait for that.
         settled = look.since_ms >= 0 and len(shown) == len(look.managers) == len(held.containers) - 1
-        free = len(shown) - max(1, rules.min_executors) if settled and not self._leaving(application) else 0
+        slots = max(1, min((each.slots for each in look.managers), default=1))
+        stay = max(1, rules.min_executors, -(-look.least // slots))
+        free = len(shown) - stay if settled and not self._leaving(application) else 0
         terms = self._link.settings
         again_ms = max(0, now_ms - look.since_ms) * len(shown) if look.since_ms >= 0 else 0
         return Victim(

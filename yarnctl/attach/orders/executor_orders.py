@@ -86,7 +86,10 @@ class ExecutorOrders:
 
     def grow(self, action: Grow) -> Outcome:
         """Let an application that has not ended have as many executors as before."""
-        if self._route(action.application) != "plugin":
+        found = self._drainable.judged(self._link.row(action.application))
+        if not self._drainable.is_settled(action.application):  # only its settings say by which route
+            return later(action, MasterSilent("its driver has not answered yet"))
+        if not isinstance(found, Drainable) or found.route != "plugin":
             return Accepted()
         return self._order_plugin(action)
 

@@ -20,12 +20,13 @@ from yarnctl.attach.orders.tracking import OrderTracking
 from yarnctl.deciding.model import Accepted, Action, Drain, Grow, Outcome, Refused, Unknown, Withheld
 from yarnctl.deciding.reasons.outcomes import ClientFault, ExecutorBusy, ForeignAttempt, MasterSilent, NoHdfs
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
+from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.http.answers import Missing, Uncertain
 from yarnctl.hadoop.job_manager import JobManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire.decoders import Unreadable
-from yarnctl.hadoop.wire.flink_rest import Bounds, FlinkJob, lowered
+from yarnctl.hadoop.wire.flink_rest import Bounds, FlinkJob, least, lowered
 
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 BYTES_MAX = 1 << 20
@@ -103,11 +104,24 @@ class WorkerOrders:
         most = (len(here) - len(action.mates)) * max(1, min(here.values()))
         if most < 1:
             return Refused(ExecutorBusy("no worker would stay"))
+        if most < least(now.bounds):
+            return Refused(ExecutorBusy(f"its owner set a parallelism of at least {least(now.bounds)}"))
         fewer = lowered(now.bounds, most)
-        self._keep(hdfs, action.application, KeptBounds(now.job.job, now.bounds, fewer))
         if no := self._permission.may_act(action):
             return no
-        return self._set(action, manager, now.job.job, fewer)
+        path = self._path(action.application)
+        earlier = self._kept(hdfs, path)
+        self._keep(hdfs, path, earlier, KeptBounds(now.job.job, now.bounds, fewer))
+        try:
+            outcome = self._set(action, manager, now.job.job, fewer)
+        except YarnctlError as problem:
+            # What got no answer is settled by reading: only bounds that still are as before were not lowered.
+            if not isinstance(problem, Uncertain) or manager.bounds(now.job.job) == now.bounds:
+                self._forget(hdfs, path, earlier)
+            raise
+        if not isinstance(outcome, Accepted | Unknown):
+            self._forget(hdfs, path, earlier)
+        return outcome
 
     def _set(self, action: Action, manager: JobManager, job: str, bounds: Bounds) -> Outcome:
         told = manager.set_bounds(job, bounds)
@@ -119,7 +133,7 @@ class WorkerOrders:
         """Put the bounds back, unless somebody else has changed them meanwhile."""
         hdfs, application = self._link.hdfs, action.application
         if hdfs is None:
-            return Accepted()  # nothing was lowered without it
+            return later(action, NoHdfs())
         path = self._path(application)
         kept = self._kept(hdfs, path)
         if kept is not None:
@@ -149,15 +163,21 @@ class WorkerOrders:
         except msgspec.MsgspecError as problem:
             raise Unreadable(f"{path} is not what yarnctl wrote: {problem}") from None
 
-    def _keep(self, hdfs: WebHdfs, application: str, bounds: KeptBounds) -> None:
+    @staticmethod
+    def _keep(hdfs: WebHdfs, path: str, earlier: KeptBounds | None, bounds: KeptBounds) -> None:
         """Write beside and rename: half a file is never read. Of bounds lowered twice the first are kept."""
-        path = self._path(application)
-        earlier = self._kept(hdfs, path)
         if earlier is not None and (earlier.job, earlier.lowered) == (bounds.job, bounds.before):
             bounds = msgspec.structs.replace(bounds, before=earlier.before)
         hdfs.make_directories(path.rpartition("/")[0], FOLDER_MODE)
         hdfs.create(f"{path}.tmp", msgspec.json.encode(bounds), mode=FILE_MODE, overwrite=True)
         hdfs.rename(f"{path}.tmp", path, overwrite=True)
+
+    def _forget(self, hdfs: WebHdfs, path: str, earlier: KeptBounds | None) -> None:
+        """Take back what was kept for a request that lowered nothing: later bounds are their owner's."""
+        if earlier is None:
+            hdfs.delete(path)
+        else:
+            self._keep(hdfs, path, None, earlier)
 
 
 def _job_now(manager: JobManager) -> JobNow | Absent:

@@ -105,10 +105,19 @@ Bounds = dict[str, Vertex]
 """GET and PUT /jobs/JOB/resource-requirements: every vertex by its id."""
 
 
+def least(bounds: Bounds) -> int:
+    """Return the smallest parallelism that the owner's lower bounds allow the whole job."""
+    return max((each.parallelism.lower for each in bounds.values()), default=1)
+
+
 def lowered(bounds: Bounds, most: int) -> Bounds:
-    """Return bounds of which no vertex has a parallelism above ``most`` (at least one)."""
+    """Return bounds of which no vertex may run above ``most``; a lower bound is its owner's and stays."""
     return {
-        name: Vertex(Parallelism(min(each.parallelism.lower, most), min(each.parallelism.upper, most)))
+        name: Vertex(
+            Parallelism(
+                each.parallelism.lower, max(each.parallelism.lower, min(each.parallelism.upper, most))
+            )
+        )
         for name, each in bounds.items()
     }
 

@@ -1,5 +1,6 @@
 package yarnctl;
 
+import java.io.EOFException;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
@@ -95,9 +96,7 @@ public final class Leave implements SparkPlugin {
     public void run() {
       while (!Thread.currentThread().isInterrupted()) {
         try {
-          if (isKnown()) {
-            readNew();
-          }
+          look();
           Thread.sleep(everyMs);
         } catch (InterruptedException end) {
           return;
@@ -128,7 +127,11 @@ public final class Leave implements SparkPlugin {
       }
     }
 
-    private void readNew() throws IOException {
+    /** Reads the orders that have come, and obeys each once. */
+    void look() throws IOException {
+      if (!isKnown()) {
+        return;
+      }
       FileSystem files = folder.getFileSystem(context.hadoopConfiguration());
       FileStatus[] found;
       try {
@@ -140,10 +143,12 @@ public final class Leave implements SparkPlugin {
       for (FileStatus each : found) {
         String name = each.getPath().getName();
         if (name.compareTo(last) > 0) {
-          last = name;
-          if (isOurs(files, each)) {
-            obey(decisionIn(name), text(files, each));
+          // Read before it counts as seen: an order that HDFS did not give is read again with the next look.
+          String order = isOurs(files, each) ? text(files, each) : "";
+          if (!obey(name, order)) {
+            return;
           }
+          last = name;
         }
       }
     }
@@ -171,11 +176,11 @@ public final class Leave implements SparkPlugin {
         while (read < held.length) {
           int more = in.read(held, read, held.length - read);
           if (more < 0) {
-            break;
+            throw new EOFException(order.getPath() + " ends after " + read + " of " + held.length + " bytes");
           }
           read += more;
         }
-        return new String(held, 0, read, StandardCharsets.US_ASCII).trim();
+        return new String(held, StandardCharsets.US_ASCII).trim();
       }
     }
 
@@ -185,23 +190,28 @@ public final class Leave implements SparkPlugin {
       return parts.length == 3 ? parts[2] : "";
     }
 
-    private void obey(String decision, String order) {
+    /** Whether the order is done with; false: it is read again with the next look. */
+    private boolean obey(String name, String order) {
       if (order.matches("leave( [0-9]{1,9})+")) {
-        leave(decision, order.substring("leave ".length()).split(" "));
+        last = name; // an executor is asked once, whatever comes of it
+        leave(decisionIn(name), order.substring("leave ".length()).split(" "));
       } else if (order.matches("back( [A-Za-z0-9._-]{1,80})+")) {
-        back(order.substring("back ".length()).split(" "));
+        return back(order.substring("back ".length()).split(" "));
       }
+      return true;
     }
 
     /** Asks again for as many executors as left by these decisions and are not back: nothing twice. */
-    private void back(String[] decisions) {
+    private boolean back(String[] decisions) {
       int more = 0;
       for (String decision : decisions) {
         more += gone.getOrDefault(decision, 0);
       }
-      if (more > 0 && ask(more)) {
-        gone.keySet().removeAll(Arrays.asList(decisions));
+      if (more > 0 && !ask(more)) {
+        return false;
       }
+      gone.keySet().removeAll(Arrays.asList(decisions));
+      return true;
     }
 
     /**

@@ -1,0 +1,1 @@
+"""The plugin in a Spark driver, compiled against stubs, with faults."""

@@ -1,0 +1,32 @@
+"""The driver's plugin reads an order again after any failure: no application stays small because of one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.unit.spark_plugin.stubs import SOURCES
+from yarnctl import submitting
+
+PLUGIN = Path(submitting.__file__).parent / "spark_plugin" / "Leave.java"
+FAULTS = ("list", "status", "open", "read", "request")
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="needs a JDK (Debian: openjdk-17-jdk-headless)")
+def test_executors_are_as_before_whichever_call_fails_once_and_three_times(tmp_path: Path) -> None:
+    for name, source in {**SOURCES, "yarnctl/Leave.java": PLUGIN.read_text("utf-8")}.items():
+        path = tmp_path / "src" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source, "utf-8")
+    sources = sorted(map(str, (tmp_path / "src").rglob("*.java")))
+    classes = str(tmp_path / "classes")
+    subprocess.run(["javac", "-nowarn", "-d", classes, *sources], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["java", "-Xshare:auto", "-cp", classes, "yarnctl.Play"], check=True, capture_output=True, text=True
+    )
+    found = {tuple(line.split()[:3]): int(line.split()[3]) for line in done.stdout.splitlines()}
+    expected = {(d, call, times) for d in ("false", "true") for call in FAULTS for times in ("0", "1", "3")}
+    assert found == dict.fromkeys(expected, 4)
