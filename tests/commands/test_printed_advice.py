@@ -5,25 +5,36 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from types import SimpleNamespace
 
 import pytest
 
+from emulator.live.jobs.streaming_job import wrapped
+from emulator.live.wire.submitted_job import StreamingJob
 from tests.field_commands import JOBS, commands_in
 from yarnctl.attach.eligibility.executor_reader import Drainable
 from yarnctl.attach.eligibility.spark_consent import DriverSays, judge
-from yarnctl.cli import PROGRAM
+from yarnctl.cli import PROGRAM, taking_place
 from yarnctl.command_line import exit_status_of
+from yarnctl.errors import BadInput
 from yarnctl.hadoop.wire.spark_rest import REQUIRED, REQUIRED_BY_SIGNAL
-from yarnctl.task_runner.wrapping import RUNNER
+from yarnctl.task_runner.runner.protocol.job_conf import READ_SETTINGS, Conf, read_prefix, read_rule
+from yarnctl.task_runner.wrapping import RUNNER, partitioned_fields
 
 STORE = "webhdfs://nn.example:9870/yarnctl/checkpoints"
 WRAP = ["wrap", "--restartable", "--store", STORE]
 STREAMING = ["hadoop", "jar", "hadoop-streaming.jar"]
 IN_OUT = ["-input", "in", "-output", "out", "-mapper", "cat"]
+JOB = [*STREAMING, *IN_OUT, "-reducer", "r"]
 GROUPS = commands_in("h08-groups-by-the-first-of-two-key-fields.txt")[""]
 PUBLIC = commands_in("h07-wrap-commands.txt")
 OTHERS = commands_in("h09-spark-and-admit-commands.txt")
 KEY_FIELDS = "stream.num.map.output.key.fields"
+PARTITIONING = "mapreduce.partition.keypartitioner.options"
+
+
+def partitioned(settings: dict[str, str], key_fields: int) -> int:
+    return partitioned_fields(settings, [], key_fields)
 
 
 def printed(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str], str]:
@@ -35,6 +46,7 @@ def printed(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, 
 
 def noted(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
     """Return the notes of a command that submits; the program that would take its place is not run."""
+    monkeypatch.setattr(taking_place, "shutil", SimpleNamespace(which=str))
     monkeypatch.setattr(os, "execvp", lambda *_: None)
     status, _, said = printed(words, capsys)
     assert status == 0, said
@@ -53,7 +65,6 @@ def advised_test(said: str) -> list[str]:
 # ----------------------------------------------------------------------- the test of the promise
 
 
-@pytest.mark.xfail(strict=True, reason="the printed test lacks the settings that define a key")
 def test_printed_test_of_a_false_promise_says_not_restartable(monkeypatch, capsys):
     files = ["-files", "m.py,h08-sums.py"]
     job = [*STREAMING, "-D", f"{KEY_FIELDS}=2", *files, *IN_OUT, "-reducer", "python3 h08-sums.py"]
@@ -76,7 +87,6 @@ SPELLED = {
 
 
 @pytest.mark.parametrize("spelled", list(SPELLED))
-@pytest.mark.xfail(strict=True, reason="the printed test lacks the settings that define a key")
 def test_printed_test_has_the_number_of_key_fields_however_it_was_typed(spelled, monkeypatch, capsys):
     words = SPELLED[spelled]
     generic, own = (words, []) if "jobconf" not in spelled else ([], words)
@@ -85,7 +95,6 @@ def test_printed_test_has_the_number_of_key_fields_however_it_was_typed(spelled,
     assert command[command.index("-D") + 1] == f"{KEY_FIELDS}=2"
 
 
-@pytest.mark.xfail(strict=True, reason="a bare promise is accepted where the partitioner uses fewer fields")
 def test_bare_promise_is_rejected_where_the_partitioner_uses_fewer_fields(capsys):
     status, _, said = printed([*WRAP, "--", *GROUPS], capsys)
     assert status == 2
@@ -101,7 +110,6 @@ def test_bare_promise_is_rejected_where_the_partitioner_uses_fewer_fields(capsys
         ["-D", "mapred.partitioner.class=org.example.ByUser"],
     ],
 )
-@pytest.mark.xfail(strict=True, reason="a bare promise is accepted where the partitioner uses fewer fields")
 def test_bare_promise_is_rejected_in_every_form_of_a_partial_partitioner(partitioning, capsys):
     job = [*STREAMING, "-D", f"{KEY_FIELDS}=2", *partitioning, *IN_OUT, "-reducer", "r"]
     status, _, said = printed([*WRAP, "--", *job], capsys)
@@ -109,13 +117,91 @@ def test_bare_promise_is_rejected_in_every_form_of_a_partial_partitioner(partiti
     assert "--group-fields" in said
 
 
+@pytest.mark.parametrize("partitioner", ["HashPartitioner", "TotalOrderPartitioner"])
+def test_bare_promise_is_accepted_where_the_partitioner_uses_the_whole_key(partitioner, capsys):
+    own = ["-partitioner", f"org.apache.hadoop.mapred.lib.{partitioner}"]
+    job = [*STREAMING, "-D", f"{KEY_FIELDS}=2", *IN_OUT, "-reducer", "r", *own]
+    assert printed([*WRAP, "--", *job], capsys)[0] == 0
+    assert partitioned({}, 2) == 2
+    assert partitioned({PARTITIONING: "-k1,2"}, 2) == 2
+    assert partitioned({PARTITIONING: "-k1nr"}, 3) == 3  # to the end of the key
+    assert partitioned({PARTITIONING: "-k1,1 -k2,2"}, 3) == 2
+    assert partitioned({PARTITIONING: "-nk 1.2,1.4"}, 3) == 1
+    assert partitioned({PARTITIONING: "-k2,2"}, 2) == 0
+    own_separator = {"mapreduce.map.output.key.field.separator": "."}
+    assert partitioned({PARTITIONING: "-k1,2", **own_separator}, 2) == 0
+
+
+def test_emulated_job_with_a_bare_promise_is_rejected_likewise():
+    settings = {KEY_FIELDS: "2", "mapred.text.key.partitioner.options": "-k1,1"}
+    job = StreamingJob(
+        name="n", mapper="cat", reducer="r", inputs=(), output="o", reduces=2, settings=settings
+    )
+    with pytest.raises(BadInput, match="--group-fields 1"):
+        wrapped(job, True, 0, {})
+    assert "--group-fields 1 -- r" in wrapped(job, True, 1, {}).reducer
+
+
+def test_printed_test_has_the_environment_the_options_and_the_files_of_the_job(monkeypatch, capsys, tmp_path):
+    """The reducer lies elsewhere than here, reads a variable and keeps its state by commands of its own."""
+    site = "<property><name>stream.reduce.input.field.separator</name><value>;</value></property>"
+    (tmp_path / "job.xml").write_text(f"<configuration>{site}</configuration>")
+    files = ["-conf", str(tmp_path / "job.xml"), "-files", "src/red.py,hdfs://nn/dict#words,lib/a.py#b.py"]
+    own = ["-cmdenv", "LIMIT=3 4", "-cmdenv", "YARNCTL_REQUESTS=webhdfs://nn:9870/r"]
+    job = [*STREAMING, *files, *IN_OUT, *own, "-reducer", "red.py --with 'b.py' words \"a b\""]
+    state = ["--save", "red.py save", "--load", "red.py load"]
+    said = noted([*WRAP, *state, "--exec", "--", *job], monkeypatch, capsys)
+    assert advised_test(said)[3:] == [
+        *("-D", "stream.reduce.input.field.separator=;", *state, "--"),
+        *("env", "LIMIT=3", "src/red.py", "--with", "lib/a.py", "words", "a b"),
+    ]
+
+
+def test_printed_test_of_a_program_beside_the_caller_runs_it(monkeypatch, capsys, tmp_path):
+    program = tmp_path / "red.sh"
+    program.write_text("#!/bin/sh\nexec cat\n")
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    job = [*STREAMING, "--files=red.sh", *IN_OUT, "-reducer", "red.sh"]
+    command = advised_test(noted([*WRAP, "--exec", "--", *job], monkeypatch, capsys))
+    assert command[-1] == "./red.sh"
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert printed(command, capsys)[0] == 0
+
+
+def test_settings_of_a_test_are_all_that_the_runner_reads():
+    """Each name that the runner looks up to read lines is among those that the printed test carries."""
+    looked_up = set()
+
+    class Noting(Conf):
+        def get(self, name: str, default: str = "") -> str:
+            looked_up.add(name)
+            return super().get(name, default)
+
+    read_rule(Noting({}), 0)
+    read_prefix(Noting({}))
+    assert looked_up == set(READ_SETTINGS)
+
+
 # -------------------------------------------------------------------- Hadoop's spellings of options
 
 
+def test_files_named_by_a_setting_are_rejected(capsys):
+    """``-D tmpfiles`` takes the place of ``-files``: the runner would not be shipped."""
+    job = [*STREAMING, "-Dtmpfiles=m.py", *IN_OUT, "-reducer", "r"]
+    status, _, said = printed([*WRAP, "--", *job], capsys)
+    assert status == 2
+    assert "name these files by -files" in said
+
+
+def test_quotes_around_a_whole_reducer_are_dropped_as_hadoop_does(capsys):
+    _, line, _ = printed([*WRAP, "--", *STREAMING, *IN_OUT, "-reducer", '"uniq -c"'], capsys)
+    assert "sh yarnctl_task.py --restartable -- uniq -c" in line
+
+
 @pytest.mark.parametrize("spelled", [("-files", ""), ("--files", ""), ("-files", "="), ("--files", "=")])
-def test_files_of_the_user_are_shipped_beside_the_runner(spelled, capsys, request):
-    if spelled != ("-files", ""):
-        request.applymarker(pytest.mark.xfail(strict=True, reason="only one spelling of -files is read"))
+def test_files_of_the_user_are_shipped_beside_the_runner(spelled, capsys):
     name, equals = spelled
     files = [f"{name}=m.py,r.py"] if equals else [name, "m.py,r.py"]
     status, line, said = printed([*WRAP, "--", *STREAMING, *files, *IN_OUT, "-reducer", "r.py"], capsys)
@@ -129,12 +215,12 @@ def test_files_of_the_user_are_shipped_beside_the_runner(spelled, capsys, reques
 
 
 @pytest.mark.parametrize("case", ["generic-double-dash", "several-inputs-behind-one-option"])
-@pytest.mark.xfail(strict=True, reason="options are not read as Hadoop reads them")
 def test_public_command_keeps_every_word_but_the_files_and_the_reducer(case, capsys):
     status, line, said = printed([*WRAP, "--", *PUBLIC[case]], capsys)
     assert status == 0, said
-    changed = [word for word in PUBLIC[case] if word not in line]
-    assert len(changed) == (2 if "--files" in PUBLIC[case] else 1)
+    own = PUBLIC[case][len(STREAMING) :]
+    changed = {own[place + 1] for place, word in enumerate(own) if word in ("--files", "-reducer")}
+    assert {word for word in own if word not in line} <= changed
     assert line.count(str(RUNNER)) + sum(word.endswith(f",{RUNNER}") for word in line) == 1
 
 
@@ -153,7 +239,6 @@ def test_public_command_keeps_every_word_but_the_files_and_the_reducer(case, cap
     ],
 )
 @pytest.mark.parametrize("where", ["--store", "-cmdenv", "--requests"])
-@pytest.mark.xfail(strict=True, reason="a store that the node refuses is accepted")
 def test_store_that_the_node_refuses_is_rejected_with_an_address_to_use(where, store, capsys):
     job = [*STREAMING, *IN_OUT, "-reducer", "uniq -c"]
     front = ["wrap", "--restartable"]
@@ -168,7 +253,6 @@ def test_store_that_the_node_refuses_is_rejected_with_an_address_to_use(where, s
     assert "webhdfs://" in said.partition(": ")[2].partition("; ")[2]
 
 
-@pytest.mark.xfail(strict=True, reason="a store that the node refuses is accepted")
 def test_address_that_the_remedy_offers_is_accepted(capsys):
     words = OTHERS["store-as-hadoop-writes-it"][1:]
     status, _, said = printed(words, capsys)
@@ -226,20 +310,19 @@ def test_daemon_leaves_executors_alone_that_spark_would_kill():
 
 CHANGING = {
     "a comparator": PUBLIC["secondary-sort"],
-    "status of the program": [*STREAMING, "-D", "stream.non.zero.exit.is.failure=false"],
-    "typed bytes": [*STREAMING, "-io", "typedbytes"],
-    "an output format": [*STREAMING, "-outputformat", "org.example.Several"],
-    "a separator of two bytes": [*STREAMING, "-D", "stream.map.output.field.separator=\\t"],
-    "a comparator of groups": [*STREAMING, "-D", "mapred.output.value.groupfn.class=org.example.G"],
+    "the reducer that Hadoop has": PUBLIC["identity-reducer-by-default"],
+    "no reduce": PUBLIC["map-only"],
+    "status of the program": [*STREAMING, "-Dstream.non.zero.exit.is.failure=false", *JOB[3:]],
+    "typed bytes": [*JOB, "-io", "typedbytes"],
+    "an output format": [*JOB, "--outputformat", "org.example.Several"],
+    "a separator of two bytes": [*STREAMING, "-D", "stream.map.output.field.separator=\\t", *JOB[3:]],
+    "a comparator of groups": [*JOB, "-jobconf", "mapred.output.value.groupfn.class=org.example.G"],
 }
 
 
 @pytest.mark.parametrize("case", list(CHANGING))
-@pytest.mark.xfail(strict=True, reason="the remedy changes what the job computes")
 def test_remedy_never_changes_what_the_job_computes(case, capsys):
-    job = CHANGING[case]
-    job = job if "-reducer" in job else [*job, *IN_OUT, "-reducer", "r"]
-    status, _, said = printed([*WRAP, "--group-fields", "1", "--", *job], capsys)
+    status, _, said = printed([*WRAP, "--group-fields", "1", "--", *CHANGING[case]], capsys)
     assert status == 2
     assert said.rstrip().endswith("submit it without yarnctl wrap")
 
@@ -248,7 +331,6 @@ def test_remedy_never_changes_what_the_job_computes(case, capsys):
 
 
 @pytest.mark.parametrize("kind", [[], ["--spark"], ["--flink"]])
-@pytest.mark.xfail(strict=True, reason="the error does not name the program")
 def test_program_that_cannot_be_run_is_named(kind, capsys):
     line = {
         "": [*STREAMING, *IN_OUT, "-reducer", "r"],
@@ -262,7 +344,6 @@ def test_program_that_cannot_be_run_is_named(kind, capsys):
     assert "write env HADOOP_USER_NAME=bob " in said
 
 
-@pytest.mark.xfail(strict=True, reason="the error does not show a word of blanks")
 def test_word_of_blanks_is_quoted(capsys):
     status, _, said = printed([*WRAP, "--", *STREAMING, *IN_OUT, "-reducer", "r", " "], capsys)
     assert status == 2

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import shutil
 import signal
 import sys
 from functools import partial
@@ -30,6 +29,7 @@ from yarnctl.cli.admissions import (
     tokens_words,
 )
 from yarnctl.cli.asking import Busy, Repriced, plain, shown, url_option
+from yarnctl.cli.taking_place import require_program, run_in_place
 from yarnctl.command_line import complain, output_option, print_json
 from yarnctl.errors import BadInput, Different
 
@@ -98,8 +98,8 @@ def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
     kind = kind_of(words)
     framework = FRAMEWORKS[kind]
     job = framework.command_of(words)
-    if not given["print_it"] and shutil.which(words[0]) is None:
-        raise BadInput(words[0], "is no program on the PATH")
+    if not given["print_it"]:
+        require_program(words)
     settings = job_settings(framework, job, given["name"], given["queue"])
     budget = budget_of(given)
     deadlines = (
@@ -332,10 +332,9 @@ def _run(line: list[str]) -> int:
     sys.stderr.flush()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is run would, too
     try:
-        os.execvp(line[0], line)  # noqa: S606
-    except OSError as error:
+        run_in_place(line)
+    finally:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-        raise BadInput(line[0], error.strerror or "cannot be run") from None
 
 
 def line_of(framework: Framework, job: Submission, settings: dict[str, str], seen: AdmissionOut) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import shutil
 import signal
 import sys
 from functools import partial
@@ -21,6 +20,7 @@ import click
 from yarnctl.cli.admissions import span_of
 from yarnctl.cli.admit import EndedBySignal, StderrNotes, ask_and_submit, ended_by, leave, with_signals
 from yarnctl.cli.asking import Busy, ask_all, plain, url_option
+from yarnctl.cli.taking_place import require_program
 from yarnctl.command_line import output_option
 from yarnctl.errors import BadInput, Different, Unreachable
 
@@ -115,8 +115,8 @@ def late_of(text: str) -> float:
 def require_programs(app: ApplicationFile, print_it: bool) -> None:
     """Refuse a command whose program is not there, before anything is asked."""
     for section in app.sections.values():
-        if not print_it and shutil.which(section.command[0]) is None:
-            raise BadInput(f"[{section.kind}] {section.command[0]}", "is no program on the PATH")
+        if not print_it:
+            require_program(section.command, f"[{section.kind}] ")
 
 
 def runs_at(url: str, application: str) -> tuple[KnownRun, ...]:

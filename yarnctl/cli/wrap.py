@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from yarnctl.errors import BadInput, Different
+
+if TYPE_CHECKING:
+    from yarnctl.task_runner.wrapping import CommandLine
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -99,20 +101,37 @@ def command(words: tuple[str, ...], save: str, load: str, **given: Any) -> None:
     if given["verify"] is not None:
         check_promise(words, group_fields, more, given)
         return
-    from yarnctl.task_runner.wrapping import wrap
+    from yarnctl.cli.taking_place import run_in_place
+    from yarnctl.task_runner.wrapping import CommandLine, wrap
 
+    line = CommandLine(words)
+    configured = settings_of_files(line)
     folders = (given["requests"], given["requests_owner"])
-    wrapped = wrap(words, given["restartable"], group_fields, given["store"], more, *folders)
+    wrapped = wrap(words, given["restartable"], group_fields, given["store"], more, *folders, configured)
     if not given["restartable"]:
         click.echo("note: without --restartable no reduce of this job is ever suspended", err=True)
     elif given["run_it"]:
         refuse_nowhere(wrapped)
-        click.echo(untested(words, group_fields), err=True)
+        click.echo(untested(line, {**configured, **line.settings()}, group_fields, more), err=True)
     elif not given["store"]:
         click.echo("note: without --store (or YARNCTL_STORE) there is nowhere to write checkpoints", err=True)
     if given["run_it"]:
-        os.execvp(wrapped[0], wrapped)  # noqa: S606
+        run_in_place(wrapped)
     click.echo(shlex.join(wrapped))
+
+
+def settings_of_files(line: CommandLine) -> dict[str, str]:
+    """Return the settings of the files that a line names; as for Hadoop, a file that is missing has none."""
+    from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry, merge, read_file
+    from yarnctl.task_runner.hadoop_words import configured
+
+    entries: dict[str, SiteEntry] = {}
+    for name in (*line.values("-conf"), *line.values("-additionalconfspec")):
+        path = Path(name.removeprefix("file://"))
+        if path.is_file():
+            merge(entries, read_file(path))
+    site = HadoopSite(entries)
+    return configured({name: site.text(name) for name in entries})
 
 
 def refuse_nowhere(wrapped: list[str]) -> None:
@@ -121,17 +140,17 @@ def refuse_nowhere(wrapped: list[str]) -> None:
         raise BadInput(
             "--exec --restartable",
             "without --store (or YARNCTL_STORE) there is nowhere to write checkpoints",
-            "set YARNCTL_STORE=webhdfs://NAMENODE:PORT/yarnctl/checkpoints, or leave --restartable away",
+            "set YARNCTL_STORE=webhdfs://NAMENODE:9870/yarnctl/checkpoints, or wrap it without --restartable",
         )
 
 
-def untested(words: tuple[str, ...], group_fields: int) -> str:
+def untested(line: CommandLine, settings: Mapping[str, str], group_fields: int, more: Sequence[str]) -> str:
     """Return the reminder that a promise can be tested, with the command for this job's reducer."""
-    reducer = words[words.index("-reducer") + 1]
-    fields = f" --group-fields {group_fields}" if group_fields else ""
+    from yarnctl.task_runner.wrapping import promise_test
+
     return (
         "note: the promise --restartable was not tested; a false one gives a wrong output with status 0."
-        f" Test it: yarnctl wrap --verify SORTED_SAMPLE{fields} -- {reducer}"
+        f" Test it: {shlex.join(promise_test(line, settings, group_fields, more))}"
     )
 
 

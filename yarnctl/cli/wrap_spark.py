@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from yarnctl.cli.taking_place import run_in_place
 from yarnctl.errors import BadInput
 
 OPTIONS = ("route", "plugin", "min_executors", "fallback", "uses_pipe", "print_defaults")
@@ -36,7 +37,7 @@ def wrap_spark(words: Sequence[str], given: Mapping[str, Any], run_it: bool) -> 
     leaving = _leaving(given)
     if given["print_defaults"]:
         if words or run_it:
-            raise BadInput("--print-defaults", "takes no command", "leave the command and --exec away")
+            raise BadInput("--print-defaults", "takes no command", "remove the command and --exec")
         click.echo("\n".join(spark_leaving.default_lines(leaving)))
         return
     if not words:
@@ -48,7 +49,7 @@ def wrap_spark(words: Sequence[str], given: Mapping[str, Any], run_it: bool) -> 
     for note in notes:
         click.echo(f"note: {note}", err=True)
     if run_it:
-        os.execvp(wrapped[0], wrapped)  # noqa: S606
+        run_in_place(wrapped)
     click.echo(shlex.join(wrapped))
 
 

@@ -1,7 +1,7 @@
 """A program in a jar, as ``hadoop jar hadoop-mapreduce-examples.jar wordcount /in /out``: one MapReduce job.
 
-Law: see the package. Settings stand as ``-D`` right behind the program's name, where Hadoop's own parser of
-options reads them; what follows is the program's and is never read.
+Law: see the package. Generic options stand right behind the program's name, where Hadoop's own parser reads
+them; what follows is the program's and is never read.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from yarnctl.errors import BadInput
 from yarnctl.submitting.front_words import refuse_printed, user_in_front
 from yarnctl.submitting.typed_options import TypedOption, kept_words, settings_of
+from yarnctl.task_runner.hadoop_words import read_generic
 
 EXAMPLE = "hadoop jar X.jar PROGRAM ..."
 
@@ -43,15 +44,12 @@ class JarProgram:
 
 
 def _divided(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
-    options, place = list[TypedOption](), 0
-    while place < len(words) and words[place].startswith("-D"):
-        size = 2 if words[place] == "-D" else 1
-        if place + size > len(words):
-            raise BadInput("-D", "its value is missing")
-        pair = words[place + 1] if size == 2 else words[place][2:]
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise BadInput(f"-D {pair[:60]}", "is no NAME=VALUE")
-        options.append(TypedOption(tuple(words[place : place + size]), "-D", value, name))
-        place += size
-    return options, list(words[place:])
+    """Return the generic options of Hadoop, and the words behind them, which are the program's own."""
+    generic, rest = read_generic(words)
+    for each in generic:
+        if each.name == "-D" and not each.sets:
+            raise BadInput(f"-D {each.value[:60]}", "is no NAME=VALUE")
+    options = [
+        TypedOption(each.words, each.name, each.value.partition("=")[2], each.sets) for each in generic
+    ]
+    return options, rest

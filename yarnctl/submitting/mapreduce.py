@@ -7,6 +7,7 @@ with any words in front of it) and ``yarn-emulator submit``.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
@@ -35,7 +36,8 @@ from yarnctl.submitting.gate_settings import (
     refuse_unlisted,
     with_tags,
 )
-from yarnctl.task_runner.wrapping import OLD_NAMES, CommandLine
+from yarnctl.task_runner.hadoop_words import HadoopOption
+from yarnctl.task_runner.wrapping import CommandLine
 
 GIVEN = {MAP_LIMIT: NUMBER, REDUCE_LIMIT: NUMBER, SLOW_START: r"[01](\.[0-9]{1,9})?", QUEUE: QUEUE_NAME}
 """What a gate may set: another program at its address can set nothing else in a user's name."""
@@ -68,16 +70,16 @@ class Streaming:
     def settings(self) -> dict[str, str]:
         """Return what the command line sets, under the names of Hadoop 3."""
         found = self._line.settings()
-        for value in self._line.values("-numReduceTasks"):
+        for value in self._line.values("-numReduceTasks")[:1]:
             found[REDUCES] = value
         return found
 
     def words(self, more: Mapping[str, str]) -> list[str]:
         """Return the command line with these settings; its own values of them are left out."""
         line = self._line
-        kept = [option for option in line.options if _set_by(option) not in more]
+        kept = [each for each in line.options if each.sets not in more]
         ours = [word for name, value in more.items() for word in ("-D", f"{name}={value}")]
-        return [*line.program, *ours, *(word for option in kept for word in option)]
+        return [*line.program, *ours, *(word for each in kept for word in each.words)]
 
 
 class Emulated:
@@ -112,7 +114,7 @@ class Emulated:
 
     def words(self, more: Mapping[str, str]) -> list[str]:
         """Return the command line with these settings; its own values of them are left out."""
-        kept = [one for one in self._options if _set_by(one) not in more]
+        kept = [one for one in self._options if HadoopOption((), one[0], tuple(one[1:])).sets not in more]
         own = {NAME: "--name", QUEUE: "--queue"}
         ours: list[str] = []
         for name, value in more.items():
@@ -191,17 +193,6 @@ def settled(
     return more, notes
 
 
-def _set_by(option: Sequence[str]) -> str:
-    """Return the name of the setting that an option sets, under the names of Hadoop 3; "" if none."""
-    pair = ""
-    if len(option) == 2 and option[0] in ("-D", "-jobconf"):
-        pair = option[1]
-    elif len(option) == 1 and option[0].startswith("-D"):
-        pair = option[0][2:]
-    name = pair.partition("=")[0]
-    return OLD_NAMES.get(name, name)
-
-
 def _pairs(words: Sequence[str]) -> list[list[str]]:
     """Return the options of ``yarn-emulator submit``, each with its value."""
     found: list[list[str]] = []
@@ -209,7 +200,7 @@ def _pairs(words: Sequence[str]) -> list[list[str]]:
     while rest:
         word = rest.pop(0)
         if not word.startswith("-"):
-            raise BadInput(word[:60], "an option of yarn-emulator submit was expected here")
+            raise BadInput(shlex.quote(word[:60]), "an option of yarn-emulator submit was expected here")
         if word.startswith("--") and "=" in word:
             found.append(list(word.partition("=")[::2]))
         elif word.startswith("-D") and word != "-D":

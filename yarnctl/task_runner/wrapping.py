@@ -1,26 +1,42 @@
 """Puts the task runner into a streaming command line, or refuses with the reason.
 
-Law: the wrapped command does what the original one does. Whatever the runner would refuse on the
-node is refused here already, with the setting that forbids it.
+Law: the wrapped command does what the original one does. Whatever the runner would refuse on the node is
+refused here already, by the runner's own rules. A remedy never changes what the job computes, and each
+command that is printed is complete: it can be run as it stands.
 """
 
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from yarnctl.errors import BadInput
-from yarnctl.task_runner.runner.protocol.job_conf import ALLOWED, OUTPUT_FORMATS
+from yarnctl.task_runner.hadoop_words import (
+    HadoopOption,
+    option,
+    read_options,
+    settings_of,
+    split_command,
+)
+from yarnctl.task_runner.runner.protocol.job_conf import (
+    ALLOWED,
+    KEY_FIELDS,
+    OUTPUT_FORMATS,
+    READ_SETTINGS,
+    SEPARATORS,
+    Conf,
+    read_prefix,
+    read_rule,
+    separator,
+)
+from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
+from yarnctl.task_runner.runner.protocol.webhdfs_store import split_store
 
 RUNNER = Path(__file__).with_name("yarnctl_task.py")
-GENERIC = ("-D", "-files", "-libjars", "-archives", "-conf", "-fs", "-jt")
-"""Options of Hadoop itself; they precede those of streaming and take one value."""
-
-FLAGS = ("-verbose", "-background", "-debug", "-lazyOutput", "-help", "-info")
-"""Options of streaming that take no value."""
 
 SETTINGS = {
     "mapreduce.reduce.speculative": "false",
@@ -29,54 +45,35 @@ SETTINGS = {
 """What a wrapped job gets unless it sets another value. Reports: by default a task's status travels once in a
 hundredth of its time-out (6 s), and a position so old makes a bad estimate of what is left."""
 
-OLD_NAMES = {
-    "mapred.reduce.tasks": "mapreduce.job.reduces",
-    "mapred.reduce.tasks.speculative.execution": "mapreduce.reduce.speculative",
-    "mapred.mapoutput.key.class": "mapreduce.map.output.key.class",
-    "mapred.job.name": "mapreduce.job.name",
-    "mapred.job.queue.name": "mapreduce.job.queuename",
-    "mapred.map.tasks": "mapreduce.job.maps",
-    "mapred.reduce.slowstart.completed.maps": "mapreduce.job.reduce.slowstart.completedmaps",
-}
+UNWRAPPED = "submit it without yarnctl wrap"
+"""The remedy where any other would change what the job computes."""
+
+_LIBRARIES = ("org.apache.hadoop.mapred.lib", "org.apache.hadoop.mapreduce.lib.partition")
+_BY_FIELDS = tuple(f"{library}.KeyFieldBasedPartitioner" for library in _LIBRARIES)
+_BY_KEY = tuple(f"{library}.{name}Partitioner" for library in _LIBRARIES for name in ("Hash", "TotalOrder"))
+_PARTITIONERS = ("mapred.partitioner.class", "mapreduce.job.partitioner.class", "mapreduce.partitioner.class")
+_KEY_SPEC = re.compile(r"-[nr]*k\s*([0-9]+)(?:\.[0-9]+)?[nr]*(?:,([0-9]+))?")
 
 
 class CommandLine:
-    """A streaming command line, taken apart: what comes before its options, then those in pairs."""
+    """A streaming command line, taken apart: what comes before its options, then those as they were typed."""
 
     def __init__(self, words: Sequence[str]) -> None:
         start = first_option(words)
         self.program = list(words[:start])
-        self.options: list[list[str]] = []
-        place = start
-        while place < len(words):
-            word = words[place]
-            size = 1 if word in FLAGS or (word.startswith("-D") and word != "-D") else 2
-            if not word.startswith("-") and place == start:
-                raise BadInput(
-                    word,
-                    "this is no option of streaming, and only streaming jobs can be wrapped",
-                    "submit other jobs as they are: they run as if yarnctl were not there",
-                )
-            if not word.startswith("-") or place + size > len(words):
-                remedy = "quote values with blanks; only jobs of hadoop-streaming can be wrapped, no Java job"
-                raise BadInput(word, "an option of streaming was expected here", remedy)
-            self.options.append(list(words[place : place + size]))
-            place += size
+        self.options = read_options(words[start:])
 
     def values(self, name: str) -> list[str]:
         """Return every value of an option."""
-        return [option[1] for option in self.options if option[0] == name and len(option) == 2]
+        return [value for each in self.options if each.name == name for value in each.values]
 
     def settings(self) -> dict[str, str]:
         """Return what ``-D`` and ``-jobconf`` set, under the names of Hadoop 3."""
-        pairs = self.values("-D") + self.values("-jobconf")
-        pairs += [option[0][2:] for option in self.options if len(option) == 1 and option[0].startswith("-D")]
-        found = dict(pair.partition("=")[::2] for pair in pairs)
-        return {OLD_NAMES.get(name, name): value for name, value in found.items()}
+        return settings_of(self.options)
 
     def words(self) -> list[str]:
         """Return the whole command line again."""
-        return self.program + [word for option in self.options for word in option]
+        return self.program + [word for each in self.options for word in each.words]
 
 
 def first_option(words: Sequence[str]) -> int:
@@ -101,52 +98,90 @@ def wrap(
     more: Sequence[str],
     requests: str = "",
     requests_owner: str = "yarnctl",
+    configured: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Return the command line with the runner in it; raise BadInput with why there is none.
 
     ``requests`` is the URL of the daemon's folder (default: ``requests`` beside a store in HDFS, as
-    ``yarnctl run`` has it), ``requests_owner`` the account that the daemon runs as.
+    ``yarnctl run`` has it), ``requests_owner`` the account that the daemon runs as; ``configured`` are the
+    settings of files that the line names (``-conf``).
     """
     line = CommandLine(words)
-    reducer = refuse_reducer(line)
-    refuse_settings(line.settings(), group_fields)
+    place = place_of_reducer(line)
+    given = {**(configured or {}), **line.settings()}
+    refuse_settings(given, group_fields)
     refuse_options(line)
+    if "tmpfiles" in given:
+        told = "Hadoop reads this setting in place of -files, which ships the task runner"
+        raise BadInput(f"tmpfiles={given['tmpfiles'][:120]}", told, "name these files by -files")
+    if restartable and not group_fields:
+        refuse_partial_key(given, line.values("-partitioner"))
     runner = f"sh {RUNNER.name}"
     runner += " --restartable" if restartable else ""
     runner += f" --group-fields {group_fields}" if group_fields else ""
     runner += "".join(" " + shlex.quote(word) for word in more)
-    reducer[1] = f"{runner} -- {reducer[1]}"
+    line.options[place] = line.options[place].with_value(f"{runner} -- {line.options[place].value}")
     add_file(line)
-    given = line.settings()
-    ours = [["-D", f"{name}={value}"] for name, value in SETTINGS.items() if name not in given]
-    line.options[:0] = ours
+    line.options[:0] = [
+        option("-D", f"{name}={value}") for name, value in SETTINGS.items() if name not in given
+    ]
     add_places(line, store, requests, requests_owner)
     return line.words()
 
 
 def add_places(line: CommandLine, store: str, requests: str, requests_owner: str) -> None:
     """Pass the places of checkpoints and requests to the runner; a ``-cmdenv`` of the user has precedence."""
+    typed = dict(pair.partition("=")[::2] for pair in line.values("-cmdenv"))
+    for where, url in (
+        ("--store", store),
+        ("--requests", requests),
+        *((f"-cmdenv {name}", typed.get(name, "")) for name in ("YARNCTL_STORE", "YARNCTL_REQUESTS")),
+    ):
+        refuse_address(where, url)
     if not store:
         return
     places = {}
     if urlsplit(store).scheme in ("webhdfs", "swebhdfs"):
         beside = posixpath.join(posixpath.dirname(store.rstrip("/")), "requests")
         places = {"YARNCTL_REQUESTS": requests or beside, "YARNCTL_REQUESTS_OWNER": requests_owner}
-    given = {pair.partition("=")[0] for pair in line.values("-cmdenv")}
     for name, value in {**places, "YARNCTL_STORE": store}.items():
-        if name not in given:
-            line.options.append(["-cmdenv", f"{name}={value}"])
+        if name not in typed:
+            line.options.append(option("-cmdenv", f"{name}={value}"))
 
 
-def refuse_reducer(line: CommandLine) -> list[str]:
-    """Return the option with the reducer, if it is a command of its own."""
-    found = [option for option in line.options if option[0] == "-reducer" and len(option) == 2]
+def refuse_address(where: str, url: str) -> None:
+    """Refuse the address of a folder that the runner on a node could not use; "" is none."""
+    try:
+        if url:
+            split_store(url)
+    except StoreError:
+        told = "the task runner on a node cannot use this address"
+        raise BadInput(
+            f"{where} {url[:120]}", told, f"write {address_for(url)} (a NameNode's HTTP port)"
+        ) from None
+
+
+def address_for(url: str) -> str:
+    """Return the address by WebHDFS that is meant by another one."""
+    parts = urlsplit(url)
+    host = parts.netloc if parts.scheme in ("http", "https", "webhdfs", "swebhdfs") else ""
+    if parts.scheme == "hdfs" and parts.port is not None:
+        host = f"{parts.hostname}:9870"
+    folder = posixpath.normpath("/" + parts.path.removeprefix("/webhdfs/v1").strip("/"))
+    scheme = "swebhdfs" if parts.scheme in ("https", "swebhdfs") else "webhdfs"
+    return f"{scheme}://{host or 'NAMENODE:9870'}{folder if folder != '/' else '/yarnctl/checkpoints'}"
+
+
+def place_of_reducer(line: CommandLine) -> int:
+    """Return the place of the option with the reducer, if it is a command of its own."""
+    found = [place for place, each in enumerate(line.options) if each.name == "-reducer"]
     if len(found) != 1:
-        raise BadInput("-reducer", f"given {len(found)} times", "give it once")
-    command = found[0][1]
+        remedy = "give the first alone, which is the one that Hadoop runs" if found else UNWRAPPED
+        raise BadInput("-reducer", f"given {len(found)} times", remedy)
+    command = line.options[found[0]].value
     if command in ("NONE", "aggregate") or ("." in command and is_class(command)):
         raise BadInput(
-            "-reducer", f"{command} is no command", "only commands of the user's own can be suspended"
+            "-reducer", f"{command} is no command", f"{UNWRAPPED}: only a command can be suspended"
         )
     if RUNNER.name in command:
         raise BadInput("-reducer", "the runner is already in it", "wrap the original command")
@@ -159,14 +194,12 @@ def is_class(command: str) -> bool:
     return len(parts) > 2 and all(part.isidentifier() for part in parts) and parts[-1][:1].isupper()
 
 
-def refuse_settings(settings: dict[str, str], group_fields: int) -> None:
-    """Refuse settings under which the runner could prove nothing."""
+def refuse_settings(settings: Mapping[str, str], group_fields: int) -> None:
+    """Refuse settings under which the runner could prove nothing, by the runner's own rules."""
     for name, values in ALLOWED.items():
         found = settings.get(name)
         if found and found not in values:
-            raise BadInput(
-                f"-D {name}={found}", "a reduce of such a job cannot be suspended", "leave it away"
-            )
+            raise BadInput(f"-D {name}={found}", "a reduce of such a job cannot be suspended", UNWRAPPED)
     if settings.get("mapreduce.reduce.speculative", "false") != "false":
         raise BadInput(
             "-D mapreduce.reduce.speculative",
@@ -174,37 +207,112 @@ def refuse_settings(settings: dict[str, str], group_fields: int) -> None:
             "set it to false",
         )
     if settings.get("mapreduce.job.reduces") == "0":
-        raise BadInput("-D mapreduce.job.reduces=0", "there is no reduce", "only reduces are suspended")
-    for name in ("stream.map.output.field.separator", "stream.reduce.input.field.separator"):
-        if len(settings.get(name, "\t").encode()) != 1:
-            raise BadInput(f"-D {name}", "the separator is not one byte", "use one byte")
-    fields = settings.get("stream.num.map.output.key.fields", "1")
-    if not fields.isdigit() or not 0 <= group_fields <= int(fields):
-        raise BadInput(
-            f"--group-fields {group_fields}",
-            f"keys have {fields} fields",
-            "see stream.num.map.output.key.fields",
-        )
+        raise BadInput("-D mapreduce.job.reduces=0", "there is no reduce", UNWRAPPED)
+    conf = conf_of(settings)
+    fields = settings.get(KEY_FIELDS, "1").strip()
+    if not fields.isdecimal() or not 0 <= group_fields <= int(fields):
+        raise BadInput(f"--group-fields {group_fields}", f"keys have {fields} fields", f"see {KEY_FIELDS}")
+    for name in SEPARATORS:
+        try:
+            separator(conf, name)
+        except Unusable:
+            raise BadInput(f"-D {name}", "the separator is not one byte", UNWRAPPED) from None
+    try:
+        read_rule(conf, group_fields)
+        read_prefix(conf)
+    except Unusable as why:
+        raise BadInput("the job's settings", str(why), UNWRAPPED) from None
+
+
+def conf_of(settings: Mapping[str, str]) -> Conf:
+    """Return settings as the runner finds them in its environment."""
+    return Conf({re.sub(r"[^A-Za-z0-9]", "_", name): value for name, value in settings.items()})
+
+
+def refuse_partial_key(settings: Mapping[str, str], partitioners: Sequence[str] = ()) -> None:
+    """Refuse a promise without a number of fields where the partitioner seems to use fewer than the key has.
+
+    Such a reducer groups by fewer fields, too, and a reduce would be suspended within one of its groups.
+    """
+    key_fields = conf_of(settings).number(KEY_FIELDS, 1)
+    used = partitioned_fields(settings, partitioners, key_fields)
+    if key_fields > 1 and used != key_fields:
+        told = f"the key has {key_fields} fields, and the partitioner uses {used or 'others'}"
+        remedy = "promise how many fields the reducer groups by: "
+        remedy += f"--group-fields {used}, or {key_fields} for the whole key" if used else "--group-fields N"
+        raise BadInput("--restartable", told, remedy)
+
+
+def partitioned_fields(settings: Mapping[str, str], partitioners: Sequence[str], key_fields: int) -> int:
+    """Return how many of the key's first fields the partitioner uses; 0 where that cannot be known."""
+    named = [*partitioners[:1], *(settings[name] for name in _PARTITIONERS if name in settings)]
+    if any(each not in (*_BY_FIELDS, *_BY_KEY) for each in named):
+        return 0
+    if named and named[0] in _BY_KEY:
+        return key_fields
+    own = settings.get("mapreduce.map.output.key.field.separator", "\t")
+    options = settings.get("mapreduce.partition.keypartitioner.options", "")
+    number = settings.get("num.key.fields.for.partition", "")
+    specs = _KEY_SPEC.findall(options or (f"-k1,{number}" if number else ""))
+    if not specs:
+        return key_fields
+    if own != settings.get(SEPARATORS[0], "\t"):
+        return 0
+    spans = [range(int(first), int(last or key_fields) + 1) for first, last in specs]
+    fields = {field for span in spans for field in span}
+    return next((field - 1 for field in range(1, key_fields + 1) if field not in fields), key_fields)
 
 
 def refuse_options(line: CommandLine) -> None:
     """Refuse options of streaming that change what a line or an output is."""
     if "0" in line.values("-numReduceTasks"):
-        raise BadInput("-numReduceTasks 0", "there is no reduce", "only reduces are suspended")
+        raise BadInput("-numReduceTasks 0", "there is no reduce", UNWRAPPED)
     for kind in line.values("-io"):
         if kind != "text":
-            raise BadInput(f"-io {kind}", "only lines of text can be counted", "use -io text")
+            raise BadInput(f"-io {kind}", "only lines of text can be counted", UNWRAPPED)
     for name in line.values("-outputformat"):
         if name not in OUTPUT_FORMATS:
-            raise BadInput(
-                f"-outputformat {name}", "it may write beside the output", f"use {OUTPUT_FORMATS[0]}"
-            )
+            raise BadInput(f"-outputformat {name}", "it may write beside the output", UNWRAPPED)
 
 
 def add_file(line: CommandLine) -> None:
-    """Ship the runner: one more name in ``-files``, which must be given only once."""
-    for option in line.options:
-        if option[0] == "-files":
-            option[1] += f",{RUNNER}"
+    """Ship the runner: one more name in the first ``-files``, the only one that Hadoop reads."""
+    for place, each in enumerate(line.options):
+        if each.name == "-files":
+            line.options[place] = each.with_value(f"{each.value},{RUNNER}")
             return
-    line.options.insert(0, ["-files", str(RUNNER)])
+    line.options.insert(0, option("-files", str(RUNNER)))
+
+
+def promise_test(
+    line: CommandLine, settings: Mapping[str, str], group_fields: int, more: Sequence[str]
+) -> list[str]:
+    """Return the command that tests the promise of this job: with every setting that defines a key.
+
+    ``line`` is the original one. Files that are shipped from here are named by their places here.
+    """
+    told = [f"{name}={settings[name]}" for name in READ_SETTINGS if name in settings]
+    words = ["yarnctl", "wrap", "--verify", "SORTED_SAMPLE"]
+    words += [word for pair in told for word in ("-D", pair)]
+    words += ["--group-fields", str(group_fields)] if group_fields else []
+    variables = " ".join(line.values("-cmdenv")).split()  # streaming splits them at blanks
+    own = [pair for pair in variables if "=" in pair and not pair.startswith("YARNCTL_")]
+    reducer = split_command(line.values("-reducer")[0])
+    places = shipped(line.options)
+    reducer = [places.get(word, word) for word in reducer]
+    if reducer and reducer[0] in places.values() and "/" not in reducer[0]:
+        reducer[0] = f"./{reducer[0]}"
+    return [*words, *more, "--", *(["env", *own] if own else []), *reducer]
+
+
+def shipped(options: Sequence[HadoopOption]) -> dict[str, str]:
+    """Return the names under which a reducer finds local files that are shipped, each with its path here."""
+    listed = [each.value.split(",") for each in options if each.name == "-files"][:1]
+    listed += [list(each.values) for each in options if each.name == "-file"]
+    found = {}
+    for name in (name for names in listed for name in names):
+        path, _, link = name.partition("#")
+        if path.startswith("file:") or "://" not in path:
+            path = urlsplit(path).path if path.startswith("file:") else path
+            found[link or posixpath.basename(path)] = path
+    return found

@@ -1169,19 +1169,27 @@ PASS_ON = (b"StandbyException", b"RetriableException")
 """What a NameNode answers that is not, or not yet, the active one."""
 
 
-def open_store(url: str, user: str, secured: Secured = PLAIN) -> Store:
-    """Return the store at ``file:///folder`` or ``[s]webhdfs://host:port[,host:port]/folder``."""
-    scheme, found, rest = url.partition("://")
-    if not found:
-        scheme, rest = "file", url
-    if scheme == "file" and rest.startswith("/"):
-        return LocalStore(rest)
-    if scheme in ("webhdfs", "swebhdfs") and "/" in rest:
-        hosts, _, root = rest.partition("/")
-        found_hosts = [host for host in hosts.split(",") if host]
-        delegation = secured.delegation(found_hosts, scheme == "swebhdfs")
-        return WebHdfsStore(found_hosts, root, user, scheme == "swebhdfs", delegation, secured.ca_file)
+def split_store(url: str) -> tuple[str, list[str], str]:
+    """Return scheme, hosts and folder of a store's URL; StoreError for one that no node can use.
+
+    Accepted: ``file:///folder`` and ``[s]webhdfs://host:port[,host:port]/folder``.
+    """
+    scheme, _, rest = url.partition("://")
+    named, _, folder = rest.partition("/")
+    hosts = [host for host in named.split(",") if host]
+    known = scheme in ("webhdfs", "swebhdfs") if hosts else scheme == "file"
+    if known and folder.strip("/") and ".." not in folder.split("/"):
+        return scheme, hosts, "/" + folder
     raise StoreError(f"{url}: neither file:///folder nor webhdfs://host:port/folder")
+
+
+def open_store(url: str, user: str, secured: Secured = PLAIN) -> Store:
+    """Return the store at a URL."""
+    scheme, hosts, root = split_store(url)
+    if scheme == "file":
+        return LocalStore(root)
+    delegation = secured.delegation(hosts, scheme == "swebhdfs")
+    return WebHdfsStore(hosts, root, user, scheme == "swebhdfs", delegation, secured.ca_file)
 
 
 # -------------------------------------------------------------------------------------- protocol/manifests.py
@@ -1794,9 +1802,9 @@ def read_wait_s(given_s: float, env: Mapping[str, str]) -> float:
 
 def read_prefix(conf: Conf) -> str:
     """Return the prefix of lines to Hadoop, which Java must read as it is written here."""
-    prefix = conf.get("stream.stderr.reporter.prefix", "reporter:")
+    prefix = conf.get(REPORTER_PREFIX, "reporter:")
     if not prefix.isascii() or "\n" in prefix or "\r" in prefix:
-        raise Unusable(f"stream.stderr.reporter.prefix is {prefix!r}: not ASCII, or with a line end")
+        raise Unusable(f"{REPORTER_PREFIX} is {prefix!r}: not ASCII, or with a line end")
     return prefix
 
 
@@ -1808,14 +1816,21 @@ def read_cuts(text: str) -> tuple[int, ...]:
         raise Unusable(f"--suspend-at: {error}") from error
 
 
+KEY_FIELDS = "stream.num.map.output.key.fields"
+SEPARATORS = ("stream.map.output.field.separator", "stream.reduce.input.field.separator")
+REPORTER_PREFIX = "stream.stderr.reporter.prefix"
+READ_SETTINGS = (KEY_FIELDS, *SEPARATORS, REPORTER_PREFIX)
+"""What decides how the runner reads a reducer's lines: a test of the reducer needs the same values."""
+
+
 def read_rule(conf: Conf, group_fields: int) -> KeyRule:
     """Return what a key is in this job."""
-    key_fields = conf.number("stream.num.map.output.key.fields", 1)
+    key_fields = conf.number(KEY_FIELDS, 1)
     fields = group_fields or key_fields
     if not 1 <= fields <= key_fields:
         raise Unusable(f"--group-fields {fields} of {key_fields} key fields")
-    map_separator = separator(conf, "stream.map.output.field.separator")
-    return KeyRule(fields, map_separator, separator(conf, "stream.reduce.input.field.separator"), key_fields)
+    map_separator, reduce_separator = (separator(conf, name) for name in SEPARATORS)
+    return KeyRule(fields, map_separator, reduce_separator, key_fields)
 
 
 # ------------------------------------------------------------------------------------------------- reports.py

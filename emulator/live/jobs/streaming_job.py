@@ -15,7 +15,8 @@ from emulator.live.tasks.task_faults import read_faults
 from emulator.live.tasks.task_specs import input_files
 from emulator.live.wire.submitted_job import StreamingJob, check, number_setting
 from yarnctl.errors import BadInput
-from yarnctl.task_runner.wrapping import RUNNER, refuse_settings
+from yarnctl.task_runner.hadoop_words import configured
+from yarnctl.task_runner.wrapping import RUNNER, refuse_partial_key, refuse_settings
 from yarnctl.units import Resources
 
 SIZES = {
@@ -69,7 +70,10 @@ def wrapped(
     """Return the job with the task runner around its reducer; BadInput names why that is not possible."""
     if not job.reduces:
         return job
-    refuse_settings(job.settings, group_fields)
+    settings = configured(job.settings)
+    refuse_settings(settings, group_fields)
+    if restartable and not group_fields:
+        refuse_partial_key(settings)
     options = "--restartable " if restartable else ""
     options += f"--group-fields {group_fields} " if group_fields else ""
     return msgspec.structs.replace(

@@ -31,6 +31,7 @@ from yarnctl.deciding.reasons.eligibility import (
     RunnerWithoutReducer,
     StoreOutside,
 )
+from yarnctl.task_runner.hadoop_words import split_command
 from yarnctl.task_runner.runner.protocol.job_conf import HOLD_MS, Settings, read_settings
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
 from yarnctl.task_runner.runner.protocol.manifests import NO_SENSE, printable
@@ -92,7 +93,7 @@ def _judge(configuration: Mapping[str, str], user: str, attachment: Attachment) 
     if not command:
         is_streaming = any(name.startswith("stream.") for name in configuration)
         raise _Unfit(NoStreamingReducer(is_streaming, REDUCER))
-    splits = [words for words in (_by_streaming(command), _by_shell(command)) if words]
+    splits = [words for words in (split_command(command), _by_shell(command)) if words]
     found = [_runner_words(words) for words in splits]
     options, _ = found[0]
     added = environment(configuration.get(ENVIRONMENT, ""))
@@ -119,27 +120,6 @@ def _runner_words(words: list[str]) -> tuple[list[str], list[str]]:
     if not words[end + 1 :]:
         raise _Unfit(RunnerWithoutReducer())
     return words[place + 1 : end], words[end + 1 :]
-
-
-def _by_streaming(command: str) -> list[str]:
-    """Split as streaming does: at blanks, except within single or double quotes, which are dropped."""
-    words: list[str] = []
-    word, quote, begun = "", "", False
-    for letter in command:
-        if quote:
-            if letter == quote:
-                quote = ""
-            else:
-                word += letter
-        elif letter in "\"'":
-            quote, begun = letter, True
-        elif letter.isspace():
-            if begun:
-                words.append(word)
-            word, begun = "", False
-        else:
-            word, begun = word + letter, True
-    return [*words, word] if begun else words
 
 
 def _by_shell(command: str) -> list[str]:

@@ -222,9 +222,9 @@ def read_wait_s(given_s: float, env: Mapping[str, str]) -> float:
 
 def read_prefix(conf: Conf) -> str:
     """Return the prefix of lines to Hadoop, which Java must read as it is written here."""
-    prefix = conf.get("stream.stderr.reporter.prefix", "reporter:")
+    prefix = conf.get(REPORTER_PREFIX, "reporter:")
     if not prefix.isascii() or "\n" in prefix or "\r" in prefix:
-        raise Unusable(f"stream.stderr.reporter.prefix is {prefix!r}: not ASCII, or with a line end")
+        raise Unusable(f"{REPORTER_PREFIX} is {prefix!r}: not ASCII, or with a line end")
     return prefix
 
 
@@ -236,11 +236,18 @@ def read_cuts(text: str) -> tuple[int, ...]:
         raise Unusable(f"--suspend-at: {error}") from error
 
 
+KEY_FIELDS = "stream.num.map.output.key.fields"
+SEPARATORS = ("stream.map.output.field.separator", "stream.reduce.input.field.separator")
+REPORTER_PREFIX = "stream.stderr.reporter.prefix"
+READ_SETTINGS = (KEY_FIELDS, *SEPARATORS, REPORTER_PREFIX)
+"""What decides how the runner reads a reducer's lines: a test of the reducer needs the same values."""
+
+
 def read_rule(conf: Conf, group_fields: int) -> KeyRule:
     """Return what a key is in this job."""
-    key_fields = conf.number("stream.num.map.output.key.fields", 1)
+    key_fields = conf.number(KEY_FIELDS, 1)
     fields = group_fields or key_fields
     if not 1 <= fields <= key_fields:
         raise Unusable(f"--group-fields {fields} of {key_fields} key fields")
-    map_separator = separator(conf, "stream.map.output.field.separator")
-    return KeyRule(fields, map_separator, separator(conf, "stream.reduce.input.field.separator"), key_fields)
+    map_separator, reduce_separator = (separator(conf, name) for name in SEPARATORS)
+    return KeyRule(fields, map_separator, reduce_separator, key_fields)

@@ -314,16 +314,24 @@ PASS_ON = (b"StandbyException", b"RetriableException")
 """What a NameNode answers that is not, or not yet, the active one."""
 
 
-def open_store(url: str, user: str, secured: Secured = PLAIN) -> Store:
-    """Return the store at ``file:///folder`` or ``[s]webhdfs://host:port[,host:port]/folder``."""
-    scheme, found, rest = url.partition("://")
-    if not found:
-        scheme, rest = "file", url
-    if scheme == "file" and rest.startswith("/"):
-        return LocalStore(rest)
-    if scheme in ("webhdfs", "swebhdfs") and "/" in rest:
-        hosts, _, root = rest.partition("/")
-        found_hosts = [host for host in hosts.split(",") if host]
-        delegation = secured.delegation(found_hosts, scheme == "swebhdfs")
-        return WebHdfsStore(found_hosts, root, user, scheme == "swebhdfs", delegation, secured.ca_file)
+def split_store(url: str) -> tuple[str, list[str], str]:
+    """Return scheme, hosts and folder of a store's URL; StoreError for one that no node can use.
+
+    Accepted: ``file:///folder`` and ``[s]webhdfs://host:port[,host:port]/folder``.
+    """
+    scheme, _, rest = url.partition("://")
+    named, _, folder = rest.partition("/")
+    hosts = [host for host in named.split(",") if host]
+    known = scheme in ("webhdfs", "swebhdfs") if hosts else scheme == "file"
+    if known and folder.strip("/") and ".." not in folder.split("/"):
+        return scheme, hosts, "/" + folder
     raise StoreError(f"{url}: neither file:///folder nor webhdfs://host:port/folder")
+
+
+def open_store(url: str, user: str, secured: Secured = PLAIN) -> Store:
+    """Return the store at a URL."""
+    scheme, hosts, root = split_store(url)
+    if scheme == "file":
+        return LocalStore(root)
+    delegation = secured.delegation(hosts, scheme == "swebhdfs")
+    return WebHdfsStore(hosts, root, user, scheme == "swebhdfs", delegation, secured.ca_file)
