@@ -277,7 +277,6 @@ def test_check_and_run_take_the_store_in_the_form_of_wrap(command, capsys):
 KILLS = "spark.executor.decommission.forceKillTimeout"
 
 
-@pytest.mark.xfail(strict=True, reason="Spark kills executors that were asked to leave")
 def test_spark_settings_that_kill_leaving_executors_are_rejected(capsys):
     status, _, said = printed(OTHERS["killed-after-a-minute"][1:], capsys)
     assert status == 2
@@ -285,7 +284,6 @@ def test_spark_settings_that_kill_leaving_executors_are_rejected(capsys):
 
 
 @pytest.mark.parametrize("how", ["--properties-file", "spark-defaults.conf"])
-@pytest.mark.xfail(strict=True, reason="Spark kills executors that were asked to leave")
 def test_the_same_in_a_file_of_settings_is_rejected(how, tmp_path, monkeypatch, capsys):
     file = tmp_path / "spark-defaults.conf"
     file.write_text(f"{KILLS} 10s\n")
@@ -297,13 +295,20 @@ def test_the_same_in_a_file_of_settings_is_rejected(how, tmp_path, monkeypatch, 
     assert KILLS in said
 
 
-@pytest.mark.xfail(strict=True, reason="Spark kills executors that were asked to leave")
 def test_daemon_leaves_executors_alone_that_spark_would_kill():
     settings = {**REQUIRED, **REQUIRED_BY_SIGNAL}
     tags = ["yarnctl-drain:signal"]
     assert isinstance(judge(tags, DriverSays(settings, "4.0.1"), "/r", "yarnctl"), Drainable)
     reason = judge(tags, DriverSays({**settings, KILLS: "10s"}, "4.0.1"), "/r", "yarnctl")
     assert not isinstance(reason, Drainable)
+
+
+def test_second_setting_behind_one_conf_is_noted(capsys):
+    """``spark-submit`` takes it for the application's file, with or without yarnctl."""
+    job = ["spark-submit", "--master", "yarn", "--conf", "spark.a=1", "spark.b=2", "app.py"]
+    status, line, said = printed(["wrap", "--spark", "--", *job], capsys)
+    assert (status, line[-4:]) == (0, ["--conf", "spark.a=1", "spark.b=2", "app.py"])
+    assert "note: spark-submit takes 'spark.b=2' for the application's file" in said
 
 
 # ------------------------------------------------------------- advice that changes a job's result

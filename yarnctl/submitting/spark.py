@@ -96,6 +96,11 @@ class SparkWords:
             )
         self._settings = settings_of(self.options)
 
+    @property
+    def application(self) -> str:
+        """The application's file: the first word that is no option."""
+        return self._rest[0]
+
     def settings(self) -> dict[str, str]:
         """Return what ``--conf`` and the options beside it set, under Spark's names."""
         return dict(self._settings)

@@ -18,6 +18,7 @@ from yarnctl.hadoop.wire.drain_tags import DRAIN_TAG, MIN_EXECUTORS_TAG, without
 from yarnctl.hadoop.wire.mapreduce import TAGS_MAX, tags_in
 from yarnctl.hadoop.wire.spark_rest import (
     FALLBACK,
+    FORCE_KILL,
     LEAST_VERSION,
     PLUGIN,
     PLUGINS,
@@ -25,6 +26,7 @@ from yarnctl.hadoop.wire.spark_rest import (
     REQUESTS_OWNER,
     REQUIRED,
     REQUIRED_BY_SIGNAL,
+    SHELL_FILE,
     SHUFFLE_SERVICE,
     TRAP,
     Route,
@@ -33,6 +35,7 @@ from yarnctl.hadoop.wire.spark_rest import (
 )
 from yarnctl.submitting.spark import DEPLOY_MODE, MASTER_URL, TAGS, SparkWords
 from yarnctl.submitting.typed_options import typed_for
+from yarnctl.task_runner.wrapping import UNWRAPPED
 
 TRAP_FILE = Path(__file__).with_name(TRAP)
 FILES = "spark.yarn.dist.files"
@@ -95,7 +98,7 @@ def wrap(
         more[PLUGINS] = _listed(own[PLUGINS], PLUGIN)
     more[TAGS] = _tagged(own.get(TAGS, ""), leaving)
     shipped = _shipped(line, own, leaving)
-    notes = notes_of(own, leaving, version)
+    notes = notes_of(own, leaving, version, line.application)
     return line.words({**more, **shipped.settings}, shipped.options), notes
 
 
@@ -108,9 +111,14 @@ def default_lines(leaving: Leaving) -> list[str]:
     return [f"{name:<{width}} {value}" for name, value in found.items()]
 
 
-def notes_of(own: Mapping[str, str], leaving: Leaving, version: str) -> list[str]:
+def notes_of(own: Mapping[str, str], leaving: Leaving, version: str, application: str = "") -> list[str]:
     """Return what a submitter should know, which is no reason to refuse."""
     notes = []
+    if "=" in application:
+        notes.append(
+            f"spark-submit takes {application[:80]!r} for the application's file:"
+            " each setting needs a --conf in front of it"
+        )
     if not version:
         notes.append("the version of Spark could not be seen; it must be 3.2 or newer")
     if own.get(SHUFFLE_SERVICE, "").lower() == "true":
@@ -166,11 +174,21 @@ def refuse_settings(own: Mapping[str, str], leaving: Leaving, shown: Callable[[s
         said = own.get(name)
         if said is None or name == PLUGINS or _same(said, value):
             continue
-        raise BadInput(shown(name), f"executors leave only with {value}", f"leave it away: {name}")
+        raise BadInput(shown(name), f"executors leave only with {value}", _remedy_for(name))
+    if FORCE_KILL in own:
+        told = "Spark kills executors that have not left by then, with their tasks"
+        raise BadInput(shown(FORCE_KILL), told, f"do not set {FORCE_KILL}, or {UNWRAPPED}")
     if leaving.route == "signal":
         for name in no_signal_options(own):
-            remedy = "leave -Xrs away, or use --route plugin --plugin JAR"
+            remedy = "do not set -Xrs, or use --route plugin --plugin JAR"
             raise BadInput(shown(name), "with -Xrs no signal reaches the executor", remedy)
+
+
+def _remedy_for(name: str) -> str:
+    """Return what to do about a setting: what the user's own programs may need is never taken from them."""
+    if name == SHELL_FILE:
+        return f"use --route plugin --plugin JAR, or {UNWRAPPED}"
+    return f"do not set {name}, or {UNWRAPPED}"
 
 
 def _same(one: str, other: str) -> bool:
@@ -185,7 +203,7 @@ def _tagged(own: str, leaving: Leaving) -> str:
         raise BadInput(f"{TAGS}={own[:60]}", "it is wrapped already", "wrap the original command")
     found = [*kept, *tags_for(leaving)]
     if len(found) > TAGS_MAX:
-        raise BadInput(f"{TAGS}={own[:60]}", f"YARN takes {TAGS_MAX} tags", "leave some away")
+        raise BadInput(f"{TAGS}={own[:60]}", f"YARN takes {TAGS_MAX} tags", "remove some")
     return ",".join(found)
 
 

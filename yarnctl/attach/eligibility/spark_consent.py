@@ -20,6 +20,7 @@ from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.wire.drain_tags import min_executors_of
 from yarnctl.hadoop.wire.spark_rest import (
+    FORCE_KILL,
     LEAST_VERSION,
     PLUGIN,
     PLUGINS,
@@ -60,6 +61,9 @@ def judge(
         said = driver.settings.get(name, "")
         if said.strip().lower() != value.lower():
             return SettingForbidsDrain(name, said[:SHOWN_MAX], value)
+    if FORCE_KILL in driver.settings:
+        needed_here = "no such limit: Spark kills what has not left by then"
+        return SettingForbidsDrain(FORCE_KILL, driver.settings[FORCE_KILL][:SHOWN_MAX], needed_here)
     if route == "signal" and (odd := no_signal_options(driver.settings)):
         return SettingForbidsDrain(odd[0], driver.settings[odd[0]][:SHOWN_MAX], "no -Xrs")
     if route == "plugin" and PLUGIN not in driver.settings.get(PLUGINS, "").split(","):
