@@ -15,7 +15,9 @@ from tests.field_commands import JOBS, commands_in
 from yarnctl.attach.eligibility.executor_reader import Drainable
 from yarnctl.attach.eligibility.spark_consent import DriverSays, judge
 from yarnctl.cli import PROGRAM, taking_place
+from yarnctl.cli.cluster import folders_of
 from yarnctl.command_line import exit_status_of
+from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.wire.spark_rest import REQUIRED, REQUIRED_BY_SIGNAL
 from yarnctl.task_runner.runner.protocol.job_conf import READ_SETTINGS, Conf, read_prefix, read_rule
@@ -265,11 +267,33 @@ def test_address_that_the_remedy_offers_is_accepted(capsys):
 
 
 @pytest.mark.parametrize("command", ["check", "checkpoints"])
-@pytest.mark.xfail(strict=True, reason="check and run refuse the form of a store that wrap takes")
 def test_check_and_run_take_the_store_in_the_form_of_wrap(command, capsys):
     words = [command] if command == "check" else [command, "list"]
     status, _, said = printed([*words, "--rm", "http://127.0.0.1:9", "--store", STORE], capsys)
     assert status == 3, said  # no ResourceManager answers: the store was accepted
+
+
+@pytest.mark.parametrize(
+    ("store", "told"),
+    [
+        ("hdfs://nn.example:8020/yarnctl/checkpoints", "write webhdfs://nn.example:9870/yarnctl/checkpoints"),
+        ("webhdfs://other:9870/yarnctl/checkpoints", "is in another HDFS than http://nn.example:9870"),
+        ("file:///yarnctl/checkpoints", "is no folder in HDFS"),
+        ("checkpoints", "name one like /yarnctl/checkpoints"),
+    ],
+)
+def test_check_rejects_a_store_that_jobs_could_not_use(store, told, capsys):
+    front = ["check", "--rm", "http://127.0.0.1:9", "--name-node", "http://nn.example:9870"]
+    status, _, said = printed([*front, "--store", store], capsys)
+    assert status == 2
+    assert told in said
+
+
+def test_store_that_names_a_name_node_needs_no_other_option():
+    given = {"store": "swebhdfs://n1:9871,n2:9871/y/c", "requests": "/y/requests"}
+    cluster, requests, store = folders_of(ClusterAddress(resource_managers=("http://rm:8088",)), given)
+    assert (requests, store) == ("/y/requests", "/y/c")
+    assert cluster.name_nodes == ("https://n1:9871", "https://n2:9871")
 
 
 # --------------------------------------------------------- settings that turn leaving into killing

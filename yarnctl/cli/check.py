@@ -14,7 +14,14 @@ from urllib.parse import urlsplit
 import click
 
 from yarnctl.cli.asking import plain
-from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options, queue_options, queues_of
+from yarnctl.cli.cluster import (
+    cluster_of,
+    cluster_options,
+    folder_options,
+    folders_of,
+    queue_options,
+    queues_of,
+)
 from yarnctl.cli.gate_options import require_mechanism
 from yarnctl.command_line import output_option, print_json, terminal_columns
 
@@ -45,11 +52,10 @@ def command(output: str, **given: Any) -> int:
     from yarnctl.attach.check.gathering import gather
     from yarnctl.attach.check.preflight import Facts
     from yarnctl.attach.check.rules import judge
-    from yarnctl.checkpoint.opened_store import checked_root
 
     if given["admission"] is not None:
         require_mechanism(given["admission"])
-    cluster = cluster_of(given)
+    cluster, requests_root, store_root = folders_of(cluster_of(given), given)
     hurried, victims = queues_of(given)
     begin = Facts(
         mode=given["mode"],
@@ -57,8 +63,8 @@ def command(output: str, **given: Any) -> int:
         preemptable_queues=victims,
         allow_priority=given["allow_priority"],
         admission=given["admission"],
-        requests_root=checked_root("--requests", given["requests"]),
-        store_root=checked_root("--store", given["store"]),
+        requests_root=requests_root,
+        store_root=store_root,
         spark=given["spark"] or given["spark_fallback"] is not None,
         fallback_root=_folder(given["spark_fallback"]),
     )

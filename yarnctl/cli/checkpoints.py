@@ -18,7 +18,7 @@ import click
 from yarnctl.api.order_answers import CheckpointOut
 from yarnctl.api.paged import Page
 from yarnctl.cli.asking import ago, ask_all, limit_option, plain, showing_options, shown
-from yarnctl.cli.cluster import CLUSTER_OPTIONS, cluster_of, cluster_options, folder_options
+from yarnctl.cli.cluster import CLUSTER_OPTIONS, cluster_of, cluster_options, folder_options, folders_of
 from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput
 
@@ -42,10 +42,9 @@ def _cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def with_store(history: str | None, store: str, requests: str, **given: Any) -> Any:
-        from yarnctl.checkpoint.opened_store import checked_root
-
-        cluster = cluster_of(given)
-        roots = checked_root("--store", store), checked_root("--requests", requests)
+        folders = {"store": store, "requests": requests}
+        cluster, requests_root, store_root = folders_of(cluster_of(given), folders)
+        roots = store_root, requests_root
         more = {name: value for name, value in given.items() if name not in CLUSTER_OPTIONS}
         return function(opening=_open(cluster, roots, history), **more)
 

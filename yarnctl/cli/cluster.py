@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -52,6 +53,43 @@ def cluster_of(given: Given) -> ClusterAddress:
     }
     environment = {**os.environ, "YARNCTL_USER": os.environ.get("YARNCTL_USER") or "yarnctl"}
     return load_cluster(given["config"], environment, options)
+
+
+def folders_of(cluster: ClusterAddress, given: Given) -> tuple[ClusterAddress, str, str]:
+    """Return the cluster with the HDFS that its folders name, and the folders of requests and of checkpoints.
+
+    A folder is a path, or an address as ``yarnctl wrap --store`` takes it; BadInput for any other form, and
+    for an address of another HDFS than the cluster's.
+    """
+    import msgspec
+
+    roots = []
+    for option, text in (("--requests", given["requests"]), ("--store", given["store"])):
+        root, hosts = folder_of(option, text)
+        known = {urlsplit(one).netloc.lower() for one in cluster.name_nodes}
+        if hosts and not cluster.name_nodes:
+            cluster = msgspec.structs.replace(cluster, name_nodes=hosts)
+        elif hosts and not known & {urlsplit(one).netloc.lower() for one in hosts}:
+            told = f"is in another HDFS than {', '.join(cluster.name_nodes)}"
+            raise BadInput(f"{option} {text[:120]}", told, f"write its path alone: {root}")
+        roots.append(root)
+    return cluster, roots[0], roots[1]
+
+
+def folder_of(option: str, text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the path of a folder in HDFS, and the NameNodes that its address names (a path alone: none)."""
+    from yarnctl.checkpoint.opened_store import checked_root
+    from yarnctl.task_runner.wrapping import refuse_address
+
+    if "://" not in text:
+        return checked_root(option, text), ()
+    refuse_address(option, text)
+    parts = urlsplit(text)
+    if parts.scheme == "file":
+        raise BadInput(f"{option} {text[:120]}", "is no folder in HDFS", "name one like /yarnctl/checkpoints")
+    scheme = "https" if parts.scheme == "swebhdfs" else "http"
+    hosts = tuple(f"{scheme}://{host}" for host in parts.netloc.split(",") if host)
+    return checked_root(option, parts.path), hosts
 
 
 def queues_of(given: Given) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from yarnctl.amounts import part_of, span_ms_of
-from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options, queue_options, queues_of
+from yarnctl.cli.cluster import (
+    cluster_of,
+    cluster_options,
+    folder_options,
+    folders_of,
+    queue_options,
+    queues_of,
+)
 from yarnctl.cli.gate_options import admission_options, admitting_of, history_of
 from yarnctl.errors import BadInput
 from yarnctl.old_names import renamed_option
@@ -172,7 +179,6 @@ def command(**given: Any) -> None:
 def plan_of(given: dict[str, Any]) -> Plan:
     """Check what was given and return the plan; raises BadInput naming the option."""
     from yarnctl.attach.connection.connection import Attachment
-    from yarnctl.checkpoint.opened_store import checked_root
     from yarnctl.daemon.running import Plan, cluster_name
     from yarnctl.daemon.state_dir import default_path
 
@@ -180,7 +186,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
     hurried, victims = queues_of(given)
     levers = levers_of(given, victims)
     admitting = admitting_of(given)
-    cluster = cluster_of(given)
+    cluster, requests_root, store_root = folders_of(cluster_of(given), given)
     attachment = Attachment(
         preempting_queues=hurried,
         preemptable_queues=victims,
@@ -191,7 +197,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
         allow_priority=given["allow_priority"],
         allow_queue_cap=given["cap_queue"],
         predicted_max=predicted_max_of(given),
-        requests_root=checked_root("--requests", given["requests"]),
+        requests_root=requests_root,
         requests_owner=cluster.user,
     )
     state_dir = given["state_dir"] or default_path(cluster_name(cluster), os.environ)
@@ -200,7 +206,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
         attachment=attachment,
         settings=settings_of(given, hurried, victims, levers),
         state_dir=state_dir,
-        store_root=checked_root("--store", given["store"]),
+        store_root=store_root,
         journal_bytes=given["journal_file_mib"] << 20,
         ticks=given["ticks"],
         admitting=admitting,
