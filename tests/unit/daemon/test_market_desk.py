@@ -309,7 +309,6 @@ def sold_later(there: AtTheDesk) -> Admission:
     return found
 
 
-@pytest.mark.xfail(strict=True)
 def test_withdraw_after_submission_claims_the_application() -> None:
     """A client submits, and withdraws before the next poll: the price is not paid back."""
     there = market()
@@ -323,7 +322,6 @@ def test_withdraw_after_submission_claims_the_application() -> None:
     assert balance(there) == 5_000_000 - (asked.plan.price_mtokens or 0)
 
 
-@pytest.mark.xfail(strict=True)
 def test_withdraw_after_the_end_claims_the_application() -> None:
     """The application has run and ended between two polls."""
     there = market()
@@ -335,7 +333,6 @@ def test_withdraw_after_the_end_claims_the_application() -> None:
     assert balance(there) == 5_000_000 - (asked.plan.price_mtokens or 0)
 
 
-@pytest.mark.xfail(strict=True)
 def test_withdraw_is_refused_while_the_manager_is_unreachable() -> None:
     there = market()
     asked = there.ask(10, 2, estimate=ESTIMATE, budget=Budget("analytics", MOST))
@@ -353,7 +350,6 @@ def test_withdraw_is_refused_while_the_manager_is_unreachable() -> None:
     assert (there.state(asked), balance(there)) == ("withdrawn", 5_000_000)
 
 
-@pytest.mark.xfail(strict=True)
 def test_withdraw_before_its_turn_is_refused_while_its_application_is_in_yarn() -> None:
     there = market()
     asked = sold_later(there)
@@ -363,7 +359,6 @@ def test_withdraw_before_its_turn_is_refused_while_its_application_is_in_yarn() 
     assert (there.state(asked), balance(there)) == ("waiting", held)
 
 
-@pytest.mark.xfail(strict=True)
 def test_lease_over_before_its_turn_pays_nothing_back_while_its_application_is_in_yarn() -> None:
     there = market(lease_ms=10_000)
     asked = sold_later(there)

@@ -26,7 +26,7 @@ from yarnctl.daemon.admission.placement_desk import (
     places,
 )
 from yarnctl.daemon.admission.pool_files import PoolSettings
-from yarnctl.daemon.admission.reconciler import Manager, Reconciler
+from yarnctl.daemon.admission.reconciler import ASKED_ABOUT_MAX, Manager, Reconciler
 from yarnctl.daemon.admission.request_queue import (
     AccountCommand,
     AdmissionClient,
@@ -42,6 +42,7 @@ from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
     AdmissionRound,
+    AdmissionTaken,
     GateSet,
 )
 from yarnctl.deciding.admission.gate import decide, expired, granted_in
@@ -65,6 +66,7 @@ WAITING_MAX = 1_000
 ERRANDS_MAX = 32
 """So many queued commands are executed after one tick: each is written to the disk."""
 
+END_IT = "end the application; what it holds is free then"
 NO_ESTIMATE = "ask again with the same request_key, or give an estimate"
 
 
@@ -131,6 +133,7 @@ class AdmissionController:
         self._answers: dict[PendingCommand, str | Refusal] = {}
         self._leases: dict[str, int] = {}
         self._planned_at_ms = 0
+        self._asked_about = 0
         self.market_desk = MarketDesk(self.store, terms.instance)
         self._feedback = None if clerk is None else Feedback(clerk, self.store)
         self._shown: tuple[int, GateReason | ClientFault | None, int, AdmissionStatus] | None = None
@@ -165,6 +168,7 @@ class AdmissionController:
     ) -> None:
         if self.market_desk.is_open and errands:  # prices are computed from a fresh poll only
             self._reconciler.reconcile(lambda record: self._note(write, record), now_ms, asked=True)
+        self._asked_about = 0
         for errand in errands[:ERRANDS_MAX]:
             self._carry_out(write, now_ms, errand)
         if len(errands) > ERRANDS_MAX and self._answers:
@@ -207,7 +211,9 @@ class AdmissionController:
             return
         wanted = errand.command
         if isinstance(wanted, WithdrawRequest):
-            self._answers[errand] = self._withdraw(write, now_ms, wanted.admission)
+            answer = self._withdraw(write, now_ms, wanted.admission)
+            if answer is not None:
+                self._answers[errand] = answer
             return
         if isinstance(wanted, AccountCommand):
             note = partial(self._note, write)
@@ -309,28 +315,79 @@ class AdmissionController:
         self._leases[name] = now_ms
         return name
 
-    def _withdraw(self, write: Callable[[Record], None], now_ms: int, name: str) -> str | Refusal:
+    def _withdraw(self, write: Callable[[Record], None], now_ms: int, name: str) -> str | Refusal | None:
+        """Withdraw an admission that no application has used; None: it is decided after the next tick.
+
+        Of a reservation the ResourceManager is asked first, as before it expires: a client may have submitted
+        its job a moment ago, and what runs is not paid back.
+        """
         found = self.store.admissions.get(name)
         if found is None:
             told = f"admission {name} is not known"
             return Refusal("not-found", told, "GET /v1/admissions lists them")
         if found.state == "taken":
-            told = f"it runs as {found.application}"
-            return Refusal("already-taken", told, "end the application; what it holds is free then")
-        if found.state in ("waiting", "admitted"):
-            self._note(write, AdmissionClosed(now_ms, name, "withdrawn", WithdrawnByAsker()))
+            return Refusal("already-taken", f"it runs as {found.application}", END_IT)
+        if found.state not in ("waiting", "admitted"):
+            return name
+        if found.reservation is not None:
+            if self._asked_about >= ASKED_ABOUT_MAX:
+                return None
+            refusal = self._in_use(write, now_ms, found)
+            if refusal is not None:
+                return refusal
+        self._note(write, AdmissionClosed(now_ms, name, "withdrawn", WithdrawnByAsker()))
         return name
 
+    def _in_use(self, write: Callable[[Record], None], now_ms: int, found: Admission) -> Refusal | None:
+        """Return why a reservation cannot be given back: its application is in YARN, or that is unknown."""
+        took = None if self._reconciler.unreachable else self._claimant(now_ms, found)
+        if took is None:
+            problem = self._reconciler.problem
+            told = "" if problem is None else f": {text(problem)}"
+            return Refusal(
+                "cluster-unreachable",
+                f"whether its application was submitted is unknown{told}",
+                "withdraw it again when the ResourceManager answers; it stays as it is until then",
+            )
+        if not took:
+            return None
+        if found.state == "admitted":
+            self._note(write, AdmissionTaken(now_ms, found.admission, took))
+            return Refusal("already-taken", f"it runs as {took}", END_IT)
+        told = f"{took} was submitted with its tag before its turn"
+        return Refusal("already-taken", told, "it takes the admission when its turn comes")
+
+    def _claimant(self, now_ms: int, found: Admission) -> str | None:
+        """Query the application of an admission; after a fault nothing more is queried in this tick."""
+        took = self._reconciler.claimant(found, now_ms)
+        self._asked_about = ASKED_ABOUT_MAX if took is None else self._asked_about + 1
+        return took
+
     def _renew_leases(self, write: Callable[[Record], None], now_ms: int) -> None:
-        """Withdraw requests whose clients have gone; after a start every lease begins anew."""
+        """Withdraw requests whose clients have gone; after a start every lease begins anew.
+
+        One whose deadline is sold is kept while its application is in YARN, or that is unknown.
+        """
         for name, until_ms in self.request_queue.renewals().items():
             self._leases[name] = max(self._leases.get(name, 0), until_ms)
         waiting = {each.admission for each in self.store.open("waiting")}
         self._leases = {name: at_ms for name, at_ms in self._leases.items() if name in waiting}
         for name in sorted(waiting):
             if now_ms - self._leases.setdefault(name, now_ms) > self.settings.lease_ms:
-                why = LeaseOver(self.settings.lease_ms)
-                self._note(write, AdmissionClosed(now_ms, name, "withdrawn", why))
+                self._end_lease(write, now_ms, self.store.admissions[name])
+
+    def _end_lease(self, write: Callable[[Record], None], now_ms: int, found: Admission) -> None:
+        if found.reservation is not None:
+            if self._reconciler.unreachable or self._asked_about >= ASKED_ABOUT_MAX:
+                return
+            took = self._claimant(now_ms, found)
+            if took is None:
+                return
+            if took:
+                self._leases[found.admission] = now_ms
+                return
+        why = LeaseOver(self.settings.lease_ms)
+        self._note(write, AdmissionClosed(now_ms, found.admission, "withdrawn", why))
 
     def _undecided(self) -> bool:
         """Return whether a request has arrived since the last round."""

@@ -194,6 +194,18 @@ def _until_ms(row: yarn.AppInfo, now_ms: int) -> int:
     return deadline_ms if deadline_ms is not None and now_ms < deadline_ms < FOREVER_MS else FOREVER_MS
 
 
+def claimant(
+    rows: Iterable[yarn.AppInfo], book: AdmissionStore, instance: str, wanted: Admission, now_ms: int
+) -> str:
+    """Return the first application that has an admission's tag and fits it, also an ended one ("": none)."""
+    for row in sorted(rows, key=lambda row: views.order(row.application)):
+        if claimed(row, instance) != wanted.admission or book.by_application(row.application) is not None:
+            continue
+        if not _misfit(row, book, wanted, now_ms):
+            return row.application
+    return ""
+
+
 def _objection(row: yarn.AppInfo, book: AdmissionStore, admission: str, spoken: bool, now_ms: int) -> str:
     """Return why an application may not take the admission whose tag it carries, or ""."""
     found = book.admissions.get(admission)
@@ -205,6 +217,11 @@ def _objection(row: yarn.AppInfo, book: AdmissionStore, admission: str, spoken: 
         return f"it is {found.state}"
     if found.state == "expired" and found.plan.price_mtokens is not None:
         return "its deadline was given up, because no job was submitted in time"
+    return _misfit(row, book, found, now_ms)
+
+
+def _misfit(row: yarn.AppInfo, book: AdmissionStore, found: Admission, now_ms: int) -> str:
+    """Return why an application with an admission's tag is not the one that was asked for, or ""."""
     if row.user != found.user:
         return f"it is {found.user}'s"
     queue = book.queue_of(found)

@@ -1,8 +1,8 @@
 """The reconciler: compares admissions with the applications on the cluster, and derives what changes.
 
 Law: what was not observed is not judged. An admission is running, has ended or was never used only if the
-ResourceManager says so; while it does not answer nothing follows. If it answers, but cannot report on one
-admission, that admission waits for a limited time and no other does.
+ResourceManager says so, whatever a client says; while it does not answer nothing follows. If it answers, but
+cannot report on one admission, that admission waits for a limited time and no other does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from yarnctl.daemon.admission.backlog import ClusterUse, cluster_use, tag_of
+from yarnctl.daemon.admission.backlog import ClusterUse, claimant, cluster_use, tag_of
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionTaken
 from yarnctl.deciding.admission.gate import expired
@@ -65,6 +65,7 @@ class Reconciler:
     """Polls the applications for ``book``; ``instance`` is the controller's part of its admissions' ids.
 
     ``last`` is the newest poll, None while the ResourceManager does not answer; ``problem`` is why.
+    ``unreachable``: the last poll was not answered.
     """
 
     def __init__(self, manager: Manager, book: AdmissionStore, instance: str) -> None:
@@ -73,7 +74,7 @@ class Reconciler:
         self._manager = manager
         self._store = book
         self._instance = instance
-        self._unreachable = False
+        self.unreachable = False
         self._polled_at_ms: int | None = None
         self._missing_since: dict[str, int] = {}
         self._queried: dict[str, int] = {}
@@ -88,16 +89,16 @@ class Reconciler:
         if not self._store.opened and not asked:
             return False
         busy = bool(self._store.open("waiting", "admitted"))
-        every_ms = POLL_EVERY_MS if busy and not self._unreachable else REST_EVERY_MS
+        every_ms = POLL_EVERY_MS if busy and not self.unreachable else REST_EVERY_MS
         if self._polled_at_ms is not None and now_ms - self._polled_at_ms < every_ms:
             return False
-        self._polled_at_ms, self._unreachable = now_ms, True
+        self._polled_at_ms, self.unreachable = now_ms, True
         try:
             rows = self._manager.applications()
         except YarnctlError as error:
             self.last, self.problem = None, ApplicationsUnseen(str(error))
             return False
-        self.problem, self._unreachable = None, False
+        self.problem, self.unreachable = None, False
         self.last = self._read(rows, now_ms)
         self._match(note, now_ms, self.last)
         self._end(note, now_ms, self.last.there)
@@ -148,6 +149,18 @@ class Reconciler:
 
     # --- jobs that were never submitted -------------------------------------------------------------
 
+    def claimant(self, each: Admission, now_ms: int) -> str | None:
+        """Return the application that has an admission's tag and fits it, also an ended one ("": none).
+
+        None: the ResourceManager did not answer, and nothing is known.
+        """
+        try:
+            rows = self._manager.tagged(tag_of(each.admission))
+        except YarnctlError as error:
+            self.problem = ClientFault(str(error))
+            return None
+        return claimant(rows, self._store, self._instance, each, now_ms)
+
     def _expire(self, note: Write, now_ms: int) -> None:
         """Close expired admissions; one whose job ran and ended between two polls was taken."""
         gate = self._store.gate
@@ -168,14 +181,9 @@ class Reconciler:
 
         False: the query failed, and nothing more is queried in this poll.
         """
-        try:
-            claims = self._read(self._manager.tagged(tag_of(each.admission)), now_ms).claims
-        except YarnctlError as error:
-            self.problem = ClientFault(str(error))
-            if now_ms - self._queried.setdefault(each.admission, now_ms) < ASKED_FOR_MS:
-                return False
-            claims = ()  # all that runs is listed, and none carries the tag
-        took = next((one.application for one in claims if not one.why), "")
+        took = self.claimant(each, now_ms)
+        if took is None and now_ms - self._queried.setdefault(each.admission, now_ms) < ASKED_FOR_MS:
+            return False  # later: all that runs is listed, and none carries the tag
         if took:
             note(AdmissionTaken(now_ms, each.admission, took))
         elif each.reservation is not None:

@@ -73,6 +73,7 @@ class WithdrawRequest(msgspec.Struct, frozen=True):
 Code = Literal[
     "not-found",
     "already-taken",
+    "cluster-unreachable",
     "queue-not-gated",
     "request-key-used",
     "desk-full",

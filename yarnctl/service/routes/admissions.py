@@ -137,6 +137,7 @@ DONE_MS = 10_000
 STATUS = {
     "not-found": 404,
     "already-taken": 409,
+    "cluster-unreachable": 503,
     "request-key-used": 409,
     "queue-not-gated": 422,
     "desk-full": 503,
@@ -227,7 +228,7 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Requ
 
     @router.delete("/{admission_id}", responses=responses(403, 404, 409, 503))
     def withdraw(admission_id: Id, given: Credentials, _: Annotated[NoParameters, Query()]) -> AdmissionOut:
-        """Withdraw what is `waiting` or `admitted`; what is over stays as it is."""
+        """Withdraw what is `waiting` or `admitted`, unless its application is in YARN; what is over stays."""
         caller, desk = _admission(given, tokens, window)
         _require_own(source, caller, admission_id)
         return _shown(source, _done(source, desk.submit(WithdrawRequest(admission_id), DONE_MS)))
