@@ -247,7 +247,7 @@ def test_what_comes_back_of_a_job_that_ran(
     price = asked.plan.price_mtokens
     assert price is not None
     running = there.submit(asked)
-    there.go(2_000)
+    there.go(2_000 if met else 70_000)
     there.past.jobs[running] = Finished(used_ms, 10, 60_000, 10, 10, 1.0, met)
     there.yarn.end(running)
     there.go(20_000)
@@ -369,10 +369,10 @@ def test_lease_over_before_its_turn_pays_nothing_back_while_its_application_is_i
 
 
 OUTAGES = [
-    pytest.param(True, -5_000, True, 0, marks=pytest.mark.xfail(strict=True), id="in time, without history"),
+    pytest.param(True, -5_000, True, 0, id="in time, without history"),
     pytest.param(True, 5_000, True, 1, id="late, without history"),
-    pytest.param(False, -5_000, False, 0, marks=pytest.mark.xfail(strict=True), id="in time, history: late"),
-    pytest.param(False, 5_000, True, 1, marks=pytest.mark.xfail(strict=True), id="late, history: in time"),
+    pytest.param(False, -5_000, False, 0, id="in time, history: late"),
+    pytest.param(False, 5_000, True, 1, id="late, history: in time"),
 ]
 
 
@@ -395,6 +395,43 @@ def test_lateness_is_judged_by_the_finish_time_of_yarn(
     again.go(20_000)
     back = [each.mtokens for each in again.records if isinstance(each, TokensRefunded)]
     assert back == [price * parts_back]
+
+
+CLOCKS = [
+    (-3_600_000, False, 1, "an hour behind: it was listed as unfinished after its deadline"),
+    (3_600_000, True, 0, "an hour ahead: its end was noticed before its deadline"),
+    (None, False, 1, "without the right to see the finish time, late"),
+    (None, True, 0, "without the right to see the finish time, in time"),
+]
+
+
+@pytest.mark.parametrize(("apart_ms", "met", "parts_back", "_"), CLOCKS, ids=[row[3] for row in CLOCKS])
+def test_a_finish_time_is_bounded_by_what_was_seen(
+    apart_ms: int | None, met: bool, parts_back: int, _: str
+) -> None:
+    there = market(history=False)
+    asked = there.ask(10, 2, estimate=ESTIMATE, budget=Budget("analytics", MOST, "late"))
+    running = there.submit(asked)
+    there.go(60_000 if met else 150_000)
+    there.yarn.end(running, at_ms=0 if apart_ms is None else there.now_ms + apart_ms)
+    there.go(20_000)
+    back = [each.mtokens for each in there.records if isinstance(each, TokensRefunded)]
+    assert back == [(asked.plan.price_mtokens or 0) * parts_back]
+
+
+def test_an_application_that_yarn_has_forgotten_is_not_late_by_that() -> None:
+    """The daemon is down over the deadline; the ResourceManager does not know the application any more."""
+    there = market(history=False)
+    asked = there.ask(10, 2, estimate=ESTIMATE, budget=Budget("analytics", MOST, "late"))
+    running = there.submit(asked)
+    there.go(2_000)
+    there.yarn.forget(running)
+    again = AtTheDesk(
+        "mrm", yarn=there.yarn, records=there.records, now_ms=there.now_ms + 600_000, history=False
+    )
+    again.go(30_000)
+    assert again.state(asked) == "ended"
+    assert [each.mtokens for each in again.records if isinstance(each, TokensRefunded)] == [0]
 
 
 @pytest.mark.xfail(strict=True)

@@ -202,10 +202,9 @@ class Feedback:
         found, gate = self._store.by_application(application), self._store.gate
         if found is None or found.reservation is None or gate is None:
             return finished
-        if found.plan.price_mtokens is not None and isinstance(finished.ended_at_ms, int):
-            # its tag says by when YARN is to serve it, which may be earlier than what was paid for
-            met = finished.ended_at_ms <= found.plan.deadline_at_ms
-            finished = msgspec.structs.replace(finished, met=met)
+        ended = self._store.outcomes.get(found.admission)
+        if ended is not None:  # paid: its tag says by when YARN is to serve it, and not what was sold
+            finished = msgspec.structs.replace(finished, met=ended.outcome != "late")
         return msgspec.structs.replace(
             finished,
             tasks=found.request.tasks,

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from yarnctl.daemon.admission.backlog import ClusterUse, claimant, cluster_use, tag_of
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionTaken
@@ -56,8 +58,8 @@ class Manager(Protocol):
         """Return those with a tag, also ended ones."""
         ...
 
-    def application(self, application: str) -> yarn.AppInfo:
-        """Return one; Missing if it is not known."""
+    def application_end(self, application: str) -> yarn.ApplicationOutcome:
+        """Return how one ended, and when; Missing if it is not known."""
         ...
 
 
@@ -77,6 +79,7 @@ class Reconciler:
         self.unreachable = False
         self._polled_at_ms: int | None = None
         self._missing_since: dict[str, int] = {}
+        self._alive_at_ms: dict[str, int] = {}
         self._queried: dict[str, int] = {}
         self._logged: set[tuple[str, str]] = set()
 
@@ -101,6 +104,7 @@ class Reconciler:
         self.problem, self.unreachable = None, False
         self.last = self._read(rows, now_ms)
         self._match(note, now_ms, self.last)
+        self._note_alive(now_ms, self.last.there)
         self._end(note, now_ms, self.last.there)
         self._expire(note, now_ms)
         return True
@@ -120,6 +124,16 @@ class Reconciler:
 
     # --- jobs that have ended -----------------------------------------------------------------------
 
+    def _note_alive(self, now_ms: int, there: frozenset[str]) -> None:
+        """Keep when each application of an admission was listed last as unfinished."""
+        names = [each.application for each in self._store.open("taken")]
+        before = self._alive_at_ms
+        self._alive_at_ms = {
+            name: now_ms if name in there else before[name]
+            for name in names
+            if name in there or name in before
+        }
+
     def _end(self, note: Write, now_ms: int, there: frozenset[str]) -> None:
         """Record which applications have ended: only those that YARN reports as ended."""
         missed = [each for each in self._store.open("taken") if each.application not in there]
@@ -130,22 +144,32 @@ class Reconciler:
         }
         asked = sorted(missed, key=lambda each: (each.application in self._missing_since, each.sequence))
         for each in asked[:ASKED_ABOUT_MAX]:
-            why = self._ended(each.application, now_ms)
-            if why is not None:
-                note(AdmissionClosed(now_ms, each.admission, "ended", why))
+            ended = self._ended(each.application, now_ms)
+            if ended is not None:
+                note(AdmissionClosed(now_ms, each.admission, "ended", *ended))
 
-    def _ended(self, application: str, now_ms: int) -> ClosedReason | None:
-        """Return how an application ended, None if it did not, or that is unknown."""
+    def _ended(self, application: str, now_ms: int) -> tuple[ClosedReason, int | msgspec.UnsetType] | None:
+        """Return how an application ended, and when by YARN; None if it did not, or that is unknown."""
         try:
-            state = self._manager.application(application).state
+            found = self._manager.application_end(application)
         except Missing:
             gone_at_ms = self._missing_since.setdefault(application, now_ms)
             long_gone = now_ms - gone_at_ms >= ENDED_AFTER_MS
-            return ManagerForgot() if long_gone else None
+            return (ManagerForgot(), self._finish(application, 0, now_ms)) if long_gone else None
         except YarnctlError as error:
             self.problem = ClientFault(str(error))
             return None
-        return EndedAs(state) if state in ENDED else None
+        if found.state not in ENDED:
+            return None
+        return EndedAs(found.state), self._finish(application, found.ended_at_ms, now_ms)
+
+    def _finish(self, application: str, ended_at_ms: int, now_ms: int) -> int | msgspec.UnsetType:
+        """Return YARN's finish time (0: not shown), on this clock: clocks may differ.
+
+        An application has not ended before it was listed last as unfinished, nor after now.
+        """
+        found_ms = min(max(ended_at_ms, self._alive_at_ms.get(application, 0)), now_ms)
+        return found_ms if found_ms > 0 else msgspec.UNSET
 
     # --- jobs that were never submitted -------------------------------------------------------------
 

@@ -286,8 +286,7 @@ class AdmissionStore:
         if record.state == "ended":
             self.unlearned[found.application] = found.admission
             if found.admission in self.accounts.payments:
-                late = record.at_ms > found.plan.deadline_at_ms
-                self.outcomes[found.admission] = Used("late" if late else "ran")
+                self.outcomes[found.admission] = Used("late" if _is_late(found, record) else "ran")
             while len(self.unlearned) > UNLEARNED_MAX:
                 del self.unlearned[next(iter(self.unlearned))]
         self._change(found, record.at_ms, state=record.state, why=record.why)
@@ -303,7 +302,8 @@ class AdmissionStore:
             self.gate = gating.learned(self.gate, finished)
             found = self.by_application(record.application)
             if found is not None and found.admission in self.outcomes:
-                self.outcomes[found.admission] = paying.ended_as(found.reservation, finished)
+                ended = self.outcomes[found.admission]
+                self.outcomes[found.admission] = paying.with_usage(ended, found.reservation, finished)
             if found is not None and taken_ms is not None and isinstance(finished.elapsed_ms, int):
                 start_ms = taken_ms if found.plan.start_at_ms is None else found.plan.start_at_ms
                 self.ran_ms[found.admission] = max(0, taken_ms - start_ms) + finished.elapsed_ms
@@ -408,7 +408,17 @@ def _closed_problem(store: AdmissionStore, record: AdmissionClosed) -> str:
     held = found.reservation
     if record.state == "expired" and held is not None and record.at_ms < held.expires_at_ms:
         return f"{record.admission} expired at {record.at_ms} ms, it was held until {held.expires_at_ms}"
+    if isinstance(record.finished_at_ms, int) and (
+        record.state != "ended" or record.finished_at_ms > record.at_ms
+    ):
+        return f"{record.admission} is {record.state} at {record.at_ms} ms, after {record.finished_at_ms} ms"
     return ""
+
+
+def _is_late(found: Admission, record: AdmissionClosed) -> bool:
+    """Say whether an application ended after its deadline; only YARN's finish time shows that."""
+    ended_at_ms = record.finished_at_ms
+    return isinstance(ended_at_ms, int) and ended_at_ms > found.plan.deadline_at_ms
 
 
 def _learned_problem(store: AdmissionStore, record: GateLearned) -> str:

@@ -67,12 +67,17 @@ class AdmissionTaken(msgspec.Struct, frozen=True, tag="admission-taken"):
 
 
 class AdmissionClosed(msgspec.Struct, frozen=True, tag="admission-closed"):
-    """An admission has ended, and its containers are free."""
+    """An admission has ended, and its containers are free.
+
+    ``finished_at_ms``: when its application ended, by YARN (UNSET: not known, or there was none). A paid
+    deadline is missed by that instant, whenever it was noticed.
+    """
 
     at_ms: int
     admission: str
     state: Literal["withdrawn", "expired", "ended"]
     why: ClosedReason
+    finished_at_ms: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class GateLearned(msgspec.Struct, frozen=True, tag="gate-learned", omit_defaults=True):

@@ -255,10 +255,13 @@ class Used(NamedTuple):
     estimated_ms: int = 0
 
 
-def ended_as(held: Reservation | None, finished: Finished) -> Used:
-    """Return how a job ended, by the history server's data; ``held`` is its reservation."""
+def with_usage(ended: Used, held: Reservation | None, finished: Finished) -> Used:
+    """Return how a job ended, with what it used by its history; ``held`` is its reservation.
+
+    Whether it was late is known from YARN, and not from what its own master has written.
+    """
     promised_ms = held.claim.work_ms if held is not None and isinstance(held.claim, DueClaim) else 0
-    return Used("ran" if finished.met else "late", finished.used_ms, promised_ms)
+    return Used(ended.outcome, finished.used_ms, promised_ms)
 
 
 def settle(
