@@ -8,6 +8,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.unit.daemon.at_the_desk import AtTheDesk
+from yarnctl.daemon.admission.request_queue import AccountCommand
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.pricing.accounts import (
     AccountRecord,
@@ -17,9 +19,17 @@ from yarnctl.deciding.admission.pricing.accounts import (
     TokensRefilled,
     TokensRefunded,
 )
-from yarnctl.deciding.admission.records import DueClaim, Plan, Rectangle, Request, Reservation
+from yarnctl.deciding.admission.records import (
+    Budget,
+    DueClaim,
+    Estimate,
+    Plan,
+    Rectangle,
+    Request,
+    Reservation,
+)
 from yarnctl.deciding.reasons.verdicts import Undecided
-from yarnctl.deciding.records import State, decode, encode
+from yarnctl.deciding.records import Record, State, decode, encode
 from yarnctl.journal.fold import Fold
 from yarnctl.journal.replay import BETWEEN_STEPS
 
@@ -36,7 +46,7 @@ def test_the_records_of_accounts_are_lines_of_the_journal_and_a_fold_has_their_b
     fold = Fold()
     for record in STORY:
         assert decode(encode(record)) == record
-        assert fold.problem(record) == ""
+        assert fold.book.problem(record) == ""
         fold.apply(record)
     assert fold.book.accounts.accounts["analytics"].balance_mtokens == 90 - 40 + 15 + 10
     assert fold.book.accounts.payments["adm-0a0a0a0a-1"].key == "key-1"
@@ -83,6 +93,41 @@ def test_a_record_that_cannot_follow_is_named_and_changes_nothing(
     assert problem in store.problem(record)
     store.take(record)
     assert store.accounts == before
+
+
+SALE = Budget("analytics", 10**9)
+
+
+def paid_story() -> list[Record]:
+    """Return a desk's records of one deadline that is paid, missed and paid back."""
+    there = AtTheDesk("mrm", history=False)
+    there.go(4_000)
+    for credit_mtokens in (None, 10**7):
+        there.hand(AccountCommand(account="analytics", credit_mtokens=credit_mtokens))
+        there.tick()
+    estimate = Estimate(600_000, 0, "me")
+    running = there.submit(there.ask(10, 2, estimate=estimate, budget=SALE))
+    there.go(150_000)
+    there.yarn.end(running)
+    there.go(10_000)
+    return there.records
+
+
+@pytest.mark.parametrize("kind", [TokensCharged, TokensRefunded])
+@pytest.mark.parametrize(("mtokens", "told"), [(0, ""), (-1, "due is 300000 of analytics")])
+def test_a_charge_or_refund_of_another_amount_than_was_due_is_refused(
+    kind: type[TokensCharged | TokensRefunded], mtokens: int, told: str
+) -> None:
+    fold = Fold()
+    for record in paid_story():
+        if isinstance(record, kind):
+            changed = msgspec.structs.replace(record, mtokens=record.mtokens + mtokens)
+            assert fold.problem(changed).endswith(told)
+            assert bool(fold.problem(changed)) == bool(told)
+            return
+        assert fold.problem(record) == ""
+        fold.apply(record)
+    raise AssertionError(f"no {kind.__name__}")
 
 
 def test_an_unknown_kind_is_refused_by_its_name() -> None:

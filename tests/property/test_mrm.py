@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from yarnctl.deciding.admission import payments
@@ -128,7 +129,7 @@ class MarketStory:
         return [each for each in self.store.open("waiting") if each.reservation is not None]
 
     def settle(self) -> None:
-        while (record := payments.due_record(self.store, self.now_ms)) is not None:
+        for record in payments.due_records(self.store, self.now_ms):
             self.write(record)
 
     def ask(self) -> None:
@@ -332,8 +333,9 @@ def test_law(law: Callable[[int], None], seed: int) -> None:
     law(seed)
 
 
-def _twice(store, each, now_ms):
-    return TokensCharged(now_ms, each.request.budget.account, each.admission, each.plan.price_mtokens)
+def _half(store, each, now_ms):
+    charge = CHARGE(store, each, now_ms)
+    return charge and msgspec.structs.replace(charge, mtokens=charge.mtokens // 2)
 
 
 def _more_back(accounts_, at_ms, admission, used, choice="both"):
@@ -354,7 +356,7 @@ def _as_masters_are(now, job):
     return judged(now.free, now.dues, now.now_ms, job)
 
 
-AGREED = mrm._agreed
+AGREED, CHARGE = mrm._agreed, payments._charge
 BUGS = {
     "a deadline 1 ms before the earliest": (mrm, "_agreed", _too_early, promises_are_kept),
     "nobody looks at balances": (mrm, "_agreed", _unbounded, promises_are_kept),
@@ -383,7 +385,7 @@ BUGS = {
         promises_are_kept_beside_masters,
     ),
     "nobody's turn comes": (turns, "_is_its_turn", lambda *_: False, promises_are_kept),
-    "charged again after a death": (payments, "_charge", _twice, no_death_loses_a_token),
+    "charged half of its price": (payments, "_charge", _half, promises_are_kept),
     "more goes back than was paid": (payments, "settle", _more_back, promises_are_kept),
     "each is served by its own deadline": (
         mrm.Priced,

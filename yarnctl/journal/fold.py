@@ -12,6 +12,7 @@ from heapq import heapify
 import msgspec
 
 from yarnctl.deciding.admission.book import AdmissionStore
+from yarnctl.deciding.admission.payments import payment_problem
 from yarnctl.deciding.awaited_ends import AwaitedEnds
 from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
@@ -137,7 +138,12 @@ class Fold:
 
     def problem(self, record: Record) -> str:
         """Return why a record that no step makes cannot come next, "" if it can. Before :meth:`apply`."""
-        return self.queues.problem(record) or self.priorities.problem(record) or self.book.problem(record)
+        return (
+            self.queues.problem(record)
+            or self.priorities.problem(record)
+            or self.book.problem(record)
+            or payment_problem(self.book, record)
+        )
 
 
 def _of_today(header: Header | None) -> Header | None:

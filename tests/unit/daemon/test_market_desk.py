@@ -434,7 +434,6 @@ def test_an_application_that_yarn_has_forgotten_is_not_late_by_that() -> None:
     assert [each.mtokens for each in again.records if isinstance(each, TokensRefunded)] == [0]
 
 
-@pytest.mark.xfail(strict=True)
 def test_settle_writes_no_charge_that_cannot_follow() -> None:
     """A journal without the tokens that a charge needs; the impossible charge is due for ever."""
     there = market()

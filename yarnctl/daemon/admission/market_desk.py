@@ -20,7 +20,7 @@ from yarnctl.daemon.admission.request_queue import (
 from yarnctl.deciding.admission.mechanisms.mrm import Priced, deadlines, priced
 from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
 from yarnctl.deciding.admission.mechanisms.promises import market
-from yarnctl.deciding.admission.payments import due_record
+from yarnctl.deciding.admission.payments import due_records
 from yarnctl.deciding.admission.pricing.accounts import AccountSet, TokensGranted
 from yarnctl.deciding.admission.records import Budget, Estimate
 from yarnctl.deciding.admission.rounds import Seen
@@ -102,7 +102,7 @@ class MarketDesk:
 
     def settle(self, note: Note, now_ms: int, *, learning: bool) -> None:
         """Write down all that is due from accounts."""
-        while (record := due_record(self._store, now_ms, learning=learning)) is not None:
+        for record in due_records(self._store, now_ms, learning=learning):
             note(record)
 
     def account(self, note: Note, now_ms: int, wanted: AccountCommand) -> str | Refusal:

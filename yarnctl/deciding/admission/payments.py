@@ -11,36 +11,54 @@ from yarnctl.deciding.admission.book import OPEN, Admission, AdmissionStore
 from yarnctl.deciding.admission.pricing.accounts import (
     AccountRecord,
     TokensCharged,
+    TokensRefunded,
     Used,
+    after,
+    problem,
     refill_due,
     settle,
 )
 from yarnctl.deciding.admission.records import Budget, Refund
 
 
-def due_record(store: AdmissionStore, now_ms: int, *, learning: bool = True) -> AccountRecord | None:
-    """Return the next record that is due, None if none is.
+def due_records(store: AdmissionStore, now_ms: int, *, learning: bool = True) -> tuple[AccountRecord, ...]:
+    """Return the records that are due, in order; each can follow the ones before it.
 
+    A charge that its account cannot pay is not due: its admission stays unpaid, and is served as such.
     ``learning``: what a job used is still asked for after it has ended, and its refund waits for that.
     """
+    accounts, due = store.accounts, list[AccountRecord]()
     for each in store.open():
         charge = _charge(store, each, now_ms)
-        if charge is not None:
-            return charge
-    for name, payment in store.accounts.payments.items():
-        if payment.refunded_mtokens is not None:
-            continue
+        if charge is not None and not problem(accounts, charge):
+            accounts = after(accounts, charge)
+            due.append(charge)
+    for name in store.accounts.payments:
         found = store.admissions.get(name)
         if found is not None and (found.state in OPEN or (learning and found.application in store.unlearned)):
             continue
-        refund = settle(store.accounts, now_ms, name, *_ended(store, found))
+        refund = settle(accounts, now_ms, name, *_ended(store, found))
         if refund is not None:
-            return refund
-    for name in store.accounts.accounts:
-        refill = refill_due(store.accounts, name, now_ms)
-        if refill is not None:
-            return refill
-    return None
+            accounts = after(accounts, refund)
+            due.append(refund)
+    refills = (refill_due(accounts, name, now_ms) for name in accounts.accounts)
+    return (*due, *(refill for refill in refills if refill is not None))
+
+
+def payment_problem(store: AdmissionStore, record: object) -> str:
+    """Return why a charge or a refund is not the one that was due, "" if it is; before it is applied."""
+    if isinstance(record, TokensCharged):
+        found = store.admissions.get(record.admission)
+        due: AccountRecord | None = None if found is None else _charge(store, found, record.at_ms)
+    elif isinstance(record, TokensRefunded):
+        found = store.admissions.get(record.admission)
+        open_now = found is not None and found.state in OPEN
+        ended = _ended(store, found)
+        due = None if open_now else settle(store.accounts, record.at_ms, record.admission, *ended)
+    else:
+        return ""
+    told = "nothing" if due is None else f"{due.mtokens} of {due.account}"
+    return "" if record == due else f"{record.admission}: {record.mtokens} of {record.account}, due is {told}"
 
 
 def _charge(store: AdmissionStore, each: Admission, now_ms: int) -> TokensCharged | None:
