@@ -169,7 +169,6 @@ def test_a_gate_that_places_nothing_says_so() -> None:
         served.stop()
 
 
-@pytest.mark.xfail(strict=True)
 def test_a_submit_token_reads_amounts_and_no_names_of_what_others_reserve() -> None:
     tokens = Tokens(
         [

@@ -45,9 +45,12 @@ class PlacementOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolReservationOut(msgspec.Struct, frozen=True, kw_only=True):
-    """What an admission holds in a pool, from when until when; ``application`` once it runs."""
+    """What an admission holds in a pool, from when until when; ``application`` once it runs.
 
-    admission: str
+    ``admission`` and ``application`` of other users are null where a token reads only its own.
+    """
+
+    admission: str | None
     kind: str
     containers: Count
     from_ms: int

@@ -117,6 +117,12 @@ def test_a_quote_that_has_become_dearer_is_refused_and_one_that_holds_is_taken()
     assert there.refused(priced(minutes=2.5, quote=made.id, key="two")) == "quote-moved"
 
 
+def test_a_quote_of_another_user_is_not_chosen_from() -> None:
+    there = market()
+    made = quote(there)
+    assert there.refused(priced(quote=made.id, user="bob")) == "quote-moved"
+
+
 def test_a_quote_is_too_old_after_a_minute() -> None:
     there = market()
     made = quote(there)
@@ -445,7 +451,6 @@ def test_settle_writes_no_charge_that_cannot_follow() -> None:
     assert not any(isinstance(each, TokensCharged) for each in again.records)
 
 
-@pytest.mark.xfail(strict=True)
 def test_quotes_of_one_user_push_out_no_quote_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(market_desk, "QUOTES_MAX", 10)
     there = market()

@@ -6,6 +6,7 @@ refusal charges nothing. ``deciding`` computes prices and payments; a due record
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Literal
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 QUOTED_FOR_MS = 60_000
 """So long a quote may be chosen from."""
 QUOTES_MAX = 1_000
+"""So many quotes are kept for all users; of more, the oldest of the user with the most is dropped."""
 ANEW_POINTS = 8
 """The points of a quote that is made because another one does not hold any more."""
 SELLING = "mrm"
@@ -151,7 +153,7 @@ class MarketDesk:
 
     def _made(self, offered: Priced, account: str, name: str, user: str, points: int) -> str:
         now_ms = offered.market.now_ms
-        self._forget(now_ms)
+        self._forget(now_ms, user)
         self.numbered += 1
         choices = None if self._store.gate is None else self._store.gate.choices
         late_ratio = choices.late_ratio if isinstance(choices, MrmChoices) else 0.0
@@ -183,10 +185,17 @@ class MarketDesk:
         found = market(gate.memory, gate.choices, seen)
         return priced(found, "asked", estimate, tasks, gate.choices)
 
-    def _forget(self, now_ms: int) -> None:
-        """Let go of quotes that are too old, and of the oldest if there are too many."""
+    def _forget(self, now_ms: int, user: str) -> None:
+        """Drop quotes that are too old, and one if there are too many beside a new one of ``user``.
+
+        Users share what is kept: no user's quotes push out those of a user that has fewer.
+        """
         kept = [each for each in self.quotes.values() if each.valid_until_ms > now_ms]
-        self.quotes = {each.id: each for each in kept[-QUOTES_MAX + 1 :]}
+        if len(kept) >= QUOTES_MAX:
+            counts = Counter([user, *(each.user for each in kept)])
+            most = max(counts, key=lambda name: (counts[name], name == user))
+            kept.remove(next(each for each in kept if each.user == most))
+        self.quotes = {each.id: each for each in kept}
 
     # --- what is refused at once --------------------------------------------------------------------
 
@@ -230,7 +239,8 @@ class MarketDesk:
         no later than the earliest one that it bought of the quote, but for the time that has passed since.
         """
         now_ms, quoted = offered.market.now_ms, self.quotes.get(wanted.quote)
-        if quoted is None or quoted.valid_until_ms <= now_ms or quoted.name != wanted.name:
+        asked_for = (wanted.user, wanted.name)
+        if quoted is None or quoted.valid_until_ms <= now_ms or (quoted.user, quoted.name) != asked_for:
             return f"quote {wanted.quote} is too old, or no such one"
         if wanted.deadline_ms is None:
             return _later(quoted, budget.most_mtokens, offered)

@@ -243,7 +243,7 @@ function poolTable(pool) {
   const most = pool.hourly_mtokens === null ? "" : `, ${tokens(pool.hourly_mtokens)} an hour at most`;
   const caption = element("caption", `${pool.name}: ${pool.capacity} containers of ${pool.queues.join(", ")}, ${takes}; ` +
     `${tokens(pool.cost_mtokens)} tokens a container-second${most}${pool.reserved.length ? "" : "; nothing is reserved"}`);
-  const rows = pool.reserved.map((held) => ({ cells: [linkTo(held.admission), held.kind, held.containers,
+  const rows = pool.reserved.map((held) => ({ cells: [held.admission && linkTo(held.admission), held.kind, held.containers,
     timeOf(held.from_ms), timeOf(held.until_ms), held.application && linkTo(held.application)] }));
   return tableOf(["reserved for", "kind", "#containers", "from", "until", "application"], rows, caption);
 }

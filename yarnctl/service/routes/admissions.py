@@ -190,7 +190,7 @@ def _add_reading(router: APIRouter, source: Source, window: RequestQueue | None)
             version=view.version,
             total=len(found),
             next=following,
-            gate=None if view.admission is None else gate(view.admission),
+            gate=None if view.admission is None else gate(view.admission, only),
             items=[admission(each, view.admission) for each in shown if view.admission is not None],
         )
 
@@ -361,8 +361,8 @@ def _unknown(name: str) -> ApiProblem:
     return ApiProblem(404, "not-found", told, "GET /v1/admissions lists those that are kept")
 
 
-def gate(desk: AdmissionStatus) -> GateOut:
-    """Show the gate."""
+def gate(desk: AdmissionStatus, only_user: str | None) -> GateOut:
+    """Show the gate; ``only_user``: the one user whose admissions may be read (None: all)."""
     return GateOut(
         allocator=desk.allocator,
         capacity=desk.capacity,
@@ -372,7 +372,7 @@ def gate(desk: AdmissionStatus) -> GateOut:
         learned=desk.learned,
         problem=said(desk.problem),
         reason=reason(desk.problem),
-        pools=pools(desk),
+        pools=pools(desk, only_user),
     )
 
 

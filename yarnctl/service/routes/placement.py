@@ -173,8 +173,11 @@ def queue_of(each: Admission, desk: AdmissionStatus) -> str:
     return each.queue if pool is None or not pool.queues else pool.queues[0]
 
 
-def pools(desk: AdmissionStatus) -> list[PoolOut]:
-    """Show each pool with what is reserved in it, in order of its start."""
+def pools(desk: AdmissionStatus, only_user: str | None) -> list[PoolOut]:
+    """Show each pool with what is reserved in it, in order of its start.
+
+    ``only_user``: what other users reserve is shown without admission and application (None: with them).
+    """
     open_now = [each for each in desk.admissions if each.reservation is not None and each.state in OPEN]
     return [
         PoolOut(
@@ -186,8 +189,8 @@ def pools(desk: AdmissionStatus) -> list[PoolOut]:
             cost_mtokens=pool.cost_mtokens,
             hourly_mtokens=pool.hourly_mtokens,
             reserved=sorted(
-                (_reserved(each) for each in open_now if each.plan.pool == pool.name),
-                key=lambda held: (held.from_ms, held.admission),
+                (_reserved(each, only_user) for each in open_now if each.plan.pool == pool.name),
+                key=lambda held: (held.from_ms, held.admission or ""),
             ),
         )
         for pool in desk.pools
@@ -195,15 +198,16 @@ def pools(desk: AdmissionStatus) -> list[PoolOut]:
     ]
 
 
-def _reserved(each: Admission) -> PoolReservationOut:
+def _reserved(each: Admission, only_user: str | None) -> PoolReservationOut:
     assert each.reservation is not None
+    named = only_user in (None, each.user)
     return PoolReservationOut(
-        admission=each.admission,
+        admission=each.admission if named else None,
         kind=each.plan.kind,
         containers=each.reservation.containers,
         from_ms=each.reservation.from_ms,
         until_ms=each.reservation.until_ms,
-        application=each.application or None,
+        application=(each.application or None) if named else None,
     )
 
 
