@@ -11,6 +11,7 @@ import pytest
 from tests.unit.daemon.at_the_desk import AtTheDesk
 from yarnctl.daemon.admission.request_queue import AccountCommand
 from yarnctl.deciding.admission.book import AdmissionStore
+from yarnctl.deciding.admission.entries import AdmissionAsked
 from yarnctl.deciding.admission.pricing.accounts import (
     AccountRecord,
     AccountSet,
@@ -128,6 +129,18 @@ def test_a_charge_or_refund_of_another_amount_than_was_due_is_refused(
         assert fold.problem(record) == ""
         fold.apply(record)
     raise AssertionError(f"no {kind.__name__}")
+
+
+def test_an_admission_with_its_users_own_estimate_is_refused_where_deadlines_have_a_price() -> None:
+    fold = Fold()
+    for record in paid_story():
+        if isinstance(record, AdmissionAsked):
+            estimate = Estimate(1, 0, "history", given_by="user")
+            request = msgspec.structs.replace(record.request, estimate=estimate)
+            changed = msgspec.structs.replace(record, request=request)
+            assert "has its user's own estimate" in fold.problem(changed)
+            return
+        fold.apply(record)
 
 
 def test_an_unknown_kind_is_refused_by_its_name() -> None:

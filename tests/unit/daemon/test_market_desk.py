@@ -94,6 +94,7 @@ REFUSED = [
     ({"minutes": 0.5}, "too-early", "ten containers need a minute"),
     ({"budget": Budget("nobody", 1)}, "no-account", "no such account"),
     ({"estimate": None}, "no-estimate", "nobody knows its work"),
+    ({"estimate": Estimate(1, 0, "me", given_by="user")}, "estimate-needs-operate", "its payer's estimate"),
     ({"quote": "quo-a1b2-99"}, "quote-moved", "no such quote"),
 ]
 
@@ -106,6 +107,25 @@ def test_what_is_refused_is_named_not_written_down_and_not_charged(
     written = len(there.records)
     assert there.refused(priced(**fields)) == code
     assert len(there.records) == written
+
+
+def test_a_quote_of_its_payers_estimate_is_refused() -> None:
+    there = market()
+    wanted = QuoteRequest(
+        name="job",
+        user="ann",
+        queue="root.production",
+        containers=10,
+        account="analytics",
+        estimate=Estimate(1, 0, "me", given_by="user"),
+    )
+    assert there.refused(wanted) == "estimate-needs-operate"
+
+
+def test_a_users_estimate_is_believed_where_deadlines_have_no_price() -> None:
+    there = AtTheDesk()
+    found = there.ask(5, estimate=Estimate(600_000, 0, "me", given_by="user"))
+    assert (found.state, found.request.estimate is not None) == ("admitted", True)
 
 
 def test_a_quote_that_has_become_dearer_is_refused_and_one_that_holds_is_taken() -> None:

@@ -17,7 +17,7 @@ import msgspec
 from yarnctl.daemon.admission.backlog import ClusterUse, Size
 from yarnctl.daemon.admission.feedback import ClusterCapacity, Estimates, Feedback, WantedJob
 from yarnctl.daemon.admission.history_worker import HistoryWorker
-from yarnctl.daemon.admission.market_desk import SELLING, MarketDesk, Quote
+from yarnctl.daemon.admission.market_desk import UNTRUSTED, MarketDesk, Quote
 from yarnctl.daemon.admission.placement_desk import (
     PoolSizes,
     UserRun,
@@ -257,6 +257,8 @@ class AdmissionController:
         if queues and not anywhere and not any(same_queue(wanted.queue, one) for one in queues):
             told = f"queue {wanted.queue} is not behind this gate"
             return Refusal("queue-not-gated", told, f"use one of {', '.join(queues)}")
+        if self.market_desk.is_untrusted(wanted.estimate):
+            return UNTRUSTED
         if self.store.counted("waiting") >= WAITING_MAX:
             return Refusal("desk-full", f"{WAITING_MAX} requests wait already", "try again later")
         return None
@@ -444,7 +446,7 @@ class AdmissionController:
             pools=() if gate is None else gate.pools,
             runs=placed_runs(book),
             ran_ms=dict(book.ran_ms),
-            priced=self.settings.allocator == SELLING,
+            priced=MECHANISMS[self.settings.allocator].sells,
         )
         self._shown = (book.version, problem, self.market_desk.numbered, desked)
         return desked

@@ -39,8 +39,11 @@ QUOTES_MAX = 1_000
 """So many quotes are kept for all users; of more, the oldest of the user with the most is dropped."""
 ANEW_POINTS = 8
 """The points of a quote that is made because another one does not hold any more."""
-SELLING = "mrm"
-"""The mechanism under which deadlines have a price."""
+UNTRUSTED = Refusal(
+    "estimate-needs-operate",
+    "deadlines have a price, and an estimate of its payer is not believed",
+    "leave the estimate out: that of the history counts; or send it with a token of the scope operate",
+)
 NO_ESTIMATE = "run it once without the gate under this name, and the history knows it; or give an estimate"
 
 Note = Callable[[Record], None]
@@ -85,7 +88,7 @@ class MarketDesk:
     @property
     def is_open(self) -> bool:
         """Say whether deadlines have a price."""
-        return self._store.gate is not None and self._store.gate.mechanism == SELLING
+        return self._store.sells
 
     def blocking(self) -> tuple[int, ...]:
         """Return the numbers of the running admissions whose containers cannot be suspended."""
@@ -137,6 +140,8 @@ class MarketDesk:
             return Refusal("no-account", told, "yarnctl run --admission mrm")
         if estimate is None or isinstance(estimate, Refusal):
             return estimate
+        if self.is_untrusted(wanted.estimate):
+            return UNTRUSTED
         if polled is None:
             return None
         return self._quote(wanted, *estimate, self._standing(polled.loads, now_ms))
@@ -198,6 +203,10 @@ class MarketDesk:
         self.quotes = {each.id: each for each in kept}
 
     # --- what is refused at once --------------------------------------------------------------------
+
+    def is_untrusted(self, estimate: Estimate | None) -> bool:
+        """Return whether an estimate comes from a user, and deadlines have a price."""
+        return self.is_open and estimate is not None and estimate.given_by == "user"
 
     def unpriced(
         self, wanted: AdmissionClient, estimate: Estimate | None, polled: ClusterUse | None, now_ms: int

@@ -82,6 +82,7 @@ Code = Literal[
     "no-account",
     "account-known",
     "no-estimate",
+    "estimate-needs-operate",
     "too-early",
     "quote-moved",
     "no-placement",

@@ -151,6 +151,11 @@ class AdmissionStore:
         return tuple(dict.fromkeys(queue for pool in self.gate.pools for queue in pool.queues))
 
     @property
+    def sells(self) -> bool:
+        """Whether deadlines have a price."""
+        return self.gate is not None and MECHANISMS[self.gate.mechanism].sells
+
+    @property
     def container_mib(self) -> int:
         """The size of the gate's containers, of its first pool; 0 while there is no gate."""
         return 0 if self.gate is None else self.gate.pools[0].container_mib
@@ -370,6 +375,8 @@ def _asked_problem(store: AdmissionStore, record: AdmissionAsked) -> str:
         return f"{record.admission} is no name of number {request.sequence}"
     if not 0 <= record.at_ms - request.submitted_at_ms <= PENDING_FOR_MAX_MS:
         return f"{record.admission} at {record.at_ms} ms was submitted at {request.submitted_at_ms} ms"
+    if store.sells and request.estimate is not None and request.estimate.given_by == "user":
+        return f"{record.admission} has its user's own estimate, and deadlines have a price"
     return f"{record.key} was asked with before" if store.by_key(record.key) is not None else ""
 
 

@@ -60,13 +60,15 @@ class Estimate(msgspec.Struct, frozen=True):
 
     Made outside (a trace, a history server, a fit); the mechanisms only read it. ``source`` names
     its maker, ``trace`` being the truth of a replay. ``phases``: its parts, where they are known; ``mean_ms``
-    suffices for whatever number of containers, and is more than they add up to.
+    suffices for whatever number of containers, and is more than they add up to. ``given_by``: the caller that
+    sent it with the request (UNSET: none did); where deadlines have a price a user's is not believed.
     """
 
     mean_ms: int
     stdev_ms: int
     source: str
     phases: Phases | msgspec.UnsetType = msgspec.UNSET
+    given_by: Literal["operator", "user"] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Budget(msgspec.Struct, frozen=True):

@@ -72,7 +72,7 @@ class Mechanism(NamedTuple):
     ``round`` its plans for all waiting requests. ``choices`` are our readings of its paper, of its own type,
     as its memory is. ``carry`` returns the promises after a round. ``needs_estimate``, ``needs_deadline``:
     it rejects requests without one. ``places``: it decides on options, in any number of pools; the others on
-    one pool.
+    one pool. ``sells``: deadlines have a price; then only paid ones count, and a user's estimate does not.
     """
 
     name: str
@@ -86,6 +86,7 @@ class Mechanism(NamedTuple):
     learns: bool = False
     carry: Callable[[Seen, Sequence[Reservation]], Promised] | None = None
     places: bool = False
+    sells: bool = False
 
 
 def water_level(counts: Mapping[int, int], free: int) -> tuple[int, int]:

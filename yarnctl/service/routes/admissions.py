@@ -10,7 +10,7 @@ refused. Work is in container-ms, a deadline is requested as a span.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Query, Request
@@ -146,6 +146,7 @@ STATUS = {
     "no-account": 409,
     "account-known": 409,
     "no-estimate": 409,
+    "estimate-needs-operate": 403,
     "too-early": 409,
     "quote-moved": 409,
     "no-placement": 409,
@@ -215,7 +216,7 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Requ
             raise ApiProblem(403, "other-user", told, "ask as the token's user, or with the scope operate")
         alternatives = alternatives_in(request, source(), desk, request.user)
         budget = _budget_of(caller, request, source().admission)
-        wanted = _request_of(request, alternatives, budget)
+        wanted = _request_of(request, alternatives, budget, estimate_of(caller, request.estimate))
         return _shown(source, _done(source, desk.submit(wanted, DONE_MS)))
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
@@ -299,12 +300,20 @@ def account_of(caller: Caller, asked: str | None) -> str:
     return asked
 
 
+def estimate_of(caller: Caller, told: EstimateIn | None) -> Estimate | None:
+    """Return the estimate that a caller sends, marked with what the caller is."""
+    if told is None:
+        return None
+    by: Literal["operator", "user"] = "operator" if caller.may("operate") else "user"
+    return Estimate(told.mean_ms, told.stdev_ms, told.source, given_by=by)
+
+
 def _request_of(
     request: AdmissionRequest,
     alternatives: Alternatives | msgspec.UnsetType,
     budget: Budget | msgspec.UnsetType,
+    estimate: Estimate | None,
 ) -> AdmissionClient:
-    told = request.estimate
     options = alternatives.options if isinstance(alternatives, Alternatives) else ()
     most = max((each.containers for each in options), default=1)
     return AdmissionClient(
@@ -313,7 +322,7 @@ def _request_of(
         queue=request.queue or "",
         containers=request.containers or most,
         deadline_ms=request.deadline_ms,
-        estimate=None if told is None else Estimate(told.mean_ms, told.stdev_ms, told.source),
+        estimate=estimate,
         kind=request.kind,
         key=request.request_key or "",
         budget=budget,

@@ -17,11 +17,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from yarnctl.api.market_answers import AccountList, AccountOut, QuoteOut
 from yarnctl.daemon.admission.request_queue import AccountCommand, Command, QuoteRequest, RequestQueue
 from yarnctl.daemon.view.published import View
-from yarnctl.deciding.admission.records import Estimate
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.paging import NoParameters
-from yarnctl.service.routes.admissions import DONE_MS, STATUS, EstimateIn, account_of, gate_off, quote_of
+from yarnctl.service.routes.admissions import (
+    DONE_MS,
+    STATUS,
+    EstimateIn,
+    account_of,
+    estimate_of,
+    gate_off,
+    quote_of,
+)
 from yarnctl.service.routes.body_fields import CONTAINERS_MAX, NUMBER, PRINTED, Kind, Word
 from yarnctl.service.security.middleware import ONLY_ACCOUNT, Credentials, require
 from yarnctl.service.security.tokens import Tokens
@@ -85,7 +92,7 @@ def _add_quotes(router: APIRouter, source: Source, tokens: Tokens, window: Reque
         if not caller.may_touch(request.user):
             told = f"the token {caller.name} is for jobs of {caller.user}, and not of {request.user}"
             raise ApiProblem(403, "other-user", told, "ask as the token's user, or with the scope operate")
-        known, status = request.estimate, source().admission
+        status = source().admission
         priced = status is None or status.priced  # else it is refused whoever asks, by what the gate decides
         wanted = QuoteRequest(
             name=request.name,
@@ -94,7 +101,7 @@ def _add_quotes(router: APIRouter, source: Source, tokens: Tokens, window: Reque
             containers=request.containers,
             account=account_of(caller, request.account) if priced else "",
             points=request.points,
-            estimate=None if known is None else Estimate(known.mean_ms, known.stdev_ms, known.source),
+            estimate=estimate_of(caller, request.estimate),
             kind=request.kind,
         )
         return _quoted(source, _handed(window, wanted))

@@ -79,6 +79,7 @@ MRM = Mechanism(
     needs_deadline=False,
     learns=True,
     carry=carry,
+    sells=True,
 )
 
 MECHANISMS: dict[str, Mechanism] = {
