@@ -8,7 +8,7 @@ controller: nothing new is decided, and facts about open orders are still applie
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 import msgspec
@@ -31,6 +31,7 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
+from yarnctl.deciding.prioritising import with_deadlines
 from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.modes import (
     ClusterFault,
@@ -114,6 +115,7 @@ class GuardedPort:
     no error of the port below gets out, whatever a job's data causes in it. ``clock_ms`` gives the instant
     of a failure.
     ``going_on`` are the orders of an earlier run: each may have been sent, whatever sending it again gives.
+    ``sold`` returns the deadlines that count, by application (None: those of YARN's tags do).
     """
 
     def __init__(
@@ -124,8 +126,10 @@ class GuardedPort:
         enforce: bool,
         clock_ms: Callable[[], int] | None = None,
         going_on: Collection[str] = (),
+        sold: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
         self.port = port
+        self._sold = sold
         self._clock_ms = clock_ms
         self._open_orders = frozenset(going_on)
         self.gate = gate
@@ -160,6 +164,10 @@ class GuardedPort:
             return msgspec.structs.replace(seen, snapshot=None, cluster="unreachable", tasks={})
         return seen
 
+    def with_deadlines(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot of the port with the deadlines that count."""
+        return snapshot if self._sold is None else with_deadlines(snapshot, self._sold())
+
     def show(self, snapshot: Snapshot, at_ms: int) -> None:
         """Keep a snapshot for the view, and its number of nodes."""
         self.snapshot, self.snapshot_at_ms = snapshot, at_ms
@@ -170,6 +178,8 @@ class GuardedPort:
         """Observe; an error that the port promised not to raise counts as an unreachable cluster."""
         try:
             seen = self.port.observe(scope)
+            if seen.snapshot is not None:
+                seen = msgspec.structs.replace(seen, snapshot=self.with_deadlines(seen.snapshot))
             self.problem = None
             self.well("observing")
             return seen

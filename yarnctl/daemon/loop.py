@@ -544,5 +544,6 @@ class Loop:
             return None
         shown = self._observe()
         if shown is not None:
+            shown = self.port.with_deadlines(shown)
             self.port.show(shown, seen.now_ms)
         return shown

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -34,6 +35,7 @@ from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.safe_folders import Folders
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import LoopStatus, Publisher
+from yarnctl.deciding.admission.payments import sold_deadlines
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.order import Order, set_back
@@ -249,12 +251,15 @@ def make_loop(
     holder_name = f"{state.instance}-{secrets.token_hex(4)}"
     lock = _lock(plan, state, holder_name) if enforce else None
     gate = WriteGuard(lock, port.permission.why_nothing, misdirection, _folders(plan) if enforce else None)
-    controller = Controller(plan.settings, remembered=rebuilt.remembered if rebuilt else None)
+    desk = _admission(plan, state, rebuilt)
+    sold = None if desk is None or not desk.sells else partial(sold_deadlines, desk.store)
+    settings = msgspec.structs.replace(plan.settings, deadlines=msgspec.UNSET if sold is None else "sold")
+    controller = Controller(settings, remembered=rebuilt.remembered if rebuilt else None)
     fold = Fold() if rebuilt is None else rebuilt.fold
     journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes, fold=fold)
     port.permission.host = lambda: gate.closed()[1]
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
-    guarded = GuardedPort(port, gate, enforce=enforce, clock_ms=clock_ms, going_on=going_on)
+    guarded = GuardedPort(port, gate, enforce=enforce, clock_ms=clock_ms, going_on=going_on, sold=sold)
     keeper = LoweredFile(_hdfs(plan), LOCK_PATH, holder_name) if enforce else None
     holder = _queue_caps(plan, port, guarded, rebuilt, keeper)
     if first_asks is not None:
@@ -273,7 +278,7 @@ def make_loop(
             problem=lambda: port.last_problem,
             left_alone=port.left_alone,
             holder=holder,
-            desk=_admission(plan, state, rebuilt),
+            desk=desk,
             in_place=lambda: _require_in_place(state, journal),
         ),
     )

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from yarnctl.deciding.ledger_state import DOUBLINGS_MAX, PriorityState
 from yarnctl.deciding.model import (
     Accepted,
@@ -35,6 +37,17 @@ def urgency(view: ApplicationView, now_ms: int, settings: Settings) -> Urgency:
     else:
         value = FOREVER_MS if view.deadline_at_ms is None else view.deadline_at_ms
     return (value, view.submitted_at_ms, view.application)
+
+
+def with_deadlines(snapshot: Snapshot, sold: Mapping[str, int]) -> Snapshot:
+    """Return a snapshot with these deadlines, by application, and no others."""
+    views = tuple(
+        view
+        if view.deadline_at_ms == sold.get(view.application)
+        else msgspec.structs.replace(view, deadline_at_ms=sold.get(view.application))
+        for view in snapshot.applications
+    )
+    return msgspec.structs.replace(snapshot, applications=views)
 
 
 def margin_ms(settings: Settings) -> int:
@@ -86,18 +99,22 @@ def priorities(
 ) -> list[SetPriority]:
     """Return the changes that make YARN serve in this order: distinct levels from the top, the rest 0.
 
+    Where deadlines are sold an application without one has no level: 0, behind all that have one.
+
     ``sent`` has the priorities that were requested already; they are not requested again.
     """
     changes = []
     for place, view in enumerate(ordered):
-        wanted = level(place, settings)
+        wanted = level(place, view, settings)
         if view.priority != wanted and sent.get(view.application) != wanted:
             changes.append(SetPriority(application=view.application, priority=wanted))
     return changes
 
 
-def level(place: int, settings: Settings) -> int:
+def level(place: int, view: ApplicationView, settings: Settings) -> int:
     """Return the YARN priority of the application at that rank of the order of urgency."""
+    if settings.deadlines == "sold" and view.deadline_at_ms is None:
+        return 0
     return max(settings.priority_levels - place, 0)
 
 
@@ -108,7 +125,7 @@ def ranked(
     changed = {change.application for change in changes}
     rows = []
     for place, view in enumerate(ordered):
-        priority = level(place, settings)
+        priority = level(place, view, settings)
         if priority or view.application in changed:
             value, submitted_at_ms, name = urgency(view, now_ms, settings)
             rows.append(Ranked(name, value, submitted_at_ms, priority, view.priority))

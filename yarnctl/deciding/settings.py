@@ -69,6 +69,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     so soon. ``task_tries_max``: an attempt that did not stop after that many requests is excluded for
     good. ``job_open_ratio_max``: how many of a job's containers may be under order at once, at least one.
     ``levers``: the cheapest mix of levers is chosen, and not only suspensions by the two policies.
+    ``deadlines``: those that count are sold ones (of paid, claimed admissions), and no tag of YARN.
     """
 
     profile: str = "default"
@@ -103,6 +104,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     in_flight_least: int = 2
     rest_ms: int = 12_000
     levers: LeverSettings | msgspec.UnsetType = msgspec.UNSET
+    deadlines: Literal["sold"] | msgspec.UnsetType = msgspec.UNSET
 
 
 DEFAULT = Settings()

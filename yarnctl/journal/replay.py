@@ -23,11 +23,12 @@ from yarnctl.deciding.admission.entries import (
     GateLearned,
     GateSet,
 )
+from yarnctl.deciding.admission.payments import sold_deadlines
 from yarnctl.deciding.admission.pricing.accounts import AccountRecord
 from yarnctl.deciding.controller import Controller, Remembered
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import Action
-from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
+from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.records import (
     FORMAT,
     Contact,
@@ -37,6 +38,7 @@ from yarnctl.deciding.records import (
     HoldFound,
     Holding,
     Performed,
+    Ranking,
     Record,
     Refusal,
     Restoring,
@@ -151,7 +153,18 @@ class Replay:
         elif isinstance(record, (Performed, *BETWEEN_STEPS)):
             self._between_records(record)
         else:
+            if isinstance(record, Ranking):
+                self._require_paid(record)
             self._compare(raw)
+
+    def _require_paid(self, record: Ranking) -> None:
+        """End the replay where deadlines are sold, and one ranks that is not."""
+        if self._deciding().settings.deadlines != "sold":
+            return
+        sold = sold_deadlines(self.fold.book)
+        for row in record.order:
+            if row.urgency_ms < FOREVER_MS and row.application not in sold:
+                self.differ(f"{row.application} is ranked by a deadline, and has no paid, claimed admission")
 
     def _check_header(self, record: Header) -> None:
         """Refuse settings by which nothing can be decided."""

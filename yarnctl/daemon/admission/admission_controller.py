@@ -138,6 +138,11 @@ class AdmissionController:
         self._feedback = None if clerk is None else Feedback(clerk, self.store)
         self._shown: tuple[int, GateReason | ClientFault | None, int, AdmissionStatus] | None = None
 
+    @property
+    def sells(self) -> bool:
+        """Whether deadlines have a price, also before the cluster was seen."""
+        return MECHANISMS[self.settings.allocator].sells
+
     def after_tick(
         self,
         write: Callable[[Record], None],
@@ -446,7 +451,7 @@ class AdmissionController:
             pools=() if gate is None else gate.pools,
             runs=placed_runs(book),
             ran_ms=dict(book.ran_ms),
-            priced=MECHANISMS[self.settings.allocator].sells,
+            priced=self.sells,
         )
         self._shown = (book.version, problem, self.market_desk.numbered, desked)
         return desked

@@ -148,7 +148,7 @@ def cluster_use(
         pool = _pool_of(row, book, ours)
         more = 0 if pool is None else max(0, containers(row, pool.container_mib) - held)
         if more and pool is not None:
-            until_ms = FOREVER_MS if ours is not None else _until_ms(row, now_ms)
+            until_ms = FOREVER_MS if ours is not None or book.sells else _until_ms(row, now_ms)
             loads.setdefault(pool.name, []).append(Load(row.application, more, now_ms, until_ms))
     named = tuple((name, compact(found)) for name, found in sorted(loads.items()) if name)
     return ClusterUse(compact(loads.get("", ())), tuple(claims), frozenset(there), named)
@@ -189,7 +189,10 @@ def compact(loads: Sequence[Load]) -> tuple[Load, ...]:
 
 
 def _until_ms(row: yarn.AppInfo, now_ms: int) -> int:
-    """The end of an application is unknown, except that one with a deadline is to end by then."""
+    """Return when an application ends: that is unknown, except that one with a deadline is to end by then.
+
+    Where deadlines are sold a tag says nothing.
+    """
     deadline_ms = views.deadline_at_ms(row)
     return deadline_ms if deadline_ms is not None and now_ms < deadline_ms < FOREVER_MS else FOREVER_MS
 

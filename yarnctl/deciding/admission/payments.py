@@ -45,6 +45,21 @@ def due_records(store: AdmissionStore, now_ms: int, *, learning: bool = True) ->
     return (*due, *(refill for refill in refills if refill is not None))
 
 
+def sold_deadlines(store: AdmissionStore) -> dict[str, int]:
+    """Return by when YARN is to serve each application with a paid, claimed admission: no other is ranked.
+
+    What its tags say does not count; a paid back admission counts no more.
+    """
+    payments = store.accounts.payments
+    return {
+        each.application: each.reservation.until_ms
+        for each in store.open("taken")
+        if each.reservation is not None
+        and each.admission in payments
+        and payments[each.admission].refunded_mtokens is None
+    }
+
+
 def payment_problem(store: AdmissionStore, record: object) -> str:
     """Return why a charge or a refund is not the one that was due, "" if it is; before it is applied."""
     if isinstance(record, TokensCharged):
