@@ -52,11 +52,12 @@ test-hadoop: $(VENV)/.dev ## test against a real Hadoop: contract, whole loop, p
 	$(PYTEST) tests/contract --hadoop -m hadoop $(PYTEST_ARGS)
 	$(PYTEST) $(HADOOP_TESTS) $(PYTEST_ARGS)
 
-soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 300 outputs, 1,000 campaigns, faults of I/O, 10^6 replayed steps; SEED=N
+soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 300 outputs, 1,000 campaigns, faults of I/O, 10^6 replayed steps, 10^5 markets; SEED=N
 	$(BIN)/python -m tests.soak equal --runs 300 --seed $(SEED)
 	$(BIN)/python -m tests.soak io-faults
 	$(BIN)/python -m tests.soak campaigns --runs 1000 --seed $(SEED)
 	$(BIN)/python -m tests.soak replay --steps 1000000 --seed $(SEED)
+	$(BIN)/python -m tests.soak market --runs 100000 --seed $(SEED)
 	$(BIN)/python -m tests.soak.virtual_live
 
 mutants: $(VENV)/.dev ## would the tests notice? COUNT=300 mutants of PART=deciding|journal|runner or TARGET=..., drawn by SEED=N; goes on

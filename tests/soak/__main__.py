@@ -12,6 +12,7 @@ CAMPAIGNS = {
     "equal": "suspended at random moments, output and counters identical",
     "campaigns": "faults at random moments, nothing lost or doubled",
     "io-faults": "every call for I/O of the task runner fails once: output equal, or the attempt fails",
+    "market": "random histories of the market: tokens conserved, nothing served unpaid",
     "replay": "random histories of the controller, decided again without a difference",
 }
 
