@@ -236,6 +236,24 @@ def test_accounts_on_the_command_line(
     assert json.loads(capsys.readouterr().out)["balance_mtokens"] == 48_200
 
 
+def test_withdraw_on_the_command_line_asks_yarn_first(
+    market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = market.send("admissions", {**JOB, "budget_mtokens": 300_000}, 202)
+    paid = balance(market)
+    market.there.yarn.away = True
+    assert run(market, tmp_path, monkeypatch, ANN, "admissions", made["id"], "--withdraw") == 3
+    assert "whether its application was submitted is unknown" in capsys.readouterr().err
+    market.held = True
+    market.there.yarn.away = False
+    running = market.there.submit(market.there.book.admissions[made["id"]])
+    market.held = False
+    wait_until(lambda: not market.there.desk._reconciler.unreachable, "the ResourceManager answers", 20)
+    assert run(market, tmp_path, monkeypatch, ANN, "admissions", made["id"], "--withdraw") == 2
+    assert f"it runs as {running}" in capsys.readouterr().err
+    assert balance(market) == paid
+
+
 @pytest.mark.parametrize("name", ["nosuch", "a/b", "..", "a b", "x" * 200])
 def test_an_account_that_there_is_not_is_bad_input(
     market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured, name: str
