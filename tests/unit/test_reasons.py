@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from yarnctl import api
-from yarnctl.deciding.reasons.demand import TriggerReason, Unmet
+from yarnctl.deciding.reasons.demand import NotModelled, TriggerReason, Unmet
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, NoStreamingReducer, OtherOwner
 from yarnctl.deciding.reasons.modes import Misdirected, ModeReason, Paused
 from yarnctl.deciding.reasons.orders import MoveReason, QueueReason, Unclaimed
@@ -107,6 +107,12 @@ def test_every_reason_reads_as_the_table_says(union: str) -> None:
     [
         (Unmet(), "asks that fit on no node"),
         (Unmet(3), "asks that fit on no node, foreseen while its master starts: 3"),
+        (NotModelled(("gpu",)), "requests nodes with the label gpu, which is not modelled"),
+        (NotModelled((), ("yarn.io/gpu",)), "requests yarn.io/gpu, which is not modelled"),
+        (
+            NotModelled(("a", "b"), ("fpga",)),
+            "requests nodes with the labels a, b and fpga, which are not modelled",
+        ),
         (Unclaimed(5000), "nobody was seen to get it in 5000 ms"),
         (Unclaimed(5000, True), "nobody was seen to get it in 5000 ms, and its asker still waits"),
         (Paused("paused by a person"), "paused by a person"),

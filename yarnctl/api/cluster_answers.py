@@ -103,6 +103,8 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     ``left_alone_reasons`` the same with codes. ``name`` is the job's; ``rank`` its place in its queue, the
     lowest is served first. ``suspended`` are its reduces that were suspended and are not back;
     ``master_only_ms`` is how long it has held nothing but its master because of that (null: it holds more).
+    ``left_out``: its pending requests that are not modelled (they are not among ``pending``; null: none).
+    ``used`` is what it holds on nodes without a label.
     """
 
     application: str
@@ -130,6 +132,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     suspended: Count = 0
     master_only_ms: Count | None = None
     would_order: Count = 0
+    left_out: ReasonOut | None = None
 
 
 class Occupied(msgspec.Struct, frozen=True, kw_only=True):

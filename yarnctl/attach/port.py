@@ -27,7 +27,13 @@ from yarnctl.attach.observing.cluster_state import ClusterObserver, LiveContaine
 from yarnctl.attach.observing.executors import LeavingObserver
 from yarnctl.attach.observing.held_time import HeldTimes
 from yarnctl.attach.observing.resume_cost import ResumeCosts
-from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver, Victim
+from yarnctl.attach.observing.task_state import (
+    FirstAsksOf,
+    PredictedDemand,
+    TaskObserver,
+    Unmodelled,
+    Victim,
+)
 from yarnctl.attach.orders.leaving import Parts, leaving
 from yarnctl.attach.orders.performing import Performing
 from yarnctl.attach.orders.polled_applications import PolledApplications
@@ -84,6 +90,7 @@ class AttachedPort:
         self._observer = ClusterObserver(link)
         self._predicted = PredictedDemand(link, first_asks)
         self._live = LiveContainers(link)
+        self._unmodelled = Unmodelled(self._live)
         judges = consents(attachment, driver, job_manager)
         self._eligibility = EligibilityReader(link, frozenset(judges) if attachment.levers else frozenset())
         self._drainable = {
@@ -135,9 +142,14 @@ class AttachedPort:
         return self._eligibility.reasons
 
     def left_alone(self) -> dict[str, EligibilityReason]:
-        """Return attempt -> why its runner cannot suspend it, as last observed."""
+        """Return attempt -> why it is left alone, as last observed (its runner's reason, or our own)."""
         refusing = self._tasks.why_not.values()
-        return {attempt: RunnerSays(why) for each in refusing for attempt, why in each.items()}
+        found: dict[str, EligibilityReason] = {
+            attempt: RunnerSays(why) for each in refusing for attempt, why in each.items()
+        }
+        for reasons in self._unmodelled.why.values():
+            found.update(reasons)
+        return found
 
     @property
     def notes(self) -> dict[str, str]:
@@ -234,8 +246,12 @@ class AttachedPort:
         nodes = self._both(nodes)
         self._drop(self._link.applications.ended())
         self._judge()
+        return self._predicted.added(self._snapshot(root, nodes), self._link.clock()), "seen"
+
+    def _snapshot(self, root: yarn.QueueInfo, nodes: tuple[yarn.NodeRow, ...]) -> Snapshot:
         snapshot = self._observer.snapshot(root, nodes, self._eligibility.reasons)
-        return self._predicted.added(snapshot, self._link.clock()), "seen"
+        self._unmodelled.note(nodes, snapshot.left_out)
+        return snapshot
 
     def _judge(self) -> None:
         """Read which of the applications that are new or have changed may be asked for containers."""
@@ -255,7 +271,7 @@ class AttachedPort:
             nodes = self._both(None)
             self._drop(self._link.applications.ended())
             self._judge()
-            return self._observer.snapshot(root, nodes, self._eligibility.reasons)
+            return self._snapshot(root, nodes)
         except Exception as problem:
             self._link.last_problem = ClusterFault(told(problem)[:FAULT_MAX])
             return None
@@ -300,7 +316,7 @@ class AttachedPort:
             seen |= self._observers.get(kind, self._tasks).observe(names)
         for name, found in seen.items():
             if found is not None:
-                tasks[name] = found.tasks
+                tasks[name] = self._unmodelled.modelled(name, found.tasks)
                 if found.sizes is not None:
                     self._observer.sizes[name] = found.sizes
         return tasks, tuple(name for name in victims if name not in tasks)
@@ -326,6 +342,7 @@ class AttachedPort:
         for reader in self._drainable.values():
             reader.drop(gone)
         self._tasks.drop(gone)
+        self._unmodelled.drop(gone)
         self._live.drop_attempts(gone.difference(self._polled.names))
         self._link.forget(gone)
 

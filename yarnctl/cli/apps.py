@@ -50,7 +50,7 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
             each.containers,
             each.used.memory_mib,
             each.used.vcores,
-            each.pending,
+            _waits_for(each),
             each.expected,
             each.suspending,
             plain(_may_be_suspended(each)),
@@ -65,6 +65,11 @@ def _caption(page: Page[Application]) -> str:
     kept = sum(each.master_only_ms is not None for each in page.items)
     whole = f"; {kept} suspended whole: each keeps its master's container" if kept else ""
     return f"{page.total} applications{whole}"
+
+
+def _waits_for(each: Application) -> int | str:
+    """Return how many containers an application waits for, and what else it requests that is left out."""
+    return each.pending if each.left_out is None else plain(f"{each.pending}; {each.left_out.text}")
 
 
 def _may_be_suspended(each: Application) -> str:

@@ -150,9 +150,11 @@ class Looks:
         return True
 
     def keep_waiting(self, snapshot: Snapshot) -> None:
-        """Drop the reasons of applications without pending asks."""
+        """Drop the reasons of applications without pending requests."""
         if self.refused:
-            waiting = {view.application for view in snapshot.applications if view.asks}
+            waiting = {view.application for view in snapshot.applications if view.asks} | set(
+                snapshot.left_out
+            )
             self.refused = {name: why for name, why in self.refused.items() if name in waiting}
 
     def prioritise(self, snapshot: Snapshot, as_of_ms: int, now_ms: int) -> Effects:

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.units import Resources
@@ -85,11 +86,13 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster at one instant.
+    """The cluster at one instant, of nodes without a label: those with one are not modelled.
 
     ``free_by_node`` has only nodes with free room. ``total`` is the sum over live nodes;
     ``largest_node`` the largest single node. ``reserved_by_node`` names the application with a
-    reservation on a node: it is given all room that appears there. ``node_count``: live nodes, for display.
+    reservation on a node: it is given all room that appears there. ``left_out``: application -> what its
+    pending requests want that is not modelled, which is not among its asks. ``node_count``: live nodes, those
+    with a label included, for display.
     """
 
     total: Resources
@@ -98,6 +101,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     applications: tuple[ApplicationView, ...]
     free_by_node: Mapping[str, Resources]
     reserved_by_node: Mapping[str, str] = {}
+    left_out: Mapping[str, NotModelled] = {}
     node_count: int | None = None
 
 

@@ -96,10 +96,27 @@ def demand(look: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDema
     """Return the applications with a shortfall, in serving order."""
     waiting = [view for view in look.snapshot.applications if view.asks]
     if not any(is_preempting(view, settings) for view in waiting):
-        return ClusterDemand((), (), {}, ())
-    if settings.model_scheduler:
-        return _modelled_demand(look, ledger, settings, waiting)
-    return _paper_demand(look, ledger, settings)
+        found = ClusterDemand((), (), {}, ())
+    elif settings.model_scheduler:
+        found = _modelled_demand(look, ledger, settings, waiting)
+    else:
+        found = _paper_demand(look, ledger, settings)
+    return _with_left_out(found, look, ledger, settings) if look.snapshot.left_out else found
+
+
+def _with_left_out(
+    found: ClusterDemand, look: DemandInput, ledger: Ledger, settings: Settings
+) -> ClusterDemand:
+    """Add the preempting applications of which nothing else is said and whose requests are left out."""
+    said = {wish.application.application for wish in found.applications}
+    said |= {trigger.application for trigger, _ in found.refused}
+    left_out = look.snapshot.left_out
+    refused = [
+        (_trigger(look, view, 0, ledger, (), left_out[view.application]), left_out[view.application])
+        for view in look.snapshot.applications
+        if view.application in left_out and view.application not in said and is_preempting(view, settings)
+    ]
+    return found._replace(refused=(*found.refused, *refused))
 
 
 def is_preempting(view: ApplicationView, settings: Settings) -> bool:

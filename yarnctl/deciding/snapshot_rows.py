@@ -14,6 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, Snapshot
+from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
 
@@ -85,8 +86,8 @@ class ApplicationRow(msgspec.Struct, frozen=True, array_like=True):
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a snapshot differs from the one before. ``order``: where appending new rows does not give it.
 
-    ``free``: nodes whose room differs (None: no room any more, or gone); ``reserved``: all of them, if they
-    differ.
+    ``free``: nodes whose room differs (None: no room any more, or gone); ``reserved`` and, of what is
+    read, ``left_out``: all of them, if they differ.
     """
 
     total: Resources | None = None
@@ -99,6 +100,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     order: tuple[str, ...] | None = None
     free: Mapping[str, Resources | None] = {}
     reserved: Mapping[str, str] | None = None
+    left_out: Mapping[str, NotModelled] | None = None
 
 
 class Columns:
@@ -147,6 +149,7 @@ class Writer:
         self._queues: dict[str, QueueRow] = {}
         self._free: dict[str, Resources] = {}
         self._reserved: dict[str, str] = {}
+        self._left_out: dict[str, NotModelled] = {}
         self._total = self._largest = NOT_READ
 
     def change(self, now: Snapshot) -> Change:
@@ -158,6 +161,7 @@ class Writer:
         }
         free.update((node, None) for node in self._free if node not in now.free_by_node)
         other_reserved = now.reserved_by_node != self._reserved
+        left_out = {name: now.left_out[name] for name in sorted(now.left_out) if name in self._views}
         change = Change(
             total=now.total if now.total != self._total else None,
             largest_node=now.largest_node if now.largest_node != self._largest else None,
@@ -169,8 +173,10 @@ class Writer:
             order=order,
             free=dict(sorted(free.items())),
             reserved=dict(sorted(now.reserved_by_node.items())) if other_reserved else None,
+            left_out=left_out if left_out != self._left_out else None,
         )
         self._free, self._reserved = dict(now.free_by_node), dict(now.reserved_by_node)
+        self._left_out = left_out
         self._total, self._largest = now.total, now.largest_node
         return change
 
@@ -221,6 +227,7 @@ class Reader:
         self.applications: dict[str, ApplicationView] = {}
         self.free: dict[str, Resources] = {}
         self.reserved: dict[str, str] = {}
+        self.left_out: dict[str, NotModelled] = {}
 
     def snapshot(self, change: Change) -> Snapshot:
         """Apply a change; return the new snapshot."""
@@ -245,6 +252,8 @@ class Reader:
                 self.free[node] = room
         if change.reserved is not None:
             self.reserved = dict(change.reserved)
+        if change.left_out is not None:
+            self.left_out = dict(change.left_out)
         return Snapshot(
             total=self.total,
             largest_node=self.largest_node,
@@ -252,6 +261,7 @@ class Reader:
             applications=tuple(self.applications.values()),
             free_by_node=dict(self.free),
             reserved_by_node=dict(self.reserved),
+            left_out=dict(self.left_out),
         )
 
 

@@ -38,7 +38,7 @@ QUEUE_SHARE = (("capacity", ""), ("maximum-capacity", "100"))
 Signal = Literal["OUTPUT_THREAD_DUMP", "GRACEFUL_SHUTDOWN", "FORCEFUL_SHUTDOWN"]
 UNFINISHED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
-HEAVY = ("resourceRequests", "timeouts", "appNodeLabelExpression", "amNodeLabelExpression")
+HEAVY = ("resourceRequests", "timeouts")
 
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
 _APP_ATTEMPT = re.compile(r"appattempt_[0-9]+_[0-9]+_[0-9]+")

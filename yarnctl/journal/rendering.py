@@ -20,6 +20,14 @@ def _unmet(why: demand.Unmet) -> str:
     return f"asks that fit on no node{foreseen}"
 
 
+def _not_modelled(why: demand.NotModelled) -> str:
+    noun = "label" if len(why.labels) == 1 else "labels"
+    labels = [f"nodes with the {noun} {', '.join(why.labels)}"] if why.labels else []
+    count = len(why.labels) + len(why.resources)
+    wanted = " and ".join([*labels, *([", ".join(why.resources)] if why.resources else [])])
+    return f"requests {wanted}, which {_are(count)} not modelled"
+
+
 def _unclaimed(why: orders.Unclaimed) -> str:
     waits = ", and its asker still waits" if why.asker_waits else ""
     return f"nobody was seen to get it in {why.limit_ms} ms{waits}"
@@ -297,6 +305,8 @@ SENTENCES: dict[type[Reason], str] = {
     eligibility.NoDrainTag: "no tag says that its executors may be asked to leave (yarnctl wrap --spark)",
     eligibility.SettingForbidsDrain: "its driver has {name}={said}, needed is {needed} (see wrap --spark)",
     eligibility.SparkTooOld: "executors of Spark {version} cannot leave with their blocks (3.2 or newer can)",
+    eligibility.OnLabelledNode: "its node has the label {label}, which is not modelled",
+    eligibility.HoldsResource: "its container holds {resource}, which is not modelled",
     eligibility.CheckpointUnseen: (
         "its checkpoint could not be seen, so it is not asked: {fault}; give the store's folder a group that"
         " only the daemon is in"
@@ -346,6 +356,7 @@ MADE: dict[type[Reason], Callable[..., str]] = {
     verdicts.CheapestInTime: _cheapest_in_time,
     verdicts.StartsLater: _starts_later,
     demand.Unmet: _unmet,
+    demand.NotModelled: _not_modelled,
     orders.Unclaimed: _unclaimed,
     modes.Paused: _paused,
     modes.Misdirected: _misdirected,

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import AttachedPort
@@ -31,6 +33,8 @@ from yarnctl.loop import tick
 CASES = Path(__file__).parents[3].parent / "shared" / "cases"
 CLUSTER = "/ws/v1/cluster"
 BEGIN_MS = 1_790_000_100_000
+AS_RUN = msgspec.structs.replace(DEFAULT, in_flight_ratio_max=0.1)
+"""The settings of ``yarnctl run``."""
 
 
 class Wanted(NamedTuple):
@@ -95,7 +99,7 @@ class RecordedCase:
 
     def wanted(self, ticks: int = 3) -> list[Wanted]:
         """Run the loop without enforcing; return what was decided or refused, in order."""
-        port, controller, journal = self._port(), Controller(DEFAULT, validate=True), MemoryJournal()
+        port, controller, journal = self._port(), Controller(AS_RUN, validate=True), MemoryJournal()
         for _ in range(ticks):
             tick(controller, port, journal)
         found: list[tuple[Trigger, Any]] = [

@@ -9,11 +9,13 @@ import pytest
 
 from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, FakeCluster, application, attempt, container
 from tests.unit.attach.recorded_case import CLUSTER, RecordedCase, checked
+from yarnctl.attach.observing.cluster_state import LiveContainers
+from yarnctl.attach.observing.task_state import Unmodelled
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.view.published import LoopStatus, Publisher, View
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.model import ContainerAsk, ObservationRequest
+from yarnctl.deciding.model import ContainerAsk, ObservationRequest, TaskView
 from yarnctl.deciding.records import Refusal
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.hadoop.wire import views, yarn
@@ -71,7 +73,6 @@ def test_idle_nodes_with_a_label_are_no_free_capacity(capfd):
         assert checked(case.url, capfd)["labels"]["severity"] == "ok"
 
 
-@planted
 def test_a_request_for_a_label_frees_nothing_and_the_reason_names_the_label():
     with RecordedCase(C05).served() as case:
         [wanted] = case.wanted()
@@ -100,7 +101,6 @@ def test_a_request_for_a_gpu_frees_nothing_and_the_reason_names_it(capfd):
         assert (found["severity"], "yarn.io/gpu" in found["seen"]) == ("warn", True)
 
 
-@planted
 @pytest.mark.parametrize("places", [("request",), ("application",), ("master",), ("queue",)])
 def test_a_label_is_found_wherever_it_is_set(places):
     case = RecordedCase(C05)
@@ -126,7 +126,6 @@ def test_a_label_is_found_wherever_it_is_set(places):
 # --- in the loop --------------------------------------------------------------------------------------
 
 
-@planted
 def test_an_idle_node_with_a_label_hides_no_demand_and_without_it_serves_it(cluster):
     """The trial: three nodes, one of them idle with an exclusive label; production waits for a container."""
     cluster.nodes["n3:1"] = times(SLOT, 4)
@@ -140,7 +139,6 @@ def test_an_idle_node_with_a_label_hides_no_demand_and_without_it_serves_it(clus
     assert any(change.startswith("OUTPUT_THREAD_DUMP") for change in cluster.changes)
 
 
-@planted
 def test_a_label_that_is_taken_off_its_node_makes_the_loop_decide(cluster):
     """Research fills both nodes. Only tasks of the one without a label are asked, until neither has one."""
     cluster.labels["n1:1"] = "gpu"
@@ -158,7 +156,6 @@ def test_a_label_that_is_taken_off_its_node_makes_the_loop_decide(cluster):
 # --- what is seen of the cluster ----------------------------------------------------------------------
 
 
-@planted
 def test_totals_and_free_capacity_are_those_of_the_default_partition(cluster):
     cluster.nodes["n3:1"] = times(SLOT, 4)
     cluster.labels["n3:1"] = "gpu"
@@ -166,14 +163,12 @@ def test_totals_and_free_capacity_are_those_of_the_default_partition(cluster):
     assert (seen.total, seen.largest_node, seen.free_by_node) == (times(SLOT, 4), times(SLOT, 2), {})
 
 
-@planted
 def test_use_of_an_application_is_that_of_the_default_partition(cluster):
     cluster.labels["n2:1"] = "gpu"
     _, found = shot(cluster)
     assert found[application(1)].used == times(SLOT, 2)
 
 
-@planted
 @pytest.mark.parametrize("has_uses", [True, False])
 @pytest.mark.parametrize("others", [{}, GPU])
 def test_what_is_left_out_is_no_demand_of_other_queues_either(cluster, has_uses, others):
@@ -185,7 +180,6 @@ def test_what_is_left_out_is_no_demand_of_other_queues_either(cluster, has_uses,
     assert found[application(2)].asks == (ContainerAsk(0, SLOT, 1),)
 
 
-@planted
 def test_requests_beyond_the_bounds_are_supposed_from_the_default_partition_alone(cluster):
     for number, more in ((3, {"ask_label": "gpu"}), (4, {"ask_others": GPU}), (5, {})):
         job = App(number, "research", asks=[(10, SLOT, 5)], submitted_at_ms=EPOCH + number, **more)
@@ -194,7 +188,6 @@ def test_requests_beyond_the_bounds_are_supposed_from_the_default_partition_alon
     assert [len(found[application(number)].asks) for number in (3, 4, 5)] == [0, 0, 1]
 
 
-@planted
 def test_an_application_that_requests_both_waits_for_what_is_modelled(cluster):
     cluster.apps[application(1)].containers.popitem()
     rows = yarn.APPLICATION.read(
@@ -218,7 +211,6 @@ def test_an_application_that_requests_both_waits_for_what_is_modelled(cluster):
 NODE = b'{"id": "n:1", "state": "RUNNING", "availMemoryMB": 5, %s}'
 
 
-@planted
 @pytest.mark.parametrize(
     ("told", "partition"),
     [
@@ -239,7 +231,6 @@ def test_the_label_of_a_node_in_every_form(told, partition):
     assert node.partition == partition
 
 
-@planted
 @pytest.mark.parametrize(
     "told",
     [
@@ -254,7 +245,6 @@ def test_other_resources_of_a_node_in_every_form(told):
     assert node.capacity.others == ("yarn.io/gpu",)
 
 
-@planted
 @pytest.mark.parametrize(
     ("told", "others"),
     [
@@ -282,7 +272,6 @@ def test_an_older_version_without_any_of_these_fields_is_read_as_before(cluster)
     assert found[application(2)].asks == (ContainerAsk(0, SLOT, 1),)
 
 
-@planted
 def test_a_queue_is_what_it_is_in_the_default_partition():
     rows = [
         {"partitionName": "gpu", "effectiveMinResource": {"memory": 900, "vCores": 9}},
@@ -311,7 +300,6 @@ def test_a_queue_is_what_it_is_in_the_default_partition():
 # --- victims ------------------------------------------------------------------------------------------
 
 
-@planted
 @pytest.mark.parametrize("levers", [False, True])
 def test_a_task_on_a_node_with_a_label_is_left_alone_with_the_reason(cluster, levers):
     cluster.labels["n2:1"] = "gpu"
@@ -330,7 +318,6 @@ def test_a_task_on_a_node_with_a_label_is_left_alone_with_the_reason(cluster, le
     assert port.left_alone() == {}
 
 
-@planted
 @pytest.mark.parametrize("mapped", [False, True])
 def test_a_container_that_holds_a_gpu_is_left_alone_with_the_reason(cluster, mapped):
     cluster.mapped = mapped
@@ -345,10 +332,22 @@ def test_a_container_that_holds_a_gpu_is_left_alone_with_the_reason(cluster, map
     }
 
 
+@pytest.mark.parametrize("kind", ["worker", "executor"])
+def test_an_application_that_chooses_its_workers_is_left_alone_as_a_whole(cluster, kind):
+    unmodelled = Unmodelled(LiveContainers(cluster.port()._link))
+    nodes = [yarn.NodeRow("n1:1", labels=("gpu",)), yarn.NodeRow("n2:1")]
+    unmodelled.note(nodes, {})
+    tasks = tuple(TaskView(f"t{n}", f"c{n}", f"n{n}:1", SLOT, kind, -1, 0, 0, 0, True, False) for n in (1, 2))
+    shown = unmodelled.modelled("a", tasks)
+    assert [task.attempt for task in shown] == ([] if kind == "worker" else ["t2"])
+    assert set(unmodelled.why["a"]) == ({"t1", "t2"} if kind == "worker" else {"t1"})
+    unmodelled.note(nodes[1:], {})
+    assert (unmodelled.why, unmodelled.modelled("a", tasks)) == ({}, tasks)
+
+
 # --- what people read ---------------------------------------------------------------------------------
 
 
-@planted
 def test_the_refusal_is_recorded_once(cluster):
     cluster.apps[application(2)].ask_others = GPU
     found = refusals(cluster, ticks=6)
@@ -357,7 +356,6 @@ def test_the_refusal_is_recorded_once(cluster):
     ]
 
 
-@planted
 def test_a_waiting_application_shows_why_nothing_is_freed_for_it(cluster):
     cluster.apps[application(2)].ask_label = "gpu"
     view = published(cluster)
@@ -369,7 +367,6 @@ def test_a_waiting_application_shows_why_nothing_is_freed_for_it(cluster):
     assert "containers are freed for it" not in now
 
 
-@planted
 def test_what_is_left_out_is_logged_once(cluster, caplog):
     cluster.nodes["n3:1"] = times(SLOT, 4)
     cluster.labels["n3:1"] = "gpu"
@@ -387,7 +384,6 @@ def test_what_is_left_out_is_logged_once(cluster, caplog):
 # --- predicted demand ---------------------------------------------------------------------------------
 
 
-@planted
 @pytest.mark.parametrize("where", ["application", "queue"])
 def test_no_demand_is_predicted_for_a_job_of_a_label(cluster, where):
     wave = (ContainerAsk(20, SLOT, 2),)

@@ -25,9 +25,10 @@ from tests.unit.deciding.controller_world import TASKS, Kept, Played, kept, read
 from tests.unit.deciding.random_histories import draw
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import LookMemory, Observed
-from yarnctl.deciding.model import Observation, Snapshot
-from yarnctl.deciding.records import Decision, Record
-from yarnctl.deciding.settings import DEFAULT, Settings
+from yarnctl.deciding.model import Observation, SetPriority, Snapshot
+from yarnctl.deciding.reasons.demand import NotModelled
+from yarnctl.deciding.records import Decision, Record, Refusal
+from yarnctl.deciding.settings import DEFAULT, PAPER, Settings
 from yarnctl.deciding.snapshot_rows import Change, Columns, Reader, Writer
 from yarnctl.errors import Different, YarnctlError
 from yarnctl.journal.chain import MemoryJournal
@@ -36,6 +37,7 @@ SCENARIOS = Path(__file__).parents[3] / "docs/scenarios"
 HISTORIES = 500
 FIRST = 462
 """The first of the random ones in which it matters who waited before: it is tried before the others."""
+GPU = NotModelled(("gpu",))
 DEADLINES = msgspec.structs.replace(DEFAULT, mode="deadlines", job_policy="MLF")
 
 
@@ -162,6 +164,59 @@ def test_who_did_not_answer_stands_in_the_input(change: Callable[[Observed], Obs
         read([change(one) if isinstance(one, Observed) else one for one in records]).finish()
 
 
+# --- what is not modelled -------------------------------------------------------------------------
+
+
+def left_out(*snapshots: Snapshot) -> list[Record]:
+    """Play snapshots, one a second; return the records."""
+    steps, records = Controller(GUARD_FREE), list[Record]()
+    for place, snapshot in enumerate(snapshots):
+        now_ms = place * 1000
+        records += steps.step(Observation(now_ms=now_ms, as_of_ms=now_ms, snapshot=snapshot)).records
+    return records
+
+
+def with_left_out(snapshot: Snapshot, *names: str, why: NotModelled = GPU) -> Snapshot:
+    return msgspec.structs.replace(snapshot, left_out=dict.fromkeys(names, why))
+
+
+def test_requests_that_are_left_out_are_refused_once_and_stand_in_the_input() -> None:
+    full = {"n1": 0}
+    waits, works = app("p1", "production", 1), app("p1", "production", 2)
+    research, fpga = app("r1", "research", 9), NotModelled((), ("fpga",))
+    records = left_out(
+        with_left_out(cluster(waits, research, free=full), "p1", "r1"),
+        with_left_out(cluster(waits, research, free=full), "p1", "r1"),
+        with_left_out(cluster(waits, research, free=full), "p1", why=fpga),
+        cluster(works, research, free=full),
+        with_left_out(cluster(works, research, free=full), "p1", why=fpga),
+    )
+    refusals = [each for each in records if isinstance(each, Refusal)]
+    assert [each.why for each in refusals] == [GPU, fpga, fpga]
+    assert {(each.trigger.application, each.trigger.need) for each in refusals} == {("p1", 0)}
+    read(records).finish()
+    change = without_change("left_out", None)
+    with pytest.raises(Different):
+        read([change(one) if isinstance(one, Observed) else one for one in records]).finish()
+
+
+@pytest.mark.parametrize("settings", [DEFAULT, PAPER, DEADLINES])
+def test_what_is_left_out_is_no_need_whatever_the_rule(settings: Settings) -> None:
+    steps = Controller(settings)
+    deadline = {"deadline": 5_000_000} if settings.mode == "deadlines" else {}
+    snapshot = with_left_out(cluster(app("p1", "production", 1, **deadline), app("r1", "research", 9)), "p1")
+    step = steps.step(Observation(now_ms=0, as_of_ms=0, snapshot=snapshot))
+    assert [each.why for each in step.records if isinstance(each, Refusal)] == [GPU]
+    assert {type(action) for action in step.actions} <= {SetPriority}
+    assert step.to_observe.victims == ()
+
+
+def test_requests_that_are_modelled_are_served_beside_those_that_are_not() -> None:
+    steps = Controller(GUARD_FREE)
+    snapshot = with_left_out(cluster(app("p1", "production", 1, 3), app("r1", "research", 9)), "p1")
+    assert steps.step(Observation(now_ms=0, as_of_ms=0, snapshot=snapshot)).to_observe.victims == ("r1",)
+
+
 # --- grants between two looks ---------------------------------------------------------------------
 
 
@@ -209,19 +264,25 @@ ROWS = st.lists(
     unique_by=lambda row: row[0],
 )
 LOOKS = st.lists(
-    st.tuples(ROWS, st.dictionaries(st.sampled_from(["n1", "n2"]), st.integers(0, 2))), max_size=5
+    st.tuples(
+        ROWS,
+        st.dictionaries(st.sampled_from(["n1", "n2"]), st.integers(0, 2)),
+        st.sets(st.sampled_from(NAMES)),
+    ),
+    max_size=5,
 )
 
 
 @given(LOOKS, st.sampled_from([DEFAULT, DEADLINES]))
 def test_a_reader_of_changes_sees_what_the_writer_saw(looks: Any, settings: Settings) -> None:
     writer, again, reader, columns = Writer(settings), Writer(settings), Reader(), Columns(settings)
-    for rows, free in looks:
+    for rows, free, names in looks:
         views = [
             app(name, "production" if name[0] == "p" else "research", held, asks, rank=rank, deadline=rank)
             for name, held, asks, rank in rows
         ]
-        snapshot = cluster(*views, free=free)
+        shown = [view.application for view in views if view.application in names]
+        snapshot = with_left_out(cluster(*views, free=free), *shown)
         change = writer.change(snapshot)
         read_back = msgspec.json.decode(msgspec.json.encode(change), type=Change)
         seen = reader.snapshot(read_back)
@@ -229,6 +290,7 @@ def test_a_reader_of_changes_sees_what_the_writer_saw(looks: Any, settings: Sett
         assert rows_of(columns, seen) == rows_of(columns, snapshot)
         assert (seen.total, seen.largest_node) == (snapshot.total, snapshot.largest_node)
         assert seen.free_by_node == snapshot.free_by_node
+        assert seen.left_out == snapshot.left_out
         assert [view.queue for view in seen.queues] == [view.queue for view in snapshot.queues]
 
 

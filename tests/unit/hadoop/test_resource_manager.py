@@ -74,10 +74,7 @@ def test_applications_are_asked_for_lightly_and_filtered_again():
     with serve({get("/apps"): json.dumps({"apps": {"app": rows}})}) as rm:
         found = client(rm).applications(["research"])
     assert [row.application for row in found] == ["application_1_0001", "application_1_0002"]
-    assert rm.heard[0].query == {
-        "states": "ACCEPTED,RUNNING",
-        "deSelects": "resourceRequests,timeouts,appNodeLabelExpression,amNodeLabelExpression",
-    }
+    assert rm.heard[0].query == {"states": "ACCEPTED,RUNNING", "deSelects": "resourceRequests,timeouts"}
 
 
 def test_nodes_that_cannot_run_containers_are_left_out():

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources
 
@@ -146,10 +147,14 @@ def test_pending_is_the_aggregate_where_it_is_told_and_the_asks_otherwise():
     told = yarn.AppInfo(
         "a",
         uses=yarn.Uses(
-            (yarn.PartitionUse(pending=yarn.Vector(5, 1)), yarn.PartitionUse("x", pending=yarn.Vector(2, 1)))
+            (
+                yarn.PartitionUse(pending=yarn.FullVector(5, 1)),
+                yarn.PartitionUse("x", pending=yarn.FullVector(2, 1)),
+            )
         ),
     )
-    assert views.pending(told) == (7, 2)
+    assert views.pending(told) == (5, 1)  # of the default partition alone
+    assert views.pending_elsewhere(told) == NotModelled(labels=("x",))
     assert views.pending(yarn.AppInfo("a", requests=(request("*", 2), request("n", 2)))) == (2048, 2)
     assert views.pending(yarn.AppInfo("a")) == (0, 0)
 

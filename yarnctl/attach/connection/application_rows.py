@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from yarnctl.deciding.model import ApplicationView
+from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.hadoop.wire import views, yarn
 
 _NOTHING = (0, 0)
@@ -25,12 +26,14 @@ MakeView = Callable[[yarn.AppInfo, int], ApplicationView]
 class ApplicationRows:
     """The rows by id, in the order of the answer, and the views made of them.
 
-    ``waiting``: id -> pending sum (MiB, vcores) of those with pending asks, or whose pending sum is unknown.
+    ``waiting``: id -> pending sum (MiB, vcores) in the default partition, of those with pending asks there,
+    or whose pending sum is unknown. ``left_out``: id -> what else its pending sums have (not modelled).
     """
 
     def __init__(self) -> None:
         self.by_name: dict[str, yarn.AppInfo] = {}
         self.waiting: dict[str, tuple[int, int]] = {}
+        self.left_out: dict[str, NotModelled] = {}
         self._stale: set[str] = set()
         self._moved: set[str] = set()
         self._unjudged: dict[str, None] = {}
@@ -76,6 +79,8 @@ class ApplicationRows:
                 or row.submitted_at_ms != was.submitted_at_ms
                 or row.kind != was.kind
                 or row.requests != was.requests
+                or row.label != was.label
+                or row.am_label != was.am_label
             ):
                 changed.append(row.application)
             elif row.progress_percent != was.progress_percent and (
@@ -86,6 +91,7 @@ class ApplicationRows:
 
     def _drop(self, name: str) -> None:
         self.waiting.pop(name, None)
+        self.left_out.pop(name, None)
         self._ranks.pop(name, None)
         self._unjudged.pop(name, None)
         self._stale.discard(name)
@@ -105,6 +111,11 @@ class ApplicationRows:
                 self.waiting.pop(name, None)
             else:
                 self.waiting[name] = sum_
+            elsewhere = views.pending_elsewhere(row)
+            if elsewhere is not None:
+                self.left_out[name] = elsewhere
+            else:
+                self.left_out.pop(name, None)
 
     def unjudged(self) -> list[yarn.AppInfo]:
         """Return the rows that are new or have changed since the last call."""
@@ -163,8 +174,8 @@ def differing(now: Mapping[str, Any], was: Mapping[str, Any]) -> set[str]:
 
 
 def pending(row: yarn.AppInfo) -> tuple[int, int]:
-    """Return the pending sum (MiB, vcores); most applications have one partition."""
-    if row.uses is not None and len(row.uses.partitions) == 1:
+    """Return the pending sum (MiB, vcores) in the default partition; most applications have no other."""
+    if row.uses is not None and len(row.uses.partitions) == 1 and not row.uses.partitions[0].partition:
         vector = row.uses.partitions[0].pending
         return vector.memory_mib, vector.vcores
     return views.pending(row)

@@ -11,6 +11,8 @@ is put on every candidate: then no attempt there is preempted for room that anot
 (not suspending is always allowed). Candidates are excluded from free room only where they are surely
 reserved: when there are no more of them than reserved containers. A preempting application's own reservation
 is named only where it is sure: it must not keep room elsewhere from being made for that application.
+
+Nodes with a label, and requests for a label or for a resource beside memory and vcores, are left out.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from yarnctl.attach.connection.application_rows import serving_order
 from yarnctl.attach.connection.connection import Connection, Problem
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
 from yarnctl.deciding.queue_hold import QueueLimits
+from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.http.answers import Missing
@@ -48,13 +51,17 @@ class Grant(NamedTuple):
 
 
 class LiveContainers:
-    """Reads live containers; keeps each application's current attempt."""
+    """Reads live containers; keeps each application's current attempt.
+
+    ``holding``: application -> container -> a resource beside memory and vcores that it holds, as last read.
+    """
 
     def __init__(self, link: Connection) -> None:
         self._manager = link.manager
         self._calls = link.calls
         self._attempts: dict[str, str] = {}
         self._known: dict[str, set[str]] = {}
+        self.holding: dict[str, dict[str, str]] = {}
 
     def observe(self, applications: Iterable[str]) -> dict[str, Held | Problem]:
         """Return each application's usage."""
@@ -71,6 +78,9 @@ class LiveContainers:
             if newest is not None and newest != attempt:
                 self._attempts[application] = newest
                 rows = self._listed(application, newest)
+        self.holding.pop(application, None)
+        if holding := {row.container: row.others[0] for row in rows if row.others}:
+            self.holding[application] = holding
         if rows:
             return Held({row.container: row for row in rows if row.state != RESERVED})
         return Held({}, ended=self._ended(application))
@@ -125,6 +135,7 @@ class LiveContainers:
         """Drop the attempts of applications that have ended."""
         for name in applications:
             self._attempts.pop(name, None)
+            self.holding.pop(name, None)
 
 
 SMALLEST = Resources(1024, 1)
@@ -144,6 +155,7 @@ class Asks(NamedTuple):
     pending: tuple[int, int]
     asks: tuple[ContainerAsk, ...]
     reported: bool
+    left_out: NotModelled | None = None
 
 
 class ClusterObserver:
@@ -194,6 +206,7 @@ class ClusterObserver:
             applications=self._views(names, asks, why_not),
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
+            left_out=self._left_out(),
             node_count=len(nodes),
         )
 
@@ -255,11 +268,23 @@ class ClusterObserver:
         if not rows:
             return {}
         answers = self._calls.each(self._manager.application, (row.application for row in rows))
+        labels = views.queue_labels(self._link.leaves)
         found: dict[str, tuple[ContainerAsk, ...]] = {}
         for name, answer in answers.items():
             if not isinstance(answer, Problem):
-                found[name] = views.asks(answer.requests)
-                self._asks[name] = Asks(self._applications.waiting[name], found[name], reported=True)
+                found[name], left_out = views.requested(answer, labels.get(answer.queue, ""))
+                self._asks[name] = Asks(self._applications.waiting[name], found[name], True, left_out)
+        return found
+
+    # --- what is not modelled -----------------------------------------------------------------
+
+    def _left_out(self) -> dict[str, NotModelled]:
+        """Return, by application, what of its pending requests is left out."""
+        found = dict(self._applications.left_out)
+        for name in self._applications.waiting:
+            left_out = views.merged(found.get(name), self._asks[name].left_out)
+            if left_out is not None:
+                found[name] = left_out
         return found
 
     # --- reservations -------------------------------------------------------------------------
@@ -306,7 +331,9 @@ def average(row: yarn.AppInfo) -> Sizes:
 
 
 def supposed(row: yarn.AppInfo, pending: tuple[int, int], sizes: Sizes | None) -> tuple[ContainerAsk, ...]:
-    """Return an application's assumed asks, by the pending sum alone."""
+    """Return an application's assumed asks, by the pending sum alone; none if that has other resources."""
+    if row.uses is not None and row.uses.default.pending.others:
+        return ()
     size = (sizes or average(row)).task
     count = -(-pending[0] // max(1, size.memory_mib))
     return (ContainerAsk(views.REDUCE, size, count),) if count > 0 else ()

@@ -3,6 +3,7 @@
 Law: an attempt is shown only if YARN's own list contains its container (with node and size), and counts as
 checkpointable only in its reduce phase (``mergeFinishTime`` > 0) with a runner whose status shows it at work.
 Maps, and reduces of jobs that are not eligible, are shown only where levers may end them (``plain_tasks``).
+Tasks on nodes with a label, and those that hold another resource, are left alone (``Unmodelled``).
 A job whose master or whose containers cannot be seen is unreachable as a whole. All calls are bounded in
 number and in time.
 
@@ -26,10 +27,12 @@ from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.status_line import Progress
 from yarnctl.deciding.foresight import Prediction
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot, TaskView
-from yarnctl.deciding.reasons.eligibility import EligibilityReason, OtherKind
+from yarnctl.deciding.reasons.demand import NotModelled
+from yarnctl.deciding.reasons.eligibility import EligibilityReason, HoldsResource, OnLabelledNode, OtherKind
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.hadoop.wire.mapreduce import Task, TaskAttempt
+from yarnctl.journal.rendering import text
 from yarnctl.units import Resources
 
 _LOG = logging.getLogger("yarnctl.attach")
@@ -249,6 +252,74 @@ def _merged(row: TaskAttempt) -> bool:
     return row.merged_at_ms > 0
 
 
+LOGGED_MAX = 256
+"""So many different lines are logged."""
+
+
+class Unmodelled:
+    """Leaves alone what is on nodes with a label, and what holds a resource beside memory and vcores.
+
+    YARN counts a container by its node's label, so what it frees there serves no request without one. The
+    memory and vcores of a container with another resource would serve others, but its queue is guaranteed a
+    part of that resource too, which is not read here, and others may get it before the task resumes.
+    ``why``: application -> attempt -> why it is left alone, as last observed.
+    """
+
+    def __init__(self, live: LiveContainers) -> None:
+        self._live = live
+        self._labels: dict[str, str] = {}
+        self._logged: set[str] = set()
+        self.why: dict[str, dict[str, EligibilityReason]] = {}
+
+    def note(self, nodes: Sequence[yarn.NodeRow], left_out: Mapping[str, NotModelled]) -> None:
+        """Keep the nodes' labels; log each label, and each kind of request that is left out, once."""
+        labels = {node.node: views.shown_name(node.partition) for node in nodes if node.partition}
+        if labels != self._labels:
+            self._labels = labels
+            self.why.clear()
+        for label in sorted(set(labels.values())):
+            if self._is_new(f"label {label}"):
+                count = list(labels.values()).count(label)
+                told = "left out: %d of %d nodes have the label %s, which is not modelled"
+                _LOG.warning(told, count, len(nodes), label)
+        for name, why in left_out.items():
+            if self._is_new(text(why)):
+                _LOG.warning("left out: %s %s", name, text(why))
+
+    def _is_new(self, line: str) -> bool:
+        if line in self._logged or len(self._logged) >= LOGGED_MAX:
+            return False
+        self._logged.add(line)
+        return True
+
+    def modelled(self, application: str, tasks: tuple[TaskView, ...]) -> tuple[TaskView, ...]:
+        """Return the tasks that may be victims; note why the others are left alone.
+
+        An application of workers chooses which of them leave: all of them are left alone if one is.
+        """
+        found = {task.attempt: why for task in tasks if (why := self._objection(application, task))}
+        if found and any(task.kind == "worker" for task in tasks):
+            first = next(iter(found.values()))
+            found = {task.attempt: found.get(task.attempt, first) for task in tasks}
+        self.why.pop(application, None)
+        if not found:
+            return tasks
+        self.why[application] = found
+        return tuple(task for task in tasks if task.attempt not in found)
+
+    def _objection(self, application: str, task: TaskView) -> EligibilityReason | None:
+        label = self._labels.get(task.node)
+        if label is not None:
+            return OnLabelledNode(label)
+        resource = self._live.holding.get(application, {}).get(task.container)
+        return None if resource is None else HoldsResource(views.shown_name(resource))
+
+    def drop(self, applications: Iterable[str]) -> None:
+        """Drop what is known of applications that have ended."""
+        for name in applications:
+            self.why.pop(name, None)
+
+
 LEAST_KEYS = ("yarn.scheduler.minimum-allocation-mb", "yarn.scheduler.minimum-allocation-vcores")
 LEAST = Resources(1024, 1)
 """YARN's defaults of the smallest allocation, of which every ask is made a multiple (vcores: at least)."""
@@ -290,11 +361,17 @@ class PredictedDemand:
 
     def _predicted(self, view: ApplicationView) -> tuple[ContainerAsk, ...]:
         row = self._link.rows.get(view.application)
-        if row is None:
+        if row is None or self._has_label(row):
             return ()
         asks = self._first_asks(StartingJob(row.application, row.name, row.user))
         known = self._link.configuration or {}
         return tuple(ask._replace(size=normalised(ask.size, known)) for ask in asks)
+
+    def _has_label(self, row: yarn.AppInfo) -> bool:
+        """Return whether its tasks will request nodes with a label."""
+        labels = views.queue_labels(self._link.leaves)
+        own = yarn.label_in(row.label)
+        return bool(labels.get(row.queue, "") if own is None else own)
 
 
 def normalised(size: Resources, configuration: Mapping[str, str]) -> Resources:

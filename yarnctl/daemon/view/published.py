@@ -248,7 +248,11 @@ def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
         msgspec.structs.replace(view, asks=()) if demand_waits(view, settings) else view
         for view in snapshot.applications
     )
-    return msgspec.structs.replace(snapshot, applications=applications)
+    left_out = dict(snapshot.left_out)
+    for view in snapshot.applications if left_out else ():
+        if settings.mode == "deadlines" or role_of(view, settings) == "preempting":
+            left_out.pop(view.application, None)
+    return msgspec.structs.replace(snapshot, applications=applications, left_out=left_out)
 
 
 class Control(Protocol):

@@ -74,6 +74,13 @@ class OthersFirst(Reason, frozen=True):
     """The scheduler serves other applications before."""
 
 
+class NotModelled(Reason, frozen=True):
+    """It requests nodes with a label, or a resource beside memory and vcores; yarnctl models neither."""
+
+    labels: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+
+
 TriggerReason = (
     Unmet
     | ClusterFull
@@ -90,5 +97,6 @@ TriggerReason = (
     | NotActivated
     | MoreUrgentWaits
     | OthersFirst
+    | NotModelled
     | Said
 )

@@ -127,6 +127,18 @@ class SparkTooOld(Reason, frozen=True):
     version: str
 
 
+class OnLabelledNode(Reason, frozen=True):
+    """Its node has a label: what it would free serves no request without one."""
+
+    label: str
+
+
+class HoldsResource(Reason, frozen=True):
+    """Its container holds a resource beside memory and vcores, of which no guarantee is modelled."""
+
+    resource: str
+
+
 EligibilityReason = (
     InNoVictimQueue
     | OtherKind
@@ -149,5 +161,7 @@ EligibilityReason = (
     | NoDrainTag
     | SettingForbidsDrain
     | SparkTooOld
+    | OnLabelledNode
+    | HoldsResource
     | Said
 )

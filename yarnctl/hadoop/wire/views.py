@@ -4,26 +4,35 @@ Law: pure. Here, and only here, percentages become absolute vectors, rows for no
 left out of the demand, MapReduce's priorities get their meaning, and a queue gets one name: its last
 name where that is the only such leaf, otherwise its path (versions before 3.4 write an application's
 queue one way, later ones the other).
+
+Node labels and resources beside memory and vcores are not modelled. Nodes, use and capacities are those of
+the default partition (the nodes without a label). Requests for a label or another resource are left out;
+``NotModelled`` has their names (docs/limitations.md).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
 
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, TaskKind
+from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms, tags_in
-from yarnctl.units import NOTHING, Resources, plus, times
+from yarnctl.units import NOTHING, Resources, minus, plus, times
 
 ANYWHERE = "*"
 NAME_MAX = 200
 """The characters kept of a job's name: its user may write anything."""
 AM_PRIORITY, FAILED_MAP, REDUCE, MAPS = 0, 5, 10, (19, 20)
 """MapReduce's request priorities (facts, section 1.1)."""
+NAMES_MAX, NAME_LENGTH_MAX = 8, 64
+"""So many names of labels and resources, of so many characters, are kept: job owners write them."""
 
 _WAITING_FOR_LIMIT = "not yet activated"
 
@@ -57,19 +66,20 @@ def queue_names(tree: Iterable[Leaf]) -> dict[str, str]:
 def queue_views(root: yarn.QueueInfo, total: Resources) -> tuple[QueueView, ...]:
     """Return the leaf queues as records of deciding, ordered by name.
 
-    ``total`` is the sum over live nodes; it turns shares into vectors where a version gives none.
+    ``total`` is the sum over live nodes without a label; it turns shares into vectors where a version gives
+    none.
     """
     return tuple(sorted((queue_view(leaf, total) for leaf in leaves(root)), key=lambda view: view.queue))
 
 
 def queue_view(leaf: Leaf, total: Resources) -> QueueView:
-    """Return one leaf queue. Its user limit is the hard one, guarantee x factor (-1: none).
+    """Return one leaf queue in the default partition. Its user limit is guarantee x factor (-1: none).
 
     The softer share by minimum-user-limit-percent changes with the active users and is left out.
     """
-    queue = leaf.queue
-    guaranteed = _vector(queue.guaranteed, queue.guaranteed_percent, total)
-    maximum = _vector(queue.maximum, queue.maximum_percent, total)
+    queue, share = leaf.queue, leaf.queue.default_share or yarn.PartitionShare()
+    guaranteed = _vector(share.guaranteed, queue.guaranteed, queue.guaranteed_percent, total)
+    maximum = _vector(share.maximum, queue.maximum, queue.maximum_percent, total)
     limit: Resources | None = None
     if queue.user_limit_factor >= 0:
         limit = Resources(*(int(part * queue.user_limit_factor) for part in guaranteed))
@@ -87,27 +97,116 @@ def queue_view(leaf: Leaf, total: Resources) -> QueueView:
     )
 
 
-def asks(requests: Iterable[yarn.ResourceRequest]) -> tuple[ContainerAsk, ...]:
+class Requested(NamedTuple):
+    """The demand of an application, and what of its requests is left out (None: nothing)."""
+
+    asks: tuple[ContainerAsk, ...]
+    left_out: NotModelled | None
+
+
+def requested(application: yarn.AppInfo, queue_label: str = "") -> Requested:
+    """Return an application's demand; ``queue_label`` is that of the queue's requests that name none."""
+    label = label_of(application, queue_label)
+    return Requested(asks(application.requests, label), left_out(application.requests, label))
+
+
+def asks(requests: Iterable[yarn.ResourceRequest], label: str = "") -> tuple[ContainerAsk, ...]:
     """Return the demand: the ``*`` rows that are not yet met, summed by priority and size.
 
-    Rows for nodes and racks repeat the same containers; rows of 0 are left over.
+    Rows for nodes and racks repeat the same containers; rows of 0 are left over. ``label`` is that of rows
+    that name none.
     """
     found: dict[tuple[int, Resources], int] = {}
-    for row in requests:
-        if row.location == ANYWHERE and row.count > 0:
+    for row in _unmet(requests):
+        if not _label(row, label) and not row.size.others:
             key = (row.priority, row.size.resources)
             found[key] = found.get(key, 0) + row.count
     return tuple(ContainerAsk(priority, size, count) for (priority, size), count in sorted(found.items()))
 
 
+def left_out(requests: Iterable[yarn.ResourceRequest], label: str = "") -> NotModelled | None:
+    """Return what :func:`asks` leaves out."""
+    rows = _unmet(requests)
+    return not_modelled(
+        [_label(row, label) for row in rows], [name for row in rows for name in row.size.others]
+    )
+
+
+def _unmet(requests: Iterable[yarn.ResourceRequest]) -> list[yarn.ResourceRequest]:
+    return [row for row in requests if row.location == ANYWHERE and row.count > 0]
+
+
+def _label(row: yarn.ResourceRequest, otherwise: str) -> str:
+    label = yarn.label_in(row.label)
+    return otherwise if label is None else label
+
+
+def label_of(application: yarn.AppInfo, queue_label: str = "") -> str:
+    """Return the label of an application's requests that name none; "" for the default partition.
+
+    Until its master runs, the master's label counts: there is no other request.
+    """
+    own = yarn.label_in(application.label)
+    if application.state == "ACCEPTED" and yarn.label_in(application.am_label) is not None:
+        own = yarn.label_in(application.am_label)
+    return queue_label if own is None else own
+
+
+def queue_labels(tree: Iterable[Leaf]) -> dict[str, str]:
+    """Return, by any spelling of a queue, the label of its requests that name none, where it has one."""
+    found: dict[str, str] = {}
+    for leaf in tree:
+        if label := yarn.label_in(leaf.queue.default_label):
+            found[leaf.path] = label
+            found.setdefault(leaf.queue.name, label)
+    return found
+
+
+def not_modelled(labels: Iterable[str], resources: Iterable[str]) -> NotModelled | None:
+    """Return the names of labels ("": none) and resources, at most ``NAMES_MAX`` each; None: no name."""
+    shown = [
+        tuple(sorted({shown_name(name) for name in names if name}))[:NAMES_MAX]
+        for names in (labels, resources)
+    ]
+    return NotModelled(*shown) if any(shown) else None
+
+
+def shown_name(name: str) -> str:
+    """Return the name of a label or a resource as it may be shown."""
+    return re.sub(r"[^!-~]", "?", name[:NAME_LENGTH_MAX])
+
+
+def merged(one: NotModelled | None, other: NotModelled | None) -> NotModelled | None:
+    """Return the names of both."""
+    if one is None or other is None:
+        return one or other
+    return not_modelled((*one.labels, *other.labels), (*one.resources, *other.resources))
+
+
 def pending(application: yarn.AppInfo) -> Resources:
-    """Return the pending sum: from ``uses`` if given, else from the asks, else nothing."""
+    """Return the pending sum of the default partition: from ``uses`` if given, else from the asks."""
     if application.uses is not None:
-        return application.uses.pending()
+        return application.uses.default.pending.resources
     total = NOTHING
-    for ask in asks(application.requests):
+    for ask in asks(application.requests, label_of(application)):
         total = plus(total, times(ask.size, ask.count))
     return total
+
+
+def pending_elsewhere(application: yarn.AppInfo) -> NotModelled | None:
+    """Return what of the pending sums is left out: those of a label, and other resources; None: nothing."""
+    if application.uses is None:
+        return None
+    labels = [row.partition for row in application.uses.labelled if row.pending.resources > NOTHING]
+    return not_modelled(labels, application.uses.default.pending.others)
+
+
+def used(application: yarn.AppInfo) -> Resources:
+    """Return what an application holds in the default partition; its flat fields are sums over all."""
+    total = Resources(max(0, application.allocated_mib), max(0, application.allocated_vcores))
+    for row in application.uses.labelled if application.uses is not None else ():
+        total = minus(total, row.used.resources)
+    return Resources(max(0, total.memory_mib), max(0, total.vcores))
 
 
 def activated(application: yarn.AppInfo) -> bool:
@@ -156,7 +255,7 @@ def application_view(
         submitted_at_ms=application.submitted_at_ms,
         rank=rank,
         containers=max(0, application.containers),
-        used=Resources(max(0, application.allocated_mib), max(0, application.allocated_vcores)),
+        used=used(application),
         am_size=am_size,
         task_size=task_size,
         asks=tuple(demand),
@@ -183,11 +282,17 @@ def kind_of(container: yarn.ContainerRow) -> TaskKind | None:
     return "map" if container.priority in (FAILED_MAP, *MAPS) else None
 
 
-def cluster_room(nodes: Sequence[yarn.NodeRow]) -> tuple[Resources, Resources, Mapping[str, Resources]]:
-    """Return the total over nodes, the largest node, and the free room of each node that has some.
+def default_partition(nodes: Iterable[yarn.NodeRow]) -> tuple[yarn.NodeRow, ...]:
+    """Return the nodes without a label."""
+    return tuple(node for node in nodes if not node.partition)
+
+
+def cluster_room(nodes: Iterable[yarn.NodeRow]) -> tuple[Resources, Resources, Mapping[str, Resources]]:
+    """Return the total over nodes without a label, the largest, and the free room of each that has some.
 
     A node that is being decommissioned counts in the total (its containers run) but has no free room.
     """
+    nodes = default_partition(nodes)
     sizes = [node.total for node in nodes]
     total = Resources(sum([size[0] for size in sizes]), sum([size[1] for size in sizes]))
     largest = max(sizes, default=NOTHING)
@@ -210,8 +315,12 @@ def _walk(queue: yarn.QueueInfo, path: str) -> Iterator[tuple[str, yarn.QueueInf
         yield from _walk(child, f"{path}.{child.name}")
 
 
-def _vector(told: yarn.Vector | None, percent: float, total: Resources) -> Resources:
-    """Return the given vector, or else the share of the whole cluster."""
+def _vector(
+    of_partition: yarn.Vector | None, told: yarn.Vector | None, percent: float, total: Resources
+) -> Resources:
+    """Return the default partition's vector, 0 included; else the given one, or the share of the cluster."""
+    if of_partition is not None:
+        return of_partition.resources
     if told is not None and told.memory_mib > 0:
         return told.resources
     return Resources(*(int(part * percent / 100) for part in total))

@@ -28,6 +28,49 @@ class Vector(msgspec.Struct, frozen=True, gc=False):
         """The vector as the program's own record."""
         return Resources(self.memory_mib, self.vcores)
 
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The names of the resources beside memory and vcores of which it has some; not read here."""
+        return ()
+
+
+MODELLED = frozenset({"memory-mb", "vcores"})
+"""The names of the resources that a vector's own fields hold."""
+
+
+class Amount(msgspec.Struct, frozen=True, gc=False):
+    """One row of resourceInformation."""
+
+    name: str
+    value: int = 0
+
+
+class Amounts(msgspec.Struct, frozen=True, gc=False):
+    """``resourceInformations`` of a vector: every resource by its name."""
+
+    rows: tuple[Amount, ...] = field(name="resourceInformation", default=())
+
+
+class FullVector(Vector, frozen=True, gc=False):
+    """ResourceInfo with its other resources, which versions before 3.0 do not have."""
+
+    amounts: Amounts | None = field(name="resourceInformations", default=None)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The names of the resources beside memory and vcores of which it has some, in order."""
+        rows = () if self.amounts is None else self.amounts.rows
+        return tuple(sorted({row.name for row in rows if row.value > 0} - MODELLED))
+
+
+def label_in(text: str | None) -> str | None:
+    """Return the label of an expression, "" for the default partition, None if it is not given.
+
+    YARN knows expressions of a single label. ``<DEFAULT_PARTITION>`` is how it writes none for people.
+    """
+    label = None if text is None else text.strip()
+    return "" if label is not None and label.startswith("<") else label
+
 
 class ClusterInfo(msgspec.Struct, frozen=True):
     """GET /info: which ResourceManager answers. ``epoch`` is the instant at which it began."""
@@ -56,7 +99,8 @@ class PartitionUse(msgspec.Struct, frozen=True, gc=False):
     """One row of resourceUsagesByPartition; partition "" is the unlabelled one."""
 
     partition: str = field(name="partitionName", default="")
-    pending: Vector = Vector()
+    used: Vector = Vector()
+    pending: FullVector = FullVector()
 
 
 class Uses(msgspec.Struct, frozen=True, gc=False):
@@ -68,6 +112,19 @@ class Uses(msgspec.Struct, frozen=True, gc=False):
         """The demand that is not yet granted, over all partitions."""
         return _sum(tuple(row.pending for row in self.partitions))
 
+    @property
+    def default(self) -> PartitionUse:
+        """The default partition's row; one of nothing if there is none."""
+        return next((row for row in self.partitions if not row.partition), _NO_USE)
+
+    @property
+    def labelled(self) -> tuple[PartitionUse, ...]:
+        """The rows of nodes with a label."""
+        return tuple(row for row in self.partitions if row.partition)
+
+
+_NO_USE = PartitionUse()
+
 
 class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
     """One row of resourceRequests: a node's, a rack's or ``*``, which is the sum of all of them."""
@@ -75,14 +132,15 @@ class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
     location: str = field(name="resourceName")
     count: int = field(name="numContainers", default=0)
     priority: int = 0
-    size: Vector = field(name="capability", default=Vector())
+    size: FullVector = field(name="capability", default=FullVector())
     label: str | None = field(name="nodeLabelExpression", default=None)
 
 
 class AppInfo(msgspec.Struct, frozen=True, gc=False):
     """GET /apps and /apps/{id}; fields in Hadoop's order, which decodes fastest.
 
-    ``uses`` is None just after submission (seen in 3.4.2). Fields that need the right VIEW_APP (all from
+    ``uses`` is None just after submission (seen in 3.4.2). ``label`` is that of the requests that name none,
+    ``am_label`` that of its master (None: not set). Fields that need the right VIEW_APP (all from
     ``submitted_at_ms`` on) keep their default without it.
     """
 
@@ -105,6 +163,8 @@ class AppInfo(msgspec.Struct, frozen=True, gc=False):
     containers: int = field(name="runningContainers", default=0)
     mib_seconds: int = field(name="memorySeconds", default=0)
     requests: tuple[ResourceRequest, ...] = field(name="resourceRequests", default=())
+    label: str | None = field(name="appNodeLabelExpression", default=None)
+    am_label: str | None = field(name="amNodeLabelExpression", default=None)
     uses: Uses | None = field(name="resourceInfo", default=None)
 
 
@@ -146,6 +206,19 @@ class AppAttempt(msgspec.Struct, frozen=True):
     started_at_ms: int = field(name="startTime", default=0)
 
 
+class AllocatedRow(msgspec.Struct, frozen=True, gc=False):
+    """One entry of allocatedResources."""
+
+    key: str = ""
+    value: int = 0
+
+
+class AllocatedRows(msgspec.Struct, frozen=True, gc=False):
+    """``allocatedResources`` of a container: every resource by its name."""
+
+    entries: tuple[AllocatedRow, ...] = field(name="entry", default=())
+
+
 class ContainerRow(msgspec.Struct, frozen=True, gc=False):
     """GET .../containers: a live container. MapReduce encodes its kind in the priority."""
 
@@ -158,11 +231,18 @@ class ContainerRow(msgspec.Struct, frozen=True, gc=False):
     finished_at_ms: int = field(name="finishedTime", default=0)
     state: str = field(name="containerState", default="")
     exit_status: int = field(name="containerExitStatus", default=0)
+    allocated: AllocatedRows | None = field(name="allocatedResources", default=None)
 
     @property
     def size(self) -> Resources:
         """The container's size."""
         return Resources(self.memory_mib, self.vcores)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The names of the resources beside memory and vcores of which it has some."""
+        rows = () if self.allocated is None else self.allocated.entries
+        return tuple(sorted({row.key for row in rows if row.value > 0} - MODELLED))
 
 
 class NodeRow(msgspec.Struct, frozen=True):
@@ -177,8 +257,13 @@ class NodeRow(msgspec.Struct, frozen=True):
     available_vcores: int = field(name="availableVirtualCores", default=0)
     containers: int = field(name="numContainers", default=0)
     version: str = ""
-    capacity: Vector | None = field(name="totalResource", default=None)
+    capacity: FullVector | None = field(name="totalResource", default=None)
     labels: tuple[str, ...] = field(name="nodeLabels", default=())
+
+    @property
+    def partition(self) -> str:
+        """The node's label; "" for the default partition. YARN allows one label a node."""
+        return next((label for text in self.labels if (label := label_in(text))), "")
 
     @property
     def host(self) -> str:
@@ -219,10 +304,15 @@ class QueueList(msgspec.Struct, frozen=True):
 
 
 class PartitionShare(msgspec.Struct, frozen=True):
-    """One row of queueCapacitiesByPartition: what a queue may have of the nodes with a label, in percent."""
+    """One row of queueCapacitiesByPartition: what a queue may have of the nodes with a label, in percent.
+
+    ``guaranteed`` and ``maximum`` are the vectors (None: the version shows none).
+    """
 
     partition: str = field(name="partitionName", default="")
     maximum_percent: float = field(name="absoluteMaxCapacity", default=0.0)
+    guaranteed: Vector | None = field(name="effectiveMinResource", default=None)
+    maximum: Vector | None = field(name="effectiveMaxResource", default=None)
 
 
 class PartitionShares(msgspec.Struct, frozen=True):
@@ -270,8 +360,14 @@ class QueueInfo(msgspec.Struct, frozen=True):
         return self.below.rows if self.below is not None else ()
 
     def pending(self) -> Resources:
-        """The pending sum of its applications."""
+        """The pending sum of its applications, over all partitions."""
         return self.uses.pending() if self.uses is not None else NOTHING
+
+    @property
+    def default_share(self) -> PartitionShare | None:
+        """What it may have of the default partition; None if that is not shown."""
+        rows = self.shares.rows if self.shares is not None else ()
+        return next((row for row in rows if not row.partition), None)
 
 
 class UserInfo(msgspec.Struct, frozen=True):

@@ -30,6 +30,7 @@ from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import Accepted, ApplicationView, Withheld
 from yarnctl.deciding.order import ORDER_VERBS
+from yarnctl.deciding.reasons.eligibility import RunnerSays
 from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import Explanation, explain, in_words
@@ -212,18 +213,26 @@ def everything_about(view: View, wanted: str) -> Explanation:
             found.roles = found.roles or ["application"]
     for attempt, why in sorted(view.left_alone.items()):
         if wanted in (attempt, application_of(attempt)):
-            found.rendered.append(f"now: {attempt} cannot be suspended, its runner says: {said(why)!a}")
+            told = f"its runner says: {said(why)!a}" if isinstance(why, RunnerSays) else said(why)
+            found.rendered.append(f"now: {attempt} cannot be suspended, {told}")
             found.roles = found.roles or ["attempt"]
     return found
 
 
 def _now(each: ApplicationView, view: View) -> str:
-    """Describe an unfinished application: its user and containers, and what is ordered for it, or of it."""
+    """Describe an unfinished application: its user and containers, and what is ordered for it, or of it.
+
+    Nothing is ordered for the requests that are left out.
+    """
     kind = role_of(each, view.settings)
+    left_out = None if view.snapshot is None else view.snapshot.left_out.get(each.application)
     held = f"{each.user}'s in queue {each.queue} ({kind}), holds {each.containers} containers"
     waits = f", waits for {pending_of(each)}" if pending_of(each) else ""
+    if left_out is not None:
+        waits += f", {text(left_out)}: no container is freed for that"
     if kind == "preempting":
-        return f"now: {held}{waits}{_ordered_for(each, view) if waits else ''}"
+        ordered = _ordered_for(each, view) if each.asks else ""
+        return f"now: {held}{waits}{ordered}"
     may = "may be suspended" if each.runner else f"left alone: {said(each.why_not)}"
     return f"now: {held}{waits}; {may}"
 

@@ -179,6 +179,7 @@ def _application(
         left_alone_reasons={attempt: _out(why) for attempt, why in single.items()},
         suspended=view.suspended[each.application].tasks if each.application in view.suspended else 0,
         master_only_ms=master_only_ms(each, view),
+        left_out=None if view.snapshot is None else reason(view.snapshot.left_out.get(each.application)),
     )
 
 

@@ -260,7 +260,7 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
             for each in from_view.applications(view)
             if (asked.queue is None or each.queue == asked.queue)
             and (asked.user is None or each.user == asked.user)
-            and (asked.waiting is None or asked.waiting == bool(each.pending))
+            and (asked.waiting is None or asked.waiting == bool(each.pending or each.left_out))
         ]
         shown, following = by_name(found, lambda each: each.application, asked)
         return from_view.page(view, len(found), following, shown)
