@@ -20,7 +20,15 @@ from yarnctl.hadoop.lowered_queues import LoweredQueue, LoweredRecord
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import FileStatus
 from yarnctl.hadoop.wire.views import Leaf
-from yarnctl.hadoop.wire.yarn import ClusterInfo, QueueInfo, UserInfo
+from yarnctl.hadoop.wire.yarn import (
+    Amount,
+    Amounts,
+    ClusterInfo,
+    FullVector,
+    NodeRow,
+    QueueInfo,
+    UserInfo,
+)
 
 
 def leaf(name: str, share: float, factor: float, **more) -> Leaf:
@@ -60,6 +68,7 @@ GOOD = Facts(
     scheduler=SCHEDULER,
     leaves=(PRODUCTION, RESEARCH),
     clock_ahead_ms=200,
+    nodes=(NodeRow("n1:1"),),
     webhdfs=True,
     name_node=CONF,
     requests=FileStatus("DIRECTORY", owner="yarnctl", permission="755"),
@@ -124,7 +133,16 @@ def test_masters_that_can_fill_what_is_borrowed_are_told_with_the_share_that_fit
     assert found.fix == (f"set {key}{fix}" if fix else "")
 
 
+LABELLED = NodeRow("n2:1", labels=("gpu",))
+WITH_GPU = NodeRow("n1:1", capacity=FullVector(5, 1, Amounts((Amount("yarn.io/gpu", 4),))))
 TABLE = [
+    ("labels", "warn", but(nodes=(NodeRow("n1:1"), LABELLED))),
+    ("labels", "fail", but(nodes=(LABELLED,))),
+    ("labels", "fail", but(leaves=(PRODUCTION, leaf("research", 5, 40, default_label="gpu")))),
+    ("labels", "unknown", but(nodes=None)),
+    ("resources", "warn", but(nodes=(WITH_GPU,))),
+    ("resources", "warn", but(nodes=None, counted=("memory-mb", "vcores", "fpga"))),
+    ("resources", "unknown", but(nodes=None)),
     ("version", "warn", but(info=ClusterInfo(1, version="3.2.1"))),
     ("signal", "warn", but(info=ClusterInfo(1, version="3.2.1"))),
     ("version", "fail", but(info=ClusterInfo(1, version="2.10.0"))),

@@ -26,7 +26,6 @@ from yarnctl.service.answers.explanations import everything_about
 from yarnctl.service.answers.from_view import applications
 from yarnctl.units import Resources, times
 
-planted = pytest.mark.xfail(strict=True)
 GPU = {"yarn.io/gpu": 1}
 C04, C05, C06 = "c04-idle-nodes-of-an-exclusive-label", "c05-ask-for-a-label", "c06-every-node-labelled"
 C07 = "c07-gpu-asks"
@@ -60,7 +59,6 @@ def published(cluster: FakeCluster) -> View:
 # --- the recorded cases -------------------------------------------------------------------------------
 
 
-@planted
 def test_idle_nodes_with_a_label_are_no_free_capacity(capfd):
     with RecordedCase(C04).served() as case:
         assert [each.need for each in case.wanted()] == [7]
@@ -80,7 +78,6 @@ def test_a_request_for_a_label_frees_nothing_and_the_reason_names_the_label():
         assert case.snapshot().total == Resources(4 * 81920, 80)
 
 
-@planted
 def test_nothing_is_guaranteed_where_every_node_has_a_label(capfd):
     with RecordedCase(C06).served() as case:
         found = checked(case.url, capfd)
@@ -92,7 +89,6 @@ def test_nothing_is_guaranteed_where_every_node_has_a_label(capfd):
         assert {queue.maximum for queue in shown.queues} == {NOTHING}
 
 
-@planted
 def test_a_request_for_a_gpu_frees_nothing_and_the_reason_names_it(capfd):
     with RecordedCase(C07).served() as case:
         [wanted] = case.wanted()
@@ -400,7 +396,6 @@ def test_no_demand_is_predicted_for_a_job_of_a_label(cluster, where):
 # --- check --------------------------------------------------------------------------------------------
 
 
-@planted
 def test_a_queue_whose_requests_have_a_label_by_default_fails(capfd):
     case = RecordedCase(C04)
     tree = case.answers[CLUSTER + "/scheduler"]["scheduler"]["schedulerInfo"]["queues"]["queue"]

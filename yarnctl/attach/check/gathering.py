@@ -49,8 +49,11 @@ def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -
     seen["counted"] = _try(why, "counted", manager.counted_resources)
     seen["leaves"] = _try(why, "leaves", lambda: leaves(manager.root_queue()))
     seen["clock_ahead_ms"] = to.ahead_ms(MANAGER_INFO, clock_ms)
-    if begin.spark:
-        seen["hosts"] = _try(why, "hosts", lambda: len({row.host for row in manager.nodes()}))
+    seen["nodes"] = _try(why, "nodes", manager.nodes)
+    if begin.spark and seen["nodes"] is not None:
+        seen["hosts"] = len({row.host for row in seen["nodes"]})
+    elif begin.spark:
+        why["hosts"] = why["nodes"]
     if seen["clock_ahead_ms"] is None:
         why.setdefault("clock_ahead_ms", "the ResourceManager's answers carry no Date")
     configuration = seen["configuration"] or {}

@@ -16,7 +16,7 @@ from yarnctl.hadoop.lowered_queues import LoweredRecord
 from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.webhdfs import FileStatus
 from yarnctl.hadoop.wire.views import Leaf
-from yarnctl.hadoop.wire.yarn import ClusterInfo, UserInfo
+from yarnctl.hadoop.wire.yarn import ClusterInfo, NodeRow, UserInfo
 
 Severity = Literal["ok", "warn", "fail", "unknown"]
 CAPACITY = "yarn.scheduler.capacity."
@@ -47,7 +47,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     queues that a daemon has lowered, by file; ``lock_holder``: the process that has the lock.
     ``safe_mode``: as in the NameNode's /jmx. ``counted``: the resources that the scheduler decides by
     ("memory-mb", "vcores"). ``spark``: executors are to leave; ``fallback_root``: where the shuffle blocks of
-    jobs that are suspended whole go ("": none is), with its status; ``hosts`` that run containers.
+    jobs that are suspended whole go ("": none is), with its status; ``hosts`` and ``nodes`` that run
+    containers.
     """
 
     caller_identity: str = ""
@@ -78,6 +79,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     lowered: Mapping[str, LoweredRecord | None] | None = None
     lock_holder: str = ""
     hosts: int | None = None
+    nodes: tuple[NodeRow, ...] | None = None
     fallback: FileStatus | None = None
     safe_mode: bool | None = None
     absent: tuple[str, ...] = ()
@@ -88,6 +90,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     def orders_by_deadline(self) -> bool:
         """Say whether YARN is to serve one queue's jobs in the order of their deadlines, by priorities."""
         return self.mode == "deadlines" and (self.allow_priority or self.admission == "mrm")
+
+    @property
+    def is_all_labelled(self) -> bool:
+        """Whether there are nodes, and each has a label: then queues have no share that yarnctl models."""
+        return bool(self.nodes) and all(node.partition for node in self.nodes or ())
 
     def setting(self, key: str) -> str | None:
         """Return a key of the daemon's configuration, None if it is not shown."""

@@ -23,6 +23,8 @@ RULES: dict[str, Rule] = {
     "caller": cluster.caller,
     "scheduler": scheduler.scheduler,
     "queues": scheduler.queues,
+    "labels": scheduler.labels,
+    "resources": scheduler.resources,
     "hurried-share": scheduler.preempting_share,
     "victim-share": scheduler.preemptable_share,
     "maxima": scheduler.maxima,

@@ -8,6 +8,7 @@ yarnctl would save.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import NamedTuple
 
 from yarnctl.attach.check.preflight import (
@@ -24,7 +25,8 @@ from yarnctl.attach.check.preflight import (
     warn,
 )
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, POLICY
-from yarnctl.hadoop.wire.views import Leaf
+from yarnctl.hadoop.wire.views import Leaf, shown_name
+from yarnctl.hadoop.wire.yarn import MODELLED, label_in
 
 MAX_PRIORITY = "yarn.cluster.max-application-priority"
 FULL_PERCENT = 99.0
@@ -49,6 +51,62 @@ def scheduler(facts: Facts) -> CheckResult:
     return unknown(facts.unseen("leaves"))
 
 
+def labels(facts: Facts) -> CheckResult:
+    """Nodes with a label, and requests for one, are not modelled: yarnctl leaves both out."""
+    if facts.nodes is None:
+        return unknown(facts.unseen("nodes"))
+    if facts.is_all_labelled:
+        return _all_labelled(facts)
+    for leaf in facts.of(facts.preempting_queues + facts.preemptable_queues):
+        label = label_in(leaf.queue.default_label)
+        if label:
+            said = f"{leaf.path} requests nodes with the label {shown_name(label)} by default"
+            return fail(
+                said, f"remove {CAPACITY}{leaf.path}.default-node-label-expression, or name another queue"
+            )
+    named = _labels(facts)
+    if not named:
+        return ok("no node has a label")
+    count = sum(bool(node.partition) for node in facts.nodes)
+    fix = "keep what yarnctl is to serve or preempt on nodes without a label (docs/limitations.md)"
+    return warn(f"{count} of {len(facts.nodes)} nodes have a label and are left out: {named}", fix)
+
+
+def _labels(facts: Facts) -> str:
+    """Return the labels of nodes, each with its number of nodes."""
+    counts = Counter(shown_name(node.partition) for node in facts.nodes or () if node.partition)
+    return ", ".join(f"{label} ({count})" for label, count in sorted(counts.items()))
+
+
+def _all_labelled(facts: Facts) -> CheckResult:
+    """Return the check result of a cluster without a node that yarnctl models."""
+    said = f"all {len(facts.nodes or ())} nodes have a label and are left out: {_labels(facts)}"
+    fix = (
+        "take the label off the nodes that yarnctl is to manage: yarn rmadmin -replaceLabelsOnNode HOST:PORT"
+    )
+    return fail(f"{said}; nothing is guaranteed to a queue where no node is", fix)
+
+
+def resources(facts: Facts) -> CheckResult:
+    """Requests for other resources than memory and vcores are not modelled: yarnctl leaves them out."""
+    if facts.nodes is None and facts.counted is None:
+        return unknown(facts.unseen("nodes"))
+    known = {name for node in facts.nodes or () if node.capacity is not None for name in node.capacity.others}
+    others = sorted({shown_name(name) for name in known | set(facts.counted or ()) - MODELLED})
+    if not others:
+        return ok("memory and vcores alone")
+    fix = "let what yarnctl is to serve or preempt request memory and vcores alone (docs/limitations.md)"
+    return warn(
+        f"requests for {', '.join(others)} are left out, and containers that hold it are no victims", fix
+    )
+
+
+def share_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...], CheckResult | None]:
+    """Return the leaves by these names whose shares count, or the one check result that replaces them."""
+    found, word = leaf_queues(facts, names)
+    return ((), _all_labelled(facts)) if word is None and facts.is_all_labelled else (found, word)
+
+
 def queues(facts: Facts) -> CheckResult:
     """Hurried and patient jobs must be in different leaf queues that are running."""
     names = facts.preempting_queues + (() if facts.mode == "deadlines" else facts.preemptable_queues)
@@ -59,6 +117,8 @@ def queues(facts: Facts) -> CheckResult:
     if stopped:
         one = stopped[0]
         return warn(f"{one.path} is {one.queue.state}", f"set {CAPACITY}{one.path}.state=RUNNING")
+    if facts.is_all_labelled:
+        return ok(", ".join(leaf.name for leaf in found))
     return ok(", ".join(f"{leaf.name} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
 
 
@@ -66,7 +126,7 @@ def preempting_share(facts: Facts) -> CheckResult:
     """Freed room goes to the queue furthest below its guarantee: that must be the hurried one."""
     if facts.mode == "deadlines":
         return ok("one queue by deadlines: shares do not matter")
-    _, word = leaf_queues(facts, facts.preempting_queues + facts.preemptable_queues)
+    _, word = share_queues(facts, facts.preempting_queues + facts.preemptable_queues)
     if word is not None:
         return word
     ours = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.preempting_queues))
@@ -84,7 +144,7 @@ def preemptable_share(facts: Facts) -> CheckResult:
     """With a guarantee of 0 % a queue may run one master only; what is guaranteed cannot be taken."""
     if facts.mode == "deadlines":
         return ok("one queue by deadlines: shares do not matter")
-    found, word = leaf_queues(facts, facts.preemptable_queues)
+    found, word = share_queues(facts, facts.preemptable_queues)
     if word is not None:
         return word
     for leaf in found:
@@ -103,7 +163,7 @@ def preemptable_share(facts: Facts) -> CheckResult:
 
 def maxima(facts: Facts) -> CheckResult:
     """A queue that may not grow to the whole cluster leaves it half empty, and cannot use what is freed."""
-    found, word = leaf_queues(
+    found, word = share_queues(
         facts, facts.preempting_queues + (() if facts.mode == "deadlines" else facts.preemptable_queues)
     )
     if word is not None:
@@ -117,7 +177,7 @@ def maxima(facts: Facts) -> CheckResult:
 
 def user_limit(facts: Facts) -> CheckResult:
     """One user gets the queue's guarantee times user-limit-factor at most, whatever is free."""
-    found, word = leaf_queues(
+    found, word = share_queues(
         facts, facts.preempting_queues + (() if facts.mode == "deadlines" else facts.preemptable_queues)
     )
     if word is not None:
@@ -201,7 +261,7 @@ def _am_ratio(facts: Facts, leaf: Leaf) -> float | None:
 def masters(facts: Facts) -> CheckResult:
     """A job that is suspended whole keeps its master: masters must not fill what research only borrows."""
     names = facts.preempting_queues if facts.mode == "deadlines" else facts.preemptable_queues
-    found, word = leaf_queues(facts, names)
+    found, word = share_queues(facts, names)
     if word is not None:
         return word
     told = []
