@@ -16,7 +16,7 @@ from yarnctl.cli import PROGRAM
 from yarnctl.cli.run import command, plan_of
 from yarnctl.command_line import exit_status_of
 from yarnctl.config import ClusterAddress
-from yarnctl.daemon.admission.backlog import Size
+from yarnctl.daemon.admission.backlog import Size, containers
 from yarnctl.daemon.admission.building import AdmissionOptions, ClusterSize, PoolSize, open_history, task_mib
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.admission.pool_files import PoolSettings
@@ -24,6 +24,7 @@ from yarnctl.daemon.admission.request_queue import AccountCommand
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.admission.book import Admission
+from yarnctl.deciding.admission.capacity import Pool
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
 from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
 from yarnctl.deciding.admission.pricing.accounts import TokensCharged
@@ -287,13 +288,13 @@ class Labelled(Sized):
 
 
 @pytest.mark.parametrize(
-    ("queue", "label", "containers"),
+    ("queue", "label", "most"),
     [("root.spark", "large", 12), ("root.flink", "", 4)],
     ids=["three quarters of its label's nodes", "half of the nodes without a label"],
 )
-def test_a_pool_has_its_queue_s_maximum_of_the_nodes_with_its_label(queue, label, containers):
+def test_a_pool_has_its_queue_s_maximum_of_the_nodes_with_its_label(queue, label, most):
     told = PoolSettings(name="pool", queue=queue, label=label)
-    assert PoolSize(Labelled(), told)() == Size(containers, 1024)
+    assert PoolSize(Labelled(), told)() == Size(most, 1024)
 
 
 @pytest.mark.parametrize(
@@ -310,6 +311,26 @@ def test_a_pool_whose_containers_would_run_elsewhere_is_refused(queue, label, sa
         told = PoolSettings(name="pool", queue=queue, label=label, capacity=capacity)
         with pytest.raises(Unreachable, match=f"pool pool: .*{said}"):
             PoolSize(Labelled(), told)()
+
+
+def test_the_cluster_of_the_gate_is_the_nodes_without_a_label():
+    assert ClusterSize(Labelled(), AdmissionOptions(allocator="pythia"))() == Size(8, 1024)
+
+
+@pytest.mark.parametrize(("pool", "held"), [("", 2), ("large", 4)])
+def test_what_an_application_holds_on_nodes_with_a_label_is_no_load_of_the_cluster(pool, held):
+    partitions = (
+        yarn.PartitionUse("", used=yarn.Vector(2_048, 2)),
+        yarn.PartitionUse("large", used=yarn.Vector(2_048, 2)),
+    )
+    row = yarn.AppInfo(
+        "application_1_0001",
+        containers=4,
+        allocated_mib=4_096,
+        allocated_vcores=4,
+        uses=yarn.Uses(partitions),
+    )
+    assert containers(row, Pool(pool, 10, 1024)) == held
 
 
 def test_a_size_told_by_a_person_stands_at_once():

@@ -146,7 +146,7 @@ def cluster_use(
         elif queues and not any(same_queue(row.queue, one) for one in queues):
             continue
         pool = _pool_of(row, book, ours)
-        more = 0 if pool is None else max(0, containers(row, pool.container_mib) - held)
+        more = 0 if pool is None else max(0, containers(row, pool) - held)
         if more and pool is not None:
             until_ms = FOREVER_MS if ours is not None or book.sells else _until_ms(row, now_ms)
             loads.setdefault(pool.name, []).append(Load(row.application, more, now_ms, until_ms))
@@ -167,10 +167,17 @@ def _pool_of(row: yarn.AppInfo, book: AdmissionStore, ours: Admission | None) ->
     return next((each for each in pools if any(same_queue(row.queue, one) for one in each.queues)), None)
 
 
-def containers(row: yarn.AppInfo, container_mib: int) -> int:
-    """Return how many of the gate's containers an application holds; a large one counts as several."""
-    by_memory = -(-max(0, row.allocated_mib) // container_mib) if container_mib > 0 else 0
-    return max(0, row.containers, by_memory)
+def containers(row: yarn.AppInfo, pool: Pool) -> int:
+    """Return how many of the gate's containers an application holds; a large one counts as several.
+
+    Of the pool without a name, the cluster, what it holds on nodes with a label does not count. How many
+    containers that is is not known, so such an application counts by memory alone.
+    """
+    used_mib, count = row.allocated_mib, row.containers
+    if not pool.name and (in_partition_mib := views.used(row).memory_mib) < used_mib:
+        used_mib, count = in_partition_mib, 0
+    by_memory = -(-max(0, used_mib) // pool.container_mib) if pool.container_mib > 0 else 0
+    return max(0, count, by_memory)
 
 
 def compact(loads: Sequence[Load]) -> tuple[Load, ...]:

@@ -101,7 +101,10 @@ class Measured(Protocol):
 
 
 class ClusterSize:
-    """Measures how many containers the cluster has, or the gate's queues are guaranteed; by memory."""
+    """Measures how many containers the cluster has, or the gate's queues are guaranteed; by memory.
+
+    Nodes with a label do not count: who may use them is not modelled.
+    """
 
     def __init__(self, manager: Measured, told: AdmissionOptions) -> None:
         self._manager = manager
@@ -115,7 +118,7 @@ class ClusterSize:
         container_mib = self._container_mib
         if self._reported.capacity is not None:
             return Size(self._reported.capacity, container_mib, reported=True)
-        nodes = self._manager.nodes()
+        nodes = views.default_partition(self._manager.nodes())
         most = sum(node.total.memory_mib // container_mib for node in nodes)
         if self._reported.queues:
             total = Resources(
@@ -158,7 +161,7 @@ class PoolSize:
             )
         if self._told.capacity is not None:
             return Size(self._told.capacity, container_mib, reported=True)
-        sizes = [node.total for node in self._manager.nodes() if (node.labels or ("",))[0] == label]
+        sizes = [node.total for node in self._manager.nodes() if node.partition == label]
         total = Resources(sum(size.memory_mib for size in sizes), sum(size.vcores for size in sizes))
         most_mib = self._most_mib(leaf, total)
         return Size(
