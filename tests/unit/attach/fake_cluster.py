@@ -407,7 +407,7 @@ class FakeCluster:
 
     def _app(self, app: App, whole: bool = False) -> dict:
         count = len(app.containers)
-        pending = {
+        pending: dict = {
             "memory": sum(size.memory_mib * n for _, size, n in app.asks),
             "vCores": sum(size.vcores * n for _, size, n in app.asks),
         }

@@ -16,6 +16,7 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.view.published import LoopStatus, Publisher, View
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import ContainerAsk, ObservationRequest, TaskView
+from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.records import Refusal
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.hadoop.wire import views, yarn
@@ -35,6 +36,7 @@ NOTHING = Resources(0, 0)
 def shot(cluster: FakeCluster, **settings):
     """Return the snapshot of one observation, and its applications by id."""
     seen = cluster.port(**settings).observe(ObservationRequest())
+    assert seen.snapshot is not None
     return seen.snapshot, {view.application: view for view in seen.snapshot.applications}
 
 
@@ -197,7 +199,7 @@ def test_an_application_that_requests_both_waits_for_what_is_modelled(cluster):
     )
     requested = views.requested(rows, "")
     assert requested.asks == (ContainerAsk(10, Resources(5, 1), 2),)
-    assert (requested.left_out.labels, requested.left_out.resources) == (("a?[2Jb",), ("fpga",))
+    assert requested.left_out == NotModelled(("a?[2Jb",), ("fpga",))
     assert text(requested.left_out).isprintable()
 
 
@@ -238,6 +240,7 @@ def test_the_label_of_a_node_in_every_form(told, partition):
 def test_other_resources_of_a_node_in_every_form(told):
     size = b'"totalResource": {"memory": 5, "resourceInformations": {"resourceInformation": ' + told + b"}}"
     [node] = yarn.NODES.read(b'{"nodes": {"node": [' + NODE % size + b"]}}")
+    assert node.capacity is not None
     assert node.capacity.others == ("yarn.io/gpu",)
 
 
@@ -356,6 +359,7 @@ def test_a_waiting_application_shows_why_nothing_is_freed_for_it(cluster):
     cluster.apps[application(2)].ask_label = "gpu"
     view = published(cluster)
     [shown] = [each for each in applications(view) if each.application == application(2)]
+    assert shown.left_out is not None
     assert shown.left_out.code == "not-modelled"
     assert shown.left_out.text == "requests nodes with the label gpu, which is not modelled"
     [now] = [line for line in everything_about(view, application(2)).rendered if line.startswith("now")]

@@ -203,8 +203,9 @@ def test_requests_that_are_left_out_are_refused_once_and_stand_in_the_input() ->
 @pytest.mark.parametrize("settings", [DEFAULT, PAPER, DEADLINES])
 def test_what_is_left_out_is_no_need_whatever_the_rule(settings: Settings) -> None:
     steps = Controller(settings)
-    deadline = {"deadline": 5_000_000} if settings.mode == "deadlines" else {}
-    snapshot = with_left_out(cluster(app("p1", "production", 1, **deadline), app("r1", "research", 9)), "p1")
+    deadline_at_ms = 5_000_000 if settings.mode == "deadlines" else None
+    asker = app("p1", "production", 1, deadline=deadline_at_ms)
+    snapshot = with_left_out(cluster(asker, app("r1", "research", 9)), "p1")
     step = steps.step(Observation(now_ms=0, as_of_ms=0, snapshot=snapshot))
     assert [each.why for each in step.records if isinstance(each, Refusal)] == [GPU]
     assert {type(action) for action in step.actions} <= {SetPriority}

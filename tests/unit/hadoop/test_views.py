@@ -114,7 +114,7 @@ def test_paths_are_built_by_walking_and_names_are_unique():
 
 
 def request(place: str, count: int, priority: int = 20, memory: int = 1024) -> yarn.ResourceRequest:
-    return yarn.ResourceRequest(place, count, priority, yarn.Vector(memory, 1))
+    return yarn.ResourceRequest(place, count, priority, yarn.FullVector(memory, 1))
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_priority_tells_the_kind_of_container(priority, kind):
 def test_room_of_a_cluster():
     nodes = [
         yarn.NodeRow("b", "RUNNING", used_mib=1, available_mib=3, used_vcores=1, available_vcores=1),
-        yarn.NodeRow("a", "RUNNING", available_mib=-5, capacity=yarn.Vector(6, 2)),
+        yarn.NodeRow("a", "RUNNING", available_mib=-5, capacity=yarn.FullVector(6, 2)),
         yarn.NodeRow("c", "DECOMMISSIONING", available_mib=4, available_vcores=4),
     ]
     assert views.cluster_room(nodes) == ((14, 8), (6, 2), {"b": (3, 1)})
