@@ -59,6 +59,7 @@ soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 300 outputs, 1,0
 	$(BIN)/python -m tests.soak replay --steps 1000000 --seed $(SEED)
 	$(BIN)/python -m tests.soak market --runs 100000 --seed $(SEED)
 	$(BIN)/python -m tests.soak.virtual_live
+	$(BIN)/python -m tests.soak.addresses --count 100000 --seed $(SEED)
 
 mutants: $(VENV)/.dev ## would the tests notice? COUNT=300 mutants of PART=deciding|journal|runner or TARGET=..., drawn by SEED=N; goes on
 	$(BIN)/python -m tests.mutants --seed $(SEED) --count $(COUNT) $(if $(PART),--part $(PART),--target $(TARGET)) $(MUTANTS_ARGS)

@@ -22,7 +22,7 @@ what Hadoop's own files in ``HADOOP_CONF_DIR`` say. An unknown key is refused, n
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from yarnctl.hadoop.http.auth import OVER_HTTP, Identity, Method
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.site_xml import HadoopSite
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.old_names import renamed_keys
 
@@ -95,11 +96,14 @@ def load_cluster(
     file: Path | None = None,
     environment: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
+    *,
+    hdfs: bool = True,
 ) -> ClusterAddress:
     """Put the configuration together; raises BadInput naming file and key, variable or option.
 
     ``environment`` is given by the caller (os.environ); ``options`` are the command line's, with the
-    names of the TOML keys; None means not given.
+    names of the TOML keys; None means not given. ``hdfs``: the caller uses HDFS. Of ``HADOOP_CONF_DIR`` only
+    the files and keys are read that say what nothing nearer has said.
     """
     environment = environment or {}
     told = _from_file(file) if file is not None else {}
@@ -115,8 +119,8 @@ def load_cluster(
         if value is not None and value != ():
             told[key], places[key] = value, "--" + key.replace("_", "-")
     if told.get("hadoop_conf_dir"):
-        for key, value in _from_hadoop(Path(str(told["hadoop_conf_dir"])), environment).items():
-            told.setdefault(key, value)
+        wanted = [key for key in _BY_HADOOP if key not in told and (hdfs or key != "name_nodes")]
+        told |= _from_hadoop(Path(str(told["hadoop_conf_dir"])), environment, wanted)
     cluster = _checked(told, places)
     if not cluster.resource_managers:
         remedy = "give --rm, set YARNCTL_RM or HADOOP_CONF_DIR, or write [cluster] resource_managers"
@@ -142,13 +146,23 @@ def _from_file(file: Path) -> dict[str, Any]:
     return renamed_keys(section, OLD_KEYS, str(file))
 
 
-def _from_hadoop(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
-    site = site_xml.load(folder, addresses.DEFAULTS, environment, {"user.name": environment.get("USER", "")})
-    found: dict[str, Any] = {"authentication": addresses.authentication(site)}
-    if managers := addresses.resource_managers(site):
-        found["resource_managers"] = managers
-    if nodes := addresses.name_nodes(site):
-        found["name_nodes"] = nodes
+_BY_HADOOP: dict[str, tuple[str, Callable[[HadoopSite], Any]]] = {
+    "authentication": ("core-site.xml", addresses.authentication),
+    "resource_managers": ("yarn-site.xml", addresses.resource_managers),
+    "name_nodes": ("hdfs-site.xml", addresses.name_nodes),
+}
+"""What Hadoop's own files say: the file (beside core-site.xml, as Hadoop reads them), and the reader."""
+
+
+def _from_hadoop(folder: Path, environment: Mapping[str, str], wanted: Iterable[str]) -> dict[str, Any]:
+    """Return what the files in ``folder`` say of the ``wanted`` keys; reads no other file."""
+    found: dict[str, Any] = {}
+    for key in wanted:
+        file, read = _BY_HADOOP[key]
+        names = dict.fromkeys(("core-site.xml", file))
+        user = {"user.name": environment.get("USER", "")}
+        if value := read(site_xml.load(folder, addresses.DEFAULTS, environment, user, names)):
+            found[key] = value
     return found
 
 

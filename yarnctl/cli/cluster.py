@@ -42,8 +42,11 @@ def folder_options(command: Function) -> Function:
     return _with(command, _FOLDERS)
 
 
-def cluster_of(given: Given) -> ClusterAddress:
-    """Return the cluster these options mean, together with environment and file; raises BadInput."""
+def cluster_of(given: Given, *, hdfs: bool = True) -> ClusterAddress:
+    """Return the cluster these options mean, together with environment and file; raises BadInput.
+
+    ``hdfs``: the command uses HDFS.
+    """
     from yarnctl.config import load_cluster
 
     options = {
@@ -52,7 +55,7 @@ def cluster_of(given: Given) -> ClusterAddress:
         "user": given["user"],
     }
     environment = {**os.environ, "YARNCTL_USER": os.environ.get("YARNCTL_USER") or "yarnctl"}
-    return load_cluster(given["config"], environment, options)
+    return load_cluster(given["config"], environment, options, hdfs=hdfs)
 
 
 def folders_of(cluster: ClusterAddress, given: Given) -> tuple[ClusterAddress, str, str]:

@@ -79,7 +79,7 @@ def command(file: Path, containers: str, repeat: int, output: str, **given: Any)
     cells = cells_of(app, numbers_of(containers))
     require_programs(app, print_it=False)
     store = given["store"] or default_store()
-    manager = cluster_of(given).resource_manager()
+    manager = cluster_of(given, hdfs=False).resource_manager()
     manager.identify()  # before anything is submitted of which nobody would see the end
     made: list[KnownRun] = []
     for number, (cell, times) in enumerate(missing(app, cells, repeat, kept_runs(store)), 1):

@@ -1,22 +1,31 @@
 """Addresses: where the daemons are, by Hadoop's own configuration.
 
 Law: pure; a site in, base URLs out, in the order of the configuration. Only the keys of daemons' addresses
-are read here, with the defaults of the 3.x documents (yarn-default.xml, hdfs-default.xml).
+are read here, with the defaults of the 3.x documents (yarn-default.xml, hdfs-default.xml). A key is judged
+only where its value is used: BadInput names the key that is needed and cannot be used.
+
+An address that is not set, or empty, is derived as Hadoop derives it:
+
+* A daemon's web address has the host of its RPC address, or of ``yarn.resourcemanager.hostname``, and the
+  default port. So has a wildcard (``0.0.0.0``), which listens on all interfaces.
+* A NameNode's key is looked for with the suffixes of name service and NameNode, of the name service, and
+  without one. The host of ``fs.defaultFS`` counts for a single NameNode.
+* ``here`` is the host that a wildcard means where no key names a host: that of the daemon with this
+  configuration.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.site_xml import HadoopSite
 
+LOCAL = "127.0.0.1"
 DEFAULTS = {
-    "yarn.resourcemanager.hostname": "0.0.0.0",  # noqa: S104  # Hadoop's default, mapped to loopback below
-    "dfs.namenode.http-address": "0.0.0.0:9870",
-    "dfs.namenode.https-address": "0.0.0.0:9871",
-    "mapreduce.jobhistory.webapp.address": "0.0.0.0:19888",
-    "mapreduce.jobhistory.webapp.https.address": "0.0.0.0:19890",
     "mapreduce.jobhistory.http.policy": "HTTP_ONLY",
     "yarn.http.policy": "HTTP_ONLY",
     "dfs.http.policy": "HTTP_ONLY",
@@ -24,60 +33,88 @@ DEFAULTS = {
     "hadoop.security.authentication": "simple",
     "hadoop.http.authentication.type": "simple",
 }
+WEB_PROXY = "yarn.web-proxy.address"
+WEB_PROXY_PORT = 9099
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*)(?::([0-9]{1,5}))?")
+_ANY = ("0.0.0.0", "[::]", "")  # noqa: S104  # recognised, not bound
 
 
-def resource_managers(site: HadoopSite) -> tuple[str, ...]:
+class _Told(NamedTuple):
+    """A host ("": a wildcard, or none) and a port (0: none)."""
+
+    host: str
+    port: int
+
+
+def resource_managers(site: HadoopSite, here: str = LOCAL) -> tuple[str, ...]:
     """Return the base URLs of the ResourceManagers, e.g. ``http://rm1:8088``; () if none is configured."""
-    secure = site.text("yarn.http.policy") == "HTTPS_ONLY"
+    secure = _https_only(site, "yarn.http.policy")
     key = "yarn.resourcemanager.webapp." + ("https.address" if secure else "address")
-    port = 8090 if secure else 8088
     if site.boolean("yarn.resourcemanager.ha.enabled"):
         ids = site.list_of("yarn.resourcemanager.ha.rm-ids")
         if not ids:
             where = site.where("yarn.resourcemanager.ha.enabled")
             raise BadInput(where, "is true without yarn.resourcemanager.ha.rm-ids", "list the ids")
-        return tuple(_resource_manager(site, key, f".{one}", port, secure) for one in ids)
+        return tuple(_resource_manager(site, key, f".{one}", secure, here) for one in ids)
     if not any(name in site.entries for name in (key, "yarn.resourcemanager.hostname")):
         return ()
-    return (_resource_manager(site, key, "", port, secure),)
+    return (_resource_manager(site, key, "", secure, here),)
 
 
-def name_nodes(site: HadoopSite) -> tuple[str, ...]:
+def name_nodes(site: HadoopSite, here: str = LOCAL) -> tuple[str, ...]:
     """Return the base URLs of the NameNodes' WebHDFS; () if none is configured.
 
     With name services the one of ``fs.defaultFS`` counts, else the first.
     """
-    secure = site.text("dfs.http.policy") == "HTTPS_ONLY"
-    key = "dfs.namenode." + ("https-address" if secure else "http-address")
     services = site.list_of("dfs.internal.nameservices") or site.list_of("dfs.nameservices")
-    default = _default_host(site)
+    default = _default_authority(site)
     if services:
         service = default if default in services else services[0]
         ids = site.list_of(f"dfs.ha.namenodes.{service}")
-        suffixes = [f".{service}.{one}" for one in ids] or [f".{service}"]
-        return tuple(_url(site, key + suffix, site.text(key + suffix), secure) for suffix in suffixes)
-    if key not in site.entries and not default:
+        own = [(f".{service}.{one}", f".{service}", "") for one in ids] or [(f".{service}", "")]
+    elif default or any(site.text(key) for key in (_web_key(site), "dfs.namenode.rpc-address")):
+        own, ids = [("",)], ()
+    else:
         return ()
-    address = site.text(key)
-    if _host(address) in _ANY and default:
-        address = f"{default}:{address.rpartition(':')[2]}"
-    return (_url(site, key, address, secure),)
+    fallback = "fs.defaultFS" if default and not ids and default not in services else ""
+    return tuple(dict.fromkeys(_name_node(site, suffixes, fallback, here) for suffixes in own))
 
 
-def history_server(site: HadoopSite) -> str:
+def history_server(site: HadoopSite, here: str = LOCAL) -> str:
     """Return the base URL of the MapReduce history server; "" if none is configured.
 
-    Its own address, else the one that the ResourceManager uses for logs of ended applications
-    (``yarn.log.server.url``, which is the history server's with MapReduce).
+    Its own web address, else the host of its RPC address, else the address that the ResourceManager uses for
+    logs of ended applications (``yarn.log.server.url``, which is the history server's with MapReduce).
     """
-    secure = site.text("mapreduce.jobhistory.http.policy") == "HTTPS_ONLY"
+    secure = _https_only(site, "mapreduce.jobhistory.http.policy")
     key = "mapreduce.jobhistory.webapp." + ("https.address" if secure else "address")
-    if key in site.entries:
-        return _url(site, key, site.text(key), secure)
+    told = _told(site, (key,))
+    host = told.host or _told(site, ("mapreduce.jobhistory.address",)).host
     logs = urlsplit(site.text("yarn.log.server.url"))
-    if logs.scheme in ("http", "https") and logs.path.startswith("/jobhistory") and "@" not in logs.netloc:
+    is_history = logs.scheme in ("http", "https") and logs.path.startswith("/jobhistory")
+    if not host and is_history and "@" not in logs.netloc:
         return f"{logs.scheme}://{logs.netloc}"
-    return ""
+    if not host and not site.text(key):
+        return ""
+    return _url(secure, host or here, told.port or (19890 if secure else 19888))
+
+
+def web_proxy(site: HadoopSite, here: str = LOCAL) -> str | None:
+    """Return the base URL of the web proxy; "": the ResourceManagers serve it; None: no key is shown.
+
+    Hadoop's ResourceManager serves the proxy where no address is set, or its own one.
+    """
+    if site.raw(WEB_PROXY) is None:
+        return None
+    if not site.text(WEB_PROXY):
+        return ""
+    told = _told(site, (WEB_PROXY,))
+    secure = _https_only(site, "yarn.http.policy")
+    found = _url(secure, told.host or here, told.port or WEB_PROXY_PORT)
+    try:
+        return "" if found in resource_managers(site, here) else found
+    except BadInput:  # the ResourceManagers' own keys are not needed
+        return found
 
 
 def authentication(site: HadoopSite) -> str:
@@ -86,33 +123,52 @@ def authentication(site: HadoopSite) -> str:
     return "kerberos" if any(site.text(name).lower() == "kerberos" for name in names) else "simple"
 
 
-_ANY = ("0.0.0.0", "::", "[::]", "")  # noqa: S104  # recognised, not bound
+def _resource_manager(site: HadoopSite, key: str, suffix: str, secure: bool, here: str) -> str:
+    told = _told(site, (key + suffix,))
+    name = f"yarn.resourcemanager.hostname{suffix}"
+    host = told.host or _told(site, (name,)).host
+    if not host and suffix and not site.text(key + suffix) and not site.text(name):
+        raise BadInput(site.where(name), "is not set", f"set it or {key}{suffix}")
+    return _url(secure, host or here, told.port or (8090 if secure else 8088))
 
 
-def _resource_manager(site: HadoopSite, key: str, suffix: str, port: int, secure: bool) -> str:
-    address = site.text(key + suffix)
-    if not address:
-        name = f"yarn.resourcemanager.hostname{suffix}"
-        host = site.text(name)
-        if not host:
-            raise BadInput(site.where(name), "is not set", f"set it or {key}{suffix}")
-        address = f"{host}:{port}"
-    return _url(site, key + suffix, address, secure)
+def _name_node(site: HadoopSite, suffixes: tuple[str, ...], fallback: str, here: str) -> str:
+    """Return a NameNode's base URL; ``fallback``: the key that names its host where no RPC address does."""
+    keys = tuple(f"{_web_key(site)}{one}" for one in suffixes)
+    told = _told(site, keys)
+    host = told.host
+    if not host:
+        rpc = tuple(f"dfs.namenode.rpc-address{one}" for one in suffixes)
+        host = _told(site, rpc).host or (_told(site, (fallback,)).host if fallback else "")
+        if not host and not any(site.text(key) for key in (*keys, *rpc, fallback)):
+            raise BadInput(site.where(rpc[0]), "is not set", f"set it or {keys[0]}")
+    secure = _https_only(site, "dfs.http.policy")
+    return _url(secure, host or here, told.port or (9871 if secure else 9870))
 
 
-def _default_host(site: HadoopSite) -> str:
+def _web_key(site: HadoopSite) -> str:
+    return f"dfs.namenode.{'https' if _https_only(site, 'dfs.http.policy') else 'http'}-address"
+
+
+def _told(site: HadoopSite, keys: Iterable[str]) -> _Told:
+    """Return host and port of the first of ``keys`` that is set; raises BadInput if they cannot be used."""
+    key = next((one for one in keys if site.text(one)), "")
+    text = _default_authority(site) if key == "fs.defaultFS" else site.text(key) if key else ""
+    match = _AUTHORITY.fullmatch(text)
+    if match is None or int(match[2] or 1) not in range(1, 1 << 16):
+        raise BadInput(site.where(key), f"{text[:80]!r} is no host:port")
+    return _Told("" if match[1] in _ANY else match[1], int(match[2] or 0))
+
+
+def _default_authority(site: HadoopSite) -> str:
+    """Return host and port, or the name service, of ``fs.defaultFS``; "" where it is no HDFS."""
     scheme, _, rest = site.text("fs.defaultFS").partition("://")
-    return _host(rest.partition("/")[0]) if scheme in ("hdfs", "webhdfs", "swebhdfs") else ""
+    return rest.partition("/")[0] if scheme in ("hdfs", "webhdfs", "swebhdfs") else ""
 
 
-def _host(address: str) -> str:
-    host, colon, port = address.rpartition(":")
-    return host if colon and port.isdigit() else address
+def _https_only(site: HadoopSite, key: str) -> bool:
+    return site.text(key).upper() == "HTTPS_ONLY"
 
 
-def _url(site: HadoopSite, key: str, address: str, secure: bool) -> str:
-    """Make a base URL; a wildcard (all interfaces) is this host."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdigit() or "/" in address or "@" in address or "${" in address:
-        raise BadInput(site.where(key), f"{address[:80]!r} is no host:port")
-    return f"{'https' if secure else 'http'}://{'127.0.0.1' if host in _ANY else host}:{port}"
+def _url(secure: bool, host: str, port: int) -> str:
+    return f"{'https' if secure else 'http'}://{host}:{port}"

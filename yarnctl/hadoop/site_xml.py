@@ -20,6 +20,13 @@ from yarnctl.errors import BadInput
 
 INCLUDE = "http://www.w3.org/2001/XInclude include"
 FALLBACK = "http://www.w3.org/2001/XInclude fallback"
+OLD_NAMES = {
+    "fs.default.name": "fs.defaultFS",
+    "dfs.http.address": "dfs.namenode.http-address",
+    "dfs.https.address": "dfs.namenode.https-address",
+    "dfs.federation.nameservices": "dfs.nameservices",
+}
+"""Names that Hadoop still reads, and the names that it reads them as (DeprecatedProperties.md)."""
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "mapred-site.xml", "capacity-scheduler.xml")
 MAX_BYTES = 8 << 20
 MAX_DEPTH = 32
@@ -222,7 +229,7 @@ def _property(element: _Element, path: Path) -> list[tuple[str, SiteEntry]]:
     if not name or "value" not in parts:
         return []
     final = parts.get("final", "").strip().lower() == "true"
-    return [(name, SiteEntry(parts["value"], final, f"{path}:{element.line}"))]
+    return [(OLD_NAMES.get(name, name), SiteEntry(parts["value"], final, f"{path}:{element.line}"))]
 
 
 def _include(element: _Element, path: Path, above: tuple[Path, ...]) -> list[tuple[str, SiteEntry]]:

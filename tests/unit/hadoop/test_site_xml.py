@@ -234,7 +234,7 @@ def test_name_nodes(tmp_path, core, hdfs, expected):
     [
         key("yarn.resourcemanager.ha.enabled", "true"),
         key("yarn.resourcemanager.ha.enabled", "true") + key("yarn.resourcemanager.ha.rm-ids", "a"),
-        key("yarn.resourcemanager.webapp.address", "rm"),
+        key("yarn.resourcemanager.webapp.address", "rm:http"),
         key("yarn.resourcemanager.webapp.address", "u:p@rm:80"),
         key("yarn.resourcemanager.hostname", "${unknown}"),
     ],

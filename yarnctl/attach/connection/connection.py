@@ -28,7 +28,7 @@ from yarnctl.deciding.reasons.modes import ClusterFault, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop import site_xml
-from yarnctl.hadoop.addresses import DEFAULTS, history_server, name_nodes
+from yarnctl.hadoop.addresses import DEFAULTS, LOCAL, history_server, name_nodes
 from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.resource_manager import ResourceManager, same_queue
@@ -333,7 +333,6 @@ class Connection:
 
 
 WHERE = "the ResourceManager's /conf"
-_LOOPBACK = "//127.0.0.1:"
 
 
 def discover_name_nodes(manager: ResourceManager, manager_url: str) -> tuple[str, ...]:
@@ -343,10 +342,7 @@ def discover_name_nodes(manager: ResourceManager, manager_url: str) -> tuple[str
 
 def name_nodes_in(configuration: Mapping[str, str], manager_url: str) -> tuple[str, ...]:
     """Return the base URLs of WebHDFS by a daemon's configuration; raises BadInput naming the key."""
-    entries = {name: SiteEntry(value, False, WHERE) for name, value in configuration.items()}
-    found = name_nodes(HadoopSite(entries, DEFAULTS))
-    said = configuration.get("dfs.namenode.http-address", "") + configuration.get("fs.defaultFS", "")
-    return tuple(_seen_from(one, said, manager_url) for one in found)
+    return name_nodes(site_of(configuration), host_in(manager_url))
 
 
 def history_server_in(configuration: Mapping[str, str], manager_url: str) -> str:
@@ -354,22 +350,28 @@ def history_server_in(configuration: Mapping[str, str], manager_url: str) -> str
 
     A ResourceManager need not know it (it reads no mapred-site.xml); then ``history_server_by`` may.
     """
-    entries = {name: SiteEntry(value, False, WHERE) for name, value in configuration.items()}
-    said = configuration.get("mapreduce.jobhistory.webapp.address", "")
-    return _seen_from(history_server(HadoopSite(entries, DEFAULTS)), said, manager_url)
+    return history_server(site_of(configuration), host_in(manager_url))
+
+
+HISTORY_FILES = ("core-site.xml", "mapred-site.xml", "yarn-site.xml")
 
 
 def history_server_by(folder: Path, environment: Mapping[str, str]) -> str:
     """Return the base URL of the MapReduce history server by the files in HADOOP_CONF_DIR, "" if none."""
-    return history_server(site_xml.load(folder, DEFAULTS, environment))
+    return history_server(site_xml.load(folder, DEFAULTS, environment, names=HISTORY_FILES))
 
 
-def _seen_from(address: str, configured: str, manager_url: str) -> str:
-    """Return an address with the ResourceManager's host in place of a wildcard."""
-    host = urlsplit(manager_url).hostname or ""
-    if not host or "127.0.0.1" in configured or "localhost" in configured:
-        return address
-    return address.replace(_LOOPBACK, f"//[{host}]:" if ":" in host else f"//{host}:")
+def site_of(configuration: Mapping[str, str]) -> HadoopSite:
+    """Return a daemon's own configuration as a site."""
+    return HadoopSite(
+        {name: SiteEntry(value, False, WHERE) for name, value in configuration.items()}, DEFAULTS
+    )
+
+
+def host_in(url: str) -> str:
+    """Return the host of an address as it is written in URLs: what a wildcard of that daemon means."""
+    host = urlsplit(url).hostname or LOCAL
+    return f"[{host}]" if ":" in host else host
 
 
 def require_name_nodes(found: tuple[str, ...]) -> tuple[str, ...]:

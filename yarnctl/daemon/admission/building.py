@@ -6,6 +6,7 @@ thread of its own.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -222,5 +223,5 @@ def _found(cluster: ClusterAddress) -> str:
     manager = cluster.resource_manager()
     found = history_server_in(manager.configuration(), cluster.resource_managers[0])
     if not found and cluster.hadoop_conf_dir:
-        found = history_server_by(Path(cluster.hadoop_conf_dir), {})
+        found = history_server_by(Path(cluster.hadoop_conf_dir), os.environ)
     return found
