@@ -38,9 +38,15 @@ class BadInput(YarnctlError):
 
 
 class Unreachable(YarnctlError):
-    """No server (or no usable one) answers at an address."""
+    """No server (or no usable one) answers at an address.
+
+    ``fault``: the same in a few words and without the address; ``kind``: why no connection was made, as the
+    HTTP client names it ("": one was made).
+    """
 
     exit_status = 3
+    fault = ""
+    kind = ""
 
 
 class Different(YarnctlError):

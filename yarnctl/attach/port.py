@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from yarnctl.attach.connection.connection import Attachment, Connection, told
+from yarnctl.attach.connection.web_proxy import WebProxy
 from yarnctl.attach.eligibility.consents import DriverOf, JobManagerOf, consents
 from yarnctl.attach.eligibility.executor_reader import ExecutorReader
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
@@ -72,6 +73,7 @@ class AttachedPort:
 
     ``master`` makes the client of an application's master. ``hdfs`` None: nothing can be suspended.
     ``first_asks`` predicts the demand of starting jobs (at most ``Attachment.predicted_max`` of it).
+    ``web_proxy`` keeps the clients of masters at its address (None: they stay where they are).
     """
 
     def __init__(
@@ -84,8 +86,10 @@ class AttachedPort:
         first_asks: FirstAsksOf = lambda _: (),
         driver: DriverOf | None = None,
         job_manager: JobManagerOf | None = None,
+        web_proxy: WebProxy | None = None,
     ) -> None:
         self.attachment = attachment
+        self._web_proxy = web_proxy
         self._link = link = Connection(manager, master, hdfs, attachment, clock)
         self._observer = ClusterObserver(link)
         self._predicted = PredictedDemand(link, first_asks)
@@ -233,9 +237,11 @@ class AttachedPort:
         if self._link.settling:
             nodes = self._link.manager.nodes()
             if not self._nodes_are_stable(len(nodes)):
+                self._locate_masters()  # open orders are observed meanwhile
                 self._link.last_problem = ManagerSettling()
                 return None, "unreachable"
         self._link.read_configuration()
+        self._locate_masters()
         root = (
             self._observer.tree()
             if self._predicted.expected
@@ -252,6 +258,12 @@ class AttachedPort:
         snapshot = self._observer.snapshot(root, nodes, self._eligibility.reasons)
         self._unmodelled.note(nodes, snapshot.left_out)
         return snapshot
+
+    def _locate_masters(self) -> None:
+        """Look for the web proxy by the ResourceManager's configuration."""
+        if self._web_proxy is not None:
+            self._link.read_configuration()
+            self._web_proxy.locate(self._link.configuration, self._link.clock())
 
     def _judge(self) -> None:
         """Read which of the applications that are new or have changed may be asked for containers."""
@@ -406,4 +418,5 @@ def attach(
         first_asks,
         lambda name: SparkDriver(masters, name),
         lambda name: JobManager(masters, name),
+        WebProxy(cluster, manager, masters),
     )

@@ -60,7 +60,8 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     ``rank`` is its position in the queue's own serving order (the lowest is served first): the deciding half
     never re-derives FIFO or priority order. ``containers`` and ``used`` include the AM's container.
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled. ``runner``: its
-    reduces carry the task runner and can be suspended; ``why_not``: why they cannot (None: they can, or it
+    reduces carry the task runner and can be suspended (None: not known, its master cannot be reached);
+    ``why_not``: why they cannot (None: they can, or it
     was not checked). ``foreseen`` of its asks are predicted demand (:mod:`yarnctl.deciding.foresight`).
     ``name`` is the job's: nothing is decided by it.
     """
@@ -76,7 +77,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     task_size: Resources
     asks: tuple[ContainerAsk, ...] = ()
     activated: bool = True
-    runner: bool = True
+    runner: bool | None = True
     priority: int = 0
     deadline_at_ms: int | None = None
     progress_ratio: float = 0.0

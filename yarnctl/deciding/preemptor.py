@@ -388,7 +388,10 @@ def closed_jobs(
     closed = dict(silent)
     any_task = settings.kill_maps or isinstance(settings.levers, LeverSettings)
     if settings.eviction == "suspend" and not any_task:
-        closed.update({view.application: "no-runner" for view in views if not view.runner})
+        without = [view for view in views if not view.runner]
+        closed.update(
+            {view.application: "unreachable" if view.runner is None else "no-runner" for view in without}
+        )
     return closed
 
 

@@ -55,7 +55,7 @@ class ApplicationRow(msgspec.Struct, frozen=True, array_like=True):
     task_size: Resources
     asks: tuple[ContainerAsk, ...] = ()
     activated: bool = True
-    runner: bool = True
+    runner: bool | None = True
     foreseen: int = 0
     priority: int = 0
     deadline_at_ms: int | None = None

@@ -1,4 +1,4 @@
-"""A job's MapReduce master, reached through the ResourceManager's proxy (facts, section 2).
+"""A job's MapReduce master, reached through YARN's web proxy (facts, section 2).
 
 Law: a master that cannot be reached is ordinary (it has not begun, has ended, restarts): then the value is
 ``Absent`` with the reason, never an exception. Anything that is not JSON, and every redirect, means
@@ -27,9 +27,19 @@ _INNER = re.compile(r"(?:job|task|attempt)_[0-9]+_[0-9]+(?:_[mr]_[0-9]+(?:_[0-9]
 
 
 class Absent(msgspec.Struct, frozen=True):
-    """The master did not answer as one; ``why`` is for people."""
+    """The master did not answer as one; ``why`` is for people.
+
+    ``at``: the addresses where it was not reached ("": it was); ``fault``: why, without the address.
+    """
 
     why: str
+    at: str = ""
+    fault: str = ""
+
+
+def absent(to: Transport, problem: Unreachable | Rejected) -> Absent:
+    """Return what a failed request to a master means."""
+    return Absent(str(problem), " and ".join(to.addresses), problem.fault or str(problem))
 
 
 def approved(transport: Transport, application: str) -> dict[str, str]:
@@ -137,7 +147,7 @@ class MasterClient:
         try:
             return self._to.read(self._root + path, shape, {**self._query, **(query or {})})
         except (Unreachable, Rejected) as problem:
-            return Absent(str(problem))
+            return absent(self._to, problem)
 
 
 def _id(given: str) -> str:

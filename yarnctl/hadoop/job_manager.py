@@ -1,4 +1,4 @@
-"""A Flink application's JobManager, through the ResourceManager's proxy (docs/facts/flink.md, 3).
+"""A Flink application's JobManager, through YARN's web proxy (docs/facts/flink.md, 3).
 
 Law: as of ``app_master``. One request changes something: the bounds of a job's parallelism, by PUT, which the
 proxy passes.
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop.app_master import Absent, approved
+from yarnctl.hadoop.app_master import Absent, absent, approved
 from yarnctl.hadoop.http.answers import Missing, Rejected, Uncertain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import flink_rest as wire
@@ -81,7 +81,7 @@ class JobManager:
         try:
             return self._to.read(f"{self._root}{path}", shape, self._query)
         except (Unreachable, Rejected) as problem:
-            return Absent(str(problem))
+            return absent(self._to, problem)
 
 
 def _id(job: str) -> str:

@@ -38,6 +38,7 @@ QUEUE_SHARE = (("capacity", ""), ("maximum-capacity", "100"))
 Signal = Literal["OUTPUT_THREAD_DUMP", "GRACEFUL_SHUTDOWN", "FORCEFUL_SHUTDOWN"]
 UNFINISHED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
+TRACKED_MAX = 100
 HEAVY = ("resourceRequests", "timeouts")
 
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
@@ -100,6 +101,11 @@ class ResourceManager:
         if queues:
             alive = [row for row in alive if any(same_queue(row.queue, one) for one in queues)]
         return tuple(alive)
+
+    def tracked_applications(self) -> tuple[yarn.TrackedApplication, ...]:
+        """Return where the pages of some running applications are (:data:`TRACKED_MAX` at most)."""
+        query = {"states": "RUNNING", "limit": str(TRACKED_MAX), "deSelects": ",".join(HEAVY)}
+        return tuple(self._to.read(f"{ROOT}/apps", yarn.TRACKED_APPLICATIONS, query))
 
     def tagged(self, tag: str) -> tuple[yarn.AppInfo, ...]:
         """Return the applications with this tag, also those that have ended, without their asks."""

@@ -1,4 +1,4 @@
-"""A Spark application's driver, read through the ResourceManager's proxy (docs/facts/spark.md, 6).
+"""A Spark application's driver, read through YARN's web proxy (docs/facts/spark.md, 6).
 
 Law: as of ``app_master``: a driver that cannot be reached is ordinary, and then the value is ``Absent``. Read
 only: the driver's API changes nothing, and the proxy passes GET and PUT alone.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from yarnctl.errors import Unreachable
-from yarnctl.hadoop.app_master import Absent, approved
+from yarnctl.hadoop.app_master import Absent, absent, approved
 from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import spark_rest as wire
@@ -82,4 +82,4 @@ class SparkDriver:
         try:
             return self._to.read(path, shape, {**self._query, **(query or {})})
         except (Unreachable, Rejected) as problem:
-            return Absent(str(problem))
+            return absent(self._to, problem)

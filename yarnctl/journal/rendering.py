@@ -291,6 +291,7 @@ SENTENCES: dict[type[Reason], str] = {
     eligibility.OtherKind: "it is no MapReduce job but {kind}",
     eligibility.ConfigurationUnread: "its configuration has not been read yet",
     eligibility.ConfigurationUnreadable: "its configuration cannot be read: {fault}",
+    eligibility.MasterUnreachable: "its master cannot be reached at {at}: {fault}",
     eligibility.ConfigurationOdd: "its configuration cannot be understood ({error})",
     eligibility.NoReduces: "it has no reduces",
     eligibility.NoRunnerCarried: "its reducer does not carry the task runner",

@@ -66,6 +66,7 @@ class DaemonConfiguration:
             "yarn.resourcemanager.hostname": urlsplit(self._url).hostname or "",
             "yarn.resourcemanager.webapp.address": web,
             "yarn.http.policy": "HTTP_ONLY",
+            "yarn.web-proxy.address": "",
             "yarn.resourcemanager.ha.enabled": "false",
             "yarn.resourcemanager.scheduler.class": _CAPACITY,
             "yarn.resourcemanager.scheduler.monitor.enable": "false",

@@ -488,6 +488,9 @@ class FakeCluster:
         spark = re.fullmatch(r"/proxy/(\w+)/api/v1/(.+)", path)
         if spark and spark[1] in self.drivers:
             return self.drivers[spark[1]](spark[2], heard.query) or _missing()
+        info = re.fullmatch(r"/proxy/(\w+)/ws/v1/mapreduce/info", path)
+        if info and info[1] in self.apps and self.apps[info[1]].state == "RUNNING":
+            return _json({"info": {"appId": info[1]}})
         match = re.fullmatch(r"/proxy/(\w+)/ws/v1/mapreduce/jobs(/job_\w+)?(/.*)?", path)
         app = self.apps.get(match[1]) if match else None
         if match is None or app is None or app.state != "RUNNING":

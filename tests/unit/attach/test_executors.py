@@ -30,7 +30,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.reasons.eligibility import (
-    ConfigurationUnreadable,
+    MasterUnreachable,
     NoDrainTag,
     OtherKind,
     SettingForbidsDrain,
@@ -419,7 +419,7 @@ def test_a_driver_that_does_not_answer_is_asked_again_later(fake):
     Driver(fake)
     answer = fake.drivers.pop(SPARK)
     port = looking(fake, levers=True)
-    assert isinstance(port.why_not[SPARK], ConfigurationUnreadable)
+    assert isinstance(port.why_not[SPARK], MasterUnreachable)
     fake.drivers[SPARK] = answer
     fake.now_ms += 5000
     assert len(observed(port)) == 3

@@ -19,8 +19,8 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.reasons.eligibility import (
     ConfigurationUnread,
-    ConfigurationUnreadable,
     InNoVictimQueue,
+    MasterUnreachable,
     RunnerSays,
 )
 from yarnctl.deciding.reasons.modes import ManagerSettling
@@ -135,10 +135,10 @@ def test_jobs_are_proven_a_few_at_each_look_the_largest_first(cluster):
 def test_a_master_that_did_not_answer_is_asked_again_later(cluster):
     cluster.break_("GET /proxy/.*/conf", page())
     port = cluster.port()
-    assert views(port.observe(HURRIED))[application(1)].runner is False
-    assert isinstance(port.why_not[application(1)], ConfigurationUnreadable)
+    assert views(port.observe(HURRIED))[application(1)].runner is None
+    assert isinstance(port.why_not[application(1)], MasterUnreachable)
     cluster.broken.clear()
-    assert views(port.observe(HURRIED))[application(1)].runner is False
+    assert views(port.observe(HURRIED))[application(1)].runner is None
     cluster.now_ms += 5_000
     assert views(port.observe(HURRIED))[application(1)].runner is True
 

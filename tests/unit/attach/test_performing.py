@@ -366,7 +366,7 @@ def test_after_a_restart_nobody_is_refused_because_the_master_is_silent(cluster,
     cluster.save(1, 1, "o-1")
     cluster.break_("GET /proxy/", Reply("<html>", 302, "text/html"))
     port = looking(cluster)
-    assert "cannot be read" in not_now(port.perform(action), action)
+    assert "cannot be reached" in not_now(port.perform(action), action)
     assert cluster.changes == []
 
 

@@ -25,7 +25,7 @@ from yarnctl.deciding.model import (
     Unknown,
     Withheld,
 )
-from yarnctl.deciding.reasons.eligibility import ConfigurationUnreadable, NoDrainTag, SettingForbidsDrain
+from yarnctl.deciding.reasons.eligibility import MasterUnreachable, NoDrainTag, SettingForbidsDrain
 from yarnctl.deciding.reasons.outcomes import ExecutorBusy, ForeignAttempt
 from yarnctl.hadoop.wire.flink_rest import (
     GONE,
@@ -208,7 +208,7 @@ def test_why_a_job_is_left_alone_is_said(fake, job):
     assert observed(port) == {}
     assert port.why_not[FLINK] == SettingForbidsDrain(SCHEDULER, "AdaptiveBatch", "adaptive")
     fake.job_managers.clear()
-    assert isinstance(looking(fake, levers=True).why_not[FLINK], ConfigurationUnreadable)
+    assert isinstance(looking(fake, levers=True).why_not[FLINK], MasterUnreachable)
 
 
 def test_what_a_real_job_manager_answered_is_read(fake):

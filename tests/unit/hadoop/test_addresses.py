@@ -11,7 +11,7 @@ from tests import shared_cases
 from tests.soak.addresses import disagreement
 from yarnctl.config import load_cluster
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.addresses import DEFAULTS, history_server, name_nodes, resource_managers
+from yarnctl.hadoop.addresses import DEFAULTS, history_server, name_nodes, resource_managers, web_proxy
 from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry
 
 HA = {"fs.defaultFS": "hdfs://ns", "dfs.nameservices": "ns", "dfs.ha.namenodes.ns": "a,b"}
@@ -108,6 +108,27 @@ SERVERS = [
 @pytest.mark.parametrize(("told", "expected"), SERVERS)
 def test_history_server_as_hadoop_derives_it(told: dict[str, str], expected: str) -> None:
     assert history_server(site(told)) == expected
+
+
+PROXY = "yarn.web-proxy.address"
+RM = {"yarn.resourcemanager.hostname": "h"}
+PROXIES = [
+    ({}, None),
+    ({PROXY: ""}, ""),
+    ({PROXY: "p:20888"}, "http://p:20888"),
+    ({PROXY: "p:20888", "yarn.http.policy": "HTTPS_ONLY"}, "https://p:20888"),
+    ({PROXY: "p"}, "http://p:9099"),
+    ({PROXY: "0.0.0.0:20888"}, "http://here:20888"),
+    ({**RM, PROXY: "h:8088"}, ""),
+    ({**RM, PROXY: "h:8090", "yarn.http.policy": "HTTPS_ONLY"}, ""),
+    ({**TWO, **HOSTS, PROXY: "hb:8088"}, ""),
+    ({**TWO, PROXY: "p:1"}, "http://p:1"),
+]
+
+
+@pytest.mark.parametrize(("told", "expected"), PROXIES)
+def test_web_proxy_as_hadoop_derives_it(told: dict[str, str], expected: str | None) -> None:
+    assert web_proxy(site(told), "here") == expected
 
 
 def test_load_cluster_reads_old_names_of_keys(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from yarnctl.attach.connection.connection import Connection, Problem
+from yarnctl.attach.eligibility.job_reader import unread
 from yarnctl.deciding.reasons.eligibility import (
     ConfigurationUnread,
-    ConfigurationUnreadable,
     EligibilityReason,
     InNoVictimQueue,
     NoDrainTag,
@@ -104,8 +104,7 @@ class ExecutorReader:
         said = self._link.calls.each(lambda name: self._consent.judge(name, tags_in(rows[name].tags)), rows)
         for name, found in said.items():
             if isinstance(found, Problem | Absent):
-                told = found.why if isinstance(found, Absent) else str(found)
-                self.reasons[name] = ConfigurationUnreadable(told[:200])
+                self.reasons[name] = unread(found)
                 self._again_at_ms[name] = self._link.clock() + self._settings.eligibility_retry_ms
                 continue
             self._settled.add(name)

@@ -17,6 +17,7 @@ from yarnctl.deciding.reasons.eligibility import (
     ConfigurationUnreadable,
     EligibilityReason,
     InNoVictimQueue,
+    MasterUnreachable,
     OtherKind,
 )
 from yarnctl.hadoop.app_master import Absent
@@ -27,6 +28,15 @@ _LOG = logging.getLogger("yarnctl.attach")
 
 KINDS = ("MAPREDUCE", "")
 NOT_YET = ConfigurationUnread()
+UNREAD_MAX = 200
+"""So much is shown of an address, and of why it was not reached."""
+
+
+def unread(answer: Problem | Absent) -> EligibilityReason:
+    """Return why the configuration of an application is not known."""
+    if isinstance(answer, Absent) and answer.at:
+        return MasterUnreachable(answer.at[:UNREAD_MAX], answer.fault[:UNREAD_MAX])
+    return ConfigurationUnreadable((answer.why if isinstance(answer, Absent) else answer)[:UNREAD_MAX])
 
 
 class EligibilityReader:
@@ -114,8 +124,7 @@ class EligibilityReader:
         answers = self._link.calls.each(lambda name: self._link.master(name).configuration(), users)
         for name, answer in answers.items():
             if isinstance(answer, Problem | Absent):
-                told = answer.why if isinstance(answer, Absent) else str(answer)
-                self.reasons[name] = ConfigurationUnreadable(told[:200])
+                self.reasons[name] = unread(answer)
                 self._again_at_ms[name] = self._clock() + self._settings.eligibility_retry_ms
                 continue
             self._settled.add(name)

@@ -25,6 +25,13 @@ class ConfigurationUnreadable(Reason, frozen=True):
     fault: str
 
 
+class MasterUnreachable(Reason, frozen=True):
+    """Its master was not reached at this address; nothing is known of its configuration."""
+
+    at: str
+    fault: str
+
+
 class ConfigurationOdd(Reason, frozen=True):
     """Its configuration is not valid; the kind of error."""
 
@@ -144,6 +151,7 @@ EligibilityReason = (
     | OtherKind
     | ConfigurationUnread
     | ConfigurationUnreadable
+    | MasterUnreachable
     | ConfigurationOdd
     | NoStreamingReducer
     | NoReduces

@@ -58,7 +58,12 @@ class Uncertain(Unreachable):
 
 
 class Rejected(YarnctlError):
-    """The daemon refused; ``status`` is HTTP's, ``remote`` the Java exception's short name."""
+    """The daemon refused; ``status`` is HTTP's, ``remote`` the Java exception's short name.
+
+    ``fault``: the same in a few words and without the address.
+    """
+
+    fault = ""
 
     def __init__(self, message: str, status: int = 0, remote: str = "") -> None:
         super().__init__(message)
@@ -149,19 +154,25 @@ class HttpAnswer(msgspec.Struct, frozen=True):
         return self.body[:256].lstrip()[:1] in (b"{", b"[")
 
 
+def bad_answer(answer: HttpAnswer, problem: str, expected: str, remedy: str = "") -> BadAnswer:
+    """Return the error of an answer that cannot be used."""
+    found = BadAnswer(explain(answer.url, problem, expected, remedy))
+    found.fault = problem
+    return found
+
+
 def decoded(answer: HttpAnswer, shape: OneDecoder[Any] | ListDecoder[Any]) -> Any:
     """Decode a 200; raises BadAnswer for anything else, with a description of it."""
     if answer.status != 200:
-        raise BadAnswer(explain(answer.url, f"HTTP {answer.status}{_target(answer)}", shape.words))
+        raise bad_answer(answer, f"HTTP {answer.status}{_target(answer)}", shape.words)
     if not answer.is_json:
         problem, remedy = _peek(answer)
-        raise BadAnswer(explain(answer.url, problem, shape.words, remedy))
+        raise bad_answer(answer, problem, shape.words, remedy)
     try:
         return shape.read(answer.body)
     except Unreadable as error:
-        raise BadAnswer(
-            explain(answer.url, excerpt(str(error)), shape.words, "check that this is the right daemon")
-        ) from None
+        remedy = "check that this is the right daemon"
+        raise bad_answer(answer, excerpt(str(error)), shape.words, remedy) from None
 
 
 def _target(answer: HttpAnswer) -> str:
@@ -195,7 +206,7 @@ def judge(answer: HttpAnswer, method: str, daemon: str) -> None:
     if remote.exception in PASS_ON:
         raise Standby(explain(answer.url, f"{remote.exception} from a {daemon}", "", "wait for the failover"))
     if answer.status >= 500 and method == "GET":
-        raise BadAnswer(explain(answer.url, problem, "an answer", f"see the {daemon}'s log"))
+        raise bad_answer(answer, problem, "an answer", f"see the {daemon}'s log")
     if answer.status in (502, 503, 504) and not remote.exception:  # with one, Hadoop itself refuses
         raise Uncertain(explain(answer.url, problem, "an answer", "look again before repeating it"))
     kind: type[Rejected] = Rejected
@@ -203,9 +214,10 @@ def judge(answer: HttpAnswer, method: str, daemon: str) -> None:
         kind = Missing
     elif remote.exception == "FileAlreadyExistsException":
         kind = ExistsAlready
-    raise kind(
-        explain(answer.url, problem, "", _REMEDIES.get(answer.status, "")), answer.status, remote.exception
-    )
+    said = explain(answer.url, problem, "", _REMEDIES.get(answer.status, ""))
+    rejected = kind(said, answer.status, remote.exception)
+    rejected.fault = problem
+    raise rejected
 
 
 _REMEDIES = {

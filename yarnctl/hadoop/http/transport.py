@@ -54,10 +54,10 @@ HISTORY_INFO = "/ws/v1/history/info"
 
 T = TypeVar("T")
 
-_WORDS: dict[Fault, str] = {
+FAULT_WORDS: dict[Fault, str] = {
     "too-long": "the answer is too long",
     "refused": "connection refused",
-    "unknown-host": "the host's name is not known",
+    "unknown-host": "the host name does not resolve from here",
     "no-connection": "no connection",
     "connect-timeout": "no connection in time",
     "tls": "no trusted TLS connection (check the scheme and ca_file)",
@@ -93,8 +93,9 @@ class Transport:
         self.identity = identity or Identity()
         self.limits = limits or CallLimits()
         self.daemon = daemon
-        auth = session_auth(self.identity)
-        self._sessions = {base: open_session(self.limits, auth, ca_file) for base in self.addresses}
+        self._auth, self._ca_file = session_auth(self.identity), ca_file
+        self._cookies: dict[tuple[str, str], str] = {}
+        self._sessions = {base: self._session(base) for base in self.addresses}
         self._pinned = self.addresses[0]
 
     def __enter__(self) -> Transport:
@@ -117,8 +118,25 @@ class Transport:
         for session in self._sessions.values():
             session.close()
 
+    def _session(self, base: str) -> requests.Session:
+        session = open_session(self.limits, self._auth, self._ca_file)
+        for (name, path), value in self._cookies.items():
+            session.cookies.set(name, value, domain=urlsplit(base).hostname or "", path=path)
+        return session
+
+    def move_to(self, addresses: Sequence[str], daemon: str) -> None:
+        """Send requests to other addresses from now on; running ones end where they are.
+
+        With Kerberos they get our ticket: they must come from options, files or a daemon's configuration.
+        """
+        wanted = tuple(_checked(address, daemon) for address in addresses)
+        fresh = {base: self._session(base) for base in wanted if base not in self._sessions}
+        self._sessions = {**self._sessions, **fresh}
+        self.addresses, self.daemon, self._pinned = wanted, daemon, wanted[0]
+
     def keep_cookie(self, name: str, value: str, path: str) -> None:
         """Send this cookie below ``path`` from now on."""
+        self._cookies[name, path] = value
         for base, session in self._sessions.items():
             session.cookies.set(name, value, domain=urlsplit(base).hostname or "", path=path)
 
@@ -167,12 +185,15 @@ class Transport:
         body: bytes = b"",
         media: str = JSON,
         query: Mapping[str, str] | None = None,
+        *,
+        follow: bool = True,
     ) -> HttpAnswer:
         """PUT, POST or DELETE; returns the answer of a 2xx or of a redirect other than 307 and 308.
 
+        ``follow`` False: those are returned as well.
         Raises Rejected (the daemon refused), Uncertain (perhaps done), Unreachable (surely not done).
         """
-        return self._ask(method, path, query or {}, body, media, lambda answer: answer)
+        return self._ask(method, path, query or {}, body, media, lambda answer: answer, follow=follow)
 
     def _ask(
         self,
@@ -183,6 +204,8 @@ class Transport:
         media: str,
         take: Callable[[HttpAnswer], T],
         accept: str = JSON,
+        *,
+        follow: bool = True,
     ) -> T:
         """Send the request to each address in turn, the pinned one first."""
         # A loop reads often, and compressing thousands of applications costs the ResourceManager much.
@@ -193,7 +216,7 @@ class Transport:
         first = self._pinned
         for base in (first, *(one for one in self.addresses if one != first)):
             try:
-                answer, at = self._redirected(base, method, path, query, body, headers)
+                answer, at = self._redirected(base, method, path, query, body, headers, follow)
                 value = take(answer)
             except Uncertain:
                 raise
@@ -219,6 +242,7 @@ class Transport:
         query: Mapping[str, str],
         body: bytes,
         headers: dict[str, str],
+        follow: bool,
     ) -> tuple[HttpAnswer, str]:
         """Try one address, follow 307 and 308 with method and body kept; return answer and address."""
         session = self._sessions[base]
@@ -226,7 +250,7 @@ class Transport:
         for _ in range(self.limits.redirects + 1):
             asked = _with_query(url, {**query, **self.identity.query()})
             answer = self._send(session, method, asked, body, headers)
-            if answer.status not in (307, 308):
+            if answer.status not in (307, 308) or not follow:
                 judge(answer, method, self.daemon)
                 return answer, self._owner(url, base)
             url, query = self._next(url, answer), {}
@@ -302,15 +326,40 @@ class Transport:
 
     def _explained(self, url: str, method: str, problem: ExchangeFailed) -> Unreachable:
         """Return our error, without the library's text (it may quote the whole URL)."""
-        what = _WORDS[problem.fault]
+        what = FAULT_WORDS[problem.fault]
         if problem.fault == "too-long" and method == "GET":
             bound = f"at most {self.limits.answer_bytes} bytes"
             return BadAnswer(explain(url, what, bound, "raise answer_bytes if this is right"))
         if method != "GET" and problem.is_sent:
             story = f"{method} was sent and then: {what}"
             return Uncertain(explain(url, story, "an answer", "look again before repeating it"))
-        remedy = "check that it runs and that this host may reach it"
-        return Unreachable(explain(url, what, f"a {self.daemon}", remedy))
+        return unreached(url, problem, f"a {self.daemon}")
+
+
+def unreached(url: str, problem: ExchangeFailed, expected: str) -> Unreachable:
+    """Return the error of a request that surely did not arrive, or got no answer and changes nothing."""
+    words, kind = FAULT_WORDS[problem.fault], problem.fault
+    found = Unreachable(explain(url, words, expected, _BY_DNS if kind == "unknown-host" else _REACH))
+    found.fault, found.kind = words, kind if kind in NO_CONNECTION else ""
+    return found
+
+
+def connection_fault(base: str, limits: CallLimits, ca_file: str = "") -> Fault | None:
+    """Return why nothing answers at an address; None: something does. Neither name nor ticket is sent."""
+    with open_session(limits, None, ca_file) as session:
+        try:
+            exchange(session, limits, "GET", f"{base}/", {}, b"")
+        except ExchangeFailed as problem:
+            return problem.fault
+    return None
+
+
+NO_CONNECTION: frozenset[Fault] = frozenset(
+    {"unknown-host", "refused", "no-connection", "connect-timeout", "tls"}
+)
+"""The faults of a host that was not reached at all."""
+_REACH = "check that it runs and that this host may reach it"
+_BY_DNS = "make the name known to this host by DNS or /etc/hosts"
 
 
 def _answer(got: Received, url: str) -> HttpAnswer:

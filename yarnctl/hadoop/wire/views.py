@@ -21,7 +21,7 @@ import msgspec
 
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, TaskKind
 from yarnctl.deciding.reasons.demand import NotModelled
-from yarnctl.deciding.reasons.eligibility import EligibilityReason
+from yarnctl.deciding.reasons.eligibility import EligibilityReason, MasterUnreachable
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms, tags_in
 from yarnctl.units import NOTHING, Resources, minus, plus, times
@@ -260,7 +260,7 @@ def application_view(
         task_size=task_size,
         asks=tuple(demand),
         activated=activated(application),
-        runner=why_not is None,
+        runner=None if isinstance(why_not, MasterUnreachable) else why_not is None,
         why_not=why_not,
         priority=application.priority,
         deadline_at_ms=deadline_at_ms(application),

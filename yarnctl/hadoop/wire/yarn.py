@@ -168,6 +168,16 @@ class AppInfo(msgspec.Struct, frozen=True, gc=False):
     uses: Uses | None = field(name="resourceInfo", default=None)
 
 
+class TrackedApplication(msgspec.Struct, frozen=True):
+    """GET /apps: where an application's page is. ``unmanaged`` None: this version does not say it."""
+
+    application: str = field(name="id")
+    state: str = ""
+    submitted_at_ms: int = field(name="startedTime", default=0)
+    tracking_url: str = field(name="trackingUrl", default="")
+    unmanaged: bool | None = field(name="unmanagedApplication", default=None)
+
+
 class ApplicationOutcome(msgspec.Struct, frozen=True):
     """GET /apps/{id}: how it ended. ``ended_at_ms`` is 0 without the right VIEW_APP (facts, section 1.2)."""
 
@@ -432,6 +442,7 @@ CLUSTER_INFO = OneDecoder(ClusterInfo, "clusterInfo")
 CLUSTER_METRICS = OneDecoder(ClusterMetrics, "clusterMetrics")
 SCHEDULER = OneDecoder(QueueInfo, "scheduler", "schedulerInfo")
 APPLICATIONS = ListDecoder(AppInfo, "apps", "app")
+TRACKED_APPLICATIONS = ListDecoder(TrackedApplication, "apps", "app")
 APPLICATION = OneDecoder(AppInfo, "app")
 APPLICATION_END = OneDecoder(ApplicationOutcome, "app")
 ENDED_APPLICATIONS = ListDecoder(EndedApplication, "apps", "app")

@@ -168,6 +168,7 @@ def _application(
         role=role_of(each, view.settings),
         pending=pending_of(each),
         used=size(each.used),
+        runner=bool(each.runner),
         progress_ratio=float(each.progress_ratio),
         why_not=said(each.why_not),
         reason=reason(each.why_not),
