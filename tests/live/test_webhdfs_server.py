@@ -222,11 +222,15 @@ def test_folders_over_files_are_refused(store):
         403,
         "ParentNotDirectoryException",
     )
-    assert store.refused("PUT", "/user/ann/f/x?op=CREATE&user.name=ann") == (
+    assert store.refused("PUT", "/user/ann/f/x?op=CREATE&namenoderpcaddress=n&user.name=ann") == (
         403,
         "ParentNotDirectoryException",
     )
-    assert store.refused("PUT", "/user/ann/d?op=CREATE&user.name=ann") == (403, "FileAlreadyExistsException")
+    assert store.refused("PUT", "/user/ann/d?op=CREATE&namenoderpcaddress=n&user.name=ann") == (
+        403,
+        "FileAlreadyExistsException",
+    )
+    assert store.ask("PUT", "/user/ann/d?op=CREATE&user.name=ann")[0] == 307  # the NameNode does not look
     assert store.refused("GET", "/user/ann/d?op=OPEN&user.name=ann") == (404, "FileNotFoundException")
 
 

@@ -12,7 +12,7 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import hdfs
 import msgspec
@@ -38,7 +38,7 @@ from yarnctl.hadoop.http.answers import (
 )
 from yarnctl.hadoop.http.auth import Delegation, Identity
 from yarnctl.hadoop.http.session import CallLimits, no_answer, open_session
-from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.http.transport import FAULT_WORDS, Transport, unreached
 from yarnctl.hadoop.wire.decoders import OneDecoder
 
 PREFIX = "/webhdfs/v1"
@@ -73,6 +73,10 @@ class _Path(msgspec.Struct):
     path: str = field(name="Path")
 
 
+class _Location(msgspec.Struct):
+    url: str = field(name="Location")
+
+
 class _Token(msgspec.Struct):
     text: str = field(name="urlString", default="")
 
@@ -85,6 +89,7 @@ _STATUS = OneDecoder(FileStatus, "FileStatus")
 _STATUSES = OneDecoder(_Statuses, "FileStatuses")
 _BOOLEAN = OneDecoder(_Yes)
 _HOME = OneDecoder(_Path)
+_LOCATION = OneDecoder(_Location)
 _ISSUED = OneDecoder(_Issued)
 
 
@@ -168,6 +173,24 @@ class WebHdfs:
             self._package.read(path, offset=offset, length=length, chunk_size=1 << 16) as chunks,
         ):
             yield chunks
+
+    def data_address(self, folder: str) -> str:
+        """Return the base URL of the DataNode that a new file's bytes would be sent to.
+
+        Only the first of a create's two requests is sent, and for a path that is a folder: no server writes
+        anything for it. The redirect is read, as it comes to a transfer, and not followed (``noredirect`` is
+        newer, and its answer may be another one behind a gateway).
+        """
+        answer = self._to.change("PUT", _at(folder), query={"op": "CREATE"}, follow=False)
+        where = answer.location or decoded(answer, _LOCATION).url
+        try:
+            parts = urlsplit(where)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise BadAnswer(explain(answer.url, "redirects to an address that cannot be used", "a DataNode"))
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
     # --- changing -----------------------------------------------------------------------------
 
@@ -254,21 +277,26 @@ class WebHdfs:
             yield
         except HdfsError as error:
             raise _reported(url, method, error) from None
-        except requests.ConnectTimeout:
-            raise Unreachable(explain(url, "no connection in time", "a NameNode")) from None
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            if no_answer(error).fault == "refused":  # nothing was sent
-                remedy = "check that NameNode and DataNodes run and that this host may reach them"
-                raise Unreachable(explain(url, "connection refused", "HDFS", remedy)) from None
-            story = f"the transfer broke off ({type(error).__name__})"
-            if method == "GET":
-                raise Unreachable(explain(url, story, "a whole answer", "try again")) from None
-            raise Uncertain(explain(url, story, "201 Created", "look again before repeating it")) from None
+            raise _unanswered(url, method, error) from None
         except (KeyError, TypeError, AttributeError, ValueError, IndexError):
             remedy = "check that this is WebHDFS"
             raise BadAnswer(
                 explain(url, "an answer that is not WebHDFS's", "JSON or a Location", remedy)
             ) from None
+
+
+def _unanswered(url: str, method: str, error: Exception) -> Unreachable:
+    """Return our exception for a host that did not answer, NameNode or DataNode; it names that host."""
+    asked = str(getattr(getattr(error, "request", None), "url", None) or url)
+    problem = no_answer(error)
+    if not problem.is_sent:
+        is_name_node = urlsplit(asked).netloc == urlsplit(url).netloc
+        return unreached(asked, problem, "HDFS" if is_name_node else "a DataNode")
+    story = f"the transfer broke off ({FAULT_WORDS[problem.fault]})"
+    if method == "GET":
+        return Unreachable(explain(asked, story, "a whole answer", "try again"))
+    return Uncertain(explain(asked, story, "201 Created", "look again before repeating it"))
 
 
 def _reported(url: str, method: str, error: Any) -> Exception:

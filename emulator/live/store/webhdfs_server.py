@@ -215,10 +215,11 @@ class WebHdfsServer:
     # --- the two-step operations --------------------------------------------------------------
 
     def _redirect(self, user: str, path: str, op: str, request: WebRequest) -> Reply:
-        """Name the DataNode: this very server, as the caller reached it."""
-        if op == "CREATE":
-            self.names.may_create(user, path, _flag(request, "overwrite"))
-        else:
+        """Name the DataNode: this very server, as the caller reached it.
+
+        A NameNode looks at a file to be read; whether one may be created is known when its bytes come.
+        """
+        if op == "OPEN":
             self.names.open(user, path)[0].close()
         host = request.header("host")
         base = f"http://{host}" if _HOST.fullmatch(host) else self._url

@@ -217,7 +217,6 @@ def test_safe_mode_is_told_as_what_it_is(little, exception):
         assert "owner" not in str(told.value)
 
 
-@pytest.mark.xfail(strict=True)
 @pytest.mark.parametrize(
     ("host", "words"),
     [("1566bb80c4dc.invalid:50075", "does not resolve from here"), ("", "connection refused")],
@@ -225,9 +224,11 @@ def test_safe_mode_is_told_as_what_it_is(little, exception):
 def test_create_names_the_data_node_that_did_not_answer(host: str, words: str) -> None:
     at = host or f"127.0.0.1:{closed_port()}"
     where = f"http://{at}/webhdfs/v1/a?op=CREATE&delegation=SECRET"
-    with Replay(Reply(b"", 307, headers=(("Location", where),))) as node:
-        with pytest.raises(Unreachable) as caught:
-            store(node).create("/a", b"x")
+    with (
+        Replay(Reply(b"", 307, headers=(("Location", where),))) as node,
+        pytest.raises(Unreachable) as caught,
+    ):
+        store(node).create("/a", b"x")
     said = str(caught.value)
     assert not isinstance(caught.value, Uncertain)
     assert (said.startswith(f"http://{at}/webhdfs/v1/a"), words in said, "DataNode" in said) == (True,) * 3

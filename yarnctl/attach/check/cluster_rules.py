@@ -7,6 +7,7 @@ known here: a right that only a group could grant is "unknown".
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 from yarnctl.attach.check.preflight import (
     CAPACITY,
@@ -21,6 +22,8 @@ from yarnctl.attach.check.preflight import (
     unknown,
     warn,
 )
+from yarnctl.hadoop.addresses import WEB_PROXY
+from yarnctl.hadoop.http.transport import NO_CONNECTION
 from yarnctl.hadoop.lowered_queues import LoweredQueue, command_for, same_ratio
 
 SPECULATION = "mapreduce.reduce.speculative"
@@ -102,6 +105,25 @@ def caller(facts: Facts) -> CheckResult:
     if facts.caller_identity and user != facts.caller_identity:
         return warn(f"we are {user}, not {facts.caller_identity}, to the ResourceManager", fix)
     return ok(f"we are {user}")
+
+
+def proxy(facts: Facts) -> CheckResult:
+    """Masters, drivers and JobManagers are read, and their tasks ended, through YARN's web proxy."""
+    found = facts.proxy
+    if found is None:
+        return unknown(facts.unseen("proxy"))
+    where = f"{found.at} ({found.source})"
+    if found.fault == "unknown-host":
+        fix = f"make {urlsplit(found.at).hostname} known to this host by DNS or /etc/hosts"
+        return fail(f"{found}: {where}", f"{fix}, or correct {WEB_PROXY} (yarn-site.xml)")
+    if found.fault in NO_CONNECTION:
+        fix = f"start the web proxy and let this host reach it, or correct {WEB_PROXY} (yarn-site.xml)"
+        return fail(f"{where}: {found.said}", fix)
+    if found.said:
+        fix = f"see the logs of {found.application}'s master and of the web proxy"
+        fix = f"{fix}; set {WEB_PROXY} (yarn-site.xml) if the proxy is elsewhere"
+        return warn(f"no page of an application at {where}: {found.said}", fix)
+    return ok(f"{where} shows the page of {found.application}")
 
 
 def apps_cache(facts: Facts) -> CheckResult:

@@ -6,29 +6,36 @@ fail and is then "unknown".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
 from yarnctl.attach.check.hdfs_rules import above
-from yarnctl.attach.check.preflight import Facts
+from yarnctl.attach.check.preflight import Facts, Reached
 from yarnctl.attach.connection.connection import name_nodes_in
+from yarnctl.attach.connection.web_proxy import find_proxy
 from yarnctl.config import ClusterAddress
-from yarnctl.errors import BadInput, YarnctlError
-from yarnctl.hadoop.http.answers import Missing
-from yarnctl.hadoop.http.transport import MANAGER_INFO, Transport
+from yarnctl.errors import BadInput, Unreachable, YarnctlError
+from yarnctl.hadoop.app_master import approved
+from yarnctl.hadoop.http.answers import JSON, Missing, Rejected
+from yarnctl.hadoop.http.transport import FAULT_WORDS, MANAGER_INFO, Transport, connection_fault
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.lowered_queues import read_all
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.flink_rest import KIND as FLINK
+from yarnctl.hadoop.wire.spark_rest import KIND as SPARK
 from yarnctl.hadoop.wire.views import leaves
 
 T = TypeVar("T")
 NAME_NODE_STATE = "Hadoop:service=NameNode,name=FSNamesystemState"
-HDFS = ("requests", "store", "fallback", "lock", "lowered", "above", "name_node", "safe_mode")
+PAGES = {"MAPREDUCE": "/ws/v1/mapreduce/info", SPARK: "/api/v1/version", FLINK: "/jobmanager/config"}
+"""What an application's page is asked for, by YARN's application type; of others the page itself."""
+TRIED_MAX = 3
+HDFS = ("data_node", "requests", "store", "fallback", "lock", "lowered", "above", "name_node", "safe_mode")
 
 
 def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
@@ -48,6 +55,7 @@ def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -
     seen["scheduler"] = _try(why, "scheduler", manager.scheduler_configuration)
     seen["counted"] = _try(why, "counted", manager.counted_resources)
     seen["leaves"] = _try(why, "leaves", lambda: leaves(manager.root_queue()))
+    seen["proxy"] = _try(why, "proxy", lambda: _proxy(cluster, to, seen["configuration"]))
     seen["clock_ahead_ms"] = to.ahead_ms(MANAGER_INFO, clock_ms)
     seen["nodes"] = _try(why, "nodes", manager.nodes)
     if begin.spark and seen["nodes"] is not None:
@@ -76,6 +84,46 @@ def _identified(manager: ResourceManager, to: Transport) -> yarn.ClusterInfo:
         raise BadInput(to.pinned or to.addresses[0], problem, remedy) from None
 
 
+def _proxy(cluster: ClusterAddress, to: Transport, configuration: Mapping[str, str] | None) -> Reached:
+    """Request the page of a running application; raises Unreachable where none is running."""
+    manager = ResourceManager(to)
+    rows = [row for row in manager.applications() if row.state == "RUNNING"]
+    rows.sort(key=lambda row: (row.kind.upper() not in PAGES, -row.containers, row.application))
+    if not rows:
+        raise Unreachable("not judged: no application is running")
+    found = find_proxy(cluster, manager, configuration, to.pinned)
+    limits = msgspec.structs.replace(cluster.limits, retries=0)
+    own = found.addresses, cluster.identity, limits
+    with Transport(*own, daemon=found.daemon, ca_file=cluster.ca_file) as masters:
+        for row in rows[:TRIED_MAX]:
+            tried = _page(masters, row)._replace(source=found.source)
+            if tried.fault or not tried.said:
+                break
+    return tried
+
+
+def _page(masters: Transport, row: yarn.AppInfo) -> Reached:
+    """Request one application's page: its program answers, and proves nothing but that it is reached."""
+    begun = Reached(" and ".join(masters.addresses), application=row.application)
+    path = PAGES.get(row.kind.upper())
+    try:
+        query = approved(masters, row.application)
+        answer = masters.fetch(f"/proxy/{row.application}{path or '/'}", query, JSON if path else "*/*")
+    except (Unreachable, Rejected) as problem:
+        kind = problem.kind if isinstance(problem, Unreachable) else ""
+        return begun._replace(fault=kind, said=(problem.fault or str(problem))[:200])
+    if path is None or (answer.status == 200 and answer.is_json):
+        return begun
+    return begun._replace(said=f"HTTP {answer.status} {answer.kind}".strip())
+
+
+def _data_node(cluster: ClusterAddress, hdfs: WebHdfs, folder: str) -> Reached:
+    """Try the DataNode that bytes in an existing folder would be sent to; nothing is written."""
+    at = hdfs.data_address(folder)
+    fault = connection_fault(at, msgspec.structs.replace(cluster.limits, retries=0), cluster.ca_file)
+    return Reached(at) if fault is None else Reached(at, fault, FAULT_WORDS[fault])
+
+
 def _hdfs(cluster: ClusterAddress, begin: Facts, why: dict[str, str]) -> dict[str, Any]:
     hdfs = cluster.store()
     absent: list[str] = []
@@ -99,6 +147,8 @@ def _hdfs(cluster: ClusterAddress, begin: Facts, why: dict[str, str]) -> dict[st
         for path in above(begin.requests_root, begin.store_root, begin.lock_path)
     }
     seen["above"] = {path: status for path, status in found.items() if status is not None}
+    lowest = begin.store_root if seen["store"] is not None else next(reversed(seen["above"]), "/")
+    seen["data_node"] = _try(why, "data_node", lambda: _data_node(cluster, hdfs, lowest))
     node = Transport(
         cluster.name_nodes, cluster.identity, cluster.limits, daemon="NameNode", ca_file=cluster.ca_file
     )

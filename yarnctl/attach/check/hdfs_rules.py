@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import msgspec
 
 from yarnctl.attach.check.preflight import CheckResult, Facts, fail, is_true, not_in_conf, ok, unknown, warn
 from yarnctl.hadoop.http.answers import Rejected
+from yarnctl.hadoop.http.transport import NO_CONNECTION
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 
 STORE_MODE, REQUESTS_MODE, ABOVE_MODE = 0o1777, 0o755, 0o755
@@ -95,6 +97,21 @@ def webhdfs(facts: Facts) -> CheckResult:
     return fail(
         facts.unseen("webhdfs"), "give --name-node, and keep dfs.webhdfs.enabled=true (hdfs-site.xml)"
     )
+
+
+def datanodes(facts: Facts) -> CheckResult:
+    """The bytes of checkpoints and requests go to DataNodes, under the names that the NameNode knows."""
+    found = facts.data_node
+    if found is None:
+        return unknown(facts.unseen("data_node"))
+    host = urlsplit(found.at).hostname
+    if found.fault == "unknown-host":
+        known = f"make {host} known to this host by DNS or /etc/hosts"
+        fix = f"{known}, or set dfs.datanode.hostname (hdfs-site.xml of that DataNode) to a name that is"
+        return fail(str(found), fix)
+    if found.fault in NO_CONNECTION:
+        return fail(str(found), f"let this host reach {host} at the port of dfs.datanode.http(s).address")
+    return warn(str(found), f"see the log of the DataNode at {host}") if found.said else ok(str(found))
 
 
 def safe_mode(facts: Facts) -> CheckResult:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -36,6 +37,25 @@ class Unseen(NamedTuple):
         return self.where + self.words
 
 
+class Reached(NamedTuple):
+    """An address that was tried: why nothing answers there ("": something does), or what was wrong with it.
+
+    ``application``: the application with the page; ``source``: what names the address.
+    """
+
+    at: str
+    fault: str = ""
+    said: str = ""
+    application: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.at)
+        if self.fault == "unknown-host":
+            return f"{parts.hostname} does not resolve from here"
+        return f"{parts.netloc}: {self.said}" if self.said else f"{parts.netloc} answers"
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What was gathered. None: not seen; ``why`` (by the field's name) has the reason.
 
@@ -46,9 +66,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     them, by path. ``lock``: the status of ``lock_path``, the directory of the lock. ``lowered``: records of
     queues that a daemon has lowered, by file; ``lock_holder``: the process that has the lock.
     ``safe_mode``: as in the NameNode's /jmx. ``counted``: the resources that the scheduler decides by
-    ("memory-mb", "vcores"). ``spark``: executors are to leave; ``fallback_root``: where the shuffle blocks of
-    jobs that are suspended whole go ("": none is), with its status; ``hosts`` and ``nodes`` that run
-    containers.
+    ("memory-mb", "vcores"). ``proxy``: the page of a running application; ``data_node``: where the NameNode
+    sends a new file's bytes. ``spark``: executors are to leave; ``fallback_root``: where the shuffle blocks
+    of jobs that are suspended whole go ("": none is), with its status; ``hosts`` and
+    ``nodes`` that run containers.
     """
 
     caller_identity: str = ""
@@ -82,6 +103,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeRow, ...] | None = None
     fallback: FileStatus | None = None
     safe_mode: bool | None = None
+    proxy: Reached | None = None
+    data_node: Reached | None = None
     absent: tuple[str, ...] = ()
     above: Mapping[str, FileStatus] = {}
     why: Mapping[str, str] = {}

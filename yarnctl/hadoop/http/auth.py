@@ -6,6 +6,10 @@ ticket cache of the process (``kinit``; or a keytab named by ``KRB5_CLIENT_KTNAM
 library renews) is used through SPNEGO, by an optional package that is imported only then. A daemon requests
 a ticket once and gives a cookie for it: nothing is sent before that request. Bytes of files are read and
 written with one delegation token per client, kept in memory: else the NameNode would make one per file.
+
+A ticket goes only to hosts of the cluster: those that options, Hadoop's files or the ResourceManager's own
+configuration name. No answer of an application (``trackingUrl``, a redirect below /proxy/) adds a host
+(``attach.connection.web_proxy``), and redirects are followed to configured addresses only (``transport``).
 """
 
 from __future__ import annotations
