@@ -56,6 +56,7 @@ soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 300 outputs, 1,0
 	$(BIN)/python -m tests.soak equal --runs 300 --seed $(SEED)
 	$(BIN)/python -m tests.soak io-faults
 	$(BIN)/python -m tests.soak campaigns --runs 1000 --seed $(SEED)
+	$(BIN)/python -m tests.soak budgets --histories 100000 --seed $(SEED)
 	$(BIN)/python -m tests.soak replay --steps 1000000 --seed $(SEED)
 	$(BIN)/python -m tests.soak market --runs 100000 --seed $(SEED)
 	$(BIN)/python -m tests.soak.virtual_live

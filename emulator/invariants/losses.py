@@ -16,6 +16,8 @@ from yarnctl.deciding.records import Decision, Transition
 from yarnctl.deciding.settings import LeverSettings
 from yarnctl.units import Resources
 
+NOTED_MS = 60_000
+
 
 def no_map_is_killed_without_a_budget(watch: RunWatch) -> Stories:
     """Where nothing may be lost, no lever kills."""
@@ -30,14 +32,15 @@ def no_map_is_killed_without_a_budget(watch: RunWatch) -> Stories:
 
 
 def losses_stay_within_the_budget(watch: RunWatch) -> Stories:
-    """What a decision charges, with all that was charged before, is within the part of what was held.
+    """What a decision charges, with all that was charged in the window, is within the part of what was held.
 
-    What was held is counted by the scheduler. A map computes until it has ended: that is charged to what is
-    decided later.
+    What was held in the window is counted by the scheduler. A map computes until it has ended: that is
+    charged to what is decided later.
     """
     rules = _rules(watch)
     if rules is None:
         return
+    _note_held(watch)
     for record in watch.records[watch.read :]:
         if isinstance(record, Transition):
             _moved(watch, record)
@@ -46,7 +49,7 @@ def losses_stay_within_the_budget(watch: RunWatch) -> Stories:
             for queue, kind in charged:
                 ratio = rules.may_lose_ratio if kind == "kill" else rules.may_refetch_ratio
                 lost = _charged(watch, queue, kind, record.at_ms - rules.window_ms)
-                held = _held_mib_ms(watch, queue)
+                held = _held_mib_ms(watch, queue) - _held_before(watch, queue, record.at_ms - rules.window_ms)
                 if lost > held * ratio:
                     yield f"{queue} has held {held} MiB-ms, and {kind} is charged {lost}: over {ratio:.1%}"
 
@@ -107,8 +110,22 @@ def _charged(watch: RunWatch, queue: str, kind: str, after_ms: int) -> int:
     )
 
 
+def _note_held(watch: RunWatch) -> None:
+    """Keep what each queue has held, once a minute."""
+    now_ms = watch.kernel.now_ms
+    if not watch.held_marks or now_ms - watch.held_marks[-1][0] >= NOTED_MS:
+        watch.held_marks.append(
+            (now_ms, {name: _held_mib_ms(watch, name) for name in watch.scheduler.queues})
+        )
+
+
+def _held_before(watch: RunWatch, name: str, begins_ms: int) -> int:
+    """Return what a queue had held up to a minute before the window begins: never more than then."""
+    return max((held[name] for at_ms, held in watch.held_marks if at_ms <= begins_ms), default=0)
+
+
 def _held_mib_ms(watch: RunWatch, name: str) -> int:
-    """Return the container time of a queue from the beginning: more than that of any window."""
+    """Return the container time of a queue from the beginning."""
     queue, now_ms = watch.scheduler.queues[name], watch.kernel.now_ms
     held = sum(queue.usage_mib_ms.values())
     for container in watch.live:

@@ -79,6 +79,7 @@ class RunWatch:
         self.ended: set[str] = set()
         self.asked: list[Action] = []
         self.losses: dict[str, ChargedLoss] = {}
+        self.held_marks: list[tuple[int, dict[str, int]]] = []
         self.fold = Fold()
         self.observe()
         self.remember()

@@ -16,6 +16,7 @@ from emulator.cluster.resource_manager import application_id, attempt_id, contai
 from emulator.cluster.task import checkpointable, keys_done, remaining_ms
 from emulator.virtual.spark_view import executor_views, obey
 from yarnctl.deciding.foresight import Prediction, first_wave
+from yarnctl.deciding.held_windows import HeldWindows
 from yarnctl.deciding.model import (
     Accepted,
     Action,
@@ -57,8 +58,9 @@ class VirtualPort:
     """A ClusterPort onto a ``Cluster``; ``maps`` says whether victims' maps are shown too.
 
     ``ahead_max`` containers of its first wave are predicted for a starting job of ``hurried``, as on one
-    on which each job has run before. ``counts_held``: observations with a snapshot have what was held.
-    ``drains``: executors of Spark are shown.
+    on which each job has run before. ``held``: where it is counted what queues held (None: nowhere); the
+    first sample is that of the beginning, and :meth:`sample` takes the next. ``drains``: executors of Spark
+    are shown.
     """
 
     def __init__(
@@ -67,7 +69,8 @@ class VirtualPort:
         self.cluster = cluster
         self.maps = maps
         self.kills = 0
-        self.counts_held = self.drains = False
+        self.held: HeldWindows | None = None
+        self.drains = False
         timing = cluster.timing
         heard_ms = timing.suspend_poll_ms if timing.trigger == "umbilical" else timing.nm_heartbeat_ms
         self._leave_ms = (
@@ -122,8 +125,16 @@ class VirtualPort:
             tasks=tasks,
             unreachable=tuple(unreachable),
             facts=facts,
-            held=held_time(self.cluster, now_ms) if snapshot is not None and self.counts_held else (),
+            held=() if snapshot is None else self.sample(),
         )
+
+    def sample(self) -> tuple[HeldTime, ...]:
+        """Count what was held until now; return what was held in the windows that end now."""
+        if self.held is None:
+            return ()
+        now_ms = self.cluster.kernel.now_ms
+        self.held.sample(now_ms, held_time(self.cluster, now_ms))
+        return self.held.held(now_ms)
 
     def _resumed_task(self, now_ms: int) -> list[CameBack]:
         """Return the attempts that have begun new keys behind one of our checkpoints."""
@@ -349,18 +360,13 @@ class VirtualPort:
         return Accepted()
 
 
-def held_time(cluster: Cluster, now_ms: int) -> tuple[HeldTime, ...]:
-    """Return the container time that each user's applications have held in each queue, from the beginning."""
+def held_time(cluster: Cluster, now_ms: int) -> dict[str, int]:
+    """Return the container time (MiB-ms) that each queue has held so far; users have no budgets here."""
     scheduler = cluster.rm.scheduler
-    found = {
-        (queue.name, user): mib_ms
-        for queue in scheduler.queues.values()
-        for user, mib_ms in queue.usage_mib_ms.items()
-    }
+    found = {queue.name: sum(queue.usage_mib_ms.values()) for queue in scheduler.queues.values()}
     for container in scheduler.live.values():
-        name = (container.app.queue.name, container.app.user)
-        found[name] = found.get(name, 0) + container.memory_mib * (now_ms - container.granted_at_ms)
-    return tuple(HeldTime(queue, user, found[queue, user]) for queue, user in sorted(found))
+        found[container.app.queue.name] += container.memory_mib * (now_ms - container.granted_at_ms)
+    return found
 
 
 def _came_back(container: Container, master: AppMaster, order: str, now_ms: int) -> CameBack:

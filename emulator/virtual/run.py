@@ -29,6 +29,7 @@ from emulator.virtual.shared_cpu import cluster_of
 from emulator.virtual.waiting import Waiting, WaitingCauses, waiting_of
 from emulator.workload.job import Job, JobClass
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.held_windows import MARK_MS, HeldWindows
 from yarnctl.deciding.model import Accepted
 from yarnctl.deciding.queue_hold import QueueCap, QueueLimits, action_of, lower, put_back
 from yarnctl.deciding.reasons.orders import DemandOver
@@ -230,8 +231,10 @@ class Run:
         ahead_max, hurried = self.setup.ahead_max, settings.hurried_queues
         port = VariantPort if isinstance(self.cluster.timing, VariantTiming) else VirtualPort
         self.port = port(self.cluster, settings.kill_maps or self.scheme.mix, ahead_max, hurried)
-        self.port.counts_held = self.port.drains = self.scheme.mix
-        if self.scheme.mix:
+        self.port.drains = self.scheme.mix
+        if isinstance(settings.levers, LeverSettings):
+            self.port.held = HeldWindows(settings.levers.window_ms, settings.levers.rules)
+            self.cluster.kernel.at(0, self._sample_held, None)
             self.levers = LeverTally(journal, self.port.running)
             self.journal = self.levers
         self.controller = Controller(
@@ -259,6 +262,12 @@ class Run:
                 wake_at_ms = min(wake_at_ms, kernel.now_ms + grid_ms)
         if self.cluster.unfinished:
             kernel.at(max(wake_at_ms, kernel.now_ms), self._tick, grid_ms)
+
+    def _sample_held(self, _: None) -> None:
+        """Count what queues held, also while no tick observes the cluster."""
+        self.port.sample()
+        if self.cluster.unfinished:
+            self.cluster.kernel.at(self.cluster.kernel.now_ms + MARK_MS, self._sample_held, None)
 
     def _sample(self, _: None) -> None:
         cluster = self.cluster

@@ -108,8 +108,8 @@ def orders_of(records: list[Record]) -> list[dict[str, Any]]:
 
 
 def held_mib_ms(records: list[Record]) -> int:
-    """Return the container time that research held, as the journal has it: of each user, as last told."""
-    held = {each.user: each.mib_ms for record in records for each in getattr(record, "held", ())}
+    """Return the container time that research held in the last hour, as the journal has it last."""
+    held = {each.payer: each.mib_ms for record in records for each in getattr(record, "held", ())}
     return sum(held.values())
 
 

@@ -39,7 +39,9 @@ NUMBERS = {
     "admission.shared_round.RESERVED_MS": 60_000,
     # in a mix of levers
     "awaited_ends.KEPT_MS": 3_600_000,
-    "loss_budget.SAMPLES_OF_WINDOW": 120,
+    "held_windows.MARK_MS": 60_000,
+    "held_windows.MARKS_MIN": 60,
+    "held_windows.MARKS_MAX": 720,
     "levers.NOT_BEGUN_MS": 2**52,
     "mix.EXACT_MAX": 14,
     "offers._FIRST": -(2**53),

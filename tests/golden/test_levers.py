@@ -8,8 +8,9 @@ from tests.golden.mix_tables import NOW_MS, RULES, SLOT_S, given, mix_case, mix_
 from tests.golden.mix_tables import rules as changed
 from tests.golden.tables import size, task
 from yarnctl.deciding.awaited_ends import KEPT_MS, AwaitedEnds
+from yarnctl.deciding.held_windows import user_owner
 from yarnctl.deciding.levers import ORDERED, UNDO, AwaitedTask, Lever, LeverKind, LeverPull, levers_of
-from yarnctl.deciding.loss_budget import LossBudget, LossLeft, UsageSample, task_of, user_owner
+from yarnctl.deciding.loss_budget import LossBudget, LossLeft, task_of
 from yarnctl.deciding.model import HeldTime
 from yarnctl.deciding.offers import MixInput
 
@@ -126,31 +127,26 @@ def test_a_task_that_was_killed_lately_is_not_again():
 BUDGET = changed(may_lose_ratio=0.1, may_refetch_ratio=0.01, window_ms=HOUR_MS)
 
 
-def held(seconds: int, queue: str = "research", user: str = "u") -> HeldTime:
-    return HeldTime(queue, user, seconds * SLOT_S)
+def held(seconds: int, queue: str = "research") -> HeldTime:
+    return HeldTime(queue, HOUR_MS, seconds * SLOT_S)
 
 
 def pull(kind: LeverKind, lost_s: int = 0, overhead_s: int = 0, queue: str = "research") -> LeverPull:
     return LeverPull(Lever("m_1_0", kind, 1000, lost_s * 1000, overhead_s * 1000, UNDO[kind]), queue, "u")
 
 
-def left_s(budget: LossBudget, at_s: int, *now: HeldTime, queue: str = "research", kind: LeverKind = "kill"):
-    """Return what is left in slot seconds."""
-    return budget.left(at_s * 1000, now, BUDGET).amount(queue, kind) / SLOT_S
-
-
-def begun() -> LossBudget:
-    """1,000 slot seconds were held since the beginning, so that 100 may be lost."""
-    budget = LossBudget()
-    budget.held(0, (held(0),), BUDGET)
-    budget.held(1_000_000, (held(1000),), BUDGET)
-    return budget
+def left_s(
+    budget: LossBudget, at_s: int, held_s: int = 1000, queue: str = "research", kind: LeverKind = "kill"
+) -> float:
+    """Return what is left in slot seconds; of 1,000 held ones 100 may be lost."""
+    return budget.left(at_s * 1000, (held(held_s),), BUDGET).amount(queue, kind) / SLOT_S
 
 
 def test_nothing_held_gives_no_budget():
-    assert left_s(LossBudget(), 0) == 0
-    assert left_s(begun(), 1000) == 100
-    assert left_s(begun(), 1000, kind="end") == 10
+    assert LossBudget().left(0, (), BUDGET).amount("research", "kill") == 0
+    assert left_s(LossBudget(), 0, 0) == 0
+    assert left_s(LossBudget(), 1000) == 100
+    assert left_s(LossBudget(), 1000, kind="end") == 10
 
 
 AFTER_A_KILL_OF_40_S = [
@@ -171,12 +167,14 @@ AFTER_A_KILL_OF_40_S = [
 
 @pytest.mark.parametrize(("events", "expected_s"), AFTER_A_KILL_OF_40_S)
 def test_a_kill_is_charged_by_the_decision_and_later_only_more(events, expected_s):
-    budget = begun()
+    budget = LossBudget()
     budget.charge("o-1", 1_000_000, size(1), pull("kill", 40))
     for event in events:
         budget.moved("o-1", event, 1_005_000)
     assert left_s(budget, 1000) == expected_s
-    assert budget.left(1_000_000, (), BUDGET).killed.keys() == (set() if expected_s == 100 else {"m_1"})
+    assert budget.left(1_000_000, (held(1000),), BUDGET).killed.keys() == (
+        set() if expected_s == 100 else {"m_1"}
+    )
 
 
 CHARGED_TABLE = [
@@ -192,96 +190,48 @@ CHARGED_TABLE = [
 
 @pytest.mark.parametrize(("lever", "slots", "expected"), CHARGED_TABLE)
 def test_what_a_lever_charges(lever, slots, expected):
-    budget = begun()
+    budget = LossBudget()
     budget.charge("o-1", 1_000_000, size(slots), lever)
     assert (left_s(budget, 1000), left_s(budget, 1000, kind="end")) == expected
 
 
 def test_an_ended_reduce_is_charged_once_whenever_it_ends():
-    budget = begun()
+    budget = LossBudget()
     budget.charge("o-1", 1_000_000, size(1), pull("end", 0, 4))
     budget.moved("o-1", "ended-as-ordered", 1_005_000)
     assert left_s(budget, 1000, kind="end") == 6
 
 
-def test_queues_have_budgets_apart_and_users_of_a_queue_add_up():
-    budget = LossBudget()
-    budget.held(1_000_000, (held(100, "batch"), held(300, user="ann"), held(700, user="ben")), BUDGET)
-    assert left_s(budget, 1000) == 100
-    assert left_s(budget, 1000, queue="batch") == 10
-    assert left_s(budget, 1000, queue="none") == 0
-
-
-WINDOW_TABLE = [
-    # now  held    charge of 40 s made at 500 s: what is left, of a tenth of what the last hour held
-    (3600, 3600, 320),
-    (4000, 4000, 320),  # the first 400 s are no more in the window
-    (4099, 4099, 320),
-    (4101, 4101, 360),  # the charge is older than the window: it counts no more
-]
-
-
-@pytest.mark.parametrize(("now_s", "held_s", "expected_s"), WINDOW_TABLE)
-def test_what_is_older_than_the_window_counts_no_more(now_s, held_s, expected_s):
-    budget = LossBudget()
-    for at_s in range(0, now_s, 100):
-        budget.held(at_s * 1000, (held(at_s),), BUDGET)
-        if at_s == 500:
-            budget.charge("o-1", 500_000, size(1), pull("kill", 40))
-    assert left_s(budget, now_s, held(held_s)) == pytest.approx(expected_s)
+def test_queues_have_budgets_apart():
+    left = LossBudget().left(1_000_000, (held(100, "batch"), held(1000)), BUDGET)
+    assert [left.amount(queue, "kill") // SLOT_S for queue in ("research", "batch", "none")] == [100, 10, 0]
 
 
 def test_a_charge_is_over_with_the_window_whether_something_is_noted_or_not():
-    budget = begun()
-    budget.charge("o-1", 1_000_000, size(1), pull("kill", 40))
-    assert left_s(budget, 4600, held(4600)) == pytest.approx(360)
-    assert left_s(budget, 4599, held(4599)) == pytest.approx(320)
-
-
-def test_between_two_samples_use_counts_as_even():
-    """2,000 s before the window begins nothing was held; 1,000 s into it, 3,000 slot seconds."""
     budget = LossBudget()
-    budget.held(0, (held(0),), BUDGET)
-    budget.held(3_000_000, (held(3000),), BUDGET)
-    assert left_s(budget, 5600, held(3000)) == 100  # the window begins at 2,000 s: 1,000 s of 3,000 are in it
-
-
-def test_samples_are_few_whatever_is_observed():
-    budget = LossBudget()
-    for at_s in range(8000):
-        budget.held(at_s * 1000, (held(at_s),), BUDGET)
-    assert len(budget.samples) <= 130
-    assert budget.samples[-1] == UsageSample(7_999_000, (held(7999),))
-    assert left_s(budget, 7999) == 360
-
-
-def test_a_counter_that_went_back_begins_anew_and_charges_stay():
-    budget = begun()
     budget.charge("o-1", 1_000_000, size(1), pull("kill", 40))
-    assert left_s(budget, 1010, held(600)) == 20  # seen before it is noted
-    budget.held(1_010_000, (held(600),), BUDGET)
-    assert left_s(budget, 1010) == 20
-    assert left_s(budget, 1020, held(610)) == 21
+    assert left_s(budget, 4599, 3600) == pytest.approx(320)
+    assert left_s(budget, 4600, 3600) == pytest.approx(360)
 
 
 def test_a_clock_that_was_set_back_changes_nothing_that_is_left():
-    budget = begun()
+    budget = LossBudget()
     budget.charge("o-1", 1_000_000, size(1), pull("kill", 40))
     budget.set_back(900_000)
-    assert left_s(budget, 100) == 60
-    assert left_s(budget, 3699, held(1000)) == pytest.approx(left_s(begun(), 4599, held(1000)) - 40)
+    assert left_s(budget, 100) == left_s(budget, 3699) == 60
+    assert left_s(budget, 3700) == 100
 
 
 def test_a_budget_as_a_value_is_the_same_budget():
-    budget = begun()
+    budget = LossBudget()
     budget.charge("o-1", 1_000_000, size(1), pull("kill", 40))
     again = LossBudget(budget.state())
     assert again.state() == budget.state()
-    assert left_s(again, 1005, held(1005)) == left_s(budget, 1005, held(1005)) == 60.5
+    assert left_s(again, 1005) == left_s(budget, 1005) == 60
 
 
 def test_amounts_that_are_used_together_are_allowed_together():
-    left = begun().left(1_000_000, (), BUDGET)
+    left = LossBudget().left(1_000_000, (held(1000),), BUDGET)
     half: Amount = ("research", "ann", "kill", 50 * SLOT_S)
     least: Amount = ("research", "ann", "kill", 1)
     assert left.allows([half, half])

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
+
 from emulator.virtual.run import Run
+from emulator.virtual.schemes import SCHEMES
+from tests.golden.mix_tables import NOW_MS, mix_settings, rules
+from tests.golden.tables import app, cluster, seen, with_
 from tests.property.playing import require_replayed
-from tests.property.stories import STORIES, tell
+from tests.property.stories import STORIES, job, tell, three_nodes
+from tests.unit.deciding.test_mix import SHARES, a_map
+from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.held_windows import MARK_MS
+from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.loss_budget import LossState
+from yarnctl.deciding.model import Accepted, HeldTime, JobConsent, Kill
 from yarnctl.deciding.records import Record, State, decode, encode
 from yarnctl.deciding.settings import LeverSettings
+from yarnctl.errors import Different
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.fold import Fold
+
+HOUR_MS = 3_600_000
+TAGGED = JobConsent("r", "u", 1.0)
+HELD = (HeldTime("r", HOUR_MS, 10**9),)
 
 
 def told() -> tuple[Run, list[Record]]:
@@ -64,3 +80,81 @@ def test_the_journal_of_a_mix_decides_again_to_the_byte():
     journal = MemoryJournal()
     journal.append(records)
     require_replayed(journal)
+
+
+# --- what was held is an input ----------------------------------------------------------------------
+
+
+def tagged(*held: tuple[HeldTime, ...]) -> tuple[list[Record], list[str]]:
+    """Return the journal of steps, and what was killed, where only the job's own tag lets work be lost."""
+    levers = rules(may_lose_ratio=0.0)
+    settings = with_(mix_settings(levers), model_scheduler=False, in_flight_ratio_max=1.0)
+    controller, records, killed = Controller(settings, validate=True), list[Record](), list[str]()
+    maps = [a_map(f"r{number}_0", 3) for number in range(1, 9)]
+    for place, row in enumerate(held):
+        asking = app(f"p{place}", "production", 1, 1, rank=place)
+        snapshot = cluster(app("r", "research", len(maps) + 1), asking, guaranteed=SHARES)
+        look = seen(snapshot, {"r": maps}, now_ms=NOW_MS + 1000 * place)
+        look = msgspec.structs.replace(look, held=row, consents=(TAGGED,) if row else ())
+        step = controller.step(look)
+        records += step.records
+        killed += [each.attempt for each in step.actions if isinstance(each, Kill)]
+        for action in step.actions:
+            records += controller.settle(action, Accepted())
+        maps = [each for each in maps if each.attempt not in killed]
+    return records, killed
+
+
+def test_held_and_consents_are_written_when_they_change_and_replayed_whole():
+    records, killed = tagged(HELD, HELD, (), HELD)
+    assert killed == ["r1_0", "r2_0", "r3_0"]
+    inputs = [each for each in records if isinstance(each, Observed)]
+    told = [(each.held, each.consents, each.held_gone, each.consents_gone) for each in inputs]
+    nothing, gone = ((), (), (), ()), ((), (), (("r", HOUR_MS),), ("r",))
+    assert told == [(HELD, (TAGGED,), (), ()), nothing, gone, (HELD, (TAGGED,), (), ())]
+    journal = MemoryJournal()
+    journal.append(records)
+    require_replayed(journal)
+
+
+@pytest.mark.parametrize("part", ["held", "consents", "held_gone", "consents_gone"])
+def test_no_part_of_what_was_held_may_be_left_out(part: str):
+    records, _ = tagged(HELD, HELD, (), HELD)
+    journal = MemoryJournal()
+    journal.append(
+        [msgspec.structs.replace(one, **{part: ()}) if isinstance(one, Observed) else one for one in records]
+    )
+    with pytest.raises(Different):
+        require_replayed(journal)
+
+
+# --- days ---------------------------------------------------------------------------------------------
+
+
+def after_quiet_days(away_ms: int) -> Run:
+    """Research fills three nodes for three days with maps of two hours; production comes that much later."""
+    day_ms = 24 * HOUR_MS
+    maps = job("r", "research", 0, 500, 0, map_ms=(2 * HOUR_MS,) * 500)
+    asks = job("p", "production", 3 * day_ms + away_ms, 0, 4)
+    setup = three_nodes(may_lose_ratio=0.02, room_within_ms=4_000)
+    return Run(setup, (maps, asks), SCHEMES["mix"], MemoryJournal())
+
+
+@pytest.mark.parametrize(("away_ms", "may"), [(0, False), (300_000, True), (HOUR_MS, False)])
+def test_after_quiet_days_a_budget_is_that_of_an_hour(away_ms: int, may: bool):
+    """2 % of twelve containers' hour are 14 minutes: some maps that are minutes old, and no older one."""
+    run = after_quiet_days(away_ms)
+    run.cluster.kernel.run(3 * 24 * HOUR_MS + away_ms + MARK_MS)
+    assert run.controller is not None
+    lost_mib_ms = sum(each.mib_ms for each in run.controller.ledger.losses.charges.values())
+    assert (0 < lost_mib_ms <= 0.02 * 12 * HOUR_MS * 1024) is may
+
+
+def test_a_restart_keeps_what_was_lost_and_nothing_of_what_was_held():
+    run, records = told()
+    assert run.controller is not None
+    levers = run.controller.settings.levers
+    assert isinstance(levers, LeverSettings)
+    again = Controller(run.controller.settings, remembered=folded(records).remembered())
+    left = again.ledger.losses.left(run.controller.now_ms, (), levers)
+    assert left.amount("research", "kill") < 0

@@ -12,8 +12,9 @@ import msgspec
 
 from tests.golden.mix_tables import NOW_MS, RULES, mix_settings
 from yarnctl.deciding.case import Candidate, Case, Need
+from yarnctl.deciding.held_windows import user_owner
 from yarnctl.deciding.levers import LeverKind
-from yarnctl.deciding.loss_budget import LossLeft, user_owner
+from yarnctl.deciding.loss_budget import LossLeft
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.offers import MixInput
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES, JobUsage

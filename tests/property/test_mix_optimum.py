@@ -21,8 +21,9 @@ from tests.property.optimum import milp_of
 from tests.thoroughness import examples
 from yarnctl.deciding import mix
 from yarnctl.deciding.case import Choice
+from yarnctl.deciding.held_windows import user_owner
 from yarnctl.deciding.levers import Lever
-from yarnctl.deciding.loss_budget import CHARGED, LossLeft, charged_ms, task_of, user_owner
+from yarnctl.deciding.loss_budget import CHARGED, LossLeft, charged_ms, task_of
 from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.offers import LeverOffers

@@ -13,6 +13,7 @@ CAMPAIGNS = {
     "campaigns": "faults at random moments, nothing lost or doubled",
     "io-faults": "every call for I/O of the task runner fails once: output equal, or the attempt fails",
     "market": "random histories of the market: tokens conserved, nothing served unpaid",
+    "budgets": "lives of containers, days long, and no loss that the rule of budgets does not allow",
     "replay": "random histories of the controller, decided again without a difference",
 }
 

@@ -226,8 +226,8 @@ class AttachedPort:
             tasks=tasks,
             unreachable=unreachable,
             facts=tuple(facts),
-            held=() if snapshot is None or self._held is None else self._held.held(),
-            consents=() if snapshot is None or self._held is None else self._held.consents(),
+            held=() if self._held is None else self._held.held(now_ms),
+            consents=() if self._held is None else self._held.consents(),
         )
 
     def _cluster(self, scope: ObservationRequest, facts: list[Fact]) -> tuple[Snapshot | None, str]:
@@ -248,6 +248,8 @@ class AttachedPort:
             else self._observer.probe_demand(scope.probe_queues)
         )
         if root is None:
+            if self._held is not None and self._held.is_due(self._link.clock()):
+                self._both(())
             return None, "quiet"
         nodes = self._both(nodes)
         self._drop(self._link.applications.ended())
@@ -290,19 +292,22 @@ class AttachedPort:
 
     def _both(self, nodes: tuple[yarn.NodeRow, ...] | None) -> tuple[yarn.NodeRow, ...]:
         """Read nodes and applications side by side: each takes the ResourceManager some time."""
+        at_ms = self._link.clock()
         refreshed = self._link.calls.begin(self._observer.refresh)
         try:
             return self._link.manager.nodes() if nodes is None else nodes
         finally:
             refreshed.result()
             if self._held is not None:
-                self._held.update(self._link.rows.values(), views.queue_names(self._link.leaves))
+                self._held.update(at_ms, self._link.rows.values(), views.queue_names(self._link.leaves))
 
     def _check_epoch(self, epoch: str, facts: list[Fact]) -> None:
         if self._epoch and epoch != self._epoch:
             facts.append(EpochChanged(epoch, self._link.clock()))
             self._link.settling, self._node_counts = True, []
             self._link.configuration = None
+            if self._held is not None:
+                self._held.restart()
             self._live.drop()
         self._epoch = epoch
 

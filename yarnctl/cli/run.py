@@ -178,6 +178,8 @@ def command(**given: Any) -> None:
 
 def plan_of(given: dict[str, Any]) -> Plan:
     """Check what was given and return the plan; raises BadInput naming the option."""
+    import msgspec
+
     from yarnctl.attach.connection.connection import Attachment
     from yarnctl.daemon.running import Plan, cluster_name
     from yarnctl.daemon.state_dir import default_path
@@ -193,13 +195,16 @@ def plan_of(given: dict[str, Any]) -> Plan:
         mode=given["mode"],
         enforce=given["enforce"],
         allow_kill=given["kill_on_timeout"],
-        levers=levers is not None,
         allow_priority=given["allow_priority"],
         allow_queue_cap=given["cap_queue"],
         predicted_max=predicted_max_of(given),
         requests_root=requests_root,
         requests_owner=cluster.user,
     )
+    if levers is not None:
+        attachment = msgspec.structs.replace(
+            attachment, levers=True, budgets=levers.rules, loss_window_ms=levers.window_ms
+        )
     state_dir = given["state_dir"] or default_path(cluster_name(cluster), os.environ)
     return Plan(
         cluster=cluster,

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.inputs import Cluster, InputLog, Observed, observation
+from yarnctl.deciding.inputs import Cluster, InputLog, InputReader, Observed
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.ledger import Ledger, fingerprint_of, remembered_of
 from yarnctl.deciding.lifecycle import RECALLABLE
@@ -73,7 +73,6 @@ from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settings import validate as validate_settings
 from yarnctl.deciding.settlement import Effects, Settlement, asked_again
-from yarnctl.deciding.snapshot_rows import Reader
 from yarnctl.errors import BadInput
 
 ROUNDS_MAX = 8
@@ -237,8 +236,6 @@ class Controller:
             as_of_ms=None if seen.as_of_ms == now_ms else seen.as_of_ms,
             unreachable=seen.unreachable,
             memory=memory,
-            held=seen.held,
-            consents=seen.consents,
         )
         effects = Effects()
         opening = self._open(effects, now_ms)
@@ -248,7 +245,7 @@ class Controller:
         step = self._close(effects, missing, now_ms)
         told = msgspec.structs.replace(told, facts=facts, tasks=self._inputs.tasks(shown, seen.tasks))
         led = bool(opening or step.records or step.actions)
-        inputs = self._inputs.close(told, seen.snapshot, led=led, goes_on=bool(missing), changed=changed)
+        inputs = self._inputs.close(told, seen, led=led, goes_on=bool(missing), changed=changed)
         step = self._written(step, opening, inputs)
         if self._validate:
             check(self, step, self._history)
@@ -284,7 +281,7 @@ class Controller:
             self.ledger.apply(record)
         return msgspec.structs.replace(step, records=(*opening, *inputs, *step.records, *requests))
 
-    def fed(self, told: Observed, reader: Reader) -> Step:
+    def fed(self, told: Observed, reader: InputReader) -> Step:
         """Repeat a step that was written down: the same input, on the same state."""
         if told.memory is not None:
             self._looks.go_on(told.memory)
@@ -292,7 +289,7 @@ class Controller:
         self.now_ms = max(self.now_ms, told.since_ms)
         self.ledger.retire(told.since_ms)
         self.to_observe = msgspec.structs.replace(self.to_observe, cluster=told.cluster != "not-asked")
-        return self.step(observation(told, reader))
+        return self.step(reader.observation(told))
 
     def _set_back(self, now_ms: int) -> None:
         """Continue after the clock was set back since the last controller stopped.
@@ -408,7 +405,7 @@ class Controller:
         assert held is not None
         urgent_first = self._looks.prioritiser.urgent_first(held.snapshot)
         looked = (held.snapshot, held.as_of_ms, now_ms, urgent_first)
-        look = DemandInput(*looked, held.stale, held.held, held.consents)
+        look = DemandInput(*looked, held.stale, held.held, held.consents, held.since_ms)
         asked = self._asked(held, look)
         while True:
             seen = ObservedTasks(held.tasks, held.unanswered)

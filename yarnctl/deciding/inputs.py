@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.model import Fact, HeldTime, JobConsent, Observation, Snapshot, TaskView
+from yarnctl.deciding.model import Fact, HeldTime, JobConsent, Observation, TaskView
 from yarnctl.deciding.reasons.demand import TriggerReason
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
@@ -58,8 +58,8 @@ class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_d
     ``since_ms``: the step before. ``as_of_ms`` None: ``at_ms``. ``change`` None: there was no snapshot.
     ``tasks``: of the jobs that answered, what a choice has read; a job that answered before may add to it.
     ``memory``: the state that unwritten observations left (None: none since the last written step).
-    ``held``: what preemptable queues have held so far, where a loss budget needs it; ``consents``: what jobs
-    say of themselves.
+    ``held`` and ``consents``: with a snapshot, those that differ from what was written last;
+    ``held_gone`` (payer and window) and ``consents_gone``: those that are no longer there.
     """
 
     at_ms: int
@@ -73,32 +73,70 @@ class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_d
     memory: LookMemory | None = None
     held: tuple[HeldTime, ...] = ()
     consents: tuple[JobConsent, ...] = ()
+    held_gone: tuple[tuple[str, int], ...] = ()
+    consents_gone: tuple[str, ...] = ()
 
 
-def observation(record: Observed, reader: Reader) -> Observation:
-    """Return the observation of a step."""
-    snapshot = None if record.change is None else reader.snapshot(record.change)
-    return Observation(
-        now_ms=record.at_ms,
-        as_of_ms=record.at_ms if record.as_of_ms is None else record.as_of_ms,
-        snapshot=snapshot,
-        cluster="quiet" if record.cluster == "not-asked" else record.cluster,
-        tasks=record.tasks,
-        unreachable=record.unreachable,
-        facts=record.facts,
-        held=record.held,
-        consents=record.consents,
-    )
+class InputReader:
+    """Rebuilds what steps were given from the changes that were written."""
+
+    def __init__(self) -> None:
+        self.rows = Reader()
+        self.held: dict[tuple[str, int], HeldTime] = {}
+        self.consents: dict[str, JobConsent] = {}
+
+    def observation(self, record: Observed) -> Observation:
+        """Return the observation of a step."""
+        snapshot = None if record.change is None else self.rows.snapshot(record.change)
+        for key in record.held_gone:
+            self.held.pop(key, None)
+        for name in record.consents_gone:
+            self.consents.pop(name, None)
+        self.held.update(((row.payer, row.window_ms), row) for row in record.held)
+        self.consents.update((row.application, row) for row in record.consents)
+        return Observation(
+            now_ms=record.at_ms,
+            as_of_ms=record.at_ms if record.as_of_ms is None else record.as_of_ms,
+            snapshot=snapshot,
+            cluster="quiet" if record.cluster == "not-asked" else record.cluster,
+            tasks=record.tasks,
+            unreachable=record.unreachable,
+            facts=record.facts,
+            held=tuple(self.held.values()),
+            consents=tuple(self.consents.values()),
+        )
+
+
+class BudgetRows:
+    """What was written last of ``held`` and ``consents``."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, int], HeldTime] = {}
+        self._consents: dict[str, JobConsent] = {}
+
+    def changed(self, told: Observed, seen: Observation) -> Observed:
+        """Return the record with what differs; from now on what was ``seen`` is what was written last."""
+        held = {(row.payer, row.window_ms): row for row in seen.held}
+        consents = {row.application: row for row in seen.consents}
+        told = msgspec.structs.replace(
+            told,
+            held=tuple(sorted(row for key, row in held.items() if self._held.get(key) != row)),
+            consents=tuple(sorted(row for name, row in consents.items() if self._consents.get(name) != row)),
+            held_gone=tuple(sorted(self._held.keys() - held.keys())),
+            consents_gone=tuple(sorted(self._consents.keys() - consents.keys())),
+        )
+        self._held, self._consents = held, consents
+        return told
 
 
 class InputLog:
     """Collects the inputs of the steps, and decides which of them are written."""
 
     def __init__(self, settings: Settings) -> None:
-        self._writer = Writer(settings)
+        self._writer, self._budgets = Writer(settings), BudgetRows()
         self._touched: set[str] = set()
         self._written: set[str] = set()
-        self._rounds: list[tuple[Observed, Snapshot | None]] = []
+        self._rounds: list[tuple[Observed, Observation]] = []
         self._unfinished = False
         self.left_out = False
         """Whether an observation was left out since the last step that was written."""
@@ -129,23 +167,27 @@ class InputLog:
         return found
 
     def close(
-        self, told: Observed, shown: Snapshot | None, *, led: bool, goes_on: bool, changed: bool
+        self, told: Observed, seen: Observation, *, led: bool, goes_on: bool, changed: bool
     ) -> tuple[Observed, ...]:
         """Add a step's input; return the inputs that are written now, those kept back before it first.
 
         ``led``: the step has a result. ``goes_on``: the decision needs another round. ``changed``: the
         step changed what later decisions depend on, though it has no result.
         """
-        self._rounds.append((told, shown))
+        self._rounds.append((told, seen))
         if led or self._unfinished:
             self._unfinished = goes_on
             rounds, self._rounds, self.left_out = self._rounds, [], False
-            return tuple(
-                each if seen is None else msgspec.structs.replace(each, change=self._writer.change(seen))
-                for each, seen in rounds
-            )
+            return tuple(self._written_as(*each) for each in rounds)
         if not goes_on:
-            looked = len(self._rounds) > 1 or shown is not None or bool(told.facts)
+            looked = len(self._rounds) > 1 or seen.snapshot is not None or bool(told.facts)
             self.left_out = self.left_out or looked or changed
             self._rounds = []
         return ()
+
+    def _written_as(self, told: Observed, seen: Observation) -> Observed:
+        """Return an input with the rows that differ from what was written last."""
+        if seen.snapshot is None:
+            return told
+        told = msgspec.structs.replace(told, change=self._writer.change(seen.snapshot))
+        return self._budgets.changed(told, seen)

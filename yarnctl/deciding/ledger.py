@@ -29,7 +29,7 @@ from yarnctl.deciding.awaited_ends import AwaitedEnds
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import Bars
 from yarnctl.deciding.lifecycle import OPEN, RUNNING, TABLE, Event
-from yarnctl.deciding.loss_budget import LossBudget, with_jobs
+from yarnctl.deciding.loss_budget import LossBudget
 from yarnctl.deciding.model import (
     Action,
     OrderAction,
@@ -143,8 +143,8 @@ class Ledger:
         """Apply the time-outs up to the step before; that step's requests were performed."""
         if record.since_ms:
             self.retire(record.since_ms)
-        if (record.held or record.consents) and isinstance(self.settings.levers, LeverSettings):
-            self.losses.held(record.at_ms, with_jobs(record.held, record.consents), self.settings.levers)
+        if self.losses.charges and isinstance(self.settings.levers, LeverSettings):
+            self.losses.retire(record.at_ms, self.settings.levers)
         self.due = []
 
     def _stopped(self, record: Stopped) -> None:

@@ -106,8 +106,8 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """All parts of a ledger.
 
     ``freed``: ids of open orders whose container has ended, in the order of their ends on each node;
-    ``freed_for``: the same ids, in the order in which their room came to each asker. ``losses`` None: no
-    lever was ever used.
+    ``freed_for``: the same ids, in the order in which their room came to each asker. ``losses`` None: nothing
+    is charged.
     """
 
     issued: int = 0

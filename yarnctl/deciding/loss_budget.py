@@ -1,10 +1,25 @@
 """The loss budget: how much work may be lost, how much was, and what is left.
 
-Law: a fold over the journal. A charge is made by the decision, before anything is killed, and stays unless
-the kill was refused or came too late; a later fact only makes it larger, by what the task computed until it
-ended. So what is left never comes from a loss that might still happen, and a restart finds the same. What was
-held is what the host counted since it began to watch: what it did not see gives no budget. Amounts are
-MiB-ms: container time times its size, so that containers of different sizes add up.
+The rule. A payer may lose, in a window, at most a part of the container time that it held in that window:
+
+* **Held** is container time times its size (MiB-ms), so that containers of different sizes add up: of each
+  application the difference of YARN's counter (memorySeconds) between two samples that both show it. Samples
+  are taken also while nothing waits. Nothing else counts: not what an application held before the first
+  sample that shows it or after the last one, and nothing before a daemon's first sample. From that on all
+  counts, also in the first hour.
+* **The window** ends with the snapshot that is decided on. It begins with the oldest kept sample inside it;
+  one sample a minute is kept (:mod:`yarnctl.deciding.held_windows`). A span between two samples that is not
+  wholly inside the window does not count.
+* **A new base.** A counter that fell makes that sample the first one of its payers. Another ResourceManager,
+  a clock that was set back and another daemon make the next sample the first one of all payers.
+* **A charge** is made by the decision, before anything is killed, and counts until it is as old as the
+  window: also over a new base and in the next daemon. It is dropped if the kill was refused or came too late;
+  any other fact only makes it larger, by what the task computed until it ended.
+
+What was held is an input of the step (``Observation.held``); the charges are a fold over the journal. So what
+is left never comes from a loss that might still happen, and the same journal gives the same. After a restart
+less may be lost than before, never more. Refetching (of ended reduces) has a budget of its own by the same
+rule.
 
 Whose budget a loss uses: a job that says by its tag what it allows has one of its own, of what it has held
 itself, and stands under its id where others have their queue's name; else its queue's. A user's budget, where
@@ -13,23 +28,20 @@ there is one, bounds all that is lost of that user's beside it.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from yarnctl.deciding.case import Pick
+from yarnctl.deciding.held_windows import is_user, payer_of, user_owner
 from yarnctl.deciding.levers import Lever, LeverKind, LeverPull
 from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.model import HeldTime, JobConsent
 from yarnctl.deciding.settings import LeverSettings
 from yarnctl.units import Resources
-
-SAMPLES_OF_WINDOW = 120
-"""A window is measured by about so many samples; what is older than the window by less counts still."""
-
 
 NO_CONSENTS: Mapping[str, float] = MappingProxyType({})
 
@@ -74,47 +86,52 @@ class Charge(NamedTuple):
         return self.lost_ms * self.memory_mib
 
 
-class UsageSample(NamedTuple):
-    """What was held at one instant."""
-
-    at_ms: int
-    held: tuple[HeldTime, ...]
-
-
 class LossState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The parts of a loss budget, as a value."""
+    """The charges of a loss budget, as a value."""
 
-    samples: tuple[UsageSample, ...] = ()
     charges: tuple[Charge, ...] = ()
 
 
+class BudgetTerms:
+    """What each payer may lose of its container time, and over which window."""
+
+    def __init__(self, rules: LeverSettings, consents: Mapping[str, float] = NO_CONSENTS) -> None:
+        self._rules, self._consents = rules, consents
+        self._own = {payer_of(rule): (rule.may_lose_ratio, rule.window_ms) for rule in rules.rules}
+
+    def of(self, payer: str) -> tuple[float, int]:
+        """Return the part that a payer may lose, and its window in ms."""
+        if payer in self._consents:
+            return self._consents[payer], self._rules.window_ms
+        return self._own.get(payer, (self._rules.may_lose_ratio, self._rules.window_ms))
+
+    def payers(self, charge: Charge) -> Iterator[tuple[str, int]]:
+        """Yield whose budgets a charge uses, with their windows."""
+        if charge.kind == "end":
+            yield charge.queue, self._rules.window_ms
+            return
+        yield charge.queue, self.of(charge.queue)[1]
+        user = user_owner(charge.user)
+        if user in self._own:
+            yield user, self._own[user][1]
+
+
 class LossBudget:
-    """Charges and usage of the last window; ``left`` is computed when it is asked for."""
+    """The charges inside the longest window, oldest first; ``left`` is computed when it is read."""
 
     def __init__(self, left: LossState | None = None) -> None:
-        left = left or LossState()
-        self.samples: deque[UsageSample] = deque(left.samples)
-        self.charges: dict[str, Charge] = {each.order: each for each in left.charges}
+        self.charges: dict[str, Charge] = {each.order: each for each in (left or LossState()).charges}
 
     def state(self) -> LossState:
         """Return all of it as a value."""
-        return LossState(tuple(self.samples), tuple(self.charges.values()))
+        return LossState(tuple(self.charges.values()))
 
-    def held(self, at_ms: int, held: tuple[HeldTime, ...], rules: LeverSettings) -> None:
-        """Note what was held so far. A counter that is lower than before began anew: the past is dropped."""
-        if not held:
-            return
-        longest_ms = max(rules.window_ms, *(rule.window_ms for rule in rules.rules), 0)
-        if self.samples and _is_less(held, self.samples[-1].held):
-            self.samples.clear()
-        spacing_ms = rules.window_ms // SAMPLES_OF_WINDOW
-        if len(self.samples) > 1 and at_ms - self.samples[-2].at_ms < spacing_ms:
-            self.samples.pop()
-        self.samples.append(UsageSample(at_ms, held))
-        while len(self.samples) > 1 and self.samples[1].at_ms <= at_ms - longest_ms:
-            self.samples.popleft()
-        for name in [name for name, each in self.charges.items() if each.at_ms <= at_ms - longest_ms]:
-            del self.charges[name]
+    def retire(self, now_ms: int, rules: LeverSettings) -> None:
+        """Drop the charges that are as old as the longest window."""
+        ends_ms = now_ms - max(rules.window_ms, *(rule.window_ms for rule in rules.rules), 0)
+        old = takewhile(lambda each: each.at_ms <= ends_ms, self.charges.values())
+        for order in [each.order for each in old]:
+            del self.charges[order]
 
     def charge(
         self, order: str, at_ms: int, size: Resources, pull: LeverPull | None, remaining_ms: int = -1
@@ -143,70 +160,36 @@ class LossBudget:
 
     def set_back(self, by_ms: int) -> None:
         """Move every instant back by a span."""
-        self.samples = deque(each._replace(at_ms=each.at_ms - by_ms) for each in self.samples)
         self.charges = {name: each._replace(at_ms=each.at_ms - by_ms) for name, each in self.charges.items()}
 
     def left(
         self,
         now_ms: int,
-        held: tuple[HeldTime, ...],
+        held: Iterable[HeldTime],
         rules: LeverSettings,
         consents: Mapping[str, float] = NO_CONSENTS,
     ) -> LossLeft:
-        """Return what may be lost and fetched again now; ``held`` as of now (none: as sampled last).
+        """Return what may be lost and fetched again; ``held``: in the windows that end at ``now_ms``.
 
         ``consents``: the part that each tagged job allows of its own container time.
         """
-        used = {
-            window_ms: self._used(now_ms, held, now_ms - window_ms)
-            for window_ms in {rules.window_ms, *(rule.window_ms for rule in rules.rules)}
+        terms = BudgetTerms(rules, consents)
+        left: dict[tuple[str, LeverKind], int] = {
+            (payer_of(rule), "kill"): 0 for rule in rules.rules if rule.kind == "user"
         }
-        left: dict[tuple[str, LeverKind], int] = {}
-        for queue in dict.fromkeys(queue for queue, _ in used[rules.window_ms]):
-            ratio, window_ms = terms_of(queue, rules, consents)
-            left[queue, "kill"] = int(_sum(used[window_ms], queue=queue) * ratio)
-            left[queue, "end"] = int(_sum(used[rules.window_ms], queue=queue) * rules.may_refetch_ratio)
-        for rule in (rule for rule in rules.rules if rule.kind == "user"):
-            held_mib_ms = _sum(used[rule.window_ms], user=rule.name)
-            left[user_owner(rule.name), "kill"] = int(held_mib_ms * rule.may_lose_ratio)
+        for payer, window_ms, mib_ms in held:
+            ratio, own_ms = terms.of(payer)
+            if window_ms == own_ms:
+                left[payer, "kill"] = int(mib_ms * ratio)
+            if window_ms == rules.window_ms and not is_user(payer):
+                left[payer, "end"] = int(mib_ms * rules.may_refetch_ratio)
         for each in self.charges.values():
-            for owner, window_ms in self._owners(each, rules, consents):
+            for payer, window_ms in terms.payers(each):
                 if each.at_ms > now_ms - window_ms:
-                    key = owner, budget_of(each.kind)
+                    key = payer, budget_of(each.kind)
                     left[key] = left.get(key, 0) - each.mib_ms
         recent = [each for each in self.charges.values() if each.at_ms > now_ms - rules.window_ms]
         return LossLeft(left, (each.task for each in recent if each.kind == "kill"))
-
-    @staticmethod
-    def _owners(
-        charge: Charge, rules: LeverSettings, consents: Mapping[str, float]
-    ) -> Iterator[tuple[str, int]]:
-        """Yield whose budgets a charge uses, with their windows."""
-        if charge.kind == "end":
-            yield charge.queue, rules.window_ms
-            return
-        yield charge.queue, terms_of(charge.queue, rules, consents)[1]
-        for rule in rules.rules:
-            if (rule.kind, rule.name) == ("user", charge.user):
-                yield user_owner(rule.name), rule.window_ms
-
-    def _used(self, now_ms: int, held: tuple[HeldTime, ...], begins_ms: int) -> dict[tuple[str, str], int]:
-        """Return what each payer held since ``begins_ms``; between two samples usage counts as even."""
-        known = self.samples[-1] if self.samples else UsageSample(now_ms, ())
-        latest = UsageSample(now_ms, held) if held else known
-        if _is_less(latest.held, known.held):
-            return _by_payer(latest.held)
-        used = _by_payer(latest.held)
-        before = [each for each in self.samples if each.at_ms <= begins_ms]
-        if not before:
-            return used
-        after = next((each for each in self.samples if each.at_ms > begins_ms), latest)
-        base, span_ms = _by_payer(before[-1].held), max(1, after.at_ms - before[-1].at_ms)
-        part_ms = min(begins_ms - before[-1].at_ms, span_ms)
-        for payer, mib_ms in _by_payer(after.held).items():
-            first = base.get(payer, 0)
-            used[payer] = used.get(payer, 0) - first - (mib_ms - first) * part_ms // span_ms
-        return used
 
 
 class BudgetStanding(NamedTuple):
@@ -233,65 +216,40 @@ def standings(
     now_ms: int,
     rules: LeverSettings,
     queues: Iterable[str],
+    held: Iterable[HeldTime],
     consents: Iterable[JobConsent] = (),
 ) -> list[BudgetStanding]:
     """Return how each budget stands: of the queues, of users that have one, of the tagged jobs."""
     jobs = {each.application: each for each in consents}
     ratios = {name: each.may_lose_ratio for name, each in jobs.items()}
-    left = losses.left(now_ms, (), rules, ratios)
-    whose: list[tuple[Literal["queue", "user", "job"], str, str, float, int]] = []
-    whose += [("queue", name, "", *terms_of(name, rules, ratios)) for name in queues]
-    whose += [
-        ("user", rule.name, rule.name, rule.may_lose_ratio, rule.window_ms)
-        for rule in rules.rules
-        if rule.kind == "user"
-    ]
-    whose += [("job", name, each.user, each.may_lose_ratio, rules.window_ms) for name, each in jobs.items()]
-    found = []
-    for kind, name, user, ratio, window_ms in whose:
-        mine = [
-            each
-            for each in losses.charges.values()
-            if budget_of(each.kind) == "kill"
-            and each.at_ms > now_ms - window_ms
-            and name == (each.user if kind == "user" else each.queue)
-        ]
-        owner = user_owner(name) if kind == "user" else name
-        found.append(
-            BudgetStanding(
-                kind,
-                name,
-                user,
-                ratio,
-                window_ms,
-                sum(each.mib_ms for each in mine),
-                max(0, left.amount(owner, "kill")),
-                sum(each.lost_ms for each in mine),
-                len(mine),
-                sum(each.saved_ms for each in mine),
-            )
+    left, terms = losses.left(now_ms, held, rules, ratios), BudgetTerms(rules, ratios)
+    charged: dict[str, list[Charge]] = {}
+    for each in losses.charges.values():
+        for payer, window_ms in terms.payers(each):
+            if budget_of(each.kind) == "kill" and each.at_ms > now_ms - window_ms:
+                charged.setdefault(payer, []).append(each)
+
+    def standing(kind: Literal["queue", "user", "job"], name: str, user: str) -> BudgetStanding:
+        payer = user_owner(name) if kind == "user" else name
+        mine = charged.get(payer, ())
+        return BudgetStanding(
+            kind,
+            name,
+            user,
+            *terms.of(payer),
+            sum(each.mib_ms for each in mine),
+            max(0, left.amount(payer, "kill")),
+            sum(each.lost_ms for each in mine),
+            len(mine),
+            sum(each.saved_ms for each in mine),
         )
-    return found
 
-
-def terms_of(queue: str, rules: LeverSettings, consents: Mapping[str, float]) -> tuple[float, int]:
-    """Return the part that may be lost of what a queue, or a tagged job, held, and over which window."""
-    if queue in consents:
-        return consents[queue], rules.window_ms
-    for rule in rules.rules:
-        if (rule.kind, rule.name) == ("queue", queue):
-            return rule.may_lose_ratio, rule.window_ms
-    return rules.may_lose_ratio, rules.window_ms
-
-
-def with_jobs(held: tuple[HeldTime, ...], consents: Iterable[JobConsent]) -> tuple[HeldTime, ...]:
-    """Return what was held by queue and user, and by each tagged job, whose id then stands for a queue."""
-    return (*held, *(HeldTime(each.application, each.user, each.mib_ms) for each in consents))
-
-
-def user_owner(user: str) -> str:
-    """Return under which name a user's own budget is kept (no queue's name has a colon)."""
-    return f"user:{user}"
+    users = (rule.name for rule in rules.rules if rule.kind == "user")
+    return [
+        *(standing("queue", name, "") for name in queues),
+        *(standing("user", name, name) for name in users),
+        *(standing("job", name, each.user) for name, each in jobs.items()),
+    ]
 
 
 class LossLeft:
@@ -347,18 +305,3 @@ class LossLeft:
     def copy(self) -> LossLeft:
         """Return another that is used apart."""
         return LossLeft(self._left, self.killed)
-
-
-def _by_payer(held: tuple[HeldTime, ...]) -> dict[tuple[str, str], int]:
-    return {(each.queue, each.user): each.mib_ms for each in held}
-
-
-def _sum(used: Mapping[tuple[str, str], int], queue: str = "", user: str = "") -> int:
-    """Return what one queue, or one user, held."""
-    return sum(mib_ms for (of, who), mib_ms in used.items() if queue == of or (user and user == who))
-
-
-def _is_less(held: tuple[HeldTime, ...], before: tuple[HeldTime, ...]) -> bool:
-    """Return whether a counter fell; one that is not there any more (a job that ended) tells nothing."""
-    now = _by_payer(held)
-    return any(now.get((each.queue, each.user), each.mib_ms) < each.mib_ms for each in before)

@@ -256,23 +256,22 @@ class ObservationRequest(msgspec.Struct, frozen=True):
 
 
 class HeldTime(NamedTuple):
-    """Container time that a user's applications in a queue have held since the host began to watch."""
+    """Container time that a payer held in a window of its budgets (:mod:`yarnctl.deciding.held_windows`).
 
-    queue: str
-    user: str
+    ``payer``: a queue, whose tagged jobs do not count; a tagged job's id; or ``user:NAME``.
+    """
+
+    payer: str
+    window_ms: int
     mib_ms: int
 
 
 class JobConsent(NamedTuple):
-    """What a job's own tag allows to be lost, and the container time that it has held, as HeldTime has it.
-
-    Its time is not among that of its queue: it has a budget of its own.
-    """
+    """What a job's own tag allows to be lost. It has a budget of its own, and its time is not its queue's."""
 
     application: str
     user: str
     may_lose_ratio: float
-    mib_ms: int
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -281,9 +280,9 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     ``cluster`` says why there is no snapshot although one was requested: "quiet", the demand probe shows no
     pending ask of a preempting application; "unreachable", the cluster's state is unknown, so no action is
     allowed. With a snapshot it counts as "seen". ``tasks`` has an entry for every requested victim that
-    answered; ``unreachable`` names those whose AM did not. ``held``: (queue, user, MiB-ms) of preemptable
-    queues since the host began to watch, with a snapshot, where the settings have levers. ``consents``: the
-    same of each unfinished job that says by a tag what may be lost of its work.
+    answered; ``unreachable`` names those whose AM did not. ``held``: what each payer held in the windows that
+    end at ``now_ms``, where the settings have levers; ``consents``: of each unfinished job that says by a tag
+    what may be lost of its work. Both also without a snapshot.
     """
 
     now_ms: int

@@ -19,7 +19,6 @@ from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.forecast import Room, model_queues, place_pending
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RUNNING
-from yarnctl.deciding.loss_budget import with_jobs
 from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import Action, Release, Snapshot, Suspend, TaskView
 from yarnctl.deciding.offers import MixInput
@@ -215,10 +214,9 @@ def mix_input(look: DemandInput, ledger: Ledger, settings: Settings) -> MixInput
     if not isinstance(settings.levers, LeverSettings):
         return None
     consents = {each.application: each.may_lose_ratio for each in look.consents}
-    held = with_jobs(look.held, look.consents)
     queues = {rule.name: rule.may_lose_ratio for rule in settings.levers.rules if rule.kind == "queue"}
     return MixInput(
-        ledger.losses.left(look.now_ms, held, settings.levers, consents),
+        ledger.losses.left(look.held_at_ms, look.held, settings.levers, consents),
         ledger.awaited.until_ms,
         {
             view.application: (view.application if view.application in consents else view.queue, view.user)

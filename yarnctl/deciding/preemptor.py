@@ -75,7 +75,7 @@ class DemandInput(NamedTuple):
     """One observation of the cluster: the snapshot, its instant, and the instant of deciding.
 
     ``doubted``: application -> asks that may be stale (``StaleAsks``). ``held`` and ``consents``: as in
-    the observation.
+    the observation with the snapshot, whose instant is ``held_at_ms``.
     """
 
     snapshot: Snapshot
@@ -85,6 +85,7 @@ class DemandInput(NamedTuple):
     stale: Mapping[str, int] = MappingProxyType({})
     held: tuple[HeldTime, ...] = ()
     consents: tuple[JobConsent, ...] = ()
+    held_at_ms: int = 0
 
 
 def pending_count(view: ApplicationView) -> int:

@@ -168,7 +168,7 @@ def state_of(ledger: Ledger) -> LedgerState:
         freed_for=tuple(name for names in ledger.freed_for.values() for name in names),
         sent=tuple(ledger.sent.values()),
         due=tuple(ledger.due),
-        losses=ledger.losses.state() if ledger.losses.samples or ledger.losses.charges else None,
+        losses=ledger.losses.state() if ledger.losses.charges else None,
         awaited_until_ms=dict(ledger.awaited.until_ms),
         shrunk=tuple(ledger.regrowing.shrunk.values()),
     )

@@ -26,7 +26,7 @@ from yarnctl.deciding.admission.entries import (
 from yarnctl.deciding.admission.payments import sold_deadlines
 from yarnctl.deciding.admission.pricing.accounts import AccountRecord
 from yarnctl.deciding.controller import Controller, Remembered
-from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.inputs import InputReader, Observed
 from yarnctl.deciding.model import Action
 from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.records import (
@@ -52,7 +52,6 @@ from yarnctl.deciding.records import (
     is_of,
 )
 from yarnctl.deciding.settings import PROFILES, validate
-from yarnctl.deciding.snapshot_rows import Reader
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.file import Line
 from yarnctl.journal.fold import Fold
@@ -84,7 +83,7 @@ class Replay:
         self.fold = Fold()
         self.controller: Controller | None = None
         self.records = self.decisions = self.transitions = self.refusals = self.picks = self.steps = 0
-        self._reader = Reader()
+        self._reader = InputReader()
         self._header: Header | None = None
         self._left: Remembered | None = None
         self._opening: list[bytes] = []
@@ -214,7 +213,7 @@ class Replay:
         self.controller = Controller(
             header.settings, frozenset(header.capabilities), validate=True, remembered=self._left
         )
-        self._header, self._left, self._reader = None, None, Reader()
+        self._header, self._left, self._reader = None, None, InputReader()
 
     def _deciding(self) -> Controller:
         if self.controller is None or self._header is not None:

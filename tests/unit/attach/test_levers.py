@@ -25,6 +25,7 @@ from yarnctl.hadoop.wire.mapreduce import may_lose_tag_ratio
 
 RULES = LeverSettings(room_within_ms=4000, suspend_ms=4000, leave_ms=1500, commit_ms=1000, may_lose_ratio=1)
 MAP = f"attempt_{EPOCH}_0001_m_000009_0"
+HOUR_MS = 3_600_000
 KILL_MAP = Kill("o-1", application(1), MAP, container(1, 9))
 KILL_REDUCE = Kill("o-1", application(1), attempt(1, 1), container(1, 2))
 
@@ -115,23 +116,7 @@ def test_progress_makes_the_rest() -> None:
     assert left_ms(0, 0.5) == left_ms(30_000, 0.04) == -1
 
 
-# --- what was held ----------------------------------------------------------------------------------------
-
-
-def test_what_was_held_is_counted_from_the_first_look_and_never_falls(cluster):
-    job = cluster.apps[application(1)]
-    job.mib_seconds = 5_000
-    port = looking(cluster, levers=True)
-    seen = []
-    for mib_s in (5_000, 6_000, -1, 6_500):  # -1: the right to see it was taken away
-        job.mib_seconds = mib_s
-        seen.append(port.observe(ObservationRequest()).held)
-    del cluster.apps[application(1)]
-    seen.append(port.observe(ObservationRequest()).held)
-    assert [held for (held,) in seen] == [
-        HeldTime("research", "ann", mib_ms) for mib_ms in (0, 1_000_000, 1_000_000, 1_500_000, 1_500_000)
-    ]
-    assert looking(cluster).observe(ObservationRequest()).held == (), "without levers nothing is counted"
+# --- what tags say (what was held: test_held_time.py) -------------------------------------------------
 
 
 def test_a_job_with_a_tag_is_counted_by_itself(cluster):
@@ -140,11 +125,15 @@ def test_a_job_with_a_tag_is_counted_by_itself(cluster):
     cluster.research(3, ["n1:1"], mib_seconds=0)
     port = looking(cluster, levers=True)
     job.mib_seconds, cluster.apps[application(3)].mib_seconds = 700, 50
+    cluster.now_ms += 10_000
     found = port.observe(ObservationRequest())
-    assert found.consents == (JobConsent(application(1), "ann", 0.02, 600_000),)
-    assert found.held == (HeldTime("research", "ann", 50_000),)
+    assert found.consents == (JobConsent(application(1), "ann", 0.02),)
+    assert found.held == (HeldTime(application(1), HOUR_MS, 600_000), HeldTime("research", HOUR_MS, 50_000))
     del cluster.apps[application(1)]
-    assert port.observe(ObservationRequest()).consents == (), "it has ended"
+    cluster.now_ms += 10_000
+    found = port.observe(ObservationRequest())
+    assert (found.consents, found.held) == ((), (HeldTime("research", HOUR_MS, 50_000),)), "it has ended"
+    assert looking(cluster).observe(ObservationRequest()).held == (), "without levers nothing is counted"
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def test_as_many_jobs_as_are_compared():
 # --- plans: several demands, one after another ------------------------------------------------
 
 SHARES = {"production": 98, "research": 1}
-HELD = (HeldTime("research", "u", 10**12),)
+HELD = (HeldTime("research", 3_600_000, 10**12),)
 MIX = with_(mix_settings(), model_scheduler=False, in_flight_ratio_max=1.0)
 
 
@@ -301,7 +301,7 @@ def test_waiting_never_hides_an_ask_for_longer_than_was_promised(view):
 
 def test_the_budget_of_a_plan_is_one_for_all_its_demands():
     play = Play([a_map("r1_0", 3), a_map("r2_0", 3)], p1=1, p2=1)
-    held = (HeldTime("research", "u", 3 * 1024 * 1000 * 50),)
+    held = (HeldTime("research", 3_600_000, 3 * 1024 * 1000 * 50),)
     snapshot = cluster(
         app("r", "research", 3),
         app("p1", "production", 1, 1),

@@ -26,6 +26,7 @@ import msgspec
 from yarnctl.attach.connection.application_rows import ApplicationRows
 from yarnctl.deciding.reasons.modes import ClusterFault, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
+from yarnctl.deciding.settings import LossRule
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop import site_xml
 from yarnctl.hadoop.addresses import DEFAULTS, LOCAL, history_server, name_nodes
@@ -46,7 +47,8 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     writes to. ``store_root``: checkpoints must be below it ("" anywhere in that HDFS). ``requests_owner``:
     our user name in that HDFS. ``instance``: the daemon whose orders these are (see :meth:`name_of`).
     ``levers``: the mix decides, so that maps and reduces without the task runner are observed, and may be
-    ended. ``allow_kill``: what does not save itself in time may be killed.
+    ended; ``budgets`` and ``loss_window_ms``, that of payers without a rule there: over which windows it is
+    counted what was held. ``allow_kill``: what does not save itself in time may be killed.
 
     Bounds of one observation: ``asks_max`` preempting and ``others_max`` other applications whose asks'
     sizes are read, ``eligibility_reads_max`` jobs whose configuration is read, ``tasks_max`` attempts of one
@@ -79,6 +81,8 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     enforce: bool = False
     allow_kill: bool = False
     levers: bool = False
+    budgets: tuple[LossRule, ...] = ()
+    loss_window_ms: int = 3_600_000
     allow_priority: bool = False
     allow_queue_cap: bool = False
     predicted_max: int = 0

@@ -1,52 +1,96 @@
-"""What preemptable applications have held: container time by queue and user, since this port began to watch.
+"""What preemptable applications held inside the windows of the loss budgets, by YARN's counters.
 
-Law: a sum that never falls. Counted is how much an application's own counter (YARN's memorySeconds) grew
-between two observations of it; what it held before it was seen first, and after it was seen last, is not
-known and gives no budget. A daemon that starts anew counts anew. A job whose tag says what may be lost of it
-is counted by itself, and not for its queue.
+The rule is that of :mod:`yarnctl.deciding.loss_budget`. Each observation of all unfinished applications adds
+how much each one's own counter (memorySeconds) grew since the observation before; at most every ten seconds
+the sums are a sample of :class:`HeldWindows`, so that few of the numbers differ from one step to the next. A
+job that says by its tag what may be lost of it is counted by itself, and not for its queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from yarnctl.attach.connection.connection import Attachment
+from yarnctl.deciding.held_windows import MARK_MS, HeldWindows, spacing_ms, user_owner
 from yarnctl.deciding.model import HeldTime, JobConsent
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import may_lose_tag_ratio, tags_in
 
+SAMPLE_MS = 10_000
+QUIET_MS = 5_000
+"""The applications are not read more often for the budgets alone."""
+
 
 class HeldTimes:
-    """The counter of each application as seen last, and the sums."""
+    """The counter of each application as observed last, and the sums of each payer."""
 
     def __init__(self, settings: Attachment) -> None:
         self._settings = settings
-        self._seen: dict[str, int] = {}
-        self._sums: dict[tuple[str, str], int] = {}
+        self._windows = HeldWindows(settings.loss_window_ms, settings.budgets)
+        self._sample_ms = min(SAMPLE_MS, spacing_ms(self._windows.shortest_ms))
+        self._counters: dict[str, int] = {}
+        self._sums: dict[str, int] = {}
         self._consents: dict[str, JobConsent] = {}
+        self._observed_at_ms = self._sampled_at_ms = -1
 
-    def update(self, rows: Iterable[yarn.AppInfo], names: Mapping[str, str]) -> None:
-        """Apply an observation of all unfinished applications; ``names`` of queues, as views have them."""
-        before, self._seen = self._seen, {}
-        consented, self._consents = self._consents, {}
+    def is_due(self, now_ms: int) -> bool:
+        """Return whether the applications must be read now, though nothing else needs them."""
+        every_ms = max(QUIET_MS, min(MARK_MS, spacing_ms(self._windows.shortest_ms)))
+        return self._observed_at_ms < 0 or abs(now_ms - self._observed_at_ms) >= every_ms
+
+    def restart(self) -> None:
+        """Make the next observation the first one: the counters are another ResourceManager's."""
+        self._counters, self._sums, self._sampled_at_ms = {}, {}, -1
+        self._windows.restart()
+
+    def update(self, at_ms: int, rows: Iterable[yarn.AppInfo], names: Mapping[str, str]) -> None:
+        """Apply an observation of all unfinished applications, which began at ``at_ms``.
+
+        ``names`` of queues, as views have them. An application whose counter is not shown (-1) has no base.
+        """
+        if at_ms < self._observed_at_ms:
+            self.restart()  # the clock was set back
+        self._observed_at_ms = at_ms
+        before, self._counters = self._counters, {}
+        tagged, self._consents = self._consents, {}
+        sums, fallen = self._sums, set[str]()
         for row in rows:
-            queue = names.get(row.queue, row.queue)
+            queue, name = names.get(row.queue, row.queue), row.application
             if not self._settings.may_give(queue):
                 continue
-            name, mib_s = row.application, max(0, row.mib_seconds)
-            grew_ms = max(0, mib_s - before.get(name, mib_s)) * 1000
-            self._seen[name] = max(mib_s, before.get(name, 0))
-            ratio = may_lose_tag_ratio(tags_in(row.tags))
-            if ratio is None:
-                self._sums[queue, row.user] = self._sums.get((queue, row.user), 0) + grew_ms
-                continue
-            held_ms = grew_ms + (consented[name].mib_ms if name in consented else 0)
-            self._consents[name] = JobConsent(name, row.user, ratio, held_ms)
+            payers = self._payers(row, queue)
+            base_s, count_s = before.get(name), row.mib_seconds
+            if count_s >= 0:
+                self._counters[name] = count_s
+            grew_ms = 0 if base_s is None or count_s < 0 else (count_s - base_s) * 1000
+            if grew_ms < 0:
+                fallen.update(payers)
+            for payer in payers:
+                sums[payer] = sums.get(payer, 0) + max(0, grew_ms)
+        for ended in tagged.keys() - self._consents.keys():
+            sums.pop(ended, None)
+        self._sample(at_ms, fallen)
 
-    def held(self) -> tuple[HeldTime, ...]:
-        """Return the sums, by queue and user."""
-        return tuple(HeldTime(queue, user, mib_ms) for (queue, user), mib_ms in sorted(self._sums.items()))
+    def _payers(self, row: yarn.AppInfo, queue: str) -> tuple[str, ...]:
+        """Return whose time an application's is, and note what its tag says."""
+        ratio, user = may_lose_tag_ratio(tags_in(row.tags)), user_owner(row.user)
+        if ratio is not None:
+            self._consents[row.application] = JobConsent(row.application, row.user, ratio)
+        payer = queue if ratio is None else row.application
+        return (payer, user) if self._windows.has_own(user) else (payer,)
+
+    def _sample(self, at_ms: int, fallen: Collection[str]) -> None:
+        """Take a sample if it is time, or if a counter fell: then its payers' sums begin at 0 again."""
+        for payer in fallen:
+            self._sums[payer] = 0
+        if fallen or self._sampled_at_ms < 0 or at_ms - self._sampled_at_ms >= self._sample_ms:
+            self._sampled_at_ms = at_ms
+            self._windows.sample(at_ms, self._sums)
+
+    def held(self, now_ms: int) -> tuple[HeldTime, ...]:
+        """Return what each payer held in each of its windows that end now."""
+        return self._windows.held(now_ms)
 
     def consents(self) -> tuple[JobConsent, ...]:
-        """Return what tagged jobs say and have held, by id."""
+        """Return what tagged jobs allow, by id."""
         return tuple(self._consents[name] for name in sorted(self._consents))

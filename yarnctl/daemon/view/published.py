@@ -28,7 +28,14 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.loss_budget import BudgetStanding, standings
-from yarnctl.deciding.model import ApplicationView, JobConsent, Observation, Snapshot, Withheld
+from yarnctl.deciding.model import (
+    ApplicationView,
+    HeldTime,
+    JobConsent,
+    Observation,
+    Snapshot,
+    Withheld,
+)
 from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import HdfsUnwritable, ModeReason
@@ -283,6 +290,7 @@ class Publisher:
         self._reclaim_lists = ReclaimLists()
         self.admission: AdmissionStatus | None = None
         self.left_alone: Mapping[str, EligibilityReason] = {}
+        self._held: tuple[HeldTime, ...] = ()
         self._consents: tuple[JobConsent, ...] = ()
 
     @property
@@ -350,14 +358,14 @@ class Publisher:
         )
 
     def _budgets(self, controller: Controller, seen: Observation) -> tuple[BudgetStanding, ...]:
-        """Return how loss budgets stand; tagged jobs are those of the newest snapshot."""
+        """Return how loss budgets stand, by what was counted last."""
         settings = controller.settings
         if not isinstance(settings.levers, LeverSettings):
             return ()
-        if seen.snapshot is not None:
-            self._consents = seen.consents
+        if seen.held:
+            self._held, self._consents = seen.held, seen.consents
         losses, queues = controller.ledger.losses, settings.victim_queues
-        return tuple(standings(losses, seen.now_ms, settings.levers, queues, self._consents))
+        return tuple(standings(losses, seen.now_ms, settings.levers, queues, self._held, self._consents))
 
     def _shown(
         self, controller: Controller, seen: Observation, looked: Snapshot | None
