@@ -19,6 +19,7 @@ import msgspec
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.observing.held_time import HeldTimes
 from yarnctl.deciding.levers import Lever, LeverPull
+from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.loss_budget import LossBudget, LossLeft, LossState
 from yarnctl.deciding.settings import LeverSettings, LossRule
 from yarnctl.hadoop.wire import yarn
@@ -28,6 +29,7 @@ Kind = Literal["kill", "end"]
 QUEUES = ("research", "batch")
 WINDOWS_S = (60, 600, 3600, 86_400, 7 * 86_400)
 GAPS_S = (1, 1, 3, 10, 10, 60, 60, 600, 3600, 86_400)
+MOVES: tuple[Event, ...] = ("refused", "completed", "ended-as-ordered", "ended-otherwise", "give-up")
 RATIOS = (1 / 64, 1 / 4, 1.0)
 
 
@@ -281,7 +283,8 @@ class History:
             self._observe()
             if self.draw.random() < 0.5:
                 self.draw.choice(happens)()
-        return Verdict(*self.counts, self.story)
+        overspent, rejected, allowed, refused = self.counts
+        return Verdict(overspent, rejected, allowed, refused, self.story)
 
     def _quiet(self) -> None:
         """Nothing waits for a while: the port observes by itself."""
@@ -363,7 +366,7 @@ class History:
         if not self.oracle.losses:
             return
         order = self.draw.choice(list(self.oracle.losses))
-        event = self.draw.choice(("refused", "completed", "ended-as-ordered", "ended-otherwise", "give-up"))
+        event = self.draw.choice(MOVES)
         loss = self.oracle.losses[order]
         if order in self.product.losses.charges:  # else it is forgotten
             self.product.losses.moved(order, event, self.now_s * 1000)

@@ -26,8 +26,13 @@ FIRST = 10**6
 def played(numbers: Iterable[int]) -> Verdict:
     """Return the sums of some histories, and the first story of a difference."""
     verdicts = [History(number).play() for number in numbers]
-    sums = [sum(one[place] for one in verdicts) for place in range(4)]  # type: ignore[misc]
-    return Verdict(*sums, next((one.story for one in verdicts if one.story), ""))
+    return Verdict(
+        sum(one.overspent for one in verdicts),
+        sum(one.rejected for one in verdicts),
+        sum(one.allowed for one in verdicts),
+        sum(one.refused for one in verdicts),
+        next((one.story for one in verdicts if one.story), ""),
+    )
 
 
 def test_nothing_is_overspent_and_nothing_rejected_that_the_rule_allows() -> None:

@@ -30,13 +30,15 @@ class Batch(NamedTuple):
 
 def play_batch(first: int, histories: int) -> Batch:
     """Play so many histories from this number on."""
-    sums, stories = [0, 0, 0, 0], []
+    overspent = rejected = allowed = refused = 0
+    stories = []
     for number in range(first, first + histories):
         found = History(number).play()
-        sums = [one + other for one, other in zip(sums, found[:4], strict=True)]
+        overspent, rejected = overspent + found.overspent, rejected + found.rejected
+        allowed, refused = allowed + found.allowed, refused + found.refused
         if found.story:
             stories.append(f"history {number}: {found.story}")
-    return Batch(*sums, tuple(stories))
+    return Batch(overspent, rejected, allowed, refused, tuple(stories))
 
 
 def main(arguments: list[str]) -> int:
