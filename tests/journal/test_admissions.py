@@ -78,6 +78,8 @@ class Story(AtTheDesk):
             self.yarn.size = msgspec.structs.replace(self.yarn.size, capacity=amount)
         elif step == "wait":
             self.go(1_000 * amount * (1 + who % 8))
+        elif step == "back":
+            self.now_ms -= 7_000 * amount * (1 + who)
         elif chosen is None:
             pass
         elif step == "submit":
@@ -98,7 +100,7 @@ def facts_copied(book: AdmissionStore) -> dict[str, object]:
     return {name: dict(value) if isinstance(value, dict) else value for name, value in facts(book).items()}
 
 
-KINDS = ("ask", "ask", "submit", "end", "withdraw", "wait", "load", "away", "size")
+KINDS = ("ask", "ask", "submit", "end", "withdraw", "wait", "load", "away", "size", "back")
 STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 30), st.integers(0, 12)), max_size=25)
 ALLOCATORS = st.sampled_from(["pythia", "justice", "oracle", "reactive_fs", "no_drop_fs"])
 

@@ -79,6 +79,10 @@ class SteadyClock:
         self._compare(self._wall_ns() // 1_000_000 - now_ms)
         return now_ms
 
+    def ahead_ms(self) -> int:
+        """Return how much more the wall clock shows, which may have been set since the start."""
+        return self._wall_ns() // 1_000_000 - self()
+
     def _compare(self, ahead_ms: int) -> None:
         """Say so when the wall clock has been set."""
         if abs(ahead_ms - self._logged_ms) < APART_MS:
@@ -310,7 +314,8 @@ def _admission(plan: Plan, state: StateDir, rebuilt: Rebuilt | None) -> Admissio
         if book is not None and book.opened:
             _LOG.warning("%d admissions of an earlier run stay as they are: no --admission", len(book.opened))
         return None
-    return make_admission_controller(plan.admitting, plan.cluster, state.instance, book, clock_ms)
+    last_ms = 0 if rebuilt is None else rebuilt.remembered.now_ms
+    return make_admission_controller(plan.admitting, plan.cluster, state.instance, book, clock_ms, last_ms)
 
 
 def _queue_caps(

@@ -18,6 +18,7 @@ from yarnctl.deciding.admission.entries import (
     AdmissionClosed,
     AdmissionRound,
     AdmissionTaken,
+    ClockSetBack,
     GateLearned,
     GateSet,
 )
@@ -399,6 +400,7 @@ Record = (
     | HoldEnded
     | Restoring
     | GateSet
+    | ClockSetBack
     | AdmissionAsked
     | AdmissionRound
     | AdmissionTaken

@@ -20,6 +20,7 @@ from yarnctl.deciding.admission.entries import (
     AdmissionClosed,
     AdmissionRound,
     AdmissionTaken,
+    ClockSetBack,
     GateLearned,
     GateSet,
 )
@@ -58,7 +59,7 @@ from yarnctl.journal.fold import Fold
 
 BETWEEN_STEPS: tuple[type, ...] = (
     *(Contact, Stance, Holding, HoldFound, HoldEnded, Restoring),
-    *(GateSet, AdmissionAsked, AdmissionRound, AdmissionTaken, AdmissionClosed, GateLearned),
+    *(GateSet, ClockSetBack, AdmissionAsked, AdmissionRound, AdmissionTaken, AdmissionClosed, GateLearned),
     *get_args(AccountRecord),
 )
 """Kinds of records that no step makes: the daemon's own, and those of admission."""

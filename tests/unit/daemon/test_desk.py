@@ -20,7 +20,7 @@ from yarnctl.daemon.admission.request_queue import (
     WithdrawRequest,
 )
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load
-from yarnctl.deciding.admission.entries import AdmissionRound, GateLearned, GateSet
+from yarnctl.deciding.admission.entries import AdmissionRound, ClockSetBack, GateLearned, GateSet
 from yarnctl.deciding.admission.mechanisms.pythia import PythiaMemory
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.admission.shared_round import RESERVED_MS
@@ -339,9 +339,13 @@ def test_a_clock_that_was_set_back_loses_and_repeats_nothing():
     back.go(2_000)
     second = back.ask(3)
     assert (back.state(first), second.state) == ("taken", "admitted")
-    assert second.request.submitted_at_ms >= first.request.submitted_at_ms
-    instants: list[int] = [record.at_ms for record in back.records[1:]]  # type: ignore[union-attr]
-    assert instants == sorted(instants)
+    moved = back.book.admissions[first.admission].request
+    assert second.request.submitted_at_ms >= moved.submitted_at_ms
+    assert moved.deadline_at_ms == first.request.deadline_at_ms
+    place = next(place for place, each in enumerate(back.records) if isinstance(each, ClockSetBack))
+    for part in (back.records[1:place], back.records[place:]):
+        instants: list[int] = [record.at_ms for record in part]  # type: ignore[union-attr]
+        assert instants == sorted(instants)
 
 
 # --- how large the cluster is ------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ def again(before: AtTheDesk, now_ms: int, **fields: object) -> AtTheDesk:
     return AtTheDesk(yarn=before.yarn, past=before.past, records=before.records, now_ms=now_ms, **fields)
 
 
-@pytest.mark.xfail(strict=True, reason="the gate waits until the clock has caught up")
 def test_clock_set_back_between_lives_ended_job_is_noticed_in_one_poll() -> None:
     first = AtTheDesk(now_ms=START_MS + DAY_MS)
     taken = first.ask(5)
@@ -34,7 +33,6 @@ def test_clock_set_back_between_lives_ended_job_is_noticed_in_one_poll() -> None
     assert second.gate.reserved == ()
 
 
-@pytest.mark.xfail(strict=True, reason="the gate waits until the clock has caught up")
 @pytest.mark.parametrize("within", [False, True], ids=["between two lives", "within a life"])
 def test_clock_set_back_admission_expires_by_elapsed_time(within: bool) -> None:
     there = AtTheDesk(now_ms=START_MS + DAY_MS)
@@ -51,7 +49,6 @@ def test_clock_set_back_admission_expires_by_elapsed_time(within: bool) -> None:
     assert there.gate.reserved == ()
 
 
-@pytest.mark.xfail(strict=True, reason="no poll follows, so the round decides by an old one")
 @pytest.mark.parametrize("within", [False, True], ids=["between two lives", "within a life"])
 def test_clock_set_back_new_request_is_decided_on_by_a_new_poll(within: bool) -> None:
     there = AtTheDesk(now_ms=START_MS + DAY_MS)
@@ -73,7 +70,6 @@ def test_clock_set_back_new_request_is_decided_on_by_a_new_poll(within: bool) ->
     assert there.state(asked) == "admitted"
 
 
-@pytest.mark.xfail(strict=True, reason="the application seems to be older than its admission")
 @pytest.mark.parametrize("within", [False, True], ids=["between two lives", "within a life"])
 def test_clock_set_back_application_of_an_admission_is_accepted(within: bool) -> None:
     there = AtTheDesk(now_ms=START_MS + DAY_MS)
@@ -89,7 +85,6 @@ def test_clock_set_back_application_of_an_admission_is_accepted(within: bool) ->
     assert there.state(admitted) == "taken"
 
 
-@pytest.mark.xfail(strict=True, reason="the lease ends when the clock has caught up")
 def test_clock_set_back_within_a_life_lease_of_a_client_that_has_gone_ends() -> None:
     there = AtTheDesk(now_ms=START_MS + DAY_MS, lease_ms=30_000)
     there.yarn.run("application_9_0001", 10, user="bob")
@@ -100,7 +95,6 @@ def test_clock_set_back_within_a_life_lease_of_a_client_that_has_gone_ends() -> 
     assert there.state(waiting) == "withdrawn"
 
 
-@pytest.mark.xfail(strict=True, reason="the gate waits until the clock has caught up")
 def test_clock_set_forward_and_corrected_goes_on_at_once() -> None:
     first = AtTheDesk()
     running = first.ask(5, 60)
@@ -121,7 +115,6 @@ def test_clock_set_forward_and_corrected_goes_on_at_once() -> None:
     assert right.state(late) == "expired"
 
 
-@pytest.mark.xfail(strict=True, reason="the time of the gate is not the wall clock's")
 def test_clock_set_back_deadlines_are_judged_by_the_wall_clock_as_it_is_now() -> None:
     there = AtTheDesk(now_ms=START_MS + DAY_MS)
     there.yarn.run("application_9_0001", 10, user="bob")
@@ -136,7 +129,6 @@ def test_clock_set_back_deadlines_are_judged_by_the_wall_clock_as_it_is_now() ->
     assert new.plan.deadline_at_ms - there.now_ms in range(19 * MINUTE, 20 * MINUTE + 1)
 
 
-@pytest.mark.xfail(strict=True, reason="daily tokens wait until the clock has caught up")
 def test_clock_set_back_daily_tokens_are_paid_after_a_day() -> None:
     from tests.unit.daemon.test_market_desk import balance, market
     from yarnctl.daemon.admission.request_queue import AccountCommand
@@ -146,6 +138,55 @@ def test_clock_set_back_daily_tokens_are_paid_after_a_day() -> None:
     there.go(2_000)
     there = again(there, START_MS, allocator="mrm")
     assert balance(there) == 5_000_000
-    there.tick(DAY_MS + 1_000)
+    there.tick()
+    there.tick(DAY_MS)
     there.tick()
     assert there.book.balances()["daily"] == 1_000
+
+
+@pytest.mark.parametrize("set_ms", [-DAY_MS, DAY_MS])
+def test_deadline_in_a_tag_is_judged_by_the_wall_clock_that_was_set_within_a_life(set_ms: int) -> None:
+    """The daemon's own clock goes on; who writes a deadline into a tag reads the wall clock."""
+    there = AtTheDesk(history=False)
+    reconciler = there.desk._reconciler
+    reconciler._wall_ahead_ms = lambda: set_ms
+    there.yarn.run("application_9_0001", 10, user="bob", tags=f"deadline:{START_MS + set_ms + 20 * MINUTE}")
+    waiting = there.ask(5, 60, estimate=Estimate(5 * 60_000, 0, "me"))
+    assert waiting.plan.start_at_ms == START_MS + 20 * MINUTE
+
+
+def test_daemon_clock_tells_how_far_the_wall_clock_is_ahead() -> None:
+    from tests.unit.daemon.test_clock import SECOND_NS, Clocks
+    from yarnctl.daemon.running import SteadyClock
+
+    clocks = Clocks()
+    clock = SteadyClock(clocks.wall, clocks.passed)
+    clocks.passed_ns += 7 * SECOND_NS
+    assert clock.ahead_ms() == 0
+    clocks.set_ns -= 86_400 * SECOND_NS
+    assert clock.ahead_ms() == -DAY_MS
+
+
+def test_last_instant_of_the_life_before_counts_where_no_record_of_the_gate_has_it() -> None:
+    first = AtTheDesk(now_ms=START_MS + DAY_MS)
+    admitted = first.ask(5)
+    first.go(50_000)
+    second = again(first, START_MS)
+    second.desk._last_ms = first.now_ms
+    second.go(1_000)
+    assert second.state(admitted) == "admitted"
+    second.go(12_000)
+    assert second.state(admitted) == "expired"
+
+
+def test_explain_tells_that_the_clock_was_set_back() -> None:
+    from yarnctl.journal.explaining.admission_story import AdmissionStories
+
+    first = AtTheDesk(now_ms=START_MS + DAY_MS)
+    admitted = first.ask(5)
+    second = again(first, first.now_ms - DAY_MS)
+    second.go(1_000)
+    stories = AdmissionStories(admitted.admission)
+    for record in second.records:
+        stories.apply(record)
+    assert "set back by 86399 s" in stories.stories[-1].told

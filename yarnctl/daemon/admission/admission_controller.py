@@ -4,6 +4,10 @@ Law: it changes nothing on the cluster; it keeps reservations with an expiry and
 the gate is written to the journal before it is applied (``AdmissionStore``), so that a crash at any point
 loses nothing that was answered. Without an open admission the cluster is not queried. While the
 ResourceManager does not answer there is no round, no expiry and no end.
+
+Its time is the daemon's clock. Where that shows less than before, as after a wall clock was set back between
+two lives, one record moves all instants that count time (``ClockSetBack``), and polling, expiry and rounds
+go on at once; deadlines are instants of the wall clock, and stay.
 """
 
 from __future__ import annotations
@@ -43,6 +47,7 @@ from yarnctl.deciding.admission.entries import (
     AdmissionClosed,
     AdmissionRound,
     AdmissionTaken,
+    ClockSetBack,
     GateSet,
 )
 from yarnctl.deciding.admission.gate import decide, expired, granted_in
@@ -109,7 +114,9 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
 class AdmissionController:
     """``size`` measures the cluster, or each pool by name (raises YarnctlError); ``book``: of the journal.
 
-    ``clerk`` None: no history, so no estimates and no learning. All other methods run on the loop.
+    ``clerk`` None: no history, so no estimates and no learning. ``last_ms`` is the last instant of the life
+    before (0: not known), ``wall_ahead_ms`` by how much the wall clock is ahead of the daemon's. All other
+    methods run on the loop.
     """
 
     def __init__(
@@ -121,11 +128,13 @@ class AdmissionController:
         *,
         book: AdmissionStore | None = None,
         clerk: HistoryWorker | None = None,
+        last_ms: int = 0,
+        wall_ahead_ms: Callable[[], int] = lambda: 0,
     ) -> None:
         self.settings = terms
         self.request_queue = window
         self.store = book or AdmissionStore()
-        self._reconciler = Reconciler(manager, self.store, terms.instance)
+        self._reconciler = Reconciler(manager, self.store, terms.instance, wall_ahead_ms)
         measures = size if isinstance(size, Mapping) else {"": size}
         self._pool_sizes = PoolSizes(terms.pools, terms.queues, measures)
         self._history_worker = clerk
@@ -134,6 +143,7 @@ class AdmissionController:
         self._leases: dict[str, int] = {}
         self._planned_at_ms = 0
         self._asked_about = 0
+        self._last_ms = max(last_ms, self.store.now_ms)
         self.market_desk = MarketDesk(self.store, terms.instance)
         self._feedback = None if clerk is None else Feedback(clerk, self.store)
         self._shown: tuple[int, GateReason | ClientFault | None, int, AdmissionStatus] | None = None
@@ -157,7 +167,9 @@ class AdmissionController:
         containers can be suspended now.
         """
         self.market_desk.suspendable = suspendable
-        now_ms = max(now_ms, self.store.now_ms)
+        if now_ms < self._last_ms:
+            self._set_back(write, now_ms)
+        self._last_ms = now_ms
         errands = self.request_queue.handed()
         active = bool(errands or self.store.opened)
         if active or self.store.gate is None:
@@ -167,6 +179,18 @@ class AdmissionController:
             self._feedback.reconcile(lambda record: self._note(write, record), now_ms)
         if active and self.store.gate is not None:
             self._work(write, now_ms, errands, paused)
+
+    def _set_back(self, write: Callable[[Record], None], now_ms: int) -> None:
+        """Continue by a clock that was set back: as after a start, leases and polls begin anew."""
+        by_ms = self._last_ms - now_ms
+        _LOG.warning("the clock was set back by %d s: the gate goes by it as it is now", by_ms // 1000)
+        self._note(write, ClockSetBack(now_ms, by_ms))
+        self._leases, self._planned_at_ms, self.market_desk.quotes = {}, 0, {}
+        self.request_queue.renewals()
+        self._reconciler.begin_anew()
+        self._pool_sizes.begin_anew()
+        if self._feedback is not None:
+            self._feedback.begin_anew(now_ms)
 
     def _work(
         self, write: Callable[[Record], None], now_ms: int, errands: Sequence[PendingCommand], paused: bool
@@ -279,7 +303,7 @@ class AdmissionController:
         placed = isinstance(wanted, AdmissionClient) and isinstance(wanted.alternatives, Alternatives)
         if placed or wanted.estimate is not None or self._estimates is None or gate is None:
             return (wanted.estimate,)
-        if errand.at_ms is None:
+        if errand.at_ms is None or errand.at_ms > now_ms:
             errand.at_ms = now_ms
         job = WantedJob(wanted.name, wanted.user, wanted.kind, wanted.containers)
         size = ClusterCapacity(gate.capacity, self.store.container_mib)

@@ -124,9 +124,17 @@ def claimed(row: yarn.AppInfo, instance: str) -> str:
 
 
 def cluster_use(
-    rows: Iterable[yarn.AppInfo], book: AdmissionStore, instance: str, now_ms: int, queues: Sequence[str]
+    rows: Iterable[yarn.AppInfo],
+    book: AdmissionStore,
+    instance: str,
+    now_ms: int,
+    queues: Sequence[str],
+    ahead_ms: int = 0,
 ) -> ClusterUse:
-    """Read one answer of the ResourceManager against the book. ``queues``: only these count (none: all)."""
+    """Read one answer of the ResourceManager against the book. ``queues``: only these count (none: all).
+
+    ``ahead_ms``: by so much the wall clock, which deadlines in tags are instants of, is ahead of ``now_ms``.
+    """
     claims: list[Claim] = []
     loads: dict[str, list[Load]] = {}
     there: set[str] = set()
@@ -148,7 +156,9 @@ def cluster_use(
         pool = _pool_of(row, book, ours)
         more = 0 if pool is None else max(0, containers(row, pool) - held)
         if more and pool is not None:
-            until_ms = FOREVER_MS if ours is not None or book.sells else _until_ms(row, now_ms)
+            until_ms = FOREVER_MS
+            if ours is None and not book.sells:
+                until_ms = _until_ms(row, now_ms, ahead_ms)
             loads.setdefault(pool.name, []).append(Load(row.application, more, now_ms, until_ms))
     named = tuple((name, compact(found)) for name, found in sorted(loads.items()) if name)
     return ClusterUse(compact(loads.get("", ())), tuple(claims), frozenset(there), named)
@@ -195,12 +205,14 @@ def compact(loads: Sequence[Load]) -> tuple[Load, ...]:
     return (*named, *merged)
 
 
-def _until_ms(row: yarn.AppInfo, now_ms: int) -> int:
+def _until_ms(row: yarn.AppInfo, now_ms: int, ahead_ms: int) -> int:
     """Return when an application ends: that is unknown, except that one with a deadline is to end by then.
 
     Where deadlines are sold a tag says nothing.
     """
     deadline_ms = views.deadline_at_ms(row)
+    if deadline_ms is not None and deadline_ms < FOREVER_MS:
+        deadline_ms -= ahead_ms
     return deadline_ms if deadline_ms is not None and now_ms < deadline_ms < FOREVER_MS else FOREVER_MS
 
 

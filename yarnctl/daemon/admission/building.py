@@ -55,14 +55,27 @@ class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
     runs: Path | None = None
 
 
+class DaemonClock(Protocol):
+    """What admission needs of :class:`yarnctl.daemon.running.SteadyClock`."""
+
+    def __call__(self) -> int:
+        """Return the daemon's time: ms since the epoch, by the wall clock at its start."""
+        ...
+
+    def ahead_ms(self) -> int:
+        """Return how much more the wall clock shows now."""
+        ...
+
+
 def make_admission_controller(
     told: AdmissionOptions,
     cluster: ClusterAddress,
     instance: str,
     book: AdmissionStore | None,
-    clock_ms: Callable[[], int],
+    clock_ms: DaemonClock,
+    last_ms: int = 0,
 ) -> AdmissionController:
-    """Return the controller, with what the journal has left of it."""
+    """Return the controller, with what the journal has left of it; ``last_ms``: the journal's last step."""
     limits = loop_limits(cluster.limits)
     manager = ResourceManager(
         Transport(cluster.resource_managers, cluster.identity, limits, ca_file=cluster.ca_file)
@@ -82,7 +95,16 @@ def make_admission_controller(
     )
     sizes: dict[str, Callable[[], Size]] = {pool.name: PoolSize(manager, pool) for pool in told.pools}
     sizes = sizes or {"": ClusterSize(manager, told)}
-    return AdmissionController(terms, manager, sizes, window, book=book, clerk=clerk)
+    return AdmissionController(
+        terms,
+        manager,
+        sizes,
+        window,
+        book=book,
+        clerk=clerk,
+        last_ms=last_ms,
+        wall_ahead_ms=clock_ms.ahead_ms,
+    )
 
 
 class Measured(Protocol):

@@ -72,7 +72,7 @@ class Estimates:
         """Return the answer for a job, which may be on its way; ``size`` is the cluster's."""
         self._asked = {each: asked for each, asked in self._asked.items() if asked.counts(now_ms)}
         found = self._asked.get(job)
-        if found is None:
+        if found is None or found.at_ms > now_ms:  # else asked, by a clock that has been set back
             answer = self._history_worker.ask(
                 lambda history: sized(history, size).estimate(*job), of_a_request=True
             )
@@ -113,6 +113,11 @@ class Feedback:
         if self._store.trained or self._tried or not self._learns:
             return False
         return self._asked is None or now_ms - self._asked_at_ms < TRAIN_MS
+
+    def begin_anew(self, now_ms: int) -> None:
+        """Query at the next call: the clock that told when the last one was has been set back."""
+        self._asked_at_ms = min(self._asked_at_ms, now_ms)
+        self._again_at_ms, self._tried_at_ms = 0, {}
 
     @property
     def _learns(self) -> bool:

@@ -50,6 +50,10 @@ class PoolSizes:
         self._sizes = {name: Sizing(each) for name, each in measure.items()}
         self.problem: GateReason | None = None
 
+    def begin_anew(self) -> None:
+        """Measure at the next call: the clock that told when the last one was has been set back."""
+        self._sizes = {name: Sizing(each.measure) for name, each in self._sizes.items()}
+
     def poll(self, gate: Gate | None, now_ms: int) -> tuple[Pool, ...] | None:
         """Return the pools as they count from now on; None: nothing is new, or one was never measured."""
         known = {} if gate is None else {pool.name: pool for pool in gate.pools}

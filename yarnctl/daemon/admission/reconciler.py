@@ -66,22 +66,30 @@ class Manager(Protocol):
 class Reconciler:
     """Polls the applications for ``book``; ``instance`` is the controller's part of its admissions' ids.
 
+    ``wall_ahead_ms`` is by how much the wall clock, by which users write deadlines into tags, is ahead.
     ``last`` is the newest poll, None while the ResourceManager does not answer; ``problem`` is why.
     ``unreachable``: the last poll was not answered.
     """
 
-    def __init__(self, manager: Manager, book: AdmissionStore, instance: str) -> None:
+    def __init__(
+        self, manager: Manager, book: AdmissionStore, instance: str, wall_ahead_ms: Callable[[], int]
+    ) -> None:
         self.last: ClusterUse | None = None
         self.problem: GateReason | ClientFault | None = None
         self._manager = manager
         self._store = book
         self._instance = instance
         self.unreachable = False
+        self._wall_ahead_ms = wall_ahead_ms
         self._polled_at_ms: int | None = None
         self._missing_since: dict[str, int] = {}
         self._alive_at_ms: dict[str, int] = {}
         self._queried: dict[str, int] = {}
         self._logged: set[tuple[str, str]] = set()
+
+    def begin_anew(self) -> None:
+        """Poll at the next call: the clock that told when the last one was has been set back."""
+        self._polled_at_ms, self._missing_since, self._queried = None, {}, {}
 
     def reconcile(self, note: Write, now_ms: int, *, asked: bool = False) -> bool:
         """Poll if a poll is due; ``note`` writes which jobs were submitted, ended, or expired.
@@ -110,7 +118,8 @@ class Reconciler:
         return True
 
     def _read(self, rows: Sequence[yarn.AppInfo], now_ms: int) -> ClusterUse:
-        return cluster_use(rows, self._store, self._instance, now_ms, self._store.queues)
+        ahead_ms, queues = self._wall_ahead_ms(), self._store.queues
+        return cluster_use(rows, self._store, self._instance, now_ms, queues, ahead_ms)
 
     def _match(self, note: Write, now_ms: int, seen: ClusterUse) -> None:
         for claim in seen.claims:

@@ -21,11 +21,19 @@ from typing import Any, get_args
 import msgspec
 
 from yarnctl.deciding.admission import gate as gating
+from yarnctl.deciding.admission.clock_set_back import (
+    accounts_set_back,
+    gate_set_back,
+    plan_set_back,
+    request_set_back,
+    reservation_set_back,
+)
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
     AdmissionRound,
     AdmissionTaken,
+    ClockSetBack,
     GateLearned,
     GateSet,
 )
@@ -219,6 +227,25 @@ class AdmissionStore:
         )
         self.trained = self.trained and same
 
+    def _set_back(self, record: ClockSetBack) -> None:
+        """Move all instants that count time; what has ended keeps them, but for what is still to come."""
+        by_ms = record.by_ms
+        self.now_ms -= by_ms
+        self.gate = None if self.gate is None else gate_set_back(self.gate, by_ms)
+        self.accounts = accounts_set_back(self.accounts, by_ms)
+        self.taken_at_ms = {name: at_ms - by_ms for name, at_ms in self.taken_at_ms.items()}
+        unlearned = set(self.unlearned.values())
+        for name, each in self.admissions.items():
+            if name in self.opened or each.state == "expired" or name in unlearned:
+                held = each.reservation
+                self.admissions[name] = msgspec.structs.replace(
+                    each,
+                    request=request_set_back(each.request, by_ms),
+                    plan=plan_set_back(each.plan, by_ms),
+                    reservation=None if held is None else reservation_set_back(held, by_ms),
+                    changed_at_ms=each.changed_at_ms - by_ms,
+                )
+
     def _asked(self, record: AdmissionAsked) -> None:
         if self.gate is None:
             return
@@ -321,6 +348,7 @@ class AdmissionStore:
 
     _appliers: dict[type, Callable[[AdmissionStore, Any], None]] = {  # noqa: RUF012
         GateSet: _set,
+        ClockSetBack: _set_back,
         AdmissionAsked: _asked,
         AdmissionRound: _round,
         AdmissionTaken: _taken,
@@ -361,10 +389,19 @@ class AdmissionStore:
             return _set_problem(record)
         if isinstance(record, AccountRecord):
             return paying.problem(self.accounts, record)
+        if isinstance(record, ClockSetBack):
+            return _set_back_problem(self, record)
         checker = _CHECKERS.get(type(record))
         if checker is None:
             return ""
         return "an admission, and no gate was set before it" if self.gate is None else checker(self, record)
+
+
+def _set_back_problem(store: AdmissionStore, record: ClockSetBack) -> str:
+    """Since its last record the store's writer may have gone on, so that the clock is not further back."""
+    if record.by_ms > 0 and record.at_ms >= store.now_ms - record.by_ms:
+        return ""
+    return f"a clock set back by {record.by_ms} ms to {record.at_ms} ms, after {store.now_ms} ms"
 
 
 def _asked_problem(store: AdmissionStore, record: AdmissionAsked) -> str:

@@ -28,6 +28,17 @@ class GateSet(msgspec.Struct, frozen=True, tag="gate-set"):
     choices: OwnChoices
 
 
+class ClockSetBack(msgspec.Struct, frozen=True, tag="admission-clock-set-back"):
+    """The clock shows ``by_ms`` less than the time that has passed would have made it show.
+
+    From now on all instants of the gate are ``by_ms`` earlier, so that every span continues; deadlines are
+    instants of the wall clock and stay.
+    """
+
+    at_ms: int
+    by_ms: int
+
+
 class AdmissionAsked(msgspec.Struct, frozen=True, tag="admission-asked", omit_defaults=True):
     """An admission request; ``key`` is its sender's own name for it.
 

@@ -90,7 +90,9 @@ class Request(msgspec.Struct, frozen=True):
     once (PYTHIA section II.A: "the maximum parallelization possible"). ``kind`` is the framework, by which
     limits it is submitted; whether it is suspended follows from YARN's application type. ``application`` is
     its id, once known. ``budget`` is set where deadlines have a price; without a deadline, it buys the
-    earliest it can. ``alternatives``: what it may be run as, where applications are placed.
+    earliest it can. ``alternatives``: what it may be run as, where applications are placed. ``set_back_ms``:
+    so much earlier than it was written down is ``submitted_at_ms``, since clocks were set back; the deadline
+    stays where it was.
     """
 
     sequence: int
@@ -102,20 +104,25 @@ class Request(msgspec.Struct, frozen=True):
     application: str = ""
     budget: Budget | msgspec.UnsetType = msgspec.UNSET
     alternatives: Alternatives | msgspec.UnsetType = msgspec.UNSET
+    set_back_ms: int | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def deadline_at_ms(self) -> int | None:
         """The instant of the deadline, if there is one."""
-        return None if self.deadline_ms is None else self.submitted_at_ms + self.deadline_ms
+        if self.deadline_ms is None:
+            return None
+        moved_ms = 0 if isinstance(self.set_back_ms, msgspec.UnsetType) else self.set_back_ms
+        return self.submitted_at_ms + moved_ms + self.deadline_ms
 
     @property
     def due_ms(self) -> int:
         """The instant of the deadline; infinitely late for a request without one."""
-        return FOREVER_MS if self.deadline_ms is None else self.submitted_at_ms + self.deadline_ms
+        at_ms = self.deadline_at_ms
+        return FOREVER_MS if at_ms is None else at_ms
 
     @property
     def span_ms(self) -> int:
-        """The time from submission to deadline; infinite where there is none."""
+        """The time from submission to deadline, as requested; infinite where there is none."""
         return FOREVER_MS if self.deadline_ms is None else self.deadline_ms
 
 

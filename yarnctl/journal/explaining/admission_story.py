@@ -17,6 +17,7 @@ from yarnctl.deciding.admission.entries import (
     AdmissionClosed,
     AdmissionRound,
     AdmissionTaken,
+    ClockSetBack,
     GateLearned,
 )
 from yarnctl.deciding.admission.gate import Gate
@@ -64,6 +65,9 @@ class AdmissionStories:
             named = () if isinstance(record.pool_loads, msgspec.UnsetType) else record.pool_loads
             pooled = next((loads for name, loads in named if name == now.plan.pool), ())
             self._tell(record.at_ms, now.admission, self._decision(now) + _backlog(pooled or record.loads))
+        elif isinstance(record, ClockSetBack) and now is not None and before is not now:
+            told = f"the clock was set back by {record.by_ms // 1000} s: the deadline stays, other times move"
+            self._tell(record.at_ms, now.admission, told)
         elif isinstance(record, TokensCharged | TokensRefunded) and now is not None:
             if record.admission == now.admission:
                 self._tell(record.at_ms, record.admission, _paid(record))
