@@ -11,19 +11,25 @@ import re
 from yarnctl.errors import BadInput
 
 SPAN_MAX_MS = 3_600_000
+_DECIMAL = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?|\.[0-9]{1,15}", re.ASCII)
 _SPAN = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)(ms|s|m)", re.ASCII)
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000}
 
 
 def part_of(where: str, text: str) -> float:
     """Return a part of the whole: ``2%`` or ``0.02``; BadInput outside 0 to 100 %."""
-    try:
-        part = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        part = math.nan
+    part = ratio_of(text)
     if not 0 <= part <= 1:
         raise BadInput(where, f"{text[:40]!r} is no part from 0% to 100%", "write it like 2%")
     return part
+
+
+def ratio_of(text: str) -> float:
+    """Return what ``2%`` or ``0.02`` says, in digits 0 to 9 and a point; NaN for anything else."""
+    digits = text.removesuffix("%")
+    if not _DECIMAL.fullmatch(digits):
+        return math.nan
+    return float(digits) / (1 if digits == text else 100)
 
 
 def span_ms_of(where: str, text: str) -> int:

@@ -10,6 +10,7 @@ Results go to stdout, everything else to stderr.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import os
 import sys
@@ -85,7 +86,28 @@ def load(target: str) -> click.Command:
     command = getattr(import_module(module), attribute)
     if not isinstance(command, click.Command):
         raise TypeError(f"{target} is no click command")
+    for parameter in command.params:
+        if isinstance(parameter.type, click.types.IntParamType | click.types.FloatParamType):
+            parameter.type = _plain(parameter.type)
     return command
+
+
+Number = TypeVar("Number", bound=click.ParamType)
+
+
+def _plain(kind: Number) -> Number:
+    """Return a type of numbers in the digits 0 to 9; int and float take 1_0 and digits of all scripts."""
+    if "convert" in vars(kind):
+        return kind
+    strict, convert = copy.copy(kind), kind.convert
+
+    def converted(value: Any, parameter: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and ("_" in value or not value.isascii()):
+            kind.fail(f"{value[:40]!r} is no number in the digits 0 to 9", parameter, ctx)
+        return convert(value, parameter, ctx)
+
+    strict.convert = converted  # type: ignore[method-assign]
+    return strict
 
 
 def program(name: str, about: str, lazy: Mapping[str, LazyCommand]) -> LazyGroup:

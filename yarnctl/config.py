@@ -173,6 +173,8 @@ def _checked(told: Mapping[str, Any], places: Mapping[str, str]) -> ClusterAddre
         where = f"{places.get(key, 'HADOOP_CONF_DIR')}: {key}"
         if key not in fields:
             raise BadInput(where, "is no known key", f"known are {', '.join(sorted(fields))}")
+        if isinstance(value, str) and "\0" in value:
+            raise BadInput(where, "contains a NUL character", "write a path or a name without it")
         try:
             made = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError as error:

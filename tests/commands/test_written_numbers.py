@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,12 +12,12 @@ from yarnctl.amounts import part_of
 from yarnctl.cli.admissions import instant_of
 from yarnctl.cli.place import late_of
 from yarnctl.command_line import exit_status_of
+from yarnctl.config import load_cluster
 from yarnctl.errors import BadInput
 
 ODD = ["1_0%", "\uff11\uff10%", "1_0", "0.0_1", "\u0662%", " 2%", "2 %", "+2%", "nan", "1e-2%", "%"]
 
 
-@pytest.mark.xfail(strict=True, reason="float() takes underscores and digits of other scripts")
 def test_part_of_takes_plain_digits_only() -> None:
     taken = []
     for text in ODD:
@@ -27,7 +28,6 @@ def test_part_of_takes_plain_digits_only() -> None:
     assert taken == []
 
 
-@pytest.mark.xfail(strict=True, reason="float() takes underscores and digits of other scripts")
 def test_late_takes_plain_digits_only() -> None:
     taken = []
     for text in ODD:
@@ -38,7 +38,6 @@ def test_late_takes_plain_digits_only() -> None:
     assert taken == []
 
 
-@pytest.mark.xfail(strict=True, reason="int() takes underscores and digits of other scripts")
 @pytest.mark.parametrize("text", ["1_0", "\uff11\uff10", "\u0662"])
 def test_whole_numbers_of_options_are_plain_digits(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     from yarnctl.cli import PROGRAM
@@ -57,7 +56,6 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-@pytest.mark.xfail(strict=True, reason="the time is taken as an hour later or earlier")
 @pytest.mark.usefixtures("berlin")
 def test_a_local_time_that_does_not_exist_is_rejected_with_the_gap() -> None:
     with pytest.raises(BadInput) as refused:
@@ -66,7 +64,6 @@ def test_a_local_time_that_does_not_exist_is_rejected_with_the_gap() -> None:
         assert word in str(refused.value)
 
 
-@pytest.mark.xfail(strict=True, reason="the first of two instants is taken")
 @pytest.mark.usefixtures("berlin")
 def test_a_local_time_that_comes_twice_needs_an_offset() -> None:
     with pytest.raises(BadInput) as refused:
@@ -87,3 +84,20 @@ def test_other_local_times_are_taken_as_they_are() -> None:
         "2030-03-31T02:30+01:00": 1_901_151_000_000,
     }
     assert {text: instant_of("--deadline-at", text) for text in known} == known
+
+
+@pytest.mark.parametrize("key", ["ca_file", "hadoop_conf_dir", "user"])
+def test_a_path_of_the_configuration_with_a_nul_is_refused(key: str, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.toml"
+    file.write_text(f'[cluster]\nresource_managers = ["http://rm:8088"]\n{key} = "a\\u0000b"\n')
+    with pytest.raises(BadInput):
+        load_cluster(file)
+
+
+@pytest.mark.parametrize("text", ["1_0", "\uff11\uff10", "nan", "inf", "0x10"])
+def test_numbers_in_a_file_of_runs_are_plain_digits(text: str) -> None:
+    from yarnctl.prediction.application_runs import _number
+
+    with pytest.raises(BadInput):
+        _number({"seconds": text}, "seconds", "runs.csv:2")
+    assert _number({"seconds": "1.5e3"}, "seconds", "runs.csv:2") == 1500.0

@@ -81,15 +81,46 @@ def tokens_words(mtokens: int) -> str:
 def instant_of(option: str, text: str) -> int:
     """Return an instant in ms since 1970: ISO 8601 (local time without a zone), seconds, or 13 digits of
     ms.
+
+    Raises BadInput for a local time that a change of clocks leaves out, or that comes twice.
     """
     text = text.strip()
     if re.fullmatch(r"[0-9]{9,13}", text):
         return int(text) if len(text) == 13 else int(text) * 1000
     try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
+        told = datetime.fromisoformat(text)
+        found = told if told.tzinfo is not None else _local(option, text, told)
+        return int(found.timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         remedy = "write it like 2030-01-31T18:00, 2030-01-31T17:00Z or 1896195600"
         raise BadInput(option, f"{text[:SHOWN_MAX]!r} is no instant", remedy) from None
+
+
+def _local(option: str, text: str, told: datetime) -> datetime:
+    """Return a local time with its offset; BadInput if it does not exist, or comes twice."""
+    first, second = told.replace(fold=0).astimezone(), told.replace(fold=1).astimezone()
+    if first.utcoffset() == second.utcoffset():
+        return first
+    shown = f"local time {text[:SHOWN_MAX]}"
+    if first.replace(tzinfo=None) == told.replace(fold=0):
+        both = [told.replace(tzinfo=each.tzinfo).isoformat(timespec="minutes") for each in (first, second)]
+        raise BadInput(option, f"{shown} comes twice: clocks go back", f"write {both[0]} or {both[1]}")
+    begins, ends = _gap(*sorted((first, second)))
+    gap = f"clocks go forward from {begins:%Y-%m-%dT%H:%M} to {ends:%Y-%m-%dT%H:%M}"
+    remedy = "name a time outside that span, or give an offset such as +01:00"
+    raise BadInput(option, f"{shown} does not exist: {gap}", remedy)
+
+
+def _gap(before: datetime, after: datetime) -> tuple[datetime, datetime]:
+    """Return the local times between which clocks go forward, at an instant between these two."""
+    from_s, until_s = int(before.timestamp()), int(after.timestamp())
+    while until_s - from_s > 1:
+        middle_s = (from_s + until_s) // 2
+        if datetime.fromtimestamp(middle_s).astimezone().utcoffset() == before.utcoffset():
+            from_s = middle_s
+        else:
+            until_s = middle_s
+    return datetime.fromtimestamp(until_s, before.tzinfo), datetime.fromtimestamp(until_s, after.tzinfo)
 
 
 def span_words(span_ms: int) -> str:

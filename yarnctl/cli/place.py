@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from yarnctl.amounts import ratio_of
 from yarnctl.cli.admissions import span_of
 from yarnctl.cli.admit import EndedBySignal, StderrNotes, ask_and_submit, ended_by, leave, with_signals
 from yarnctl.cli.asking import Busy, ask_all, plain, url_option
@@ -103,10 +104,7 @@ def late_of(text: str) -> float:
 
     if text == "point":
         return POINT
-    try:
-        ratio = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        ratio = -1.0
+    ratio = ratio_of(text)
     if not 0 < ratio < POINT:
         raise BadInput("--late", f"{text[:40]!r} is no chance between 0 and 50%", "give 5%, or point")
     return ratio

@@ -149,7 +149,7 @@ def read_file(path: Path, above: tuple[Path, ...] = ()) -> list[tuple[str, SiteE
         real = path.resolve(strict=True)
         with real.open("rb") as file:
             text = file.read(MAX_BYTES + 1)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, ValueError) as error:  # ValueError: a NUL in the path
         raise BadInput(str(path), f"cannot be read ({type(error).__name__})") from None
     if real in above:
         raise BadInput(str(path), "includes itself", "remove the include that closes the circle")

@@ -19,6 +19,7 @@ from yarnctl.errors import BadInput
 
 ELAPSED_MAX_MS = 366 * 86_400_000
 CONTAINERS_MAX = 1_000_000
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 KIND = re.compile(r"[a-z0-9_-]{1,40}")
 
@@ -143,10 +144,7 @@ def _run(cells: Mapping[str, str], columns: RunColumns, place: str, source: str)
 
 
 def _number(cells: Mapping[str, str], name: str, place: str) -> float:
-    try:
-        found = float(cells[name])
-    except ValueError:
-        found = math.nan
+    found = float(cells[name]) if _NUMBER.fullmatch(cells[name]) else math.nan
     if not math.isfinite(found):
         raise BadInput(place, f"{name} is {cells[name][:40]!r}", "a finite number was expected")
     return found

@@ -125,7 +125,7 @@ def _divided(word: str) -> tuple[str, str | None]:
     option, equals, value = word.partition("=")
     if equals:
         return option, value
-    if word.startswith("-p") and word[2:].isdecimal():
+    if word.startswith("-p") and word[2:].isascii() and word[2:].isdecimal():
         return "-p", word[2:]
     return word, None
 

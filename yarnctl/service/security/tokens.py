@@ -119,7 +119,7 @@ def read_private(file: Path, where: str) -> bytes:
             if mode & OTHERS:
                 raise BadInput(where, f"others can read or change it (mode {mode:o})", f"chmod 600 {file}")
             data = opened.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise BadInput(where, f"cannot be read ({type(error).__name__})") from None
     if len(data) > FILE_BYTES_MAX:
         raise BadInput(where, "is too large", "name the file that holds the token")
