@@ -126,7 +126,7 @@ def budget_buys_the_earliest(seed: int) -> None:
 
 
 def steps_are_milliseconds(seed: int) -> None:
-    """Laying and serving in steps is what it is millisecond by millisecond; equal steps are joined."""
+    """Laying and serving in steps is what it is millisecond by millisecond."""
     chance = random.Random(seed)
     capacity, horizon_ms = chance.choice((1, 2, 4)), 90
     loads = [
@@ -148,7 +148,7 @@ def steps_are_milliseconds(seed: int) -> None:
         assert [
             Profile(tuple(steps.at_ms), tuple(steps.free)).free_at(at) for at in range(horizon_ms)
         ] == dense
-        assert all(left != right for left, right in pairwise(steps.free))
+        assert all(left < right for left, right in pairwise(steps.at_ms))
 
 
 LAWS = {

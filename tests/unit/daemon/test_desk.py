@@ -574,7 +574,7 @@ def test_who_finds_no_place_to_wait_does_not_wait():
 
     window.wait(done, 1_000)
     assert asked == [1]
-    window._waiters = WAITERS_MAX
+    window._waiters.taken = WAITERS_MAX
     window.wait(done, 1_000)
     assert asked == [1], "not even looked: at once"
 

@@ -309,7 +309,7 @@ def test_what_is_being_written_down_cannot_be_taken_back():
 
 def test_few_wait_for_the_loop_at_once():
     window = RequestQueue(lambda: 0, 1000)
-    window._waiting_threads = WAITING_THREADS_MAX
+    window._waiting_threads.taken = WAITING_THREADS_MAX
     refusal = window.submit(asking(), 60_000)
     assert isinstance(refusal, Refusal)
     assert refusal.code == "desk-full"

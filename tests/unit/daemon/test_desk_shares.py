@@ -12,7 +12,6 @@ from yarnctl.deciding.admission.pricing import timeline
 from yarnctl.deciding.admission.records import Estimate
 
 
-@pytest.mark.xfail(strict=True, reason="one limit for all users")
 def test_waiting_requests_of_one_user_leave_places_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission_controller, "WAITING_MAX", 16)
     there = AtTheDesk(history=False)
@@ -60,7 +59,6 @@ def promised(promises: int) -> AtTheDesk:
     return there
 
 
-@pytest.mark.xfail(strict=True, reason="each ask lays and serves every promise many times")
 def test_an_ask_serves_each_promise_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     there = promised(60)
     assert there.book.counted("waiting") > 40
@@ -71,7 +69,6 @@ def test_an_ask_serves_each_promise_a_few_times(monkeypatch: pytest.MonkeyPatch)
     assert work.count <= 6 * there.book.counted("waiting")
 
 
-@pytest.mark.xfail(strict=True, reason="32 asks are executed in one tick however many promises wait")
 def test_the_more_promises_wait_the_fewer_asks_are_executed_in_a_tick(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -68,8 +68,12 @@ PLANS_EVERY_MS = 10_000
 ESTIMATE_MS = 3_000
 """So long a request waits for an estimate."""
 WAITING_MAX = 1_000
+WAITING_SHARE = 4
+"""Of the requests that may wait one user may have one of so many."""
 ERRANDS_MAX = 32
 """So many queued commands are executed after one tick: each is written to the disk."""
+PROMISES_A_TICK = 1_600
+"""A price is computed beside all promises: so many are gone through for the requests of one tick."""
 
 END_IT = "end the application; what it holds is free then"
 NO_ESTIMATE = "ask again with the same request_key, or give an estimate"
@@ -197,10 +201,7 @@ class AdmissionController:
     ) -> None:
         if self.market_desk.is_open and errands:  # prices are computed from a fresh poll only
             self._reconciler.reconcile(lambda record: self._note(write, record), now_ms, asked=True)
-        self._asked_about = 0
-        for errand in errands[:ERRANDS_MAX]:
-            self._carry_out(write, now_ms, errand)
-        if len(errands) > ERRANDS_MAX and self._answers:
+        if self._execute(write, now_ms, errands) and self._answers:
             self.request_queue.wake()  # else all wait for estimates, and the history worker wakes the loop
         self._renew_leases(write, now_ms)
         fresh = self._reconciler.reconcile(lambda record: self._note(write, record), now_ms)
@@ -209,6 +210,22 @@ class AdmissionController:
             return
         if fresh or self._undecided():
             self._run_round(write, now_ms, seen)
+
+    def _execute(
+        self, write: Callable[[Record], None], now_ms: int, errands: Sequence[PendingCommand]
+    ) -> bool:
+        """Execute queued commands, each in turn; return whether some are left for the next tick.
+
+        The more promises there are, the fewer commands that need a price are executed.
+        """
+        self._asked_about = self.market_desk.compared = executed = 0
+        for errand in errands:
+            is_priced = isinstance(errand.command, AdmissionClient | QuoteRequest)
+            if executed == ERRANDS_MAX or (is_priced and self.market_desk.compared >= PROMISES_A_TICK):
+                continue
+            executed += 1
+            self._carry_out(write, now_ms, errand)
+        return executed < len(errands)
 
     def _settle(self, write: Callable[[Record], None], now_ms: int) -> None:
         """Charge, pay back and refill what is due; what a job used is known from the history."""
@@ -288,8 +305,13 @@ class AdmissionController:
             return Refusal("queue-not-gated", told, f"use one of {', '.join(queues)}")
         if self.market_desk.is_untrusted(wanted.estimate):
             return UNTRUSTED
-        if self.store.counted("waiting") >= WAITING_MAX:
-            return Refusal("desk-full", f"{WAITING_MAX} requests wait already", "try again later")
+        waiting = self.store.open("waiting")
+        own, share = sum(each.user == wanted.user for each in waiting), WAITING_MAX // WAITING_SHARE
+        if len(waiting) >= WAITING_MAX:
+            return Refusal("desk-full", f"{WAITING_MAX} requests wait, the maximum", "try again later")
+        if own >= share:
+            told = f"{own} requests of user {wanted.user} wait, the maximum for one user is {share}"
+            return Refusal("desk-full", told, "withdraw one, or try again when one has started")
         return None
 
     def _estimate(

@@ -75,13 +75,14 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
 class MarketDesk:
     """``store`` is the controller's, ``instance`` its part of the ids. Quotes are kept for a minute.
 
-    ``suspendable`` are the applications whose containers can be suspended now.
+    ``suspendable`` are the applications whose containers can be suspended now. ``compared`` counts promises
+    beside which prices were computed.
     """
 
     def __init__(self, store: AdmissionStore, instance: str) -> None:
         self._store = store
         self._instance = instance
-        self.numbered = 0
+        self.numbered = self.compared = 0
         self.quotes: dict[str, Quote] = {}
         self.suspendable: Collection[str] = ()
 
@@ -187,8 +188,10 @@ class MarketDesk:
         gate = self._store.gate
         if gate is None or not isinstance(gate.choices, MrmChoices) or not isinstance(gate.memory, MrmMemory):
             return None
+        self.compared += len(seen.reserved)
         found = market(gate.memory, gate.choices, seen)
-        return priced(found, "asked", estimate, tasks, gate.choices)
+        who = str(self._store.numbered + 1)  # the round prices it under this name, too
+        return priced(found, who, estimate, tasks, gate.choices)
 
     def _forget(self, now_ms: int, user: str) -> None:
         """Drop quotes that are too old, and one if there are too many beside a new one of ``user``.

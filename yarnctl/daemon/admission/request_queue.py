@@ -2,7 +2,8 @@
 
 Law: nothing is decided here and no record is written; only the loop's thread does that. A command is answered
 when its record is in the journal and published, or with a time-out. Waiting is bounded in time and in number:
-the waiting threads are those that the service answers all other requests with.
+the waiting threads are those that the service answers all other requests with. One user has a share of each
+bound, and the last places are kept for operators, so that no user can keep others out.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ WAITERS_MAX = 24
 """So many may wait for a verdict at once; more are answered without waiting, and ask again."""
 WAITING_THREADS_MAX = 12
 """So many may wait at once for the loop to come. Together they are fewer than the service's 40 threads."""
+USER_SHARE = 3
+"""One user may take one place of so many."""
+RESERVED_OF = 4
+"""One place of so many is kept for operators."""
 
 
 class AdmissionClient(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +108,16 @@ class Refusal(msgspec.Struct, frozen=True):
     quote: str = ""
 
 
+class Sender(msgspec.Struct, frozen=True):
+    """The user of a command's token; ``operates``: it has the scope ``operate``."""
+
+    user: str = ""
+    operates: bool = False
+
+
+NO_SENDER = Sender()
+
+
 class PendingCommand:
     """Something to be done; ``answer`` is the id of its admission, or why not (None: not yet).
 
@@ -110,8 +125,9 @@ class PendingCommand:
     being written down, so that it cannot be taken back any more; so many ``heads`` wait for it.
     """
 
-    def __init__(self, wanted: Command, handed_at_ms: int | None = None) -> None:
+    def __init__(self, wanted: Command, handed_at_ms: int | None = None, sender: Sender = NO_SENDER) -> None:
         self.command = wanted
+        self.sender = sender
         self.submitted_at_ms = handed_at_ms
         self.begun = False
         self.waiting_threads = 0
@@ -121,7 +137,38 @@ class PendingCommand:
 
 PredictsOptions = Callable[[str, Mapping[str, float], float, Iterable[KnownRun]], Alternatives]
 """From an application's name, its features, the chance to be late and runs of the journal."""
-FULL = Refusal("desk-full", "too many requests lie at the desk", "try again in a few seconds")
+AGAIN = "try again in a few seconds"
+
+
+class Places:
+    """How many places of a bound are taken, in all and by each user. The caller holds the lock."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = 0
+        self._by_user: dict[str, int] = {}
+
+    def why_full(self, sender: Sender) -> str:
+        """Return which bound leaves no place to a sender, "" if there is one."""
+        if sender.operates:
+            return f"all {self.most} places are taken" if self.taken >= self.most else ""
+        share = max(1, self.most // USER_SHARE)
+        if self._by_user.get(sender.user, 0) >= share:
+            return f"user {sender.user or 'unknown'} has {share} requests pending, the maximum for one user"
+        others = self.most - self.most // RESERVED_OF
+        if self.taken >= others:
+            return f"{self.taken} requests are pending; users have {others} places"
+        return ""
+
+    def take(self, sender: Sender, more: int = 1) -> None:
+        """Take a place, or (-1) give it up."""
+        self.taken += more
+        if not sender.operates:
+            held = self._by_user.pop(sender.user, 0) + more
+            if held:
+                self._by_user[sender.user] = held
+
+
 NOT_DONE = Refusal(
     "not-written",
     "the loop did not come to it in time, and may still do so",
@@ -148,8 +195,8 @@ class RequestQueue:
         self._clock_ms = clock_ms
         self._changed = threading.Condition()
         self._pending: list[PendingCommand] = []
-        self._waiters = 0
-        self._waiting_threads = 0
+        self._waiters = Places(WAITERS_MAX)
+        self._waiting_threads = Places(WAITING_THREADS_MAX)
         self._arrived_at_ms: dict[str, int] = {}
         self._renewed: dict[str, int] = {}
         self._closed = False
@@ -160,28 +207,29 @@ class RequestQueue:
         """Let the loop come soon."""
         self.on_wake()
 
-    def submit(self, wanted: Command, wait_ms: int) -> str | Refusal:
+    def submit(self, wanted: Command, wait_ms: int, sender: Sender = NO_SENDER) -> str | Refusal:
         """Queue a command and wait until it is executed and published.
 
         A command that is not begun in time is withdrawn: its client would not learn the result.
         """
         with self._changed:
+            if self._closed:
+                return NOT_DONE
             errand = self._queued(wanted)
-            if self._closed or self._waiting_threads >= WAITING_THREADS_MAX:
-                return NOT_DONE if self._closed else FULL
+            full = self._waiting_threads.why_full(sender) or ("" if errand else self._why_full(sender))
+            if full:
+                return Refusal("desk-full", f"the request queue is full: {full}", AGAIN)
             if errand is None:
-                if len(self._pending) >= PENDING_MAX:
-                    return FULL
-                errand = PendingCommand(wanted, self._arrived_at(wanted))
+                errand = PendingCommand(wanted, self._arrived_at(wanted), sender)
                 self._pending.append(errand)
-            self._waiting_threads += 1
+            self._waiting_threads.take(sender)
             errand.waiting_threads += 1
         self.wake()
         try:
             self._until(lambda: errand.answer is not None, wait_ms)
         finally:
             with self._changed:
-                self._waiting_threads -= 1
+                self._waiting_threads.take(sender, -1)
                 errand.waiting_threads -= 1
                 taken_back = self._withdraw(errand)
                 self._note_repeated(errand)
@@ -189,6 +237,13 @@ class RequestQueue:
             why = f" ({self.problem})" if self.problem else ""
             return Refusal("not-written", f"the loop did not come to it in time{why}; {WITHDRAWN}", LATER)
         return errand.answer or NOT_DONE
+
+    def _why_full(self, sender: Sender) -> str:
+        """Return why one command more may not be queued, "" if it may."""
+        places = Places(PENDING_MAX)
+        for each in self._pending:
+            places.take(each.sender)
+        return places.why_full(sender)
 
     def _queued(self, wanted: Command) -> PendingCommand | None:
         """Return the same command if it is queued already: a repeated request waits for its answer."""
@@ -229,17 +284,17 @@ class RequestQueue:
         with self._changed:
             self._renewed[admission] = self._clock_ms() + wait_ms
 
-    def wait(self, done: Callable[[], bool], wait_ms: int) -> None:
+    def wait(self, done: Callable[[], bool], wait_ms: int, sender: Sender = NO_SENDER) -> None:
         """Wait until ``done`` returns True for what is published; not at all if too many wait already."""
         with self._changed:
-            if self._waiters >= WAITERS_MAX:
+            if self._waiters.why_full(sender):
                 return
-            self._waiters += 1
+            self._waiters.take(sender)
         try:
             self._until(done, wait_ms)
         finally:
             with self._changed:
-                self._waiters -= 1
+                self._waiters.take(sender, -1)
 
     def _until(self, done: Callable[[], bool], wait_ms: int) -> None:
         with self._changed:
@@ -248,9 +303,9 @@ class RequestQueue:
     # --- the loop's thread --------------------------------------------------------------------------
 
     def handed(self) -> list[PendingCommand]:
-        """Return the queued commands; each stays until it is answered."""
+        """Return the queued commands, those of operators first; each stays until it is answered."""
         with self._changed:
-            return list(self._pending)
+            return sorted(self._pending, key=lambda each: not each.sender.operates)
 
     def start(self, errand: PendingCommand) -> bool:
         """Return whether the client still waits; from now on the command cannot be withdrawn."""

@@ -70,10 +70,19 @@ class Profile(NamedTuple):
 
     def with_load(self, load: Load) -> Profile:
         """Return the profile with one load more."""
-        edges = {load.from_ms, load.until_ms} if load.until_ms < FOREVER_MS else {load.from_ms}
-        at_ms = tuple(sorted({*self.at_ms, *edges}))
-        held = [load.containers if load.from_ms <= at < load.until_ms else 0 for at in at_ms]
-        free = [self.free_at(at) - taken for at, taken in zip(at_ms, held, strict=True)]
+        return self.with_loads((load,))
+
+    def with_loads(self, loads: Iterable[Load]) -> Profile:
+        """Return the profile with some loads more."""
+        changes = dict.fromkeys(self.at_ms, 0)
+        for load in loads:
+            held = load.containers if load.until_ms > load.from_ms else 0
+            changes[load.from_ms] = changes.get(load.from_ms, 0) - held
+            if load.until_ms < FOREVER_MS:
+                changes[load.until_ms] = changes.get(load.until_ms, 0) + held
+        at_ms = tuple(sorted(changes))
+        more = accumulate(changes[at] for at in at_ms)
+        free = [self.free_at(at) + each for at, each in zip(at_ms, more, strict=True)]
         return Profile(*_shortest(at_ms, free))
 
 

@@ -96,7 +96,8 @@ def decide(
     """Hold a round: return the gate after it, and a plan for each waiting request, in order.
 
     ``loads`` is what came in past the gate, ``balances`` what accounts may spend; ``blocking`` and
-    ``pool_loads``: ``Seen``.
+    ``pool_loads``: ``Seen``. What is promised is as it was before: a round's record moves that on
+    (:func:`expected_end`).
     """
     late = {each.request.sequence for each in expired(gate, now_ms)}
     kept = tuple(each for each in gate.reserved if each.request.sequence not in late)
@@ -106,8 +107,7 @@ def decide(
     plans, granted = MECHANISMS[gate.mechanism].round(gate.memory, gate.choices, seen)
     settled = {plan.sequence for plan in plans if plan.verdict != "defer"}
     waiting = tuple(each for each in gate.waiting if each.sequence not in settled)
-    after = msgspec.structs.replace(gate, waiting=waiting, reserved=merged(kept, granted))
-    return _carried(after, seen, granted), plans
+    return msgspec.structs.replace(gate, waiting=waiting, reserved=merged(kept, granted)), plans
 
 
 def _carried(after: Gate, seen: Seen, granted: Sequence[Reservation]) -> Gate:

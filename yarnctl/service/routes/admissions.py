@@ -22,7 +22,14 @@ from yarnctl.api.market_answers import QuoteOut, RepricedBody
 from yarnctl.api.paged import ErrorBody
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
 from yarnctl.daemon.admission.backlog import tag_of
-from yarnctl.daemon.admission.request_queue import AdmissionClient, Refusal, RequestQueue, WithdrawRequest
+from yarnctl.daemon.admission.request_queue import (
+    NO_SENDER,
+    AdmissionClient,
+    Refusal,
+    RequestQueue,
+    Sender,
+    WithdrawRequest,
+)
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.capacity import FOREVER_MS
@@ -201,7 +208,8 @@ def _add_reading(router: APIRouter, source: Source, window: RequestQueue | None)
         only = request.scope.get(ONLY_USER)
         if only is not None:
             _require_own(source, Caller("", only, frozenset({"submit"})), admission_id)
-        return _waited(source, window, admission_id, asked.wait_ms)
+        sender = NO_SENDER if only is None else Sender(only)
+        return _waited(source, window, admission_id, asked.wait_ms, sender)
 
 
 def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: RequestQueue | None) -> None:
@@ -217,7 +225,7 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Requ
         alternatives = alternatives_in(request, source(), desk, request.user)
         budget = _budget_of(caller, request, source().admission)
         wanted = _request_of(request, alternatives, budget, estimate_of(caller, request.estimate))
-        return _shown(source, _done(source, desk.submit(wanted, DONE_MS)))
+        return _shown(source, _done(source, desk.submit(wanted, DONE_MS, sender_of(caller))))
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
     def renew(admission_id: Id, given: Credentials, asked: Annotated[WaitQuery, Query()]) -> AdmissionOut:
@@ -225,14 +233,15 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Requ
         caller, desk = _admission(given, tokens, window)
         _require_own(source, caller, admission_id)
         desk.renew(admission_id, asked.wait_ms)
-        return _waited(source, desk, admission_id, asked.wait_ms)
+        return _waited(source, desk, admission_id, asked.wait_ms, sender_of(caller))
 
     @router.delete("/{admission_id}", responses=responses(403, 404, 409, 503))
     def withdraw(admission_id: Id, given: Credentials, _: Annotated[NoParameters, Query()]) -> AdmissionOut:
         """Withdraw what is `waiting` or `admitted`, unless its application is in YARN; what is over stays."""
         caller, desk = _admission(given, tokens, window)
         _require_own(source, caller, admission_id)
-        return _shown(source, _done(source, desk.submit(WithdrawRequest(admission_id), DONE_MS)))
+        withdrawal = WithdrawRequest(admission_id)
+        return _shown(source, _done(source, desk.submit(withdrawal, DONE_MS, sender_of(caller))))
 
 
 def _require_own(source: Source, caller: Caller, name: str) -> None:
@@ -342,13 +351,20 @@ def _is_wanted(each: Admission, asked: AdmissionsQuery) -> bool:
     )
 
 
-def _waited(source: Source, window: RequestQueue | None, name: str, wait_ms: int) -> AdmissionOut:
+def sender_of(caller: Caller) -> Sender:
+    """Return by which share of the queue a token's commands are counted."""
+    return Sender(caller.user or caller.name, "operate" in caller.scopes)
+
+
+def _waited(
+    source: Source, window: RequestQueue | None, name: str, wait_ms: int, sender: Sender
+) -> AdmissionOut:
     def decided() -> bool:
         _, found = _find(source, name)
         return found is None or found.state != "waiting"
 
     if window is not None and wait_ms and not decided():
-        window.wait(decided, wait_ms)
+        window.wait(decided, wait_ms, sender)
     return _shown(source, name)
 
 

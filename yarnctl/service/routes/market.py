@@ -15,7 +15,13 @@ from fastapi import Path as PathParameter
 from pydantic import BaseModel, ConfigDict, Field
 
 from yarnctl.api.market_answers import AccountList, AccountOut, QuoteOut
-from yarnctl.daemon.admission.request_queue import AccountCommand, Command, QuoteRequest, RequestQueue
+from yarnctl.daemon.admission.request_queue import (
+    AccountCommand,
+    Command,
+    QuoteRequest,
+    RequestQueue,
+    Sender,
+)
 from yarnctl.daemon.view.published import View
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
@@ -28,6 +34,7 @@ from yarnctl.service.routes.admissions import (
     estimate_of,
     gate_off,
     quote_of,
+    sender_of,
 )
 from yarnctl.service.routes.body_fields import CONTAINERS_MAX, NUMBER, PRINTED, Kind, Word
 from yarnctl.service.security.middleware import ONLY_ACCOUNT, Credentials, require
@@ -104,7 +111,7 @@ def _add_quotes(router: APIRouter, source: Source, tokens: Tokens, window: Reque
             estimate=estimate_of(caller, request.estimate),
             kind=request.kind,
         )
-        return _quoted(source, _handed(window, wanted))
+        return _quoted(source, _handed(window, wanted, sender_of(caller)))
 
 
 def _add_accounts(router: APIRouter, source: Source, tokens: Tokens, window: RequestQueue | None) -> None:
@@ -127,21 +134,20 @@ def _add_accounts(router: APIRouter, source: Source, tokens: Tokens, window: Req
     @router.post("/v1/accounts", responses=responses(400, 403, 409, 413, 503))
     def add(given: Credentials, _: Annotated[NoParameters, Query()], request: AccountIn) -> AccountOut:
         """Open an account."""
-        require(tokens, given, "operate")
+        caller = require(tokens, given, "operate")
         wanted = AccountCommand(
             account=request.name, daily_mtokens=request.daily_mtokens, cap_mtokens=request.cap_mtokens
         )
-        return _account(source, _handed(window, wanted))
+        return _account(source, _handed(window, wanted, sender_of(caller)))
 
     @router.post("/v1/accounts/{account}/credit", responses=responses(400, 403, 409, 413, 503))
     def credit(
         account: AccountId, given: Credentials, _: Annotated[NoParameters, Query()], request: CreditIn
     ) -> AccountOut:
         """Give tokens to an account."""
-        require(tokens, given, "operate")
-        return _account(
-            source, _handed(window, AccountCommand(account=account, credit_mtokens=request.mtokens))
-        )
+        caller = require(tokens, given, "operate")
+        wanted = AccountCommand(account=account, credit_mtokens=request.mtokens)
+        return _account(source, _handed(window, wanted, sender_of(caller)))
 
 
 def _require_account(asked: Request, account: str) -> None:
@@ -160,10 +166,10 @@ def _require_account(asked: Request, account: str) -> None:
     raise ApiProblem(403, "other-account", told, remedy)
 
 
-def _handed(window: RequestQueue | None, wanted: Command) -> str:
+def _handed(window: RequestQueue | None, wanted: Command, sender: Sender) -> str:
     if window is None:
         raise gate_off()
-    answer = window.submit(wanted, DONE_MS)
+    answer = window.submit(wanted, DONE_MS, sender)
     if isinstance(answer, str):
         return answer
     raise ApiProblem(STATUS[answer.code], answer.code, answer.problem, answer.remedy)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -184,17 +183,17 @@ def hold_market(memory: MrmMemory, choices: MrmChoices, seen: Seen) -> Round:
     What is promised is submitted when its turn comes; until then its request waits.
     """
     plans, reserved = dict[int, Plan](), {each.request.sequence: each for each in seen.reserved}
+    standing = _Standings(memory, choices, seen)
     balances = dict(seen.balances)
     for request in seen.waiting:
         if request.sequence in reserved:
             continue
-        now = market(memory, choices, seen._replace(reserved=tuple(reserved.values())))
+        now = standing(reserved)
         plan, held = _decided(now, request, balances, choices)
         plans[request.sequence] = plan
         if held is not None and plan.price_mtokens is not None and isinstance(request.budget, Budget):
             balances[request.budget.account] -= plan.price_mtokens
             reserved[request.sequence] = held
-    standing = partial(_market_of, memory, choices, seen)
     sold = {number: each.sold for number, each in reserved.items() if isinstance(each.sold, Plan)}
     if sold:
         reserved = turns(reserved, standing, early_masters(seen.pools[0].capacity), seen.now_ms)
@@ -204,10 +203,21 @@ def hold_market(memory: MrmMemory, choices: MrmChoices, seen: Seen) -> Round:
     return Round(tuple(plans[each.sequence] for each in seen.waiting), granted)
 
 
-def _market_of(
-    memory: MrmMemory, choices: MrmChoices, seen: Seen, reserved: Mapping[int, Reservation]
-) -> Market:
-    return market(memory, choices, seen._replace(reserved=tuple(reserved.values())))
+class _Standings:
+    """Returns what is promised by reservations; of one round the last two are kept."""
+
+    def __init__(self, memory: MrmMemory, choices: MrmChoices, seen: Seen) -> None:
+        self._given = memory, choices, seen
+        self._known = list[tuple[tuple[Reservation, ...], Market]]()
+
+    def __call__(self, reserved: Mapping[int, Reservation]) -> Market:
+        held = tuple(reserved.values())
+        found = next((now for known, now in self._known if known == held), None)
+        if found is None:
+            memory, choices, seen = self._given
+            found = market(memory, choices, seen._replace(reserved=held))
+            self._known = [*self._known[-1:], (held, found)]
+        return found
 
 
 def _decided(

@@ -117,6 +117,8 @@ def _blocked(seen: Seen, dues: Sequence[Due], room: int) -> tuple[list[Load], tu
     them holds how many is not seen: the earliest deadlines first.
     """
     blocking = set(seen.blocking)
+    if not blocking:
+        return [], tuple(by_deadline(dues))
     claims = {
         str(each.request.sequence): each.claim for each in seen.reserved if each.request.sequence in blocking
     }
@@ -140,19 +142,19 @@ def _divided(seen: Seen) -> tuple[list[Load], list[Due]]:
 
     Of a submitted job the work is that of its tasks, on one container less: its master is load of its own.
     """
-    now_ms, capacity = seen.now_ms, usable(seen)
+    now_ms, capacity, left_ms = seen.now_ms, usable(seen), _left(seen)
     fixed, dues = list(seen.loads), list[Due]()
     for each in seen.reserved:
         who, claim = str(each.request.sequence), each.claim
         if isinstance(claim, Rectangle):
             fixed.append(Load(who, claim.containers, claim.from_ms, max(claim.until_ms, now_ms + 1)))
         elif claim.until_ms > now_ms:
-            dues.append(_due(who, claim, capacity, is_submitted(each)))
+            due = _due(who, claim, capacity, is_submitted(each))
+            dues.append(due._replace(work_ms=left_ms[who]) if who in left_ms else due)
         elif claim.until_ms + claim.latency_ms <= now_ms:
             late_ms = max(LATE_FOR_MIN_MS, now_ms - claim.until_ms - claim.latency_ms)
             fixed.append(Load(who, claim.most, now_ms, now_ms + late_ms))
-    left_ms = _left(seen)
-    return fixed, [due._replace(work_ms=left_ms.get(due.who, due.work_ms)) for due in dues]
+    return fixed, dues
 
 
 def _due(who: str, claim: DueClaim, capacity: int, submitted: bool) -> Due:

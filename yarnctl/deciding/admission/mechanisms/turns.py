@@ -50,13 +50,14 @@ def _is_its_turn(
     who = str(first.request.sequence)
     if begin_ms.get(who, now.now_ms) <= now.now_ms:  # one that is late by the plan has no place in it
         return True
-    idle = sum(
-        begin_ms.get(str(number), now.now_ms) > now.now_ms
-        for number, each in before.items()
-        if isinstance(each.claim, DueClaim) and is_submitted(each)
-    )
-    if idle >= early and begin_ms[who] > now.now_ms + _ahead_ms(first.request):
-        return False
+    if begin_ms[who] > now.now_ms + _ahead_ms(first.request):
+        idle = sum(
+            begin_ms.get(str(number), now.now_ms) > now.now_ms
+            for number, each in before.items()
+            if isinstance(each.claim, DueClaim) and is_submitted(each)
+        )
+        if idle >= early:
+            return False
     then = standing(after)
     return not broken(then.free, then.dues, then.now_ms)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile
-from yarnctl.deciding.admission.pricing.timeline import Due, served
+from yarnctl.deciding.admission.pricing.timeline import Due, served_of
 
 TRIES = 8
 """If the ends still move then, the masters are counted until their jobs' deadlines at least."""
@@ -44,16 +44,14 @@ def masters_load(
 
 def beside(profile: Profile, loads: Sequence[Load]) -> Profile:
     """Return what is free beside some loads more."""
-    for load in loads:
-        profile = profile.with_load(load)
-    return profile
+    return profile.with_loads(loads)
 
 
 def _ends(
     profile: Profile, dues: Sequence[Due], masters: Mapping[str, Master], loads: Sequence[Load], now_ms: int
 ) -> dict[str, int]:
     """Return when the work of each submitted job ends; of one without any left, now."""
-    found = served(beside(profile, loads), dues, now_ms)
+    found = served_of(beside(profile, loads), dues, now_ms, masters)
     return {who: found.get(who, now_ms) for who in masters}
 
 

@@ -19,8 +19,9 @@ they differ, and earliest deadline first decides.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache, partial
+from itertools import pairwise
 from typing import NamedTuple
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile
@@ -119,34 +120,68 @@ def earliest(profile: Profile, work_ms: int, most: int, from_ms: int) -> int:
     return at_ms
 
 
+class Schedule(NamedTuple):
+    """When each due begins and ends, by its name; FOREVER_MS: it never does."""
+
+    begin_ms: dict[str, int]
+    end_ms: dict[str, int]
+
+
+def schedule(profile: Profile, dues: Iterable[Due], from_ms: int) -> Schedule:
+    """Return when each due begins and ends if the earliest deadline is served first.
+
+    The last results are kept: a round asks for the same one several times. Do not change them.
+    """
+    return _schedule(profile, tuple(by_deadline(dues)), from_ms)
+
+
+@lru_cache(maxsize=8)
+def _schedule(profile: Profile, ordered: tuple[Due, ...], from_ms: int) -> Schedule:
+    steps, found = _Steps(_begun(profile, from_ms)), Schedule({}, {})
+    for due in ordered:
+        found.begin_ms[due.who] = steps.first_free(2 if due.master_ms else 1)
+        found.end_ms[due.who] = steps.serve(due)
+    return found
+
+
 def served(profile: Profile, dues: Iterable[Due], from_ms: int) -> dict[str, int]:
     """Return when each due ends if the earliest deadline is served first."""
-    steps = _Steps(_begun(profile, from_ms))
-    return {due.who: steps.serve(due) for due in by_deadline(dues)}
+    return dict(schedule(profile, dues, from_ms).end_ms)
+
+
+def served_of(profile: Profile, dues: Iterable[Due], from_ms: int, who: Collection[str]) -> dict[str, int]:
+    """Return when these dues end, as :func:`served`; what is served behind the last of them is not laid."""
+    steps, end_ms, ordered = _Steps(_begun(profile, from_ms)), dict[str, int](), by_deadline(dues)
+    last = max((place for place, due in enumerate(ordered) if due.who in who), default=-1)
+    for due in ordered[: last + 1]:
+        end_ms[due.who] = steps.serve(due)
+    return {name: end_ms[name] for name in who if name in end_ms}
 
 
 def begins(profile: Profile, dues: Iterable[Due], from_ms: int) -> dict[str, int]:
     """Return when each due begins if the earliest deadline is served first; FOREVER_MS if it never does."""
-    steps, begin_ms = _Steps(_begun(profile, from_ms)), {}
-    for due in by_deadline(dues):
-        begin_ms[due.who] = steps.first_free(2 if due.master_ms else 1)
-        steps.serve(due)
-    return begin_ms
+    return dict(schedule(profile, dues, from_ms).begin_ms)
 
 
 def left_at(profile: Profile, dues: Iterable[Due], from_ms: int, until_ms: int) -> dict[str, int]:
-    """Return what each due has still to do at an instant if the earliest deadline is served first."""
-    steps, left_ms = _Steps(_begun(profile, from_ms)), {}
+    """Return what each due has still to do at an instant if the earliest deadline is served first.
+
+    What is free behind the instant changes nothing before it: only the time until then is laid.
+    """
+    steps, left_ms = _Steps(_cut(_begun(profile, from_ms), until_ms)), {}
+    free_ms = steps.given()
     for due in by_deadline(dues):
-        before_ms = steps.given(from_ms, until_ms)
-        steps.serve(due)
-        left_ms[due.who] = due.work_ms - (before_ms - steps.given(from_ms, until_ms))
+        before_ms = free_ms
+        if free_ms:
+            steps.serve(due)
+            free_ms = steps.given()
+        left_ms[due.who] = due.work_ms - (before_ms - free_ms)
     return left_ms
 
 
 def broken(profile: Profile, dues: Sequence[Due], from_ms: int) -> tuple[str, ...]:
     """Return the jobs whose deadline would be missed if the earliest is served first."""
-    ends_ms = served(profile, dues, from_ms)
+    ends_ms = schedule(profile, dues, from_ms).end_ms
     return tuple(due.who for due in dues if ends_ms[due.who] > due.due_at_ms)
 
 
@@ -157,7 +192,7 @@ def blocking(who: str, containers: int, from_ms: int, rest_ms: int) -> Load:
 
 def judged(profile: Profile, dues: Sequence[Due], from_ms: int, job: Due) -> tuple[int, bool]:
     """Return when one job more would end, and whether another's deadline would be missed by it."""
-    ends_ms = served(profile, (*dues, job), from_ms)
+    ends_ms = schedule(profile, (*dues, job), from_ms).end_ms
     return ends_ms[job.who], any(ends_ms[due.who] > due.due_at_ms for due in dues)
 
 
@@ -175,7 +210,7 @@ def earliest_due(
     tried, nearest first by halving; the last rank delays no job. ``tried`` None: by ``judged``.
     """
     judge = tried or partial(judged, profile, dues, from_ms)
-    found_ms = earliest(laid_late(profile, dues).free, job.work_ms, job.most, from_ms)
+    found_ms = earliest(_free_beside(profile, tuple(dues)), job.work_ms, job.most, from_ms)
     ends_ms = found_ms
     for due_at_ms in (found_ms, FOREVER_MS):  # again where it would end, if that is later
         due_at_ms = min(due_at_ms, ends_ms)
@@ -197,6 +232,18 @@ def earliest_due(
     return best_ms
 
 
+@lru_cache(maxsize=4)
+def _free_beside(profile: Profile, dues: tuple[Due, ...]) -> Profile:
+    """Return what is free beside work that is laid late; the last results are kept."""
+    return laid_late(profile, dues).free
+
+
+def _cut(profile: Profile, until_ms: int) -> Profile:
+    """Return the profile with nothing free from an instant on."""
+    behind = bisect_left(profile.at_ms, until_ms)
+    return Profile((*profile.at_ms[:behind], until_ms), (*profile.free[:behind], 0))
+
+
 def _begun(profile: Profile, from_ms: int) -> Profile:
     """Return the profile from an instant on."""
     first = max(0, bisect_right(profile.at_ms, from_ms) - 1)
@@ -204,25 +251,39 @@ def _begun(profile: Profile, from_ms: int) -> Profile:
 
 
 class _Steps:
-    """A profile into which work is laid: equal neighbours are one step, so that full time is skipped."""
+    """A profile into which work is laid.
+
+    Work is served into the steps as they are, from the first that has any free: the steps before it are not
+    gone through again. ``_front[n]``: no step before it has ``n`` free.
+    """
 
     def __init__(self, profile: Profile) -> None:
         self.at_ms, self.free = list(profile.at_ms), list(profile.free)
+        self._front = [0, 0, 0]
 
-    def given(self, from_ms: int, until_ms: int) -> int:
-        """Return how much is free between two instants."""
-        return supply(Profile(tuple(self.at_ms), tuple(self.free)), from_ms).until(until_ms)
+    def given(self) -> int:
+        """Return how much is free until the last step."""
+        spans = zip(self.free, pairwise(self.at_ms), strict=False)
+        return sum(there * (until_ms - at_ms) for there, (at_ms, until_ms) in spans if there > 0)
 
     def first_free(self, least: int) -> int:
-        """Return the first instant with so many free."""
-        free = zip(self.at_ms, self.free, strict=True)
-        return next((at_ms for at_ms, there in free if there >= least), FOREVER_MS)
+        """Return the first instant with so many free (1 or 2)."""
+        step = self._first(least)
+        return self.at_ms[step] if step < len(self.at_ms) else FOREVER_MS
+
+    def _first(self, least: int) -> int:
+        step, last, free = self._front[least], len(self.free), self.free
+        while step < last and free[step] < least:
+            step += 1
+        self._front[least] = step
+        return step
 
     def lay(self, due: Due) -> int:
         """Use the latest free time before the deadline; return what did not fit."""
         behind = bisect_left(self.at_ms, due.due_at_ms)
         if not behind:
             return due.work_ms
+        self._front = [0, 0, 0]
         most, left_ms, until_ms = due.most, due.work_ms, due.due_at_ms
         step, at_ms, free = behind, [until_ms], [self.free[behind - 1]]  # from the deadline backwards
         if behind < len(self.at_ms) and self.at_ms[behind] == until_ms:
@@ -249,40 +310,46 @@ class _Steps:
 
     def serve(self, due: Due) -> int:
         """Use the first free time; return when the work ends."""
-        most, left_ms, ends_ms = due.most, due.work_ms - due.master_ms, self.at_ms[0]
+        at_ms, free, most = self.at_ms, self.free, due.most
         idle = 1 if due.master_ms else 0
-        at_ms: list[int] = []
-        free: list[int] = []
-        step, last = 0, len(self.at_ms)
+        left_ms, ends_ms = due.work_ms - due.master_ms, at_ms[0]
+        step, last = self._first(idle + 1), len(at_ms)
+        if not idle:
+            self._front[2] = step  # steps in front of it may be divided
         while left_ms and step < last:
-            begin_ms, there = self.at_ms[step], self.free[step]
-            step += 1
-            until_ms = self.at_ms[step] if step < last else FOREVER_MS
+            there = free[step]
             wide = (most if most < there else there) - idle
-            if wide > 0 and wide * (until_ms - begin_ms) > left_ms:
-                whole_ms, rest = divmod(left_ms, wide)
-                ends_ms = begin_ms + whole_ms
-                if whole_ms:
-                    _then(at_ms, free, begin_ms, there - wide - idle)
-                if rest:
-                    _then(at_ms, free, ends_ms, there - rest - idle)
-                    ends_ms += 1
-                left_ms = 0
-                if ends_ms < until_ms:
-                    _then(at_ms, free, ends_ms, there)
-            elif wide > 0:
-                left_ms -= wide * (until_ms - begin_ms)
-                ends_ms = until_ms
-                _then(at_ms, free, begin_ms, there - wide - idle)
-            else:
-                _then(at_ms, free, begin_ms, there)
-        if step < last and free and self.free[step] == free[-1]:
+            if wide > 0:
+                begin_ms = at_ms[step]
+                ends_ms = at_ms[step + 1] if step + 1 < last else FOREVER_MS
+                room_ms = wide * (ends_ms - begin_ms)
+                if room_ms > left_ms:
+                    ends_ms = self._divide(step, wide, idle, left_ms)
+                    left_ms = 0
+                else:
+                    left_ms -= room_ms
+                    free[step] = there - wide - idle
             step += 1
-        self.at_ms[:step], self.free[:step] = at_ms, free
         if left_ms:
             return FOREVER_MS
         if due.tail_ms:
             self.hold(ends_ms, ends_ms + due.tail_ms)
+        return ends_ms
+
+    def _divide(self, step: int, wide: int, idle: int, left_ms: int) -> int:
+        """Use the begin of a step for the last of some work; return when that ends."""
+        begin_ms, there = self.at_ms[step], self.free[step]
+        whole_ms, rest = divmod(left_ms, wide)
+        ends_ms = begin_ms + whole_ms
+        at_ms, free = [begin_ms, ends_ms], [there - wide - idle, there]
+        if rest:
+            at_ms, free = [begin_ms, ends_ms, ends_ms + 1], [*free[:1], there - rest - idle, there]
+            ends_ms += 1
+        if not whole_ms:
+            del at_ms[0], free[0]
+        if step + 1 < len(self.at_ms) and at_ms[-1] == self.at_ms[step + 1]:
+            del at_ms[-1], free[-1]
+        self.at_ms[step : step + 1], self.free[step : step + 1] = at_ms, free
         return ends_ms
 
     def hold(self, from_ms: int, until_ms: int) -> None:
@@ -292,8 +359,10 @@ class _Steps:
             if step == len(self.at_ms) or self.at_ms[step] != at_ms:
                 self.at_ms.insert(step, at_ms)
                 self.free.insert(step, self.free[step - 1])
-        for step in range(bisect_left(self.at_ms, from_ms), bisect_left(self.at_ms, until_ms)):
+        first, behind = bisect_left(self.at_ms, from_ms), bisect_left(self.at_ms, until_ms)
+        for step in range(first, behind):
             self.free[step] -= 1
+        self._front = [min(each, first) for each in self._front]
 
     def _put(self, step: int, behind: int, at_ms: list[int], free: list[int]) -> None:
         """Replace steps by others and join equal ones at both ends."""
@@ -309,12 +378,5 @@ def _behind(at_ms: list[int], free: list[int], begin_ms: int, rate: int) -> None
     if free[-1] == rate:
         at_ms[-1] = begin_ms
     else:
-        at_ms.append(begin_ms)
-        free.append(rate)
-
-
-def _then(at_ms: list[int], free: list[int], begin_ms: int, rate: int) -> None:
-    """Continue forwards: equal steps become one."""
-    if not free or free[-1] != rate:
         at_ms.append(begin_ms)
         free.append(rate)
