@@ -45,7 +45,7 @@ def serves_the_same(seed: int) -> None:
     chance, free, dues = drawn(seed)
     from_ms = chance.choice((0, 0, 17, 250))
     assert timeline.served(free, dues, from_ms) == plain.served(free, dues, from_ms)
-    assert timeline.begins(free, dues, from_ms) == plain.begins(free, dues, from_ms)
+    assert timeline.schedule(free, dues, from_ms).begin_ms == plain.begins(free, dues, from_ms)
     some = [due.who for due in dues if chance.random() < 0.3] + ["nobody"]
     known = plain.served(free, dues, from_ms)
     assert timeline.served_of(free, dues, from_ms, some) == {who: known[who] for who in some if who in known}

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
-from yarnctl.deciding.admission.capacity import FOREVER_MS
+from yarnctl.deciding.admission.capacity import FOREVER_MS, Profile
 from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
 from yarnctl.deciding.admission.mechanisms.promises import Market, early_masters, market, widest
 from yarnctl.deciding.admission.mechanisms.turns import planned, turns
@@ -29,7 +30,7 @@ from yarnctl.deciding.admission.pricing.prices import (
     standing,
     within,
 )
-from yarnctl.deciding.admission.pricing.timeline import Due, earliest_due, served
+from yarnctl.deciding.admission.pricing.timeline import Due, earliest_due, schedule
 from yarnctl.deciding.admission.records import (
     Budget,
     DueClaim,
@@ -160,12 +161,26 @@ def priced(seen: Market, who: str, estimate: Estimate, tasks: int, choices: MrmC
     most = widest(tasks, needs.master_ms, seen.capacity)
     tail_ms = needs.latency_ms if needs.master_ms else 0
     job = Due(who, work_ms, most, FOREVER_MS, needs.master_ms, tail_ms)
-    state = standing(seen.free, seen.dues, seen.now_ms, seen.mean_ms, seen.running)
+    prices = _prices(seen.free, seen.dues, seen.now_ms, seen.mean_ms, seen.running, work_ms, choices.kappa)
     found_ms = earliest_due(seen.free, seen.dues, job, seen.now_ms, seen.tried)
-    earliest_ms = max(found_ms, earliest_finish(state, work_ms)) + needs.latency_ms
+    earliest_ms = max(found_ms, earliest_finish(prices.state, work_ms)) + needs.latency_ms
     if earliest_ms > seen.now_ms + HORIZON_MS:
         return None
-    return Priced(seen, job, curve(state, work_ms, choices.kappa), earliest_ms, needs)
+    return Priced(seen, job, prices, earliest_ms, needs)
+
+
+@lru_cache(maxsize=2)
+def _prices(
+    free: Profile,
+    dues: tuple[Due, ...],
+    now_ms: int,
+    mean_ms: float,
+    running: frozenset[str],
+    work_ms: int,
+    kappa: float,
+) -> Curve:
+    """Return the prices of a job's deadlines; the last results are kept, for the round after a request."""
+    return curve(standing(free, dues, now_ms, mean_ms, running), work_ms, kappa)
 
 
 def deadlines(offered: Priced, count: int) -> list[int]:
@@ -270,7 +285,7 @@ def _promise(
         deadline_at_ms=deadline_at_ms,
         reason=PaidFor(price),
         start_at_ms=now.now_ms,
-        finish_at_ms=served(now.free, dues, now.now_ms)[job.who] + offered.needs.latency_ms,
+        finish_at_ms=schedule(now.free, dues, now.now_ms).end_ms[job.who] + offered.needs.latency_ms,
         price_mtokens=price,
         late_ratio=choices.late_ratio,
         because=offered.because(deadline_at_ms),

@@ -149,8 +149,12 @@ def _divided(seen: Seen) -> tuple[list[Load], list[Due]]:
         if isinstance(claim, Rectangle):
             fixed.append(Load(who, claim.containers, claim.from_ms, max(claim.until_ms, now_ms + 1)))
         elif claim.until_ms > now_ms:
-            due = _due(who, claim, capacity, is_submitted(each))
-            dues.append(due._replace(work_ms=left_ms[who]) if who in left_ms else due)
+            if claim.master_ms or who in left_ms:
+                due = _due(who, claim, capacity, is_submitted(each))
+                dues.append(due._replace(work_ms=left_ms[who]) if who in left_ms else due)
+            else:  # most are such: what :func:`_due` returns of them
+                most = claim.most if claim.most < capacity else capacity
+                dues.append(Due(who, claim.work_ms, most or 1, claim.until_ms))
         elif claim.until_ms + claim.latency_ms <= now_ms:
             late_ms = max(LATE_FOR_MIN_MS, now_ms - claim.until_ms - claim.latency_ms)
             fixed.append(Load(who, claim.most, now_ms, now_ms + late_ms))
@@ -173,11 +177,11 @@ def widest(most: int, master_ms: int, capacity: int) -> int:
 def _left(seen: Seen) -> dict[str, int]:
     """Return what the plan of the last round leaves by now of each job that has been submitted."""
     plan = seen.promised
-    if not isinstance(plan, Promised):
+    submitted = {str(each.request.sequence) for each in seen.reserved if each.application}
+    if not isinstance(plan, Promised) or not submitted:
         return {}
     free = profile(plan.capacity, (*plan.loads, *plan.masters), plan.at_ms)
     left_ms = left_at(free, plan.dues, plan.at_ms, max(plan.at_ms, seen.now_ms))
-    submitted = {str(each.request.sequence) for each in seen.reserved if each.application}
     return {who: left for who, left in left_ms.items() if who in submitted}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from yarnctl.deciding.admission.mechanisms.promises import Market, is_submitted
-from yarnctl.deciding.admission.pricing.timeline import begins, broken, served
+from yarnctl.deciding.admission.pricing.timeline import broken, schedule
 from yarnctl.deciding.admission.records import DueClaim, Phases, Plan, Request, Reservation
 from yarnctl.deciding.admission.shared_round import RESERVED_MS
 from yarnctl.deciding.reasons.verdicts import AwaitsTurn, PaidFor
@@ -46,7 +46,7 @@ def _is_its_turn(
 ) -> bool:
     """Say whether the job with the earliest deadline of those that wait is submitted now."""
     now = standing(before)
-    begin_ms = begins(now.free, now.dues, now.now_ms)
+    begin_ms = schedule(now.free, now.dues, now.now_ms).begin_ms
     who = str(first.request.sequence)
     if begin_ms.get(who, now.now_ms) <= now.now_ms:  # one that is late by the plan has no place in it
         return True
@@ -73,7 +73,7 @@ def planned(now: Market, reserved: Reserved, sold: Mapping[int, Plan]) -> dict[i
 
     ``reserved`` are the reservations after the turns.
     """
-    begin_ms, end_ms = begins(now.free, now.dues, now.now_ms), served(now.free, now.dues, now.now_ms)
+    begin_ms, end_ms = schedule(now.free, now.dues, now.now_ms)
     found = dict[int, Plan]()
     for number, plan in sold.items():
         each, who = reserved[number], str(number)

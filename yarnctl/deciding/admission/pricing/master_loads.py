@@ -9,10 +9,11 @@ turn from the least load on, so that neither falls, until they agree.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile
-from yarnctl.deciding.admission.pricing.timeline import Due, served_of
+from yarnctl.deciding.admission.pricing.timeline import Due, by_deadline, served_of
 
 TRIES = 8
 """If the ends still move then, the masters are counted until their jobs' deadlines at least."""
@@ -28,9 +29,20 @@ class Master(NamedTuple):
 def masters_load(
     profile: Profile, dues: Sequence[Due], masters: Mapping[str, Master], now_ms: int
 ) -> tuple[Load, ...]:
-    """Return the load of the masters; ``dues`` are all jobs that are served, without these containers."""
+    """Return the load of the masters; ``dues`` are all jobs that are served, without these containers.
+
+    The last results are kept: a round asks for the same one several times.
+    """
     if not masters:
         return ()
+    return _masters_load(profile, tuple(by_deadline(dues)), tuple(masters.items()), now_ms)
+
+
+@lru_cache(maxsize=4)
+def _masters_load(
+    profile: Profile, dues: tuple[Due, ...], named: tuple[tuple[str, Master], ...], now_ms: int
+) -> tuple[Load, ...]:
+    masters = dict(named)
     ends_ms = _ends(profile, dues, masters, (), now_ms)
     for _ in range(TRIES):
         loads = _loads(masters, ends_ms, now_ms)

@@ -22,6 +22,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile
@@ -41,6 +42,9 @@ class Due(NamedTuple):
     due_at_ms: int
     master_ms: int = 0
     tail_ms: int = 0
+
+
+_DUE_AT_MS = attrgetter("due_at_ms")
 
 
 class Laid(NamedTuple):
@@ -87,7 +91,7 @@ def supply(profile: Profile, from_ms: int) -> Supply:
 
 def by_deadline(dues: Iterable[Due]) -> list[Due]:
     """Return the dues in the order in which they are served: deadline, then order of arrival."""
-    return sorted(dues, key=lambda due: due.due_at_ms)
+    return sorted(dues, key=_DUE_AT_MS)
 
 
 def laid_late(profile: Profile, dues: Iterable[Due]) -> Laid:
@@ -138,9 +142,11 @@ def schedule(profile: Profile, dues: Iterable[Due], from_ms: int) -> Schedule:
 @lru_cache(maxsize=8)
 def _schedule(profile: Profile, ordered: tuple[Due, ...], from_ms: int) -> Schedule:
     steps, found = _Steps(_begun(profile, from_ms)), Schedule({}, {})
+    begin_ms, end_ms = found
     for due in ordered:
-        found.begin_ms[due.who] = steps.first_free(2 if due.master_ms else 1)
-        found.end_ms[due.who] = steps.serve(due)
+        who = due[0]
+        end_ms[who] = steps.serve(due)
+        begin_ms[who] = steps.began_ms
     return found
 
 
@@ -156,11 +162,6 @@ def served_of(profile: Profile, dues: Iterable[Due], from_ms: int, who: Collecti
     for due in ordered[: last + 1]:
         end_ms[due.who] = steps.serve(due)
     return {name: end_ms[name] for name in who if name in end_ms}
-
-
-def begins(profile: Profile, dues: Iterable[Due], from_ms: int) -> dict[str, int]:
-    """Return when each due begins if the earliest deadline is served first; FOREVER_MS if it never does."""
-    return dict(schedule(profile, dues, from_ms).begin_ms)
 
 
 def left_at(profile: Profile, dues: Iterable[Due], from_ms: int, until_ms: int) -> dict[str, int]:
@@ -254,24 +255,22 @@ class _Steps:
     """A profile into which work is laid.
 
     Work is served into the steps as they are, from the first that has any free: the steps before it are not
-    gone through again. ``_front[n]``: no step before it has ``n`` free.
+    gone through again. ``_front[n]``: no step before it has ``n`` free. ``began_ms``: when the work that was
+    served last begins.
     """
 
     def __init__(self, profile: Profile) -> None:
         self.at_ms, self.free = list(profile.at_ms), list(profile.free)
         self._front = [0, 0, 0]
+        self.began_ms = self.at_ms[0]
 
     def given(self) -> int:
         """Return how much is free until the last step."""
         spans = zip(self.free, pairwise(self.at_ms), strict=False)
         return sum(there * (until_ms - at_ms) for there, (at_ms, until_ms) in spans if there > 0)
 
-    def first_free(self, least: int) -> int:
-        """Return the first instant with so many free (1 or 2)."""
-        step = self._first(least)
-        return self.at_ms[step] if step < len(self.at_ms) else FOREVER_MS
-
     def _first(self, least: int) -> int:
+        """Return the first step with so many free (1 or 2); behind the last if there is none."""
         step, last, free = self._front[least], len(self.free), self.free
         while step < last and free[step] < least:
             step += 1
@@ -314,6 +313,7 @@ class _Steps:
         idle = 1 if due.master_ms else 0
         left_ms, ends_ms = due.work_ms - due.master_ms, at_ms[0]
         step, last = self._first(idle + 1), len(at_ms)
+        self.began_ms = at_ms[step] if step < last else FOREVER_MS
         if not idle:
             self._front[2] = step  # steps in front of it may be divided
         while left_ms and step < last:
