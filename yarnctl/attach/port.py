@@ -14,11 +14,13 @@ delay the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from yarnctl.attach.connection.connection import Attachment, Connection, told
+from yarnctl.attach.connection.application_guard import Late
+from yarnctl.attach.connection.calls import Problem, attempt, told
+from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.connection.web_proxy import WebProxy
 from yarnctl.attach.eligibility.consents import DriverOf, JobManagerOf, consents
 from yarnctl.attach.eligibility.executor_reader import ExecutorReader
@@ -28,13 +30,8 @@ from yarnctl.attach.observing.cluster_state import ClusterObserver, LiveContaine
 from yarnctl.attach.observing.executors import LeavingObserver
 from yarnctl.attach.observing.held_time import HeldTimes
 from yarnctl.attach.observing.resume_cost import ResumeCosts
-from yarnctl.attach.observing.task_state import (
-    FirstAsksOf,
-    PredictedDemand,
-    TaskObserver,
-    Unmodelled,
-    Victim,
-)
+from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver, Unmodelled
+from yarnctl.attach.observing.victims import Observed
 from yarnctl.attach.orders.leaving import Parts, leaving
 from yarnctl.attach.orders.performing import Performing
 from yarnctl.attach.orders.polled_applications import PolledApplications
@@ -203,6 +200,7 @@ class AttachedPort:
     def observe(self, scope: ObservationRequest) -> Observation:
         """Observe what ``scope`` names; what cannot be seen is marked as unreachable."""
         as_of_ms = self._link.clock()
+        self._link.guard.begin_look()
         facts: list[Fact] = []
         snapshot, cluster = None, "quiet"
         if scope.cluster:
@@ -213,10 +211,11 @@ class AttachedPort:
             except Exception as problem:
                 # Nothing that a job's owner wrote may hide the open orders.
                 cluster, self._link.last_problem = "unreachable", ClusterFault(told(problem)[:FAULT_MAX])
-        tasks, unreachable = self._observe_victims(scope.victims)
-        facts += self._orders(scope.orders, scope.askers)
+        tasks, late = self._observe_victims(scope.victims)
+        facts += self._safely(lambda: self._orders(scope.orders, scope.askers))
         if scope.cluster and cluster != "unreachable":
-            facts += self._resume_costs.poll()
+            facts += self._safely(self._resume_costs.poll)
+        self._link.guard.begin_orders()
         now_ms = max(as_of_ms, self._link.clock())
         return Observation(
             now_ms=now_ms,
@@ -224,7 +223,8 @@ class AttachedPort:
             snapshot=snapshot,
             cluster=cluster,  # type: ignore[arg-type]  # one of its three values
             tasks=tasks,
-            unreachable=unreachable,
+            unreachable=tuple(name for name in scope.victims if name not in tasks and name not in late),
+            late=tuple(name for name in scope.victims if name in late),
             facts=tuple(facts),
             held=() if self._held is None else self._held.held(now_ms),
             consents=() if self._held is None else self._held.consents(),
@@ -320,23 +320,28 @@ class AttachedPort:
         self._link.settling = False
         return True
 
-    def _observe_victims(
-        self, victims: tuple[str, ...]
-    ) -> tuple[dict[str, tuple[TaskView, ...]], tuple[str, ...]]:
-        """Observe the tasks of the jobs that may be preempted."""
+    def _observe_victims(self, victims: tuple[str, ...]) -> tuple[dict[str, tuple[TaskView, ...]], set[str]]:
+        """Return the tasks of the jobs that may be preempted, and the jobs whose answer is late."""
         tasks: dict[str, tuple[TaskView, ...]] = {}
         of_kind: dict[str, list[str]] = {}
         for name in victims:
             of_kind.setdefault(self._kind_of(name), []).append(name)
-        seen: dict[str, Victim | None] = {}
+        seen: dict[str, Observed] = {}
         for kind, names in of_kind.items():
-            seen |= self._observers.get(kind, self._tasks).observe(names)
-        for name, found in seen.items():
-            if found is not None:
-                tasks[name] = self._unmodelled.modelled(name, found.tasks)
-                if found.sizes is not None:
-                    self._observer.sizes[name] = found.sizes
-        return tasks, tuple(name for name in victims if name not in tasks)
+            found = attempt(self._observers.get(kind, self._tasks).observe, names)
+            seen |= dict.fromkeys(names, found) if isinstance(found, Problem) else found
+        for name, each in seen.items():
+            if not isinstance(each, Problem):
+                tasks[name] = self._unmodelled.modelled(name, each.tasks)
+                if each.sizes is not None:
+                    self._observer.sizes[name] = each.sizes
+        return tasks, {name for name, each in seen.items() if isinstance(each, Late)}
+
+    @staticmethod
+    def _safely(poll: Callable[[], Sequence[Fact]]) -> Sequence[Fact]:
+        """Return facts; none if polling failed for what an application wrote: they are polled again."""
+        found = attempt(lambda _: poll(), None)
+        return () if isinstance(found, Problem) else found
 
     def _kind_of(self, application: str) -> str:
         row = self._link.rows.get(application)

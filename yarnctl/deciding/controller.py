@@ -235,6 +235,7 @@ class Controller:
             since_ms=since_ms,
             as_of_ms=None if seen.as_of_ms == now_ms else seen.as_of_ms,
             unreachable=seen.unreachable,
+            late=seen.late,
             memory=memory,
         )
         effects = Effects()
@@ -334,6 +335,7 @@ class Controller:
         for name, tasks in seen.tasks.items():
             held.tasks[name] = _merged(held.tasks.get(name, ()), tasks)
         self._note_unanswered(held, seen.unreachable, "unreachable")
+        held.unanswered.update(dict.fromkeys(seen.late, "late"))  # asked again with the next snapshot
         if self.now_ms - held.since_ms >= self.settings.look_age_max_ms:
             self._deferred = None  # the snapshot is too old to decide on
             return False

@@ -69,6 +69,7 @@ class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_d
     change: Change | None = None
     tasks: Mapping[str, tuple[TaskView, ...]] = {}
     unreachable: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
     memory: LookMemory | None = None
     held: tuple[HeldTime, ...] = ()
@@ -101,6 +102,7 @@ class InputReader:
             cluster="quiet" if record.cluster == "not-asked" else record.cluster,
             tasks=record.tasks,
             unreachable=record.unreachable,
+            late=record.late,
             facts=record.facts,
             held=tuple(self.held.values()),
             consents=tuple(self.consents.values()),

@@ -280,9 +280,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     ``cluster`` says why there is no snapshot although one was requested: "quiet", the demand probe shows no
     pending ask of a preempting application; "unreachable", the cluster's state is unknown, so no action is
     allowed. With a snapshot it counts as "seen". ``tasks`` has an entry for every requested victim that
-    answered; ``unreachable`` names those whose AM did not. ``held``: what each payer held in the windows that
-    end at ``now_ms``, where the settings have levers; ``consents``: of each unfinished job that says by a tag
-    what may be lost of its work. Both also without a snapshot.
+    answered; ``unreachable`` names those whose AM did not, ``late`` those whose answer had not come when this
+    look ended. ``held``: what each payer held in the windows that end at ``now_ms``, where the settings have
+    levers; ``consents``: of each unfinished job that says by a tag what may be lost of its work. Both also
+    without a snapshot.
     """
 
     now_ms: int
@@ -291,6 +292,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Literal["seen", "quiet", "unreachable"] = "quiet"
     tasks: Mapping[str, tuple[TaskView, ...]] = {}
     unreachable: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
     held: tuple[HeldTime, ...] = ()
     consents: tuple[JobConsent, ...] = ()

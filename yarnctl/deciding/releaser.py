@@ -32,6 +32,7 @@ Reason = Literal[
     "no-task-left",
     "job-budget",
     "unreachable",
+    "late",
     "not-observed",
     "loss-budget",
     "job-loss-budget",
@@ -60,6 +61,7 @@ no-runner             (job) its reduces cannot be suspended
 no-task-left          (job) nothing eligible is left
 job-budget            (job) ``job_open_ratio_max`` of its containers are under order
 unreachable           (job) its AM does not answer
+late                  (job) its AM had not answered when the look ended; it is read on
 not-observed          (job) its tasks could not be observed in time
 loss-budget           its work would be lost, and no more may be lost now; or of its job no more may leave
 job-loss-budget       the same, by its job's own tag

@@ -22,6 +22,8 @@ from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 Counters = dict[str, dict[str, int]]
 """Group -> counter -> value."""
 
+ATTEMPTS_MAX = 1_000
+
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
 _INNER = re.compile(r"(?:job|task|attempt)_[0-9]+_[0-9]+(?:_[mr]_[0-9]+(?:_[0-9]+)?)?")
 
@@ -98,6 +100,8 @@ class MasterClient:
     def attempts(self, task: str) -> tuple[wire.TaskAttempt, ...] | Absent:
         """Return the attempts at one task, ordered by id."""
         rows = self._read(f"/jobs/{self.job_id}/tasks/{_id(task)}/attempts", wire.ATTEMPTS)
+        if not isinstance(rows, Absent) and len(rows) > ATTEMPTS_MAX:
+            return Absent(f"more than {ATTEMPTS_MAX} attempts at a task")
         return rows if isinstance(rows, Absent) else tuple(sorted(rows, key=lambda row: row.attempt))
 
     def job_counters(self) -> Counters | Absent:

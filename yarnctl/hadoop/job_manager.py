@@ -18,6 +18,8 @@ from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import flink_rest as wire
 from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 
+BOUNDS_BYTES_MAX = 1 << 18
+"""They are kept in a small file, twice."""
 OVER = ("FINISHED", "CANCELED", "FAILED")
 _JOB = re.compile(r"[0-9a-f]{32}")
 
@@ -61,8 +63,10 @@ class JobManager:
         """Return the bounds of every vertex; Absent where the job's scheduler has none (a batch job)."""
         try:
             answer = self._to.fetch(f"{self._root}/jobs/{_id(job)}/resource-requirements", self._query)
+            if len(answer.body) > BOUNDS_BYTES_MAX:
+                return Absent("the bounds of its vertices are too long")
             found = msgspec.json.decode(answer.body, type=wire.Bounds)
-        except (Unreachable, Rejected, msgspec.MsgspecError) as problem:
+        except (Unreachable, Rejected, msgspec.MsgspecError, ValueError, RecursionError) as problem:
             return Absent(str(problem))
         return found or Absent("a job without vertices")
 

@@ -305,6 +305,7 @@ SENTENCES: dict[type[Reason], str] = {
     eligibility.RunnerSays: "{text}",
     eligibility.NoDrainTag: "no tag says that its executors may be asked to leave (yarnctl wrap --spark)",
     eligibility.SettingForbidsDrain: "its driver has {name}={said}, needed is {needed} (see wrap --spark)",
+    eligibility.AnswerLate: "its master or driver has not answered yet; yarnctl continues to read it",
     eligibility.SparkTooOld: "executors of Spark {version} cannot leave with their blocks (3.2 or newer can)",
     eligibility.OnLabelledNode: "its node has the label {label}, which is not modelled",
     eligibility.HoldsResource: "its container holds {resource}, which is not modelled",

@@ -210,7 +210,8 @@ class FakeCluster:
 
     def port(self, first_asks: FirstAsksOf = lambda _: (), **settings) -> AttachedPort:
         """Return a port onto this cluster, with the clock of this cluster."""
-        told = {"name_nodes": (self.hdfs.replay.url,), "enforce": True, "stable_observations": 1, **settings}
+        told = {"name_nodes": (self.hdfs.replay.url,), "enforce": True, "stable_observations": 1}
+        told |= {"look_ms": 60_000, "look_wait_ms": 60_000, "order_wait_ms": 60_000, **settings}
         transport = Transport([self.rm.url], limits=PATIENT)
         hdfs = WebHdfs([self.hdfs.replay.url], Identity("yarnctl"), PATIENT, bulk=PATIENT)
         return AttachedPort(

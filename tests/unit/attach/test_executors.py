@@ -262,7 +262,8 @@ def test_what_a_real_driver_answered_gives_predictions_of_its_length():
     written = tuple(spark_rest.STAGE.read(decoded[f"stages/{n}/0?{DETAILS}"]) for n in (1,))
     executors = tuple(spark_rest.EXECUTORS.read(decoded["allexecutors"]))
     began_ms = [each.launched for each in running]
-    now_ms = int(datetime.strptime(max(began_ms), spark_rest.INSTANT).replace(tzinfo=UTC).timestamp() * 1000)
+    newest = datetime.fromisoformat(max(began_ms).removesuffix("GMT")).replace(tzinfo=UTC)
+    now_ms = int(newest.timestamp() * 1000)
     found = costs(DriverLook(executors, (now,), written), TERMS, now_ms + 500)
     assert spans == (3592.0, 3666.0)
     assert len(found) == 5

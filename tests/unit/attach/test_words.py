@@ -13,7 +13,7 @@ from yarnctl.attach.eligibility.permission import (
     POLICIES,
     preempted_by_yarn,
 )
-from yarnctl.attach.observing.status_line import Progress, Status, parse
+from yarnctl.attach.observing.status_line import Progress, Status, needs_java_counters, parse
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, StoreOutside
 from yarnctl.deciding.reasons.modes import YarnPreemptsSomewhere
 from yarnctl.hadoop.wire import yarn
@@ -146,7 +146,7 @@ def test_what_java_holds_back_is_part_of_the_input():
     progress = Progress()
     text = "yarnctl phase=run groups=10 done=10000 known=10000 all=0 gen=0 can=1 ran=1000 base=0"
     progress.apply(row(text), 30_000)
-    assert progress.needs_java_counters
+    assert needs_java_counters(row(text), progress)
     assert progress.total_bytes(row(text)) == 10_000
     progress.java_has_read(60)
     assert progress.total_bytes(row(text)) == 60_000
@@ -162,7 +162,8 @@ def test_what_java_holds_back_is_part_of_the_input():
 def test_java_is_asked_only_where_its_buffers_matter(text, wants):
     progress = Progress()
     progress.apply(row(text), 30_000)
-    assert progress.needs_java_counters is wants
+    assert needs_java_counters(row(text), progress) is wants
+    assert needs_java_counters(row(text), None) is wants
 
 
 # --- proof --------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import time
 from contextlib import ExitStack
 
 import msgspec
@@ -26,7 +27,14 @@ from tests.unit.hadoop.replaying import (
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.http.answers import BadAnswer, Missing, Rejected, Standby, Uncertain, excerpt, safe_url
 from yarnctl.hadoop.http.auth import Identity
-from yarnctl.hadoop.http.session import CallLimits
+from yarnctl.hadoop.http.session import (
+    FREE_BYTES,
+    Allowance,
+    ByteReserve,
+    CallLimits,
+    TooLarge,
+    allowed,
+)
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn
 
@@ -377,3 +385,51 @@ def noisy():
 
 def test_routes_of_the_fake_answer_as_hadoop_does():
     assert routes({})(Heard("GET", "/x", {}, {}, b"")).status == 404
+
+
+# --- an allowance: what one application's answers may take together -----------------------------------
+
+
+def allowance(span_s: float = NEVER_S, size_bytes: int = 10_000, reserve_bytes: int = 1 << 30) -> Allowance:
+    return Allowance(time.monotonic() + span_s, size_bytes, ByteReserve(reserve_bytes))
+
+
+def test_allowance_bounds_the_bytes_of_all_exchanges_together():
+    with Replay(Reply(METRICS + " " * 4000)) as rm, allowed(allowance()):
+        metrics(rm.url)
+        metrics(rm.url)
+        with pytest.raises(Unreachable, match="too long"):
+            metrics(rm.url)
+
+
+def test_allowance_whose_time_is_over_sends_nothing():
+    with Replay(Reply(METRICS)) as rm, allowed(allowance(0)):
+        with pytest.raises(Unreachable, match="in time"):
+            metrics(rm.url)
+        with pytest.raises(Unreachable):
+            Transport([rm.url], Identity(), PLAIN).change("PUT", PATH)
+        assert rm.heard == []
+
+
+def test_allowance_ends_an_answer_that_drips():
+    drip = Reply(METRICS, drip_s=0.05)
+    with Replay(drip) as rm, allowed(allowance(0.3)), pytest.raises(Unreachable, match="in time"):
+        metrics(rm.url, limits=msgspec.structs.replace(PATIENT, retries=0))
+
+
+def test_allowance_refuses_a_compressed_answer_before_it_is_unpacked():
+    body = gzip.compress(b" " * 50_000_000)
+    packed = Reply(body, headers=(("Content-Encoding", "gzip"),))
+    with Replay(packed) as rm, allowed(allowance()), pytest.raises(Unreachable, match="compression"):
+        metrics(rm.url)
+
+
+def test_allowance_beyond_the_free_bytes_comes_from_the_reserve_and_goes_back():
+    reserve = ByteReserve(1000)
+    first, second = (Allowance(time.monotonic() + NEVER_S, 1 << 30, reserve) for _ in range(2))
+    first.take(FREE_BYTES + 800)
+    with pytest.raises(TooLarge):
+        second.take(FREE_BYTES + 300)
+    first.close()
+    third = Allowance(time.monotonic() + NEVER_S, 1 << 30, reserve)
+    third.take(FREE_BYTES + 300)

@@ -12,18 +12,16 @@ names them: by the last name where that is the only such leaf, otherwise by the 
 from __future__ import annotations
 
 import builtins
-import logging
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
+from yarnctl.attach.connection.application_guard import ApplicationGuard, GuardBounds
 from yarnctl.attach.connection.application_rows import ApplicationRows
+from yarnctl.attach.connection.calls import Calls
 from yarnctl.deciding.reasons.modes import ClusterFault, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.deciding.settings import LossRule
@@ -54,6 +52,11 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     sizes are read, ``eligibility_reads_max`` jobs whose configuration is read, ``tasks_max`` attempts of one
     job, ``counters_max`` attempts whose counters are read, ``tracked_max`` applications whose containers are
     polled while orders are open, ``observation_bytes`` of the files in one task's folder.
+
+    What a job's owner controls (``application_guard``): ``look_ms`` and ``look_bytes`` of all answers in one
+    look at an application, of which ``looks_at_once`` run side by side; ``look_wait_ms`` for which one look
+    waits for all applications together, ``order_wait_ms`` the orders after it; an answer is used until
+    ``answer_age_ms`` after its reading began.
 
     ``predicted_max``: containers of its first wave predicted for a preempting job whose master starts.
 
@@ -94,6 +97,12 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     tracked_max: int = 64
     counters_max: int = 16
     calls_at_once: int = 8
+    look_ms: int = 4_000
+    look_bytes: int = 32 << 20
+    look_wait_ms: int = 500
+    order_wait_ms: int = 400
+    answer_age_ms: int = 5_000
+    looks_at_once: int = 16
     observation_bytes: int = 16 << 20
 
     suspend_ms: int = 2_000
@@ -202,68 +211,6 @@ def _entry(row: FileStatus, name: str) -> Entry:
     return Entry(name, row.length, row.owner, row.mode, row.kind == "DIRECTORY")
 
 
-_LOG = logging.getLogger("yarnctl.attach")
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-FAULTS = (YarnctlError, StoreError, Unusable)
-"""All that a fault of the cluster or of its contents can raise."""
-
-
-class Problem(str):
-    """Why a call has no answer, in one line."""
-
-    __slots__ = ()
-
-
-class Calls:
-    """Runs calls side by side, ``at_once`` of them; a single call runs in the caller's thread."""
-
-    def __init__(self, at_once: int) -> None:
-        self._pool = ThreadPoolExecutor(max_workers=max(1, at_once), thread_name_prefix="look")
-
-    def each(self, ask: Callable[[Key], Value], keys: Iterable[Key]) -> dict[Key, Value | Problem]:
-        """Return key -> answer or Problem, in the order of the keys."""
-        wanted = list(dict.fromkeys(keys))
-        if len(wanted) == 1:
-            return {wanted[0]: attempt(ask, wanted[0])}
-        return dict(zip(wanted, self._pool.map(lambda key: attempt(ask, key), wanted), strict=True))
-
-    def begin(self, work: Callable[[], None]) -> Future[None]:
-        """Start work beside the caller's next steps; ``result()`` raises what it raised."""
-        return self._pool.submit(work)
-
-    def close(self) -> None:
-        """Accept no new call; running ones end by their own bounds."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-def attempt(ask: Callable[[Key], Value], key: Key) -> Value | Problem:
-    """Make one call; a fault becomes a Problem.
-
-    So does an error that the cluster did not cause: what one job's owner wrote must not hide all others.
-    """
-    try:
-        return ask(key)
-    except Exception as fault:
-        return Problem(told(fault))
-
-
-def told(fault: Exception) -> str:
-    """Return the text of a fault; an unexpected one is logged with its place, once."""
-    if isinstance(fault, FAULTS):
-        return str(fault)
-    _log_once("".join(traceback.format_exception(fault)[-6:])[-2000:])
-    return f"it cannot be understood ({type(fault).__name__})"
-
-
-@lru_cache(maxsize=64)
-def _log_once(story: str) -> None:
-    """Log a text that recurs with every observation once, while few others come between."""
-    _LOG.error("an answer could not be understood: %s", story)
-
-
 class Connection:
     """One cluster, as the parts of a port reach it. ``clock`` returns ms since the epoch.
 
@@ -285,6 +232,16 @@ class Connection:
         self.settings = settings
         self.clock = clock
         self.calls = Calls(settings.calls_at_once)
+        self.guard = ApplicationGuard(
+            GuardBounds(
+                settings.look_ms,
+                settings.look_bytes,
+                settings.look_wait_ms,
+                settings.order_wait_ms,
+                settings.answer_age_ms,
+                settings.looks_at_once,
+            )
+        )
         self.applications = ApplicationRows()
         self.leaves: tuple[Leaf, ...] = ()
         self.configuration: Mapping[str, str] | None = None
@@ -328,12 +285,15 @@ class Connection:
 
     def forget(self, applications: Iterable[str]) -> None:
         """Drop the clients of applications that have ended."""
-        for name in applications:
+        gone = tuple(applications)
+        self.guard.forget(gone)
+        for name in gone:
             self._masters.pop(name, None)
 
     def close(self) -> None:
         """End the threads of the calls."""
         self.calls.close()
+        self.guard.close()
 
 
 WHERE = "the ResourceManager's /conf"

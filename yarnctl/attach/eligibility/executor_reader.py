@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from yarnctl.attach.connection.connection import Connection, Problem
-from yarnctl.attach.eligibility.job_reader import unread
+from yarnctl.attach.connection.application_guard import Late, values
+from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.eligibility.job_reader import SETTINGS, unread
 from yarnctl.deciding.reasons.eligibility import (
+    AnswerLate,
     ConfigurationUnread,
     EligibilityReason,
     InNoVictimQueue,
@@ -87,7 +90,9 @@ class ExecutorReader:
         now_ms, again = self._link.clock(), self._again_at_ms
         due = [row for row in self._unread.values() if now_ms >= again.get(row.application, 0)]
         due.sort(key=lambda row: (-row.containers, len(row.application), row.application))
-        self._read({row.application: row for row in due[: self._settings.eligibility_reads_max]})
+        late = [row for row in due if self._link.guard.is_reading(row.application, SETTINGS)]
+        others = [row for row in due if row not in late][: self._settings.eligibility_reads_max]
+        self._read({row.application: row for row in (*late, *others)})
 
     def judged(self, row: yarn.AppInfo) -> Drainable | EligibilityReason:
         """Return an application's answer, reading its driver's settings if need be."""
@@ -101,8 +106,14 @@ class ExecutorReader:
         return application in self._settled
 
     def _read(self, rows: Mapping[str, yarn.AppInfo]) -> None:
-        said = self._link.calls.each(lambda name: self._consent.judge(name, tags_in(rows[name].tags)), rows)
-        for name, found in said.items():
+        tags = {name: tags_in(row.tags) for name, row in rows.items()}
+        said = self._link.guard.read_each(
+            SETTINGS, lambda name, _: self._consent.judge(name, tags[name]), rows
+        )
+        for name, found in values(said).items():
+            if isinstance(found, Late):
+                self.reasons[name] = AnswerLate()
+                continue
             if isinstance(found, Problem | Absent):
                 self.reasons[name] = unread(found)
                 self._again_at_ms[name] = self._link.clock() + self._settings.eligibility_retry_ms

@@ -10,9 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from yarnctl.attach.connection.connection import CheckpointStore, Connection, Problem
+from yarnctl.attach.connection.application_guard import Late, values
+from yarnctl.attach.connection.calls import Problem, attempt
+from yarnctl.attach.connection.connection import CheckpointStore, Connection
 from yarnctl.attach.eligibility.job_rules import Eligibility, judge
 from yarnctl.deciding.reasons.eligibility import (
+    AnswerLate,
+    ConfigurationOdd,
     ConfigurationUnread,
     ConfigurationUnreadable,
     EligibilityReason,
@@ -28,6 +32,8 @@ _LOG = logging.getLogger("yarnctl.attach")
 
 KINDS = ("MAPREDUCE", "")
 NOT_YET = ConfigurationUnread()
+SETTINGS = "settings"
+"""What an application's settings are read for."""
 UNREAD_MAX = 200
 """So much is shown of an address, and of why it was not reached."""
 
@@ -82,7 +88,9 @@ class EligibilityReader:
         unread = self._unread.values()
         due = [row for row in unread if row.containers > 1 and now_ms >= again.get(row.application, 0)]
         due.sort(key=lambda row: (-row.containers, len(row.application), row.application))
-        self._read({row.application: row.user for row in due[: self._settings.eligibility_reads_max]})
+        late = [row for row in due if self._link.guard.is_reading(row.application, SETTINGS)]
+        others = [row for row in due if row not in late][: self._settings.eligibility_reads_max]
+        self._read({row.application: row.user for row in (*late, *others)})
 
     def judge(self, application: str, user: str) -> Eligibility | EligibilityReason:
         """Return one job's eligibility, or why it has none, reading its configuration if need be."""
@@ -121,21 +129,31 @@ class EligibilityReader:
         return application in self._settled
 
     def _read(self, users: dict[str, str]) -> None:
-        answers = self._link.calls.each(lambda name: self._link.master(name).configuration(), users)
-        for name, answer in answers.items():
+        answers = self._link.guard.read_each(SETTINGS, lambda name, _: self._judged(name, users[name]), users)
+        for name, answer in values(answers).items():
+            if isinstance(answer, Late):
+                self.reasons[name] = AnswerLate()
+                continue
             if isinstance(answer, Problem | Absent):
                 self.reasons[name] = unread(answer)
                 self._again_at_ms[name] = self._clock() + self._settings.eligibility_retry_ms
                 continue
             self._settled.add(name)
             self._unread.pop(name, None)
-            found = judge(answer, users[name], self._settings)
-            if isinstance(found, Eligibility):
-                self.eligible[name] = found
+            if isinstance(answer, Eligibility):
+                self.eligible[name] = answer
                 self.reasons.pop(name, None)
             else:
-                self.reasons[name] = found
-                _LOG.info("%s is left alone: %s", name, text(found))
+                self.reasons[name] = answer
+                _LOG.info("%s is left alone: %s", name, text(answer))
+
+    def _judged(self, name: str, user: str) -> Eligibility | EligibilityReason | Absent:
+        """Read a job's configuration and judge it; a master that writes an odd one is not asked again."""
+        configuration = self._link.master(name).configuration()
+        if isinstance(configuration, Absent):
+            return configuration
+        found = attempt(lambda _: judge(configuration, user, self._settings), name)
+        return ConfigurationOdd(str(found)[:80]) if isinstance(found, Problem) else found
 
     def drop(self, applications: Iterable[str]) -> None:
         """Drop applications that have ended."""

@@ -62,6 +62,8 @@ class Eligibility(NamedTuple):
     release_wait_ms: int = HOLD_MS
 
 
+COMMAND_MAX = 1 << 16
+"""The characters of a reducer's command: it is split letter by letter."""
 PATH_MAX = 200
 """A longer path, or a longer text of the runner, is cut in a reason."""
 
@@ -93,6 +95,8 @@ def _judge(configuration: Mapping[str, str], user: str, attachment: Attachment) 
     if not command:
         is_streaming = any(name.startswith("stream.") for name in configuration)
         raise _Unfit(NoStreamingReducer(is_streaming, REDUCER))
+    if len(command) > COMMAND_MAX:
+        raise _Unfit(ConfigurationOdd("TooLong"))
     splits = [words for words in (split_command(command), _by_shell(command)) if words]
     found = [_runner_words(words) for words in splits]
     options, _ = found[0]

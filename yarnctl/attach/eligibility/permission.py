@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from yarnctl.attach.connection.application_guard import Late
+from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.eligibility.executor_reader import Drainable, ExecutorReader
 from yarnctl.attach.eligibility.job_reader import KINDS, EligibilityReader
@@ -33,7 +35,7 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
-from yarnctl.deciding.reasons.eligibility import OtherKind
+from yarnctl.deciding.reasons.eligibility import AnswerLate, OtherKind
 from yarnctl.deciding.reasons.modes import (
     HdfsUnwritable,
     ManagerSettling,
@@ -46,6 +48,7 @@ from yarnctl.deciding.reasons.modes import (
 from yarnctl.deciding.reasons.outcomes import (
     HoldNotAllowed,
     KillNotAllowed,
+    MasterSilent,
     NoVictimQueue,
     Observing,
     OfNoVictimQueue,
@@ -55,6 +58,7 @@ from yarnctl.deciding.reasons.outcomes import (
 )
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable
+from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.journal.rendering import text
 
@@ -201,6 +205,13 @@ class Permission:
         if not self._settings.allow_queue_cap:
             return Refused(HoldNotAllowed())
         return None if self._settings.is_preemptable(queue) else Refused(NoVictimQueue(queue))
+
+
+def unread(answer: Absent | Problem) -> OutcomeReason:
+    """Return why what an application's own program says is not known now."""
+    if isinstance(answer, Late):
+        return AnswerLate()
+    return MasterSilent((answer if isinstance(answer, Problem) else answer.why)[:FAULT_MAX])
 
 
 def later(action: Action, why: OutcomeReason) -> Outcome:

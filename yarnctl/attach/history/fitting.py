@@ -271,5 +271,5 @@ def _at_most(containers: int, capacity: int) -> int:
 
 
 def _number(text: str) -> int:
-    """Return a whole number that is not negative; 0 for anything else (as Hadoop's default)."""
-    return int(text) if text.strip().isdecimal() and text.isascii() else 0
+    """Return a whole number of at most 18 digits; 0 for anything else (as Hadoop's default)."""
+    return int(text) if text.strip().isdecimal() and text.isascii() and len(text) <= 18 else 0

@@ -22,7 +22,8 @@ from heapq import nsmallest
 from typing import NamedTuple
 
 from yarnctl.attach.connection.application_rows import serving_order
-from yarnctl.attach.connection.connection import Connection, Problem
+from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.connection import Connection
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.reasons.demand import NotModelled

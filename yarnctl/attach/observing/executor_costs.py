@@ -11,6 +11,7 @@ never less than what is lost, whichever leave. Sources: docs/facts/spark.md, 3, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -51,6 +52,13 @@ class DriverLook(NamedTuple):
     finished: tuple[Stage, ...] = ()
 
 
+class Together(NamedTuple):
+    """The cores of all executors that work, and how many of them each host has."""
+
+    cores: int
+    hosts: Counter[str]
+
+
 class ExecutorCost(NamedTuple):
     """The prediction for one executor. ``room_in_ms`` -1: not known, so it is no candidate."""
 
@@ -81,7 +89,8 @@ def costs(
     """Return the prediction for each executor that works, by its id, those that leave sooner first."""
     alive = [each for each in look.executors if each.is_active and not each.is_driver]
     rests = _rests(look.active, now_ms)
-    predicted = {each.executor: _cost(each, alive, look, rests, terms) for each in alive}
+    together = Together(sum(max(1, each.cores) for each in alive), Counter(map(_host, alive)))
+    predicted = {each.executor: _cost(each, together, look, rests, terms) for each in alive}
     found = {name: predicted[name] for name in sorted(predicted, key=lambda name: _leaves(name, predicted))}
     if found and may_leave_whole:
         last = next(reversed(found))
@@ -117,7 +126,7 @@ def _rests(active: Sequence[StageNow], now_ms: int) -> dict[str, int]:
 
 def _cost(
     each: Executor,
-    alive: Sequence[Executor],
+    together: Together,
     look: DriverLook,
     rests: Mapping[str, int],
     terms: CostTerms,
@@ -135,7 +144,7 @@ def _cost(
         room_in_ms=-1 if last_ms < 0 else last_ms + leaves_ms,
         rest_ms=rest_ms,
         moved_bytes=moved,
-        lost_ms=_lost_ms(each, [one for one in alive if one is not each], look),
+        lost_ms=_lost_ms(each, together, look),
         overhead_ms=leaves_ms + terms.return_ms,
     )
 
@@ -150,11 +159,11 @@ def _last_end_ms(left_ms: int, active: Sequence[StageNow], order_ms: int) -> int
     return max(order_ms, left_ms + int(max((now.spans_ms[0] for now in begun), default=0)))
 
 
-def _lost_ms(each: Executor, others: Sequence[Executor], look: DriverLook) -> int:
+def _lost_ms(each: Executor, together: Together, look: DriverLook) -> int:
     """Return the most that is done twice if this executor leaves now."""
     lost = 0.0
-    cores = sum(max(1, one.cores) for one in others)
-    neighbours = any(_host(one) == _host(each) for one in others)
+    cores = together.cores - max(1, each.cores)
+    neighbours = together.hosts[_host(each)] > 1
     for now in look.active:
         middle_ms = now.spans_ms[0] if now.spans_ms else 0.0
         if look.written and (now.stage.shuffle_read > 0 or not now.stage.complete):

@@ -11,7 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from yarnctl.attach.connection.connection import Connection, Problem
+from yarnctl.attach.connection.application_guard import Answered, values
+from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.executor_reader import ExecutorReader
 from yarnctl.attach.observing.cluster_state import Held, LiveContainers, sizes_of
 from yarnctl.attach.observing.executor_costs import (
@@ -21,7 +23,7 @@ from yarnctl.attach.observing.executor_costs import (
     StageNow,
     costs,
 )
-from yarnctl.attach.observing.task_state import Victim
+from yarnctl.attach.observing.victims import TASKS, Observed, Victim, victims_of
 from yarnctl.deciding.model import TaskView
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.spark_driver import SparkDriver
@@ -29,8 +31,11 @@ from yarnctl.hadoop.wire.spark_rest import ActiveJob, Executor, Stage
 
 ACTIVE_MAX, WRITTEN_MAX = 4, 16
 """So many stages of an application are read; one with more active ones is left alone."""
+ROWS_MAX = 10_000
+"""An application with more executors that work, or more running tasks, is left alone."""
 
 _CONTAINER = re.compile(r"container_(?:e[0-9]+_)?([0-9]+_[0-9]+)_[0-9]+_[0-9]+")
+ID_DIGITS_MAX = 9
 _NAME = re.compile(r"executor_([0-9]+_[0-9]+)_([0-9]{1,9})")
 
 
@@ -56,11 +61,15 @@ def is_container_of(application: str, name: str) -> bool:
 class LeavingObserver(Protocol):
     """Who sees the executors of a framework's applications."""
 
-    def observe(self, victims: Sequence[str]) -> dict[str, Victim | None]:
-        """Observe applications; None for one that cannot be seen now. One that is left alone shows none."""
+    def observe(self, victims: Sequence[str]) -> dict[str, Observed]:
+        """Observe applications; a Problem for one that cannot be seen now. One left alone shows no task."""
 
-    def remove_reason(self, application: str, name: str) -> str | Absent | None:
-        """Return why an executor is gone, in its driver's words; None: it is not yet seen as gone."""
+    def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
+        """Return why executors are gone, by application and name."""
+
+
+RemoveReason = str | Absent | Problem | None
+"""Why an executor is gone, in its driver's words; None: it is not yet seen as gone."""
 
 
 class ExecutorObserver:
@@ -75,7 +84,7 @@ class ExecutorObserver:
         leaving: Callable[[str], bool],
     ) -> None:
         self._live = live
-        self._calls = link.calls
+        self._guard = link.guard
         self._clock = link.clock
         self._reader = reader
         self._driver = driver
@@ -89,27 +98,25 @@ class ExecutorObserver:
             settings.spark_order_ms,
         )
 
-    def observe(self, victims: Sequence[str]) -> dict[str, Victim | None]:
-        """Observe applications; None for one that cannot be seen now. One that is left alone shows none."""
-        found: dict[str, Victim | None] = {
-            name: Victim((), None) for name in victims if name not in self._reader.drainable
-        }
-        ours = [name for name in victims if name not in found]
+    def observe(self, victims: Sequence[str]) -> dict[str, Observed]:
+        """Observe applications; a Problem for one that cannot be seen now. One left alone shows no task."""
+        ours = [name for name in victims if name in self._reader.drainable]
         held = self._live.observe(ours)
-        self._written = {name: known for name, known in self._written.items() if name in ours}
-        looks = self._calls.each(self._look, ours)
-        for name in ours:
-            mine, look = held[name], looks[name]
-            if isinstance(mine, Problem) or isinstance(look, Problem | Absent):
-                found[name] = None
-            else:
-                found[name] = self._victim(name, mine, look)
-        return found
+        written = self._written = {name: self._written.get(name, {}) for name in ours}
+        looks = self._guard.read_each(
+            TASKS, lambda name, _: self._look(self._driver(name), written[name]), ours
+        )
+        found: dict[str, Observed] = {name: Victim((), None) for name in victims}
+        return found | victims_of(held, looks, self._seen)
 
-    def still_there(self, application: str, name: str, container: str) -> str | Absent:
+    def _seen(self, application: str, held: Held, look: Answered[DriverLook]) -> Victim:
+        self._written[application] = {(each.stage, each.attempt): each for each in look.value.written}
+        return self._victim(application, held, look.value)
+
+    def still_there(self, application: str, name: str, container: str) -> str | Absent | Problem:
         """Return "" if an executor works in this container now; else what it does instead."""
-        rows = self._driver(application).executors()
-        if isinstance(rows, Absent):
+        rows = self._guard.read(application, "order", lambda _name, _: self._driver(application).executors())
+        if isinstance(rows, Absent | Problem):
             return rows
         executor = executor_in(application, name)
         row = next((each for each in rows if each.executor == executor), None)
@@ -119,24 +126,32 @@ class ExecutorObserver:
             return row.remove_reason[:200] or "gone"
         return "" if row.container == container else f"in {row.container}"
 
-    def settings(self, application: str) -> dict[str, str] | Absent:
+    def settings(self, application: str) -> dict[str, str] | Absent | Problem:
         """Return a driver's settings as they are now."""
-        return self._driver(application).settings()
+        return self._guard.read(application, "start", lambda _name, _: self._driver(application).settings())
 
-    def remove_reason(self, application: str, name: str) -> str | Absent | None:
-        """Return why an executor is gone, in its driver's words; None: it is not yet seen as gone."""
-        rows = self._driver(application).executors()
-        if isinstance(rows, Absent):
-            return rows
-        executor = executor_in(application, name)
-        row = next((each for each in rows if each.executor == executor), None)
-        return None if row is None or row.is_active else row.remove_reason
+    def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
+        """Return why executors are gone, in their drivers' words; None: not yet seen as gone."""
+        names = [application for application, _ in wanted]
+        told = values(self._guard.read_each("removed", lambda name, _: self._driver(name).executors(), names))
+        found: dict[tuple[str, str], RemoveReason] = {}
+        for application, name in wanted:
+            rows = told[application]
+            if isinstance(rows, Absent | Problem):
+                found[application, name] = rows
+                continue
+            executor = executor_in(application, name)
+            row = next((each for each in rows if each.executor == executor), None)
+            found[application, name] = None if row is None or row.is_active else row.remove_reason
+        return found
 
     # --- one driver -----------------------------------------------------------------------------
 
-    def _look(self, application: str) -> DriverLook | Absent:
-        """Read what a prediction needs, one after the other: at most three answers and three a stage."""
-        driver = self._driver(application)
+    def _look(self, driver: SparkDriver, known: Mapping[tuple[int, int], Stage]) -> DriverLook | Absent:
+        """Read what a prediction needs, one after the other: at most three answers and three a stage.
+
+        ``known`` finished stages are not read again: they change no more.
+        """
         executors, jobs, stages = driver.executors(), driver.jobs(), driver.stages()
         if isinstance(executors, Absent):
             return executors
@@ -147,8 +162,11 @@ class ExecutorObserver:
         active = [each for each in stages if each.status == "ACTIVE"]
         if len(active) > ACTIVE_MAX:
             return Absent(f"{len(active)} stages are active")
+        if sum(each.is_active for each in executors) > ROWS_MAX:
+            return Absent(f"more than {ROWS_MAX} executors work")
         shown = [self._stage_now(driver, each) for each in active]
-        written = self._read_written(driver, _written(jobs, stages))
+        wanted = _written(jobs, stages)
+        written = [known[which] if which in known else driver.stage(*which) for which in wanted]
         for part in (*shown, *written):
             if isinstance(part, Absent):
                 return part
@@ -159,15 +177,6 @@ class ExecutorObserver:
             tuple(each for each in stages if each.status == "COMPLETE"),
         )
 
-    def _read_written(self, driver: SparkDriver, wanted: Sequence[tuple[int, int]]) -> list[Stage | Absent]:
-        """Return finished stages with their parts by executor; each is read once, for it changes no more."""
-        known = self._written.get(driver.application, {})
-        found = {which: known[which] if which in known else driver.stage(*which) for which in wanted}
-        self._written[driver.application] = {
-            which: each for which, each in found.items() if isinstance(each, Stage)
-        }
-        return list(found.values())
-
     @staticmethod
     def _stage_now(driver: SparkDriver, each: Stage) -> StageNow | Absent:
         detail = driver.stage(each.stage, each.attempt)
@@ -176,6 +185,8 @@ class ExecutorObserver:
             return detail
         if isinstance(running, Absent):
             return running
+        if len(running) > ROWS_MAX:
+            return Absent(f"more than {ROWS_MAX} tasks run")
         spans_ms = driver.task_spans_ms(each.stage, each.attempt) if detail.complete else ()
         return StageNow(detail, running, () if isinstance(spans_ms, Absent) else spans_ms)
 
@@ -187,7 +198,7 @@ class ExecutorObserver:
         shown = {
             each.executor: each
             for each in look.executors
-            if each.executor in predicted and each.container in held.containers
+            if each.executor in predicted and each.container in held.containers and _is_named(each)
         }
         staying = self._staying(application, shown, predicted)
         now_ms = self._clock()
@@ -208,6 +219,11 @@ class ExecutorObserver:
         known = names[len(unknown) :]
         keep = max(0, self._reader.drainable[application].min_executors - len(unknown))
         return {*unknown, *known[len(known) - min(keep, len(known)) :]}
+
+
+def _is_named(each: Executor) -> bool:
+    """Return whether its name among all attempts can be made and read back."""
+    return each.executor.isascii() and each.executor.isdigit() and len(each.executor) <= ID_DIGITS_MAX
 
 
 def _written(jobs: Sequence[ActiveJob], stages: Sequence[Stage]) -> list[tuple[int, int]]:

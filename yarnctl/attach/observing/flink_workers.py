@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from yarnctl.attach.connection.connection import Connection, Problem
+from yarnctl.attach.connection.application_guard import Answered
+from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.executor_reader import ExecutorReader
 from yarnctl.attach.observing.cluster_state import Held, LiveContainers, sizes_of
-from yarnctl.attach.observing.task_state import Victim
+from yarnctl.attach.observing.executors import RemoveReason
+from yarnctl.attach.observing.victims import TASKS, Observed, Victim, victims_of
 from yarnctl.deciding.model import TaskView
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.job_manager import JobManager
@@ -45,22 +47,17 @@ class WorkerObserver:
         self._link, self._live, self._reader = link, live, reader
         self._job_manager, self._leaving = job_manager, leaving
 
-    def observe(self, victims: Sequence[str]) -> dict[str, Victim | None]:
-        """Observe applications; None for one that cannot be seen now. One that is left alone shows none."""
+    def observe(self, victims: Sequence[str]) -> dict[str, Observed]:
+        """Observe applications; a Problem for one that cannot be seen now. One left alone shows no task."""
         ours = [name for name in victims if name in self._reader.drainable]
-        found: dict[str, Victim | None] = dict.fromkeys(victims, Victim((), None))
-        held, looks = self._live.observe(ours), self._link.calls.each(self._look, ours)
-        for name in ours:
-            mine, look = held[name], looks[name]
-            if isinstance(mine, Problem) or isinstance(look, Problem | Absent):
-                found[name] = None
-            else:
-                found[name] = self._victim(name, mine, look)
-        return found
+        held = self._live.observe(ours)
+        looks = self._link.guard.read_each(TASKS, lambda name, _: self._look(name), ours)
+        found: dict[str, Observed] = {name: Victim((), None) for name in victims}
+        return found | victims_of(held, looks, self._victim)
 
-    def remove_reason(self, application: str, name: str) -> str | Absent | None:
+    def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
         """Return "": of workers that are gone as many left by themselves as were asked."""
-        return ""
+        return dict.fromkeys(wanted, "")
 
     def _look(self, application: str) -> WorkerLook | Absent:
         manager = self._job_manager(application)
@@ -75,7 +72,8 @@ class WorkerObserver:
             return WorkerLook(managers, -1, 1)
         return WorkerLook(managers, saved.begun_ms, least(bounds))
 
-    def _victim(self, application: str, held: Held, look: WorkerLook) -> Victim:
+    def _victim(self, application: str, held: Held, answer: Answered[WorkerLook]) -> Victim:
+        look = answer.value
         rules, now_ms = self._reader.drainable[application], self._link.clock()
         shown = sorted(each.container for each in look.managers if each.container in held.containers)
         # One that is not registered is coming, or is one too many that will be given back: wait for that.

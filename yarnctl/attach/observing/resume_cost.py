@@ -21,7 +21,9 @@ from statistics import median_low
 
 import msgspec
 
-from yarnctl.attach.connection.connection import Connection, Problem
+from yarnctl.attach.connection.application_guard import LATE, values
+from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.observing.cluster_state import Held, LiveContainers
 from yarnctl.attach.observing.status_line import WORKING, parse
 from yarnctl.deciding.model import CameBack, CameBackWithout
@@ -97,9 +99,8 @@ class ResumeCosts:
 
     def __init__(self, link: Connection, live: LiveContainers) -> None:
         settings = link.settings
-        self._master = link.master
+        self._link = link
         self._live = live
-        self._calls = link.calls
         self._settings = settings
         self._clock = link.clock
         self._leave = Spans(settings.suspend_ms)
@@ -176,20 +177,16 @@ class ResumeCosts:
         due = sorted(due, key=lambda one: (one.polled_at_ms, one.order))[:POLLS_MAX]
         if not due:
             return []
-        answers = self._calls.each(
-            lambda key: self._master(key[0]).attempts(key[1]), [(one.application, one.task) for one in due]
-        )
+        answers = attempts_of(self._link, RESUMED, [(one.application, one.task) for one in due])
         back: list[tuple[SuspendedTask, TaskAttempt]] = []
         without: list[CameBackWithout] = []
         for one in due:
             one.polled_at_ms = now_ms
             rows = answers[one.application, one.task]
-            later = () if isinstance(rows, Absent | Problem) else _later(one, rows)
-            lost = next((row for row in later if _started_lower(one, row)), None)
-            row = next((row for row in later if _is_back(row)), None)
-            if lost is not None and (
-                row is None or attempt_number(lost.attempt) <= attempt_number(row.attempt)
-            ):
+            if isinstance(rows, Absent | Problem):
+                continue
+            lost, row = _returned(one, rows)
+            if lost is not None:
                 without.append(self._lost(one, lost))
             elif row is not None:
                 back.append((one, row))
@@ -237,6 +234,43 @@ class ResumeCosts:
             self.maps_finished.pop(name, None)
         for order in [one.order for one in self.suspended.values() if one.application in gone]:
             del self.suspended[order]
+
+
+RESUMED = "resumed"
+"""What attempts are read for that may have resumed a task."""
+
+
+def attempts_of(
+    link: Connection, purpose: str, wanted: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]:
+    """Return the attempts at tasks, by application and task."""
+    tasks: dict[str, list[str]] = {}
+    for application, task in wanted:
+        tasks.setdefault(application, []).append(task)
+    answers = values(
+        link.guard.read_each(
+            purpose, lambda name, reading: reading.each(link.master(name).attempts, tasks[name]), tasks
+        )
+    )
+    found: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem] = {}
+    for name, names in tasks.items():
+        rows = answers[name]
+        for task in names:
+            found[name, task] = rows if isinstance(rows, Problem) else rows.get(task, LATE)
+    return found
+
+
+def _returned(
+    one: SuspendedTask, rows: Sequence[TaskAttempt]
+) -> tuple[TaskAttempt | None, TaskAttempt | None]:
+    """Return the attempt that began without what was saved, or the one that has resumed."""
+    later = _later(one, rows)
+    lost = next((row for row in later if _started_lower(one, row)), None)
+    row = next((row for row in later if _is_back(row)), None)
+    if lost is None or row is None:
+        return lost, row
+    first = attempt_number(lost.attempt) <= attempt_number(row.attempt)
+    return (lost, None) if first else (None, row)
 
 
 def _later(one: SuspendedTask, rows: Sequence[TaskAttempt]) -> list[TaskAttempt]:

@@ -91,6 +91,21 @@ def own_part(text: str) -> str:
     return text[:LINE_MAX].partition(BAR)[0]
 
 
+def needs_java_counters(row: TaskAttempt, progress: Progress | None) -> bool:
+    """Return whether Java's counters make a reduce's total more exact: its buffers are a large part of it.
+
+    By its newest status; ``progress``: what is kept of the attempt, for a line that does not tell.
+    """
+    status = parse(row.status)
+    if status is not None and status.done >= 0 and status.known >= 0:
+        known, ended = status.known, status.all > 0
+    elif progress is not None:
+        known, ended = progress.known, progress.has_all
+    else:
+        return False
+    return not ended and 0 <= known < 64 * JAVA_AHEAD_MAX
+
+
 class Progress:
     """The state of one attempt, updated by each observation. Instants in ms, positions in bytes of input.
 
@@ -185,9 +200,14 @@ class Progress:
         return self._last[0] - self._base[0], self._last[1] - self._base[1]
 
     @property
-    def needs_java_counters(self) -> bool:
-        """Return whether Java's counters make the total more exact: its buffers are a large part of it."""
-        return not self._all and 0 <= self._known < 64 * JAVA_AHEAD_MAX
+    def known(self) -> int:
+        """Return the bytes of its input that are known; -1: not told."""
+        return self._known
+
+    @property
+    def has_all(self) -> bool:
+        """Return whether the runner has seen the end of its input."""
+        return self._all > 0
 
     def total_bytes(self, row: TaskAttempt) -> int:
         """Return how much input there is; -1 if unknown.

@@ -20,16 +20,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from yarnctl.attach.connection.connection import Connection, Problem
-from yarnctl.attach.observing.cluster_state import LiveContainers, Sizes, sizes_of
+from yarnctl.attach.connection.application_guard import Answered, Reading
+from yarnctl.attach.connection.calls import Problem, attempt
+from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.observing.cluster_state import Held, LiveContainers, sizes_of
 from yarnctl.attach.observing.plain_tasks import is_map, map_view, reduce_view
 from yarnctl.attach.observing.resume_cost import ResumeCosts
-from yarnctl.attach.observing.status_line import Progress
+from yarnctl.attach.observing.status_line import Progress, needs_java_counters
+from yarnctl.attach.observing.victims import TASKS, Observed, Victim, victims_of
 from yarnctl.deciding.foresight import Prediction
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot, TaskView
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, HoldsResource, OnLabelledNode, OtherKind
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.app_master import Absent, MasterClient
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.hadoop.wire.mapreduce import Task, TaskAttempt
 from yarnctl.journal.rendering import text
@@ -53,11 +56,17 @@ class TaskPlace(NamedTuple):
     size: Resources
 
 
-class Victim(NamedTuple):
-    """The result of observing one job; None instead of it: unreachable."""
+class MasterLook(NamedTuple):
+    """What a master told: the running attempts of each running task; ``at_ms``: when it was asked.
 
-    tasks: tuple[TaskView, ...]
-    sizes: Sizes | None
+    ``maps_finished_at_ms`` 0: not asked, or none has. ``groups``: attempt -> Java's counter of groups it has
+    read.
+    """
+
+    at_ms: int
+    attempts: dict[str, tuple[TaskAttempt, ...]]
+    maps_finished_at_ms: int
+    groups: dict[str, int]
 
 
 class TaskObserver:
@@ -76,7 +85,7 @@ class TaskObserver:
         self._ineligible = ineligible
         self._master = link.master
         self._live = live
-        self._calls = link.calls
+        self._guard = link.guard
         self._settings = link.settings
         self._clock = link.clock
         self.places: dict[str, TaskPlace] = {}
@@ -85,85 +94,88 @@ class TaskObserver:
         self._rates: dict[str, dict[str, float]] = {}
         self._resume_costs = returning
 
-    def observe(self, victims: Sequence[str]) -> dict[str, Victim | None]:
-        """Observe jobs; None for one that cannot be seen now. One that is no MapReduce job shows no task."""
+    def observe(self, victims: Sequence[str]) -> dict[str, Observed]:
+        """Observe jobs; a Problem for one that cannot be seen now. One of another kind shows no task."""
         foreign = [name for name in victims if isinstance(self._ineligible.get(name), OtherKind)]
         ours = [name for name in victims if name not in foreign]
-        return {**dict.fromkeys(foreign, Victim((), None)), **self._observe(ours)}
+        held = self._live.observe(ours)
+        counters_max = max(1, self._settings.counters_max // max(1, len(ours)))
+        known = {name: self._resume_costs.maps_finished.get(name, 0) for name in ours}
+        looks = self._guard.read_each(
+            TASKS, lambda name, reading: self._look(name, reading, known[name], counters_max), ours
+        )
+        found: dict[str, Observed] = {name: Victim((), None) for name in foreign}
+        return found | victims_of(held, looks, self._victim)
 
-    def _observe(self, victims: Sequence[str]) -> dict[str, Victim | None]:
-        held = self._live.observe(victims)
-        tasks = self._calls.each(lambda name: self._running(name), victims)
-        wanted: list[tuple[str, str]] = []
-        for name in victims:
-            rows = tasks[name]
-            if isinstance(rows, tuple) and not isinstance(held[name], Problem):
-                wanted += [(name, row.task) for row in rows[: self._settings.tasks_max]]
-        attempts = self._calls.each(lambda key: self._master(key[0]).attempts(key[1]), wanted)
-        self._fetch_maps(attempts)
-        self._fetch_counters(attempts)
-        found: dict[str, Victim | None] = {}
-        for name in victims:
-            mine, listed = held[name], tasks[name]
-            if isinstance(mine, Problem) or not isinstance(listed, tuple):
-                found[name] = None
-                continue
-            rows_of = {task: rows for (owner, task), rows in attempts.items() if owner == name}
-            found[name] = self._victim(name, mine.containers, rows_of)
-        return found
+    # --- one master, in a thread of the guard ---------------------------------------------------------
 
-    def _running(self, application: str) -> tuple[Task, ...] | Absent:
-        rows = self._master(application).reduces()
-        maps = self._master(application).maps() if self._settings.levers else ()
+    def _look(
+        self, application: str, reading: Reading, maps_finished_at_ms: int, counters_max: int
+    ) -> MasterLook | Absent:
+        master, at_ms = self._master(application), self._clock()
+        running = self._running(master)
+        if isinstance(running, Absent):
+            return running
+        names = [row.task for row in running[: self._settings.tasks_max]]
+        attempts: dict[str, tuple[TaskAttempt, ...]] = {}
+        has_merged = False
+        for task, rows in reading.each(master.attempts, names).items():
+            if isinstance(rows, Problem):
+                return Absent(str(rows))
+            if isinstance(rows, Absent):
+                return rows  # the master stopped answering in the middle
+            has_merged = has_merged or any(map(_merged, rows))
+            attempts[task] = tuple(row for row in rows if row.running)
+        if has_merged and not maps_finished_at_ms:  # a job's first reduces waited until its last map finished
+            found = master.maps_finished_at_ms()
+            maps_finished_at_ms = 0 if isinstance(found, Absent) else found
+        groups = self._groups(master, reading, attempts, counters_max)
+        return MasterLook(at_ms, attempts, maps_finished_at_ms, groups)
+
+    def _running(self, master: MasterClient) -> tuple[Task, ...] | Absent:
+        rows = master.reduces()
+        maps = master.maps() if self._settings.levers else ()
         if isinstance(rows, Absent) or isinstance(maps, Absent):
             return rows if isinstance(rows, Absent) else maps
         return tuple(row for row in (*rows, *maps) if row.state == "RUNNING")
 
-    def _fetch_maps(
-        self, attempts: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]
-    ) -> None:
-        """Read once for each job when its last map finished: its first reduces waited until then."""
-        known = self._resume_costs.maps_finished
-        begun = {
-            name
-            for (name, _), rows in attempts.items()
-            if isinstance(rows, tuple) and name not in known and any(map(_merged, rows))
-        }
-        answers = self._calls.each(lambda name: self._master(name).maps_finished_at_ms(), sorted(begun))
-        known.update({name: at for name, at in answers.items() if isinstance(at, int)})
-
-    def _fetch_counters(
-        self, attempts: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]
-    ) -> None:
-        """Read Java's counters where its buffers are a large part of a reduce's input, a few at a time."""
-        now_ms, wanted = self._clock(), dict[str, tuple[str, str]]()
-        for (name, task), rows in attempts.items():
-            for row in rows if isinstance(rows, tuple) else ():
-                if row.running and _merged(row) and self.note(row, now_ms).needs_java_counters:
-                    wanted[row.attempt] = (name, task)
-        ask = dict(list(wanted.items())[: self._settings.counters_max])
-        answers = self._calls.each(
-            lambda attempt: self._master(ask[attempt][0]).attempt_counters(ask[attempt][1], attempt), ask
-        )
-        for attempt, counters in answers.items():
-            if isinstance(counters, dict):
-                self._progress[attempt].java_has_read(counters.get(COUNTERS, {}).get(GROUPS, 0))
-
-    def _victim(
+    def _groups(
         self,
-        application: str,
-        containers: dict[str, yarn.ContainerRow],
-        attempts: dict[str, tuple[TaskAttempt, ...] | Absent | Problem],
-    ) -> Victim | None:
-        now_ms = self._clock()
+        master: MasterClient,
+        reading: Reading,
+        attempts: Mapping[str, Sequence[TaskAttempt]],
+        counters_max: int,
+    ) -> dict[str, int]:
+        """Read Java's counters where its buffers are a large part of a reduce's input, a few at a time."""
+        wanted = [
+            (task, row.attempt)
+            for task, rows in attempts.items()
+            for row in rows
+            if _merged(row) and needs_java_counters(row, self._progress.get(row.attempt))
+        ][:counters_max]
+        answers = reading.each(lambda key: master.attempt_counters(*key), wanted)
+        return {
+            attempt: counters.get(COUNTERS, {}).get(GROUPS, 0)
+            for (_, attempt), counters in answers.items()
+            if isinstance(counters, dict)
+        }
+
+    # --- as tasks -------------------------------------------------------------------------------------
+
+    def _victim(self, application: str, held: Held, answer: Answered[MasterLook]) -> Victim:
+        look, containers = answer.value, held.containers
+        if look.maps_finished_at_ms:
+            self._resume_costs.maps_finished[application] = look.maps_finished_at_ms
+        for rows in look.attempts.values():
+            for row in rows:
+                if row.attempt in look.groups:
+                    self.note(row, look.at_ms).java_has_read(look.groups[row.attempt])
         found: list[TaskView] = []
-        for task, rows in attempts.items():
-            if not isinstance(rows, tuple):
-                return None  # the master stopped answering in the middle
+        for task, rows in look.attempts.items():
             for row in rows:
                 container = containers.get(row.container)
-                if row.running and container is not None:
-                    found += self._views(application, task, row, container, now_ms)
+                if container is not None:
+                    found += self._views(application, task, row, container, look.at_ms)
         kept = {one.attempt: self._progress.get(one.attempt) for one in found if not one.checkpointable}
         told = {attempt: progress.why for attempt, progress in kept.items() if progress is not None}
         self.why_not[application] = {attempt: why for attempt, why in told.items() if why}
@@ -243,9 +255,9 @@ class TaskObserver:
         self._resume_costs.drop(gone)
         for application in gone:
             self.why_not.pop(application, None)
-        for attempt in [one for one, place in self.places.items() if place.application in gone]:
-            del self.places[attempt]
-            self._progress.pop(attempt, None)
+        for name in [one for one, place in self.places.items() if place.application in gone]:
+            del self.places[name]
+            self._progress.pop(name, None)
 
 
 def _merged(row: TaskAttempt) -> bool:
@@ -363,7 +375,10 @@ class PredictedDemand:
         row = self._link.rows.get(view.application)
         if row is None or self._has_label(row):
             return ()
-        asks = self._first_asks(StartingJob(row.application, row.name, row.user))
+        job = StartingJob(row.application, row.name, row.user)
+        asks = attempt(self._first_asks, job)
+        if isinstance(asks, Problem):
+            return ()
         known = self._link.configuration or {}
         return tuple(ask._replace(size=normalised(ask.size, known)) for ask in asks)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from yarnctl.attach.connection.connection import Problem
+from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.observing.cluster_state import Held
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.executor_reader import Drainable, ExecutorReader
-from yarnctl.attach.eligibility.permission import Permission, later
+from yarnctl.attach.eligibility.permission import Permission, later, unread
 from yarnctl.attach.observing.executors import ExecutorObserver, executor_in
 from yarnctl.attach.orders.plugin_orders import PluginOrders, start_of
 from yarnctl.attach.orders.tracking import OrderTracking
@@ -65,8 +66,8 @@ class ExecutorOrders:
         if one.released_at_ms:
             return Accepted()
         told = self._executors.still_there(one.application, one.attempt, one.container)
-        if isinstance(told, Absent):
-            return Withheld(MasterSilent(told.why[:FAULT_MAX]))
+        if isinstance(told, Absent | Problem):
+            return Withheld(unread(told))
         if told:
             return Refused(ExecutorBusy(told[:FAULT_MAX]))
         route = self._route(one.application)
@@ -103,8 +104,8 @@ class ExecutorOrders:
         hdfs, settings = self._link.hdfs, self._executors.settings(action.application)
         if hdfs is None:
             return Withheld(NoHdfs())
-        if isinstance(settings, Absent):
-            return later(action, MasterSilent(settings.why[:FAULT_MAX]))
+        if isinstance(settings, Absent | Problem):
+            return later(action, unread(settings))
         start = start_of(settings)
         if not start:
             return Refused(AttemptUnknown())

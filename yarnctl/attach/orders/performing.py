@@ -22,10 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import CheckpointStore, Connection
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
-from yarnctl.attach.eligibility.permission import Permission, later
+from yarnctl.attach.eligibility.permission import Permission, later, unread
 from yarnctl.attach.observing.plain_tasks import is_map
 from yarnctl.attach.observing.status_line import WORKING, Status, parse
 from yarnctl.attach.orders.executor_orders import LeavingOrders
@@ -61,7 +62,6 @@ from yarnctl.deciding.reasons.outcomes import (
     ManifestOfAnother,
     ManifestUnusable,
     MasterNotReached,
-    MasterSilent,
     NeverSent,
     NoHdfs,
     NoReduceOf,
@@ -301,9 +301,13 @@ class Performing:
 
     def _attempt(self, one: TrackedOrder, action: Action) -> TaskAttempt | Outcome:
         """Read the attempt once more: it must be this one, in this container."""
-        rows = self._link.master(one.application).attempts(one.task.task)
-        if isinstance(rows, Absent):
-            return later(action, MasterSilent(rows.why[:FAULT_MAX]))
+        rows = self._link.guard.read(
+            one.application,
+            f"order {one.task.task}",
+            lambda name, _: self._link.master(name).attempts(one.task.task),
+        )
+        if isinstance(rows, Absent | Problem):
+            return later(action, unread(rows))
         row = next((row for row in rows if row.attempt == one.attempt), None)
         if row is None:
             return Refused(AttemptUnknown())
@@ -325,7 +329,11 @@ class Performing:
         before = getattr(one, instant)
         setattr(one, instant, before or self._clock())
         try:
-            word = self._link.master(one.application).kill(one.task.task, one.attempt)
+            word = self._link.guard.change(
+                one.application,
+                f"kill {one.attempt}",
+                lambda: self._link.master(one.application).kill(one.task.task, one.attempt),
+            )
         except Uncertain:
             raise
         except YarnctlError:

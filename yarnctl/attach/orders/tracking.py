@@ -16,12 +16,14 @@ from math import inf
 
 import msgspec
 
-from yarnctl.attach.connection.connection import CheckpointStore, Connection, Problem
+from yarnctl.attach.connection.application_guard import Late
+from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.connection import CheckpointStore, Connection
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.observing.cluster_state import Held, LiveContainers
-from yarnctl.attach.observing.executors import LeavingObserver, executor_in, is_container_of
-from yarnctl.attach.observing.resume_cost import ResumeCosts
+from yarnctl.attach.observing.executors import LeavingObserver, RemoveReason, executor_in, is_container_of
+from yarnctl.attach.observing.resume_cost import ResumeCosts, attempts_of
 from yarnctl.attach.observing.status_line import SAVING, parse
 from yarnctl.attach.observing.task_state import TaskObserver
 from yarnctl.attach.orders.answering import bind
@@ -49,6 +51,8 @@ from yarnctl.hadoop.wire.spark_rest import left_well
 from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId
 from yarnctl.task_runner.runner.protocol.stores import Entry, Unusable
 
+UNDER_ORDER = "attempts"
+"""What attempts are read for that are under order."""
 LINGER_MS = 60_000
 """A killed attempt is polled for this long after its order was settled: its container ends later."""
 
@@ -209,12 +213,13 @@ class OrderTracking:
         return late or gone or bool(one.released_at_ms or one.killed_at_ms)
 
     def _poll_attempts(self, due: Sequence[TrackedOrder]) -> None:
-        keys = [(one.application, one.task.task) for one in due]
-        answers = self._calls.each(lambda key: self._link.master(key[0]).attempts(key[1]), keys)
+        answers = attempts_of(self._link, UNDER_ORDER, [(one.application, one.task.task) for one in due])
         now_ms = self._clock()
         for one in due:
-            one.polled_at_ms = now_ms
             rows = answers[(one.application, one.task.task)]
+            if isinstance(rows, Late):
+                continue  # it is due in the next poll
+            one.polled_at_ms = now_ms
             if isinstance(rows, Problem | Absent):
                 continue
             one.row = next((row for row in rows if row.attempt == one.attempt), one.row)
@@ -338,11 +343,13 @@ class OrderTracking:
         if not gone:
             return []
         nodes = self._calls.each(lambda _key: self._link.node_names(), [0])[0]
+        reasons = self._remove_reasons([one for one in gone if one.verb == "drain"])
         facts: list[Fact] = []
         for one in gone:
             now_ms = self._clock()
             one.ended_seen_at_ms = one.ended_seen_at_ms or now_ms
-            ending = self._terminal_state(one, now_ms, nodes if isinstance(nodes, frozenset) else None)
+            why = reasons.get(one.order)
+            ending = self._terminal_state(one, now_ms, nodes if isinstance(nodes, frozenset) else None, why)
             if ending is not None:
                 one.ended = True
                 if ending == "suspended" and one.verb == "suspend":
@@ -374,10 +381,23 @@ class OrderTracking:
             one.ended_seen_at_ms = 0
         return container is None
 
-    def _terminal_state(self, one: TrackedOrder, now_ms: int, nodes: frozenset[str] | None) -> Ending | None:
-        """Return its terminal state; None while only a later poll can show it."""
+    def _remove_reasons(self, gone: Sequence[TrackedOrder]) -> dict[str, RemoveReason]:
+        """Return why executors under these orders are gone, by order."""
+        observers = {one.order: self._observer_of(one.application) for one in gone}
+        found: dict[str, RemoveReason] = {}
+        for observer in dict.fromkeys(observers.values()):
+            if observer is not None:
+                mine = {one.order: one for one in gone if observers[one.order] is observer}
+                told = observer.remove_reasons([(one.application, one.attempt) for one in mine.values()])
+                found |= {order: told[one.application, one.attempt] for order, one in mine.items()}
+        return found
+
+    def _terminal_state(
+        self, one: TrackedOrder, now_ms: int, nodes: frozenset[str] | None, reason: RemoveReason
+    ) -> Ending | None:
+        """Return its terminal state; None while only a later poll can show it. ``reason``: of an executor."""
         if one.verb == "drain":
-            return self._executor_ended(one, now_ms, nodes)
+            return self._executor_ended(one, now_ms, nodes, reason)
         state = one.row.state if one.row is not None else ""
         if state == "SUCCEEDED":
             return "completed"
@@ -389,15 +409,15 @@ class OrderTracking:
             return "suspended" if one.released_at_ms else "killed"
         return "lost" if now_ms - one.ended_seen_at_ms >= self._settings.terminal_state_wait_ms else None
 
-    def _executor_ended(self, one: TrackedOrder, now_ms: int, nodes: frozenset[str] | None) -> Ending | None:
+    def _executor_ended(
+        self, one: TrackedOrder, now_ms: int, nodes: frozenset[str] | None, reason: RemoveReason
+    ) -> Ending | None:
         """Return how an executor ended: "suspended" if it left as it was asked to, by its driver's words."""
         if nodes is not None and one.node and one.node not in nodes:
             return "lost"
-        observer = self._observer_of(one.application)
-        told = None if observer is None else observer.remove_reason(one.application, one.attempt)
-        if isinstance(told, str):
-            self.notes[one.order] = told[:200]
-            return "suspended" if one.released_at_ms and left_well(told) else "failed"
+        if isinstance(reason, str) and not isinstance(reason, Problem):
+            self.notes[one.order] = reason[:200]
+            return "suspended" if one.released_at_ms and left_well(reason) else "failed"
         return "lost" if now_ms - one.ended_seen_at_ms >= self._settings.terminal_state_wait_ms else None
 
 

@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Connection
-from yarnctl.attach.eligibility.permission import Permission, later
+from yarnctl.attach.eligibility.permission import Permission, later, unread
 from yarnctl.attach.observing.cluster_state import LiveContainers
 from yarnctl.attach.orders.tracking import OrderTracking
-from yarnctl.deciding.model import Accepted, Action, Drain, Grow, Outcome, Refused, Unknown, Withheld
-from yarnctl.deciding.reasons.outcomes import ClientFault, ExecutorBusy, ForeignAttempt, MasterSilent, NoHdfs
+from yarnctl.deciding.model import Accepted, Drain, Grow, Outcome, Refused, Unknown, Withheld
+from yarnctl.deciding.reasons.outcomes import ClientFault, ExecutorBusy, ForeignAttempt, NoHdfs
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.app_master import Absent
@@ -91,11 +92,16 @@ class WorkerOrders:
         hdfs, manager = self._link.hdfs, self._job_manager(action.application)
         if hdfs is None:
             return Withheld(NoHdfs())
-        now, managers = _job_now(manager), manager.task_managers()
+        told = self._link.guard.read(
+            action.application, "order", lambda _name, _: (_job_now(manager), manager.task_managers())
+        )
+        if isinstance(told, Problem):
+            return Withheld(unread(told))
+        now, managers = told
         if isinstance(now, Absent):
-            return Withheld(MasterSilent(now.why[:FAULT_MAX]))
+            return Withheld(unread(now))
         if isinstance(managers, Absent):
-            return Withheld(MasterSilent(managers.why[:FAULT_MAX]))
+            return Withheld(unread(managers))
         here = {each.container: each.slots for each in managers}
         if not now.job.works or not set(action.mates) <= here.keys():
             return Refused(ExecutorBusy(now.job.state[:FAULT_MAX]))
@@ -123,9 +129,11 @@ class WorkerOrders:
             self._forget(hdfs, path, earlier)
         return outcome
 
-    def _set(self, action: Action, manager: JobManager, job: str, bounds: Bounds) -> Outcome:
-        told = manager.set_bounds(job, bounds)
-        return later(action, MasterSilent(told.why[:FAULT_MAX])) if isinstance(told, Absent) else Accepted()
+    def _set(self, action: Drain | Grow, manager: JobManager, job: str, bounds: Bounds) -> Outcome:
+        told = self._link.guard.change(
+            action.application, f"bounds {_decisions(action)}", lambda: manager.set_bounds(job, bounds)
+        )
+        return later(action, unread(told)) if isinstance(told, Absent) else Accepted()
 
     # --- as many as before ----------------------------------------------------------------------
 
@@ -138,9 +146,9 @@ class WorkerOrders:
         kept = self._kept(hdfs, path)
         if kept is not None:
             manager = self._job_manager(application)
-            now = _job_now(manager)
-            if isinstance(now, Absent):
-                return later(action, MasterSilent(now.why[:FAULT_MAX]))
+            now = self._link.guard.read(application, "grow", lambda _name, _: _job_now(manager))
+            if isinstance(now, Absent | Problem):
+                return later(action, unread(now))
             if (now.job.job, now.bounds) == (kept.job, kept.lowered):
                 outcome = self._set(action, manager, kept.job, kept.before)
                 if not isinstance(outcome, Accepted):
@@ -178,6 +186,11 @@ class WorkerOrders:
             hdfs.delete(path)
         else:
             self._keep(hdfs, path, None, earlier)
+
+
+def _decisions(action: Drain | Grow) -> str:
+    """Return which decisions an action is for: its change is sent once."""
+    return f"fewer {action.decision}" if isinstance(action, Drain) else f"back {action.decisions}"
 
 
 def _job_now(manager: JobManager) -> JobNow | Absent:

@@ -349,7 +349,7 @@ class Publisher:
             rankings=tuple(reversed(remembered.rankings)),
             checkpoints=self._reclaim_lists.checkpoints,
             occupancy=self._occupancy.samples,
-            unreachable=seen.unreachable,
+            unreachable=(*seen.unreachable, *seen.late),
             counts=self._counted.counts(),
             admission=self.admission,
             left_alone=self.left_alone,

@@ -19,6 +19,10 @@ class ConfigurationUnread(Reason, frozen=True):
     """Its configuration has not been read yet."""
 
 
+class AnswerLate(Reason, frozen=True):
+    """Its master or driver has not answered within this look; reading it goes on."""
+
+
 class ConfigurationUnreadable(Reason, frozen=True):
     """Its master did not give its configuration."""
 
@@ -150,6 +154,7 @@ EligibilityReason = (
     InNoVictimQueue
     | OtherKind
     | ConfigurationUnread
+    | AnswerLate
     | ConfigurationUnreadable
     | MasterUnreachable
     | ConfigurationOdd

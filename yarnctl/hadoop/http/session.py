@@ -7,16 +7,23 @@ under each answer has a deadline for the whole of it, headers included, and coun
 Only GET and HEAD are sent again after an answer was lost; a connection that could not be opened is
 tried again for every method. ``Retry-After`` is not obeyed, the environment's proxies and ``.netrc``
 are not used, and one session serves one user: the ``hadoop.auth`` cookie would override ``user.name``.
+
+What an application's own program answers has a tighter bound: within :func:`allowed` all exchanges of a
+thread share one :class:`Allowance` of time and bytes. An answer that is compressed, though none was asked to
+be, is refused before it is unpacked.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import io
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from http.cookiejar import Cookie, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -43,6 +50,8 @@ FOREIGN = "/proxy/"
 HEADER_SLACK = 1 << 20
 """The most bytes of headers and framing beyond the body's bound."""
 CHUNK_BYTES = 1 << 20
+POOL_MAX = 32
+"""Connections to one address that are kept for the next call."""
 
 # fmt: off
 Fault = Literal[
@@ -77,6 +86,85 @@ class TooLarge(OSError):
     """An answer is longer than its bound."""
 
 
+class ByteReserve:
+    """Bytes that the long answers of all applications together may take at a time."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._lock = threading.Lock()
+        self._left_bytes = size_bytes
+
+    def take(self, count_bytes: int) -> bool:
+        """Take some; False: there are not so many left."""
+        with self._lock:
+            if count_bytes > self._left_bytes:
+                return False
+            self._left_bytes -= count_bytes
+            return True
+
+    def give_back(self, count_bytes: int) -> None:
+        """Return what was taken."""
+        with self._lock:
+            self._left_bytes += count_bytes
+
+
+FREE_BYTES = 2 << 20
+"""Of one allowance; what is beyond comes from the reserve."""
+
+
+class Allowance:
+    """What all exchanges under it may take together: time until ``deadline_s`` (monotonic), and bytes."""
+
+    def __init__(self, deadline_s: float, size_bytes: int, reserve: ByteReserve) -> None:
+        self.deadline_s = deadline_s
+        self._left_bytes = size_bytes
+        self._free_bytes = FREE_BYTES
+        self._reserve = reserve
+        self._reserved_bytes = 0
+        self._lock = threading.Lock()
+
+    def take(self, count_bytes: int) -> None:
+        """Count bytes that came; raises TooLarge if they are too many."""
+        with self._lock:
+            self._left_bytes -= count_bytes
+            beyond_bytes = count_bytes - self._free_bytes
+            self._free_bytes = max(0, -beyond_bytes)
+            if self._left_bytes < 0 or (beyond_bytes > 0 and not self._reserve.take(beyond_bytes)):
+                self._left_bytes = -1
+                raise TooLarge("the application's answers are too long together")
+            self._reserved_bytes += max(0, beyond_bytes)
+
+    def within(self, limits: CallLimits) -> CallLimits:
+        """Return the bounds of one exchange; raises ExchangeFailed if no time is left."""
+        left_ms = int((self.deadline_s - time.monotonic()) * 1000)
+        if left_ms <= 0:
+            raise ExchangeFailed("timeout", "no time is left", is_sent=False, is_closed=False)
+        return msgspec.structs.replace(
+            limits,
+            connect_ms=min(limits.connect_ms, left_ms),
+            read_timeout_ms=min(limits.read_timeout_ms, left_ms),
+            answer_ms=min(limits.answer_ms, left_ms),
+        )
+
+    def close(self) -> None:
+        """Give back what was reserved."""
+        with self._lock:
+            self._reserve.give_back(self._reserved_bytes)
+            self._reserved_bytes = 0
+
+
+_ALLOWANCE: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
+
+
+@contextlib.contextmanager
+def allowed(allowance: Allowance) -> Iterator[None]:
+    """Bound all exchanges of this thread, and of those that run in a copy of its context."""
+    token = _ALLOWANCE.set(allowance)
+    try:
+        yield
+    finally:
+        _ALLOWANCE.reset(token)
+
+
 class _MeteredReader(io.RawIOBase):
     """The socket's reader with a deadline for all reads together and a count of bytes."""
 
@@ -87,6 +175,9 @@ class _MeteredReader(io.RawIOBase):
         self._limits = limits
         self._deadline = time.monotonic() + limits.answer_ms / 1000
         self._left = limits.answer_bytes + HEADER_SLACK
+        self._allowance = _ALLOWANCE.get()
+        if self._allowance is not None:
+            self._deadline = min(self._deadline, self._allowance.deadline_s)
 
     def readable(self) -> bool:
         return True
@@ -101,6 +192,8 @@ class _MeteredReader(io.RawIOBase):
         self._left -= count or 0
         if self._left < 0:
             raise TooLarge(f"the answer is longer than {self._limits.answer_bytes} bytes")
+        if self._allowance is not None:
+            self._allowance.take(count or 0)
         return count
 
     def close(self) -> None:
@@ -158,7 +251,8 @@ class _BoundedAdapter(HTTPAdapter):
                 backoff_max=2,
                 raise_on_status=False,
                 respect_retry_after_header=False,
-            )
+            ),
+            pool_maxsize=POOL_MAX,
         )
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
@@ -183,6 +277,14 @@ class _OwnCookies(DefaultCookiePolicy):
     def set_ok(self, cookie: Cookie, request: Request) -> bool:
         path = urlsplit(request.get_full_url()).path
         return not path.startswith(FOREIGN) and super().set_ok(cookie, request)
+
+
+class _SharedCookies(requests.cookies.RequestsCookieJar):
+    """Cookies that one thread may read while another one keeps a new one."""
+
+    def __iter__(self) -> Iterator[Cookie]:
+        with self._cookies_lock:
+            return iter(list(super().__iter__()))
 
 
 class _NoRedirects(requests.Session):
@@ -242,7 +344,7 @@ def open_session(
     session.trust_env = False
     session.max_redirects = limits.redirects
     session.auth = auth
-    session.cookies.set_policy(_OwnCookies())
+    session.cookies = _SharedCookies(_OwnCookies())
     session.verify = _authorities(ca_file)
     session.headers.update(HEADERS)
     adapter = _BoundedAdapter(limits)
@@ -286,6 +388,9 @@ def exchange(
     body: bytes,
 ) -> Received:
     """Send one request and return the whole answer, redirects as they are; raises ExchangeFailed."""
+    allowance = _ALLOWANCE.get()
+    if allowance is not None:
+        limits = allowance.within(limits)
     try:
         response = session.request(
             method,
@@ -297,6 +402,8 @@ def exchange(
             stream=True,
         )
         with response:
+            if allowance is not None and response.headers.get("Content-Encoding", "identity") != "identity":
+                raise urllib3.exceptions.DecodeError("compressed")
             return Received(response.status_code, response.headers, _whole(response, limits))
     except _CAUGHT as error:
         raise no_answer(error) from None

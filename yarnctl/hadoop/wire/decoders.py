@@ -10,12 +10,17 @@ Forms met in the wild (Jersey 1 natural and mapped, Jersey 2 with MOXy):
 * a list of one as a bare object; an empty list as ``{}``, ``null``, ``""`` or nothing at all;
 * numbers and booleans as strings, whole numbers as floats, ``NaN`` and ``Infinity``;
 * ``null`` where a number stands; a scalar wrapped in an object of one field.
+
+An ``owned`` answer is made by a job's owner: it has a bounded number of parts, it is not coerced where it is
+long, a truth value is no number, and a list of numbers has no gap. ``skips``: a list with rows of many owners
+leaves out the rows that cannot be read.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -26,6 +31,13 @@ from yarnctl.errors import YarnctlError
 T = TypeVar("T")
 
 _NOTHING = object()
+_NOT_DECODED = (msgspec.MsgspecError, ValueError, RecursionError)
+"""ValueError: no text in UTF-8, or a whole number of thousands of digits."""
+
+ELEMENTS_MAX, NESTED_MAX = 3_000_000, 500_000
+"""The most values, and the most objects and lists, in an owned answer: a part takes more memory than text."""
+COERCED_BYTES_MAX = 4 << 20
+"""A longer owned answer is not read untyped: that takes a hundred times as long."""
 
 
 class Unreadable(YarnctlError):
@@ -35,16 +47,30 @@ class Unreadable(YarnctlError):
 class _Decoder(Generic[T]):
     """The common part of single objects and lists: the path of names above the value."""
 
-    def __init__(self, item: type[T], path: tuple[str, ...], leaf: Any) -> None:
+    def __init__(self, item: type[T], path: tuple[str, ...], leaf: Any, *, owned: bool) -> None:
         self.path = path
         self._item = item
+        self._owned = owned
         self._kind = inspect.type_info(item)
         self._fast = msgspec.json.Decoder(_nest(path, leaf))
         self.words = "JSON with " + ".".join(path) if path else f"JSON of {item.__name__}"
 
+    def _check_size(self, body: bytes) -> None:
+        """Refuse an owned answer of too many parts; raises Unreadable."""
+        if not self._owned or len(body) < NESTED_MAX:
+            return
+        if body.count(b",") > ELEMENTS_MAX or body.count(b"{") + body.count(b"[") > NESTED_MAX:
+            raise Unreadable("it has too many parts")
+
+    def _untyped(self, body: bytes, size_bytes: int | None = None) -> Any:
+        """Read JSON of any kind; ``size_bytes``: what is read so of this answer, if not all of ``body``."""
+        if self._owned and (len(body) if size_bytes is None else size_bytes) > COERCED_BYTES_MAX:
+            raise Unreadable("it is too long to be read in another form than the usual one")
+        return _load(body)
+
     def _coerced(self, value: Any, place: str) -> T:
         try:
-            return msgspec.convert(_coerce(value, self._kind, place), self._item)
+            return msgspec.convert(_coerce(value, self._kind, place, self._owned), self._item)
         except msgspec.ValidationError as error:
             raise Unreadable(f"{place}: {error}") from None
         except RecursionError:
@@ -63,43 +89,68 @@ class _Decoder(Generic[T]):
 class OneDecoder(_Decoder[T]):
     """One object under a path of names, e.g. ``OneDecoder(ClusterInfo, "clusterInfo")``."""
 
-    def __init__(self, item: type[T], *path: str) -> None:
-        super().__init__(item, path, item)
+    def __init__(self, item: type[T], *path: str, owned: bool = False) -> None:
+        super().__init__(item, path, item, owned=owned)
 
     def read(self, body: bytes) -> T:
         """Return the object; raises Unreadable."""
+        self._check_size(body)
         try:
             value: Any = self._fast.decode(body)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        except _NOT_DECODED:
             return self._tolerant(body)
         for name in self.path:
             value = getattr(value, _attribute(name))
         return value  # type: ignore[no-any-return]  # the decoder was built from item
 
     def _tolerant(self, body: bytes) -> T:
-        value, _ = self._unwrap(_load(body), len(self.path))
+        value, _ = self._unwrap(self._untyped(body), len(self.path))
         return self._coerced(value, ".".join(self.path) or "$")
 
 
 class ListDecoder(_Decoder[T]):
     """A list under a path of names, e.g. ``ListDecoder(Application, "apps", "app")``."""
 
-    def __init__(self, item: type[T], *path: str) -> None:
-        super().__init__(item, path, list[item])  # type: ignore[valid-type]  # built at run time
+    def __init__(self, item: type[T], *path: str, owned: bool = False, skips: bool = False) -> None:
+        super().__init__(item, path, list[item], owned=owned)  # type: ignore[valid-type]  # built at run time
+        self._skips = skips
         self._raw = msgspec.json.Decoder(_nest(path, list[msgspec.Raw]))
         self._row = msgspec.json.Decoder(item)
 
     def read(self, body: bytes) -> list[T]:
         """Return the rows in the order of the answer; raises Unreadable."""
+        self._check_size(body)
         try:
             return self._list(self._fast.decode(body))
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        except _NOT_DECODED:
             pass
         try:
             rows: list[Any] = self._list(self._raw.decode(body))
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        except _NOT_DECODED:
             return self._tolerant(body)
-        return [self._one(row, at) for at, row in enumerate(rows) if bytes(row) != b"null"]
+        odd_bytes = 0
+
+        def one(row: bytes, place: str) -> T:
+            """Read one row by itself, so that a single odd one does not make the whole answer slow."""
+            nonlocal odd_bytes
+            try:
+                return self._row.decode(row)
+            except _NOT_DECODED:
+                odd_bytes += len(row)
+                return self._coerced(self._untyped(row, odd_bytes), place)
+
+        return self._each([bytes(row) for row in rows if bytes(row) != b"null"], one)
+
+    def _each(self, rows: list[Any], read: Callable[[Any, str], T]) -> list[T]:
+        """Read rows one by one; one that cannot be read is left out, or makes all of them unreadable."""
+        found: list[T] = []
+        for at, row in enumerate(rows):
+            try:
+                found.append(read(row, f"{'.'.join(self.path) or '$'}[{at}]"))
+            except Unreadable:
+                if not self._skips:
+                    raise
+        return found
 
     def _list(self, value: Any) -> list[T]:
         for name in self.path:
@@ -108,15 +159,8 @@ class ListDecoder(_Decoder[T]):
                 return []
         return value  # type: ignore[no-any-return]  # the decoder was built from item
 
-    def _one(self, row: msgspec.Raw, at: int) -> T:
-        """Read one row by itself, so that a single odd one does not make the whole answer slow."""
-        try:
-            return self._row.decode(row)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            return self._coerced(_load(bytes(row)), f"{'.'.join(self.path)}[{at}]")
-
     def _tolerant(self, body: bytes) -> list[T]:
-        value, found = self._unwrap(_load(body), len(self.path))
+        value, found = self._unwrap(self._untyped(body), len(self.path))
         place = ".".join(self.path) or "$"
         if value is None or value in ({}, "", []):
             return []
@@ -126,7 +170,7 @@ class ListDecoder(_Decoder[T]):
             value = [value]
         if not isinstance(value, list):
             raise Unreadable(f"{place} is {_sort(value)}, not a list")
-        return [self._coerced(row, f"{place}[{at}]") for at, row in enumerate(value) if row is not None]
+        return self._each([row for row in value if row is not None], self._coerced)
 
 
 def _nest(path: tuple[str, ...], leaf: Any) -> Any:
@@ -157,7 +201,7 @@ def _load(body: bytes) -> Any:
     """Read JSON of any kind; NaN and Infinity become None."""
     try:
         return msgspec.json.decode(body)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except _NOT_DECODED:
         pass
     try:
         return json.loads(body, parse_constant=lambda _word: None)
@@ -167,23 +211,25 @@ def _load(body: bytes) -> Any:
         raise Unreadable(f"not JSON ({str(error)[:80]})") from None
 
 
-def _coerce(value: Any, kind: inspect.Type, place: str) -> Any:
+def _coerce(value: Any, kind: inspect.Type, place: str, owned: bool) -> Any:
     """Convert an untyped value to the form that ``kind`` requires; _NOTHING: leave it out."""
     if isinstance(kind, inspect.UnionType):
         kinds = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
-        return _coerce(value, kinds[0], place)
+        return _coerce(value, kinds[0], place, owned)
     if isinstance(kind, inspect.StructType):
-        return _coerce_struct(value, kind, place)
+        return _coerce_struct(value, kind, place, owned)
     if isinstance(kind, inspect.ListType | inspect.VarTupleType):
         if value in (None, "", {}):
             return []
         rows = value if isinstance(value, list) else [value]
-        mended = (_coerce(row, kind.item_type, place) for row in rows)
+        mended = [_coerce(row, kind.item_type, place, owned) for row in rows]
+        if owned and _NOTHING in mended:
+            raise Unreadable(f"{place} has a gap")
         return [row for row in mended if row is not _NOTHING]
-    return _NOTHING if value is None else _coerce_scalar(value, kind, place)
+    return _NOTHING if value is None else _coerce_scalar(value, kind, place, owned)
 
 
-def _coerce_struct(value: Any, kind: inspect.StructType, place: str) -> Any:
+def _coerce_struct(value: Any, kind: inspect.StructType, place: str, owned: bool) -> Any:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if value is None:
@@ -195,13 +241,13 @@ def _coerce_struct(value: Any, kind: inspect.StructType, place: str) -> Any:
     mended = {}
     for field in kind.fields:
         if field.encode_name in value:
-            part = _coerce(value[field.encode_name], field.type, f"{place}.{field.encode_name}")
+            part = _coerce(value[field.encode_name], field.type, f"{place}.{field.encode_name}", owned)
             if part is not _NOTHING:
                 mended[field.encode_name] = part
     return mended
 
 
-def _coerce_scalar(value: Any, kind: inspect.Type, place: str) -> Any:
+def _coerce_scalar(value: Any, kind: inspect.Type, place: str, owned: bool) -> Any:
     if isinstance(value, dict) and len(value) == 1:
         (value,) = value.values()
         if value is None:
@@ -209,12 +255,25 @@ def _coerce_scalar(value: Any, kind: inspect.Type, place: str) -> Any:
     if isinstance(value, dict | list):
         raise Unreadable(f"{place} is {_sort(value)}, not a single value")
     if isinstance(kind, inspect.StrType):
-        return str(value).lower() if isinstance(value, bool) else str(value)
+        return _writable(str(value).lower() if isinstance(value, bool) else str(value), place, owned)
     if isinstance(kind, inspect.BoolType):
         return str(value).strip().lower() in ("true", "1", "yes")
     if isinstance(kind, inspect.IntType | inspect.FloatType):
+        if owned and isinstance(value, bool):
+            raise Unreadable(f"{place} is a truth value, not a number")
         return _coerce_number(value, whole=isinstance(kind, inspect.IntType), place=place)
     return value
+
+
+def _writable(text: str, place: str, owned: bool) -> str:
+    """Return a text that can be written in UTF-8; half of a surrogate pair becomes "?"."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        if owned:
+            raise Unreadable(f"{place} is no text that can be written") from None
+        return text.encode("utf-8", "replace").decode()
+    return text
 
 
 def _coerce_number(value: Any, whole: bool, place: str) -> Any:
@@ -225,7 +284,7 @@ def _coerce_number(value: Any, whole: bool, place: str) -> Any:
         try:
             value = int(value) if value.lstrip("+-").isdigit() else float(value)
         except ValueError:
-            raise Unreadable(f"{place} is {value[:40]!r}, not a number") from None
+            raise Unreadable(f"{place} is {value[:40]!a}, not a number") from None
     try:
         if not math.isfinite(value):
             return _NOTHING

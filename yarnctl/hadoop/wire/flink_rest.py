@@ -12,6 +12,7 @@ import msgspec
 from msgspec import field
 
 from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
+from yarnctl.hadoop.wire.owned import Count, InstantMs, Name, Parallel
 
 KIND = "APACHE FLINK"
 """YARN's application type, in capitals."""
@@ -44,16 +45,16 @@ class FlinkSetting(msgspec.Struct, frozen=True):
 class TaskCounts(msgspec.Struct, frozen=True):
     """How many subtasks a job has, how many run, and how many have nothing left to do."""
 
-    total: int = 0
-    running: int = 0
-    finished: int = 0
+    total: Count = 0
+    running: Count = 0
+    finished: Count = 0
 
 
 class FlinkJob(msgspec.Struct, frozen=True):
     """One of GET /jobs/overview."""
 
-    job: str = field(name="jid")
-    state: str = ""
+    job: Name = field(name="jid")
+    state: Name = ""
     tasks: TaskCounts = TaskCounts()
 
     @property
@@ -66,14 +67,14 @@ class FlinkJob(msgspec.Struct, frozen=True):
 class TaskManager(msgspec.Struct, frozen=True):
     """One of GET /taskmanagers: its id is its container's."""
 
-    container: str = field(name="id")
-    slots: int = field(name="slotsNumber", default=0)
+    container: Name = field(name="id")
+    slots: Count = field(name="slotsNumber", default=0)
 
 
 class Completed(msgspec.Struct, frozen=True):
     """A completed checkpoint; ``begun_ms``: all before it is safe."""
 
-    begun_ms: int = field(name="trigger_timestamp", default=0)
+    begun_ms: InstantMs = field(name="trigger_timestamp", default=0)
 
 
 class LatestCheckpoints(msgspec.Struct, frozen=True):
@@ -91,8 +92,8 @@ class Checkpoints(msgspec.Struct, frozen=True):
 class Parallelism(msgspec.Struct, frozen=True):
     """Bounds of a vertex, both above 0."""
 
-    lower: int = field(name="lowerBound")
-    upper: int = field(name="upperBound")
+    lower: Parallel = field(name="lowerBound")
+    upper: Parallel = field(name="upperBound")
 
 
 class Vertex(msgspec.Struct, frozen=True):
@@ -122,7 +123,7 @@ def lowered(bounds: Bounds, most: int) -> Bounds:
     }
 
 
-SETTINGS = ListDecoder(FlinkSetting)
-JOBS = ListDecoder(FlinkJob, "jobs")
-TASK_MANAGERS = ListDecoder(TaskManager, "taskmanagers")
-CHECKPOINT = OneDecoder(Checkpoints)
+SETTINGS = ListDecoder(FlinkSetting, owned=True)
+JOBS = ListDecoder(FlinkJob, "jobs", owned=True)
+TASK_MANAGERS = ListDecoder(TaskManager, "taskmanagers", owned=True)
+CHECKPOINT = OneDecoder(Checkpoints, owned=True)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import field
 
 from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
+from yarnctl.hadoop.wire.owned import Count, InstantMs, Long, Name, Percent
 from yarnctl.hadoop.wire.yarn import Property, StateAnswer
 
 NAME, QUEUE, TAGS = "mapreduce.job.name", "mapreduce.job.queuename", "mapreduce.job.tags"
@@ -85,16 +86,16 @@ Phase = Literal["new", "shuffle", "sort", "reduce", "over"]
 class JobRow(msgspec.Struct, frozen=True):
     """GET /jobs: the job of an application. ``uberized``: its tasks run inside the master."""
 
-    job: str = field(name="id")
+    job: Name = field(name="id")
     name: str = ""
     user: str = ""
     queue: str = ""
-    state: str = ""
-    started_at_ms: int = field(name="startTime", default=0)
-    finished_at_ms: int = field(name="finishTime", default=0)
-    maps_total: int = field(name="mapsTotal", default=0)
-    reduces_total: int = field(name="reducesTotal", default=0)
-    reduces_completed: int = field(name="reducesCompleted", default=0)
+    state: Name = ""
+    started_at_ms: InstantMs = field(name="startTime", default=0)
+    finished_at_ms: InstantMs = field(name="finishTime", default=0)
+    maps_total: Count = field(name="mapsTotal", default=0)
+    reduces_total: Count = field(name="reducesTotal", default=0)
+    reduces_completed: Count = field(name="reducesCompleted", default=0)
     uberized: bool = False
 
 
@@ -105,42 +106,42 @@ class EndedJob(msgspec.Struct, frozen=True):
     ``mapreduce.jobhistory.jobname.limit`` bytes (50), and it lacks ``uberized``.
     """
 
-    job: str = field(name="id")
+    job: Name = field(name="id")
     name: str = ""
     user: str = ""
     queue: str = ""
-    state: str = ""
-    submitted_at_ms: int = field(name="submitTime", default=0)
-    started_at_ms: int = field(name="startTime", default=0)
-    finished_at_ms: int = field(name="finishTime", default=0)
-    maps_total: int = field(name="mapsTotal", default=0)
-    reduces_total: int = field(name="reducesTotal", default=0)
+    state: Name = ""
+    submitted_at_ms: InstantMs = field(name="submitTime", default=0)
+    started_at_ms: InstantMs = field(name="startTime", default=0)
+    finished_at_ms: InstantMs = field(name="finishTime", default=0)
+    maps_total: Count = field(name="mapsTotal", default=0)
+    reduces_total: Count = field(name="reducesTotal", default=0)
     uberized: bool = False
 
 
 class Task(msgspec.Struct, frozen=True):
     """GET /jobs/{job}/tasks: one task, whatever its attempts."""
 
-    task: str = field(name="id")
+    task: Name = field(name="id")
     kind: str = field(name="type", default="")
-    state: str = ""
-    progress_percent: float = field(name="progress", default=0.0)
-    started_at_ms: int = field(name="startTime", default=0)
-    finished_at_ms: int = field(name="finishTime", default=0)
+    state: Name = ""
+    progress_percent: Percent = field(name="progress", default=0.0)
+    started_at_ms: InstantMs = field(name="startTime", default=0)
+    finished_at_ms: InstantMs = field(name="finishTime", default=0)
 
 
 class TaskAttempt(msgspec.Struct, frozen=True):
     """GET .../tasks/{task}/attempts: one attempt at a task."""
 
-    attempt: str = field(name="id")
-    state: str = ""
+    attempt: Name = field(name="id")
+    state: Name = ""
     kind: str = field(name="type", default="")
-    progress_percent: float = field(name="progress", default=0.0)
-    started_at_ms: int = field(name="startTime", default=0)
-    finished_at_ms: int = field(name="finishTime", default=0)
-    shuffled_at_ms: int = field(name="shuffleFinishTime", default=0)
-    merged_at_ms: int = field(name="mergeFinishTime", default=0)
-    container: str = field(name="assignedContainerId", default="")
+    progress_percent: Percent = field(name="progress", default=0.0)
+    started_at_ms: InstantMs = field(name="startTime", default=0)
+    finished_at_ms: InstantMs = field(name="finishTime", default=0)
+    shuffled_at_ms: InstantMs = field(name="shuffleFinishTime", default=0)
+    merged_at_ms: InstantMs = field(name="mergeFinishTime", default=0)
+    container: Name = field(name="assignedContainerId", default="")
     node_http: str = field(name="nodeHttpAddress", default="")
     rack: str = ""
     status: str = ""
@@ -177,8 +178,8 @@ class Counter(msgspec.Struct, frozen=True, gc=False):
     """One counter; jobs have a total, tasks and attempts a value."""
 
     name: str
-    total: int | None = field(name="totalCounterValue", default=None)
-    single: int | None = field(name="value", default=None)
+    total: Long | None = field(name="totalCounterValue", default=None)
+    single: Long | None = field(name="value", default=None)
 
 
 class CounterGroup(msgspec.Struct, frozen=True):
@@ -209,16 +210,16 @@ class AttemptCounters(msgspec.Struct, frozen=True):
     groups: tuple[CounterGroup, ...] = field(name="taskAttemptCounterGroup", default=())
 
 
-JOBS = ListDecoder(JobRow, "jobs", "job")
-ENDED_JOBS = ListDecoder(EndedJob, "jobs", "job")
-ENDED_JOB = OneDecoder(EndedJob, "job")
-TASKS = ListDecoder(Task, "tasks", "task")
-ATTEMPTS = ListDecoder(TaskAttempt, "taskAttempts", "taskAttempt")
-ATTEMPT_STATE = OneDecoder(StateAnswer, "jobTaskAttemptState")
-JOB_COUNTERS = OneDecoder(JobCounters, "jobCounters")
-TASK_COUNTERS = OneDecoder(TaskCounters, "jobTaskCounters")
-ATTEMPT_COUNTERS = OneDecoder(AttemptCounters, "jobTaskAttemptCounters")
-JOB_CONFIGURATION = ListDecoder(Property, "conf", "property")
+JOBS = ListDecoder(JobRow, "jobs", "job", owned=True)
+ENDED_JOBS = ListDecoder(EndedJob, "jobs", "job", owned=True, skips=True)
+ENDED_JOB = OneDecoder(EndedJob, "job", owned=True)
+TASKS = ListDecoder(Task, "tasks", "task", owned=True)
+ATTEMPTS = ListDecoder(TaskAttempt, "taskAttempts", "taskAttempt", owned=True)
+ATTEMPT_STATE = OneDecoder(StateAnswer, "jobTaskAttemptState", owned=True)
+JOB_COUNTERS = OneDecoder(JobCounters, "jobCounters", owned=True)
+TASK_COUNTERS = OneDecoder(TaskCounters, "jobTaskCounters", owned=True)
+ATTEMPT_COUNTERS = OneDecoder(AttemptCounters, "jobTaskAttemptCounters", owned=True)
+JOB_CONFIGURATION = ListDecoder(Property, "conf", "property", owned=True)
 
 
 def counters(groups: tuple[CounterGroup, ...]) -> dict[str, dict[str, int]]:

@@ -17,6 +17,7 @@ from msgspec import field
 
 from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 from yarnctl.hadoop.wire.drain_tags import routes_in
+from yarnctl.hadoop.wire.owned import Count, Name, SignedCount, SignedTotal, SpanMs, Total
 
 Route = Literal["signal", "plugin"]
 """How executors are asked: by SIGTERM, or by a plugin in the driver."""
@@ -59,7 +60,7 @@ REQUIRED: Mapping[str, str] = {
 """Without the last (Spark's 30 s) an executor that is empty stays for half a minute to a minute."""
 REQUIRED_BY_SIGNAL: Mapping[str, str] = {SIGNAL: "TERM", SHELL_FILE: f"./{TRAP}"}
 
-INSTANT = "%Y-%m-%dT%H:%M:%S.%fGMT"
+INSTANT_LENGTH = len("2023-11-14T22:29:59.000GMT")
 _JAVA_OPTIONS = ("spark.executor.extraJavaOptions", "spark.executor.defaultJavaOptions")
 _NO_SIGNALS = re.compile(r"(?<!\S)-Xrs(?!\S)")
 _VERSION = re.compile(r"([0-9]{1,3})\.([0-9]{1,4})")
@@ -125,13 +126,13 @@ class ExecutorLogs(msgspec.Struct, frozen=True):
 class Executor(msgspec.Struct, frozen=True):
     """GET /allexecutors: one executor, or the driver. Bytes; memory and disk are of cached blocks."""
 
-    executor: str = field(name="id")
-    host: str = field(name="hostPort", default="")
+    executor: Name = field(name="id")
+    host: Name = field(name="hostPort", default="")
     is_active: bool = field(name="isActive", default=False)
-    memory_used: int = field(name="memoryUsed", default=0)
-    disk_used: int = field(name="diskUsed", default=0)
-    cores: int = field(name="totalCores", default=0)
-    cached_partitions: int = field(name="rddBlocks", default=0)
+    memory_used: SignedTotal = field(name="memoryUsed", default=0)
+    disk_used: SignedTotal = field(name="diskUsed", default=0)
+    cores: Count = field(name="totalCores", default=0)
+    cached_partitions: SignedCount = field(name="rddBlocks", default=0)
     remove_reason: str = field(name="removeReason", default="")
     logs: ExecutorLogs = field(name="executorLogs", default=ExecutorLogs())
 
@@ -157,49 +158,52 @@ class Executor(msgspec.Struct, frozen=True):
 class ActiveJob(msgspec.Struct, frozen=True):
     """GET /jobs: a job of the application (an action), with its stages."""
 
-    job: int = field(name="jobId")
+    job: Count = field(name="jobId")
     status: str = ""
-    stages: tuple[int, ...] = field(name="stageIds", default=())
+    stages: tuple[Count, ...] = field(name="stageIds", default=())
 
 
 class StageOfExecutor(msgspec.Struct, frozen=True):
     """What one executor did in a stage; bytes, and tasks."""
 
-    succeeded: int = field(name="succeededTasks", default=0)
-    shuffle_write: int = field(name="shuffleWrite", default=0)
+    succeeded: Count = field(name="succeededTasks", default=0)
+    shuffle_write: Total = field(name="shuffleWrite", default=0)
 
 
 class Stage(msgspec.Struct, frozen=True):
     """GET /stages and /stages/{stage}/{attempt}: one attempt at a stage; the latter has ``by_executor``."""
 
-    stage: int = field(name="stageId")
-    attempt: int = field(name="attemptId", default=0)
+    stage: Count = field(name="stageId")
+    attempt: Count = field(name="attemptId", default=0)
     status: str = ""
-    tasks: int = field(name="numTasks", default=0)
-    active: int = field(name="numActiveTasks", default=0)
-    complete: int = field(name="numCompleteTasks", default=0)
-    run_ms: int = field(name="executorRunTime", default=0)
-    shuffle_read: int = field(name="shuffleReadBytes", default=0)
-    shuffle_write: int = field(name="shuffleWriteBytes", default=0)
+    tasks: Count = field(name="numTasks", default=0)
+    active: SignedCount = field(name="numActiveTasks", default=0)
+    complete: Count = field(name="numCompleteTasks", default=0)
+    run_ms: Total = field(name="executorRunTime", default=0)
+    shuffle_read: Total = field(name="shuffleReadBytes", default=0)
+    shuffle_write: Total = field(name="shuffleWriteBytes", default=0)
     by_executor: dict[str, StageOfExecutor] = field(name="executorSummary", default_factory=dict)
 
     @property
     def waiting(self) -> int:
         """How many of its tasks have not begun."""
-        return self.tasks - self.complete - self.active
+        return self.tasks - self.complete - max(0, self.active)
 
 
 class StageTask(msgspec.Struct, frozen=True):
     """GET .../taskList: one attempt at a task; ``launched`` by the driver's clock."""
 
-    executor: str = field(name="executorId", default="")
+    executor: Name = field(name="executorId", default="")
     status: str = ""
-    launched: str = field(name="launchTime", default="")
+    launched: Name = field(name="launchTime", default="")
 
     def age_ms(self, now_ms: int) -> int:
         """Return how long it runs, never negative; -1 if its launch cannot be read."""
+        text = self.launched
+        if len(text) != INSTANT_LENGTH or not text.endswith("GMT"):
+            return -1
         try:
-            launched = datetime.strptime(self.launched, INSTANT).replace(tzinfo=UTC)
+            launched = datetime.fromisoformat(text[:-3]).replace(tzinfo=UTC)
         except ValueError:
             return -1
         return max(0, now_ms - int(launched.timestamp() * 1000))
@@ -208,8 +212,8 @@ class StageTask(msgspec.Struct, frozen=True):
 class TaskQuantiles(msgspec.Struct, frozen=True):
     """GET .../taskSummary?quantiles=...: how long the finished tasks of a stage took, ms."""
 
-    run_ms: tuple[float, ...] = field(name="executorRunTime", default=())
-    begin_ms: tuple[float, ...] = field(name="executorDeserializeTime", default=())
+    run_ms: tuple[SpanMs, ...] = field(name="executorRunTime", default=())
+    begin_ms: tuple[SpanMs, ...] = field(name="executorDeserializeTime", default=())
 
     @property
     def spans_ms(self) -> tuple[float, ...]:
@@ -217,11 +221,11 @@ class TaskQuantiles(msgspec.Struct, frozen=True):
         return tuple(map(sum, zip(self.run_ms, self.begin_ms or (0.0,) * len(self.run_ms), strict=False)))
 
 
-VERSION = OneDecoder(Version)
-ENVIRONMENT = OneDecoder(Environment)
-EXECUTORS = ListDecoder(Executor)
-JOBS = ListDecoder(ActiveJob)
-STAGES = ListDecoder(Stage)
-STAGE = OneDecoder(Stage)
-TASKS = ListDecoder(StageTask)
-QUANTILES = OneDecoder(TaskQuantiles)
+VERSION = OneDecoder(Version, owned=True)
+ENVIRONMENT = OneDecoder(Environment, owned=True)
+EXECUTORS = ListDecoder(Executor, owned=True)
+JOBS = ListDecoder(ActiveJob, owned=True)
+STAGES = ListDecoder(Stage, owned=True)
+STAGE = OneDecoder(Stage, owned=True)
+TASKS = ListDecoder(StageTask, owned=True)
+QUANTILES = OneDecoder(TaskQuantiles, owned=True)

@@ -70,6 +70,7 @@ REASONS: dict[str, str] = {
     "no-task-left": "has no task (left) that may be stopped",
     "job-budget": "gives as many containers as it may at once",
     "unreachable": "its master cannot be reached",
+    "late": "its master or driver had not answered when the look ended; yarnctl goes on reading it",
     "not-observed": "its tasks could not be seen in time",
     "loss-budget": "no more work may be lost now",
     "job-loss-budget": "its job's tag lets no more of its work be lost now",

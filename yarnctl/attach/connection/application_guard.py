@@ -1,0 +1,391 @@
+"""The guard around what a job's owner controls: every request to a driver, a JobManager or a master.
+
+Law: whatever an application answers, and however slowly, hides that application and nothing else.
+
+* All requests of one look at an application share one deadline and one bound of bytes
+  (``http.session.Allowance``). Numbers are checked where they are decoded (``wire.owned``).
+* A look never waits longer than :class:`GuardBounds` says, for all applications together. An application
+  that is late is a :class:`Late` in this look; its requests continue beside the loop until their deadline,
+  and the next look has their answer, if that is not too old.
+* An application that was late is not waited for until it has answered in time ``PROMPT_AGAIN`` times.
+* A change begins at once or is surely not sent (``Absent``); one whose answer is late is Uncertain.
+* A read runs in a thread of the guard: it asks and returns, and changes no state of its caller. Reads of one
+  application run one after another, the purpose first that was served the longest time ago.
+* Answers come in the order of the names asked for: the same answers are the same result.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as futures_wait
+from threading import Lock
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from yarnctl.attach.connection.calls import Problem, attempt
+from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.http.answers import Uncertain
+from yarnctl.hadoop.http.session import Allowance, ByteReserve, allowed
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+PROMPT_AGAIN = 5
+"""Answers in time after which an application that was late is waited for again."""
+THREADS_MAX, HELPERS_MAX = 64, 16
+HELPERS_EACH = 3
+"""Threads that help with the many requests of one look at one application."""
+FLOOR_MS = 50
+"""How long is waited at least, whatever others have used up."""
+RESERVE_BYTES = 128 << 20
+
+
+class Late(Problem):
+    """Its answer has not come in this look; the requests go on."""
+
+
+LATE = Late("its answer has not come yet; yarnctl goes on reading")
+
+
+class GuardBounds(NamedTuple):
+    """Bounds in ms and bytes; see ``Attachment``, which has their defaults.
+
+    ``look_ms`` and ``look_bytes``: all requests of one look at an application. ``wait_ms``: how long a look
+    waits for all applications together; ``order_wait_ms``: the orders after it. ``answer_age_ms``: an answer
+    whose reading began longer ago is not used. ``at_once``: reads side by side, late ones not counted.
+    """
+
+    look_ms: int
+    look_bytes: int
+    wait_ms: int
+    order_wait_ms: int
+    answer_age_ms: int
+    at_once: int
+
+
+class Reading:
+    """One look at an application, as its read sees it."""
+
+    def __init__(self, helpers: ThreadPoolExecutor, helpers_max: int) -> None:
+        self._helpers = helpers
+        self._helpers_max = helpers_max
+
+    def each(self, ask: Callable[[Key], Value], keys: Iterable[Key]) -> dict[Key, Value | Problem]:
+        """Return key -> answer or Problem, in the order of the keys; some are asked side by side."""
+        wanted = list(dict.fromkeys(keys))
+        todo, found = deque(wanted), dict[Key, Value | Problem]()
+
+        def work() -> None:
+            while todo:
+                try:
+                    key = todo.popleft()
+                except IndexError:  # a helper was quicker
+                    return
+                found[key] = attempt(ask, key)
+
+        count = min(self._helpers_max, len(wanted) - 1)
+        helping = [self._helpers.submit(contextvars.copy_context().run, work) for _ in range(count)]
+        work()
+        for one in helping:
+            if not one.cancel():
+                one.result()
+        return {key: found[key] for key in wanted}
+
+
+class Answered(NamedTuple, Generic[Value]):
+    """An answer, and when its reading began (ms of the guard's clock)."""
+
+    value: Value
+    began_ms: int
+
+
+class _Read:
+    """One read of an application for one purpose (its first word: the kind), asked for by a look."""
+
+    def __init__(self, purpose: str, read: Callable[[Reading], Any], look: int) -> None:
+        self.purpose = purpose
+        self.kind = purpose.partition(" ")[0]
+        self.read = read
+        self.look = look
+        self.began_ms = 0
+        self.done: Future[Any] = Future()
+
+
+class _Change(NamedTuple):
+    """One change that was sent, and when."""
+
+    sent: Future[Any]
+    began_ms: int
+
+
+class _Application:
+    """What the guard knows of one application. ``in_time``: answers in time since it was late."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.in_time = PROMPT_AGAIN
+        self.look = -1
+        self.waiting: dict[str, _Read] = {}
+        self.running: _Read | None = None
+        self.is_late = False
+        self.has_ended = False
+        self.reads: dict[str, _Read] = {}
+        self.served: dict[str, int] = {}
+        self.changes: dict[str, _Change] = {}
+        self._allowance: Allowance | None = None
+
+    def allowance_of(self, look: int, make: Callable[[], Allowance]) -> Allowance:
+        """Return what the reads of one look may take together; called by the thread that runs them."""
+        if self._allowance is None or self.look != look:
+            self.look, self._allowance = look, make()
+        return self._allowance
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether it is waited for."""
+        return self.in_time >= PROMPT_AGAIN
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing of it is under way or kept."""
+        return not (self.waiting or self.running or self.reads or self.changes)
+
+    def drop_old(self, before_ms: int) -> None:
+        """Drop the answers to what began before an instant."""
+        for purpose, read in list(self.reads.items()):
+            if read.done.done() and read.began_ms < before_ms:
+                del self.reads[purpose]
+        for purpose, change in list(self.changes.items()):
+            if change.sent.done() and change.began_ms < before_ms:
+                del self.changes[purpose]
+
+
+Wait = Callable[[Collection[Future[Any]], int], object]
+"""Waits until all are done, or so many ms have passed."""
+
+
+def wait_for(futures: Collection[Future[Any]], span_ms: int) -> object:
+    """Wait by the wall clock."""
+    return futures_wait(futures, span_ms / 1000)
+
+
+def monotonic_ms() -> int:
+    """Return ms that have passed since some instant."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class ApplicationGuard:
+    """Reads applications. ``clock_ms`` and ``wait`` are those of the machine; a test has its own."""
+
+    def __init__(
+        self, bounds: GuardBounds, clock_ms: Callable[[], int] = monotonic_ms, wait: Wait = wait_for
+    ) -> None:
+        self.bounds = bounds
+        self.clock_ms = clock_ms
+        self.wait = wait
+        self._lock = Lock()
+        self._applications: dict[str, _Application] = {}
+        self._pool = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="application")
+        self._helpers = ThreadPoolExecutor(HELPERS_MAX, thread_name_prefix="application-helper")
+        self._reserve = ByteReserve(RESERVE_BYTES)
+        self._ready: deque[_Application] = deque()
+        self._running = self._running_late = self._changing = 0
+        self._look = self._served = 0
+        self._left_ms = bounds.wait_ms
+
+    # --- looks --------------------------------------------------------------------------------
+
+    def begin_look(self) -> None:
+        """Begin a look: applications get a new deadline, and the look its time to wait."""
+        before_ms = self.clock_ms() - self.bounds.answer_age_ms
+        with self._lock:
+            self._look += 1
+            self._left_ms = self.bounds.wait_ms
+            for name, one in list(self._applications.items()):
+                one.drop_old(before_ms)
+                if one.is_idle and (one.is_prompt or one.has_ended):
+                    del self._applications[name]
+
+    def begin_orders(self) -> None:
+        """Begin the orders after a look: they have a time to wait of their own."""
+        with self._lock:
+            self._left_ms = self.bounds.order_wait_ms
+
+    def is_reading(self, name: str, purpose: str) -> bool:
+        """Return whether a read of an application goes on, or its answer is there."""
+        with self._lock:
+            one = self._applications.get(name)
+            return one is not None and purpose in one.reads
+
+    def read_each(
+        self, purpose: str, read: Callable[[str, Reading], Value], names: Iterable[str]
+    ) -> dict[str, Answered[Value] | Problem]:
+        """Return name -> answer or Problem (Late: none in this look), in the order of the names."""
+        wanted = list(dict.fromkeys(names))
+        reads: dict[str, _Read] = {}
+        with self._lock:
+            for name in wanted:
+                reads[name] = self._begin(name, purpose, _bound(read, name))
+        prompt = [each.done for name, each in reads.items() if self._applications[name].is_prompt]
+        self._wait_for([each for each in prompt if not each.done()])
+        found: dict[str, Answered[Value] | Problem] = {}
+        with self._lock:
+            for name, each in reads.items():
+                found[name] = self._taken(name, each)
+                if not (self._applications[name].is_prompt or isinstance(found[name], Problem)):
+                    self._begin(name, purpose, _bound(read, name))  # for the next look
+        return found
+
+    def read(self, name: str, purpose: str, read: Callable[[str, Reading], Value]) -> Value | Problem:
+        """Return one application's answer, or a Problem."""
+        found = self.read_each(purpose, read, (name,))[name]
+        return found if isinstance(found, Problem) else found.value
+
+    def _begin(self, name: str, purpose: str, read: Callable[[Reading], Any]) -> _Read:
+        """Return the read for a purpose: the one that goes on or has ended, else a new one."""
+        one = self._applications.get(name)
+        if one is None:
+            one = self._applications[name] = _Application(name)
+        kept = one.reads.get(purpose)
+        if kept is not None:
+            return kept
+        new = one.reads[purpose] = one.waiting[purpose] = _Read(purpose, read, self._look)
+        if one.running is None and one not in self._ready:
+            self._ready.append(one)
+        self._dispatch()
+        return new
+
+    def _allowance(self) -> Allowance:
+        deadline_s = time.monotonic() + self.bounds.look_ms / 1000
+        return Allowance(deadline_s, self.bounds.look_bytes, self._reserve)
+
+    def _taken(self, name: str, read: _Read) -> Answered[Any] | Problem:
+        """Return a read's answer, which is used once; Late if there is none yet."""
+        one = self._applications[name]
+        if not read.done.done():
+            if one.running is not None:  # one that waits for a thread is not slow by itself
+                one.in_time = 0
+            if one.running is not None and not one.is_late:
+                one.is_late = True
+                self._running_late += 1
+                self._dispatch()
+            return LATE
+        one.reads.pop(read.purpose, None)
+        answer = read.done.result()
+        if isinstance(answer, Problem):
+            return answer
+        return Answered(answer, read.began_ms)
+
+    def _wait_for(self, futures: Collection[Future[Any]]) -> None:
+        """Wait for some, no longer than this look may still."""
+        if not futures:
+            return
+        began_ms = self.clock_ms()
+        self.wait(futures, max(FLOOR_MS, self._left_ms))
+        self._left_ms = max(0, self._left_ms - max(0, self.clock_ms() - began_ms))
+
+    # --- threads ------------------------------------------------------------------------------
+
+    def _dispatch(self) -> None:
+        """Start what may run now: those that answer in time first. The lock is held."""
+        for is_prompt in (True, False):
+            for one in [each for each in self._ready if each.is_prompt is is_prompt]:
+                slow_max = THREADS_MAX // 2 if not is_prompt else THREADS_MAX
+                if self._running + self._changing >= slow_max:
+                    break
+                if self._running - self._running_late >= self.bounds.at_once:
+                    return
+                self._ready.remove(one)
+                self._running += 1
+                one.running = self._next(one)
+                self._pool.submit(self._run, one)
+
+    def _next(self, one: _Application) -> _Read:
+        """Take the waiting read whose purpose was served the longest time ago."""
+        read = min(one.waiting.values(), key=lambda each: one.served.get(each.kind, -1))
+        self._served += 1
+        one.served[read.kind] = self._served
+        read.began_ms = self.clock_ms()
+        return one.waiting.pop(read.purpose)
+
+    def _run(self, one: _Application) -> None:
+        """Run an application's reads, in a thread of the pool; those of one look share an allowance."""
+        read = one.running
+        while read is not None:
+            allowance = one.allowance_of(read.look, self._allowance)
+            helpers = HELPERS_EACH if one.is_prompt else 0
+            with allowed(allowance):
+                answer = attempt(read.read, Reading(self._helpers, helpers))
+            allowance.close()
+            in_time = self.clock_ms() - read.began_ms <= self.bounds.wait_ms // 2
+            with self._lock:
+                one.in_time = min(PROMPT_AGAIN, one.in_time + 1) if in_time else one.in_time
+                one.running = after = self._next(one) if one.waiting else None
+                read.done.set_result(answer)
+                if after is None:
+                    self._running -= 1
+                    self._running_late -= one.is_late
+                    one.is_late = False
+                    self._dispatch()
+            read = after
+
+    # --- changes ------------------------------------------------------------------------------
+
+    def change(self, name: str, purpose: str, send: Callable[[], Value]) -> Value | Absent:
+        """Send one change and return its answer; Absent: surely not sent.
+
+        Raises as ``send`` does, and Uncertain: its answer has not come yet. While an earlier change for this
+        purpose goes on, or its answer was not fetched, that is the answer.
+        """
+        with self._lock:
+            one = self._applications.setdefault(name, _Application(name))
+            if purpose not in one.changes:
+                is_busy = any(not each.sent.done() for each in one.changes.values())
+                if is_busy or self._running + self._changing >= THREADS_MAX:
+                    return Absent("its last change is not answered yet, or too many applications are late")
+                self._changing += 1
+                one.changes[purpose] = _Change(self._pool.submit(self._send, send), self.clock_ms())
+            sent, is_prompt = one.changes[purpose].sent, one.is_prompt
+        if is_prompt and not sent.done():
+            self._wait_for([sent])
+        with self._lock:
+            if not sent.done():
+                one.in_time = 0
+                raise Uncertain(str(LATE))
+            one.changes.pop(purpose, None)
+        return sent.result()
+
+    def _send(self, send: Callable[[], Value]) -> Value:
+        allowance = self._allowance()
+        try:
+            with allowed(allowance):
+                return send()
+        finally:
+            allowance.close()
+            with self._lock:
+                self._changing -= 1
+                self._dispatch()
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Drop applications that have ended."""
+        with self._lock:
+            for name in names:
+                if name in self._applications:
+                    self._applications[name].has_ended = True
+
+    def close(self) -> None:
+        """Accept no new read; running ones end by their deadline."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._helpers.shutdown(wait=False, cancel_futures=True)
+
+
+def _bound(read: Callable[[str, Reading], Value], name: str) -> Callable[[Reading], Value]:
+    return lambda reading: read(name, reading)
+
+
+def values(found: Mapping[str, Answered[Value] | Problem]) -> dict[str, Value | Problem]:
+    """Return the answers without their instants."""
+    return {name: each if isinstance(each, Problem) else each.value for name, each in found.items()}

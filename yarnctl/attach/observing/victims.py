@@ -1,0 +1,74 @@
+"""Victims: what was read of applications that may be preempted, made into tasks, each application by itself.
+
+Law: nothing that one application answers ends the look at others: whatever making its tasks raises hides it
+alone. Tasks that contradict each other, or YARN, are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
+
+from yarnctl.attach.connection.application_guard import Answered
+from yarnctl.attach.connection.calls import Problem, attempt
+from yarnctl.attach.observing.cluster_state import Held, Sizes
+from yarnctl.deciding.model import TaskView
+from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.wire.decoders import Unreadable
+
+Value = TypeVar("Value")
+
+TASKS = "tasks"
+"""What the tasks of an application are read for by a look."""
+NUMBER_MAX = 2**62
+ATTEMPT_MAX = 200
+"""The characters of an attempt's id."""
+
+
+class Victim(NamedTuple):
+    """The result of observing one job."""
+
+    tasks: tuple[TaskView, ...]
+    sizes: Sizes | None
+
+
+Observed = Victim | Problem
+"""A Problem: the application cannot be seen now."""
+
+
+def victims_of(
+    held: Mapping[str, Held | Problem],
+    answers: Mapping[str, Answered[Value | Absent] | Problem],
+    make: Callable[[str, Held, Answered[Value]], Victim],
+) -> dict[str, Observed]:
+    """Return each application's tasks, made of what it holds and what it answered."""
+
+    def one(name: str) -> Observed:
+        mine, answer = held[name], answers[name]
+        if isinstance(answer, Problem):
+            return answer
+        if isinstance(mine, Problem):
+            return mine
+        if isinstance(answer.value, Absent):
+            return Problem(answer.value.why)
+        return sound(make(name, mine, Answered(answer.value, answer.began_ms)), mine)
+
+    found: dict[str, Observed] = {name: attempt(one, name) for name in answers}
+    return found
+
+
+def sound(victim: Victim, held: Held) -> Victim:
+    """Return a victim whose tasks agree with each other and with YARN; raises Unreadable."""
+    tasks = victim.tasks
+    if len({each.container for each in tasks}) < len(tasks) or len({each.attempt for each in tasks}) < len(
+        tasks
+    ):
+        raise Unreadable("it names a container or an attempt twice")
+    for each in tasks:
+        if each.container not in held.containers or len(each.attempt) > ATTEMPT_MAX:
+            raise Unreadable("it names a container or an attempt that cannot be")
+        if not all(-1 <= number <= NUMBER_MAX for number in (each.remaining_ms, each.return_cost_ms)):
+            raise Unreadable("its numbers cannot be")
+        if not -NUMBER_MAX <= each.since_ms <= NUMBER_MAX:
+            raise Unreadable("its instants cannot be")
+    return victim
