@@ -14,6 +14,7 @@ CAMPAIGNS = {
     "io-faults": "every call for I/O of the task runner fails once: output equal, or the attempt fails",
     "market": "random histories of the market: tokens conserved, nothing served unpaid",
     "budgets": "lives of containers, days long, and no loss that the rule of budgets does not allow",
+    "hostile": "answers of applications mutated: no look ends, no other application is hidden",
     "replay": "random histories of the controller, decided again without a difference",
 }
 

@@ -42,7 +42,9 @@ class Heard(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """``drip_s``: pause between single bytes; ``cut``: close after so many bytes; ``raw``: no HTTP at all."""
+    """``drip_s``: pause between single bytes; ``cut``: close after so many bytes; ``raw``: no HTTP at all;
+    ``endless``: sent again and again, for as long as it is read.
+    """
 
     body: bytes | str = b""
     status: int = 200
@@ -52,6 +54,7 @@ class Reply(NamedTuple):
     drip_s: float = 0.0
     cut: int = -1
     raw: bytes = b""
+    endless: bytes = b""
 
     @property
     def is_endless(self) -> bool:
@@ -145,6 +148,9 @@ class Replay:
             handler.send_header("Content-Type", reply.kind)
         for name, value in reply.headers:
             handler.send_header(name, value)
+        if reply.endless:
+            self._send_endlessly(handler, reply.endless)
+            return
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
         with contextlib.suppress(OSError):
@@ -160,6 +166,13 @@ class Replay:
                 handler.connection.shutdown(socket.SHUT_RDWR)
             else:
                 handler.wfile.write(body)
+
+    def _send_endlessly(self, handler: BaseHTTPRequestHandler, part: bytes) -> None:
+        handler.close_connection = True
+        with contextlib.suppress(OSError):
+            handler.end_headers()
+            while not self.stopping.is_set():
+                handler.wfile.write(part)
 
 
 def routes(table: dict[str, Reply | str | bytes]) -> Callable[[Heard], Reply]:

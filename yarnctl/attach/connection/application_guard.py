@@ -7,7 +7,8 @@ Law: whatever an application answers, and however slowly, hides that application
 * A look never waits longer than :class:`GuardBounds` says, for all applications together. An application
   that is late is a :class:`Late` in this look; its requests continue beside the loop until their deadline,
   and the next look has their answer, if that is not too old.
-* An application that was late is not waited for until it has answered in time ``PROMPT_AGAIN`` times.
+* An application that took longer than half of that is not waited for until it has answered in time
+  ``PROMPT_AGAIN`` times.
 * A change begins at once or is surely not sent (``Absent``); one whose answer is late is Uncertain.
 * A read runs in a thread of the guard: it asks and returns, and changes no state of its caller. Reads of one
   application run one after another, the purpose first that was served the longest time ago.
@@ -16,6 +17,7 @@ Law: whatever an application answers, and however slowly, hides that application
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import time
 from collections import deque
@@ -38,7 +40,7 @@ PROMPT_AGAIN = 5
 THREADS_MAX, HELPERS_MAX = 64, 16
 HELPERS_EACH = 3
 """Threads that help with the many requests of one look at one application."""
-FLOOR_MS = 50
+FLOOR_MS = 20
 """How long is waited at least, whatever others have used up."""
 RESERVE_BYTES = 128 << 20
 
@@ -87,7 +89,10 @@ class Reading:
                 found[key] = attempt(ask, key)
 
         count = min(self._helpers_max, len(wanted) - 1)
-        helping = [self._helpers.submit(contextvars.copy_context().run, work) for _ in range(count)]
+        helping: list[Future[None]] = []
+        with contextlib.suppress(RuntimeError):  # the guard is closed: no help then
+            for _ in range(count):
+                helping.append(self._helpers.submit(contextvars.copy_context().run, work))
         work()
         for one in helping:
             if not one.cancel():
@@ -195,6 +200,7 @@ class ApplicationGuard:
         self._running = self._running_late = self._changing = 0
         self._look = self._served = 0
         self._left_ms = bounds.wait_ms
+        self._is_closed = False
 
     # --- looks --------------------------------------------------------------------------------
 
@@ -266,7 +272,8 @@ class ApplicationGuard:
         """Return a read's answer, which is used once; Late if there is none yet."""
         one = self._applications[name]
         if not read.done.done():
-            if one.running is not None:  # one that waits for a thread is not slow by itself
+            # One that waits for a thread, or for which no time was left, is not slow by itself.
+            if one.running is not None and self._is_slow(one.running):
                 one.in_time = 0
             if one.running is not None and not one.is_late:
                 one.is_late = True
@@ -278,6 +285,9 @@ class ApplicationGuard:
         if isinstance(answer, Problem):
             return answer
         return Answered(answer, read.began_ms)
+
+    def _is_slow(self, read: _Read) -> bool:
+        return self.clock_ms() - read.began_ms > self.bounds.wait_ms // 2
 
     def _wait_for(self, futures: Collection[Future[Any]]) -> None:
         """Wait for some, no longer than this look may still."""
@@ -291,6 +301,8 @@ class ApplicationGuard:
 
     def _dispatch(self) -> None:
         """Start what may run now: those that answer in time first. The lock is held."""
+        if self._is_closed:
+            return
         for is_prompt in (True, False):
             for one in [each for each in self._ready if each.is_prompt is is_prompt]:
                 slow_max = THREADS_MAX // 2 if not is_prompt else THREADS_MAX
@@ -320,7 +332,7 @@ class ApplicationGuard:
             with allowed(allowance):
                 answer = attempt(read.read, Reading(self._helpers, helpers))
             allowance.close()
-            in_time = self.clock_ms() - read.began_ms <= self.bounds.wait_ms // 2
+            in_time = not self._is_slow(read)
             with self._lock:
                 one.in_time = min(PROMPT_AGAIN, one.in_time + 1) if in_time else one.in_time
                 one.running = after = self._next(one) if one.waiting else None
@@ -378,6 +390,8 @@ class ApplicationGuard:
 
     def close(self) -> None:
         """Accept no new read; running ones end by their deadline."""
+        with self._lock:
+            self._is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._helpers.shutdown(wait=False, cancel_futures=True)
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.calls import Problem, told
 from yarnctl.attach.connection.connection import CheckpointStore, Connection
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
@@ -107,7 +107,7 @@ class Performing:
         self._permission = permission
 
     def perform(self, action: Action) -> Outcome:
-        """Carry out one action; never raises for a fault of the cluster."""
+        """Carry out one action; never raises for a fault of the cluster, or what an application answers."""
         try:
             return self._permission.may_act(action) or self._perform(action)
         except Uncertain as problem:
@@ -116,6 +116,8 @@ class Performing:
             return Refused(ManifestUnusable(str(problem)[:FAULT_MAX]))
         except (YarnctlError, StoreError) as problem:
             return later(action, _fault(problem))
+        except Exception as problem:  # of what an application wrote: it is not known what was sent
+            return Unknown(ClientFault(told(problem)[:FAULT_MAX]))
 
     def _perform(self, action: Action) -> Outcome:
         match action:
