@@ -17,7 +17,7 @@ from tests.soak.hostile_world import HONEST, SPARK, HostileCluster, direct_port
 from tests.thoroughness import examples
 from tests.unit.hadoop.replaying import Heard, Reply
 from yarnctl.attach import port as port_module
-from yarnctl.attach.connection.application_guard import Answered, ApplicationGuard, Reading
+from yarnctl.attach.connection.application_guard import ApplicationGuard, ApplicationLook, ReadAnswer
 from yarnctl.attach.observing import victims
 from yarnctl.attach.port import AttachedPort
 from yarnctl.deciding.model import ObservationRequest
@@ -103,7 +103,7 @@ def test_planted_look_that_waits_for_all_is_held_up_by_one(monkeypatch):
 def waiting_for_all(
     guard: ApplicationGuard,
     _purpose: str,
-    read: Callable[[str, Reading], Any],
+    read: Callable[[str, ApplicationLook], Any],
     names: Iterable[str],
-) -> Mapping[str, Answered[Any]]:
-    return {name: Answered(read(name, Reading(guard._helpers, 0)), 0) for name in names}
+) -> Mapping[str, ReadAnswer[Any]]:
+    return {name: ReadAnswer(read(name, ApplicationLook(guard._helpers, 0)), 0) for name in names}

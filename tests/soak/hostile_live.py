@@ -1,6 +1,6 @@
 """Hostile servers on loopback, and how long the orders of an honest job beside them take.
 
-Law: the servers run in processes of their own, so that only their answers burden the one that is measured. The
+Law: the servers run in processes of their own: only their answers burden the one that is measured. The
 port has the bounds of ``yarnctl run``. A tick is a daemon's: the lock's renewal, a look at all applications
 but those that did not answer lately, orders for hostile ones, then one for the honest job. Measured are the
 time from a tick's begin until the honest order is sent, and how late each renewal has ended, once with usual

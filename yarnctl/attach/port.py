@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from yarnctl.attach.connection.application_guard import Late
+from yarnctl.attach.connection.application_guard import LateAnswer
 from yarnctl.attach.connection.calls import Problem, attempt, told
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.connection.web_proxy import WebProxy
@@ -31,7 +31,7 @@ from yarnctl.attach.observing.executors import LeavingObserver
 from yarnctl.attach.observing.held_time import HeldTimes
 from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver, Unmodelled
-from yarnctl.attach.observing.victims import Observed
+from yarnctl.attach.observing.victims import ObservedVictim
 from yarnctl.attach.orders.leaving import Parts, leaving
 from yarnctl.attach.orders.performing import Performing
 from yarnctl.attach.orders.polled_applications import PolledApplications
@@ -326,7 +326,7 @@ class AttachedPort:
         of_kind: dict[str, list[str]] = {}
         for name in victims:
             of_kind.setdefault(self._kind_of(name), []).append(name)
-        seen: dict[str, Observed] = {}
+        seen: dict[str, ObservedVictim] = {}
         for kind, names in of_kind.items():
             found = attempt(self._observers.get(kind, self._tasks).observe, names)
             seen |= dict.fromkeys(names, found) if isinstance(found, Problem) else found
@@ -335,7 +335,7 @@ class AttachedPort:
                 tasks[name] = self._unmodelled.modelled(name, each.tasks)
                 if each.sizes is not None:
                     self._observer.sizes[name] = each.sizes
-        return tasks, {name for name, each in seen.items() if isinstance(each, Late)}
+        return tasks, {name for name, each in seen.items() if isinstance(each, LateAnswer)}
 
     @staticmethod
     def _safely(poll: Callable[[], Sequence[Fact]]) -> Sequence[Fact]:

@@ -17,11 +17,11 @@ from yarnctl.attach.connection.application_guard import (
     LATE,
     PROMPT_AGAIN,
     THREADS_MAX,
-    Answered,
     ApplicationGuard,
+    ApplicationLook,
     GuardBounds,
-    Late,
-    Reading,
+    LateAnswer,
+    ReadAnswer,
     values,
 )
 from yarnctl.attach.connection.calls import Problem
@@ -68,7 +68,7 @@ class Stage:
             self.hanging.pop(name).set()
         wait(futures)
 
-    def answer(self, name: str, _reading: Reading) -> str:
+    def answer(self, name: str, _reading: ApplicationLook) -> str:
         self.asked.append(name)
         if name in self.hanging:
             self.hanging[name].wait(NEVER_S)
@@ -94,12 +94,12 @@ def test_read_each_answers_stand_in_the_order_asked_for(stage):
 
 
 def test_read_each_what_a_read_raises_is_a_problem_of_that_application(stage):
-    def read(name: str, _: Reading) -> int:
+    def read(name: str, _: ApplicationLook) -> int:
         return int(float("inf")) if name == "bad" else 7
 
     found = values(stage.guard.read_each("tasks", read, ("bad", "good")))
     assert isinstance(found["bad"], Problem)
-    assert not isinstance(found["bad"], Late)
+    assert not isinstance(found["bad"], LateAnswer)
     assert found["good"] == 7
 
 
@@ -181,8 +181,8 @@ def test_applications_that_were_late_take_half_of_the_threads_at_most(stage):
 def test_reads_of_one_application_run_one_after_another_the_longest_unserved_first(stage):
     order: list[str] = []
 
-    def reading(purpose: str) -> Callable[[str, Reading], str]:
-        def read(name: str, _: Reading) -> str:
+    def reading(purpose: str) -> Callable[[str, ApplicationLook], str]:
+        def read(name: str, _: ApplicationLook) -> str:
             order.append(purpose)
             stage.hanging[name].wait(NEVER_S)
             return purpose
@@ -199,7 +199,7 @@ def test_reads_of_one_application_run_one_after_another_the_longest_unserved_fir
 
 
 def test_reading_each_answers_stand_in_the_order_of_the_keys_and_a_fault_is_a_problem(stage):
-    def read(_name: str, reading: Reading) -> dict[int, float | Problem]:
+    def read(_name: str, reading: ApplicationLook) -> dict[int, float | Problem]:
         return reading.each(lambda key: 1 / key, (5, 0, 2, 4, 1))
 
     found = stage.guard.read("a", "tasks", read)
@@ -250,4 +250,4 @@ def test_begin_look_forgets_applications_of_which_nothing_is_under_way(stage):
 
 def test_read_each_tells_when_its_reading_began(stage):
     stage.now_ms = 77
-    assert stage.guard.read_each("tasks", stage.answer, ("a",)) == {"a": Answered("A", 77)}
+    assert stage.guard.read_each("tasks", stage.answer, ("a",)) == {"a": ReadAnswer("A", 77)}

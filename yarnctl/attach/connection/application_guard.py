@@ -5,8 +5,8 @@ Law: whatever an application answers, and however slowly, hides that application
 * All requests of one look at an application share one deadline and one bound of bytes
   (``http.session.Allowance``). Numbers are checked where they are decoded (``wire.owned``).
 * A look never waits longer than :class:`GuardBounds` says, for all applications together. An application
-  that is late is a :class:`Late` in this look; its requests continue beside the loop until their deadline,
-  and the next look has their answer, if that is not too old.
+  that is late is a :class:`LateAnswer` in this look; its requests continue beside the loop until their
+  deadline, and the next look has their answer, if that is not too old.
 * An application that took longer than half of that is not waited for until it has answered in time
   ``PROMPT_AGAIN`` times.
 * A change begins at once or is surely not sent (``Absent``); one whose answer is late is Uncertain.
@@ -45,11 +45,11 @@ FLOOR_MS = 20
 RESERVE_BYTES = 128 << 20
 
 
-class Late(Problem):
+class LateAnswer(Problem):
     """Its answer has not come in this look; the requests go on."""
 
 
-LATE = Late("its answer has not come yet; yarnctl goes on reading")
+LATE = LateAnswer("its answer has not come yet; yarnctl goes on reading")
 
 
 class GuardBounds(NamedTuple):
@@ -68,7 +68,7 @@ class GuardBounds(NamedTuple):
     at_once: int
 
 
-class Reading:
+class ApplicationLook:
     """One look at an application, as its read sees it."""
 
     def __init__(self, helpers: ThreadPoolExecutor, helpers_max: int) -> None:
@@ -100,7 +100,7 @@ class Reading:
         return {key: found[key] for key in wanted}
 
 
-class Answered(NamedTuple, Generic[Value]):
+class ReadAnswer(NamedTuple, Generic[Value]):
     """An answer, and when its reading began (ms of the guard's clock)."""
 
     value: Value
@@ -110,7 +110,7 @@ class Answered(NamedTuple, Generic[Value]):
 class _Read:
     """One read of an application for one purpose (its first word: the kind), asked for by a look."""
 
-    def __init__(self, purpose: str, read: Callable[[Reading], Any], look: int) -> None:
+    def __init__(self, purpose: str, read: Callable[[ApplicationLook], Any], look: int) -> None:
         self.purpose = purpose
         self.kind = purpose.partition(" ")[0]
         self.read = read
@@ -227,9 +227,9 @@ class ApplicationGuard:
             return one is not None and purpose in one.reads
 
     def read_each(
-        self, purpose: str, read: Callable[[str, Reading], Value], names: Iterable[str]
-    ) -> dict[str, Answered[Value] | Problem]:
-        """Return name -> answer or Problem (Late: none in this look), in the order of the names."""
+        self, purpose: str, read: Callable[[str, ApplicationLook], Value], names: Iterable[str]
+    ) -> dict[str, ReadAnswer[Value] | Problem]:
+        """Return name -> answer or Problem (LateAnswer: none in this look), in the order of the names."""
         wanted = list(dict.fromkeys(names))
         reads: dict[str, _Read] = {}
         with self._lock:
@@ -237,7 +237,7 @@ class ApplicationGuard:
                 reads[name] = self._begin(name, purpose, _bound(read, name))
         prompt = [each.done for name, each in reads.items() if self._applications[name].is_prompt]
         self._wait_for([each for each in prompt if not each.done()])
-        found: dict[str, Answered[Value] | Problem] = {}
+        found: dict[str, ReadAnswer[Value] | Problem] = {}
         with self._lock:
             for name, each in reads.items():
                 found[name] = self._taken(name, each)
@@ -245,12 +245,12 @@ class ApplicationGuard:
                     self._begin(name, purpose, _bound(read, name))  # for the next look
         return found
 
-    def read(self, name: str, purpose: str, read: Callable[[str, Reading], Value]) -> Value | Problem:
+    def read(self, name: str, purpose: str, read: Callable[[str, ApplicationLook], Value]) -> Value | Problem:
         """Return one application's answer, or a Problem."""
         found = self.read_each(purpose, read, (name,))[name]
         return found if isinstance(found, Problem) else found.value
 
-    def _begin(self, name: str, purpose: str, read: Callable[[Reading], Any]) -> _Read:
+    def _begin(self, name: str, purpose: str, read: Callable[[ApplicationLook], Any]) -> _Read:
         """Return the read for a purpose: the one that goes on or has ended, else a new one."""
         one = self._applications.get(name)
         if one is None:
@@ -268,8 +268,8 @@ class ApplicationGuard:
         deadline_s = time.monotonic() + self.bounds.look_ms / 1000
         return Allowance(deadline_s, self.bounds.look_bytes, self._reserve)
 
-    def _taken(self, name: str, read: _Read) -> Answered[Any] | Problem:
-        """Return a read's answer, which is used once; Late if there is none yet."""
+    def _taken(self, name: str, read: _Read) -> ReadAnswer[Any] | Problem:
+        """Return a read's answer, which is used once; LateAnswer if there is none yet."""
         one = self._applications[name]
         if not read.done.done():
             # One that waits for a thread, or for which no time was left, is not slow by itself.
@@ -284,7 +284,7 @@ class ApplicationGuard:
         answer = read.done.result()
         if isinstance(answer, Problem):
             return answer
-        return Answered(answer, read.began_ms)
+        return ReadAnswer(answer, read.began_ms)
 
     def _is_slow(self, read: _Read) -> bool:
         return self.clock_ms() - read.began_ms > self.bounds.wait_ms // 2
@@ -330,7 +330,7 @@ class ApplicationGuard:
             allowance = one.allowance_of(read.look, self._allowance)
             helpers = HELPERS_EACH if one.is_prompt else 0
             with allowed(allowance):
-                answer = attempt(read.read, Reading(self._helpers, helpers))
+                answer = attempt(read.read, ApplicationLook(self._helpers, helpers))
             allowance.close()
             in_time = not self._is_slow(read)
             with self._lock:
@@ -368,7 +368,8 @@ class ApplicationGuard:
                 one.in_time = 0
                 raise Uncertain(str(LATE))
             one.changes.pop(purpose, None)
-        return sent.result()
+        answer: Value = sent.result()
+        return answer
 
     def _send(self, send: Callable[[], Value]) -> Value:
         allowance = self._allowance()
@@ -396,10 +397,10 @@ class ApplicationGuard:
         self._helpers.shutdown(wait=False, cancel_futures=True)
 
 
-def _bound(read: Callable[[str, Reading], Value], name: str) -> Callable[[Reading], Value]:
+def _bound(read: Callable[[str, ApplicationLook], Value], name: str) -> Callable[[ApplicationLook], Value]:
     return lambda reading: read(name, reading)
 
 
-def values(found: Mapping[str, Answered[Value] | Problem]) -> dict[str, Value | Problem]:
+def values(found: Mapping[str, ReadAnswer[Value] | Problem]) -> dict[str, Value | Problem]:
     """Return the answers without their instants."""
     return {name: each if isinstance(each, Problem) else each.value for name, each in found.items()}

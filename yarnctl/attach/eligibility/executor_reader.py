@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from yarnctl.attach.connection.application_guard import Late, values
+from yarnctl.attach.connection.application_guard import LateAnswer, values
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.job_reader import SETTINGS, unread
@@ -111,7 +111,7 @@ class ExecutorReader:
             SETTINGS, lambda name, _: self._consent.judge(name, tags[name]), rows
         )
         for name, found in values(said).items():
-            if isinstance(found, Late):
+            if isinstance(found, LateAnswer):
                 self.reasons[name] = AnswerLate()
                 continue
             if isinstance(found, Problem | Absent):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from yarnctl.attach.connection.application_guard import Late, values
+from yarnctl.attach.connection.application_guard import LateAnswer, values
 from yarnctl.attach.connection.calls import Problem, attempt
 from yarnctl.attach.connection.connection import CheckpointStore, Connection
 from yarnctl.attach.eligibility.job_rules import Eligibility, judge
@@ -131,7 +131,7 @@ class EligibilityReader:
     def _read(self, users: dict[str, str]) -> None:
         answers = self._link.guard.read_each(SETTINGS, lambda name, _: self._judged(name, users[name]), users)
         for name, answer in values(answers).items():
-            if isinstance(answer, Late):
+            if isinstance(answer, LateAnswer):
                 self.reasons[name] = AnswerLate()
                 continue
             if isinstance(answer, Problem | Absent):

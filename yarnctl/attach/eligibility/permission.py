@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from yarnctl.attach.connection.application_guard import Late
+from yarnctl.attach.connection.application_guard import LateAnswer
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.eligibility.executor_reader import Drainable, ExecutorReader
@@ -209,7 +209,7 @@ class Permission:
 
 def unread(answer: Absent | Problem) -> OutcomeReason:
     """Return why what an application's own program says is not known now."""
-    if isinstance(answer, Late):
+    if isinstance(answer, LateAnswer):
         return AnswerLate()
     return MasterSilent((answer if isinstance(answer, Problem) else answer.why)[:FAULT_MAX])
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from yarnctl.attach.connection.application_guard import Answered, values
+from yarnctl.attach.connection.application_guard import ReadAnswer, values
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.executor_reader import ExecutorReader
@@ -23,7 +23,7 @@ from yarnctl.attach.observing.executor_costs import (
     StageNow,
     costs,
 )
-from yarnctl.attach.observing.victims import TASKS, Observed, Victim, victims_of
+from yarnctl.attach.observing.victims import TASKS, ObservedVictim, Victim, victims_of
 from yarnctl.deciding.model import TaskView
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.spark_driver import SparkDriver
@@ -61,7 +61,7 @@ def is_container_of(application: str, name: str) -> bool:
 class LeavingObserver(Protocol):
     """Who sees the executors of a framework's applications."""
 
-    def observe(self, victims: Sequence[str]) -> dict[str, Observed]:
+    def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
         """Observe applications; a Problem for one that cannot be seen now. One left alone shows no task."""
 
     def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
@@ -98,7 +98,7 @@ class ExecutorObserver:
             settings.spark_order_ms,
         )
 
-    def observe(self, victims: Sequence[str]) -> dict[str, Observed]:
+    def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
         """Observe applications; a Problem for one that cannot be seen now. One left alone shows no task."""
         ours = [name for name in victims if name in self._reader.drainable]
         held = self._live.observe(ours)
@@ -106,10 +106,10 @@ class ExecutorObserver:
         looks = self._guard.read_each(
             TASKS, lambda name, _: self._look(self._driver(name), written[name]), ours
         )
-        found: dict[str, Observed] = {name: Victim((), None) for name in victims}
+        found: dict[str, ObservedVictim] = {name: Victim((), None) for name in victims}
         return found | victims_of(held, looks, self._seen)
 
-    def _seen(self, application: str, held: Held, look: Answered[DriverLook]) -> Victim:
+    def _seen(self, application: str, held: Held, look: ReadAnswer[DriverLook]) -> Victim:
         self._written[application] = {(each.stage, each.attempt): each for each in look.value.written}
         return self._victim(application, held, look.value)
 

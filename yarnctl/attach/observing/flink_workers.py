@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from yarnctl.attach.connection.application_guard import Answered
+from yarnctl.attach.connection.application_guard import ReadAnswer
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.executor_reader import ExecutorReader
 from yarnctl.attach.observing.cluster_state import Held, LiveContainers, sizes_of
 from yarnctl.attach.observing.executors import RemoveReason
-from yarnctl.attach.observing.victims import TASKS, Observed, Victim, victims_of
+from yarnctl.attach.observing.victims import TASKS, ObservedVictim, Victim, victims_of
 from yarnctl.deciding.model import TaskView
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.job_manager import JobManager
@@ -47,12 +47,12 @@ class WorkerObserver:
         self._link, self._live, self._reader = link, live, reader
         self._job_manager, self._leaving = job_manager, leaving
 
-    def observe(self, victims: Sequence[str]) -> dict[str, Observed]:
+    def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
         """Observe applications; a Problem for one that cannot be seen now. One left alone shows no task."""
         ours = [name for name in victims if name in self._reader.drainable]
         held = self._live.observe(ours)
         looks = self._link.guard.read_each(TASKS, lambda name, _: self._look(name), ours)
-        found: dict[str, Observed] = {name: Victim((), None) for name in victims}
+        found: dict[str, ObservedVictim] = {name: Victim((), None) for name in victims}
         return found | victims_of(held, looks, self._victim)
 
     def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
@@ -72,7 +72,7 @@ class WorkerObserver:
             return WorkerLook(managers, -1, 1)
         return WorkerLook(managers, saved.begun_ms, least(bounds))
 
-    def _victim(self, application: str, held: Held, answer: Answered[WorkerLook]) -> Victim:
+    def _victim(self, application: str, held: Held, answer: ReadAnswer[WorkerLook]) -> Victim:
         look = answer.value
         rules, now_ms = self._reader.drainable[application], self._link.clock()
         shown = sorted(each.container for each in look.managers if each.container in held.containers)

@@ -20,14 +20,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from yarnctl.attach.connection.application_guard import Answered, Reading
+from yarnctl.attach.connection.application_guard import ApplicationLook, ReadAnswer
 from yarnctl.attach.connection.calls import Problem, attempt
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.observing.cluster_state import Held, LiveContainers, sizes_of
 from yarnctl.attach.observing.plain_tasks import is_map, map_view, reduce_view
 from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.status_line import Progress, needs_java_counters
-from yarnctl.attach.observing.victims import TASKS, Observed, Victim, victims_of
+from yarnctl.attach.observing.victims import TASKS, ObservedVictim, Victim, victims_of
 from yarnctl.deciding.foresight import Prediction
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot, TaskView
 from yarnctl.deciding.reasons.demand import NotModelled
@@ -94,7 +94,7 @@ class TaskObserver:
         self._rates: dict[str, dict[str, float]] = {}
         self._resume_costs = returning
 
-    def observe(self, victims: Sequence[str]) -> dict[str, Observed]:
+    def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
         """Observe jobs; a Problem for one that cannot be seen now. One of another kind shows no task."""
         foreign = [name for name in victims if isinstance(self._ineligible.get(name), OtherKind)]
         ours = [name for name in victims if name not in foreign]
@@ -104,13 +104,13 @@ class TaskObserver:
         looks = self._guard.read_each(
             TASKS, lambda name, reading: self._look(name, reading, known[name], counters_max), ours
         )
-        found: dict[str, Observed] = {name: Victim((), None) for name in foreign}
+        found: dict[str, ObservedVictim] = {name: Victim((), None) for name in foreign}
         return found | victims_of(held, looks, self._victim)
 
     # --- one master, in a thread of the guard ---------------------------------------------------------
 
     def _look(
-        self, application: str, reading: Reading, maps_finished_at_ms: int, counters_max: int
+        self, application: str, reading: ApplicationLook, maps_finished_at_ms: int, counters_max: int
     ) -> MasterLook | Absent:
         master, at_ms = self._master(application), self._clock()
         running = self._running(master)
@@ -142,7 +142,7 @@ class TaskObserver:
     def _groups(
         self,
         master: MasterClient,
-        reading: Reading,
+        reading: ApplicationLook,
         attempts: Mapping[str, Sequence[TaskAttempt]],
         counters_max: int,
     ) -> dict[str, int]:
@@ -162,7 +162,7 @@ class TaskObserver:
 
     # --- as tasks -------------------------------------------------------------------------------------
 
-    def _victim(self, application: str, held: Held, answer: Answered[MasterLook]) -> Victim:
+    def _victim(self, application: str, held: Held, answer: ReadAnswer[MasterLook]) -> Victim:
         look, containers = answer.value, held.containers
         if look.maps_finished_at_ms:
             self._resume_costs.maps_finished[application] = look.maps_finished_at_ms

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
-from yarnctl.attach.connection.application_guard import Answered
+from yarnctl.attach.connection.application_guard import ReadAnswer
 from yarnctl.attach.connection.calls import Problem, attempt
 from yarnctl.attach.observing.cluster_state import Held, Sizes
 from yarnctl.deciding.model import TaskView
@@ -32,18 +32,18 @@ class Victim(NamedTuple):
     sizes: Sizes | None
 
 
-Observed = Victim | Problem
+ObservedVictim = Victim | Problem
 """A Problem: the application cannot be seen now."""
 
 
 def victims_of(
     held: Mapping[str, Held | Problem],
-    answers: Mapping[str, Answered[Value | Absent] | Problem],
-    make: Callable[[str, Held, Answered[Value]], Victim],
-) -> dict[str, Observed]:
+    answers: Mapping[str, ReadAnswer[Value | Absent] | Problem],
+    make: Callable[[str, Held, ReadAnswer[Value]], Victim],
+) -> dict[str, ObservedVictim]:
     """Return each application's tasks, made of what it holds and what it answered."""
 
-    def one(name: str) -> Observed:
+    def one(name: str) -> ObservedVictim:
         mine, answer = held[name], answers[name]
         if isinstance(answer, Problem):
             return answer
@@ -51,9 +51,9 @@ def victims_of(
             return mine
         if isinstance(answer.value, Absent):
             return Problem(answer.value.why)
-        return sound(make(name, mine, Answered(answer.value, answer.began_ms)), mine)
+        return sound(make(name, mine, ReadAnswer(answer.value, answer.began_ms)), mine)
 
-    found: dict[str, Observed] = {name: attempt(one, name) for name in answers}
+    found: dict[str, ObservedVictim] = {name: attempt(one, name) for name in answers}
     return found
 
 

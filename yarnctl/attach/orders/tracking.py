@@ -16,7 +16,7 @@ from math import inf
 
 import msgspec
 
-from yarnctl.attach.connection.application_guard import Late
+from yarnctl.attach.connection.application_guard import LateAnswer
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import CheckpointStore, Connection
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
@@ -217,7 +217,7 @@ class OrderTracking:
         now_ms = self._clock()
         for one in due:
             rows = answers[(one.application, one.task.task)]
-            if isinstance(rows, Late):
+            if isinstance(rows, LateAnswer):
                 continue  # it is due in the next poll
             one.polled_at_ms = now_ms
             if isinstance(rows, Problem | Absent):

@@ -282,7 +282,7 @@ class _OwnCookies(DefaultCookiePolicy):
 class _SharedCookies(requests.cookies.RequestsCookieJar):
     """Cookies that one thread may read while another one keeps a new one."""
 
-    def __iter__(self) -> Iterator[Cookie]:
+    def __iter__(self) -> Iterator[Any]:
         with self._cookies_lock:
             return iter(list(super().__iter__()))
 
