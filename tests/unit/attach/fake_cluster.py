@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.unit.hadoop.little_hdfs import PREFIX, LittleHdfs, remote
 from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
@@ -210,7 +211,11 @@ class FakeCluster:
 
     def port(self, first_asks: FirstAsksOf = lambda _: (), **settings) -> AttachedPort:
         """Return a port onto this cluster, with the clock of this cluster."""
-        told = {"name_nodes": (self.hdfs.replay.url,), "enforce": True, "stable_observations": 1}
+        told: dict[str, Any] = {
+            "name_nodes": (self.hdfs.replay.url,),
+            "enforce": True,
+            "stable_observations": 1,
+        }
         told |= {"look_ms": 60_000, "look_wait_ms": 60_000, "order_wait_ms": 60_000, **settings}
         transport = Transport([self.rm.url], limits=PATIENT)
         hdfs = WebHdfs([self.hdfs.replay.url], Identity("yarnctl"), PATIENT, bulk=PATIENT)

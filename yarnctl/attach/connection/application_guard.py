@@ -7,8 +7,8 @@ Law: whatever an application answers, and however slowly, hides that application
 * A look never waits longer than :class:`GuardBounds` says, for all applications together. An application
   that is late is a :class:`LateAnswer` in this look; its requests continue beside the loop until their
   deadline, and the next look has their answer, if that is not too old.
-* An application that took longer than half of that is not waited for until it has answered in time
-  ``PROMPT_AGAIN`` times.
+* An application that took longer than that is not waited for until it has answered in time ``PROMPT_AGAIN``
+  times.
 * A change begins at once or is surely not sent (``Absent``); one whose answer is late is Uncertain.
 * A read runs in a thread of the guard: it asks and returns, and changes no state of its caller. Reads of one
   application run one after another, the purpose first that was served the longest time ago.
@@ -287,7 +287,7 @@ class ApplicationGuard:
         return ReadAnswer(answer, read.began_ms)
 
     def _is_slow(self, read: _Read) -> bool:
-        return self.clock_ms() - read.began_ms > self.bounds.wait_ms // 2
+        return self.clock_ms() - read.began_ms >= self.bounds.wait_ms
 
     def _wait_for(self, futures: Collection[Future[Any]]) -> None:
         """Wait for some, no longer than this look may still."""

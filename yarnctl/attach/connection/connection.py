@@ -99,8 +99,8 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     calls_at_once: int = 8
     look_ms: int = 4_000
     look_bytes: int = 32 << 20
-    look_wait_ms: int = 400
-    order_wait_ms: int = 300
+    look_wait_ms: int = 300
+    order_wait_ms: int = 200
     answer_age_ms: int = 5_000
     looks_at_once: int = 16
     observation_bytes: int = 16 << 20
