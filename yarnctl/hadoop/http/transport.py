@@ -120,7 +120,7 @@ class Transport:
 
     def _session(self, base: str) -> requests.Session:
         session = open_session(self.limits, self._auth, self._ca_file)
-        for (name, path), value in self._cookies.items():
+        for (name, path), value in list(self._cookies.items()):  # another thread may keep one
             session.cookies.set(name, value, domain=urlsplit(base).hostname or "", path=path)
         return session
 
