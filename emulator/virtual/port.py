@@ -76,7 +76,7 @@ class VirtualPort:
         self._leave_ms = (
             heard_ms // 2 + timing.drain_ms + timing.upload_ms + timing.exit_ms + timing.launch_ms
         )
-        self._prediction = Prediction(ahead_max, hurried, self._first_asks)
+        self._prediction = Prediction(ahead_max, frozenset(hurried).__contains__, self._first_asks)
         self._ordered: dict[str, Container] = {}
         self._suspending: dict[int, tuple[AppMaster, dict[int, str]]] = {}
         self._applications: dict[str, Application] = {}

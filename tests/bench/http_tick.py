@@ -20,6 +20,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import requests
 
 from tests.bench.row import Row, spread, without_gc
@@ -190,7 +191,8 @@ def serve(ready: Any) -> None:
 
 def ours(port: AttachedPort) -> list[str]:
     """Look, decide, look at the victims, decide: the attempts that are to stop, in the order of leaving."""
-    controller = Controller(RULES)
+    paths = {"hurried_queues": ("root.production",), "victim_queues": ("root.research",)}
+    controller = Controller(msgspec.structs.replace(RULES, **paths))
     seen = port.observe(controller.to_observe)
     step = controller.step(seen)
     while step.to_observe.victims:

@@ -19,8 +19,6 @@ import pytest
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 
-FAULT = pytest.mark.xfail(strict=True, reason="queues are compared by their spelling")
-
 CASES = Path(__file__).parents[3] / "shared" / "cases"
 TICKS = "6"
 
@@ -69,7 +67,6 @@ def checked(url: str, capfd: pytest.CaptureFixture[str], *words: str) -> tuple[i
     return status, {one["id"]: one for one in json.loads(capfd.readouterr().out)["findings"]}
 
 
-@FAULT
 @pytest.mark.parametrize(
     ("preempting", "preemptable"),
     [
@@ -94,7 +91,6 @@ def test_run_decides_for_a_queue_in_each_of_its_spellings(
     assert {(one["queue"], one["need"]) for one in triggers} == {("root.production", 7)}
 
 
-@FAULT
 def test_an_ambiguous_name_is_refused_with_the_paths(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,7 +106,7 @@ def test_an_ambiguous_name_is_refused_with_the_paths(
     assert not daemon.records
 
 
-@pytest.mark.parametrize("preemptable", [pytest.param("prod.default", marks=FAULT), "root.prod.default"])
+@pytest.mark.parametrize("preemptable", ["prod.default", "root.prod.default"])
 def test_a_queue_that_is_preempting_and_preemptable_is_refused_in_every_spelling(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], preemptable: str
 ) -> None:
@@ -125,7 +121,6 @@ def test_a_queue_that_is_preempting_and_preemptable_is_refused_in_every_spelling
     assert "root.prod.default" in daemon.err
 
 
-@FAULT
 def test_queues_that_are_not_there_are_refused_with_those_that_are(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,7 +134,6 @@ def test_queues_that_are_not_there_are_refused_with_those_that_are(
     assert not daemon.records
 
 
-@FAULT
 @pytest.mark.parametrize("name", ["adhoc", "users", "root.users"])
 def test_a_parent_queue_is_no_leaf(tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
     """``adhoc`` makes its queues on demand and has none yet."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, container
 from yarnctl.attach.port import AttachedPort
 from yarnctl.deciding.controller import Controller
@@ -13,6 +15,9 @@ from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import tick
 
 TICKS = 60
+PATHS = msgspec.structs.replace(
+    DEFAULT, hurried_queues=("root.production",), victim_queues=("root.research",)
+)
 
 
 class Story:
@@ -24,7 +29,7 @@ class Story:
         fake.nodes = {"n1:1": two, "n2:1": two}
         fake.research(1, ["n1:1", "n1:1", "n2:1", "n2:1"])
         self.port: AttachedPort = fake.port()
-        self.controller = Controller(DEFAULT, validate=True)
+        self.controller = Controller(PATHS, validate=True)
         self.asker = fake.add(
             App(
                 2,

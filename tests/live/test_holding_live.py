@@ -47,15 +47,18 @@ def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: 
             before = maximum_of(client.url)
             whole.site.scheduler_conf.mutable = mutable
             holder = QueueCaps(
-                port.queue_settings.limits, port.perform, ("research",), stands=port.queue_settings.maximum
+                port.queue_settings.limits,
+                port.perform,
+                ("root.research",),
+                stands=port.queue_settings.maximum,
             )
             records = list[Record]()
             holder.reconcile(records.append, 0, 1, True, None)
             if not mutable:
-                assert "MutableConfScheduler" in str(port.queue_settings.limits("research"))
+                assert "MutableConfScheduler" in str(port.queue_settings.limits("root.research"))
                 assert (records, holder.capped) == ([], {})
                 return
-            assert port.queue_settings.limits("research") == ("root.research", QueueLimits(0.05, 0.05))
+            assert port.queue_settings.limits("root.research") == ("root.research", QueueLimits(0.05, 0.05))
             assert maximum_of(client.url) == "5"
             holder.stop(records.append, 1)
             assert maximum_of(client.url) == before

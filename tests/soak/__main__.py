@@ -15,6 +15,7 @@ CAMPAIGNS = {
     "market": "random histories of the market: tokens conserved, nothing served unpaid",
     "budgets": "lives of containers, days long, and no loss that the rule of budgets does not allow",
     "hostile": "answers of applications mutated: no look ends, no other application is hidden",
+    "queue-names": "random trees of queues: a name stands for what a plain reading says",
     "replay": "random histories of the controller, decided again without a difference",
 }
 
@@ -24,7 +25,7 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in CAMPAIGNS:
         print("usage: python -m tests.soak CAMPAIGN [--help]", file=sys.stderr)
         for name, what in CAMPAIGNS.items():
-            print(f"  {name:<10} {what}", file=sys.stderr)
+            print(f"  {name:<11} {what}", file=sys.stderr)
         return 2
     return int(import_module(f"tests.soak.{arguments[0].replace('-', '_')}").main(arguments[1:]))
 

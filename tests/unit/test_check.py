@@ -33,9 +33,7 @@ from yarnctl.hadoop.wire.yarn import (
 
 def leaf(name: str, share: float, factor: float, **more) -> Leaf:
     told = {"preemption_disabled": True, "state": "RUNNING", **more}
-    return Leaf(
-        name, f"root.{name}", QueueInfo(name, guaranteed_percent=share, user_limit_factor=factor, **told)
-    )
+    return Leaf(f"root.{name}", QueueInfo(name, guaranteed_percent=share, user_limit_factor=factor, **told))
 
 
 def served(**more) -> Leaf:
@@ -476,7 +474,9 @@ def test_a_wrong_name_of_a_queue_fails_once() -> None:
     seen = told(but(preemptable_queues=("reserch",)))
     fails = {name: one for name, one in seen.items() if one[0] == "fail"}
     assert list(fails) == ["queues"]
-    assert fails["queues"][1] == "no leaf queue reserch; there are production, research"
+    assert fails["queues"][1] == (
+        "no leaf queue reserch (nearest: root.research); there are root.production, root.research"
+    )
     assert seen["maxima"] == ("unknown", "not judged, for the reason of 'queues'; mend that first", "")
 
 

@@ -80,7 +80,7 @@ class ClusterOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
-    """One leaf queue as it is; ``role`` is what its applications are to the controller."""
+    """One leaf queue as it is, by its full path; ``role`` is what its applications are to the controller."""
 
     queue: str
     role: Role
@@ -93,8 +93,10 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Application(msgspec.Struct, frozen=True, kw_only=True):
-    """One unfinished application. ``pending`` are containers it waits for, ``predicted`` of which it has not
-    asked for yet (its master starts).
+    """One unfinished application; ``queue`` is the full path of its leaf queue.
+
+    ``pending`` are containers it waits for, ``predicted`` of which it has not asked for yet (its master
+    starts).
 
     ``expected`` are requests that its open orders will serve, ``would_order`` those that the orders of an
     observing daemon would serve (it sends none); ``suspending`` are open orders against it. ``why_not``, and

@@ -21,6 +21,7 @@ import msgspec
 from yarnctl.attach.connection.application_guard import LateAnswer
 from yarnctl.attach.connection.calls import Problem, attempt, told
 from yarnctl.attach.connection.connection import Attachment, Connection
+from yarnctl.attach.connection.queue_names import QueueNames
 from yarnctl.attach.connection.web_proxy import WebProxy
 from yarnctl.attach.eligibility.consents import DriverOf, JobManagerOf, consents
 from yarnctl.attach.eligibility.executor_reader import ExecutorReader
@@ -61,7 +62,7 @@ from yarnctl.hadoop.job_manager import JobManager
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.hadoop.wire import views, yarn
+from yarnctl.hadoop.wire import yarn
 from yarnctl.loop import ClusterIdentity
 
 
@@ -71,6 +72,7 @@ class AttachedPort:
     ``master`` makes the client of an application's master. ``hdfs`` None: nothing can be suspended.
     ``first_asks`` predicts the demand of starting jobs (at most ``Attachment.predicted_max`` of it).
     ``web_proxy`` keeps the clients of masters at its address (None: they stay where they are).
+    ``queues`` is what the host knows of its queues' names (None: those of the settings, resolved here).
     """
 
     def __init__(
@@ -84,10 +86,11 @@ class AttachedPort:
         driver: DriverOf | None = None,
         job_manager: JobManagerOf | None = None,
         web_proxy: WebProxy | None = None,
+        queues: QueueNames | None = None,
     ) -> None:
         self.attachment = attachment
         self._web_proxy = web_proxy
-        self._link = link = Connection(manager, master, hdfs, attachment, clock)
+        self._link = link = Connection(manager, master, hdfs, attachment, clock, queues)
         self._observer = ClusterObserver(link)
         self._predicted = PredictedDemand(link, first_asks)
         self._live = LiveContainers(link)
@@ -100,7 +103,7 @@ class AttachedPort:
         }
         self._resume_costs = ResumeCosts(link, self._live)
         self._tasks = TaskObserver(link, self._live, self._resume_costs, self._eligibility.reasons)
-        self._held = HeldTimes(attachment) if attachment.levers else None
+        self._held = HeldTimes(attachment, link.queues) if attachment.levers else None
         self._observers: dict[str, LeavingObserver] = {}
         self._tracking = OrderTracking(
             link,
@@ -299,7 +302,7 @@ class AttachedPort:
         finally:
             refreshed.result()
             if self._held is not None:
-                self._held.update(at_ms, self._link.rows.values(), views.queue_names(self._link.leaves))
+                self._held.update(at_ms, self._link.rows.values())
 
     def _check_epoch(self, epoch: str, facts: list[Fact]) -> None:
         if self._epoch and epoch != self._epoch:
@@ -393,6 +396,14 @@ def loop_limits(limits: CallLimits) -> CallLimits:
     )
 
 
+def loop_manager(cluster: ClusterAddress) -> ResourceManager:
+    """Return a client of the ResourceManagers within the bounds of the loop; nothing is sent."""
+    limits = loop_limits(cluster.limits)
+    return ResourceManager(
+        Transport(cluster.resource_managers, cluster.identity, limits, ca_file=cluster.ca_file)
+    )
+
+
 def hdfs_limits(limits: CallLimits) -> CallLimits:
     """Return bounds for the loop's calls to HDFS."""
     return msgspec.structs.replace(loop_limits(limits), answer_bytes=HDFS_BYTES)
@@ -403,6 +414,7 @@ def attach(
     attachment: Attachment,
     clock: Callable[[], int],
     first_asks: FirstAsksOf = lambda _: (),
+    queues: QueueNames | None = None,
 ) -> AttachedPort:
     """Return a port onto ``cluster``; ``name_nodes`` of both count as addresses of its HDFS."""
     limits = loop_limits(cluster.limits)
@@ -429,4 +441,5 @@ def attach(
         lambda name: SparkDriver(masters, name),
         lambda name: JobManager(masters, name),
         WebProxy(cluster, manager, masters),
+        queues,
     )

@@ -9,7 +9,7 @@ import click
 
 from yarnctl.api.cluster_answers import Application
 from yarnctl.api.paged import Page
-from yarnctl.cli.asking import ask_all, limit_option, plain, showing_options, shown, span
+from yarnctl.cli.asking import ask_all, limit_option, plain, short, showing_options, shown, span
 from yarnctl.command_line import print_json, print_table
 
 COLUMNS = (
@@ -45,7 +45,7 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
         (
             plain(each.application),
             each.role,
-            plain(each.queue),
+            short(each.queue),
             plain(each.user),
             each.containers,
             each.used.memory_mib,

@@ -276,6 +276,11 @@ def plain(text: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
+def short(queue: str) -> str:
+    """Return a queue's full path for a table: without ``root``, which all have."""
+    return plain(queue.removeprefix("root."))
+
+
 def ago(then_ms: int | None, now_ms: int) -> str:
     """Say how long ago an instant was."""
     return "-" if then_ms is None else f"{max(0, now_ms - then_ms) / 1000:.1f} s"

@@ -9,7 +9,7 @@ import click
 
 from yarnctl.api.order_answers import BudgetOut
 from yarnctl.api.paged import Page
-from yarnctl.cli.asking import ask_all, limit_option, plain, showing_options, shown, span
+from yarnctl.cli.asking import ask_all, limit_option, plain, short, showing_options, shown, span
 from yarnctl.command_line import print_json, print_table
 
 COLUMNS = ("budget of", "may lose", "over", "lost", "left", "containers", "sooner by")
@@ -43,4 +43,4 @@ def command(limit: int, url: str, output: str) -> None:
 def _owner(each: BudgetOut) -> str:
     if each.application is not None:
         return f"job {each.application} of {each.user}"
-    return f"user {each.user}" if each.queue is None else f"queue {each.queue}"
+    return f"user {each.user}" if each.queue is None else f"queue {short(each.queue)}"

@@ -95,9 +95,20 @@ def folder_of(option: str, text: str) -> tuple[str, tuple[str, ...]]:
     return checked_root(option, parts.path), hosts
 
 
+PREEMPTING, PREEMPTABLE = ("production",), ("research",)
+
+
+def defaults_of(given: Given) -> frozenset[str]:
+    """Return the queues that no option names and that may be missing: by deadlines, one queue is enough."""
+    if given["mode"] == "queues":
+        return frozenset()
+    hurried, victims = given["preempting"] or PREEMPTING, given["preemptable"] or PREEMPTABLE
+    return frozenset((*hurried, *victims)) - {*given["preempting"], *given["preemptable"]}
+
+
 def queues_of(given: Given) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the preempting and the preemptable queues, by deadlines maybe the same ones."""
-    hurried, victims = given["preempting"] or ("production",), given["preemptable"] or ("research",)
+    hurried, victims = given["preempting"] or PREEMPTING, given["preemptable"] or PREEMPTABLE
     if given["mode"] == "queues" and (both := sorted(set(hurried) & set(victims))):
         raise BadInput(
             "--preemptable", f"{both[0]} is among the preempting queues, too", "name each queue once"
@@ -127,14 +138,14 @@ _QUEUES = (
         was="--hurried",
         multiple=True,
         metavar="QUEUE",
-        help="Queue that gets room.  [production]",
+        help="Leaf queue that gets room, by its full path or its own name.  [production]",
     ),
     renamed_option(
         "--preemptable",
         was="--victims",
         multiple=True,
         metavar="QUEUE",
-        help="Queue whose jobs give way.  [research]",
+        help="Leaf queue whose jobs give way, named likewise.  [research]",
     ),
     click.option(
         "--mode",

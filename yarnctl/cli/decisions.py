@@ -16,6 +16,7 @@ from yarnctl.cli.asking import (
     counted,
     limit_option,
     plain,
+    short,
     showing_options,
     shown,
 )
@@ -66,7 +67,7 @@ def _row(each: DecisionSummary, now_ms: int) -> tuple[object, ...]:
         each.id,
         ago(each.at_ms, now_ms),
         plain(each.application),
-        plain(each.queue),
+        short(each.queue),
         each.shortfall,
         each.chosen,
         each.unmet,

@@ -170,7 +170,7 @@ def options_in_queues(app: ApplicationFile, found: PredictedOptions, url: str) -
     Raises BadInput for a kind that no pool takes, and for a queue that is no pool's.
     """
     from yarnctl.cli.gate_asking import gate_at
-    from yarnctl.hadoop.resource_manager import same_queue
+    from yarnctl.deciding.queue_names import is_name_of
 
     gate = gate_at(url)
     pools = [] if gate is None else gate.pools
@@ -184,12 +184,15 @@ def options_in_queues(app: ApplicationFile, found: PredictedOptions, url: str) -
                 f"[{kind}]", told, f"the pools are {', '.join(plain(pool.name) for pool in pools)}"
             )
         queue = section.job().settings().get(section.framework.QUEUE)
-        fits = [pool for pool in taking if any(same_queue(queue or "", one) for one in pool.queues)]
+        fits = [pool for pool in taking if any(is_name_of(queue or "", one) for one in pool.queues)]
         if pools and queue is not None and not fits:
             queues = ", ".join(plain(one) for pool in taking for one in pool.queues)
             raise BadInput(
                 f"[{kind}] queue {queue}", f"is no pool's that takes {kind}", f"use {queues}, or none"
             )
+        if len(fits) > 1:
+            paths = ", ".join(plain(one) for pool in fits for one in pool.queues)
+            raise BadInput(f"[{kind}] queue {queue}", "may be several pools' queue", f"name one of {paths}")
         pool_of[kind] = fits[0].name if fits else ""
     return [
         {

@@ -20,6 +20,7 @@ from yarnctl.cli.asking import (
     limit_option,
     part,
     plain,
+    short,
     showing_options,
     shown,
     span,
@@ -96,7 +97,7 @@ def _cost(entry: EntryOut) -> str | None:
 def _print_list(each: ReclaimList, now_ms: int) -> None:
     waits = "not there any more" if each.pending is None else f"waits for {each.pending}"
     would = f", would order {each.would_order} (observing)" if each.would_order else ""
-    title = f"{each.application} ({each.queue or '-'}): {waits}, {each.expected} expected{would};"
+    title = f"{each.application} ({short(each.queue or '-')}): {waits}, {each.expected} expected{would};"
     rows = [
         (
             entry.order,

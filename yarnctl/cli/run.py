@@ -18,6 +18,7 @@ from yarnctl.amounts import part_of, span_ms_of
 from yarnctl.cli.cluster import (
     cluster_of,
     cluster_options,
+    defaults_of,
     folder_options,
     folders_of,
     queue_options,
@@ -186,7 +187,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
 
     require_policies(given)
     hurried, victims = queues_of(given)
-    levers = levers_of(given, victims)
+    levers = levers_of(given)
     admitting = admitting_of(given)
     cluster, requests_root, store_root = folders_of(cluster_of(given), given)
     attachment = Attachment(
@@ -210,6 +211,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
         cluster=cluster,
         attachment=attachment,
         settings=settings_of(given, hurried, victims, levers),
+        optional_queues=defaults_of(given),
         state_dir=state_dir,
         store_root=store_root,
         journal_bytes=given["journal_file_mib"] << 20,
@@ -246,7 +248,7 @@ def predicted_max_of(given: dict[str, Any]) -> int:
     return ahead
 
 
-def levers_of(given: dict[str, Any], victims: tuple[str, ...]) -> LeverSettings | None:
+def levers_of(given: dict[str, Any]) -> LeverSettings | None:
     """Return how levers are chosen (None: there are none); raises BadInput naming the option."""
     import msgspec
 
@@ -271,7 +273,7 @@ def levers_of(given: dict[str, Any], victims: tuple[str, ...]) -> LeverSettings 
         leave_ms=LEAVE_MS,
         commit_ms=COMMIT_MS,
         may_lose_ratio=part_of("--may-lose", given["may_lose"] or "0%"),
-        budgets=msgspec.UNSET if given["budgets"] is None else read_budgets(given["budgets"], victims),
+        budgets=msgspec.UNSET if given["budgets"] is None else read_budgets(given["budgets"]),
     )
 
 

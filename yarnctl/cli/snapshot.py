@@ -8,7 +8,7 @@ from __future__ import annotations
 import click
 
 from yarnctl.api.cluster_answers import Queue, SnapshotOut
-from yarnctl.cli.asking import ago, ask, plain, showing_options, shown
+from yarnctl.cli.asking import ago, ask, plain, short, showing_options, shown
 from yarnctl.command_line import print_json, print_table
 
 COLUMNS = (
@@ -63,7 +63,7 @@ def _lines(seen: SnapshotOut) -> list[str]:
 
 def _row(queue: Queue) -> tuple[object, ...]:
     return (
-        plain(queue.queue),
+        short(queue.queue),
         queue.role,
         queue.guaranteed.memory_mib,
         queue.maximum.memory_mib,

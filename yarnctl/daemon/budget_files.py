@@ -4,7 +4,7 @@ Law: a file is taken whole or not at all; what is not known, or cannot be, is re
 
 ::
 
-    [queue.research]      # a preemptable queue, instead of --may-lose
+    [queue.research]      # a preemptable queue by any name that --preemptable accepts, instead of --may-lose
     may_lose = "2%"       # of the container time that it held ...
     window = "1h"         # ... over the last hour (else: one hour)
 
@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from yarnctl.amounts import part_of
 from yarnctl.deciding.settings import LossRule
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.resource_manager import same_queue
 
 FILE_BYTES_MAX = 64 << 10
 WINDOW_MIN_MS, WINDOW_MAX_MS = 60_000, 7 * 86_400_000
@@ -33,8 +32,8 @@ _KINDS: tuple[Literal["queue", "user"], ...] = ("queue", "user")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@/-]{0,119}")
 
 
-def read_budgets(path: Path, queues: Sequence[str]) -> tuple[LossRule, ...]:
-    """Read the budgets; ``queues`` are those that are preemptable. Raises BadInput naming file and line."""
+def read_budgets(path: Path) -> tuple[LossRule, ...]:
+    """Read the budgets, queues by their names as they are written. Raises BadInput naming file and line."""
     where = f"--budgets {path}"
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
@@ -52,21 +51,25 @@ def read_budgets(path: Path, queues: Sequence[str]) -> tuple[LossRule, ...]:
             raise BadInput(
                 f"{where}{at}", f"{kind[:60]!r} is not known", "write [queue.NAME] and [user.NAME]"
             )
-        for name, entry in entries.items():
+        for name, entry in _tables(entries) if kind == "queue" else entries.items():
             place = f"{where}{_line(text, name)}: {kind} {name[:60]}"
-            found.append(_rule(place, "queue" if kind == "queue" else "user", name, entry, queues))
+            found.append(_rule(place, "queue" if kind == "queue" else "user", name, entry))
     return tuple(found)
 
 
-def _rule(
-    where: str, kind: Literal["queue", "user"], name: str, entry: Any, queues: Sequence[str]
-) -> LossRule:
-    if kind == "queue":
-        named = next((queue for queue in queues if same_queue(queue, name)), None)
-        if named is None:
-            raise BadInput(where, "is no preemptable queue", f"there are {', '.join(queues)}")
-        name = named
-    elif not _USER.fullmatch(name):
+def _tables(entries: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each queue's name and table: without quotes TOML reads the parts of a path as nested tables."""
+    for part, entry in entries.items():
+        name = f"{above}{part}"
+        nested = isinstance(entry, dict) and entry and all(isinstance(one, dict) for one in entry.values())
+        if nested:
+            yield from _tables(entry, f"{name}.")
+        else:
+            yield name, entry
+
+
+def _rule(where: str, kind: Literal["queue", "user"], name: str, entry: Any) -> LossRule:
+    if kind == "user" and not _USER.fullmatch(name):
         raise BadInput(where, "is no user's name", "write it as YARN shows it")
     if not isinstance(entry, dict):
         raise BadInput(where, "is no table", 'write may_lose = "2%" below it')

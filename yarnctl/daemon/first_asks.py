@@ -8,7 +8,7 @@ The history worker does both beside the loop; an answer counts from the first ob
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from yarnctl.attach.history.fitting import folded
 from yarnctl.attach.observing.task_state import StartingJob
@@ -25,18 +25,21 @@ Runs = Mapping[tuple[str, str], tuple[ContainerAsk, ...]]
 
 
 class FirstAsks:
-    """Queries the last runs of the jobs in ``queues`` by ``clerk``. ``may_predict`` may be set later."""
+    """Queries the last runs of the jobs in preempting queues by ``clerk``.
+
+    ``may_predict`` may be set later.
+    """
 
     def __init__(
         self,
         clerk: HistoryWorker,
         clock_ms: Callable[[], int],
-        queues: Sequence[str],
+        is_preempting: Callable[[str], bool],
         may_foresee: Callable[[], bool] = lambda: True,
     ) -> None:
         self._history_worker = clerk
         self._clock_ms = clock_ms
-        self._queues = tuple(queues)
+        self._is_preempting = is_preempting
         self._runs: Runs = {}
         self._learning: Answer | None = None
         self._learned_at_ms: int | None = None
@@ -51,7 +54,7 @@ class FirstAsks:
         now_ms = self._clock_ms()
         if self._learned_at_ms is None or now_ms - self._learned_at_ms >= LEARNED_FOR_MS:
             self._learned_at_ms = now_ms
-            self._learning = self._history_worker.ask(_latest(now_ms - LEARNED_BACK_MS, self._queues))
+            self._learning = self._history_worker.ask(_latest(now_ms - LEARNED_BACK_MS, self._is_preempting))
 
     def of(self, job: StartingJob) -> tuple[ContainerAsk, ...]:
         """Return a job's predicted first asks; () while they are unknown or must not count."""
@@ -74,8 +77,8 @@ class FirstAsks:
         self._history_worker.close()
 
 
-def _latest(since_ms: int, queues: tuple[str, ...]) -> Callable[[History], object]:
-    return lambda history: history.latest_first_asks(since_ms, queues)
+def _latest(since_ms: int, is_preempting: Callable[[str], bool]) -> Callable[[History], object]:
+    return lambda history: history.latest_first_asks(since_ms, is_preempting)
 
 
 def _last_run(name: str, user: str) -> Callable[[History], object]:

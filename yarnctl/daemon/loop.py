@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
+from yarnctl.attach.connection.queue_names import QueueNames
 from yarnctl.daemon.admission.admission_controller import AdmissionController
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.priority_restoring import PriorityRestoring
@@ -23,6 +24,7 @@ from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Outcome, Refused, Snapshot, Withheld
 from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.queue_hold import CONTINUED
+from yarnctl.deciding.queue_names import NamedQueues, Resolved
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import (
     AskedToStop,
@@ -39,6 +41,7 @@ from yarnctl.deciding.reasons.modes import (
     TicksDone,
 )
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
+from yarnctl.deciding.reasons.queue_names import QueueProblem, QueuesUnread, QueuesVanished
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.deciding.records import (
     Contact,
@@ -70,6 +73,10 @@ OPEN_WHY: dict[str, ModeReason] = {
     "enforcing": NothingInTheWay(),
     "observing": NotEnforcing(),
 }
+
+
+EXPECTED = ManagerSettling | QueuesUnread | QueuesVanished | QueueProblem
+"""Reasons that are no warning in the line about the state: they pass, or have had a warning of their own."""
 
 
 class HdfsLock(Protocol):
@@ -196,7 +203,7 @@ def _log(record: Record, observing: bool) -> None:
     elif isinstance(record, Restoring):
         _LOG.info("%s: priority back to %d: %s", record.application, record.priority, said(record.why))
     elif isinstance(record, Stance):
-        is_usual = record.stance in (*OPEN_WHY, CONTINUED) or isinstance(record.why, ManagerSettling)
+        is_usual = record.stance in (*OPEN_WHY, CONTINUED) or isinstance(record.why, EXPECTED)
         level = logging.INFO if is_usual else logging.WARNING
         _LOG.log(level, "%s: %s", record.stance, text(record.why))
 
@@ -208,7 +215,9 @@ class LoopParts(NamedTuple):
     ``look`` polls the cluster when the port need not (None: it cannot be reached); without it nothing new is
     shown in quiet times. ``problem`` is why the port could not poll the cluster last. ``left_alone`` is
     why single tasks cannot be suspended, by attempt. ``holder`` caps victims' queues, ``desk`` is admission.
-    ``in_place`` raises OSError when the state directory is not the one that was begun with.
+    ``in_place`` raises OSError when the state directory is not the one that was begun with. ``names`` (None:
+    the controller has the port's own) resolves queues; ``adopt`` returns the controller that decides by their
+    paths.
     """
 
     lock: HdfsLock | None = None
@@ -220,6 +229,8 @@ class LoopParts(NamedTuple):
     holder: QueueCaps | None = None
     desk: AdmissionController | None = None
     in_place: Callable[[], None] = lambda: None
+    names: QueueNames | None = None
+    adopt: Callable[[Controller, NamedQueues, Resolved], Controller] = lambda controller, *_: controller
 
 
 NO_PARTS = LoopParts()
@@ -309,6 +320,9 @@ class Loop:
             publisher.admission = self.admission.shown()
             publisher.set_status(publisher.view.loop, self._started_at_ms)
         self._in_place = parts.in_place
+        self._names = parts.names
+        self._adopt = parts.adopt
+        self._unresolved: tuple[ModeReason, ...] = ()
         self._ended: ModeReason | None = None
 
     # --- what others may say to it (any thread) -----------------------------------------------
@@ -362,6 +376,7 @@ class Loop:
         self.lock_renewal.renew(now_ms)
         try:
             self._identify()
+            self._adopt_queues()
             wake_at_ms = tick(self.controller, self.port, self.recorder)
             self._after()
             self.port.well("tick")
@@ -383,6 +398,21 @@ class Loop:
         except OSError as error:
             self.recorder.failed = error
             raise
+
+    def _adopt_queues(self) -> None:
+        """Go on with a controller that decides by the queues' paths, once names are resolved after the start.
+
+        It takes the ledger over as after a restart, and the journal has its header.
+        """
+        names = self._names
+        if names is None:
+            return
+        if names.problems and names.problems != self._unresolved:
+            _LOG.warning("nothing is done: %s", joined(names.problems))
+        self._unresolved = names.problems
+        if names.found is not None and not names.adopted:
+            self.controller = self._adopt(self.controller, names.named, names.found)
+            names.adopted = True
 
     def _identify(self) -> None:
         """Query the ResourceManager's identity, if it is unknown or another one answers."""
@@ -409,7 +439,8 @@ class Loop:
         if self._queue_caps is not None and self.recorder.begun and self.port.enforce:
             orders = len(self.controller.ledger.open)
             self._queue_caps.reconcile(self._write, self.controller.now_ms, orders, self._is_demand(), why)
-        if self.admission is not None and self.recorder.begun:
+        resolved = self._names is None or self._names.adopted
+        if self.admission is not None and self.recorder.begun and resolved:
             self._run_admission(self.admission)
 
     def _run_admission(self, desk: AdmissionController) -> None:
@@ -493,7 +524,8 @@ class Loop:
         problem = None if reachable else self.port.problem or self._problem() or ClusterUnseen()
         if problem is not None and (why is None or isinstance(why, LockRanOut)):
             state, why = "waiting", problem
-        reasons = tuple(dict.fromkeys(one for one in (why, problem) if one is not None))
+        problems = () if self._names is None else (*self._names.problems, self._names.vanished)
+        reasons = tuple(dict.fromkeys(one for one in (why, problem, *problems) if one is not None))
         if stopped:
             state, reasons = "stopped", () if self._ended is None else (self._ended,)
         mode: Literal["observe", "enforce"] = "enforce" if self.port.enforce else "observe"

@@ -183,7 +183,7 @@ class QueueCaps:
         self._limits = limits
         self._perform = perform
         self._maximum_of = stands
-        self._preemptable_queues = tuple(victims)
+        self.preemptable_queues = tuple(victims)
         self.enabled = enabled
         self._when = when or QueueCap()
         self._queues = HeldQueues(held)
@@ -231,7 +231,7 @@ class QueueCaps:
                 self._left = LeftByEarlierRun()
 
     def _lower(self, write: Write, now_ms: int) -> None:
-        for queue in self._preemptable_queues:
+        for queue in self.preemptable_queues:
             found = self._limits(queue)
             if isinstance(found, str):
                 self._abandon(found)

@@ -22,24 +22,32 @@ import msgspec
 
 from yarnctl.attach.check.preflight import LOCK_PATH, Facts
 from yarnctl.attach.connection.connection import Attachment, discover_name_nodes, require_name_nodes
+from yarnctl.attach.connection.queue_names import QueueNames
 from yarnctl.attach.port import attach, hdfs_limits
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import AdmissionController
-from yarnctl.daemon.admission.building import AdmissionOptions, make_admission_controller, open_histories
+from yarnctl.daemon.admission.building import (
+    AdmissionOptions,
+    make_admission_controller,
+    open_histories,
+    set_gate,
+)
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import Loop, LoopParts
+from yarnctl.daemon.named_queues import gate_with_paths, named_in, resolve_at_start, with_paths
 from yarnctl.daemon.priority_restoring import PriorityRestoring
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.safe_folders import Folders
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import LoopStatus, Publisher
 from yarnctl.deciding.admission.payments import sold_deadlines
-from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.controller import Controller, Remembered
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.order import Order, set_back
 from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
+from yarnctl.deciding.queue_names import NamedQueues, Resolved
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.settings import Settings
@@ -102,6 +110,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ``store_root``: the folder of checkpoints that is made if it is missing. ``journal_bytes``: a file of
     the journal that has grown so large is set aside (None: never), and the next is begun. ``admitting``:
     the gate (None: there is none). ``history``: the history server that foresight asks ("": found).
+    ``optional_queues``: the names of queues that may be missing.
     """
 
     cluster: ClusterAddress
@@ -113,6 +122,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ticks: int | None = None
     admitting: AdmissionOptions | None = None
     history: str = ""
+    optional_queues: frozenset[str] = frozenset()
 
 
 class HostPermission(Protocol):
@@ -132,7 +142,7 @@ class QueueSettings(Protocol):
     """What a host needs of :class:`yarnctl.attach.observing.cluster_state.Queues`."""
 
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
-        """Return a victim queue's path and configured limits, or why they cannot be known."""
+        """Return a preemptable queue's path and configured limits, or why they cannot be known."""
         ...
 
     def maximum(self, path: str) -> float | str | None:
@@ -215,10 +225,13 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
         half = "the journal ended in half a line; it was moved to %s"
         rebuilt = rebuild(state.journal, moved=lambda torn: _LOG.warning(half, torn))
         told = msgspec.structs.replace(plan.attachment, store_root=plan.store_root, instance=state.instance)
-        first_asks = _first_asks(plan, stack) if told.predicted_max else None
-        port = attach(plan.cluster, told, clock_ms, *([first_asks.of] if first_asks is not None else []))
+        names = QueueNames(named_in(told, plan.settings, plan.admitting, plan.optional_queues))
+        resolve_at_start(names, plan.cluster, must_undo=rebuilt is not None and rebuilt.must_undo)
+        first_asks = _first_asks(plan, names, stack) if told.predicted_max else None
+        predicted = (lambda _: ()) if first_asks is None else first_asks.of
+        port = attach(plan.cluster, told, clock_ms, predicted, names)
         stack.callback(port.close)
-        loop, journal = make_loop(plan, state, port, rebuilt, first_asks)
+        loop, journal = make_loop(plan, state, port, rebuilt, first_asks, names)
         stack.callback(journal.file.close)
         if serve is not None:
             stack.callback(serve(loop, state))
@@ -227,10 +240,10 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
         journal.close()
 
 
-def _first_asks(plan: Plan, stack: ExitStack) -> FirstAsks:
+def _first_asks(plan: Plan, names: QueueNames, stack: ExitStack) -> FirstAsks:
     """Return what starting jobs are foreseen by, already learning; ``stack`` ends it."""
     clerk = HistoryWorker(lambda: open_histories(plan.history, plan.cluster), lambda: None)
-    first_asks = FirstAsks(clerk, clock_ms, plan.attachment.preempting_queues)
+    first_asks = FirstAsks(clerk, clock_ms, names.means_preempting)
     stack.callback(first_asks.close)
     first_asks.learn()
     return first_asks
@@ -242,11 +255,15 @@ def make_loop(
     port: Attached,
     rebuilt: Rebuilt | None,
     first_asks: FirstAsks | None = None,
+    names: QueueNames | None = None,
 ) -> tuple[Loop, JournalFile]:
     """Put controller, port, guards, journal and publisher together.
 
-    ``first_asks``: the source of predicted demand, used only while queues can be capped.
+    ``first_asks``: the source of predicted demand, used only while queues can be capped. ``names``: what the
+    queues' names stand for (None: the plan has the names that the port uses).
     """
+    if names is not None and names.found is not None:
+        plan = _with_paths(plan, names.named, names.found)
     enforce = plan.attachment.enforce
     misdirection = Misdirection() if rebuilt is None else rebuilt.misdirection
     publisher = Publisher(LoopStatus(mode="enforce" if enforce else "observe"), clock_ms())
@@ -255,7 +272,7 @@ def make_loop(
     holder_name = f"{state.instance}-{secrets.token_hex(4)}"
     lock = _lock(plan, state, holder_name) if enforce else None
     gate = WriteGuard(lock, port.permission.why_nothing, misdirection, _folders(plan) if enforce else None)
-    desk = _admission(plan, state, rebuilt)
+    desk = _admission(plan, state, rebuilt, names)
     sold = None if desk is None or not desk.sells else partial(sold_deadlines, desk.store)
     settings = msgspec.structs.replace(plan.settings, deadlines=msgspec.UNSET if sold is None else "sold")
     controller = Controller(settings, remembered=rebuilt.remembered if rebuilt else None)
@@ -268,6 +285,18 @@ def make_loop(
     holder = _queue_caps(plan, port, guarded, rebuilt, keeper)
     if first_asks is not None:
         first_asks.may_predict = lambda: holder.enabled
+
+    def adopt(before: Controller, named: NamedQueues, found: Resolved) -> Controller:
+        """Return the controller that decides by the paths, once all names are resolved."""
+        told = _with_paths(plan, named, found)
+        holder.preemptable_queues = told.settings.victim_queues
+        if desk is not None and told.admitting is not None:
+            set_gate(desk, told.admitting, told.cluster, state.instance)
+        return Controller(
+            msgspec.structs.replace(told.settings, deadlines=settings.deadlines),
+            remembered=Remembered(before.ledger, before.now_ms),
+        )
+
     loop = Loop(
         controller,
         guarded,
@@ -283,6 +312,8 @@ def make_loop(
             left_alone=port.left_alone,
             holder=holder,
             desk=desk,
+            names=names,
+            adopt=adopt,
             in_place=lambda: _require_in_place(state, journal),
         ),
     )
@@ -307,7 +338,15 @@ def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher) -> None:
         _LOG.warning(told, ahead_ms // 1000)
 
 
-def _admission(plan: Plan, state: StateDir, rebuilt: Rebuilt | None) -> AdmissionController | None:
+def _with_paths(plan: Plan, named: NamedQueues, found: Resolved) -> Plan:
+    """Return a plan with paths for the names of queues."""
+    gate = None if plan.admitting is None else gate_with_paths(plan.admitting, found)
+    return msgspec.structs.replace(plan, settings=with_paths(plan.settings, named, found), admitting=gate)
+
+
+def _admission(
+    plan: Plan, state: StateDir, rebuilt: Rebuilt | None, names: QueueNames | None
+) -> AdmissionController | None:
     """Return the admission controller, with what an earlier run left of it."""
     book = None if rebuilt is None else rebuilt.book
     if plan.admitting is None:
@@ -315,7 +354,10 @@ def _admission(plan: Plan, state: StateDir, rebuilt: Rebuilt | None) -> Admissio
             _LOG.warning("%d admissions of an earlier run stay as they are: no --admission", len(book.opened))
         return None
     last_ms = 0 if rebuilt is None else rebuilt.remembered.now_ms
-    return make_admission_controller(plan.admitting, plan.cluster, state.instance, book, clock_ms, last_ms)
+    tree = (lambda: None) if names is None else (lambda: names.tree)
+    return make_admission_controller(
+        plan.admitting, plan.cluster, state.instance, book, clock_ms, last_ms=last_ms, queues=tree
+    )
 
 
 def _queue_caps(

@@ -31,16 +31,20 @@ FirstAsks = Callable[[ApplicationView], tuple[ContainerAsk, ...]]
 
 
 class Prediction:
-    """Adds predicted asks to the views of jobs in ``queues`` whose masters have not asked yet.
+    """Adds predicted asks to the views of jobs in preempting queues whose masters have not asked yet.
 
     ``most``: containers per job (0: nothing is predicted); ``lasts_ms``: see :data:`LASTS_MS`.
     """
 
     def __init__(
-        self, most: int, queues: Sequence[str], first_asks: FirstAsks, lasts_ms: int = LASTS_MS
+        self,
+        most: int,
+        is_preempting: Callable[[str], bool],
+        first_asks: FirstAsks,
+        lasts_ms: int = LASTS_MS,
     ) -> None:
         self._most = most
-        self._queues = frozenset(queues)
+        self._is_preempting = is_preempting
         self._first_asks = first_asks
         self._lasts_ms = lasts_ms
         self._since: dict[str, int | None] = {}
@@ -58,7 +62,7 @@ class Prediction:
         return tuple([self._seen(view, before, now_ms) for view in views])
 
     def _seen(self, view: ApplicationView, before: dict[str, int | None], now_ms: int) -> ApplicationView:
-        if view.queue not in self._queues:
+        if not self._is_preempting(view.queue):
             return view
         name = view.application
         since = before.get(name, None if view.containers else now_ms)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 from xml.sax.saxutils import escape
 
 import msgspec
 
+from yarnctl.deciding.queue_names import spells
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.answers import (
     XML,
@@ -89,18 +90,11 @@ class ResourceManager:
         rows = self._to.read(f"{ROOT}/nodes", yarn.NODES, {"states": "RUNNING,DECOMMISSIONING"})
         return tuple(row for row in rows if row.state in ("RUNNING", "DECOMMISSIONING"))
 
-    def applications(self, queues: Sequence[str] = ()) -> tuple[yarn.AppInfo, ...]:
-        """Return unfinished applications without their asks, only those of ``queues`` if any are named.
-
-        A queue is named by its path or its last name: versions before 3.4.0 match otherwise
-        (YARN-11114), so the filter is ours. ``uses`` has the pending sum of each.
-        """
+    def applications(self) -> tuple[yarn.AppInfo, ...]:
+        """Return unfinished applications without their asks; ``uses`` has the pending sum of each."""
         query = {"states": "ACCEPTED,RUNNING", "deSelects": ",".join(HEAVY)}
         rows = self._to.read(f"{ROOT}/apps", yarn.APPLICATIONS, query)
-        alive = [row for row in rows if row.state in UNFINISHED]
-        if queues:
-            alive = [row for row in alive if any(same_queue(row.queue, one) for one in queues)]
-        return tuple(alive)
+        return tuple(row for row in rows if row.state in UNFINISHED)
 
     def tracked_applications(self) -> tuple[yarn.TrackedApplication, ...]:
         """Return where the pages of some running applications are (:data:`TRACKED_MAX` at most)."""
@@ -279,14 +273,6 @@ class ResourceManager:
             raise Altered(story, str(asked), str(echo))
 
 
-def same_queue(left: str, right: str) -> bool:
-    """Return whether two names may mean one queue: equal, or one is the last name of the other's path."""
-    if left == right:
-        return True
-    short, long = sorted((left, right), key=len)
-    return "." not in short and long.endswith("." + short)
-
-
 def scheduler_change(queues: Mapping[str, Mapping[str, str]], cluster: Mapping[str, str]) -> bytes:
     """Write the body of PUT /scheduler-conf; XML is its documented form (facts, section 1.1)."""
 
@@ -339,4 +325,7 @@ def _echoed_maximum(answer: HttpAnswer, shape: OneDecoder[Any], field: str) -> A
 
 
 def _same(asked: Any, got: Any) -> bool:
-    return same_queue(asked, str(got)) if isinstance(asked, str) else bool(asked == got)
+    """Return whether an echo is what was asked for; a queue is echoed by its path or its last part."""
+    if isinstance(asked, str):
+        return spells(str(got), asked) or spells(asked, str(got))
+    return bool(asked == got)

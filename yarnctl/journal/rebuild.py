@@ -45,6 +45,11 @@ class Rebuilt(NamedTuple):
     misdirection: Misdirection
     fold: Fold
 
+    @property
+    def must_undo(self) -> bool:
+        """Whether an earlier run left open orders, lowered queues or changed priorities."""
+        return bool(self.remembered.ledger.open or self.held or self.priorities)
+
 
 def repair(path: Path) -> Path | None:
     """Cut half a line off the journal's end into a file beside it; return that file's path."""

@@ -11,7 +11,16 @@ from datetime import datetime
 
 import msgspec
 
-from yarnctl.deciding.reasons import demand, eligibility, modes, orders, outcomes, placements, verdicts
+from yarnctl.deciding.reasons import (
+    demand,
+    eligibility,
+    modes,
+    orders,
+    outcomes,
+    placements,
+    queue_names,
+    verdicts,
+)
 from yarnctl.deciding.reasons.rooting import Reason, Said
 
 
@@ -43,6 +52,41 @@ def _misdirected(why: modes.Misdirected) -> str:
         f"the room of {len(why.orders)} of the last {why.of} releases went to somebody else:"
         f" {who}; check queue shares and priorities, then continue the loop"
     )
+
+
+def _no_leaf_queue(why: queue_names.NoLeafQueue) -> str:
+    near = f" (nearest: {', '.join(why.nearest)})" if why.nearest else ""
+    return f"no leaf queue {', '.join(why.names)}{near}; there are {_listed(why.leaves, why.count)}"
+
+
+def _ambiguous_queue(why: queue_names.AmbiguousQueue) -> str:
+    return f"queue {why.name} is ambiguous: {_listed(why.paths, why.count)}; name one by its full path"
+
+
+def _parent_queue(why: queue_names.ParentQueue) -> str:
+    below = _listed(why.leaves, why.count)
+    return f"queue {why.name} is a parent queue, and no leaf; leaf queues below it: {below}"
+
+
+def _listed(paths: tuple[str, ...], count: int) -> str:
+    more = f" and {count - len(paths)} more" if count > len(paths) else ""
+    return f"{', '.join(paths) or 'none'}{more}"
+
+
+def _in_both_roles(why: queue_names.QueueInBothRoles) -> str:
+    return f"queue {why.path} is both preempting and preemptable (named {', '.join(why.names)})"
+
+
+def _budget_of_no_victim(why: queue_names.BudgetOfNoVictim) -> str:
+    return f"the budget of queue {why.name}: {why.path} is not preemptable; there are {', '.join(why.paths)}"
+
+
+def _named_twice(why: queue_names.QueueNamedTwice) -> str:
+    return f"queue {why.path} is named twice: {', '.join(why.names)}"
+
+
+def _vanished(why: queue_names.QueuesVanished) -> str:
+    return f"no leaf queue {', '.join(why.paths)} any more"
 
 
 def _attempt_over(why: outcomes.AttemptOver) -> str:
@@ -235,6 +279,7 @@ SENTENCES: dict[type[Reason], str] = {
     modes.ManagerSettling: (
         "the ResourceManager is new to us, and its number of nodes has not stood still yet"
     ),
+    queue_names.QueuesUnread: "the queues have not been read yet",
     modes.PreemptionUnknown: "whether YARN preempts by itself is not known: its /conf has not been read",
     modes.YarnPreemptsSomewhere: (
         "YARN itself preempts ({key} is true), and which queues is not known: none has been seen"
@@ -288,6 +333,9 @@ SENTENCES: dict[type[Reason], str] = {
     outcomes.AttemptEnded: "the attempt has ended",
     outcomes.NoSuchApplication: "no such application",
     eligibility.InNoVictimQueue: "its queue is no victim queue",
+    eligibility.QueueUnclear: (
+        "several leaf queues are called {queue}, and this version of YARN does not show which one is meant"
+    ),
     eligibility.OtherKind: "it is no MapReduce job but {kind}",
     eligibility.ConfigurationUnread: "its configuration has not been read yet",
     eligibility.ConfigurationUnreadable: "its configuration cannot be read: {fault}",
@@ -362,6 +410,13 @@ MADE: dict[type[Reason], Callable[..., str]] = {
     orders.Unclaimed: _unclaimed,
     modes.Paused: _paused,
     modes.Misdirected: _misdirected,
+    queue_names.NoLeafQueue: _no_leaf_queue,
+    queue_names.AmbiguousQueue: _ambiguous_queue,
+    queue_names.ParentQueue: _parent_queue,
+    queue_names.QueueInBothRoles: _in_both_roles,
+    queue_names.BudgetOfNoVictim: _budget_of_no_victim,
+    queue_names.QueueNamedTwice: _named_twice,
+    queue_names.QueuesVanished: _vanished,
     outcomes.AttemptOver: _attempt_over,
     eligibility.NoStreamingReducer: _no_streaming_reducer,
     eligibility.OtherOwner: _other_owner,

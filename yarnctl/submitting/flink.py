@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
+from yarnctl.deciding.queue_names import is_name_of
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.wire.mapreduce import MASTER
 from yarnctl.submitting.framework import NO_TUNABLES, Tunables
 from yarnctl.submitting.front_words import refuse_printed, user_in_front
@@ -187,7 +187,7 @@ def settled(
         elif name == PARALLELISM:
             _refuse_more(own, int(value))
         elif name == QUEUE:
-            if not same_queue(said, value):
+            if not is_name_of(said, value):
                 raise BadInput(f"-D{QUEUE}={said}", f"the gate gives {value}", "ask for one queue")
         elif said != value and name != SLOTS:
             notes.append(own_value(said, value, name))

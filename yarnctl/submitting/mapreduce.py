@@ -11,8 +11,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
+from yarnctl.deciding.queue_names import is_name_of
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.wire.mapreduce import (
     LIMITS,
     MAP_LIMIT,
@@ -185,7 +185,7 @@ def settled(
                 remedy = "leave it away, or ask with a --containers that it fits"
                 raise BadInput(f"-D {name}={said}", f"the gate gives {value}", remedy)
         elif name == QUEUE:
-            if not same_queue(said, value):
+            if not is_name_of(said, value):
                 raise BadInput(f"-D {QUEUE}={said}", f"the gate gives {value}", "ask for one queue")
         elif said != value:
             notes.append(own_value(said, value, name))

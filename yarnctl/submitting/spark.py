@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
 
+from yarnctl.deciding.queue_names import is_name_of
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.wire.mapreduce import MASTER
 from yarnctl.hadoop.wire.spark_rest import (
     DECOMMISSION,
@@ -231,7 +231,7 @@ def settled(
         elif name == EXECUTORS:
             _refuse_more(own, int(value))
         elif name == QUEUE:
-            if not same_queue(said, value):
+            if not is_name_of(said, value):
                 raise BadInput(f"--queue {said}", f"the gate gives {value}", "ask for one queue")
         elif said != value and name != DYNAMIC:
             notes.append(own_value(said, value, name))

@@ -298,7 +298,7 @@ def test_what_the_latest_jobs_of_a_queue_asked_for_first():
         row(7, "x" * 50) | queue,
     )
     with Replay(played) as daemon:
-        found = history(daemon).latest_first_asks(BEGAN_MS, ("production",))
+        found = history(daemon).latest_first_asks(BEGAN_MS, {"production"}.__contains__)
     assert {key: asks[0].count for key, asks in found.items()} == {
         ("ann", "daily-#"): 4,
         ("bob", "daily-#"): 2,

@@ -128,11 +128,14 @@ def test_a_job_with_a_tag_is_counted_by_itself(cluster):
     cluster.now_ms += 10_000
     found = port.observe(ObservationRequest())
     assert found.consents == (JobConsent(application(1), "ann", 0.02),)
-    assert found.held == (HeldTime(application(1), HOUR_MS, 600_000), HeldTime("research", HOUR_MS, 50_000))
+    assert found.held == (
+        HeldTime(application(1), HOUR_MS, 600_000),
+        HeldTime("root.research", HOUR_MS, 50_000),
+    )
     del cluster.apps[application(1)]
     cluster.now_ms += 10_000
     found = port.observe(ObservationRequest())
-    assert (found.consents, found.held) == ((), (HeldTime("research", HOUR_MS, 50_000),)), "it has ended"
+    assert (found.consents, found.held) == ((), (HeldTime("root.research", HOUR_MS, 50_000),)), "it has ended"
     assert looking(cluster).observe(ObservationRequest()).held == (), "without levers nothing is counted"
 
 

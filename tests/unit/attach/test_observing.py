@@ -12,6 +12,7 @@ from yarnctl.deciding.model import (
     EpochChanged,
     ManifestSeen,
     ObservationRequest,
+    Refused,
     Release,
     SetPriority,
     Suspend,
@@ -21,13 +22,15 @@ from yarnctl.deciding.reasons.eligibility import (
     ConfigurationUnread,
     InNoVictimQueue,
     MasterUnreachable,
+    QueueUnclear,
     RunnerSays,
 )
 from yarnctl.deciding.reasons.modes import ManagerSettling
+from yarnctl.deciding.reasons.outcomes import OfNoVictimQueue
 from yarnctl.journal.rendering import said
 from yarnctl.units import Resources, times
 
-HURRIED = ObservationRequest(probe_queues=("production",))
+HURRIED = ObservationRequest(probe_queues=("root.production",))
 
 
 def paths(cluster: FakeCluster) -> list[str]:
@@ -79,8 +82,8 @@ def test_the_snapshot_as_deciding_wants_it(cluster):
     assert (shot.total, shot.largest_node) == (times(SLOT, 6), times(SLOT, 2))
     assert shot.free_by_node == {"n3:1": times(SLOT, 2)}
     assert [(queue.queue, queue.used) for queue in shot.queues] == [
-        ("production", Resources(0, 0)),
-        ("research", times(SLOT, 4)),
+        ("root.production", Resources(0, 0)),
+        ("root.research", times(SLOT, 4)),
     ]
     research, production = views(seen)[application(1)], views(seen)[application(2)]
     assert production.asks == (ContainerAsk(0, SLOT, 1),)  # not three times, as its rows are
@@ -89,6 +92,26 @@ def test_the_snapshot_as_deciding_wants_it(cluster):
     assert production.runner is False
     assert (research.why_not, production.why_not) == (None, InNoVictimQueue())
     assert research.rank < production.rank
+
+
+def test_an_application_is_in_the_queue_that_its_row_names_by_path_or_by_name(cluster):
+    for cluster.says_paths in (True, False):
+        shown = views(cluster.port().observe(HURRIED))
+        queues = [shown[application(number)].queue for number in (1, 2)]
+        assert queues == ["root.research", "root.production"]
+
+
+def test_an_application_of_an_unclear_queue_is_left_alone_with_the_reason(cluster):
+    """Before Hadoop 3.4 a row has the leaf's name, and here two leaves have it."""
+    cluster.queues = {"production": 90.0, "research": 5.0, "root.b.research": 5.0}
+    port = cluster.port(preemptable_queues=("root.research",))
+    row = views(port.observe(HURRIED))[application(1)]
+    assert (row.queue, row.why_not, row.runner) == ("research", QueueUnclear("research"), False)
+    suspend = Suspend("o-1", application(1), attempt(1, 1), container(1, 2), 1, cluster.now_ms)
+    assert port.perform(suspend) == Refused(OfNoVictimQueue("research"))
+    cluster.says_paths = True
+    row = views(port.observe(HURRIED))[application(1)]
+    assert (row.queue, row.why_not, row.runner) == ("root.research", None, True)
 
 
 def test_what_others_wait_for_is_asked_once_and_hurried_asks_every_time(cluster):
@@ -345,7 +368,7 @@ def test_a_look_for_people_shows_a_quiet_cluster_with_its_runners(cluster):
     assert shown is not None
     runners = {view.application: view.runner for view in shown.applications}
     assert runners == {application(1): True, application(2): False}
-    assert {view.queue for view in shown.queues} == {"production", "research"}
+    assert {view.queue for view in shown.queues} == {"root.production", "root.research"}
     cluster.apps.clear()
     again = port.observe_soon()
     assert again is not None

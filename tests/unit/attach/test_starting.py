@@ -9,7 +9,7 @@ from yarnctl.attach.observing.task_state import StartingJob, normalised
 from yarnctl.deciding.model import ContainerAsk, ObservationRequest
 from yarnctl.units import Resources
 
-HURRIED = ObservationRequest(probe_queues=("production",))
+HURRIED = ObservationRequest(probe_queues=("root.production",))
 JOB = application(2)
 
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from tests.frozen.attached_stories import PATHS
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, attempt, container
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import tick
 
@@ -52,7 +52,7 @@ def states(controller: Controller) -> list[str]:
 
 def test_suspend_release_grant(cluster):
     journal = MemoryJournal()
-    port, controller = cluster.port(), Controller(DEFAULT, validate=True)
+    port, controller = cluster.port(), Controller(PATHS, validate=True)
     run(cluster, controller, port, journal, lambda: True)
     assert not cluster.changes  # nobody hurried waits
     asker = production(cluster)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from yarnctl.attach.connection.connection import Attachment, name_nodes_in
+from yarnctl.attach.connection.queue_names import QueueNames
 from yarnctl.attach.eligibility.job_rules import REDUCER, Eligibility, judge
 from yarnctl.attach.eligibility.permission import (
     INTRA_QUEUE,
@@ -14,6 +15,7 @@ from yarnctl.attach.eligibility.permission import (
     preempted_by_yarn,
 )
 from yarnctl.attach.observing.status_line import Progress, Status, needs_java_counters, parse
+from yarnctl.deciding.queue_names import NamedQueues, QueueTree
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, StoreOutside
 from yarnctl.deciding.reasons.modes import YarnPreemptsSomewhere
 from yarnctl.hadoop.wire import yarn
@@ -168,6 +170,8 @@ def test_java_is_asked_only_where_its_buffers_matter(text, wants):
 
 # --- proof --------------------------------------------------------------------------------------
 
+RESEARCH = QueueNames(NamedQueues(("root.production",), ("root.research",)))
+RESEARCH.read(QueueTree(("root.production", "root.research")))
 OURS = Attachment(name_nodes=("http://nn1:9870", "nn2:9870"))
 GOOD = {
     "stream.reduce.streamprocessor": "sh+yarnctl_task.py+--restartable+--hold-ms+9000+--+python3+red.py",
@@ -257,15 +261,15 @@ def test_standing_aside(configuration, disabled, within_disabled, aside):
     queue = yarn.QueueInfo(
         "research", preemption_disabled=disabled, intra_queue_preemption_disabled=within_disabled
     )
-    leaf = Leaf("research", "root.research", queue)
-    assert (preempted_by_yarn(configuration, (leaf,), Attachment()) is not None) is aside
+    leaf = Leaf("root.research", queue)
+    assert (preempted_by_yarn(configuration, (leaf,), RESEARCH) is not None) is aside
 
 
 @pytest.mark.parametrize("names", [(), ("production",)])
 def test_who_has_seen_no_victim_queue_does_not_know_that_yarn_leaves_it_alone(names):
-    seen = [Leaf(name, f"root.{name}", yarn.QueueInfo(name, preemption_disabled=True)) for name in names]
-    assert preempted_by_yarn(ON, seen, Attachment()) == YarnPreemptsSomewhere(MONITOR)
-    assert preempted_by_yarn({}, seen, Attachment()) is None
+    seen = [Leaf(f"root.{name}", yarn.QueueInfo(name, preemption_disabled=True)) for name in names]
+    assert preempted_by_yarn(ON, seen, RESEARCH) == YarnPreemptsSomewhere(MONITOR)
+    assert preempted_by_yarn({}, seen, RESEARCH) is None
 
 
 # --- discovery ----------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.rooting import Reason
 from yarnctl.deciding.reasons.verdicts import LessonReason, NotInHistoryYet, Undecided
 from yarnctl.deciding.records import FORMAT, Header, Record, decode, encode
@@ -173,6 +174,7 @@ class AtTheDesk:
         history: bool = True,
         instance: str = HERE,
         pools: tuple[PoolSettings, ...] = (),
+        tree: QueueTree | None = None,
     ) -> None:
         self.yarn, self.past = yarn or Yarn(), past or Past()
         self.now_ms = now_ms
@@ -191,7 +193,9 @@ class AtTheDesk:
         )
         sizes = {pool.name: partial(self.yarn.how_large_is, pool) for pool in pools}
         size = sizes or self.yarn.how_large
-        self.desk = AdmissionController(terms, self.yarn, size, self.window, book=book, clerk=clerk)
+        self.desk = AdmissionController(
+            terms, self.yarn, size, self.window, book=book, clerk=clerk, queues=lambda: tree
+        )
 
     @property
     def book(self) -> AdmissionStore:

@@ -10,7 +10,6 @@ from yarnctl.daemon.budget_files import read_budgets
 from yarnctl.deciding.settings import LossRule
 from yarnctl.errors import BadInput
 
-QUEUES = ("research", "batch")
 RESEARCH = '[queue.research]\nmay_lose = "2%"\n'
 
 
@@ -18,10 +17,12 @@ def test_a_file_of_budgets_is_read(tmp_path: Path) -> None:
     file = tmp_path / "budgets.toml"
     file.write_text(
         '[queue."root.research"]\nmay_lose = "2%"\nwindow = "30m"\n'
+        '[queue.root.prod.etl]\nmay_lose = "1%"\n'
         '[user."ann@EXAMPLE"]\nmay_lose = "0.005"\n[user.bob]\nmay_lose = "0%"\nwindow = "2d"\n'
     )
-    assert read_budgets(file, QUEUES) == (
-        LossRule("queue", "research", 0.02, 1_800_000),
+    assert read_budgets(file) == (
+        LossRule("queue", "root.research", 0.02, 1_800_000),
+        LossRule("queue", "root.prod.etl", 0.01, 3_600_000),
         LossRule("user", "ann@EXAMPLE", 0.005, 3_600_000),
         LossRule("user", "bob", 0.0, 172_800_000),
     )
@@ -29,13 +30,12 @@ def test_a_file_of_budgets_is_read(tmp_path: Path) -> None:
 
 def test_an_empty_file_has_no_budgets(tmp_path: Path) -> None:
     (tmp_path / "budgets.toml").write_text("")
-    assert read_budgets(tmp_path / "budgets.toml", QUEUES) == ()
+    assert read_budgets(tmp_path / "budgets.toml") == ()
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (RESEARCH + '[queue.sales]\nmay_lose = "2%"\n', " line 3: queue sales: is no preemptable queue"),
         ('[user."a b"]\nmay_lose = "2%"\n', " line 1: user a b: is no user's name"),
         ('[queues.research]\nmay_lose = "2%"\n', " line 1: 'queues' is not known"),
         ("queue = 3\n", ": 'queue' is not known"),
@@ -56,11 +56,11 @@ def test_what_is_no_file_of_budgets_is_refused_by_line_and_name(tmp_path: Path, 
     file = tmp_path / "budgets.toml"
     file.write_text(text)
     with pytest.raises(BadInput) as refused:
-        read_budgets(file, QUEUES)
+        read_budgets(file)
     assert said in str(refused.value)
     assert str(file) in str(refused.value)
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot be read"):
-        read_budgets(tmp_path / "gone.toml", QUEUES)
+        read_budgets(tmp_path / "gone.toml")

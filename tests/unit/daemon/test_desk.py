@@ -24,6 +24,7 @@ from yarnctl.deciding.admission.entries import AdmissionRound, ClockSetBack, Gat
 from yarnctl.deciding.admission.mechanisms.pythia import PythiaMemory
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.admission.shared_round import RESERVED_MS
+from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.verdicts import NumbersImpossible
 from yarnctl.journal.rendering import said, text
 
@@ -114,12 +115,34 @@ def test_fixed_load_is_not_there_and_a_deadline_says_until_when():
     assert {load.who for load in rounds(there)[-1].loads} == {"application_1_0007", "application_1_0008"}
 
 
+TREE = QueueTree(("root.production", "root.research", "root.a.etl", "root.b.etl"))
+
+
 def test_only_queues_behind_the_gate_count():
-    there = AtTheDesk(queues=("production",))
+    there = AtTheDesk(queues=("root.production",), tree=TREE)
     there.yarn.run("application_1_0007", 9, queue="root.research")
     assert there.ask(10).plan.containers == 10
     assert rounds(there)[0].loads == ()
     assert there.refused(asking(queue="root.research")) == "queue-not-gated"
+    assert there.refused(asking(queue="research")) == "queue-not-gated"
+
+
+@pytest.mark.parametrize("name", ["etl", "sales"])
+def test_a_request_for_no_one_leaf_queue_is_refused(name: str):
+    assert AtTheDesk(tree=TREE).refused(asking(queue=name)) == "no-such-queue"
+
+
+@pytest.mark.parametrize("shown", ["production", "root.production"], ids=["before 3.4", "from 3.4 on"])
+def test_a_short_name_is_the_queue_with_that_path(shown: str):
+    """The application's row has the path from Hadoop 3.4 on, the leaf's name before."""
+    there = AtTheDesk(queues=("root.production",), tree=TREE)
+    there.yarn.run("application_1_0007", 9, queue=shown)
+    admission = there.ask(10, queue="production")
+    assert admission.queue == "root.production"
+    assert [load.who for load in rounds(there)[0].loads] == ["application_1_0007"]
+    there.submit(admission, queue=shown)
+    there.go(6_000)
+    assert there.book.admissions[admission.admission].state == "taken"
 
 
 def test_large_containers_count_as_several_and_what_a_job_holds_beyond_its_grant_counts_too():

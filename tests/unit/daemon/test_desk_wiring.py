@@ -217,6 +217,9 @@ def test_a_daemon_without_a_gate_leaves_admissions_alone_and_says_so(tmp_path: P
 # --- the cluster's size -------------------------------------------------------------------------------------
 
 
+LEAF = "capacitySchedulerLeafQueueInfo"
+
+
 class Sized:
     """A ResourceManager that tells nodes, queues and its configuration."""
 
@@ -237,7 +240,10 @@ class Sized:
         return self.rows
 
     def root_queue(self) -> yarn.QueueInfo:
-        leaves = (yarn.QueueInfo(name="production", guaranteed_percent=40.0), yarn.QueueInfo(name="research"))
+        leaves = (
+            yarn.QueueInfo(name="production", kind=LEAF, guaranteed_percent=40.0),
+            yarn.QueueInfo(name="research", kind=LEAF),
+        )
         return yarn.QueueInfo(name="root", below=yarn.QueueList(rows=leaves))
 
 
@@ -280,9 +286,11 @@ class Labelled(Sized):
     def root_queue(self) -> yarn.QueueInfo:
         shares = yarn.PartitionShares((yarn.PartitionShare("", 50.0), yarn.PartitionShare("large", 75.0)))
         leaves = (
-            yarn.QueueInfo(name="spark", shares=shares, default_label="large", maximum_percent=50.0),
-            yarn.QueueInfo(name="flink", maximum_percent=50.0),
-            yarn.QueueInfo(name="lost", default_label="large"),
+            yarn.QueueInfo(
+                name="spark", kind=LEAF, shares=shares, default_label="large", maximum_percent=50.0
+            ),
+            yarn.QueueInfo(name="flink", kind=LEAF, maximum_percent=50.0),
+            yarn.QueueInfo(name="lost", kind=LEAF, default_label="large"),
         )
         return yarn.QueueInfo(name="root", below=yarn.QueueList(rows=leaves))
 

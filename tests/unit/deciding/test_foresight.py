@@ -31,7 +31,7 @@ def view(name: str = "a", **more: Any) -> ApplicationView:
 
 
 def foresight(most: int = 4, *more: ContainerAsk) -> Prediction:
-    return Prediction(most, ("production",), lambda _: (MAPS, *more))
+    return Prediction(most, {"production"}.__contains__, lambda _: (MAPS, *more))
 
 
 def test_a_starting_job_is_shown_with_its_first_wave_but_no_more_than_allowed():
@@ -99,7 +99,7 @@ def test_a_master_that_asks_for_nothing_is_not_waited_for_any_longer():
 
 def test_what_is_not_known_is_not_foreseen_until_it_is():
     answers: list[tuple[ContainerAsk, ...]] = [(), (MAPS._replace(count=0),), (MAPS,)]
-    sight = Prediction(4, ("production",), lambda _: answers.pop(0))
+    sight = Prediction(4, {"production"}.__contains__, lambda _: answers.pop(0))
     assert [sight.predict([view()], now_ms)[0].predicted for now_ms in (0, 1, 2)] == [0, 0, 4]
 
 
@@ -111,7 +111,7 @@ def test_who_is_gone_is_forgotten():
 
 
 def test_off_it_changes_nothing_and_asks_nobody():
-    sight = Prediction(0, ("production",), lambda _: pytest.fail("asked"))
+    sight = Prediction(0, {"production"}.__contains__, lambda _: pytest.fail("asked"))
     told = view()
     assert sight.predict([told], 0) == (told,)
     assert not sight.expects

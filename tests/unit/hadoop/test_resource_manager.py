@@ -10,7 +10,7 @@ from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply, page, rou
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.answers import Altered, BadAnswer, Missing, Rejected, Standby, Uncertain
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.resource_manager import ResourceManager, same_queue, scheduler_change
+from yarnctl.hadoop.resource_manager import ResourceManager, scheduler_change
 
 ROOT = "/ws/v1/cluster"
 APP = "application_1700000000000_0007"
@@ -72,8 +72,8 @@ def test_applications_are_asked_for_lightly_and_filtered_again():
         {"id": "application_1_0004", "queue": "research", "state": "FINISHED"},
     ]
     with serve({get("/apps"): json.dumps({"apps": {"app": rows}})}) as rm:
-        found = client(rm).applications(["research"])
-    assert [row.application for row in found] == ["application_1_0001", "application_1_0002"]
+        found = client(rm).applications()
+    assert [row.application for row in found] == [f"application_1_000{number}" for number in (1, 2, 3)]
     assert rm.heard[0].query == {"states": "ACCEPTED,RUNNING", "deSelects": "resourceRequests,timeouts"}
 
 
@@ -250,18 +250,3 @@ def test_only_ids_get_into_a_path(call):
         with pytest.raises(BadInput):
             call(client(rm))
         assert rm.heard == []
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "same"),
-    [
-        ("a", "a", True),
-        ("root.a", "a", True),
-        ("a", "root.a", True),
-        ("root.a", "root.b", False),
-        ("root.x.a", "x.a", False),
-        ("ba", "a", False),
-    ],
-)
-def test_queues_are_the_same_by_path_or_last_name(left, right, same):
-    assert same_queue(left, right) is same

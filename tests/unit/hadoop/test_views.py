@@ -79,7 +79,7 @@ def vector(memory: int, cores: int) -> dict:
 def test_a_queue_becomes_vectors(fields, guaranteed, maximum, user_limit, claim):
     (view,) = views.queue_views(root(queue("a", **fields)), TOTAL)
     assert (view.queue, view.guaranteed, view.maximum, view.user_limit) == (
-        "a",
+        "root.a",
         guaranteed,
         maximum,
         user_limit,
@@ -99,18 +99,20 @@ def test_the_am_s_share_and_use_and_the_priority():
     assert (bare.am_limit, bare.am_used) == (None, (0, 0))
 
 
-def test_paths_are_built_by_walking_and_names_are_unique():
+def test_paths_are_built_by_walking_and_a_parent_without_children_is_no_leaf():
     tree = root(
         {"queueName": "x", "queues": {"queue": [queue("a"), queue("b")]}},
         {"queueName": "y", "queues": {"queue": queue("a")}},
         {"queueName": "z", "type": "capacitySchedulerInfo"},
+        {"queueName": "users", "queueType": "parent", "autoCreationEligibility": "flexible"},
+        {"queueName": "managed", "autoCreateChildQueueEnabled": True},
+        {"queueName": "untyped", "queueType": "leaf"},
     )
-    found = views.leaves(tree)
-    assert [(leaf.name, leaf.path) for leaf in found] == [
-        ("root.x.a", "root.x.a"), ("b", "root.x.b"), ("root.y.a", "root.y.a"),
-    ]  # z is a parent without children yet  # fmt: skip
-    names = views.queue_names(found)
-    assert (names["b"], names["root.x.b"], names["root.y.a"]) == ("b", "b", "root.y.a")
+    leaves = ["root.x.a", "root.x.b", "root.y.a", "root.untyped"]
+    assert [leaf.path for leaf in views.leaves(tree)] == leaves
+    known = views.queue_tree(tree)
+    assert list(known.leaves) == leaves
+    assert set(known.parents) == {"root"} | {f"root.{name}" for name in ("x", "y", "z", "users", "managed")}
 
 
 def request(place: str, count: int, priority: int = 20, memory: int = 1024) -> yarn.ResourceRequest:

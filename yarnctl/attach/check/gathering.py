@@ -28,7 +28,7 @@ from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.flink_rest import KIND as FLINK
 from yarnctl.hadoop.wire.spark_rest import KIND as SPARK
-from yarnctl.hadoop.wire.views import leaves
+from yarnctl.hadoop.wire.views import leaves, queue_tree
 
 T = TypeVar("T")
 NAME_NODE_STATE = "Hadoop:service=NameNode,name=FSNamesystemState"
@@ -54,7 +54,9 @@ def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -
     seen["configuration"] = _try(why, "configuration", manager.configuration)
     seen["scheduler"] = _try(why, "scheduler", manager.scheduler_configuration)
     seen["counted"] = _try(why, "counted", manager.counted_resources)
-    seen["leaves"] = _try(why, "leaves", lambda: leaves(manager.root_queue()))
+    root = _try(why, "leaves", manager.root_queue)
+    if root is not None:
+        seen |= {"leaves": leaves(root), "parents": queue_tree(root).parents}
     seen["proxy"] = _try(why, "proxy", lambda: _proxy(cluster, to, seen["configuration"]))
     seen["clock_ahead_ms"] = to.ahead_ms(MANAGER_INFO, clock_ms)
     seen["nodes"] = _try(why, "nodes", manager.nodes)

@@ -13,11 +13,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from yarnctl.deciding.queue_names import NamedQueues, QueueTree, resolved
 from yarnctl.hadoop.lowered_queues import LoweredRecord
-from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.webhdfs import FileStatus
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.hadoop.wire.yarn import ClusterInfo, NodeRow, UserInfo
+from yarnctl.journal.rendering import joined
 
 Severity = Literal["ok", "warn", "fail", "unknown"]
 CAPACITY = "yarn.scheduler.capacity."
@@ -60,6 +61,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What was gathered. None: not seen; ``why`` (by the field's name) has the reason.
 
     ``allow_priority`` and ``admission`` (None: no gate) are what the daemon would be started with.
+    ``parents``: the paths of parent queues.
     ``scheduler``: keys of capacity-scheduler.xml where the cluster shows them. ``name_node``: the
     NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``: the
     status of the two roots; ``absent``: the roots that surely do not exist; ``above``: the folders above
@@ -90,6 +92,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     configuration: Mapping[str, str] | None = None
     scheduler: Mapping[str, str] | None = None
     leaves: tuple[Leaf, ...] | None = None
+    parents: tuple[str, ...] = ()
     counted: tuple[str, ...] | None = None
     clock_ahead_ms: int | None = None
     webhdfs: bool = False
@@ -108,6 +111,16 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     absent: tuple[str, ...] = ()
     above: Mapping[str, FileStatus] = {}
     why: Mapping[str, str] = {}
+
+    @property
+    def queues(self) -> QueueTree:
+        """The paths of all queues (none, where none were seen)."""
+        return QueueTree([leaf.path for leaf in self.leaves or ()], self.parents)
+
+    @property
+    def roles(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of the preempting and of the preemptable queues."""
+        return self.preempting_queues, self.preemptable_queues
 
     @property
     def orders_by_deadline(self) -> bool:
@@ -132,15 +145,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def of(self, names: tuple[str, ...]) -> tuple[Leaf, ...]:
-        """Return the leaf queues with these names, in the names' order."""
-        found = self.leaves or ()
-        named = (
-            leaf
-            for name in names
-            for leaf in found
-            if same_queue(leaf.name, name) or same_queue(leaf.path, name)
-        )
-        return tuple({leaf.path: leaf for leaf in named}.values())
+        """Return the leaf queues that these names stand for, in the names' order."""
+        by_path = {leaf.path: leaf for leaf in self.leaves or ()}
+        found = resolved(NamedQueues(preemptable=names), self.queues)
+        return tuple(by_path[path] for path in found.of(names))
 
     def unseen(self, name: str, otherwise: str = "it was not shown", where: str = "") -> Unseen:
         """Return why a fact is absent."""
@@ -215,9 +223,10 @@ def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...],
     """Return the leaves by these names, or the one check result that replaces a judgement of them."""
     if facts.leaves is None:
         return (), unknown(facts.unseen("leaves"))
-    missing = [name for name in names if not facts.of((name,))]
-    if missing:
-        said = f"no leaf queue {', '.join(missing)}; there are {', '.join(one.name for one in facts.leaves)}"
+    mode = "queues" if facts.mode == "queues" else "deadlines"
+    named = NamedQueues(*(tuple(one for one in role if one in names) for role in facts.roles), mode)
+    problems = resolved(named, facts.queues).problems
+    if problems:
         fix = f"add it to {CAPACITY}root.queues, or name others with --preempting and --preemptable"
-        return (), fail(said, fix)
+        return (), fail(joined(problems), fix)
     return facts.of(names), None

@@ -118,8 +118,8 @@ def queues(facts: Facts) -> CheckResult:
         one = stopped[0]
         return warn(f"{one.path} is {one.queue.state}", f"set {CAPACITY}{one.path}.state=RUNNING")
     if facts.is_all_labelled:
-        return ok(", ".join(leaf.name for leaf in found))
-    return ok(", ".join(f"{leaf.name} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
+        return ok(", ".join(leaf.path for leaf in found))
+    return ok(", ".join(f"{leaf.path} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
 
 
 def preempting_share(facts: Facts) -> CheckResult:
@@ -158,7 +158,7 @@ def preemptable_share(facts: Facts) -> CheckResult:
             return warn(
                 f"{leaf.path} is guaranteed {share:g} %: only more can be taken", f"lower {key}, e.g. to 5"
             )
-    return ok(", ".join(f"{leaf.name} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
+    return ok(", ".join(f"{leaf.path} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
 
 
 def maxima(facts: Facts) -> CheckResult:
@@ -224,7 +224,7 @@ def ordering_policy(facts: Facts) -> CheckResult:
             return unknown(_hidden(facts, f"the order within {leaf.path} is not shown"), f"see to it: {fix}")
         if name not in BY_PRIORITY:
             return fail(f"{leaf.path} is served in the order {name}, whatever the priorities are", fix)
-    return ok(", ".join(f"{leaf.name} by priority, then as they came" for leaf in found))
+    return ok(", ".join(f"{leaf.path} by priority, then as they came" for leaf in found))
 
 
 def _hidden(facts: Facts, said: str) -> str:
@@ -270,9 +270,9 @@ def masters(facts: Facts) -> CheckResult:
         ratio = _am_ratio(facts, leaf)
         if ratio is None:
             seen = facts.unseen("scheduler", "capacity-scheduler.xml is not shown")
-            return unknown(f"what masters of {leaf.name} may use is not shown; {seen}", f"see to it: {key}")
+            return unknown(f"what masters of {leaf.path} may use is not shown; {seen}", f"see to it: {key}")
         share = MastersShare.of(leaf, ratio, facts.mode == "deadlines")
-        said = f"masters of {leaf.name} may use {share.masters_percent:g} % of the cluster"
+        said = f"masters of {leaf.path} may use {share.masters_percent:g} % of the cluster"
         said += f", {share.given_back_percent:g} % can be taken back"
         if share.can_fill and ratio > AM_RATIO_MIN:
             return warn(f"{said}: they can fill it", f"set {key}={share.fitting_ratio:g}")

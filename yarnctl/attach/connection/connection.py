@@ -5,8 +5,8 @@ kept here, written by the part that observes it and read by the others; nothing 
 ``Calls`` makes many requests at once: a fault of the cluster is a value there, never an exception, and each
 request has the client's bound. Where HDFS and the history server answer is read from the ResourceManager's
 configuration only where the user named nothing; a wildcard address means the host of ``fs.defaultFS``.
-``Attachment`` has the settings: its defaults observe and change nothing. Queues are named as ``views.Leaf``
-names them: by the last name where that is the only such leaf, otherwise by the path.
+``Attachment`` has the settings: its defaults observe and change nothing. A queue is its full path, also
+beside an application; ``queues`` knows what the names in the settings stand for.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import msgspec
 from yarnctl.attach.connection.application_guard import ApplicationGuard, GuardBounds
 from yarnctl.attach.connection.application_rows import ApplicationRows
 from yarnctl.attach.connection.calls import Calls
+from yarnctl.attach.connection.queue_names import QueueNames
+from yarnctl.deciding.queue_names import NamedQueues
 from yarnctl.deciding.reasons.modes import ClusterFault, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.deciding.settings import LossRule
@@ -30,7 +32,7 @@ from yarnctl.hadoop import site_xml
 from yarnctl.hadoop.addresses import DEFAULTS, LOCAL, history_server, name_nodes
 from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.answers import Missing
-from yarnctl.hadoop.resource_manager import ResourceManager, same_queue
+from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 from yarnctl.hadoop.wire import yarn
@@ -58,6 +60,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     waits for all applications together, ``order_wait_ms`` the orders after it; an answer is used until
     ``answer_age_ms`` after its reading began.
 
+    ``preempting_queues``, ``preemptable_queues``: names, as a person writes them.
     ``predicted_max``: containers of its first wave predicted for a preempting job whose master starts.
 
     The resume cost as long as none was measured: ``suspend_ms`` from an order to the container's end,
@@ -126,14 +129,6 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     flink_lower_ms: int = 7_000
     flink_raise_ms: int = 10_000
 
-    def is_preempting(self, queue: str) -> bool:
-        """Return whether a queue's applications may preempt (with deadlines those of every queue may)."""
-        return self.mode == "deadlines" or any(same_queue(queue, one) for one in self.preempting_queues)
-
-    def is_preemptable(self, queue: str) -> bool:
-        """Return whether a queue's applications are preemptable."""
-        return any(same_queue(queue, one) for one in self.preemptable_queues)
-
     def name_of(self, order: str) -> str:
         """Return an order's name on the cluster, in requests and manifests: no other daemon uses it.
 
@@ -141,10 +136,6 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
         before its journal was lost, is thus never taken for an answer.
         """
         return f"{self.instance}-{order}" if self.instance else order
-
-    def may_give(self, queue: str) -> bool:
-        """Return whether a queue's applications may be preempted (with deadlines every queue's may)."""
-        return self.mode == "deadlines" or self.is_preemptable(queue)
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -217,6 +208,7 @@ class Connection:
     ``make_master`` makes the client of an application's master. ``hdfs`` None: nothing can be suspended.
     ``settling``: the ResourceManager is new to us, and its number of nodes has not been constant yet.
     ``configuration`` is the ResourceManager's own (None: not read yet).
+    ``queues`` None: those of the settings.
     """
 
     def __init__(
@@ -226,6 +218,7 @@ class Connection:
         hdfs: WebHdfs | None,
         settings: Attachment,
         clock: Callable[[], int],
+        queues: QueueNames | None = None,
     ) -> None:
         self.manager = manager
         self.hdfs = hdfs
@@ -243,6 +236,8 @@ class Connection:
             )
         )
         self.applications = ApplicationRows()
+        named = NamedQueues(settings.preempting_queues, settings.preemptable_queues, settings.mode)
+        self.queues = queues or QueueNames(named)
         self.leaves: tuple[Leaf, ...] = ()
         self.configuration: Mapping[str, str] | None = None
         self.settling = True
@@ -258,7 +253,12 @@ class Connection:
 
     def row(self, application: str) -> yarn.AppInfo:
         """Return an application as last observed, else read it. Raises as the client does."""
-        return self.rows.get(application) or self.manager.application(application)
+        return self.rows.get(application) or self.placed(self.manager.application(application))
+
+    def placed(self, row: yarn.AppInfo) -> yarn.AppInfo:
+        """Return an application with its queue's path for what YARN writes beside it."""
+        path = self.queues.of_application(row.queue)
+        return row if path == row.queue else msgspec.structs.replace(row, queue=path)
 
     def master(self, application: str) -> MasterClient:
         """Return the client of an application's master."""

@@ -80,7 +80,7 @@ class ExecutorReader:
             if row.kind.upper() != self._kind or name in self._settled:
                 continue
             self._unread.pop(name, None)
-            if not self._settings.may_give(row.queue):
+            if not self._link.queues.may_give(row.queue):
                 self.reasons[name] = InNoVictimQueue()
             elif not self._consent.is_tagged(tags_in(row.tags)):
                 self.reasons[name] = NoDrainTag()

@@ -75,7 +75,7 @@ class EligibilityReader:
             if name in self.eligible or name in self._settled or row.kind.upper() in self._other_kinds:
                 continue
             if row.queue not in judged:
-                judged[row.queue] = self._settings.may_give(row.queue)
+                judged[row.queue] = self._link.queues.may_give(row.queue)
             self._unread.pop(name, None)
             if not judged[row.queue]:
                 self.reasons[name] = InNoVictimQueue()

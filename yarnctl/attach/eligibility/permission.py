@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from yarnctl.attach.connection.application_guard import LateAnswer
 from yarnctl.attach.connection.calls import Problem
-from yarnctl.attach.connection.connection import Attachment, Connection
+from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.connection.queue_names import QueueNames
 from yarnctl.attach.eligibility.executor_reader import Drainable, ExecutorReader
 from yarnctl.attach.eligibility.job_reader import KINDS, EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
@@ -70,7 +71,7 @@ POLICY = "ProportionalCapacityPreemptionPolicy"
 
 
 def preempted_by_yarn(
-    configuration: Mapping[str, str] | None, leaves: Iterable[Leaf], attachment: Attachment
+    configuration: Mapping[str, str] | None, leaves: Iterable[Leaf], queues: QueueNames
 ) -> ModeReason | None:
     """Return why nothing may be changed; None: it may. ``configuration`` is the daemon's /conf."""
     if configuration is None:
@@ -79,7 +80,7 @@ def preempted_by_yarn(
         return None
     if _is_on(configuration, OBSERVE_ONLY):
         return None
-    victims = [leaf for leaf in leaves if attachment.is_preemptable(leaf.name)]
+    victims = [leaf for leaf in leaves if queues.is_preemptable(leaf.path)]
     if not victims:
         return YarnPreemptsSomewhere(MONITOR)
     for leaf in victims:
@@ -110,6 +111,7 @@ class Permission:
         self._executors = executors or {}
         self._link = link
         self._settings = link.settings
+        self._queues = link.queues
         self._prover = prover
         self._unwritable: HdfsUnwritable | None = None
         self._unwritable_until_ms = 0
@@ -145,7 +147,8 @@ class Permission:
             return ManagerSettling()
         if self._link.clock() < self._unwritable_until_ms:
             return self._unwritable
-        return preempted_by_yarn(self._link.configuration, self._link.leaves, self._settings)
+        why = self._queues.why_nothing
+        return why or preempted_by_yarn(self._link.configuration, self._link.leaves, self._queues)
 
     def store_failed(self, problem: Exception) -> None:
         """Note that a request could not be written: none is written for a while."""
@@ -163,7 +166,7 @@ class Permission:
     def _of_job(self, application: str) -> Outcome | None:
         """Refuse an action on an application that may not be touched. Raises Unreachable: not known yet."""
         row = self._link.row(application)
-        if not self._settings.is_preemptable(row.queue):
+        if not self._queues.is_preemptable(row.queue):
             return Refused(OfNoVictimQueue(row.queue))
         proof = self._prover.judge(application, row.user)
         if isinstance(proof, Eligibility):
@@ -175,14 +178,14 @@ class Permission:
     def _of_mapreduce(self, application: str) -> Outcome | None:
         """Refuse to end a task of what is no MapReduce job of a preemptable queue; no runner is needed."""
         row = self._link.row(application)
-        if not self._settings.is_preemptable(row.queue):
+        if not self._queues.is_preemptable(row.queue):
             return Refused(OfNoVictimQueue(row.queue))
         return None if row.kind.upper() in KINDS else Refused(OtherKind(row.kind[:40]))
 
     def _of_executors(self, application: str) -> Outcome | None:
         """Refuse to ask executors of what is in no preemptable queue, or whose driver does not allow it."""
         row = self._link.row(application)
-        if not self._settings.is_preemptable(row.queue):
+        if not self._queues.is_preemptable(row.queue):
             return Refused(OfNoVictimQueue(row.queue))
         reader = self._executors.get(row.kind.upper())
         if reader is None or not self._settings.levers:
@@ -198,13 +201,13 @@ class Permission:
         if not self._settings.allow_priority:
             return Refused(PriorityNotAllowed())
         queue = self._link.row(application).queue
-        is_named = self._settings.is_preemptable(queue) or self._settings.is_preempting(queue)
+        is_named = self._queues.is_preemptable(queue) or self._queues.is_preempting(queue)
         return None if is_named else Refused(QueueNotNamed(queue))
 
     def _of_maximum(self, queue: str) -> Outcome | None:
         if not self._settings.allow_queue_cap:
             return Refused(HoldNotAllowed())
-        return None if self._settings.is_preemptable(queue) else Refused(NoVictimQueue(queue))
+        return None if self._queues.is_preemptable(queue) else Refused(NoVictimQueue(queue))
 
 
 def unread(answer: Absent | Problem) -> OutcomeReason:

@@ -9,7 +9,7 @@ defined in ``fitting``, which is pure.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from yarnctl.attach.history import fitting
 from yarnctl.deciding.admission.records import Estimate, Finished
@@ -17,7 +17,6 @@ from yarnctl.deciding.model import ContainerAsk
 from yarnctl.deciding.reasons.verdicts import HistoryLost, HistoryUnusable, LessonReason, NotInHistoryYet
 from yarnctl.hadoop.history_server import HistoryServer, job_of
 from yarnctl.hadoop.http.answers import BadAnswer, Missing, Rejected
-from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.wire.mapreduce import EndedJob
 
 RUNS_MAX = 10
@@ -87,15 +86,16 @@ class FinishedJobs:
         return () if last is None else self._first_asks(last)
 
     def latest_first_asks(
-        self, since_ms: int, queues: Sequence[str]
+        self, since_ms: int, is_preempting: Callable[[str], bool]
     ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
-        """Return (user, folded name) -> its first asks, of the ``FIRST_MAX`` latest jobs in ``queues``.
+        """Return (user, folded name) -> its first asks, of the ``FIRST_MAX`` latest jobs.
 
-        A name that may have been cut is left out.
+        ``is_preempting``: whether a queue counts, by the name that a job's submitter wrote. A job whose name
+        may have been cut is left out.
         """
         last: dict[tuple[str, str], EndedJob] = {}
         for row in self._server.jobs(since_ms):
-            ours = _succeeded(row) and any(same_queue(row.queue, one) for one in queues)
+            ours = _succeeded(row) and is_preempting(row.queue)
             if ours and len(row.name.encode()) < fitting.NAME_MAX and len(last) < FIRST_MAX:
                 last.setdefault((row.user, fitting.folded(row.name)), row)
         found = {key: self._first_asks(row) for key, row in last.items()}

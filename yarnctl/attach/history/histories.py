@@ -64,10 +64,10 @@ class Histories:
         return self._jobs().first_asks(name, user)
 
     def latest_first_asks(
-        self, since_ms: int, queues: Sequence[str]
+        self, since_ms: int, is_preempting: Callable[[str], bool]
     ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
-        """Return what the last run of each of the latest MapReduce jobs of these queues asked for first."""
-        return self._jobs().latest_first_asks(since_ms, queues)
+        """Return what the last run of each of the latest MapReduce jobs asked for first."""
+        return self._jobs().latest_first_asks(since_ms, is_preempting)
 
     def _jobs(self) -> FinishedJobs:
         if self._never is not None:

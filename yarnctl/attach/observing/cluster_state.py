@@ -26,11 +26,12 @@ from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
 from yarnctl.deciding.queue_hold import QueueLimits
+from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.demand import NotModelled
-from yarnctl.deciding.reasons.eligibility import EligibilityReason
+from yarnctl.deciding.reasons.eligibility import EligibilityReason, QueueUnclear
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.http.answers import Missing
-from yarnctl.hadoop.resource_manager import ENDED, same_queue
+from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import NOTHING, Resources, fits
 
@@ -170,24 +171,21 @@ class ClusterObserver:
         self._applications = link.applications
         self.sizes: dict[str, Sizes] = {}
         self._asks: dict[str, Asks] = {}
-        self._names: dict[str, str] = {}
+        self._tree: QueueTree | None = None
 
     # --- the demand probe -------------------------------------------------------------------------
 
     def probe_demand(self, queues: Sequence[str]) -> yarn.QueueInfo | None:
-        """Return the tree of queues if one of ``queues`` (none named: any) has pending asks."""
+        """Return the tree of queues if one of ``queues`` (paths; none: any) has pending asks."""
         root = self.tree()
-        waits = any(
-            _waits(leaf.queue)
-            for leaf in self._link.leaves
-            if not queues or any(same_queue(leaf.path, one) or leaf.name == one for one in queues)
-        )
+        waits = any(_waits(leaf.queue) for leaf in self._link.leaves if not queues or leaf.path in queues)
         return root if waits else None
 
     def tree(self) -> yarn.QueueInfo:
         """Return the tree of queues; raises as the client does."""
         root = self._manager.root_queue()
         self._link.leaves = views.leaves(root)
+        self._link.queues.read(views.queue_tree(root))
         return root
 
     # --- the snapshot -------------------------------------------------------------------------
@@ -197,14 +195,13 @@ class ClusterObserver:
     ) -> Snapshot:
         """Return the current snapshot; ``why_not``: applications that may not be suspended."""
         total, largest, free = views.cluster_room(nodes)
-        names = views.queue_names(self._link.leaves)
-        asks = self._demand(names)
-        reserved, sure = self._reserved(free, nodes, asks, names)
+        asks = self._demand()
+        reserved, sure = self._reserved(free, nodes, asks)
         return Snapshot(
             total=total,
             largest_node=largest,
             queues=views.queue_views(root, total),
-            applications=self._views(names, asks, why_not),
+            applications=self._views(asks, why_not),
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
             left_out=self._left_out(),
@@ -213,51 +210,48 @@ class ClusterObserver:
 
     def refresh(self) -> None:
         """Read the unfinished applications anew; raises as the client does."""
-        self._applications.update(self._manager.applications())
+        self._applications.update([self._link.placed(row) for row in self._manager.applications()])
         for kept in (self._asks, self.sizes):
             for gone in kept.keys() - self._link.rows.keys():
                 del kept[gone]
 
     def _views(
-        self,
-        names: Mapping[str, str],
-        asks: Mapping[str, tuple[ContainerAsk, ...]],
-        why_not: Mapping[str, EligibilityReason],
+        self, asks: Mapping[str, tuple[ContainerAsk, ...]], why_not: Mapping[str, EligibilityReason]
     ) -> tuple[ApplicationView, ...]:
         """Return the views in serving order; one that has not changed keeps its record."""
+        queues = self._link.queues
 
         def make(row: yarn.AppInfo, rank: int) -> ApplicationView:
             name = row.application
             size = self.sizes.get(name) or average(row)
             return views.application_view(
                 row,
-                queue=names.get(row.queue, row.queue),
+                queue=row.queue,
                 rank=rank,
                 am_size=size.am,
                 task_size=size.task,
                 demand=asks.get(name, ()),
-                why_not=why_not.get(name),
+                why_not=QueueUnclear(row.queue) if queues.is_unclear(row.queue) else why_not.get(name),
             )
 
-        if self._names != names:
-            self._names = dict(names)
+        if self._tree != queues.tree:
+            self._tree = queues.tree
             self._applications.make_all_anew()
         return self._applications.views(make, asks, self.sizes, why_not)
 
     # --- demand -------------------------------------------------------------------------------
 
-    def _demand(self, names: Mapping[str, str]) -> dict[str, tuple[ContainerAsk, ...]]:
+    def _demand(self) -> dict[str, tuple[ContainerAsk, ...]]:
         """Return the asks of every application that has pending ones."""
         known, waiting, rows = self._asks, self._applications.waiting, self._link.rows
-        queues = {row: self._settings.is_preempting(name) for row, name in names.items()}
-        other = self._settings.mode == "deadlines"  # whether an unknown queue counts as preempting
+        is_preempting = self._link.queues.is_preempting
         for name in [name for name in waiting if name not in known or known[name].pending != waiting[name]]:
             asks = supposed(rows[name], waiting[name], self.sizes.get(name))
             known[name] = Asks(waiting[name], asks, reported=False)
         found = {name: known[name].asks for name in waiting}
-        hurried = [rows[name] for name in waiting if queues.get(rows[name].queue, other)]
+        hurried = [rows[name] for name in waiting if is_preempting(rows[name].queue)]
         unknown = [rows[name] for name in waiting if not known[name].reported]
-        others = [row for row in unknown if not queues.get(row.queue, other)]
+        others = [row for row in unknown if not is_preempting(row.queue)]
         found.update(self._ask(hurried, self._settings.asks_max))
         found.update(self._ask(others, self._settings.others_max))
         return {name: asks for name, asks in found.items() if asks}
@@ -295,7 +289,6 @@ class ClusterObserver:
         free: Mapping[str, Resources],
         nodes: Sequence[yarn.NodeRow],
         asks: Mapping[str, tuple[ContainerAsk, ...]],
-        names: Mapping[str, str],
     ) -> tuple[dict[str, str], frozenset[str]]:
         """Return node -> application with a reservation there, and the nodes that surely are reserved."""
         named: dict[str, str] = {}
@@ -310,8 +303,7 @@ class ClusterObserver:
             ]
             count = max(1, row.reserved_mib // max(1, size.memory_mib))
             certain = len(candidates) <= count
-            hurried = self._settings.is_preempting(names.get(row.queue, row.queue))
-            if certain or not hurried:
+            if certain or not self._link.queues.is_preempting(row.queue):
                 for node in candidates:
                     named.setdefault(node, row.application)
             if certain:
@@ -360,11 +352,8 @@ class Queues:
 
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         """Return a preemptable queue's path and configured limits, or why they cannot be known or changed."""
-        leaf = next((one for one in self._link.leaves if same_queue(one.path, queue)), None)
-        if leaf is None:
-            return f"there is no leaf queue {queue}"
         try:
-            return leaf.path, QueueLimits(*self._link.manager.queue_share(leaf.path))
+            return queue, QueueLimits(*self._link.manager.queue_share(queue))
         except YarnctlError as problem:
             return str(problem)
 

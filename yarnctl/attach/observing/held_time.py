@@ -8,9 +8,10 @@ job that says by its tag what may be lost of it is counted by itself, and not fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from yarnctl.attach.connection.connection import Attachment
+from yarnctl.attach.connection.queue_names import QueueNames
 from yarnctl.deciding.held_windows import MARK_MS, HeldWindows, spacing_ms, user_owner
 from yarnctl.deciding.model import HeldTime, JobConsent
 from yarnctl.hadoop.wire import yarn
@@ -24,8 +25,8 @@ QUIET_MS = 5_000
 class HeldTimes:
     """The counter of each application as observed last, and the sums of each payer."""
 
-    def __init__(self, settings: Attachment) -> None:
-        self._settings = settings
+    def __init__(self, settings: Attachment, queues: QueueNames) -> None:
+        self._queues = queues
         self._windows = HeldWindows(settings.loss_window_ms, settings.budgets)
         self._sample_ms = min(SAMPLE_MS, spacing_ms(self._windows.shortest_ms))
         self._counters: dict[str, int] = {}
@@ -43,10 +44,10 @@ class HeldTimes:
         self._counters, self._sums, self._sampled_at_ms = {}, {}, -1
         self._windows.restart()
 
-    def update(self, at_ms: int, rows: Iterable[yarn.AppInfo], names: Mapping[str, str]) -> None:
+    def update(self, at_ms: int, rows: Iterable[yarn.AppInfo]) -> None:
         """Apply an observation of all unfinished applications, which began at ``at_ms``.
 
-        ``names`` of queues, as views have them. An application whose counter is not shown (-1) has no base.
+        Each row has its queue's path. An application whose counter is not shown (-1) has no base.
         """
         if at_ms < self._observed_at_ms:
             self.restart()  # the clock was set back
@@ -55,8 +56,8 @@ class HeldTimes:
         tagged, self._consents = self._consents, {}
         sums, fallen = self._sums, set[str]()
         for row in rows:
-            queue, name = names.get(row.queue, row.queue), row.application
-            if not self._settings.may_give(queue):
+            queue, name = row.queue, row.application
+            if not self._queues.may_give(queue):
                 continue
             payers = self._payers(row, queue)
             base_s, count_s = before.get(name), row.mib_seconds

@@ -356,7 +356,7 @@ class PredictedDemand:
         settings = link.settings
         self._link = link
         self._first_asks = first_asks
-        self._prediction = Prediction(settings.predicted_max, settings.preempting_queues, self._predicted)
+        self._prediction = Prediction(settings.predicted_max, link.queues.is_preempting, self._predicted)
         self._wanted = settings.predicted_max > 0
 
     @property

@@ -52,7 +52,8 @@ class PolledApplications:
         settings = self._link.settings
         victims = dict.fromkeys(one.application for one in self._tracking.orders.values())
         rows = self._link.rows.values()
-        hurried = [row.application for row in rows if settings.is_preempting(row.queue)]
+        is_preempting = self._link.queues.is_preempting
+        hurried = [row.application for row in rows if is_preempting(row.queue)]
         waiting = [row.application for row in rows if row.uses is not None and row.uses.pending() > (0, 0)]
         gone = [name for name in self.names if name not in self._link.rows]  # end not reported yet
         first = dict.fromkeys([*victims, *askers, *gone])

@@ -34,6 +34,7 @@ from yarnctl.daemon.admission.reconciler import ASKED_ABOUT_MAX, Manager, Reconc
 from yarnctl.daemon.admission.request_queue import (
     AccountCommand,
     AdmissionClient,
+    Command,
     PendingCommand,
     QuoteRequest,
     Refusal,
@@ -55,10 +56,10 @@ from yarnctl.deciding.admission.mechanisms import MECHANISMS, OwnChoices, choice
 from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.pricing.accounts import Account, Payment
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
+from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.reasons.verdicts import GateReason, LeaseOver, Undecided, WithdrawnByAsker
 from yarnctl.deciding.records import Record
-from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.journal.rendering import text
 
 _LOG = logging.getLogger("yarnctl.daemon")
@@ -93,8 +94,8 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
 class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The controller's published state: the gate, and every admission that is kept, newest first.
 
-    ``ran_ms``: how long those took that have ended, from their start to their end. ``priced``: deadlines are
-    sold.
+    ``ran_ms``: how long those took that have ended, from their start to their end. ``queues``: the cluster's.
+    ``priced``: deadlines are sold.
     """
 
     allocator: str
@@ -112,6 +113,7 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
     pools: tuple[Pool, ...] = ()
     runs: tuple[UserRun, ...] = ()
     ran_ms: Mapping[str, int] = {}
+    queues: QueueTree | None = None
     priced: bool = False
 
 
@@ -119,7 +121,8 @@ class AdmissionController:
     """``size`` measures the cluster, or each pool by name (raises YarnctlError); ``book``: of the journal.
 
     ``clerk`` None: no history, so no estimates and no learning. ``last_ms`` is the last instant of the life
-    before (0: not known), ``wall_ahead_ms`` by how much the wall clock is ahead of the daemon's. All other
+    before (0: not known), ``wall_ahead_ms`` by how much the wall clock is ahead of the daemon's. ``queues``:
+    the cluster's newest queues (None: a queue is what a request or the ResourceManager calls it). All other
     methods run on the loop.
     """
 
@@ -134,11 +137,13 @@ class AdmissionController:
         clerk: HistoryWorker | None = None,
         last_ms: int = 0,
         wall_ahead_ms: Callable[[], int] = lambda: 0,
+        queues: Callable[[], QueueTree | None] = lambda: None,
     ) -> None:
         self.settings = terms
+        self._queues = queues
         self.request_queue = window
         self.store = book or AdmissionStore()
-        self._reconciler = Reconciler(manager, self.store, terms.instance, wall_ahead_ms)
+        self._reconciler = Reconciler(manager, self.store, terms.instance, wall_ahead_ms, queues)
         measures = size if isinstance(size, Mapping) else {"": size}
         self._pool_sizes = PoolSizes(terms.pools, terms.queues, measures)
         self._history_worker = clerk
@@ -150,7 +155,12 @@ class AdmissionController:
         self._last_ms = max(last_ms, self.store.now_ms)
         self.market_desk = MarketDesk(self.store, terms.instance)
         self._feedback = None if clerk is None else Feedback(clerk, self.store)
-        self._shown: tuple[int, GateReason | ClientFault | None, int, AdmissionStatus] | None = None
+        self._shown: tuple[tuple[object, ...], AdmissionStatus] | None = None
+
+    def set_queues(self, terms: AdmissionSettings, sizes: Mapping[str, Callable[[], Size]]) -> None:
+        """Use other queues from now on: their paths, where only names were known before."""
+        self.settings = terms
+        self._pool_sizes = PoolSizes(terms.pools, terms.queues, sizes)
 
     @property
     def sells(self) -> bool:
@@ -255,7 +265,10 @@ class AdmissionController:
     def _carry_out(self, write: Callable[[Record], None], now_ms: int, errand: PendingCommand) -> None:
         if errand in self._answers:
             return
-        wanted = errand.command
+        wanted = self._with_path(errand.command)
+        if isinstance(wanted, Refusal):
+            self._answers[errand] = wanted
+            return
         if isinstance(wanted, WithdrawRequest):
             answer = self._withdraw(write, now_ms, wanted.admission)
             if answer is not None:
@@ -282,6 +295,16 @@ class AdmissionController:
         elif ready is not None and self.request_queue.start(errand):
             self._answers[errand] = self._ask(write, now_ms, errand, ready)
 
+    def _with_path(self, wanted: Command) -> Command | Refusal:
+        """Return a command with its queue's full path, or why its name stands for no leaf queue."""
+        tree = self._queues()
+        if tree is None or not isinstance(wanted, AdmissionClient | QuoteRequest) or not wanted.queue:
+            return wanted
+        path = tree.resolve(wanted.queue)
+        if isinstance(path, str):
+            return msgspec.structs.replace(wanted, queue=path)
+        return Refusal("no-such-queue", text(path), "name a leaf queue by its full path")
+
     def _completed(
         self, errand: PendingCommand, wanted: AdmissionClient, now_ms: int
     ) -> AdmissionClient | Refusal | None:
@@ -300,7 +323,7 @@ class AdmissionController:
     def _refusal(self, wanted: AdmissionClient) -> Refusal | None:
         queues = self.store.queues
         anywhere = isinstance(wanted.alternatives, Alternatives) and not wanted.queue
-        if queues and not anywhere and not any(same_queue(wanted.queue, one) for one in queues):
+        if queues and not anywhere and wanted.queue not in queues:
             told = f"queue {wanted.queue} is not behind this gate"
             return Refusal("queue-not-gated", told, f"use one of {', '.join(queues)}")
         if self.market_desk.is_untrusted(wanted.estimate):
@@ -479,8 +502,10 @@ class AdmissionController:
         """Return what is to be published."""
         book, gate = self.store, self.store.gate
         problem = self._reconciler.problem or self._pool_sizes.problem
-        if self._shown is not None and self._shown[:3] == (book.version, problem, self.market_desk.numbered):
-            return self._shown[3]
+        queues = self._queues()
+        state = (book.version, problem, self.market_desk.numbered, queues)
+        if self._shown is not None and self._shown[0] == state:
+            return self._shown[1]
         desked = AdmissionStatus(
             allocator=self.settings.allocator,
             capacity=None if gate is None else gate.capacity,
@@ -498,8 +523,9 @@ class AdmissionController:
             runs=placed_runs(book),
             ran_ms=dict(book.ran_ms),
             priced=self.sells,
+            queues=queues,
         )
-        self._shown = (book.version, problem, self.market_desk.numbered, desked)
+        self._shown = (state, desked)
         return desked
 
     def published(self) -> None:

@@ -16,7 +16,6 @@ from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Pool, PoolLoads
 from yarnctl.deciding.reasons.verdicts import GateReason, NoRoomForContainer, SizeUnseen
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.hadoop.wire.mapreduce import ADMISSION_TAG
 
@@ -131,9 +130,10 @@ def cluster_use(
     queues: Sequence[str],
     ahead_ms: int = 0,
 ) -> ClusterUse:
-    """Read one answer of the ResourceManager against the book. ``queues``: only these count (none: all).
+    """Read one answer of the ResourceManager, with queues by path, against the book.
 
-    ``ahead_ms``: by so much the wall clock, which deadlines in tags are instants of, is ahead of ``now_ms``.
+    ``queues``: only these count (none: all). ``ahead_ms``: by so much the wall clock, which deadlines in tags
+    are instants of, is ahead of ``now_ms``.
     """
     claims: list[Claim] = []
     loads: dict[str, list[Load]] = {}
@@ -151,7 +151,7 @@ def cluster_use(
                 ours = book.admissions[admission]
         if ours is not None:
             held = 0 if ours.reservation is None else ours.reservation.containers
-        elif queues and not any(same_queue(row.queue, one) for one in queues):
+        elif queues and row.queue not in queues:
             continue
         pool = _pool_of(row, book, ours)
         more = 0 if pool is None else max(0, containers(row, pool) - held)
@@ -174,7 +174,7 @@ def _pool_of(row: yarn.AppInfo, book: AdmissionStore, ours: Admission | None) ->
         return pools[0] if pools else Pool("", 0, 0)
     if ours is not None and ours.reservation is not None and ours.reservation.pool:
         return next((each for each in pools if each.name == ours.reservation.pool), None)
-    return next((each for each in pools if any(same_queue(row.queue, one) for one in each.queues)), None)
+    return next((each for each in pools if row.queue in each.queues), None)
 
 
 def containers(row: yarn.AppInfo, pool: Pool) -> int:
@@ -247,7 +247,7 @@ def _misfit(row: yarn.AppInfo, book: AdmissionStore, found: Admission, now_ms: i
     if row.user != found.user:
         return f"it is {found.user}'s"
     queue = book.queue_of(found)
-    if not same_queue(row.queue, queue):
+    if row.queue != queue:
         return f"it is for queue {queue}"
     if _begun_at_ms(row, now_ms) < found.request.submitted_at_ms - CLOCKS_APART_MS:
         return "the application is older than it"

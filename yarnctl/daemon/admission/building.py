@@ -17,7 +17,7 @@ from yarnctl.attach.connection.connection import history_server_by, history_serv
 from yarnctl.attach.history.finished_applications import FinishedApplications
 from yarnctl.attach.history.finished_jobs import FinishedJobs
 from yarnctl.attach.history.histories import Histories
-from yarnctl.attach.port import loop_limits
+from yarnctl.attach.port import loop_manager
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import AdmissionController, AdmissionSettings
 from yarnctl.daemon.admission.backlog import Size
@@ -28,10 +28,11 @@ from yarnctl.daemon.admission.request_queue import RequestQueue
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.mechanisms import OwnChoices
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
+from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.history_server import DAEMON, QUICK, HistoryServer
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.resource_manager import ResourceManager, same_queue
+from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources
 
@@ -42,7 +43,10 @@ NO_HISTORY = "off"
 
 
 class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The gate's options. None: found out; ``history`` "": found, ``off``: none is queried."""
+    """The gate's options. None: found out; ``history`` "": found, ``off``: none is queried.
+
+    The queues of ``queues`` and ``pools`` are names in options, and full paths in what is made of them.
+    """
 
     allocator: str
     queues: tuple[str, ...] = ()
@@ -74,18 +78,31 @@ def make_admission_controller(
     book: AdmissionStore | None,
     clock_ms: DaemonClock,
     last_ms: int = 0,
+    queues: Callable[[], QueueTree | None] = lambda: None,
 ) -> AdmissionController:
-    """Return the controller, with what the journal has left of it; ``last_ms``: the journal's last step."""
-    limits = loop_limits(cluster.limits)
-    manager = ResourceManager(
-        Transport(cluster.resource_managers, cluster.identity, limits, ca_file=cluster.ca_file)
-    )
+    """Return the controller, with what the journal has left of it.
+
+    ``last_ms``: the journal's last step; ``queues`` are the newest ones.
+    """
+    manager = loop_manager(cluster)
     predicted = PlacementPredictions(told.runs).alternatives if told.pools else None
     window = RequestQueue(clock_ms, told.lease_ms, predicted)
     clerk = None
     if told.history != NO_HISTORY:
         clerk = HistoryWorker(lambda: open_histories(told.history, cluster), window.wake)
-    terms = AdmissionSettings(
+    terms, sizes = _terms(told, instance), _sizes(told, manager)
+    return AdmissionController(terms, manager, sizes, window, book=book, clerk=clerk, queues=queues)
+
+
+def set_gate(
+    desk: AdmissionController, told: AdmissionOptions, cluster: ClusterAddress, instance: str
+) -> None:
+    """Give a controller its queues' paths, which were not known when it was made."""
+    desk.set_queues(_terms(told, instance), _sizes(told, loop_manager(cluster)))
+
+
+def _terms(told: AdmissionOptions, instance: str) -> AdmissionSettings:
+    return AdmissionSettings(
         allocator=told.allocator,
         instance=instance,
         queues=told.queues,
@@ -93,18 +110,12 @@ def make_admission_controller(
         lease_ms=told.lease_ms,
         pools=told.pools,
     )
-    sizes: dict[str, Callable[[], Size]] = {pool.name: PoolSize(manager, pool) for pool in told.pools}
-    sizes = sizes or {"": ClusterSize(manager, told)}
-    return AdmissionController(
-        terms,
-        manager,
-        sizes,
-        window,
-        book=book,
-        clerk=clerk,
-        last_ms=last_ms,
-        wall_ahead_ms=clock_ms.ahead_ms,
-    )
+
+
+def _sizes(told: AdmissionOptions, manager: ResourceManager) -> dict[str, Callable[[], Size]]:
+    if told.pools:
+        return {pool.name: PoolSize(manager, pool) for pool in told.pools}
+    return {"": ClusterSize(manager, told)}
 
 
 class Measured(Protocol):
@@ -154,7 +165,7 @@ class ClusterSize:
         leaves = views.leaves(self._manager.root_queue())
         found = []
         for queue in self._reported.queues:
-            leaf = next((one for one in leaves if same_queue(one.path, queue)), None)
+            leaf = next((one for one in leaves if one.path == queue), None)
             if leaf is None:
                 raise Unreachable(f"--admission-queue: there is no leaf queue {queue}")
             found.append(views.queue_view(leaf, total).guaranteed.memory_mib)
@@ -194,7 +205,7 @@ class PoolSize:
 
     def _leaf(self) -> views.Leaf:
         leaves = views.leaves(self._manager.root_queue())
-        leaf = next((one for one in leaves if same_queue(one.path, self._told.queue)), None)
+        leaf = next((one for one in leaves if one.path == self._told.queue), None)
         if leaf is None:
             raise self._unfit(f"there is no leaf queue {self._told.queue}")
         return leaf
@@ -221,10 +232,7 @@ def task_mib(configuration: dict[str, str]) -> int:
 
 def open_histories(told: str, cluster: ClusterAddress) -> Histories:
     """Return what ended jobs of all kinds teach; MapReduce's history at ``told`` ("": found), once asked."""
-    limits = loop_limits(cluster.limits)
-    manager = ResourceManager(
-        Transport(cluster.resource_managers, cluster.identity, limits, ca_file=cluster.ca_file)
-    )
+    manager = loop_manager(cluster)
     return Histories(lambda: open_history(told, cluster), FinishedApplications(manager))
 
 

@@ -49,9 +49,9 @@ class History(Protocol):
         ...
 
     def latest_first_asks(
-        self, since_ms: int, queues: Sequence[str]
+        self, since_ms: int, is_preempting: Callable[[str], bool]
     ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
-        """Return what the last run of each of the latest jobs of these queues asked for first."""
+        """Return what the last run of each of the latest jobs in preempting queues asked for first."""
         ...
 
 

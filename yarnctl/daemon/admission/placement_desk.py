@@ -23,7 +23,6 @@ from yarnctl.deciding.admission.placement_options import OPTIONS_MAX, Alternativ
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.deciding.reasons.verdicts import GateReason
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.prediction.application_runs import KnownRun, merged, runs_in_lines
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ def _in_pool(gate: Gate, queue: str, option: PlacementOption) -> PlacementOption
 
 def _pool_of(gate: Gate, queue: str) -> Pool | None:
     """Return the pool of a queue."""
-    return next((each for each in gate.pools if any(same_queue(queue, one) for one in each.queues)), None)
+    return next((each for each in gate.pools if queue in each.queues), None)
 
 
 def _by_estimate(gate: Gate, wanted: AdmissionClient, estimate: Estimate | None) -> Alternatives | Refusal:

@@ -25,7 +25,6 @@ from typing import Any
 import msgspec
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.resource_manager import same_queue
 
 FILE_BYTES_MAX = 64 << 10
 POOLS_MAX = 64
@@ -74,7 +73,7 @@ def read_pools(path: Path) -> tuple[PoolSettings, ...]:
     pools = tuple(_pool(f"{where}: pool {number}", entry) for number, entry in enumerate(entries, 1))
     for number, pool in enumerate(pools):
         for other in pools[:number]:
-            if pool.name == other.name or same_queue(pool.queue, other.queue):
+            if pool.name == other.name or pool.queue == other.queue:
                 told_ = f"{pool.name!r} has the name or the queue of {other.name!r}"
                 raise BadInput(where, told_, "give each pool a name and a queue of its own")
     return pools

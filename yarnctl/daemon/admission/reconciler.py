@@ -17,6 +17,7 @@ from yarnctl.daemon.admission.backlog import ClusterUse, claimant, cluster_use, 
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionTaken
 from yarnctl.deciding.admission.gate import expired
+from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.reasons.verdicts import (
     ApplicationsUnseen,
@@ -72,8 +73,14 @@ class Reconciler:
     """
 
     def __init__(
-        self, manager: Manager, book: AdmissionStore, instance: str, wall_ahead_ms: Callable[[], int]
+        self,
+        manager: Manager,
+        book: AdmissionStore,
+        instance: str,
+        wall_ahead_ms: Callable[[], int],
+        queues: Callable[[], QueueTree | None] = lambda: None,
     ) -> None:
+        self._queues = queues
         self.last: ClusterUse | None = None
         self.problem: GateReason | ClientFault | None = None
         self._manager = manager
@@ -118,6 +125,11 @@ class Reconciler:
         return True
 
     def _read(self, rows: Sequence[yarn.AppInfo], now_ms: int) -> ClusterUse:
+        """Read the rows, each with its queue's path (an unclear one keeps its name, and is in no queue)."""
+        tree = self._queues()
+        if tree is not None:
+            paths = [tree.of_application(row.queue) or row.queue for row in rows]
+            rows = [msgspec.structs.replace(row, queue=path) for row, path in zip(rows, paths, strict=True)]
         ahead_ms, queues = self._wall_ahead_ms(), self._store.queues
         return cluster_use(rows, self._store, self._instance, now_ms, queues, ahead_ms)
 

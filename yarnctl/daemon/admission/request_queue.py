@@ -80,6 +80,7 @@ Code = Literal[
     "already-taken",
     "cluster-unreachable",
     "queue-not-gated",
+    "no-such-queue",
     "request-key-used",
     "desk-full",
     "not-written",

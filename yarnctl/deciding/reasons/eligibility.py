@@ -9,6 +9,12 @@ class InNoVictimQueue(Reason, frozen=True):
     """Its queue is not preemptable."""
 
 
+class QueueUnclear(Reason, frozen=True):
+    """Several leaf queues have the name that YARN writes beside the application (before Hadoop 3.4)."""
+
+    queue: str
+
+
 class OtherKind(Reason, frozen=True):
     """It is of another framework."""
 
@@ -152,6 +158,7 @@ class HoldsResource(Reason, frozen=True):
 
 EligibilityReason = (
     InNoVictimQueue
+    | QueueUnclear
     | OtherKind
     | ConfigurationUnread
     | AnswerLate

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from yarnctl.deciding.reasons.queue_names import (
+    AmbiguousQueue,
+    BudgetOfNoVictim,
+    NoLeafQueue,
+    ParentQueue,
+    QueueInBothRoles,
+    QueueNamedTwice,
+    QueuesUnread,
+    QueuesVanished,
+)
 from yarnctl.deciding.reasons.rooting import Reason, Said
 
 
@@ -129,6 +139,14 @@ ModeReason = (
     | FoldersUnfit
     | Misdirected
     | ManagerSettling
+    | QueuesUnread
+    | NoLeafQueue
+    | AmbiguousQueue
+    | ParentQueue
+    | QueueInBothRoles
+    | BudgetOfNoVictim
+    | QueueNamedTwice
+    | QueuesVanished
     | PreemptionUnknown
     | YarnPreemptsSomewhere
     | YarnPreempts

@@ -1,9 +1,8 @@
 """Views: from the ResourceManager's answers to the records that deciding needs.
 
 Law: pure. Here, and only here, percentages become absolute vectors, rows for nodes and racks are
-left out of the demand, MapReduce's priorities get their meaning, and a queue gets one name: its last
-name where that is the only such leaf, otherwise its path (versions before 3.4 write an application's
-queue one way, later ones the other).
+left out of the demand, MapReduce's priorities get their meaning, and a queue gets its full path, by walking
+the tree (the field ``queuePath`` is missing in older versions, and is not read).
 
 Node labels and resources beside memory and vcores are not modelled. Nodes, use and capacities are those of
 the default partition (the nodes without a label). Requests for a label or another resource are left out;
@@ -20,6 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, TaskKind
+from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, MasterUnreachable
 from yarnctl.hadoop.wire import yarn
@@ -38,33 +38,36 @@ _WAITING_FOR_LIMIT = "not yet activated"
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """One leaf queue with its path from the root and its one name."""
+    """One leaf queue with its path from the root."""
 
-    name: str
     path: str
     queue: yarn.QueueInfo
 
 
 def leaves(root: yarn.QueueInfo) -> tuple[Leaf, ...]:
-    """Return the leaf queues in the tree's order, paths built by walking (YARN-10610)."""
-    found = tuple(_walk(root, root.name))
-    last = [queue.name for _, queue in found]
-    return tuple(
-        Leaf(queue.name if last.count(queue.name) == 1 else path, path, queue) for path, queue in found
-    )
+    """Return the leaf queues in the tree's order, paths built by walking (YARN-10610).
+
+    A leaf is what says that it is one: a parent without children is none. (``type`` names a leaf in every
+    version, ``queueType`` from 3.4 on; a parent has no ``type``.)
+    """
+    return tuple(Leaf(path, queue) for path, queue in _walk(root, root.name) if is_leaf(queue))
 
 
-def queue_names(tree: Iterable[Leaf]) -> dict[str, str]:
-    """Return any spelling of a queue (path or last name) -> its one name."""
-    names: dict[str, str] = {}
-    for leaf in tree:
-        names[leaf.path] = leaf.name
-        names.setdefault(leaf.queue.name, leaf.name)
-    return names
+def is_leaf(queue: yarn.QueueInfo) -> bool:
+    """Return whether applications can be in this queue."""
+    return not queue.children and ("Leaf" in queue.kind or queue.queue_type.lower() == "leaf")
+
+
+def queue_tree(root: yarn.QueueInfo) -> QueueTree:
+    """Return the paths of all queues."""
+    leaves, parents = list[str](), list[str]()
+    for path, queue in _walk(root, root.name):
+        (leaves if is_leaf(queue) else parents).append(path)
+    return QueueTree(leaves, parents)
 
 
 def queue_views(root: yarn.QueueInfo, total: Resources) -> tuple[QueueView, ...]:
-    """Return the leaf queues as records of deciding, ordered by name.
+    """Return the leaf queues as records of deciding, ordered by path.
 
     ``total`` is the sum over live nodes without a label; it turns shares into vectors where a version gives
     none.
@@ -86,7 +89,7 @@ def queue_view(leaf: Leaf, total: Resources) -> QueueView:
         if limit.memory_mib >= maximum.memory_mib and limit.vcores >= maximum.vcores:
             limit = None
     return QueueView(
-        queue=leaf.name,
+        queue=leaf.path,
         guaranteed=guaranteed,
         maximum=maximum,
         used=queue.used.resources,
@@ -307,10 +310,7 @@ def reserved(application: yarn.AppInfo) -> Resources:
 
 
 def _walk(queue: yarn.QueueInfo, path: str) -> Iterator[tuple[str, yarn.QueueInfo]]:
-    if not queue.children:
-        if "Leaf" in queue.kind or not queue.kind:
-            yield path, queue
-        return
+    yield path, queue
     for child in queue.children:
         yield from _walk(child, f"{path}.{child.name}")
 

@@ -342,6 +342,7 @@ class QueueInfo(msgspec.Struct, frozen=True):
 
     name: str = field(name="queueName")
     kind: str = field(name="type", default="")
+    queue_type: str = field(name="queueType", default="")
     guaranteed_percent: float = field(name="absoluteCapacity", default=100.0)
     maximum_percent: float = field(name="absoluteMaxCapacity", default=100.0)
     guaranteed: Vector | None = field(name="minEffectiveCapacity", default=None)

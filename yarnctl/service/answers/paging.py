@@ -51,7 +51,7 @@ class ByNumber(Parameters):
 class ReclaimsQuery(ByName):
     """Filters of the reclaim lists; those of entries leave out lists in which nothing matches."""
 
-    queue: Annotated[Name | None, Field(description="The hurried application's queue.")] = None
+    queue: Annotated[Name | None, Field(description="The application's queue, by path or name.")] = None
     victim: Annotated[Name | None, Field(description="Entries against this application.")] = None
     state: Annotated[State | None, Field(description="Entries in this state.")] = None
     since_ms: Annotated[Instant | None, Field(description="Entries asked for at or after.")] = None
@@ -73,7 +73,7 @@ class DecisionsQuery(ByNumber):
     """Filters of the decisions."""
 
     application: Annotated[Name | None, Field(description="On behalf of this application.")] = None
-    queue: Annotated[Name | None, Field(description="On behalf of this queue.")] = None
+    queue: Annotated[Name | None, Field(description="On behalf of this queue, by path or name.")] = None
     victim: Annotated[Name | None, Field(description="That chose from this application.")] = None
     state: Annotated[State | None, Field(description="With an order in this state.")] = None
     since_ms: Annotated[Instant | None, Field(description="Taken at or after.")] = None
@@ -84,7 +84,7 @@ class RefusalsQuery(ByNumber):
     """Filters of the refusals."""
 
     application: Annotated[Name | None, Field(description="That asked in vain.")] = None
-    queue: Annotated[Name | None, Field(description="Of this queue.")] = None
+    queue: Annotated[Name | None, Field(description="Of this queue, by path or name.")] = None
     since_ms: Annotated[Instant | None, Field(description="At or after.")] = None
     until_ms: Annotated[Instant | None, Field(description="Before.")] = None
 
@@ -92,7 +92,7 @@ class RefusalsQuery(ByNumber):
 class ApplicationsQuery(ByName):
     """Filters of the applications."""
 
-    queue: Annotated[Name | None, Field(description="In this queue.")] = None
+    queue: Annotated[Name | None, Field(description="In this queue, by path or name.")] = None
     user: Annotated[Name | None, Field(description="Of this user.")] = None
     waiting: Annotated[bool | None, Field(description="That wait for containers, or do not.")] = None
 

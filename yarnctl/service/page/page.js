@@ -118,6 +118,10 @@ function who(id) {
   return job ? `${job.name || "a job without a name"} (${job.user})` : "a job that has ended";
 }
 
+function short(queue) {
+  return queue.replace(/^root\./, "");
+}
+
 function instant(ms) {
   // Local time; the whole instant is the element's title.
   return new Date(ms).toLocaleTimeString([], { hour12: false });
@@ -175,7 +179,7 @@ function waitsBecause(job, vain) {
 function showWaiting(vain) {
   const waiting = [...known.values()].filter((job) => job.pending > 0 && job.role === "preempting");
   waiting.sort((one, other) => one.queue.localeCompare(other.queue) || one.rank - other.rank);
-  const rows = waiting.map((job) => ({ cells: [job.name || "-", job.user, job.queue, job.pending, job.expected,
+  const rows = waiting.map((job) => ({ cells: [job.name || "-", job.user, short(job.queue), job.pending, job.expected,
     waitsBecause(job, vain), linkTo(job.application)] }));
   const columns = ["job", "user", "queue", "#waits for", "#expected", "why", "application"];
   const shown = rows.length ? tableOf(columns, rows) : element("p", "No preempting application waits.", "quiet");
@@ -191,7 +195,7 @@ function maySuspend(job) {
 }
 
 function showApplications(page) {
-  const rows = page.items.map((job) => ({ cells: [job.name || "-", job.user, job.queue, job.role, job.containers,
+  const rows = page.items.map((job) => ({ cells: [job.name || "-", job.user, short(job.queue), job.role, job.containers,
     job.pending, job.suspending, maySuspend(job), linkTo(job.application)] }));
   const columns = ["job", "user", "queue", "role", "#containers", "#waits for", "#suspending", "may be suspended", "application"];
   const more = page.total > rows.length ? [element("p", `${page.total - rows.length} more: yarnctl apps`, "quiet")] : [];
@@ -263,7 +267,7 @@ function placedRow(each, placed) {
 
 function showBudgets(page) {
   byId("losses").hidden = !page.items.length;
-  const owner = (each) => (each.application ? `job of ${each.user}` : each.queue ? `queue ${each.queue}` : `user ${each.user}`);
+  const owner = (each) => (each.application ? `job of ${each.user}` : each.queue ? `queue ${short(each.queue)}` : `user ${each.user}`);
   const rows = page.items.map((each) => ({ className: "", cells: [
     each.application ? linkTo(each.application, owner(each)) : owner(each), `${+(each.may_lose_ratio * 100).toFixed(3)} %`,
     span(each.window_ms), span(each.lost_ms), `${span(each.left_ms)} of ${each.container_mib} MiB`, each.bought.containers,
@@ -332,7 +336,7 @@ function showDecisions(page) {
 function partsOf(each) {
   const became = each.withheld === each.chosen && each.chosen
     ? `would order ${each.withheld}` : counts(each.states);
-  return [String(each.id), instant(each.at_ms), `for ${who(each.application)} in ${each.queue}`,
+  return [String(each.id), instant(each.at_ms), `for ${who(each.application)} in ${short(each.queue)}`,
     `${each.chosen} of ${each.shortfall} from ${each.victims.map(who).join(", ") || "no job"}`, became,
     `${each.application}: ${each.why}`];
 }
@@ -373,7 +377,7 @@ async function unfold(id) {
 function showRefusals(page) {
   const rows = page.items.map((each) => {
     const jobs = each.refused_jobs.map((job) => `${who(job.application)}: ${job.meaning || job.why}`);
-    return { cells: [timeOf(each.at_ms), who(each.trigger.application), each.trigger.queue, each.trigger.shortfall,
+    return { cells: [timeOf(each.at_ms), who(each.trigger.application), short(each.trigger.queue), each.trigger.shortfall,
       each.why, jobs.join("; ") || "-", linkTo(each.trigger.application)] };
   });
   const columns = ["at", "job", "queue", "#waited for", "why", "jobs considered", "application"];

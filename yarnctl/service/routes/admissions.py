@@ -50,6 +50,7 @@ from yarnctl.service.routes.placement import (
     pools,
     queue_of,
 )
+from yarnctl.service.routes.queue_filter import paths_in, with_queue
 from yarnctl.service.security.middleware import ONLY_USER, Credentials, require, require_own
 from yarnctl.service.security.tokens import Caller, Tokens
 from yarnctl.submitting import FRAMEWORKS, PLAIN_KIND
@@ -147,6 +148,7 @@ STATUS = {
     "cluster-unreachable": 503,
     "request-key-used": 409,
     "queue-not-gated": 422,
+    "no-such-queue": 422,
     "desk-full": 503,
     "not-written": 503,
     "no-estimate-yet": 503,
@@ -191,6 +193,7 @@ def _add_reading(router: APIRouter, source: Source, window: RequestQueue | None)
             for each in (view.admission.admissions if view.admission else ())
             if only in (None, each.user)
         ]
+        asked = with_queue(asked, [*paths_in(view), *(each.queue for each in listed)])
         found = [each for each in listed if _is_wanted(each, asked)]
         shown, following = by_number(found, lambda each: each.sequence, asked)
         return AdmissionPage(
@@ -473,4 +476,6 @@ def _settings(framework: Framework, each: Admission, desk: AdmissionStatus) -> d
     plan, given = each.plan, framework.given(each.plan.containers)
     if not plan.kind:
         return given
-    return given | {framework.QUEUE: queue_of(each, desk)} | dict(plan.settings)
+    path = queue_of(each, desk)
+    queue = path if desk.queues is None else desk.queues.submitted(path)
+    return given | {framework.QUEUE: queue} | dict(plan.settings)

@@ -43,6 +43,7 @@ from yarnctl.service.answers.paging import (
     by_number,
     within,
 )
+from yarnctl.service.routes.queue_filter import paths_in, with_queue
 from yarnctl.short_ids import ending, ids_in, resolved
 
 Source = Callable[[], View]
@@ -156,7 +157,7 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
     def reclaims(asked: Annotated[ReclaimsQuery, Query()]) -> Page[ReclaimList]:
         """The reclaim list of each hurried application that waits or has one."""
         view = source()
-        asked = with_full_ids(view, asked, "victim")
+        asked = with_queue(with_full_ids(view, asked, "victim"), paths_in(view))
         rows = _lists(view, asked)
         shown, following = by_name(rows, lambda row: row[0], asked)
         return from_view.page(
@@ -197,7 +198,8 @@ def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> N
     def decisions(asked: Annotated[DecisionsQuery, Query()]) -> Page[DecisionSummary]:
         """The newest decisions, newest first."""
         view = source()
-        asked = with_full_ids(view, asked, "application", "victim")
+        past = [decided.record.trigger.queue for decided in view.decisions]
+        asked = with_queue(with_full_ids(view, asked, "application", "victim"), [*paths_in(view), *past])
         found = [decided for decided in view.decisions if _is_wanted(decided, asked)]
         shown, following = by_number(found, lambda decided: decided.record.number, asked)
         return from_view.page(
@@ -218,7 +220,8 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
     def refusals(asked: Annotated[RefusalsQuery, Query()]) -> Page[RefusalOut]:
         """The newest occasions on which somebody hurried waited and nothing was done, newest first."""
         view = source()
-        asked = with_full_ids(view, asked, "application")
+        past = [one.record.trigger.queue for one in view.refusals if isinstance(one.record, Refusal)]
+        asked = with_queue(with_full_ids(view, asked, "application"), [*paths_in(view), *past])
         found = [
             (logged.rank, logged.record)
             for logged in view.refusals
@@ -255,6 +258,8 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
     def applications(asked: Annotated[ApplicationsQuery, Query()]) -> Page[Application]:
         """The unfinished applications of the newest snapshot."""
         view = source()
+        shown_in = [] if view.snapshot is None else [each.queue for each in view.snapshot.applications]
+        asked = with_queue(asked, [*paths_in(view), *shown_in])
         found = [
             each
             for each in from_view.applications(view)

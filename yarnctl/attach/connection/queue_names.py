@@ -1,0 +1,125 @@
+"""What the named queues are on this cluster: resolved once, and watched at every look.
+
+Law: a name is resolved at the first look at the scheduler's queues and keeps its path from then on, whatever
+is added to the tree. A later leaf with the same name, and a leaf that vanishes, is logged once; while a leaf
+is missing nothing is done in it, and others are not affected. Before all names are resolved they stand for
+no queue, so that nothing is preempting or preemptable.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved, resolved, spells
+from yarnctl.deciding.reasons.modes import ModeReason
+from yarnctl.deciding.reasons.queue_names import QueueProblem, QueuesUnread, QueuesVanished
+
+_LOG = logging.getLogger("yarnctl.attach")
+
+
+class QueueNames:
+    """The queues that are named, on one cluster.
+
+    ``tree`` is the newest (None: none has been read). ``found`` has the paths (None: not resolved), and
+    ``problems`` why not. ``adopted`` False: they were resolved after the start, and the host does not decide
+    by the paths yet; until it does, nothing is done.
+    """
+
+    def __init__(self, named: NamedQueues) -> None:
+        self.named = named
+        self.tree: QueueTree | None = None
+        self.found: Resolved | None = None
+        self.problems: tuple[QueueProblem, ...] = ()
+        self.adopted = True
+        self.preempting: frozenset[str] = frozenset()
+        self.preemptable: frozenset[str] = frozenset()
+        self._vanished: tuple[str, ...] = ()
+        self._doubled: dict[str, tuple[str, ...]] = {}
+
+    def read(self, tree: QueueTree) -> None:
+        """Take a look at the tree: resolve the names, or compare what has become of their queues."""
+        if tree == self.tree:
+            return
+        self.tree = tree
+        if self.found is None:
+            self._resolve(tree)
+        else:
+            self._compare(tree, self.found)
+
+    def _resolve(self, tree: QueueTree) -> None:
+        found = resolved(self.named, tree)
+        self.problems = found.problems
+        if found.problems:
+            return
+        self.found = found
+        self.preempting = frozenset(found.of(self.named.preempting))
+        self.preemptable = frozenset(found.of(self.named.preemptable))
+
+    def _compare(self, tree: QueueTree, found: Resolved) -> None:
+        """Log, once, each leaf queue that has vanished or returned, and each new one that shares a name."""
+        gone = tuple(dict.fromkeys(path for path in found.paths.values() if path not in tree))
+        for path in gone:
+            if path not in self._vanished:
+                _LOG.warning("leaf queue %s has vanished: nothing is done in it until it returns", path)
+        for path in self._vanished:
+            if path not in gone:
+                _LOG.info("leaf queue %s is there again", path)
+        self._vanished = gone
+        before, self._doubled = self._doubled, {}
+        for name, path in found.paths.items():
+            others = tuple(one for one in tree.leaves if one != path and spells(name, one))
+            if name == path or not others:
+                continue
+            self._doubled[name] = others
+            if new := [one for one in others if one not in before.get(name, ())]:
+                told = "a new leaf queue shares the name %s: %s; the name still means %s, name it by its path"
+                _LOG.warning(told, name, ", ".join(new), path)
+
+    # --- what is what -------------------------------------------------------------------------
+
+    def is_preempting(self, path: str) -> bool:
+        """Return whether a queue's applications may preempt (with deadlines those of every queue may)."""
+        return self.named.mode == "deadlines" or path in self.preempting
+
+    def is_preemptable(self, path: str) -> bool:
+        """Return whether a queue's applications are preemptable."""
+        return path in self.preemptable
+
+    def may_give(self, path: str) -> bool:
+        """Return whether a queue's applications may be preempted (with deadlines every queue's may)."""
+        return self.named.mode == "deadlines" or path in self.preemptable
+
+    def means_preempting(self, name: str) -> bool:
+        """Return whether a name that a person wrote beside a job stands for a preempting queue."""
+        found = None if self.tree is None else self.tree.resolve(name)
+        return isinstance(found, str) and found in self.preempting
+
+    def of_application(self, queue: str) -> str:
+        """Return the path of the queue that YARN names beside an application, or that name if unclear."""
+        found = queue if self.tree is None else self.tree.of_application(queue)
+        return queue if found is None else found
+
+    def is_unclear(self, queue: str) -> bool:
+        """Return whether several leaf queues have the name that YARN writes beside an application."""
+        return self.tree is not None and self.tree.of_application(queue) is None
+
+    @property
+    def why_nothing(self) -> ModeReason | None:
+        """Return why nothing may be done: no name, or no longer any of one role, stands for a queue."""
+        if self.problems:
+            return self.problems[0]
+        if self.found is None or not self.adopted:
+            return QueuesUnread()
+        roles = (self.preempting, self.preemptable) if self.named.mode == "queues" else ()
+        if any(self._all_gone(role) for role in roles):
+            return self.vanished
+        return None
+
+    def _all_gone(self, paths: Collection[str]) -> bool:
+        return bool(paths) and all(path in self._vanished for path in paths)
+
+    @property
+    def vanished(self) -> QueuesVanished | None:
+        """Return which leaf queues, of those that were named, are not there any more."""
+        return QueuesVanished(self._vanished) if self._vanished else None

@@ -1,0 +1,115 @@
+"""The queues that a daemon's options and files name, and the same options with full paths in their place.
+
+Law: names become paths here, once, before anything decides by them. A name that the cluster's queues disprove
+ends the start with BadInput. Where the cluster cannot be read at the start, or an earlier run has left what
+must be restored, the daemon starts and stands aside until the names stand for queues.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+
+from yarnctl.attach.connection.connection import Attachment
+from yarnctl.attach.connection.queue_names import QueueNames
+from yarnctl.attach.port import loop_manager
+from yarnctl.config import ClusterAddress
+from yarnctl.daemon.admission.building import AdmissionOptions
+from yarnctl.deciding.queue_names import NamedQueues, Resolved
+from yarnctl.deciding.reasons.queue_names import (
+    AmbiguousQueue,
+    BudgetOfNoVictim,
+    NoLeafQueue,
+    ParentQueue,
+    QueueInBothRoles,
+    QueueNamedTwice,
+    QueueProblem,
+)
+from yarnctl.deciding.settings import LeverSettings, Settings
+from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.hadoop.wire.views import queue_tree
+from yarnctl.journal.rendering import joined
+
+_LOG = logging.getLogger("yarnctl.daemon")
+
+
+def named_in(
+    attachment: Attachment,
+    settings: Settings,
+    admitting: AdmissionOptions | None,
+    optional: frozenset[str],
+) -> NamedQueues:
+    """Return all names. ``optional``: those that may be missing."""
+    rules = settings.levers.rules if isinstance(settings.levers, LeverSettings) else ()
+    return NamedQueues(
+        preempting=attachment.preempting_queues,
+        preemptable=attachment.preemptable_queues,
+        mode=attachment.mode,
+        gate=() if admitting is None else admitting.queues,
+        pools=() if admitting is None else tuple(pool.queue for pool in admitting.pools),
+        budgets=tuple(rule.name for rule in rules if rule.kind == "queue"),
+        optional=optional,
+    )
+
+
+def with_paths(settings: Settings, named: NamedQueues, found: Resolved) -> Settings:
+    """Return the controller's settings with paths for names."""
+    levers = settings.levers
+    if isinstance(levers, LeverSettings) and levers.rules:
+        rules = tuple(
+            msgspec.structs.replace(rule, name=found.paths[rule.name]) if rule.kind == "queue" else rule
+            for rule in levers.rules
+        )
+        levers = msgspec.structs.replace(levers, budgets=rules)
+    return msgspec.structs.replace(
+        settings,
+        hurried_queues=found.of(named.preempting),
+        victim_queues=found.of(named.preemptable),
+        levers=levers,
+    )
+
+
+def gate_with_paths(told: AdmissionOptions, found: Resolved) -> AdmissionOptions:
+    """Return the gate's options with paths for names."""
+    pools = tuple(msgspec.structs.replace(pool, queue=found.paths[pool.queue]) for pool in told.pools)
+    return msgspec.structs.replace(told, queues=found.of(told.queues), pools=pools)
+
+
+def resolve_at_start(names: QueueNames, cluster: ClusterAddress, *, must_undo: bool) -> None:
+    """Read the cluster's queues and resolve the names, if the ResourceManager answers.
+
+    Raises BadInput for names that the queues disprove, unless ``must_undo``.
+    """
+    manager = loop_manager(cluster)
+    try:
+        manager.identify()
+        names.read(queue_tree(manager.root_queue()))
+    except YarnctlError as error:
+        _LOG.warning("the queues' names are resolved when the ResourceManager answers: %s", error)
+    if names.problems and not must_undo:
+        remedy = "name a leaf queue by its full path, or by a name that only one leaf queue has"
+        raise BadInput(_options(names), joined(names.problems), remedy)
+    names.adopted = names.found is not None
+
+
+def _options(names: QueueNames) -> str:
+    """Return the options whose names are not usable."""
+    named = names.named
+    told = {
+        "--preempting": named.preempting,
+        "--preemptable": named.preemptable,
+        "--admission-queue": named.gate,
+        "--pools": named.pools,
+        "--budgets": named.budgets,
+    }
+    bad = {name for problem in names.problems for name in _names_in(problem)}
+    return ", ".join(option for option, given in told.items() if bad.intersection(given))
+
+
+def _names_in(problem: QueueProblem) -> tuple[str, ...]:
+    match problem:
+        case NoLeafQueue() | QueueInBothRoles() | QueueNamedTwice():
+            return problem.names
+        case AmbiguousQueue() | ParentQueue() | BudgetOfNoVictim():
+            return (problem.name,)

@@ -1,0 +1,219 @@
+"""Queue names: from the names that people and YARN write to the full paths of leaf queues.
+
+Law: there is one rule, and it is here. Everywhere else a queue is its full path, like ``root.prod.etl``, and
+paths are compared by equality alone.
+
+A person's name stands for a leaf queue if it is the leaf's full path, or the end of exactly one leaf's path,
+in whole parts: ``etl`` and ``prod.etl`` both stand for ``root.prod.etl``. A name that begins with ``root`` is
+a full path and nothing else. A name that is the end of several paths is ambiguous, also where it is a whole
+path without ``root``: ``default`` could be meant for each of ``root.default`` and ``root.dev.default``.
+
+What YARN itself writes beside an application is the path from Hadoop 3.4 on, and the leaf's last part before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from yarnctl.deciding.reasons.queue_names import (
+    AmbiguousQueue,
+    BudgetOfNoVictim,
+    NoLeafQueue,
+    ParentQueue,
+    QueueInBothRoles,
+    QueueNamedTwice,
+    QueueProblem,
+)
+
+ROOT = "root"
+SHOWN_MAX = 20
+"""The most paths that a reason lists; it has the count of all."""
+NEAREST_MAX = 3
+LIKE_MIN_RATIO = 0.6
+NAME_MAX = 200
+"""The characters that are kept of a name that stands for no queue."""
+
+
+def last_part(path: str) -> str:
+    """Return the last part of a path: the leaf's own name."""
+    return path.rpartition(".")[2]
+
+
+def spells(name: str, path: str) -> bool:
+    """Return whether a name is a path, or its end in whole parts."""
+    return name == path or (not _is_absolute(name) and path.endswith(f".{name}"))
+
+
+def is_name_of(said: str, given: str) -> bool:
+    """Return whether a command's own queue may be the one that a gate gives, by its path or its own name.
+
+    The gate has resolved the name of the request; this only notices a command for another queue.
+    """
+    return spells(said, given) or spells(given, said)
+
+
+def _is_absolute(name: str) -> bool:
+    return name == ROOT or name.startswith(f"{ROOT}.")
+
+
+class QueueTree:
+    """A cluster's queues by their paths, in the order of the scheduler's answer. Compared by value."""
+
+    def __init__(self, leaves: Iterable[str], parents: Iterable[str] = ()) -> None:
+        self.leaves = tuple(leaves)
+        self.parents = tuple(parents)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, QueueTree) and (self.leaves, self.parents) == (other.leaves, other.parents)
+
+    def __hash__(self) -> int:
+        return hash((self.leaves, self.parents))
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._paths
+
+    @cached_property
+    def _paths(self) -> frozenset[str]:
+        return frozenset(self.leaves)
+
+    @cached_property
+    def _by_last_part(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for path in self.leaves:
+            found.setdefault(last_part(path), []).append(path)
+        return found
+
+    def resolve(self, name: str) -> str | QueueProblem:
+        """Return the full path of the leaf queue that a person's name stands for, or why there is none."""
+        if name in self._paths:
+            return name
+        found = self._spelled(name)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            return AmbiguousQueue(name[:NAME_MAX], tuple(found[:SHOWN_MAX]), len(found))
+        above = [path for path in self.parents if spells(name, path)]
+        if above:
+            below = [path for path in self.leaves if any(path.startswith(f"{one}.") for one in above)]
+            return ParentQueue(name[:NAME_MAX], tuple(below[:SHOWN_MAX]), len(below))
+        return self.no_leaf((name,))
+
+    def no_leaf(self, names: Sequence[str]) -> NoLeafQueue:
+        """Return the reason that no leaf queue has these names."""
+        near = tuple(dict.fromkeys(path for name in names for path in self._nearest(name)))
+        shown = tuple(name[:NAME_MAX] for name in names)
+        return NoLeafQueue(shown, self.leaves[:SHOWN_MAX], len(self.leaves), near)
+
+    def of_application(self, queue: str) -> str | None:
+        """Return the path of the leaf queue that YARN names beside an application.
+
+        None: several leaf queues have that name, and the version does not show which. A queue that is not in
+        the tree (any more) keeps the name that YARN writes.
+        """
+        if queue in self._paths or "." in queue:
+            return queue
+        found = self._by_last_part.get(queue, ())
+        if len(found) > 1:
+            return None
+        return found[0] if found else queue
+
+    def submitted(self, path: str) -> str:
+        """Return the name to submit an application with: YARN takes paths from 3.3 on, names always.
+
+        A name that it would take for another queue, a parent included, is not used.
+        """
+        name = last_part(path)
+        return path if sum(last_part(one) == name for one in (*self.leaves, *self.parents)) > 1 else name
+
+    def _spelled(self, name: str) -> list[str]:
+        """Return the leaf queues whose path is, or ends with, a name."""
+        return [path for path in self._by_last_part.get(last_part(name), ()) if spells(name, path)]
+
+    def _nearest(self, name: str) -> list[str]:
+        """Return the paths that are most like a name: first those of leaves with the same last part."""
+        last = last_part(name)
+        same = self._by_last_part.get(last, [])
+        ranked = sorted(
+            (-ratio, path)
+            for path in self.leaves
+            if (ratio := SequenceMatcher(None, last_part(path), last).ratio()) >= LIKE_MIN_RATIO
+        )
+        return list(dict.fromkeys([*same, *(path for _, path in ranked)]))[:NEAREST_MAX]
+
+
+class NamedQueues(NamedTuple):
+    """The queues that options and files name, as they are written there.
+
+    ``optional``: names that nobody has written (defaults) and that may be missing. ``gate`` and ``pools``
+    are those of admission, ``budgets`` those with a loss budget of their own.
+    """
+
+    preempting: tuple[str, ...] = ()
+    preemptable: tuple[str, ...] = ()
+    mode: Literal["queues", "deadlines"] = "queues"
+    gate: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+    budgets: tuple[str, ...] = ()
+    optional: frozenset[str] = frozenset()
+
+    def all(self) -> tuple[str, ...]:
+        """Return each name once."""
+        named = (*self.preempting, *self.preemptable, *self.gate, *self.pools, *self.budgets)
+        return tuple(dict.fromkeys(named))
+
+
+class Resolved(NamedTuple):
+    """What names stand for: ``paths`` by name (an optional one that is missing is not among them)."""
+
+    paths: Mapping[str, str]
+    problems: tuple[QueueProblem, ...] = ()
+
+    def of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the paths of these names, each once."""
+        return tuple(dict.fromkeys(self.paths[name] for name in names if name in self.paths))
+
+
+def resolved(named: NamedQueues, tree: QueueTree) -> Resolved:
+    """Return what all names stand for, and every reason why they cannot be used as they are."""
+    paths: dict[str, str] = {}
+    missing: list[str] = []
+    problems: list[QueueProblem] = []
+    for name in named.all():
+        found = tree.resolve(name)
+        if isinstance(found, str):
+            paths[name] = found
+        elif name in named.optional:
+            continue
+        elif isinstance(found, NoLeafQueue):
+            missing.append(name)
+        else:
+            problems.append(found)
+    if missing:
+        problems.insert(0, tree.no_leaf(missing))
+    known = Resolved(paths)
+    return Resolved(paths, (*problems, *_used_twice(named, known)))
+
+
+def _used_twice(named: NamedQueues, known: Resolved) -> Iterable[QueueProblem]:
+    """Return the leaf queues that are named for two things that exclude each other."""
+    if named.mode == "queues":
+        givers = known.of(named.preemptable)
+        for path in known.of(named.preempting):
+            if path in givers:
+                spelled = _names_of(path, (*named.preempting, *named.preemptable), known)
+                yield QueueInBothRoles(path, spelled)
+    for several in (named.budgets, named.pools):
+        for path, count in Counter(known.paths[name] for name in several if name in known.paths).items():
+            if count > 1:
+                yield QueueNamedTwice(path, _names_of(path, several, known))
+    for name in named.budgets:
+        if name in known.paths and known.paths[name] not in (givers := known.of(named.preemptable)):
+            yield BudgetOfNoVictim(name, known.paths[name], givers)
+
+
+def _names_of(path: str, names: Collection[str], known: Resolved) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if known.paths.get(name) == path))
