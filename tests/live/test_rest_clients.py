@@ -76,7 +76,7 @@ def test_the_client_sees_what_is_there(served):
     assert (rm.metrics().containers, rm.metrics().pending_mib) == (3, 0)
     (node,) = rm.nodes()
     assert (node.node, node.free, node.total) == ("n1:1", Resources(1024, 1), Resources(4096, 4))
-    (app,) = rm.applications(["research"])
+    (app,) = rm.applications()
     assert (app.application, app.containers, views.pending(app)) == (APP, 3, (0, 0))
     (attempt,) = rm.app_attempts(APP)
     assert attempt.attempt == ATTEMPT
@@ -84,9 +84,9 @@ def test_the_client_sees_what_is_there(served):
     assert kinds[0][1] == "am"
     assert (one, "map") in kinds
     by_queue = {view.queue: view for view in views.queue_views(rm.root_queue(), Resources(4096, 4))}
-    assert by_queue["production"].guaranteed == Resources(3891, 3)
-    assert by_queue["research"].used == Resources(3072, 3)
-    assert by_queue["research"].user_limit is None
+    assert by_queue["root.production"].guaranteed == Resources(3891, 3)
+    assert by_queue["root.research"].used == Resources(3072, 3)
+    assert by_queue["root.research"].user_limit is None
     assert rm.configuration()["dfs.namenode.http-address"] == urlsplit(served.url).netloc
     with pytest.raises(Missing):
         rm.application(APP[:-1] + "9")
@@ -109,7 +109,8 @@ def test_the_client_changes_what_it_may(served):
     with pytest.raises(Altered):
         rm.set_priority(APP, 99, wait_ms=0)
     rm.move(APP, "production")
-    assert views.queue_names(views.leaves(rm.root_queue()))[rm.application(APP).queue] == "production"
+    tree = views.queue_tree(rm.root_queue())
+    assert tree.of_application(rm.application(APP).queue) == "root.production"
     rm.set_scheduler({"root.research": {"maximum-capacity": "50"}})
     key = "yarn.scheduler.capacity.root.research.maximum-capacity"
     assert rm.scheduler_configuration()[key] == "50"

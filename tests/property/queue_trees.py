@@ -11,7 +11,7 @@ import random
 from typing import NamedTuple
 
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, resolved
-from yarnctl.deciding.reasons.queue_names import (
+from yarnctl.deciding.reasons.queue_naming import (
     AmbiguousQueue,
     NoLeafQueue,
     ParentQueue,

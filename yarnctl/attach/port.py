@@ -20,8 +20,8 @@ import msgspec
 
 from yarnctl.attach.connection.application_guard import LateAnswer
 from yarnctl.attach.connection.calls import Problem, attempt, told
+from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment, Connection
-from yarnctl.attach.connection.queue_names import QueueNames
 from yarnctl.attach.connection.web_proxy import WebProxy
 from yarnctl.attach.eligibility.consents import DriverOf, JobManagerOf, consents
 from yarnctl.attach.eligibility.executor_reader import ExecutorReader

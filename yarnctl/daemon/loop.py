@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from yarnctl.attach.connection.queue_names import QueueNames
+from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.daemon.admission.admission_controller import AdmissionController
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.priority_restoring import PriorityRestoring
@@ -41,7 +41,7 @@ from yarnctl.deciding.reasons.modes import (
     TicksDone,
 )
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
-from yarnctl.deciding.reasons.queue_names import QueueProblem, QueuesUnread, QueuesVanished
+from yarnctl.deciding.reasons.queue_naming import QueueProblem, QueuesUnread, QueuesVanished
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.deciding.records import (
     Contact,

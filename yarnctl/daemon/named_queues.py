@@ -11,13 +11,13 @@ import logging
 
 import msgspec
 
+from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment
-from yarnctl.attach.connection.queue_names import QueueNames
 from yarnctl.attach.port import loop_manager
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.building import AdmissionOptions
 from yarnctl.deciding.queue_names import NamedQueues, Resolved
-from yarnctl.deciding.reasons.queue_names import (
+from yarnctl.deciding.reasons.queue_naming import (
     AmbiguousQueue,
     BudgetOfNoVictim,
     NoLeafQueue,

@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from yarnctl.attach.check.preflight import LOCK_PATH, Facts
+from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment, discover_name_nodes, require_name_nodes
-from yarnctl.attach.connection.queue_names import QueueNames
 from yarnctl.attach.port import attach, hdfs_limits
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import AdmissionController

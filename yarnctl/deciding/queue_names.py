@@ -19,7 +19,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from yarnctl.deciding.reasons.queue_names import (
+from yarnctl.deciding.reasons.queue_naming import (
     AmbiguousQueue,
     BudgetOfNoVictim,
     NoLeafQueue,

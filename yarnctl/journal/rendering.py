@@ -18,7 +18,7 @@ from yarnctl.deciding.reasons import (
     orders,
     outcomes,
     placements,
-    queue_names,
+    queue_naming,
     verdicts,
 )
 from yarnctl.deciding.reasons.rooting import Reason, Said
@@ -54,16 +54,16 @@ def _misdirected(why: modes.Misdirected) -> str:
     )
 
 
-def _no_leaf_queue(why: queue_names.NoLeafQueue) -> str:
+def _no_leaf_queue(why: queue_naming.NoLeafQueue) -> str:
     near = f" (nearest: {', '.join(why.nearest)})" if why.nearest else ""
     return f"no leaf queue {', '.join(why.names)}{near}; there are {_listed(why.leaves, why.count)}"
 
 
-def _ambiguous_queue(why: queue_names.AmbiguousQueue) -> str:
+def _ambiguous_queue(why: queue_naming.AmbiguousQueue) -> str:
     return f"queue {why.name} is ambiguous: {_listed(why.paths, why.count)}; name one by its full path"
 
 
-def _parent_queue(why: queue_names.ParentQueue) -> str:
+def _parent_queue(why: queue_naming.ParentQueue) -> str:
     below = _listed(why.leaves, why.count)
     return f"queue {why.name} is a parent queue, and no leaf; leaf queues below it: {below}"
 
@@ -73,19 +73,19 @@ def _listed(paths: tuple[str, ...], count: int) -> str:
     return f"{', '.join(paths) or 'none'}{more}"
 
 
-def _in_both_roles(why: queue_names.QueueInBothRoles) -> str:
+def _in_both_roles(why: queue_naming.QueueInBothRoles) -> str:
     return f"queue {why.path} is both preempting and preemptable (named {', '.join(why.names)})"
 
 
-def _budget_of_no_victim(why: queue_names.BudgetOfNoVictim) -> str:
+def _budget_of_no_victim(why: queue_naming.BudgetOfNoVictim) -> str:
     return f"the budget of queue {why.name}: {why.path} is not preemptable; there are {', '.join(why.paths)}"
 
 
-def _named_twice(why: queue_names.QueueNamedTwice) -> str:
+def _named_twice(why: queue_naming.QueueNamedTwice) -> str:
     return f"queue {why.path} is named twice: {', '.join(why.names)}"
 
 
-def _vanished(why: queue_names.QueuesVanished) -> str:
+def _vanished(why: queue_naming.QueuesVanished) -> str:
     return f"no leaf queue {', '.join(why.paths)} any more"
 
 
@@ -279,7 +279,7 @@ SENTENCES: dict[type[Reason], str] = {
     modes.ManagerSettling: (
         "the ResourceManager is new to us, and its number of nodes has not stood still yet"
     ),
-    queue_names.QueuesUnread: "the queues have not been read yet",
+    queue_naming.QueuesUnread: "the queues have not been read yet",
     modes.PreemptionUnknown: "whether YARN preempts by itself is not known: its /conf has not been read",
     modes.YarnPreemptsSomewhere: (
         "YARN itself preempts ({key} is true), and which queues is not known: none has been seen"
@@ -410,13 +410,13 @@ MADE: dict[type[Reason], Callable[..., str]] = {
     orders.Unclaimed: _unclaimed,
     modes.Paused: _paused,
     modes.Misdirected: _misdirected,
-    queue_names.NoLeafQueue: _no_leaf_queue,
-    queue_names.AmbiguousQueue: _ambiguous_queue,
-    queue_names.ParentQueue: _parent_queue,
-    queue_names.QueueInBothRoles: _in_both_roles,
-    queue_names.BudgetOfNoVictim: _budget_of_no_victim,
-    queue_names.QueueNamedTwice: _named_twice,
-    queue_names.QueuesVanished: _vanished,
+    queue_naming.NoLeafQueue: _no_leaf_queue,
+    queue_naming.AmbiguousQueue: _ambiguous_queue,
+    queue_naming.ParentQueue: _parent_queue,
+    queue_naming.QueueInBothRoles: _in_both_roles,
+    queue_naming.BudgetOfNoVictim: _budget_of_no_victim,
+    queue_naming.QueueNamedTwice: _named_twice,
+    queue_naming.QueuesVanished: _vanished,
     outcomes.AttemptOver: _attempt_over,
     eligibility.NoStreamingReducer: _no_streaming_reducer,
     eligibility.OtherOwner: _other_owner,

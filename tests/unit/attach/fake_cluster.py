@@ -371,7 +371,7 @@ class FakeCluster:
         for row in place["queues"]["queue"]:
             if row["queueName"] == name and "queues" in row:
                 return row
-        row = {"queueName": name, "state": "RUNNING", "queues": {"queue": []}}
+        row: dict = {"queueName": name, "state": "RUNNING", "queues": {"queue": []}}
         place["queues"]["queue"].append(row)
         return row
 
@@ -417,7 +417,7 @@ class FakeCluster:
             "memory": sum(size.memory_mib * n for _, size, n in app.asks),
             "vCores": sum(size.vcores * n for _, size, n in app.asks),
         }
-        row = {
+        row: dict = {
             "id": app.id, "user": app.user, "name": app.name, "queue": self._said(app.queue),
             "state": app.state, "progress": 10.0,
             "diagnostics": "", "applicationType": app.kind, "applicationTags": app.tags,

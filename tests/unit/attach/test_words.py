@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment, name_nodes_in
-from yarnctl.attach.connection.queue_names import QueueNames
 from yarnctl.attach.eligibility.job_rules import REDUCER, Eligibility, judge
 from yarnctl.attach.eligibility.permission import (
     INTRA_QUEUE,

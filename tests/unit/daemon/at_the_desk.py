@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -147,9 +147,10 @@ class Past:
         return self.first.get(name, ())
 
     def latest_first_asks(
-        self, since_ms: int, queues: Sequence[str]
+        self, since_ms: int, is_preempting: Callable[[str], bool]
     ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
-        self._called(f"{queues} since {since_ms}")
+        named = [name for name in ("production", "research") if is_preempting(name)]
+        self._called(f"{named} since {since_ms}")
         return dict(self.latest)
 
     def _called(self, what: str) -> None:

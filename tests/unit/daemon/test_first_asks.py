@@ -27,14 +27,17 @@ MAPS = (ContainerAsk(20, Resources(1024, 1), 2),)
 JOB = StartingJob("application_1_0001", "nightly-7", "ann")
 
 
-LEARNED = f"('production',) since {DAY_MS - LEARNED_BACK_MS}"
+LEARNED = f"['production'] since {DAY_MS - LEARNED_BACK_MS}"
 
 
 def asks(
     past: Past, may_foresee: Callable[[], bool] = lambda: True, clock_ms: Callable[[], int] = lambda: DAY_MS
 ) -> FirstAsks:
     return FirstAsks(
-        HistoryWorker(lambda: past, lambda: None, in_thread=False), clock_ms, ("production",), may_foresee
+        HistoryWorker(lambda: past, lambda: None, in_thread=False),
+        clock_ms,
+        {"production"}.__contains__,
+        may_foresee,
     )
 
 
@@ -101,7 +104,7 @@ def test_where_queues_cannot_be_held_nothing_is_foreseen_any_more(tmp_path: Path
         assert seen.of(JOB) == (), "the plan holds no queue"
         holder = loop._queue_caps
         assert holder is not None
-        holder.enabled, holder._preemptable_queues = True, ("research",)
+        holder.enabled, holder.preemptable_queues = True, ("research",)
         assert seen.of(JOB) == MAPS
         holder._limits = lambda _: "the scheduler cannot be changed"
         holder.reconcile(lambda _: None, 0, 1, True, None)

@@ -37,6 +37,10 @@ class ChangingCluster(FakeCluster):
         self.script: dict[int, Callable[[], object]] = {}
         self.looks = 0
 
+    def __enter__(self) -> ChangingCluster:
+        super().__enter__()
+        return self
+
     def answer(self, heard: Heard) -> Reply:
         if heard.path.endswith("/cluster/scheduler"):
             self.looks += 1

@@ -118,11 +118,6 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return QueueTree([leaf.path for leaf in self.leaves or ()], self.parents)
 
     @property
-    def roles(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names of the preempting and of the preemptable queues."""
-        return self.preempting_queues, self.preemptable_queues
-
-    @property
     def orders_by_deadline(self) -> bool:
         """Say whether YARN is to serve one queue's jobs in the order of their deadlines, by priorities."""
         return self.mode == "deadlines" and (self.allow_priority or self.admission == "mrm")
@@ -223,8 +218,11 @@ def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...],
     """Return the leaves by these names, or the one check result that replaces a judgement of them."""
     if facts.leaves is None:
         return (), unknown(facts.unseen("leaves"))
-    mode = "queues" if facts.mode == "queues" else "deadlines"
-    named = NamedQueues(*(tuple(one for one in role if one in names) for role in facts.roles), mode)
+    named = NamedQueues(
+        preempting=tuple(name for name in facts.preempting_queues if name in names),
+        preemptable=tuple(name for name in facts.preemptable_queues if name in names),
+        mode="queues" if facts.mode == "queues" else "deadlines",
+    )
     problems = resolved(named, facts.queues).problems
     if problems:
         fix = f"add it to {CAPACITY}root.queues, or name others with --preempting and --preemptable"

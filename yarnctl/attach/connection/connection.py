@@ -22,7 +22,7 @@ import msgspec
 from yarnctl.attach.connection.application_guard import ApplicationGuard, GuardBounds
 from yarnctl.attach.connection.application_rows import ApplicationRows
 from yarnctl.attach.connection.calls import Calls
-from yarnctl.attach.connection.queue_names import QueueNames
+from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.deciding.queue_names import NamedQueues
 from yarnctl.deciding.reasons.modes import ClusterFault, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX

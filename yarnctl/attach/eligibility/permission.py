@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from yarnctl.attach.connection.application_guard import LateAnswer
 from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Connection
-from yarnctl.attach.connection.queue_names import QueueNames
 from yarnctl.attach.eligibility.executor_reader import Drainable, ExecutorReader
 from yarnctl.attach.eligibility.job_reader import KINDS, EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility

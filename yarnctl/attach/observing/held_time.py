@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment
-from yarnctl.attach.connection.queue_names import QueueNames
 from yarnctl.deciding.held_windows import MARK_MS, HeldWindows, spacing_ms, user_owner
 from yarnctl.deciding.model import HeldTime, JobConsent
 from yarnctl.hadoop.wire import yarn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from yarnctl.deciding.reasons.queue_names import (
+from yarnctl.deciding.reasons.queue_naming import (
     AmbiguousQueue,
     BudgetOfNoVictim,
     NoLeafQueue,

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.queue_names import QueueTree
-from yarnctl.deciding.reasons.queue_names import AmbiguousQueue
+from yarnctl.deciding.reasons.queue_naming import AmbiguousQueue
 from yarnctl.journal.rendering import text
 from yarnctl.service.answers.error_body import ApiProblem
 from yarnctl.service.answers.paging import Parameters

@@ -13,7 +13,7 @@ from collections.abc import Collection
 
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved, resolved, spells
 from yarnctl.deciding.reasons.modes import ModeReason
-from yarnctl.deciding.reasons.queue_names import QueueProblem, QueuesUnread, QueuesVanished
+from yarnctl.deciding.reasons.queue_naming import QueueProblem, QueuesUnread, QueuesVanished
 
 _LOG = logging.getLogger("yarnctl.attach")
 
