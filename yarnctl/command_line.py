@@ -92,10 +92,7 @@ def load(target: str) -> click.Command:
     return command
 
 
-Number = TypeVar("Number", bound=click.ParamType)
-
-
-def _plain(kind: Number) -> Number:
+def _plain(kind: Any) -> Any:
     """Return a type of numbers in the digits 0 to 9; int and float take 1_0 and digits of all scripts."""
     if "convert" in vars(kind):
         return kind
@@ -106,7 +103,7 @@ def _plain(kind: Number) -> Number:
             kind.fail(f"{value[:40]!r} is no number in the digits 0 to 9", parameter, ctx)
         return convert(value, parameter, ctx)
 
-    strict.convert = converted  # type: ignore[method-assign]
+    strict.convert = converted
     return strict
 
 

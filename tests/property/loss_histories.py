@@ -16,11 +16,13 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.observing.held_time import HeldTimes
 from yarnctl.deciding.levers import Lever, LeverPull
 from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.loss_budget import LossBudget, LossLeft, LossState
+from yarnctl.deciding.queue_names import NamedQueues
 from yarnctl.deciding.settings import LeverSettings, LossRule
 from yarnctl.hadoop.wire import yarn
 from yarnctl.units import Resources
@@ -199,12 +201,14 @@ class Product:
             budgets=self.rules.rules,
             loss_window_ms=self.rules.window_ms,
         )
-        self.held = HeldTimes(settings)
+        names = QueueNames(NamedQueues((), QUEUES, "queues"))
+        names.preemptable = frozenset(QUEUES)
+        self.held = HeldTimes(settings, names)
         left = msgspec.json.encode(self.losses.state())
         self.losses = LossBudget(msgspec.json.decode(left, type=LossState))
 
     def observe(self, now_s: int, rows: list[yarn.AppInfo]) -> None:
-        self.held.update(now_s * 1000, rows, {})
+        self.held.update(now_s * 1000, rows)
         self.losses.retire(now_s * 1000, self.rules)
 
     def left(self, now_s: int) -> LossLeft:

@@ -21,7 +21,7 @@ from yarnctl.attach.connection.application_guard import ApplicationGuard, Applic
 from yarnctl.attach.observing import victims
 from yarnctl.attach.port import AttachedPort
 from yarnctl.deciding.model import ObservationRequest
-from yarnctl.hadoop import spark_driver
+from yarnctl.hadoop.wire import spark_rest
 from yarnctl.hadoop.wire.decoders import OneDecoder
 
 ENDLESS = '{"executorRunTime":[1e308,1e308],"executorDeserializeTime":[1e308,1e308]}'
@@ -66,7 +66,7 @@ def test_planted_numbers_that_are_checked_nowhere_end_the_look(monkeypatch):
         cluster.hostile[SPARK] = endless
         port = direct_port(cluster)
         assert one_look(cluster, port) is None
-        monkeypatch.setattr(spark_driver.wire, "QUANTILES", OneDecoder(Unbounded))
+        monkeypatch.setattr(spark_rest, "QUANTILES", OneDecoder(Unbounded))
         port = direct_port(cluster)
         assert one_look(cluster, port) is None, "the second wall: making its tasks hides it alone"
         monkeypatch.setattr(victims, "attempt", unguarded)

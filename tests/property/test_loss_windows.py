@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import count, islice
 from typing import Any
 
@@ -70,12 +70,10 @@ def counting_on(self: HeldTimes) -> None:
     """Another ResourceManager's counters are taken for those of the one before."""
 
 
-def hidden_is_kept(
-    self: HeldTimes, at_ms: int, rows: Iterable[yarn.AppInfo], names: Mapping[str, str]
-) -> None:
+def hidden_is_kept(self: HeldTimes, at_ms: int, rows: Iterable[yarn.AppInfo]) -> None:
     """A counter that is not shown keeps its base."""
     known = dict(self._counters)
-    updated(self, at_ms, rows, names)
+    updated(self, at_ms, rows)
     for row in rows:
         if row.mib_seconds < 0 and row.application in known:
             self._counters[row.application] = known[row.application]

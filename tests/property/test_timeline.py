@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -107,7 +108,7 @@ def campaign(seeds: range = range(CAMPAIGN)) -> int:
     return len(seeds) * len(LAWS)
 
 
-Planted = Callable[..., object]
+Planted = Callable[..., Any]
 BUGS: dict[str, tuple[str, Callable[[Planted], Planted], Callable[[int], None]]] = {
     "a step in front of the first free one is never looked at again": (
         "_first",

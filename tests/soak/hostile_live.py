@@ -179,7 +179,8 @@ def run(seconds: int, seed: int, *, is_hostile: bool) -> Ticks:
         store = WebHdfs([cluster.store], Identity("yarnctl"), limits, bulk=limits)
         lock = LockFile(store, LOCK_PATH, "measured")
         with closing(port_to(cluster, applications, store)) as port:
-            until_s, due_s, orders = time.monotonic() + seconds, time.monotonic(), ("",)
+            until_s, due_s = time.monotonic() + seconds, time.monotonic()
+            orders: tuple[str, ...] = ("",)
             hidden = number = 0
             is_sent, since_s = True, 0.0
             guard = port._link.guard

@@ -264,6 +264,8 @@ class Direct(Transport):
         media: str,
         take: Callable[[HttpAnswer], Any],
         accept: str = "",
+        *,
+        follow: bool = True,
     ) -> Any:
         reply = self._answer(Heard(method, path, dict(query), {}, body))
         told = reply.body.encode() if isinstance(reply.body, str) else reply.body

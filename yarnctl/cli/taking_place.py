@@ -28,8 +28,8 @@ def run_in_place(words: Sequence[str]) -> NoReturn:
     require_program(words)
     try:
         os.execvp(words[0], list(words))  # noqa: S606
-    except OSError as error:
-        raise _not_run(words, error.strerror or "cannot be run") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in a word
+        raise _not_run(words, getattr(error, "strerror", None) or "cannot be run") from None
 
 
 def _not_run(words: Sequence[str], problem: str, where: str = "") -> BadInput:

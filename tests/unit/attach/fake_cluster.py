@@ -371,9 +371,9 @@ class FakeCluster:
         for row in place["queues"]["queue"]:
             if row["queueName"] == name and "queues" in row:
                 return row
-        row: dict = {"queueName": name, "state": "RUNNING", "queues": {"queue": []}}
-        place["queues"]["queue"].append(row)
-        return row
+        made: dict = {"queueName": name, "state": "RUNNING", "queues": {"queue": []}}
+        place["queues"]["queue"].append(made)
+        return made
 
     def _leaf(self, name: str, last: str) -> dict:
         share = self.queues[name]

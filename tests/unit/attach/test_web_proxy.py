@@ -52,7 +52,7 @@ class ProxiedCluster(FakeCluster):
         return super().answer(heard)
 
     def _app(self, app: Any, whole: bool = False) -> dict:
-        return super()._app(app, whole) | self.tracking(app.id)
+        return {**super()._app(app, whole), **self.tracking(app.id)}
 
     @property
     def at(self) -> str:

@@ -39,8 +39,8 @@ class Work:
             if hasattr(timeline._Steps, name):
                 monkeypatch.setattr(timeline._Steps, name, self._counted(getattr(timeline._Steps, name)))
 
-    def _counted(self, plain):  # type: ignore[no-untyped-def]
-        def counted(*given, **named):  # type: ignore[no-untyped-def]
+    def _counted(self, plain):
+        def counted(*given, **named):
             self.count += 1
             return plain(*given, **named)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.unit.daemon.at_the_desk import MINUTE, START_MS, AtTheDesk
@@ -13,7 +15,7 @@ DAY_MS = 86_400_000
 ALLOCATORS = ("justice", "oracle", "mrm", "orion")
 
 
-def again(before: AtTheDesk, now_ms: int, **fields: object) -> AtTheDesk:
+def again(before: AtTheDesk, now_ms: int, **fields: Any) -> AtTheDesk:
     """Return the next life of a desk, by what its journal has."""
     return AtTheDesk(yarn=before.yarn, past=before.past, records=before.records, now_ms=now_ms, **fields)
 

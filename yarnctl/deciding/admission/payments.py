@@ -64,7 +64,8 @@ def payment_problem(store: AdmissionStore, record: object) -> str:
     """Return why a charge or a refund is not the one that was due, "" if it is; before it is applied."""
     if isinstance(record, TokensCharged):
         found = store.admissions.get(record.admission)
-        due: AccountRecord | None = None if found is None else _charge(store, found, record.at_ms)
+        due: TokensCharged | TokensRefunded | None = None
+        due = None if found is None else _charge(store, found, record.at_ms)
     elif isinstance(record, TokensRefunded):
         found = store.admissions.get(record.admission)
         open_now = found is not None and found.state in OPEN
