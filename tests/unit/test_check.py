@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.unit.hadoop.replaying import Replay, Reply, closed_port, routes
-from yarnctl.attach.check.preflight import Facts, Reached
+from yarnctl.attach.check.preflight import Facts, TriedAddress
 from yarnctl.attach.check.rules import BY_DEADLINE, RULES, WITHOUT_SCHEDULER, judge
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY
 from yarnctl.cli import PROGRAM
@@ -77,8 +77,8 @@ GOOD = Facts(
     },
     lowered={},
     safe_mode=False,
-    proxy=Reached("http://rm:8088", application="application_1_1"),
-    data_node=Reached("http://node:9864"),
+    proxy=TriedAddress("http://rm:8088", application="application_1_1"),
+    data_node=TriedAddress("http://node:9864"),
 )
 
 
@@ -148,12 +148,12 @@ TABLE = [
     ("version", "fail", but(info=ClusterInfo(1, version="2.10.0"))),
     ("caller", "fail", but(caller=UserInfo("dr.who"))),
     ("caller", "warn", but(caller=UserInfo("bob"))),
-    ("proxy", "fail", but(proxy=Reached("http://p:1", "refused", "connection refused"))),
-    ("proxy", "fail", but(proxy=Reached("http://p:1", "unknown-host", "no such name"))),
-    ("proxy", "warn", but(proxy=Reached("http://p:1", "", "HTTP 404"))),
-    ("datanodes", "fail", but(data_node=Reached("http://d:1", "unknown-host", "no such name"))),
-    ("datanodes", "fail", but(data_node=Reached("http://d:1", "tls", "no trusted TLS connection"))),
-    ("datanodes", "warn", but(data_node=Reached("http://d:1", "timeout", "no whole answer in time"))),
+    ("proxy", "fail", but(proxy=TriedAddress("http://p:1", "refused", "connection refused"))),
+    ("proxy", "fail", but(proxy=TriedAddress("http://p:1", "unknown-host", "no such name"))),
+    ("proxy", "warn", but(proxy=TriedAddress("http://p:1", "", "HTTP 404"))),
+    ("datanodes", "fail", but(data_node=TriedAddress("http://d:1", "unknown-host", "no such name"))),
+    ("datanodes", "fail", but(data_node=TriedAddress("http://d:1", "tls", "no trusted TLS connection"))),
+    ("datanodes", "warn", but(data_node=TriedAddress("http://d:1", "timeout", "no whole answer in time"))),
     ("clock", "warn", but(clock_ahead_ms=-9_000)),
     ("clock", "fail", but(clock_ahead_ms=99_000)),
     ("scheduler", "fail", but(leaves=None, configuration={"yarn.resourcemanager.scheduler.class": "a.Fair"})),

@@ -68,6 +68,7 @@ def name_nodes(site: HadoopSite, here: str = LOCAL) -> tuple[str, ...]:
     """
     services = site.list_of("dfs.internal.nameservices") or site.list_of("dfs.nameservices")
     default = _default_authority(site)
+    own: list[tuple[str, ...]]
     if services:
         service = default if default in services else services[0]
         ids = site.list_of(f"dfs.ha.namenodes.{service}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ EVERYTHING = ObservationRequest(victims=(APP,))
 class ProxiedCluster(FakeCluster):
     """A cluster whose ResourceManager serves no /proxy: the web proxy is a daemon of its own."""
 
-    tracking: Callable[[str], Mapping[str, Any]] = staticmethod(lambda name: {})
+    tracking: Callable[[str], dict[str, Any]] = staticmethod(lambda name: {})
 
     def __enter__(self) -> ProxiedCluster:
         super().__enter__()
@@ -70,7 +70,7 @@ class ProxiedCluster(FakeCluster):
         return attach(cluster, told, lambda: self.now_ms)
 
 
-def tracked(url: str, **more: Any) -> Callable[[str], Mapping[str, Any]]:
+def tracked(url: str, **more: Any) -> Callable[[str], dict[str, Any]]:
     """Return what rows say of where an application's page is; ``ID`` in the URL is the application's."""
     return lambda name: {"trackingUrl": url.replace("ID", name), "unmanagedApplication": False, **more}
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from yarnctl.attach.check.hdfs_rules import above
-from yarnctl.attach.check.preflight import Facts, Reached
+from yarnctl.attach.check.preflight import Facts, TriedAddress
 from yarnctl.attach.connection.connection import name_nodes_in
 from yarnctl.attach.connection.web_proxy import find_proxy
 from yarnctl.config import ClusterAddress
@@ -86,7 +86,7 @@ def _identified(manager: ResourceManager, to: Transport) -> yarn.ClusterInfo:
         raise BadInput(to.pinned or to.addresses[0], problem, remedy) from None
 
 
-def _proxy(cluster: ClusterAddress, to: Transport, configuration: Mapping[str, str] | None) -> Reached:
+def _proxy(cluster: ClusterAddress, to: Transport, configuration: Mapping[str, str] | None) -> TriedAddress:
     """Request the page of a running application; raises Unreachable where none is running."""
     manager = ResourceManager(to)
     rows = [row for row in manager.applications() if row.state == "RUNNING"]
@@ -104,9 +104,9 @@ def _proxy(cluster: ClusterAddress, to: Transport, configuration: Mapping[str, s
     return tried
 
 
-def _page(masters: Transport, row: yarn.AppInfo) -> Reached:
+def _page(masters: Transport, row: yarn.AppInfo) -> TriedAddress:
     """Request one application's page: its program answers, and proves nothing but that it is reached."""
-    begun = Reached(" and ".join(masters.addresses), application=row.application)
+    begun = TriedAddress(" and ".join(masters.addresses), application=row.application)
     path = PAGES.get(row.kind.upper())
     try:
         query = approved(masters, row.application)
@@ -119,11 +119,11 @@ def _page(masters: Transport, row: yarn.AppInfo) -> Reached:
     return begun._replace(said=f"HTTP {answer.status} {answer.kind}".strip())
 
 
-def _data_node(cluster: ClusterAddress, hdfs: WebHdfs, folder: str) -> Reached:
+def _data_node(cluster: ClusterAddress, hdfs: WebHdfs, folder: str) -> TriedAddress:
     """Try the DataNode that bytes in an existing folder would be sent to; nothing is written."""
     at = hdfs.data_address(folder)
     fault = connection_fault(at, msgspec.structs.replace(cluster.limits, retries=0), cluster.ca_file)
-    return Reached(at) if fault is None else Reached(at, fault, FAULT_WORDS[fault])
+    return TriedAddress(at) if fault is None else TriedAddress(at, fault, FAULT_WORDS[fault])
 
 
 def _hdfs(cluster: ClusterAddress, begin: Facts, why: dict[str, str]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Unseen(NamedTuple):
         return self.where + self.words
 
 
-class Reached(NamedTuple):
+class TriedAddress(NamedTuple):
     """An address that was tried: why nothing answers there ("": something does), or what was wrong with it.
 
     ``application``: the application with the page; ``source``: what names the address.
@@ -106,8 +106,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeRow, ...] | None = None
     fallback: FileStatus | None = None
     safe_mode: bool | None = None
-    proxy: Reached | None = None
-    data_node: Reached | None = None
+    proxy: TriedAddress | None = None
+    data_node: TriedAddress | None = None
     absent: tuple[str, ...] = ()
     above: Mapping[str, FileStatus] = {}
     why: Mapping[str, str] = {}
