@@ -292,10 +292,8 @@ def make_loop(
         holder.preemptable_queues = told.settings.victim_queues
         if desk is not None and told.admitting is not None:
             set_gate(desk, told.admitting, told.cluster, state.instance)
-        return Controller(
-            msgspec.structs.replace(told.settings, deadlines=settings.deadlines),
-            remembered=Remembered(before.ledger, before.now_ms),
-        )
+        by_path = msgspec.structs.replace(told.settings, deadlines=settings.deadlines)
+        return Controller(by_path, remembered=Remembered(before.ledger, before.now_ms))
 
     loop = Loop(
         controller,

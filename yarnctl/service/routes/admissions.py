@@ -27,7 +27,7 @@ from yarnctl.daemon.admission.request_queue import (
     AdmissionClient,
     Refusal,
     RequestQueue,
-    Sender,
+    RequestSender,
     WithdrawRequest,
 )
 from yarnctl.daemon.view.published import View
@@ -211,7 +211,7 @@ def _add_reading(router: APIRouter, source: Source, window: RequestQueue | None)
         only = request.scope.get(ONLY_USER)
         if only is not None:
             _require_own(source, Caller("", only, frozenset({"submit"})), admission_id)
-        sender = NO_SENDER if only is None else Sender(only)
+        sender = NO_SENDER if only is None else RequestSender(only)
         return _waited(source, window, admission_id, asked.wait_ms, sender)
 
 
@@ -354,13 +354,13 @@ def _is_wanted(each: Admission, asked: AdmissionsQuery) -> bool:
     )
 
 
-def sender_of(caller: Caller) -> Sender:
+def sender_of(caller: Caller) -> RequestSender:
     """Return by which share of the queue a token's commands are counted."""
-    return Sender(caller.user or caller.name, "operate" in caller.scopes)
+    return RequestSender(caller.user or caller.name, "operate" in caller.scopes)
 
 
 def _waited(
-    source: Source, window: RequestQueue | None, name: str, wait_ms: int, sender: Sender
+    source: Source, window: RequestQueue | None, name: str, wait_ms: int, sender: RequestSender
 ) -> AdmissionOut:
     def decided() -> bool:
         _, found = _find(source, name)

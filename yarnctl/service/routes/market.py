@@ -20,7 +20,7 @@ from yarnctl.daemon.admission.request_queue import (
     Command,
     QuoteRequest,
     RequestQueue,
-    Sender,
+    RequestSender,
 )
 from yarnctl.daemon.view.published import View
 from yarnctl.service.answers.describing import AnswerRoute
@@ -166,7 +166,7 @@ def _require_account(asked: Request, account: str) -> None:
     raise ApiProblem(403, "other-account", told, remedy)
 
 
-def _handed(window: RequestQueue | None, wanted: Command, sender: Sender) -> str:
+def _handed(window: RequestQueue | None, wanted: Command, sender: RequestSender) -> str:
     if window is None:
         raise gate_off()
     answer = window.submit(wanted, DONE_MS, sender)
