@@ -109,14 +109,14 @@ class Refusal(msgspec.Struct, frozen=True):
     quote: str = ""
 
 
-class Sender(msgspec.Struct, frozen=True):
+class RequestSender(msgspec.Struct, frozen=True):
     """The user of a command's token; ``operates``: it has the scope ``operate``."""
 
     user: str = ""
     operates: bool = False
 
 
-NO_SENDER = Sender()
+NO_SENDER = RequestSender()
 
 
 class PendingCommand:
@@ -126,7 +126,9 @@ class PendingCommand:
     being written down, so that it cannot be taken back any more; so many ``heads`` wait for it.
     """
 
-    def __init__(self, wanted: Command, handed_at_ms: int | None = None, sender: Sender = NO_SENDER) -> None:
+    def __init__(
+        self, wanted: Command, handed_at_ms: int | None = None, sender: RequestSender = NO_SENDER
+    ) -> None:
         self.command = wanted
         self.sender = sender
         self.submitted_at_ms = handed_at_ms
@@ -149,7 +151,7 @@ class Places:
         self.taken = 0
         self._by_user: dict[str, int] = {}
 
-    def why_full(self, sender: Sender) -> str:
+    def why_full(self, sender: RequestSender) -> str:
         """Return which bound leaves no place to a sender, "" if there is one."""
         if sender.operates:
             return f"all {self.most} places are taken" if self.taken >= self.most else ""
@@ -161,7 +163,7 @@ class Places:
             return f"{self.taken} requests are pending; users have {others} places"
         return ""
 
-    def take(self, sender: Sender, more: int = 1) -> None:
+    def take(self, sender: RequestSender, more: int = 1) -> None:
         """Take a place, or (-1) give it up."""
         self.taken += more
         if not sender.operates:
@@ -208,7 +210,7 @@ class RequestQueue:
         """Let the loop come soon."""
         self.on_wake()
 
-    def submit(self, wanted: Command, wait_ms: int, sender: Sender = NO_SENDER) -> str | Refusal:
+    def submit(self, wanted: Command, wait_ms: int, sender: RequestSender = NO_SENDER) -> str | Refusal:
         """Queue a command and wait until it is executed and published.
 
         A command that is not begun in time is withdrawn: its client would not learn the result.
@@ -239,7 +241,7 @@ class RequestQueue:
             return Refusal("not-written", f"the loop did not come to it in time{why}; {WITHDRAWN}", LATER)
         return errand.answer or NOT_DONE
 
-    def _why_full(self, sender: Sender) -> str:
+    def _why_full(self, sender: RequestSender) -> str:
         """Return why one command more may not be queued, "" if it may."""
         places = Places(PENDING_MAX)
         for each in self._pending:
@@ -285,7 +287,7 @@ class RequestQueue:
         with self._changed:
             self._renewed[admission] = self._clock_ms() + wait_ms
 
-    def wait(self, done: Callable[[], bool], wait_ms: int, sender: Sender = NO_SENDER) -> None:
+    def wait(self, done: Callable[[], bool], wait_ms: int, sender: RequestSender = NO_SENDER) -> None:
         """Wait until ``done`` returns True for what is published; not at all if too many wait already."""
         with self._changed:
             if self._waiters.why_full(sender):
