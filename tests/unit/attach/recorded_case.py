@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tests.frozen.attached_stories import PATHS
 from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import AttachedPort
@@ -22,7 +23,6 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.records import Decision, Refusal, Trigger
-from yarnctl.deciding.settings import DEFAULT
 from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
@@ -33,7 +33,7 @@ from yarnctl.loop import tick
 CASES = Path(__file__).parents[3].parent / "shared" / "cases"
 CLUSTER = "/ws/v1/cluster"
 BEGIN_MS = 1_790_000_100_000
-AS_RUN = msgspec.structs.replace(DEFAULT, in_flight_ratio_max=0.1)
+AS_RUN = msgspec.structs.replace(PATHS, in_flight_ratio_max=0.1)
 """The settings of ``yarnctl run``."""
 
 
@@ -92,7 +92,7 @@ class RecordedCase:
     def snapshot(self) -> Snapshot:
         """Return the cluster as it is seen, once its nodes have been counted."""
         port = self._port()
-        port.observe(Controller(DEFAULT).to_observe)
+        port.observe(Controller(PATHS).to_observe)
         found = port.observe_soon()
         assert found is not None, port.last_problem
         return found

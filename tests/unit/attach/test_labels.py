@@ -7,6 +7,7 @@ import logging
 
 import pytest
 
+from tests.frozen.attached_stories import PATHS
 from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, FakeCluster, application, attempt, container
 from tests.unit.attach.recorded_case import CLUSTER, RecordedCase, checked
 from yarnctl.attach.observing.cluster_state import LiveContainers
@@ -18,7 +19,6 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import ContainerAsk, ObservationRequest, TaskView
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.records import Refusal
-from yarnctl.deciding.settings import DEFAULT
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.rendering import said, text
@@ -42,7 +42,7 @@ def shot(cluster: FakeCluster, **settings):
 
 def refusals(cluster: FakeCluster, ticks: int = 3) -> list[Refusal]:
     """Run the loop; return what it refused."""
-    journal, port, controller = MemoryJournal(), cluster.port(), Controller(DEFAULT, validate=True)
+    journal, port, controller = MemoryJournal(), cluster.port(), Controller(PATHS, validate=True)
     for _ in range(ticks):
         cluster.now_ms = max(cluster.now_ms, tick(controller, port, journal))
     return [record for record in journal.records if isinstance(record, Refusal)]
@@ -50,7 +50,7 @@ def refusals(cluster: FakeCluster, ticks: int = 3) -> list[Refusal]:
 
 def published(cluster: FakeCluster) -> View:
     """Return the view of one tick."""
-    port, controller, publisher = cluster.port(), Controller(DEFAULT), Publisher()
+    port, controller, publisher = cluster.port(), Controller(PATHS), Publisher()
     seen = port.observe(controller.to_observe)
     controller.step(seen)
     publisher.left_alone = port.left_alone()
@@ -129,7 +129,7 @@ def test_an_idle_node_with_a_label_hides_no_demand_and_without_it_serves_it(clus
     cluster.nodes["n3:1"] = times(SLOT, 4)
     cluster.labels["n3:1"] = "gpu"
     cluster.apps[application(2)].asks = [(0, SLOT, 5)]
-    port, controller, journal = cluster.port(), Controller(DEFAULT, validate=True), MemoryJournal()
+    port, controller, journal = cluster.port(), Controller(PATHS, validate=True), MemoryJournal()
     for _ in range(4):
         cluster.now_ms = max(cluster.now_ms, tick(controller, port, journal))
     assert {order.victim for order in controller.ledger.open.values()} == {application(1)}
@@ -141,7 +141,7 @@ def test_a_label_that_is_taken_off_its_node_makes_the_loop_decide(cluster):
     """Research fills both nodes. Only tasks of the one without a label are asked, until neither has one."""
     cluster.labels["n1:1"] = "gpu"
     cluster.apps[application(2)].asks = [(0, SLOT, 3)]
-    port, controller, journal = cluster.port(), Controller(DEFAULT, validate=True), MemoryJournal()
+    port, controller, journal = cluster.port(), Controller(PATHS, validate=True), MemoryJournal()
     for _ in range(4):
         cluster.now_ms = max(cluster.now_ms, tick(controller, port, journal))
     assert {order.node for order in controller.ledger.open.values()} == {"n2:1"}

@@ -267,7 +267,9 @@ class ClusterObserver:
         found: dict[str, tuple[ContainerAsk, ...]] = {}
         for name, answer in answers.items():
             if not isinstance(answer, Problem):
-                found[name], left_out = views.requested(answer, labels.get(answer.queue, ""))
+                found[name], left_out = views.requested(
+                    answer, labels.get(self._link.placed(answer).queue, "")
+                )
                 self._asks[name] = Asks(self._applications.waiting[name], found[name], True, left_out)
         return found
 

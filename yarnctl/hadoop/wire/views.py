@@ -156,13 +156,9 @@ def label_of(application: yarn.AppInfo, queue_label: str = "") -> str:
 
 
 def queue_labels(tree: Iterable[Leaf]) -> dict[str, str]:
-    """Return, by any spelling of a queue, the label of its requests that name none, where it has one."""
-    found: dict[str, str] = {}
-    for leaf in tree:
-        if label := yarn.label_in(leaf.queue.default_label):
-            found[leaf.path] = label
-            found.setdefault(leaf.queue.name, label)
-    return found
+    """Return, by a queue's path, the label of its requests that name none, where it has one."""
+    labels = ((leaf.path, yarn.label_in(leaf.queue.default_label)) for leaf in tree)
+    return {path: label for path, label in labels if label}
 
 
 def not_modelled(labels: Iterable[str], resources: Iterable[str]) -> NotModelled | None:
