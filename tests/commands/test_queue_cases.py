@@ -134,6 +134,19 @@ def test_queues_that_are_not_there_are_refused_with_those_that_are(
     assert not daemon.records
 
 
+def test_a_gate_alone_needs_no_preempting_and_no_preemptable_queue(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with served("c16") as url:
+        daemon = Daemon(url, tmp_path, capfd, "--admission", "pythia", "--admission-queue", "default")
+        wrong = Daemon(url, tmp_path, capfd, "--admission", "pythia", "--admission-queue", "sales")
+    assert daemon.status == 0
+    assert "nothing is preempted: no leaf queue production, research" in caplog.text
+    assert [pool["queues"] for one in daemon.of("gate-set") for pool in one["pools"]] == [["root.default"]]
+    assert wrong.status == 2
+    assert "--admission-queue: no leaf queue sales; there are root.default" in wrong.err
+
+
 @pytest.mark.parametrize("name", ["adhoc", "users", "root.users"])
 def test_a_parent_queue_is_no_leaf(tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
     """``adhoc`` makes its queues on demand and has none yet."""

@@ -99,8 +99,11 @@ PREEMPTING, PREEMPTABLE = ("production",), ("research",)
 
 
 def defaults_of(given: Given) -> frozenset[str]:
-    """Return the queues that no option names and that may be missing: by deadlines, one queue is enough."""
-    if given["mode"] == "queues":
+    """Return the queues that no option names and that may be missing.
+
+    By deadlines one queue is enough, and a gate alone needs neither.
+    """
+    if given["mode"] == "queues" and given["admission"] is None:
         return frozenset()
     hurried, victims = given["preempting"] or PREEMPTING, given["preemptable"] or PREEMPTABLE
     return frozenset((*hurried, *victims)) - {*given["preempting"], *given["preemptable"]}

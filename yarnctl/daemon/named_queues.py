@@ -54,7 +54,10 @@ def named_in(
 
 
 def with_paths(settings: Settings, named: NamedQueues, found: Resolved) -> Settings:
-    """Return the controller's settings with paths for names."""
+    """Return the controller's settings with paths for names.
+
+    A role without a queue keeps its names, which no queue has: no name at all would stand for every queue.
+    """
     levers = settings.levers
     if isinstance(levers, LeverSettings) and levers.rules:
         rules = tuple(
@@ -64,8 +67,8 @@ def with_paths(settings: Settings, named: NamedQueues, found: Resolved) -> Setti
         levers = msgspec.structs.replace(levers, budgets=rules)
     return msgspec.structs.replace(
         settings,
-        hurried_queues=found.of(named.preempting),
-        victim_queues=found.of(named.preemptable),
+        hurried_queues=found.of(named.preempting) or named.preempting,
+        victim_queues=found.of(named.preemptable) or named.preemptable,
         levers=levers,
     )
 

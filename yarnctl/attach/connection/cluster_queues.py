@@ -55,6 +55,9 @@ class QueueNames:
         self.found = found
         self.preempting = frozenset(found.of(self.named.preempting))
         self.preemptable = frozenset(found.of(self.named.preemptable))
+        if self.named.mode == "queues" and not (self.preempting and self.preemptable):
+            missing = [name for name in self.named.all() if name not in found.paths]
+            _LOG.warning("nothing is preempted: no leaf queue %s", ", ".join(missing))
 
     def _compare(self, tree: QueueTree, found: Resolved) -> None:
         """Log, once, each leaf queue that has vanished or returned, and each new one that shares a name."""
