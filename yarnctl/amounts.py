@@ -11,7 +11,7 @@ import re
 from yarnctl.errors import BadInput
 
 SPAN_MAX_MS = 3_600_000
-_DECIMAL = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?|\.[0-9]{1,15}", re.ASCII)
+_DECIMAL = re.compile(r"(?:[0-9]{1,15}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})(?:e-?[0-9]{1,3})?", re.ASCII)
 _SPAN = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)(ms|s|m)", re.ASCII)
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000}
 
