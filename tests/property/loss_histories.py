@@ -114,7 +114,7 @@ class Oracle:
         for each in self.applications:
             if each.name in fallen:
                 self.fell_s.update(dict.fromkeys(self.payers(each), now_s))
-        every_s = min(10.0, self.spacing_s(self.terms.shortest_s))
+        every_s = self.terms.shortest_s / 720
         if fallen or not self.sampled_s or now_s - self.sampled_s[-1] >= every_s:
             self.sampled_s.append(now_s)
 

@@ -1,9 +1,10 @@
 """What preemptable applications held inside the windows of the loss budgets, by YARN's counters.
 
 The rule is that of :mod:`yarnctl.deciding.loss_budget`. Each observation of all unfinished applications adds
-how much each one's own counter (memorySeconds) grew since the observation before; at most every ten seconds
-the sums are a sample of :class:`HeldWindows`, so that few of the numbers differ from one step to the next. A
-job that says by its tag what may be lost of it is counted by itself, and not for its queue.
+how much each one's own counter (memorySeconds) grew since the observation before. The sums are a sample of
+:class:`HeldWindows`, at most 720 times in the shortest window (every 5 s of an hour), so that few numbers
+differ from one step to the next. A job that says by its tag what may be lost of it is counted by itself, and
+not for its queue.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from collections.abc import Collection, Iterable
 
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment
-from yarnctl.deciding.held_windows import MARK_MS, HeldWindows, spacing_ms, user_owner
+from yarnctl.deciding.held_windows import MARK_MS, MARKS_MAX, HeldWindows, spacing_ms, user_owner
 from yarnctl.deciding.model import HeldTime, JobConsent
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import may_lose_tag_ratio, tags_in
 
-SAMPLE_MS = 10_000
 QUIET_MS = 5_000
 """The applications are not read more often for the budgets alone."""
 
@@ -28,7 +28,7 @@ class HeldTimes:
     def __init__(self, settings: Attachment, queues: QueueNames) -> None:
         self._queues = queues
         self._windows = HeldWindows(settings.loss_window_ms, settings.budgets)
-        self._sample_ms = min(SAMPLE_MS, spacing_ms(self._windows.shortest_ms))
+        self._sample_ms = self._windows.shortest_ms // MARKS_MAX
         self._counters: dict[str, int] = {}
         self._sums: dict[str, int] = {}
         self._consents: dict[str, JobConsent] = {}
