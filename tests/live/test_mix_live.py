@@ -82,7 +82,7 @@ def test_each_decision_says_which_lever_and_stays_within_the_budget(fifth: Lived
     for each in fifth.records:
         for one in getattr(each, "held", ()):
             assert isinstance(one, HeldTime)
-            assert one.payer == "research"
+            assert one.payer == "root.research"
             assert one.mib_ms >= held_mib_ms, "the window is longer than this life"
             held_mib_ms = one.mib_ms
     lost_mib_ms = sum(lever.lost_ms for lever in levers) * 1024

@@ -18,6 +18,7 @@ from yarnctl.units import Resources
 
 RULES = LeverSettings(room_within_ms=4000, suspend_ms=4000, leave_ms=1500, may_lose_ratio=1)
 GIB = 1024
+RESEARCH = "root.research"
 MINUTE_S, HOUR_S = 60, 3600
 QUIET = ObservationRequest(probe_queues=("root.production",))
 
@@ -48,7 +49,7 @@ class Counted:
         """Return what may be lost by what the port observes now."""
         seen = self.observe()
         left = (losses or LossBudget()).left(seen.now_ms, seen.held, RULES)
-        return left.amount("root.research", "kill") // 1000
+        return left.amount(RESEARCH, "kill") // 1000
 
 
 @pytest.fixture
@@ -162,7 +163,7 @@ def test_users_time_is_that_of_all_jobs_also_of_those_that_ended(counted: Counte
     counted.go(10)
     seen = counted.observe()
     left = LossBudget().left(seen.now_ms, seen.held, rules)
-    assert left.amount("root.research", "kill") == 20 * GIB * 1000
+    assert left.amount(RESEARCH, "kill") == 20 * GIB * 1000
     assert left.amount(user_owner("ann"), "kill") == (20 * GIB + 20) * 500
     assert left.amount(tagged.id, "kill") == 0, "its budget ended with it"
 
