@@ -32,7 +32,7 @@ from yarnctl.units import Resources
 
 PAYERS = {"ann": "analytics", "bob": "research"}
 REFUNDS: tuple[Refund, ...] = ("none", "unused", "late", "both")
-STEPS = 24
+STEPS = 16
 JUMPS_MS = (1, 1, 250, 1_100, 1_100, 5_100, 30_000, 65_000)
 """How far the clock goes in a step: less than a poll, a poll, a reservation's span."""
 REPLAYED_EACH = 8
