@@ -61,6 +61,7 @@ soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 300 outputs, 1,0
 	$(BIN)/python -m tests.soak market --runs 100000 --seed $(SEED)
 	$(BIN)/python -m tests.soak hostile --looks 100000 --live 60 --seed $(SEED)
 	$(BIN)/python -m tests.soak queue-names --seed $(SEED)
+	$(BIN)/python -m tests.soak timeline --cases 100000 --seed $(SEED)
 	$(BIN)/python -m tests.soak.virtual_live
 	$(BIN)/python -m tests.soak.addresses --count 100000 --seed $(SEED)
 

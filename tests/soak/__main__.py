@@ -17,6 +17,7 @@ CAMPAIGNS = {
     "hostile": "answers of applications mutated: no look ends, no other application is hidden",
     "queue-names": "random trees of queues: a name stands for what a plain reading says",
     "replay": "random histories of the controller, decided again without a difference",
+    "timeline": "promises served in steps and by the plain computation, without a difference",
 }
 
 

@@ -96,7 +96,8 @@ class Reconciler:
 
     def begin_anew(self) -> None:
         """Poll at the next call: the clock that told when the last one was has been set back."""
-        self._polled_at_ms, self._missing_since, self._queried = None, {}, {}
+        self._polled_at_ms = None
+        self._missing_since, self._queried, self._alive_at_ms = {}, {}, {}
 
     def reconcile(self, note: Write, now_ms: int, *, asked: bool = False) -> bool:
         """Poll if a poll is due; ``note`` writes which jobs were submitted, ended, or expired.
