@@ -30,6 +30,7 @@ FLINK = (
 PLACING = ("submitting/flink.py",)
 """What submits applications of Flink through a gate: it was there before workers could leave."""
 SHARED = (
+    "attach/check/gathering.py",
     "attach/connection/connection.py",
     "attach/eligibility/consents.py",
     "attach/orders/leaving.py",

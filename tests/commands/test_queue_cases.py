@@ -138,8 +138,9 @@ def test_a_gate_alone_needs_no_preempting_and_no_preemptable_queue(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with served("c16") as url:
-        daemon = Daemon(url, tmp_path, capfd, "--admission", "pythia", "--admission-queue", "default")
-        wrong = Daemon(url, tmp_path, capfd, "--admission", "pythia", "--admission-queue", "sales")
+        gate = ("--admission", "pythia", "--admission-queue")
+        daemon = Daemon(url, tmp_path, capfd, *gate, "default", "--ticks", "40")
+        wrong = Daemon(url, tmp_path, capfd, *gate, "sales")
     assert daemon.status == 0
     assert "nothing is preempted: no leaf queue production, research" in caplog.text
     assert [pool["queues"] for one in daemon.of("gate-set") for pool in one["pools"]] == [["root.default"]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.daemon.at_the_desk import AtTheDesk, Past
+from tests.unit.daemon.at_the_desk import START_MS, AtTheDesk, Past
 from yarnctl.daemon.admission.request_queue import AccountCommand
 from yarnctl.deciding.admission.records import Budget, Estimate, Finished
 from yarnctl.deciding.records import Record
@@ -45,6 +45,18 @@ def with_reservations() -> list[Record]:
     there.ask(9, minutes=60, name="large")
     there.ask(8, minutes=30, name="larger", user="bob", key="again")
     return there.records
+
+
+def clock_set_back() -> list[Record]:
+    """Return a story in which the wall clock is set back by a day between two lives of a gate."""
+    first = AtTheDesk(past=Past(), now_ms=START_MS + 86_400_000)
+    first.submit(first.ask(5))
+    first.go(3_000)
+    second = AtTheDesk(yarn=first.yarn, past=first.past, records=first.records, now_ms=START_MS)
+    second.go(2_000)
+    second.yarn.end(FIRST)
+    second.go(5_000)
+    return second.records
 
 
 def at_a_price() -> list[Record]:

@@ -246,6 +246,7 @@ def recipes() -> dict[str, Callable[[], bytes]]:
         "format-6-natjam-open-orders": lambda: open_(with_most_open(virtual())),
         "format-6-deadlines": lambda: closed(deadlines()),
         "format-6-restarted": restarted,
+        "format-6-gate-clock-set-back": lambda: open_(admission_stories.clock_set_back()),
         "format-6-gate-reservations": lambda: open_(admission_stories.with_reservations()),
         "format-6-market": lambda: open_(admission_stories.at_a_price()),
         "format-6-in-files": lambda: in_files(virtual()),

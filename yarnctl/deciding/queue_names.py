@@ -70,8 +70,7 @@ class QueueTree:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, QueueTree) and (self.leaves, self.parents) == (other.leaves, other.parents)
 
-    def __hash__(self) -> int:
-        return hash((self.leaves, self.parents))
+    __hash__ = None  # type: ignore[assignment]  # compared by value, and no key
 
     def __contains__(self, path: str) -> bool:
         return path in self._paths
