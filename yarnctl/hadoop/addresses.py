@@ -72,7 +72,7 @@ def name_nodes(site: HadoopSite, here: str = LOCAL) -> tuple[str, ...]:
     if services:
         service = default if default in services else services[0]
         ids = site.list_of(f"dfs.ha.namenodes.{service}")
-        own: list[tuple[str, ...]] = [(f".{service}.{one}", f".{service}", "") for one in ids]
+        own = [(f".{service}.{one}", f".{service}", "") for one in ids]
         own = own or [(f".{service}", "")]
     elif default or any(site.text(key) for key in (_web_key(site), "dfs.namenode.rpc-address")):
         own, ids = [("",)], ()
