@@ -73,7 +73,7 @@ def _static() -> dict[str, bytes]:
     tree = {"type": "capacityScheduler", "queueName": "root", "queues": {"queue": queues}}
     texts: dict[str, Any] = {
         f"{ROOT}/info": {"clusterInfo": {"id": 1, "haState": "ACTIVE"}},
-        "/conf": {"properties": [{"key": "yarn.x", "value": "y"}]},
+        "/conf": {"properties": [{"key": "yarn.web-proxy.address", "value": ""}]},
         f"{ROOT}/scheduler": {"scheduler": {"schedulerInfo": tree}},
         f"{ROOT}/nodes": {"nodes": {"node": nodes}},
     }
@@ -310,7 +310,13 @@ def measure(repeats: int = 9) -> dict[str, Any]:
     try:
         url = f"http://127.0.0.1:{here.recv()}"
         cluster = ClusterAddress(resource_managers=(url,), user="yarnctl")
-        told = Attachment(name_nodes=("nn:9870",), eligibility_reads_max=20_000, others_max=20_000)
+        told = Attachment(
+            name_nodes=("nn:9870",),
+            eligibility_reads_max=20_000,
+            others_max=20_000,
+            look_ms=60_000,
+            look_wait_ms=60_000,  # all jobs are new at once
+        )
         port = attach(cluster, told, lambda: time.time_ns() // 1_000_000)
         for _ in range(told.stable_observations):
             expected = ours(port)  # a cluster that is new to us is looked at, not decided on
