@@ -108,10 +108,8 @@ class WorkerOrders:
         held = self._live.of(action.application)
         self._held = {row.container: row.node for row in held.containers.values()}
         most = (len(here) - len(action.mates)) * max(1, min(here.values()))
-        if most < 1:
-            return Refused(ExecutorBusy("no worker would stay"))
         if most < least(now.bounds):
-            return Refused(ExecutorBusy(f"its owner set a parallelism of at least {least(now.bounds)}"))
+            return Refused(ExecutorBusy(f"at least {least(now.bounds)} must stay, {most} would"))
         fewer = lowered(now.bounds, most)
         if no := self._permission.may_act(action):
             return no

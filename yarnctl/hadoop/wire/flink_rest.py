@@ -108,19 +108,16 @@ Bounds = dict[str, Vertex]
 
 def least(bounds: Bounds) -> int:
     """Return the smallest parallelism that the owner's lower bounds allow the whole job."""
-    return max((each.parallelism.lower for each in bounds.values()), default=1)
+    return max((1, *(each.parallelism.lower for each in bounds.values())))
 
 
 def lowered(bounds: Bounds, most: int) -> Bounds:
     """Return bounds of which no vertex may run above ``most``; a lower bound is its owner's and stays."""
-    return {
-        name: Vertex(
-            Parallelism(
-                each.parallelism.lower, max(each.parallelism.lower, min(each.parallelism.upper, most))
-            )
-        )
-        for name, each in bounds.items()
-    }
+    found: Bounds = {}
+    for name, each in bounds.items():
+        lower, upper = each.parallelism.lower, each.parallelism.upper
+        found[name] = Vertex(Parallelism(lower, max(lower, min(upper, most))))
+    return found
 
 
 SETTINGS = ListDecoder(FlinkSetting, owned=True)
