@@ -122,14 +122,17 @@ def command(words: tuple[str, ...], save: str, load: str, **given: Any) -> None:
 
 def settings_of_files(line: CommandLine) -> dict[str, str]:
     """Return the settings of the files that a line names; as for Hadoop, a file that is missing has none."""
+    names = (*line.values("-conf"), *line.values("-additionalconfspec"))
+    paths = [path for name in names if (path := Path(name.removeprefix("file://"))).is_file()]
+    if not paths:
+        return {}
+    # Read here: a host that only wraps commands has no msgspec.
     from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry, merge, read_file
     from yarnctl.task_runner.hadoop_words import configured
 
     entries: dict[str, SiteEntry] = {}
-    for name in (*line.values("-conf"), *line.values("-additionalconfspec")):
-        path = Path(name.removeprefix("file://"))
-        if path.is_file():
-            merge(entries, read_file(path))
+    for path in paths:
+        merge(entries, read_file(path))
     site = HadoopSite(entries)
     return configured({name: site.text(name) for name in entries})
 
