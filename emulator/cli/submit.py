@@ -126,7 +126,7 @@ def modelled_of(given: dict[str, Any], user: str) -> ModelledJob:
     """Return the job of timetables that the options describe, checked."""
     from emulator.live.jobs.streaming_job import pairs
     from emulator.live.wire.submitted_job import ModelledJob, check
-    from emulator.workload.job import Job
+    from yarnctl.traces.job import Job
 
     maps, _, reduces = given["modelled"].partition(",")
     map_ms, reduce_ms = spans_of(maps), spans_of(reduces) if reduces else ()

@@ -14,8 +14,8 @@ from typing import cast
 
 import click
 
-from emulator.workload.job import JobClass
 from yarnctl.command_line import ProgressBar, output_option, print_json, print_table
+from yarnctl.traces.job import JobClass
 
 
 @click.command("workload")
@@ -64,9 +64,9 @@ def command(spec: str, seed: int, output: str) -> None:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="For synthetic:NAME.")
 def convert(spec: str, job_class: str, out: Path, seed: int) -> None:
     """Convert the workload that SPEC names to a Parquet file, which parquet:FILE then names."""  # fmt: skip
-    from emulator.workload.parquet import require_replaceable, write_parquet
     from emulator.workload.spec import load
     from yarnctl.errors import BadInput
+    from yarnctl.traces.parquet import require_replaceable, write_parquet
 
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise BadInput(f"--out {out}", "is a folder, or lies in none", "give a file in a folder that exists")

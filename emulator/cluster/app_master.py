@@ -28,7 +28,7 @@ from emulator.cluster.kernel import Kernel
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, PendingTasks
 from emulator.cluster.task import KeyLog, Launching, SavedReduce, keys_done, lost_ms
 from emulator.cluster.timing import Timing
-from emulator.workload.job import Job
+from yarnctl.traces.job import Job
 
 OWN_PREEMPTION_MS = 5000
 """Maps that wait this long while reduces sit in shuffle: the AM gives one of those reduces up."""

@@ -26,10 +26,9 @@ from emulator.experiments.report.page import (
     summary_row,
     waiting_rows,
 )
-from emulator.experiments.results.figures import Figure
 from emulator.experiments.results.folder import Folder
 from emulator.experiments.results.runs import Comparison, RunProgress, compare_json, run_experiment
-from emulator.scenario import Prepared, setup
+from emulator.scenario import Prepared
 from yarnctl import command_line
 from yarnctl.command_line import print_json, print_table
 
@@ -63,7 +62,7 @@ def run_shown(
 
     def pages(outcome: Comparison) -> dict[str, str]:
         drawn = {"demo.svg": picture_svg(outcome, out)} if picture else {}
-        return {"report.html": report_html(outcome, out=out, figures=paper_figures(outcome)), **drawn}
+        return {"report.html": report_html(outcome, out=out), **drawn}
 
     if out is not None:
         Folder(out, prepared.identity).require_ours()
@@ -77,13 +76,6 @@ def run_shown(
             progress=progress,
             pages=pages,
         )
-
-
-def paper_figures(outcome: Comparison) -> tuple[Figure, ...]:
-    """Return the figures of the paper of which the outcome is a run; mostly none."""
-    from emulator.experiments.papers.natjam_micro import figures_of
-
-    return figures_of(setup(outcome.prepared.scenario), outcome.prepared.jobs, outcome.results)
 
 
 def print_outcome(outcome: Comparison, output: str, out: Path | None) -> None:

@@ -28,12 +28,12 @@ from emulator.scenario.record import (
     Where,
 )
 from emulator.virtual.schemes import SCHEMES
-from emulator.workload.job import LONGEST_MS, Job, JobClass, SparkShape
 from emulator.workload.spec import parse_spec
-from emulator.workload.trace_file import is_name
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.settings import PROFILES
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import LONGEST_MS, Job, JobClass, SparkShape
+from yarnctl.traces.trace_file import is_name
 
 OWN: tuple[JobClass, ...] = ("production", "research")
 """The queues that every scheme has, by the class of jobs that goes there."""

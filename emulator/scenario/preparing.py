@@ -16,11 +16,11 @@ from emulator.cluster.entities import QueueConfig
 from emulator.scenario.checking import OWN, check_fault_jobs, names_of
 from emulator.scenario.record import TIMINGS, Prepared, Scenario, Where
 from emulator.virtual.schemes import SCHEMES, LeafLimits
-from emulator.workload.job import ONE_SLOT, Job, JobClass
 from emulator.workload.scaling import scale_to_load
 from emulator.workload.spec import Loaded, load, merge, with_load
 from yarnctl.deciding.settings import PROFILES, Settings
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import ONE_SLOT, Job, JobClass
 from yarnctl.units import Resources, times
 
 if TYPE_CHECKING:

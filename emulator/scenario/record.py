@@ -19,7 +19,7 @@ import msgspec
 from emulator.cluster.faults import Fault
 from emulator.cluster.timing import HADOOP3, PAPER, Timing
 from emulator.virtual.schemes import BY_DEFAULT
-from emulator.workload.job import DAY_MS, Job, JobClass, SparkShape
+from yarnctl.traces.job import DAY_MS, Job, JobClass, SparkShape
 
 
 class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

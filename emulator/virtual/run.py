@@ -22,12 +22,10 @@ from emulator.cluster.faults import Fault
 from emulator.cluster.preemption import CapacityPreemption
 from emulator.cluster.timing import Timing
 from emulator.virtual.lever_tally import LeverFigures, LeverTally
-from emulator.virtual.natjam_variants import VariantPort, VariantTiming
 from emulator.virtual.port import VirtualPort
 from emulator.virtual.schemes import LeafLimits, Scheme, limited, queues_of
 from emulator.virtual.shared_cpu import cluster_of
 from emulator.virtual.waiting import Waiting, WaitingCauses, waiting_of
-from emulator.workload.job import Job, JobClass
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.held_windows import MARK_MS, HeldWindows
 from yarnctl.deciding.model import Accepted
@@ -38,6 +36,7 @@ from yarnctl.deciding.settings import LeverSettings, Settings
 from yarnctl.errors import InvariantBroken
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import Journal, tick
+from yarnctl.traces.job import Job, JobClass
 from yarnctl.units import Resources
 
 
@@ -229,8 +228,8 @@ class Run:
             settings = msgspec.structs.replace(settings, levers=levers)
         self.journal: Journal = journal
         ahead_max, hurried = self.setup.ahead_max, settings.hurried_queues
-        port = VariantPort if isinstance(self.cluster.timing, VariantTiming) else VirtualPort
-        self.port = port(self.cluster, settings.kill_maps or self.scheme.mix, ahead_max, hurried)
+        port_type = PORTS.get(type(self.cluster.timing), VirtualPort)
+        self.port = port_type(self.cluster, settings.kill_maps or self.scheme.mix, ahead_max, hurried)
         self.port.drains = self.scheme.mix
         if isinstance(settings.levers, LeverSettings):
             self.port.held = HeldWindows(settings.levers.window_ms, settings.levers.rules)
@@ -414,6 +413,10 @@ def _validated(
     if journal is not None:
         journal.append(kept.records)
     return result
+
+
+PORTS: dict[type[Timing], type[VirtualPort]] = {}
+"""The port of a kind of timing that needs another than ``VirtualPort``; research adds kinds of its own."""
 
 
 def _together(scheme: Scheme, parts: list[Result]) -> Result:

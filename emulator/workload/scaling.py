@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from emulator.workload.job import Job
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
 
 if TYPE_CHECKING:
     import numpy as np

@@ -25,13 +25,13 @@ from typing import Literal, NamedTuple, cast, get_args
 
 import msgspec
 
-from emulator.workload.job import LONGEST_MS, LONGEST_SHOWN, Job, JobClass
-from emulator.workload.parquet import read_parquet
-from emulator.workload.rumen import read_rumen
-from emulator.workload.swim import HOUR_MS, Hours, TaskModel, jobs_from_swim, read_swim, slice_hours
 from emulator.workload.synthetic import Calibration, synthetic
-from emulator.workload.trace_file import CountedRows
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import LONGEST_MS, LONGEST_SHOWN, Job, JobClass
+from yarnctl.traces.parquet import read_parquet
+from yarnctl.traces.rumen import read_rumen
+from yarnctl.traces.swim import HOUR_MS, Hours, TaskModel, jobs_from_swim, read_swim, slice_hours
+from yarnctl.traces.trace_file import CountedRows
 
 Kind = Literal["swim", "rumen", "synthetic", "parquet", "packaged"]
 

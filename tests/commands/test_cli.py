@@ -16,9 +16,9 @@ from emulator.demo.live_act import LiveOutcome
 from emulator.experiments import showing
 from emulator.experiments.results import runs
 from emulator.virtual.schemes import BY_DEFAULT
-from emulator.workload.parquet import read_parquet, write_parquet
 from emulator.workload.spec import load
 from yarnctl.command_line import exit_status_of
+from yarnctl.traces.parquet import read_parquet, write_parquet
 from yarnctl.units import Resources
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
 PROGRAMS = {"yarnctl": "yarnctl.cli", "yarn-emulator": "emulator.cli"}
 ON_A_CLUSTER = {"attach.md"}
-"""Pages whose commands need a real Hadoop: tests/cluster/test_attach_page.py runs them."""
+"""Pages whose commands need a real Hadoop: tests/hadoop/test_attach_page.py runs them."""
 
 
 def console_commands(page: Path) -> list[str]:

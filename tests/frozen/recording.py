@@ -31,7 +31,7 @@ from tests.unit.deciding.controller_world import Kept, kept
 from tests.unit.deciding.controller_world import run as world_run
 from tests.unit.deciding.random_histories import draw
 from tests.unit.service.played import JOBS, SETUP
-from tests.unit.test_virtual_hold import play as held_run
+from tests.unit.two_jobs import play as held_run
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Accepted, SetPriority
 from yarnctl.deciding.queue_hold import action_of
@@ -228,8 +228,8 @@ def recipes() -> dict[str, Callable[[], bytes]]:
         "virtual-store-down": lambda: closed(virtual(faults=(down,), settings={"kill_timeout_ms": 4_000})),
         "virtual-killed-on-timeout": lambda: closed(virtual(faults=(down,), settings=killing)),
         "virtual-deadlines": lambda: closed(deadlines()),
-        "virtual-held": lambda: closed(held_run("yarnctl")[1].records),
-        "virtual-held-lowered": lambda: open_(until_lowered(held_run("yarnctl")[1].records)),
+        "virtual-held": lambda: closed(held_run()[1].records),
+        "virtual-held-lowered": lambda: open_(until_lowered(held_run()[1].records)),
         "virtual-restarted": restarted,
         "tiny-default": lambda: tiny_run()[1].encoded(),
         "tiny-paper": lambda: tiny_run(PAPER)[1].encoded(),

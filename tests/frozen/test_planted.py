@@ -14,12 +14,11 @@ import click
 import pytest
 
 from tests.frozen import __main__ as program
-from tests.frozen import answers, configuration, environment, interface, journals, recorded, rows
+from tests.frozen import answers, configuration, environment, interface, journals, recorded
 from tests.frozen.catalogue import piece
 from tests.frozen.commands import facts_of
 from tests.frozen.comparing import differences
 from tests.frozen.invoking import utc
-from tests.frozen.make_targets import targets
 from tests.frozen.pieces import DATA, Piece, as_json
 from tests.frozen.recording import record
 from tests.frozen.schemas import lines, shape
@@ -101,20 +100,6 @@ def test_another_default_and_another_thing_that_must_be_given_are_reported() -> 
     found = changed_run(change)
     assert '+ .yarnctl.commands.run.options.--policy.default = "LR"' in found
     assert '+ .yarnctl.commands.run.required = "--state-dir"' in found
-
-
-def test_a_variable_of_the_makefile_that_goes_is_reported() -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    without = makefile.replace("ROUNDS ?= 5\n", "").replace(" --rounds $(ROUNDS)", "")
-    assert planted("make", targets(without)) == [
-        "- .targets.bench-hadoop.reads.ROUNDS = true",
-        '- .variables.ROUNDS = "5"',
-    ]
-
-
-def test_a_call_of_ci_that_goes_is_reported() -> None:
-    script = (ROOT / ".ci/run").read_text(encoding="utf-8").replace("make bench-small\n", "")
-    assert planted("make", targets(script=script)) == ['- .ci["make bench-small"] = true']
 
 
 def test_a_variable_of_the_environment_that_goes_is_reported(
@@ -245,16 +230,6 @@ def test_an_edited_recording_is_reported(tmp_path: Path) -> None:
         '- ["tests/contract/recorded/3.5.json"]',
         '+ ["tests/contract/recorded/3.5.json"]',
     ]
-
-
-def test_a_bound_that_is_loosened_and_a_row_that_goes_are_reported() -> None:
-    now = rows.rows()
-    figures = now["14.show.mutation"]["figures"]
-    figures["answers: score_percent (only) >="]["bound"] = 80
-    del now["6.show.bound"]
-    found = planted("rows", now)
-    assert any("14.show.mutation" in line and line.endswith("= 80") for line in found)
-    assert any("6.show.bound" in line and line.startswith("- ") for line in found)
 
 
 def test_a_scenario_that_comes_out_otherwise_is_reported() -> None:

@@ -11,11 +11,11 @@ import pytest
 from emulator.scenario import Scenario, Tuning, prepare, read_scenario, settings, setup
 from emulator.virtual.run import Run
 from emulator.virtual.schemes import SCHEMES, LeafLimits, limited, queues_of
-from emulator.workload.parquet import write_parquet
 from emulator.workload.spec import load
 from yarnctl.deciding.records import Decision
 from yarnctl.errors import BadInput
 from yarnctl.journal.chain import MemoryJournal
+from yarnctl.traces.parquet import write_parquet
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "docs/scenarios/three-queues.toml"

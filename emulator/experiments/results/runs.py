@@ -26,9 +26,9 @@ from emulator.virtual.run import SAMPLES, Result, run_scheme
 from emulator.virtual.schemes import SCHEMES
 
 if TYPE_CHECKING:
-    from emulator.workload.job import Job
     from yarnctl.deciding.records import Record
     from yarnctl.loop import Journal
+    from yarnctl.traces.job import Job
 
 
 _MOST_WALL_S = 1e9

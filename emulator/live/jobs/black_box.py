@@ -17,8 +17,8 @@ from typing import Literal
 import msgspec
 
 from emulator.live.wire.submitted_job import ModelledJob
-from emulator.workload.job import Job, SparkShape
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job, SparkShape
 
 SPARK, FLINK = "SPARK", "Apache Flink"
 _MODEL = re.compile(r"modelled:([0-9]{1,6}(?:\.[0-9]{1,3})?)\+([0-9]{1,6}(?:\.[0-9]{1,3})?)")

@@ -15,9 +15,9 @@ import click
 from emulator.cluster.timing import HADOOP3
 from emulator.live.jobs.submission_client import CHECKPOINTS, FINAL_STATES, Client, checkpoint_environment
 from emulator.live.wire.submitted_job import ModelledJob
-from emulator.workload.job import Job
 from yarnctl.command_line import print_json, print_table
 from yarnctl.errors import BadInput, Unreachable
+from yarnctl.traces.job import Job
 
 POLL_S = 1.0
 REPORT_EVERY_S = 10.0

@@ -34,8 +34,8 @@ from emulator.live.wire.messages import (
 )
 from emulator.live.wire.transports import DirectMasterTransport, DirectNodeTransport
 from emulator.live.wire.web import Web
-from emulator.workload.job import Job
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
+from yarnctl.traces.job import Job
 
 NODE_PORT, NODE_HTTP_PORT = 8041, 8042
 

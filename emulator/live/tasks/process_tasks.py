@@ -30,8 +30,8 @@ from emulator.live.tasks.task_specs import (
 from emulator.live.wire.messages import MasterLaunch, Signal, TaskLaunch
 from emulator.live.wire.submitted_job import StreamingJob, configuration, number_setting
 from emulator.live.wire.umbilical import Report, TaskLine, TaskMessage, UmbilicalServer
-from emulator.workload.job import Job
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
 
 PROCESS_TIMING = Timing(am_start_ms=1, launch_ms=0, task_commit_ms=0, job_commit_ms=1, exit_ms=1)
 """Real processes take their own time; nothing is added."""

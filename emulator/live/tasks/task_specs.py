@@ -18,8 +18,8 @@ from emulator.live.master.attempts import Attempt
 from emulator.live.tasks.streaming import ENTRY, merge_folders
 from emulator.live.wire.messages import TaskLaunch
 from emulator.live.wire.submitted_job import StreamingJob, configuration, number_setting
-from emulator.workload.job import Job
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
 
 SOURCES = str(Path(__file__).resolve().parents[3])
 """What a task's own Python needs on its path; the user's command has none of it."""

@@ -10,8 +10,8 @@ from urllib.parse import quote_plus
 
 import msgspec
 
-from emulator.workload.job import ONE_SLOT, Job
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import ONE_SLOT, Job
 from yarnctl.units import Resources
 
 ENTRY = "YARN_EMULATOR_JOB"

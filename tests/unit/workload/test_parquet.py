@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.workload.job import Job
-from emulator.workload.parquet import read_parquet, write_parquet
 from emulator.workload.spec import load
 from emulator.workload.synthetic import synthetic
 from tests.thoroughness import examples
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
+from yarnctl.traces.parquet import read_parquet, write_parquet
 from yarnctl.units import Resources
 
 _MS = st.integers(1, 10**9)

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.workload.job import Job
 from emulator.workload.scaling import MAX_TASKS, peak_offered_load, scale_to_load
 from tests.thoroughness import examples
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
 
 
 def job(name, at_ms, maps, reduces, map_ms=60_000, reduce_ms=120_000):

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.workload.job import Job
 from emulator.workload.spec import PACKAGED, load, merge, parse_spec, with_load
-from emulator.workload.swim import Hours
 from emulator.workload.synthetic import synthetic
 from tests.thoroughness import examples
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
+from yarnctl.traces.swim import Hours
 
 
 @pytest.mark.parametrize(
