@@ -13,6 +13,7 @@ ACTORS := $(shell cat tests/architecture/actors.txt)
 # More than cores: the tests that play a cluster wait most of the time.
 WORKERS ?= 4
 SEED ?= 1
+COUNT ?= 200
 HADOOP ?= 3.4.2
 SPARK ?= 4.0.1
 ROUNDS ?= 5
@@ -26,7 +27,7 @@ RESEARCH_TESTS := research/tests --ignore=research/tests/hadoop
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/hadoop
 
-.PHONY: help setup demo test test-unit test-thorough test-research test-docker test-hadoop soak hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-ahead bench-spark-overhead bench-spark-versions bench-flink bench-mixed runner lint format bench bench-small clean
+.PHONY: help setup demo test test-unit test-thorough test-research test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-ahead bench-spark-overhead bench-spark-versions bench-flink bench-mixed runner lint format bench bench-small clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +68,10 @@ soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 300 outputs, 1,0
 	$(BIN)/python -m tests.soak timeline --cases 100000 --seed $(SEED)
 	$(BIN)/python -m tests.soak.virtual_live
 	$(BIN)/python -m tests.soak.addresses --count 100000 --seed $(SEED)
+
+mutants: $(VENV)/.dev ## would the tests notice? COUNT=200 mutants over all of yarnctl, drawn by SEED=N; changes sources while it runs: use a clone
+	$(BIN)/python -m tests.mutation.draw --count $(COUNT) --seed $(SEED) --into mutants-out
+	for each in mutants-out/*.sqlite; do name=$$(basename $$each .sqlite); $(BIN)/cosmic-ray exec tests/mutation/$$name.toml $$each; $(BIN)/cr-report $$each; done
 
 hadoop-up: $(VENV)/.dev ## start a real Hadoop on loopback (Java and Maven); HADOOP=3.4.2|3.5.0|3.3.5
 	@$(BIN)/python -m tests.hadoop up --hadoop $(HADOOP)
