@@ -18,8 +18,9 @@ from tests.acceptance.running import Broken, Commands, Result, run_row
 LIE = """
 from yarnctl.attach.orders.performing import Performing
 from yarnctl.deciding.model import Refused
+from yarnctl.deciding.reasons.outcomes import ClientFault
 
-Performing.perform = lambda self, action: Refused(Said("broken"))
+Performing.perform = lambda self, action: Refused(ClientFault("broken"))
 """
 RECORDED = [row for row in load_rows() if row.recorded is not None]
 

@@ -24,13 +24,13 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.queue_hold import action_of
 from yarnctl.deciding.reasons.orders import LeftByEarlierRun, QueueServing
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Header, Holding, Performed, Record, Restoring, performed
 from yarnctl.journal.fold import Fold
 
 SETTINGS = with_(GUARD_FREE, mode="deadlines", kill_timeout_ms=20_000, expire_ms=60_000, rest_ms=1000)
 DONE = Accepted()
-UNSURE = Unknown(Said("no answer in time"))
+UNSURE = Unknown(ClientFault("no answer in time"))
 NOT_SENT = 2
 """How many requests of the last decision have no known outcome: the program was killed before them."""
 
@@ -51,7 +51,7 @@ def moves() -> list[Move]:
         _move(1_000, 4),
         _move(1_250, facts=_saved_and_ended("o-000001", 2_000)),
         _move(19_000),  # the two others made no progress
-        _move(4_000, 4, outcome=Refused(Said("the job is not told now"))),
+        _move(4_000, 4, outcome=Refused(ClientFault("the job is not told now"))),
         _move(1_000),
         _move(89_750, 5),
         _move(1_000, facts=_saved_and_ended("o-000007", 116_500)),
