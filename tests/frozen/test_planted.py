@@ -30,7 +30,6 @@ from yarnctl.service.app import make_app
 
 ROOT = Path(__file__).parents[2]
 JOURNAL = "virtual-natjam"
-REPLAYED = "format-6-natjam"
 
 
 def planted(name: str, now: Any) -> list[str]:
@@ -181,15 +180,15 @@ def test_one_byte_of_a_reason_is_reported(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_one_byte_of_a_golden_journal_is_reported() -> None:
-    data = journals.raw(REPLAYED)
+    data = journals.raw(JOURNAL)
     spoilt = data.replace(b'"unmet":0', b'"unmet":1', 1)
     assert spoilt != data
-    now = {**piece("journals").frozen(), REPLAYED: journals._facts(spoilt)}
+    now = {**piece("journals").frozen(), JOURNAL: journals._facts(spoilt)}
     assert [line.partition(" = ")[0] for line in planted("journals", now)] == [
-        f"- .{REPLAYED}.sha256",
-        f"+ .{REPLAYED}.sha256",
+        f"- .{JOURNAL}.sha256",
+        f"+ .{JOURNAL}.sha256",
     ]
-    found = planted(f"journals/{REPLAYED}", journals.outcome_of(spoilt))
+    found = planted(f"journals/{JOURNAL}", journals.outcome_of(spoilt))
     assert "- .replay.status = 0" in found
     assert "+ .replay.status = 1" in found
     assert any(line.startswith("+ .rebuilt.refused = ") and "the chain breaks" in line for line in found)

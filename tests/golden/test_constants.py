@@ -86,7 +86,7 @@ NUMBERS = {
     "regrowing.GROW_UNSERVED_AFTER_MS": 60_000,
     "regrowing.GROW_AGAIN_MS": 30_000,
     "reasons.rooting.FAULT_MAX": 1000,
-    "records.FORMAT": 6,
+    "records.FORMAT": 1,
     "selector._LARGE": 1024,
     "settings.TEN_YEARS_MS": 316_224_000_000,
     "settings.RATIO_MAX": 1000,

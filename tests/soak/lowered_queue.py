@@ -31,7 +31,7 @@ from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Accepted, Outcome, SetQueueMaximum, Unknown
 from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.hadoop.http.answers import Missing
@@ -137,7 +137,7 @@ class Scheduler:
             self.maximum_ratio = action.ratio
         assert self.maximum_ratio == MAXIMUM or self.is_recorded, "lowered, and no record in HDFS says so"
         self.trap.point("change made")
-        return Accepted() if answer == "accepted" else Unknown(Said("no answer"))
+        return Accepted() if answer == "accepted" else Unknown(ClientFault("no answer"))
 
     @property
     def is_recorded(self) -> bool:

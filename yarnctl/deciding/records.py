@@ -46,8 +46,8 @@ from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
 
-FORMAT = 6
-"""Version of the journal's format that is written: 6 has the inputs of each step."""
+FORMAT = 1
+"""Version of the journal's format, which may change until 0.1.0 is tagged; no other one is read."""
 
 
 class Header(msgspec.Struct, frozen=True, tag="header"):

@@ -45,7 +45,7 @@ from yarnctl.deciding.prioritising import ChangedPriorities
 from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.modes import YarnPreempts
 from yarnctl.deciding.reasons.orders import LeftByEarlierRun
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import (
     FORMAT,
     Contact,
@@ -227,9 +227,9 @@ def changed(*records: Record) -> dict[str, int]:
     [
         (None, {NAME: 3}),  # killed before the answer was written down
         (Accepted(), {NAME: 3}),
-        (Unknown(Said("no answer")), {NAME: 3}),
-        (Refused(Said("HTTP 403")), {}),
-        (Withheld(Said("observing")), {}),
+        (Unknown(ClientFault("no answer")), {NAME: 3}),
+        (Refused(ClientFault("HTTP 403")), {}),
+        (Withheld(ClientFault("observing")), {}),
     ],
 )
 def test_a_change_counts_as_made_until_it_is_known_not_to_be(
@@ -242,11 +242,11 @@ def test_a_change_counts_as_made_until_it_is_known_not_to_be(
 def test_a_refusal_does_not_undo_an_earlier_change() -> None:
     first = performed(5, SetPriority(NAME, 10), Accepted())
     again = Ranking(6, (Ranked(NAME, 0, 0, 9, 10),))
-    refused = performed(6, SetPriority(NAME, 9), Refused(Said("HTTP 403")))
+    refused = performed(6, SetPriority(NAME, 9), Refused(ClientFault("HTTP 403")))
     assert changed(CHANGE, first, again, refused) == {NAME: 3}
     back = SetPriority(NAME, 3, back=True)
     told = Restoring(7, NAME, 3, LeftByEarlierRun())
-    assert changed(CHANGE, first, told, performed(7, back, Unknown(Said("?")))) == {NAME: 3}
+    assert changed(CHANGE, first, told, performed(7, back, Unknown(ClientFault("?")))) == {NAME: 3}
     assert changed(CHANGE, first, told, performed(7, back, Accepted())) == {}
 
 
@@ -260,7 +260,7 @@ def test_what_is_only_observed_changes_no_priority() -> None:
 def test_priorities_are_put_back_written_first_and_until_accepted() -> None:
     told: list[Record] = []
     done: list[Action] = []
-    answers: list[Outcome] = [Unknown(Said("no answer")), Refused(Said("HTTP 503"))]
+    answers: list[Outcome] = [Unknown(ClientFault("no answer")), Refused(ClientFault("HTTP 503"))]
 
     def perform(action: Action) -> Outcome:
         assert isinstance(told[-1], Restoring), "written down first, done then"

@@ -22,7 +22,7 @@ from yarnctl.deciding.model import (
     SetPriority,
 )
 from yarnctl.deciding.queue_hold import Misdirection
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Return, SavedLost, performed
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.explaining.explain import explain, in_words
@@ -73,8 +73,8 @@ def test_the_service_remembers_what_became_of_a_suspended_task(fact, words):
 def test_people_are_told_once_why_a_priority_is_not_changed(caplog):
     recorder = Recorder(MemoryJournal(), Publisher(), WriteGuard(None, lambda: None, Misdirection()))
     caplog.set_level(logging.INFO)
-    for outcome in (Refused(Said("not allowed")), Refused(Said("not allowed")), Refused(Said("busy"))):
-        recorder.append([performed(1, SetPriority("a", 3), outcome)])
+    for fault in ("not allowed", "not allowed", "busy"):
+        recorder.append([performed(1, SetPriority("a", 3), Refused(ClientFault(fault)))])
     told = [line.getMessage() for line in caplog.records if "priority" in line.getMessage()]
     assert told == [f"the priority of a is not changed: {why}" for why in ("not allowed", "busy")]
 

@@ -1,25 +1,20 @@
-"""A daemon that finds a journal of an older format goes on from it in a new file, and loses nothing.
+"""A daemon that finds everything open at once goes on with all of it, from the lines or from the next file.
 
-The golden journals of formats 4 and 5 end with orders in every open state, requests that may not have been
-sent, a lowered queue, changed priorities and (format 5) reservations. Each is upgraded, gone on from to the
-good end of all of them, and killed at each call of the operating system on the way into the new file.
+The golden journal ends with orders in every open state, requests that may not have been sent, a lowered
+queue, changed priorities and reservations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from tests.frozen import journals
 from tests.frozen.catalogue import piece
 from tests.frozen.invoking import invoked
 from tests.frozen.rebuilt import rebuilt
-from tests.journal.test_full_disk import full
-from tests.journal.test_segments import Died, Steps
 from tests.unit.daemon.test_holding import RESEARCH, Queues, holder_of
 from tests.unit.daemon.test_loop import Attached, taken
 from yarnctl.attach.connection.connection import Attachment
@@ -48,17 +43,15 @@ from yarnctl.journal.chain import body_of
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.fold import Fold
 from yarnctl.journal.rebuild import Rebuilt, rebuild
-from yarnctl.journal.replay import replay
 from yarnctl.journal.segments import segments
 
-WHOLE = ("format-4-all-at-once", "format-5-all-at-once")
+NAME = "world-all-at-once"
 STATES = {"asked", "suspending", "checkpointed", "freed"}
 
 
-def laid(name: str, folder: Path) -> Path:
-    folder.mkdir(exist_ok=True)
+def laid(folder: Path) -> Path:
     path = folder / "journal.jsonl"
-    path.write_bytes(journals.raw(name))
+    path.write_bytes(journals.raw(NAME))
     return path
 
 
@@ -72,64 +65,37 @@ def begun(path: Path, fold: Fold) -> JournalFile:
     return JournalFile(path, durable=False, segment_bytes=1 << 26, fold=fold)
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_the_old_file_is_set_aside_as_it_is_and_the_new_one_begins_with_all_that_it_leaves(
-    name: str, tmp_path: Path
-) -> None:
-    path, was = laid(name, tmp_path), piece(f"journals/{name}").frozen()["rebuilt"]
-    begun(path, left_by(path).fold).file.close()
+def in_next_file(path: Path) -> None:
+    """Let the journal go on in a new file."""
+    journal = JournalFile(path, durable=False, segment_bytes=1, fold=left_by(path).fold)
+    journal.append([])  # it is full
+    journal.file.close()
+
+
+def test_the_next_file_begins_with_all_that_is_left(tmp_path: Path) -> None:
+    path, was = laid(tmp_path), piece(f"journals/{NAME}").frozen()["rebuilt"]
+    in_next_file(path)
     old, new = segments(path)
-    assert (old.name, new.name) == ("journal.000001.jsonl", "journal.jsonl")
-    assert old.read_bytes() == journals.raw(name)
+    assert old.read_bytes() == journals.raw(NAME)
     (head,) = new.read_bytes().splitlines(keepends=True)
     (state,) = [line.record for line in read(path) if isinstance(line.record, State)]
     assert body_of(head) == encode(state)
-    assert state.format == FORMAT
     assert {order.state for order in state.ledger.open} == STATES
     assert [record.queue for record in state.lowered] == [RESEARCH]
-    assert bool(state.book.gate and state.book.gate.reserved) is name.startswith("format-5")
+    assert state.book.gate is not None
+    assert state.book.gate.reserved
     assert rebuilt(path) == was
-    begun(path, left_by(path).fold).file.close()  # once is enough
-    assert segments(path) == (old, new)
-    assert new.read_bytes() == head
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_whoever_dies_on_the_way_into_the_new_file_has_lost_nothing(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    was = piece(f"journals/{name}").frozen()["rebuilt"]
-    found: set[tuple[str, ...]] = set()
-    for fatal in range(1, 100):
-        path = laid(name, tmp_path / f"{fatal}")
-        fold = left_by(path).fold
-        with monkeypatch.context() as patched:
-            watch = Steps(patched, fatal)
-            with suppress(Died):
-                begun(path, fold).file.close()
-        found.add(tuple(sorted(each.name for each in path.parent.iterdir())))
-        assert rebuilt(path) == was
-        begun(path, left_by(path).fold).file.close()
-        assert [each.name for each in segments(path)] == ["journal.000001.jsonl", "journal.jsonl"]
-        assert segments(path)[0].read_bytes() == journals.raw(name)
-        assert rebuilt(path) == was
-        if watch.count < fatal:
-            break
-    assert {
-        ("journal.jsonl",),
-        ("journal.jsonl", "journal.jsonl.next"),
-        ("journal.000001.jsonl", "journal.jsonl.next"),
-        ("journal.000001.jsonl", "journal.jsonl"),
-    } == found
-
-
-def test_half_a_line_of_the_old_format_is_cut_off_first(tmp_path: Path) -> None:
-    path = laid("format-5-all-at-once", tmp_path)
+def test_half_a_line_at_the_end_is_cut_off_and_kept(tmp_path: Path) -> None:
+    path = laid(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole + whole.splitlines()[-1][:100])
-    begun(path, left_by(path).fold).file.close()
-    assert segments(path)[0].read_bytes() == whole
-    assert rebuilt(path) == piece("journals/format-5-all-at-once").frozen()["rebuilt"]
+    assert rebuilt(path) == piece(f"journals/{NAME}").frozen()["rebuilt"]
+    assert path.read_bytes() == whole
+    assert [each.name for each in tmp_path.iterdir() if "torn" in each.name] == [
+        f"journal.jsonl.torn-{len(whole)}"
+    ]
 
 
 # --- to a good end --------------------------------------------------------------------------------
@@ -191,9 +157,8 @@ def end_admissions(life: Life) -> int:
     return len(held)
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_what_was_open_is_known_after_the_upgrade_and_ends_well(name: str, tmp_path: Path) -> None:
-    path = laid(name, tmp_path)
+def test_what_was_open_is_known_after_a_restart_and_ends_well(tmp_path: Path) -> None:
+    path = laid(tmp_path)
     life = Life(path)
     orders = list(life.left.remembered.ledger.open.values())
     assert {order.state for order in orders} == STATES
@@ -209,7 +174,7 @@ def test_what_was_open_is_known_after_the_upgrade_and_ends_well(name: str, tmp_p
     holder_of(queues, life.left.held, enabled=False).reconcile(life.write, life.now_ms, 0, False, None)
     assert queues.maximum_ratio == life.left.held[RESEARCH].before_ratio == 0.9
     PriorityRestoring(lambda action: Accepted(), life.left.priorities).reconcile(life.write, life.now_ms)
-    assert (end_admissions(life) > 0) is name.startswith("format-5")
+    assert end_admissions(life) > 0
     life.journal.close()
 
     after = left_by(path)
@@ -217,44 +182,11 @@ def test_what_was_open_is_known_after_the_upgrade_and_ends_well(name: str, tmp_p
     assert after.held == {}
     assert after.priorities == {}
     assert after.book.gate is None or not after.book.gate.reserved
-    assert replay(read(path, closed=True), str(path)).steps == 4, "all of today's format is decided again"
-    told = invoked("explain", "--journal", str(path), orders[0].order, hidden=str(path))
-    assert told["status"] == 0
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_a_life_after_the_next_reads_no_line_of_the_old_format(name: str, tmp_path: Path) -> None:
-    """The file before is read for people only: what is acted on is the same without it."""
-    path = laid(name, tmp_path)
-    life = Life(path)
-    life.take()
-    life.journal.close()
-    whole = Fold()
-    for record in (line.record for line in read(path)):
-        if not isinstance(record, State):
-            whole.apply(record)
-    assert encode(left_by(path).fold.state()) == encode(whole.state())
-    journal = JournalFile(path, durable=False, segment_bytes=1, fold=left_by(path).fold)
-    journal.append([])  # it is full: the next file begins
-    journal.file.close()
-    old = segments(path)[0]
-    old.write_bytes(b"not looked at\n" + old.read_bytes().splitlines(keepends=True)[-1])
-    assert encode(left_by(path).fold.state()) == encode(whole.state())
-
-
-def test_a_state_that_its_lines_do_not_leave_is_a_difference(tmp_path: Path) -> None:
-    path = laid("format-5-all-at-once", tmp_path)
-    fold = left_by(path).fold
-    fold.queues.held.clear()
-    begun(path, fold).file.close()
-    answer = invoked("replay", "--open", str(path), hidden=str(path))
-    assert answer["status"] == 1
-    assert '"lowered"' in "\n".join(answer["err"])
-
-
-def test_a_daemon_upgrades_when_it_starts(tmp_path: Path) -> None:
+def test_a_daemon_starts_on_it(tmp_path: Path) -> None:
     with StateDir(tmp_path / "state", lambda: "abcd1234") as state:
-        state.journal.write_bytes(journals.raw("format-5-all-at-once"))
+        state.journal.write_bytes(journals.raw(NAME))
         plan = Plan(
             cluster=ClusterAddress(resource_managers=("http://127.0.0.1:1",)),
             attachment=Attachment(),
@@ -264,8 +196,30 @@ def test_a_daemon_upgrades_when_it_starts(tmp_path: Path) -> None:
         loop, journal = make_loop(plan, state, Attached(1, 1, {"production": 1}), rebuild(state.journal))
         journal.file.close()
         assert {order.state for order in loop.controller.ledger.open.values()} == STATES
-        assert [each.name for each in segments(state.journal)] == ["journal.000001.jsonl", "journal.jsonl"]
-        assert rebuilt(state.journal) == piece("journals/format-5-all-at-once").frozen()["rebuilt"]
+        assert rebuilt(state.journal) == piece(f"journals/{NAME}").frozen()["rebuilt"]
+
+
+def test_a_life_after_the_next_reads_no_line_of_the_first_file(tmp_path: Path) -> None:
+    """The file before is read for people only: what is acted on is the same without it."""
+    path = laid(tmp_path)
+    whole = encode(left_by(path).fold.state())
+    in_next_file(path)
+    in_next_file(path)
+    first = segments(path)[0]
+    first.write_bytes(b"not looked at\n" + first.read_bytes().splitlines(keepends=True)[-1])
+    assert encode(left_by(path).fold.state()) == whole
+
+
+def test_a_state_that_its_lines_do_not_leave_is_a_difference(tmp_path: Path) -> None:
+    path = laid(tmp_path)
+    fold = left_by(path).fold
+    fold.queues.held.clear()
+    journal = JournalFile(path, durable=False, segment_bytes=1, fold=fold)
+    journal.append([])
+    journal.file.close()
+    answer = invoked("replay", "--open", str(path), hidden=str(path))
+    assert answer["status"] == 1
+    assert '"lowered"' in "\n".join(answer["err"])
 
 
 def test_where_freed_room_went_is_known_when_no_line_of_it_is_read(tmp_path: Path) -> None:
@@ -297,14 +251,3 @@ def test_a_controller_that_has_only_begun_decides_by_its_own_header_in_the_next_
     journal.file.close()
     assert next(line.record for line in read(path) if isinstance(line.record, State)).fresh is not None
     assert left_by(path).remembered.ledger.settings == own
-
-
-def test_a_disk_that_is_full_is_told_and_the_old_file_stays_as_it_is(tmp_path: Path) -> None:
-    path = laid("format-5-all-at-once", tmp_path)
-    fold = left_by(path).fold
-    with full(100), pytest.raises(OSError, match="start again") as told:
-        begun(path, fold)
-    assert told.value.filename == str(path)
-    assert path.read_bytes() == journals.raw("format-5-all-at-once")
-    begun(path, left_by(path).fold).file.close()
-    assert rebuilt(path) == piece("journals/format-5-all-at-once").frozen()["rebuilt"]
