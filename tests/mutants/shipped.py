@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import sys
@@ -19,9 +20,11 @@ from pathlib import Path
 
 from yarnctl.task_runner import build
 from yarnctl.task_runner.build import BUILT, MODULES, SOURCE, CannotBuild, built, taken_apart
+from yarnctl.task_runner.shipped import EMPTY_DIGEST, signed
 
 MARK = "YARNCTL_TRIAL"
 LINES = "YARNCTL_LINES"
+SIGNED = re.compile(f"{EMPTY_DIGEST}[0-9a-f]+")
 MAIN = '\n\nif __name__ == "__main__":\n'
 TRACER = """
 
@@ -69,7 +72,10 @@ def build_traced(folder: Path) -> Path:
     text = built()
     if text.count(MAIN) != 1:
         raise CannotBuild(f"{MAIN!r} stands in it {text.count(MAIN)} times")
-    return _write(folder, text.replace(MAIN, f"{TRACER}{MAIN}    _write_lines_down()\n"))
+    package = folder / SOURCE.name  # the digest is checked against the sources beside the file
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    text = text.replace(MAIN, f"{TRACER}{MAIN}    _write_lines_down()\n")
+    return _write(folder, signed(SIGNED.sub(EMPTY_DIGEST, text, count=1), package))
 
 
 def _write(folder: Path, text: str) -> Path:
