@@ -150,12 +150,12 @@ clean: ## remove .venv, caches and results
 # but a newer one needs no new installation.
 $(VENV)/.runtime: pyproject.toml hatch_build.py | $(BIN)/python $(TASK_RUNNER)
 	@echo "installing yarnctl into $(VENV) ..."
-	@$(PIP) install --editable .
+	@$(PIP) install --editable '.[emulator,report]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml hatch_build.py | $(BIN)/python $(TASK_RUNNER)
 	@echo "installing yarnctl and its development tools into $(VENV) ..."
-	@$(PIP) install --editable '.[dev]'
+	@$(PIP) install --editable '.[all,dev]'
 	@touch $(VENV)/.runtime $@
 
 $(TASK_RUNNER): $(RUNNER_SOURCES) | $(BIN)/python

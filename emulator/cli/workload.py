@@ -67,7 +67,9 @@ def convert(spec: str, job_class: str, out: Path, seed: int) -> None:
     from emulator.workload.parquet import require_replaceable, write_parquet
     from emulator.workload.spec import load
     from yarnctl.errors import BadInput
+    from yarnctl.extras import require_extra
 
+    require_extra("export")
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise BadInput(f"--out {out}", "is a folder, or lies in none", "give a file in a folder that exists")
     require_replaceable(out)
