@@ -16,8 +16,10 @@ from tests.runner.running import RUNNER
 from yarnctl.task_runner.build import built
 
 ROOT = Path(__file__).parents[2]
-PACKED = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore")
-PACKED += ("yarnctl/__init__.py", "yarnctl/errors.py", "yarnctl/task_runner", "emulator/__init__.py")
+PACKED = (
+    *("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore"),
+    *("yarnctl/__init__.py", "yarnctl/errors.py", "yarnctl/task_runner", "emulator/__init__.py"),
+)
 BUILT = "yarnctl/task_runner/yarnctl_task.py"
 EDITABLE = "import sys; from hatchling import build; build.build_editable(sys.argv[1])"
 
