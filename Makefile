@@ -9,6 +9,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3)
+# Built from its sources, not in the repository.
+TASK_RUNNER := yarnctl/task_runner/yarnctl_task.py
+RUNNER_SOURCES := $(shell find yarnctl/task_runner/runner -name '*.py' -o -name '*.sh') \
+    yarnctl/task_runner/build.py yarnctl/task_runner/shipped.py
 ACTORS := $(shell cat tests/architecture/actors.txt)
 # More than cores: the tests that play a cluster wait most of the time.
 WORKERS ?= 4
@@ -118,16 +122,15 @@ bench-flink: $(VENV)/.dev ## twenty rescales of a Flink job beside production, y
 bench-study: $(VENV)/.dev ## what making room costs on a real Hadoop, by the plan of docs/study.md, write study-hadoop.json; goes on (five hours), STUDY_ARGS="--loads disk --minutes 60"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.study_bench --output study-hadoop.json $(STUDY_ARGS)
 
-runner: $(VENV)/.dev ## build the one file of the task runner from its package
+runner: | $(BIN)/python ## build the one file of the task runner from its package
 	$(BIN)/python -m yarnctl.task_runner.build
 
-lint: $(VENV)/.dev ## ruff, mypy, import contracts, the ban on clocks and chance, the house check, the built runner
+lint: $(VENV)/.dev ## ruff, mypy, import contracts, the ban on clocks and chance, the house check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check --config tests/architecture/actors-ruff.toml $(ACTORS)
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.architecture.house --quiet
-	$(BIN)/python -m yarnctl.task_runner.build --check
 	$(BIN)/mypy
 
 format: $(VENV)/.dev ## lay out the code and mend what can be mended
@@ -145,16 +148,20 @@ clean: ## remove .venv, caches and results
 	rm -rf docker/emulator/context docker/hadoop/context
 	rm -f bench-results.json soak-*.json soak-*.jsonl
 
-# The demo needs no development tools: two stamps, the second implies the first.
-$(VENV)/.runtime: pyproject.toml research/pyproject.toml | $(BIN)/python
+# The demo needs no development tools: two stamps, the second implies the first. Both need the task runner,
+# but a newer one needs no new installation.
+$(VENV)/.runtime: pyproject.toml research/pyproject.toml hatch_build.py | $(BIN)/python $(TASK_RUNNER)
 	@echo "installing yarnctl into $(VENV) ..."
-	@$(PIP) install --editable . --editable research
+	@$(PIP) install --editable '.[emulator,report]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml research/pyproject.toml | $(BIN)/python
+$(VENV)/.dev: pyproject.toml research/pyproject.toml hatch_build.py | $(BIN)/python $(TASK_RUNNER)
 	@echo "installing yarnctl and its development tools into $(VENV) ..."
-	@$(PIP) install --editable '.[dev]' --editable research
+	@$(PIP) install --editable '.[all,dev]' --editable research
 	@touch $(VENV)/.runtime $@
+
+$(TASK_RUNNER): $(RUNNER_SOURCES) | $(BIN)/python
+	@$(BIN)/python -m yarnctl.task_runner.build
 
 $(BIN)/python:
 	@for python in $(PYTHONS); do \

@@ -36,6 +36,7 @@ PROGRAM = program(
     "yarn-emulator",
     "A YARN cluster in virtual time: schedulers, jobs and failures, and the decisions of yarnctl.",
     COMMANDS,
+    extras=("emulator", "export", "report", "prediction"),
 )
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from yarnctl.command_line import output_option, print_json
+from yarnctl.extras import require_extra
 
 if TYPE_CHECKING:
     from emulator.demo.live_act import LiveOutcome
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 @output_option
 def command(out: Path, workers: int | None, live: bool, output: str) -> int:
     """Show what each scheme does to production and to research; then a live loop with real processes."""
+    require_extra("emulator")
+    require_extra("report")
     from emulator.experiments.results.runs import compare_json
     from emulator.experiments.showing import print_reading, run_shown
     from emulator.scenario import Scenario, prepare

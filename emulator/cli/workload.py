@@ -66,8 +66,10 @@ def convert(spec: str, job_class: str, out: Path, seed: int) -> None:
     """Convert the workload that SPEC names to a Parquet file, which parquet:FILE then names."""  # fmt: skip
     from emulator.workload.spec import load
     from yarnctl.errors import BadInput
+    from yarnctl.extras import require_extra
     from yarnctl.traces.parquet import require_replaceable, write_parquet
 
+    require_extra("export")
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise BadInput(f"--out {out}", "is a folder, or lies in none", "give a file in a folder that exists")
     require_replaceable(out)

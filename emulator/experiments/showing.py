@@ -31,6 +31,7 @@ from emulator.experiments.results.runs import Comparison, RunProgress, compare_j
 from emulator.scenario import Prepared
 from yarnctl import command_line
 from yarnctl.command_line import print_json, print_table
+from yarnctl.extras import require_extra
 
 
 @contextmanager
@@ -58,13 +59,17 @@ def run_shown(
     replace: bool = False,
     picture: bool = False,
 ) -> Comparison:
-    """Run an experiment, showing progress on stderr; with ``out``, write the page (and picture) too."""
+    """Run an experiment, showing progress on stderr; with ``out``, write the page (and picture) too.
+
+    Raises BadInput if the page cannot be made because the extra ``report`` is not installed.
+    """
 
     def pages(outcome: Comparison) -> dict[str, str]:
         drawn = {"demo.svg": picture_svg(outcome, out)} if picture else {}
         return {"report.html": report_html(outcome, out=out), **drawn}
 
     if out is not None:
+        require_extra("report")
         Folder(out, prepared.identity).require_ours()
     with shown_progress(len(prepared.scenario.schemes)) as progress:
         return run_experiment(

@@ -33,7 +33,7 @@ from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.config import ClusterAddress
 from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, Manifest, TaskId, read_manifest
 from yarnctl.task_runner.runner.protocol.stores import Unusable
-from yarnctl.task_runner.wrapping import RUNNER
+from yarnctl.task_runner.shipped import RUNNER
 
 PATIENCE_S = 300.0
 LOOK_EVERY_S = 0.05

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from typing import TYPE_CHECKING, NamedTuple
 
 from emulator.experiments.report import drawing
 from emulator.experiments.report.conclusions import finding, over_ideal, reading
@@ -22,6 +20,9 @@ from emulator.scenario import Prepared, node_size
 from emulator.virtual.run import Result
 from emulator.virtual.schemes import SCHEMES
 from emulator.virtual.waiting import CAUSES
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -107,6 +108,8 @@ def paper_html(title: str, figures: Sequence[Figure], said: str = "") -> str:
 
 @cache
 def _templates() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # the extra "report" has it
+
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

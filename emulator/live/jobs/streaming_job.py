@@ -16,7 +16,8 @@ from emulator.live.tasks.task_specs import input_files
 from emulator.live.wire.submitted_job import StreamingJob, check, number_setting
 from yarnctl.errors import BadInput
 from yarnctl.task_runner.hadoop_words import configured
-from yarnctl.task_runner.wrapping import RUNNER, refuse_partial_key, refuse_settings
+from yarnctl.task_runner.shipped import shipped_runner
+from yarnctl.task_runner.wrapping import refuse_partial_key, refuse_settings
 from yarnctl.units import Resources
 
 SIZES = {
@@ -74,12 +75,13 @@ def wrapped(
     refuse_settings(settings, group_fields)
     if restartable and not group_fields:
         refuse_partial_key(settings)
+    runner = shipped_runner()
     options = "--restartable " if restartable else ""
     options += f"--group-fields {group_fields} " if group_fields else ""
     return msgspec.structs.replace(
         job,
-        reducer=f"sh {RUNNER.name} {options}-- {job.reducer}",
-        files={**job.files, RUNNER.name: str(RUNNER)},
+        reducer=f"sh {runner.name} {options}-- {job.reducer}",
+        files={**job.files, runner.name: str(runner)},
         settings={"mapreduce.reduce.speculative": "false", **job.settings},
         cmdenv={**environment, **job.cmdenv},
     )

@@ -23,7 +23,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from yarn_research.bench.row import Row, spread
-from yarnctl.task_runner.wrapping import RUNNER
+from yarnctl.task_runner.shipped import RUNNER
 
 TARGET_RATIO = 1.05
 FULL_MB, QUICK_MB = 1000, 100

@@ -21,7 +21,7 @@ from typing import Any
 
 from yarn_research.bench.row import spread
 from yarn_research.bench.runner_overhead import environment
-from yarnctl.task_runner.wrapping import RUNNER
+from yarnctl.task_runner.shipped import RUNNER
 
 BEFORE = "17561b5"
 """The last commit at which the runner was one source file."""

@@ -23,6 +23,7 @@ from yarnctl.deciding.admission.placement_options import OPTIONS_MAX, Alternativ
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.deciding.reasons.verdicts import GateReason
 from yarnctl.errors import BadInput
+from yarnctl.extras import require_extra
 from yarnctl.prediction.application_runs import KnownRun, merged, runs_in_lines
 
 if TYPE_CHECKING:
@@ -207,6 +208,7 @@ class PlacementPredictions:
         self, application: str, features: Mapping[str, float], late_ratio: float, journal: Iterable[KnownRun]
     ) -> Alternatives:
         """Return what an application with these features may be run as; raises BadInput by name."""
+        require_extra("prediction")
         from yarnctl.prediction.application_options import predicted_options
 
         runs = [run for run in self.known(journal) if run.application == application]
