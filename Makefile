@@ -152,7 +152,7 @@ clean: ## remove .venv, caches and results
 # but a newer one needs no new installation.
 $(VENV)/.runtime: pyproject.toml research/pyproject.toml hatch_build.py | $(BIN)/python $(TASK_RUNNER)
 	@echo "installing yarnctl into $(VENV) ..."
-	@$(PIP) install --editable '.[emulator,report]'
+	@$(PIP) install --editable '.[emulator,report]' --editable research
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml research/pyproject.toml hatch_build.py | $(BIN)/python $(TASK_RUNNER)

@@ -1,1 +1,1 @@
-"""Would the tests notice? One configuration of cosmic-ray per folder of yarnctl, with the tests that judge it."""
+"""Would the tests notice? One configuration of cosmic-ray per folder of yarnctl, with its tests."""
