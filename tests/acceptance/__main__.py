@@ -1,6 +1,6 @@
 """``python -m tests.acceptance [--only ID ...]``: run the rows, write what they show.
 
-Writes ``acceptance.json`` and the table of docs/acceptance.md. Exit status 1 if a row is absent or does
+Writes ``acceptance.json`` and the table of research/notes. Exit status 1 if a row is absent or does
 not run; a missed target is printed and leaves it 0. With ``--only`` the other rows keep what
 ``acceptance.json`` says of them.
 """
@@ -19,7 +19,7 @@ from tests.acceptance.table import lines_in, lines_of, table, with_table
 from yarnctl.errors import BadInput, YarnctlError
 
 ACCEPTANCE = ROOT / "acceptance.json"
-PAGE = ROOT / "docs" / "acceptance.md"
+PAGE = ROOT / "research" / "notes" / "acceptance.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

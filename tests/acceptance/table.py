@@ -1,4 +1,4 @@
-"""The table of docs/acceptance.md: written between two markers, from what the rows showed.
+"""The table of research/notes/acceptance.md: written between two markers, from what the rows showed.
 
 Law: nothing outside the markers is touched; without markers nothing is written.
 """

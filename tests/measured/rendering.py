@@ -56,7 +56,8 @@ FIGURE_BEGIN = "<!--="
 
 def documents() -> list[Path]:
     """Return every document that may hold tables or figures."""
-    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docker/*.md")])
+    folders = ("docs/**", "docker", "research/**")
+    return sorted([*ROOT.glob("*.md"), *(page for each in folders for page in ROOT.glob(f"{each}/*.md"))])
 
 
 @functools.cache

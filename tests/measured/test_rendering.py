@@ -14,7 +14,7 @@ from tests.measured.provenance import ROOT
 from tests.measured.rendering import FIGURE, TABLE, differences, documents, render, rendered
 from yarnctl.errors import BadInput
 
-README, PAGE = ROOT / "README.md", ROOT / "docs" / "measurements.md"
+README, PAGE = ROOT / "README.md", ROOT / "research" / "notes" / "measurements.md"
 LIMITS = ROOT / "docs" / "limitations.md"
 MARKED = [path for path in documents() if FIGURE.search(path.read_text()) or TABLE.search(path.read_text())]
 

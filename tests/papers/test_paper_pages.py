@@ -1,4 +1,4 @@
-"""The tables of docs/paper.md are made from data, and a changed figure is seen."""
+"""The tables of research/notes/paper.md are made from data, and a changed figure is seen."""
 
 from __future__ import annotations
 
