@@ -23,10 +23,6 @@ def console_commands(page: Path) -> list[str]:
     return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
 
 
-def test_the_readme_shows_commands():
-    assert len(console_commands(ROOT / "README.md")) >= 5
-
-
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if console_commands(page) and page.name not in ON_A_CLUSTER],

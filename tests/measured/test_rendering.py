@@ -14,13 +14,13 @@ from tests.measured.provenance import ROOT
 from tests.measured.rendering import FIGURE, TABLE, differences, documents, render, rendered
 from yarnctl.errors import BadInput
 
-README, PAGE = ROOT / "README.md", ROOT / "research" / "notes" / "measurements.md"
+PAGE = ROOT / "research" / "notes" / "measurements.md"
 LIMITS = ROOT / "docs" / "limitations.md"
 MARKED = [path for path in documents() if FIGURE.search(path.read_text()) or TABLE.search(path.read_text())]
 
 
 def test_every_table_and_figure_is_what_the_data_give():
-    assert {README, PAGE, LIMITS} <= set(MARKED)
+    assert {PAGE, LIMITS} <= set(MARKED)
     assert differences() == []
     assert main(["check"]) == 0
 
@@ -90,7 +90,6 @@ def test_every_campaign_is_shown():
     page = PAGE.read_text()
     for campaign in all_of():
         assert f"### {campaign.name.removeprefix('hadoop-')}\n" in page
-        assert f"| {campaign.name.removeprefix('hadoop-')} |" in README.read_text()
 
 
 PROSE = re.compile(
@@ -102,7 +101,7 @@ NOT_MEASURED = {
 }
 
 
-@pytest.mark.parametrize("path", [README, PAGE, LIMITS], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [PAGE, LIMITS], ids=lambda path: path.name)
 def test_no_measured_figure_stands_without_a_marker(path: Path):
     """Decimal seconds, milliseconds, per cents and factors in prose are marked, or named above."""
     prose = "\n".join(
