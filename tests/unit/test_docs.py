@@ -91,6 +91,19 @@ def test_an_option_that_does_not_exist_is_found():
     assert {"--rm", "--enforce"} <= options_of(words)
 
 
+def metric_names() -> set[str]:
+    """Return the metrics' names, with the endings that Prometheus gives to counters and histograms."""
+    source = (ROOT / "yarnctl/service/routes/prometheus.py").read_text()
+    endings = ("", "_total", "_bucket", "_count", "_sum")
+    return {f"{name}{ending}" for name in re.findall(r'"(yarnctl_\w+)"', source) for ending in endings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_metrics_named_on_the_page_exist(page):
+    named = set(re.findall(r"\b(yarnctl_[a-z_]+)\b(?!\.py)", page.read_text())) - {"yarnctl_task"}
+    assert named <= metric_names(), f"{page.name} names {named - metric_names()}"
+
+
 def test_the_glossary_has_no_word_twice():
     words = [
         word.strip(" *")
