@@ -15,7 +15,7 @@ from tests.measured.rendering import FIGURE, TABLE, differences, documents, rend
 from yarnctl.errors import BadInput
 
 PAGE = ROOT / "research" / "notes" / "measurements.md"
-LIMITS = ROOT / "docs" / "limitations.md"
+LIMITS = ROOT / "research" / "notes" / "limitations-long.md"
 MARKED = [path for path in documents() if FIGURE.search(path.read_text()) or TABLE.search(path.read_text())]
 
 

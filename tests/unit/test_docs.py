@@ -42,14 +42,6 @@ def test_make_targets_named_on_the_page_exist(page):
     assert named <= targets, f"{page.name} names {named - targets}"
 
 
-def test_every_row_that_is_missed_is_explained_under_its_id():
-    table = (ROOT / "research/notes/acceptance.md").read_text()
-    rows = re.findall(r"^\| ([0-9][^ ]*) \|.*\*\*missed\*\* \|$", table, re.MULTILINE)
-    assert rows
-    explained = (ROOT / "docs/limitations.md").read_text()
-    assert [row for row in rows if f"`{row}`" not in explained] == []
-
-
 def test_the_readme_is_short():
     """It leads to the pages; tables and what falls short in full stand there."""
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
