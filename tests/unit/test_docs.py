@@ -96,14 +96,26 @@ def test_metrics_named_on_the_page_exist(page):
     assert named <= metric_names(), f"{page.name} names {named - metric_names()}"
 
 
+GLOSSARY_ROWS_MAX, PRIVATE_WORDS_MAX = 60, 12
+
+
+def glossary() -> dict[str, list[str]]:
+    """Return the words of the glossary, row by row, below the heading of each table."""
+    tables = (ROOT / "GLOSSARY.md").read_text().split("\n## ")[1:]
+    return {
+        table.partition("\n")[0]: re.findall(r"^\| (?!word )(.+?) \|", table, re.MULTILINE)
+        for table in tables
+    }
+
+
 def test_the_glossary_has_no_word_twice():
-    words = [
-        word.strip(" *")
-        for line in (ROOT / "GLOSSARY.md").read_text().splitlines()
-        if line.startswith("| ") and not line.startswith(("| word", "|--"))
-        for word in line.split("|")[1].split(",")
-    ]
+    words = [word.strip() for rows in glossary().values() for row in rows for word in row.split(",")]
     assert len(words) == len(set(words))
+
+
+def test_the_glossary_is_short():
+    assert sum(map(len, glossary().values())) <= GLOSSARY_ROWS_MAX
+    assert 0 < len(glossary()["Words of yarnctl"]) <= PRIVATE_WORDS_MAX
 
 
 PATHS = re.compile(
