@@ -1,4 +1,4 @@
-"""Reasons against the table of docs/design-notes.md: every row has its class, its fields and its sentence."""
+"""Reasons against the table of research/notes/design-notes.md: a row has its class, fields and sentence."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from yarnctl.deciding.reasons.verdicts import (
 )
 from yarnctl.journal.rendering import MADE, SENTENCES, joined, text
 
-PAGE = Path(__file__).parents[2] / "docs" / "design-notes.md"
+PAGE = Path(__file__).parents[2] / "research" / "notes" / "design-notes.md"
 UNIONS = {
     "TriggerReason": TriggerReason,
     "MoveReason": MoveReason,
