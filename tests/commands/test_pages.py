@@ -13,8 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
 PROGRAMS = {"yarnctl": "yarnctl.cli", "yarn-emulator": "emulator.cli"}
-ON_A_CLUSTER = {"attach.md"}
-"""Pages whose commands need a real Hadoop: tests/cluster/test_attach_page.py runs them."""
+ON_A_CLUSTER = {"attach.md", "streaming.md"}
+"""Pages that need a cluster: tests/cluster/test_attach_page.py and tests/live/test_pages_live.py run them."""
 
 
 def console_commands(page: Path) -> list[str]:
