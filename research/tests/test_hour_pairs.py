@@ -1,4 +1,4 @@
-"""Which hours of a trace have work, and how they are paired, as docs/levers.md has it."""
+"""Which hours of a trace have work, and how they are paired, as research/notes/levers.md has it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def test_the_pairs_of_fb_2009():
 
 
 def test_the_page_names_the_same_pairs():
-    page = (ROOT / "docs/levers.md").read_text().partition("pairs of FB-2009 `_0`, production / research:")[2]
+    page = (ROOT / "research/notes/levers.md").read_text()
+    page = page.partition("pairs of FB-2009 `_0`, production / research:")[2]
     page = page.partition('\n\n"The next but one"')[0]
     named = tuple((int(p), int(r)) for p, r in re.findall(r"\b(\d+)/(\d+)(?=[,.])", page))
     assert named == FB_2009
