@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from emulator.admission.traces.trace import DEADLINES
-from yarnctl.deciding.admission.mechanisms import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.deciding.admission.records import Choices
 
 PAGE = Path(__file__).parents[3] / "docs/admission.md"
@@ -13,5 +13,5 @@ PAGE = Path(__file__).parents[3] / "docs/admission.md"
 
 def test_the_page_is_complete():
     text = PAGE.read_text()
-    for name in (*ALLOCATORS, *DEADLINES, *Choices.__struct_fields__, "optimal"):
+    for name in (*SIZINGS, *DEADLINES, *Choices.__struct_fields__, "optimal"):
         assert f"`{name}`" in text, name
