@@ -9,15 +9,14 @@ import re
 import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 
 from emulator.cluster.faults import Fault
 from emulator.scenario.checking import check
-from emulator.scenario.record import OLD_ROLES, QueueEntry, Scenario, Tuning, Where, WorkloadEntry
+from emulator.scenario.record import QueueEntry, Scenario, Tuning, Where, WorkloadEntry
 from yarnctl.errors import BadInput
-from yarnctl.old_names import renamed_value
 
 
 def read_scenario(path: Path) -> tuple[Scenario, Where]:
@@ -25,7 +24,7 @@ def read_scenario(path: Path) -> tuple[Scenario, Where]:
     text = _text(path)
     where = _where_in(path, text)
     try:
-        scenario = msgspec.convert(_with_new_roles(tomllib.loads(text), where), Scenario)
+        scenario = msgspec.convert(tomllib.loads(text), Scenario)
     except tomllib.TOMLDecodeError as error:
         raise _torn(path, error) from None
     except msgspec.ValidationError as error:
@@ -36,15 +35,6 @@ def read_scenario(path: Path) -> tuple[Scenario, Where]:
         raise BadInput(str(path), "not TOML: a number has too many digits", _LIKE) from None
     check(scenario, where)
     return scenario, where
-
-
-def _with_new_roles(document: dict[str, Any], where: Where) -> dict[str, Any]:
-    """Replace old names of queues' roles; what is no queue is left to the checks."""
-    queues = document.get("queues")
-    for index, entry in enumerate(queues if isinstance(queues, list) else ()):
-        if isinstance(entry, dict) and "role" in entry:
-            entry["role"] = renamed_value(entry["role"], OLD_ROLES, where(f"queues[{index}].role"))
-    return document
 
 
 _TABLES: dict[str, type[msgspec.Struct] | None] = {

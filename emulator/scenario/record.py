@@ -40,10 +40,6 @@ class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     role: Literal["preempting", "preemptable", "unmanaged"] | None = None
 
 
-OLD_ROLES = {"hurried": "preempting", "victim": "preemptable", "apart": "unmanaged"}
-"""Old names of a queue's roles, read for one release."""
-
-
 class WorkloadEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One ``[[workloads]]``: a SPEC, beside ``production`` and ``research``.
 

@@ -28,7 +28,7 @@ from yarn_research.admission.traces.trace import (
     same,
 )
 from yarn_research.bench.simpy_admission import Model
-from yarnctl.deciding.admission.mechanisms import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput, InvariantBroken
 
@@ -115,27 +115,27 @@ def require_laws(trace: Trace, outcome: ReplayOutcome, name: str) -> None:
         assert (outcome.met == ran).all(), "it lets nobody in who misses"
 
 
-@pytest.mark.parametrize("name", list(ALLOCATORS))
+@pytest.mark.parametrize("name", list(SIZINGS))
 def test_no_law_is_broken(name):
     for seed in range(RANDOM_TRACES):
         trace, deadline_ms, capacity, choices = drawn(seed)
-        require_laws(trace, replay(trace, deadline_ms, capacity, ALLOCATORS[name], choices), name)
+        require_laws(trace, replay(trace, deadline_ms, capacity, SIZINGS[name], choices), name)
 
 
-@pytest.mark.parametrize("name", list(ALLOCATORS))
+@pytest.mark.parametrize("name", list(SIZINGS))
 def test_the_compiled_twin_gives_the_same_answers(name):
     require("numba", "compiled")
     from yarn_research.admission.compiled import replay_compiled
 
     for seed in range(RANDOM_TRACES):
         trace, deadline_ms, capacity, choices = drawn(seed)
-        plain = replay(trace, deadline_ms, capacity, ALLOCATORS[name], choices)
+        plain = replay(trace, deadline_ms, capacity, SIZINGS[name], choices)
         compiled = replay_compiled(trace, deadline_ms, capacity, name, choices)
         assert same(plain, compiled) is None, f"seed {seed}"
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", list(ALLOCATORS))
+@pytest.mark.parametrize("name", list(SIZINGS))
 def test_the_compiled_twin_gives_the_same_answers_on_all_of_tr1(name):
     require("numba", "compiled")
     from yarn_research.admission.compiled import replay_compiled
@@ -143,7 +143,7 @@ def test_the_compiled_twin_gives_the_same_answers_on_all_of_tr1(name):
     trace = whole_tr1()
     for deadlines, capacity in (("Fixed2x", 2250), ("Aria1x3x", 4500)):
         deadline_ms = deadlines_ms(trace, deadlines, capacity)
-        plain = replay(trace, deadline_ms, capacity, ALLOCATORS[name])
+        plain = replay(trace, deadline_ms, capacity, SIZINGS[name])
         require_laws(trace, plain, name)
         assert same(plain, replay_compiled(trace, deadline_ms, capacity, name, DEFAULT_CHOICES)) is None
 
@@ -155,7 +155,7 @@ def test_pythia_as_somebody_else_would_write_it_decides_the_same():
         columns = (trace.submitted_at_ms, deadline_ms, trace.tasks, trace.work_ms)
         model = Model(list(zip(*(column.tolist() for column in columns), strict=True)), capacity)
         model.env.run()
-        outcome = replay(trace, deadline_ms, capacity, ALLOCATORS["pythia"], choices)
+        outcome = replay(trace, deadline_ms, capacity, SIZINGS["pythia"], choices)
         assert model.started == outcome.started_at_ms.tolist(), f"seed {seed}"
         assert model.containers == outcome.containers.tolist(), f"seed {seed}"
 
@@ -167,7 +167,7 @@ def test_rebalanced_sharing_and_its_compiled_twin(name):
 
     for seed in range(RANDOM_TRACES):
         trace, deadline_ms, capacity, _ = drawn(seed)
-        plain = replay(trace, deadline_ms, capacity, ALLOCATORS[name], REBALANCED)
+        plain = replay(trace, deadline_ms, capacity, SIZINGS[name], REBALANCED)
         compiled = replay_compiled(trace, deadline_ms, capacity, name, REBALANCED)
         assert same(plain, compiled) is None, f"seed {seed}"
         assert plain.spent_ms is not None
@@ -183,9 +183,9 @@ def test_rebalanced_sharing_by_hand():
     # two containers: one job alone for 4 ms, then with another of its kind; both want two, and take turns
     columns = ([0, 4], [2, 2], [16, 8])
     trace = Trace("hand", *(np.array(column, dtype=np.int64) for column in columns))
-    outcome = replay(trace, np.array([99, 7]), 2, ALLOCATORS["no_drop_fs"], REBALANCED)
+    outcome = replay(trace, np.array([99, 7]), 2, SIZINGS["no_drop_fs"], REBALANCED)
     assert outcome.ended_at_ms.tolist() == [12, 12], "8 + 8 left at 4, one container each"
-    outcome = replay(trace, np.array([99, 7]), 2, ALLOCATORS["reactive_fs"], REBALANCED)
+    outcome = replay(trace, np.array([99, 7]), 2, SIZINGS["reactive_fs"], REBALANCED)
     assert outcome.ended_at_ms.tolist() == [12, 11], "one of 16 is left at 11"
 
 
@@ -200,7 +200,7 @@ def test_nobody_beats_the_optimum_and_the_oracle_does_not_reach_it():
     for seed in range(SMALL_TRACES):
         trace, deadline_ms, capacity = small(seed)
         best = optimum(trace, deadline_ms, capacity)
-        for name, allocator in ALLOCATORS.items():
+        for name, allocator in SIZINGS.items():
             met = int(replay(trace, deadline_ms, capacity, allocator).met.sum())
             assert met <= best, f"{name} meets {met} of {best}, seed {seed}"
             below += name == "oracle" and met < best
@@ -244,7 +244,7 @@ def held(outcome: ReplayOutcome, field: str, change: Callable[[np.ndarray], None
 )
 def test_an_outcome_that_cannot_be_is_seen(field, value):
     outcomes = (
-        (trace, replay(trace, deadline_ms, capacity, ALLOCATORS["reactive_fs"], choices))
+        (trace, replay(trace, deadline_ms, capacity, SIZINGS["reactive_fs"], choices))
         for trace, deadline_ms, capacity, choices in map(drawn, range(RANDOM_TRACES))
     )
     trace, outcome = next(each for each in outcomes if (each[1].containers == 0).any() and each[1].met.any())
@@ -258,13 +258,13 @@ def test_a_schedule_on_more_containers_than_there_are_beats_the_optimum():
     beaten = 0
     for seed in range(40):
         trace, deadline_ms, capacity = small(seed)
-        met = int(replay(trace, deadline_ms, capacity + 2, ALLOCATORS["oracle"]).met.sum())
+        met = int(replay(trace, deadline_ms, capacity + 2, SIZINGS["oracle"]).met.sum())
         beaten += met > optimum(trace, deadline_ms, capacity)
     assert beaten > 0, "else the bound says nothing"
 
 
 def test_an_allocator_that_gives_what_is_not_there_is_stopped():
-    greedy = ALLOCATORS["pythia"]._replace(terms=lambda memory, request, *_: greedy_terms(request))
+    greedy = SIZINGS["pythia"]._replace(terms=lambda memory, request, *_: greedy_terms(request))
     trace = Trace("wide", *(np.array(column, dtype=np.int64) for column in ([0, 1], [2, 2], [9, 9])))
     with pytest.raises(InvariantBroken, match="capacity-not-exceeded"):
         replay(trace, np.array([99, 99]), 3, greedy)
@@ -289,7 +289,7 @@ class Greedy(int):
 
 def test_a_difference_between_engines_is_seen():
     trace, deadline_ms, capacity, _ = drawn(8)
-    outcome = replay(trace, deadline_ms, capacity, ALLOCATORS["pythia"])
+    outcome = replay(trace, deadline_ms, capacity, SIZINGS["pythia"])
     assert same(outcome, outcome) is None
     other = held(outcome, "ended_at_ms", lambda column: column.__setitem__(1, column[1] + 1))
     assert str(same(outcome, other)).startswith("ended_at_ms of job 2: ")

@@ -290,7 +290,10 @@ def test_it_runs_under_every_scheme(tmp_path: Path) -> None:
         (ETL + ETL, r":11, \[\[queues\]\] 2, field name: 'etl' stands twice; give each"),
         (ETL.replace("0.25", "0.3"), r":5, field shares: with those of .* make 1.05 of .*; give shares that"),
         (ETL.replace("etl", "research"), r":9, .*guaranteed_ratio: research has its own already; give sh"),
-        ('[[queues]]\nname = "research"\nrole = "victim"\n', r":9, .*field role: research has its own alr"),
+        (
+            '[[queues]]\nname = "research"\nrole = "preemptable"\n',
+            r":9, .*field role: research has its own alr",
+        ),
         (LOAD, r":10, \[\[workloads\]\] 1, field queue: unknown: 'etl'; one of production, research"),
         (
             ETL + LOAD.replace("etl", "elt"),

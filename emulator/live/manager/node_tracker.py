@@ -59,7 +59,7 @@ class NodeTracker:
             self._state.actor.register_node(actor)
             self._state.lost.pop(registration.node, None)
             self._state.nodes[registration.node] = NodeRecord(
-                registration.node, actor, registration.address, registration.rack, now_ms, now_ms
+                registration.node, actor, registration.address, registration.rack, now_ms
             )
         self._watch()
         return NodeRegistered(

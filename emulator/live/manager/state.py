@@ -60,7 +60,6 @@ class NodeRecord:
     actor: Node
     address: str
     rack: str
-    registered_at_ms: int
     heartbeat_at_ms: int
     number: int | None = None
     answer: NodeOrders = _NO_ORDERS

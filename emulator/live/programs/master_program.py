@@ -32,7 +32,6 @@ from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.submitted_job import ModelledJob, StreamingJob, number_setting, read_job
 from emulator.live.wire.transports import HttpMasterTransport, MasterTransport
 from emulator.live.wire.web import Web
-from yarnctl.old_names import renamed_keys
 
 HEARTBEAT = "yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms"
 
@@ -87,18 +86,13 @@ def own_beat(timing: Timing, job: StreamingJob) -> Timing:
     return msgspec.structs.replace(timing, am_heartbeat_ms=max(1, interval_ms))
 
 
-OLD_SPANS = {"emulator.timing.hold_ms": "emulator.timing.release_wait_ms"}
-"""Old names of a modelled job's settings, read for one release."""
-
-
 def own_spans(timing: Timing, job: ModelledJob) -> Timing:
     """Return the spans with those that the job itself names (``emulator.timing.launch_ms`` ...)."""
-    settings = renamed_keys(job.settings, OLD_SPANS, "job settings")
     found: dict[str, int] = {}
     for name in Timing.__struct_fields__:
         key = f"emulator.timing.{name}"
-        if name.endswith("_ms") and key in settings:
-            found[name] = int(number_setting(settings, key, 0))
+        if name.endswith("_ms") and key in job.settings:
+            found[name] = int(number_setting(job.settings, key, 0))
     return msgspec.structs.replace(timing, **found)
 
 

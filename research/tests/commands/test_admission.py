@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from yarn_research.admission import replays
 from yarn_research.cli.admission import command
-from yarnctl.deciding.admission.mechanisms import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.errors import BadInput
 
 TRACE = ("--trace", "packaged:fb2009", "--capacity", "100")
@@ -45,7 +45,7 @@ def told(*words: str) -> dict:
 def test_the_shape_that_other_tools_read():
     result = run("--allocators", "all", "--engine", "python", "--json")
     found = json.loads(result.stdout)["allocators"]
-    assert list(found) == list(ALLOCATORS)
+    assert list(found) == list(SIZINGS)
     for each in found.values():
         assert list(each) == KEYS
         assert each["met"] + each["missed"] + each["dropped"] == each["jobs"]

@@ -20,7 +20,7 @@ from yarn_research.admission.traces.trace import ReplayOutcome, Trace, deadlines
 from yarn_research.admission.traces.trace_files import write_trace
 from yarn_research.bench.row import Row, cpu_ms, spread
 from yarn_research.bench.simpy_admission import Model
-from yarnctl.deciding.admission.mechanisms import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 
 CAPACITY = 2500
@@ -158,7 +158,7 @@ def admission_fair_share(prefix: int = FAIR_PREFIX) -> Row:
     ratios: dict[str, tuple[float, float]] = {}
     for name in ("reactive_fs", "no_drop_fs"):
         twin = partial(replay_compiled, trace, deadline_ms, CAPACITY, name, REBALANCED)
-        naive = partial(replay, trace, deadline_ms, CAPACITY, ALLOCATORS[name], REBALANCED)
+        naive = partial(replay, trace, deadline_ms, CAPACITY, SIZINGS[name], REBALANCED)
         if said := same(twin(), naive()):
             raise SystemExit(f"admission-fair: the two sides disagree: {said}")
         ours: list[float] = []
