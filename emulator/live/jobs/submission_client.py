@@ -79,13 +79,17 @@ class Client:
             raise BadInput("--rm", "its /conf names no dfs.namenode.http-address", "give --store")
         return found
 
-    def make_folder(self, webhdfs: str, path: str) -> None:
-        """Make a folder in which everybody may make their own (mode 1777), if it is not there."""
-        url = f"http://{webhdfs}/webhdfs/v1{path}"
-        status, _ = self._ask("GET", f"{url}?op=GETFILESTATUS&user.name={quote(self.user)}")
-        if status == 404:
-            wanted = f"op=MKDIRS&permission=1777&user.name={quote(self.user)}"
-            status, data = self._ask("PUT", f"{url}?{wanted}")
+    def make_checkpoint_folders(self, webhdfs: str, owner: str = REQUESTS_OWNER) -> None:
+        """Make the folder of checkpoints (mode 1777) and the one above it as ``owner``, if they are missing.
+
+        ``owner`` is the daemon's user: any other owner could remove the checkpoints of all users.
+        """
+        for path, mode in ((CHECKPOINTS.rpartition("/")[0], 755), (CHECKPOINTS, 1777)):
+            url = f"http://{webhdfs}/webhdfs/v1{path}"
+            status, _ = self._ask("GET", f"{url}?op=GETFILESTATUS&user.name={quote(self.user)}")
+            if status != 404:
+                continue
+            status, data = self._ask("PUT", f"{url}?op=MKDIRS&permission={mode}&user.name={quote(owner)}")
             if status != 200:
                 raise BadInput(f"folder {path}", f"status {status}: {data[:200].decode(errors='replace')}")
 

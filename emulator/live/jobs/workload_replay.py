@@ -13,7 +13,7 @@ from typing import NamedTuple
 import click
 
 from emulator.cluster.timing import HADOOP3
-from emulator.live.jobs.submission_client import CHECKPOINTS, FINAL_STATES, Client, checkpoint_environment
+from emulator.live.jobs.submission_client import FINAL_STATES, Client, checkpoint_environment
 from emulator.live.wire.submitted_job import ModelledJob
 from emulator.workload.job import Job
 from yarnctl.command_line import print_json, print_table
@@ -83,8 +83,7 @@ def play(
     refuses, Unreachable if it does not answer.
     """
     webhdfs = client.webhdfs()
-    for folder in (CHECKPOINTS.rpartition("/")[0], CHECKPOINTS):
-        client.make_folder(webhdfs, folder)
+    client.make_checkpoint_folders(webhdfs)
     environment = checkpoint_environment(webhdfs)
     followed = _TrackedJobs(client, len(jobs), began_s or time.time(), speed, tell)
     for job in jobs:

@@ -211,6 +211,15 @@ def replay_beside(url: str, jobs: tuple[Job, ...], speed: float, warn: Callable[
     threading.Thread(target=submit_all, name="workload", daemon=True).start()
 
 
+def example(folder: Path, url: str, plan: ClusterPlan) -> str:
+    """Write the example jobs into ``folder`` and return the commands that run them."""
+    from emulator.live.jobs.example_jobs import next_steps, write_example
+
+    containers = plan.nodes * min(plan.vcores, plan.memory_mib // 1024)
+    write_example(folder, containers)
+    return next_steps(url, folder, containers)
+
+
 def run(
     options: Options,
     plan: ClusterPlan,
@@ -233,8 +242,11 @@ def run(
             told = {"url": url, "epoch": cluster.site.manager.epoch, "nodes": len(cluster.nodes)}
             say(msgspec.json.encode(told).decode())
         else:
-            size = f"{plan.nodes} x ({plan.memory_mib} MiB, {plan.vcores} vcores)"
-            say(f"yarn-emulator serve: {url} answers, {size}; stop with Ctrl-C")
+            size = f"{plan.nodes} nodes of {plan.memory_mib} MiB and {plan.vcores} vcores"
+            say(f"yarn-emulator serve: {url} answers, {size}. Stop it with Ctrl-C.")
+            names = {queue.name for queue in settings.queues}
+            if plan.processes and not jobs and names >= {"production", "research"}:
+                say(example(options.work.absolute() / "example", url, plan))
         if jobs:
             replay_beside(url, jobs, options.speed, warn)
 
