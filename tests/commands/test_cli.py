@@ -411,7 +411,7 @@ def test_convert_replaces_only_its_own_files(capfd: pytest.CaptureFixture[str], 
     said(capfd, *words)
     said(capfd, *words)
     path.write_text("dear")
-    assert refused(capfd, *words).startswith(f"{path}: exists, and is no file of jobs")
+    assert refused(capfd, *words).startswith(f"{path}: exists and is not a file of jobs")
     assert path.read_text() == "dear"
 
 

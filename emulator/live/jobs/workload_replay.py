@@ -21,7 +21,7 @@ from yarnctl.errors import BadInput, Unreachable
 
 POLL_S = 1.0
 REPORT_EVERY_S = 10.0
-"""Progress is reported at most so often."""
+"""The shortest time between two reports of progress."""
 
 UNREACHABLE_S = 60.0
 """So long a ResourceManager may not answer while jobs are waited for."""
