@@ -44,7 +44,7 @@ _TABLES: dict[str, type[msgspec.Struct] | None] = {
 }
 """The tables that may occur several times, and the contents of each (None: it depends)."""
 
-_LIKE = "a scenario holds lines like nodes = 7"
+_LIKE = "a scenario has lines like nodes = 7"
 _HEADER = re.compile(r"\s*\[\[?\s*([\w-]+)\s*\]\]?\s*(?:#.*)?")
 _KEY = re.compile(r"\s*[\"']?([\w-]+)[\"']?\s*[=.]")
 _FIELD = re.compile(r"(\w+)(?:\[(\d+)\])?(?:\.([\w-]+))?")
@@ -113,7 +113,7 @@ def _refused(where: Where, error: msgspec.ValidationError) -> BadInput:
 
 def _remedy(inner: str, unknown: bool) -> str:
     if inner.startswith("faults") and inner.endswith(".type"):
-        return f"one of {', '.join(str(kind.__struct_config__.tag) for kind in get_args(Fault))}"
+        return f"use one of {', '.join(str(kind.__struct_config__.tag) for kind in get_args(Fault))}"
     table = inner.partition("[")[0]
     if not unknown or table == "faults":
         return ""

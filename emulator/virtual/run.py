@@ -155,7 +155,7 @@ class MemorySample(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one run. ``waiting``: class -> cause -> ms of waiting containers, if it was counted.
 
-    ``levers``: of a mix.
+    ``suspended_at_ms`` and ``killed_at_ms``: when a task left or was killed, in order; ``levers``: of a mix.
     """
 
     scheme: str
@@ -168,6 +168,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     makespan_ms: int
     events: int
     samples: tuple[MemorySample, ...] = ()
+    suspended_at_ms: tuple[int, ...] = ()
+    killed_at_ms: tuple[int, ...] = ()
     waiting: Waiting | msgspec.UnsetType = msgspec.UNSET
     levers: LeverFigures | msgspec.UnsetType = msgspec.UNSET
 
@@ -321,20 +323,23 @@ class Run:
         for container in cluster.rm.scheduler.live.values():
             held += container.memory_mib * (cluster.kernel.now_ms - container.granted_at_ms)
         offered = self.setup.nodes * self.setup.node_size.memory_mib * makespan_ms
-        killed = self.preemption.kills if self.preemption else 0
+        killed_at_ms = list(self.preemption.killed_at_ms) if self.preemption else []
         if self.controller is not None:
-            killed += self.port.kills
+            killed_at_ms += self.port.killed_at_ms
+        suspended_at_ms = [at_ms for master in cluster.masters for at_ms in master.suspended_at_ms]
         return Result(
             scheme=self.scheme.name,
             jobs=tuple(self._job(master) for master in cluster.masters),
             lost_work_ms=sum(master.lost_ms for master in cluster.masters) + done_twice_ms(cluster),
             overhead_ms=sum(master.overhead_ms for master in cluster.masters),
-            suspensions=sum(master.suspensions for master in cluster.masters),
-            kills=killed,
+            suspensions=len(suspended_at_ms),
+            kills=len(killed_at_ms),
             utilisation_ratio=held / offered if offered else 0.0,
             makespan_ms=makespan_ms,
             events=cluster.kernel.events,
             samples=tuple(self.samples),
+            suspended_at_ms=tuple(sorted(suspended_at_ms)),
+            killed_at_ms=tuple(sorted(killed_at_ms)),
             waiting=self.waiting.close() if self.waiting else msgspec.UNSET,
             levers=self.levers.close() if self.levers else msgspec.UNSET,
         )

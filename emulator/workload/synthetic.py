@@ -255,5 +255,5 @@ def synthetic(
     """Return the jobs of a named workload; raises BadInput with the known names for another."""
     workload = WORKLOADS.get(name)
     if workload is None:
-        raise BadInput(f"synthetic:{name[:80]}", "unknown workload", f"one of {', '.join(WORKLOADS)}")
+        raise BadInput(f"synthetic:{name[:80]}", "unknown workload", f"use one of {', '.join(WORKLOADS)}")
     return workload(job_class, calibration or Calibration(), seed)

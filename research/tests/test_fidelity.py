@@ -223,15 +223,15 @@ def test_a_scheme_is_taken_as_its_own_campaign_was_told_it(recorded):
     assert (settings.settings.in_flight_least, settings.hold) == (2, False)
 
 
-def test_as_shipped_is_no_option_at_all():
+def test_setup_of_as_shipped_has_the_defaults_of_the_recorded_campaigns():
     settings = setup_of(TRUE, ALL["yarnctl-as-shipped"], 0)
     assert ALL["yarnctl-as-shipped"].options == ()
-    assert settings.settings.in_flight_least == 1
+    assert settings.settings.in_flight_least == fidelity.LEAST_AS_RUN
     assert settings.settings.in_flight_ratio_max == fidelity.IN_FLIGHT_RATIO
     command = PROGRAM.get_command(click.Context(PROGRAM), "run")
     assert command is not None
     defaults = {option.name: option.default for option in command.params}
-    assert (defaults["in_flight_least"], defaults["in_flight_ratio"]) == (1, fidelity.IN_FLIGHT_RATIO)
+    assert defaults["in_flight_ratio"] == fidelity.IN_FLIGHT_RATIO
 
 
 def test_a_calibration_that_was_never_run_is_named():

@@ -22,7 +22,7 @@ from emulator.scenario import prepare, setup
 from emulator.virtual.run import Result as RunResult
 from emulator.virtual.run import run_scheme
 from emulator.virtual.schemes import SCHEMES
-from research.tests.fig_4 import FIG_4
+from tests.experiments.fig_4 import FIG_4
 from yarn_research.cli.paper import command
 from yarn_research.papers.natjam_micro import FIG3_S, Lab, figure_3, figure_4, figure_5, figures_of
 from yarn_research.papers.natjam_traces import same_kind

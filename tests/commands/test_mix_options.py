@@ -46,7 +46,7 @@ def test_the_row_of_the_mix_has_its_levers_beside_what_was_predicted(capfd):
 
 
 def test_without_a_budget_nothing_is_lost_and_no_map_is_killed(capfd):
-    mix = compared(capfd)["mix"]
+    mix = compared(capfd, "--may-lose", "0%")["mix"]
     assert (mix["levers"]["kill"], mix["predicted_lost_s"], mix["lost_work_s"]) == (0, 0.0, 0.0)
 
 

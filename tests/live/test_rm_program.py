@@ -80,7 +80,7 @@ def test_the_ready_configuration_is_read():
         ("a=x", "no number"),
         ("a=nan", "not between"),
         ("a=101", "not between"),
-        ("a=50,a=50", "stands twice"),
+        ("a=50,a=50", "is named twice"),
         ("a.b=100", "no NAME=SHARE"),
         ("a=50,b=49", "add up to 99"),
     ],

@@ -179,8 +179,7 @@ class LiveCluster:
         self.client = Client(server.url, SUPERUSER)
         self.webhdfs = self.client.webhdfs()
         self._masters: dict[str, list[LiveMaster]] = {}
-        for path in (CHECKPOINTS.rpartition("/")[0], CHECKPOINTS):
-            self.client.make_folder(self.webhdfs, path)
+        self.client.make_checkpoint_folders(self.webhdfs)
 
     # --- jobs -----------------------------------------------------------------------------
 

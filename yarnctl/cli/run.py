@@ -62,10 +62,10 @@ REST_MS = 1_000
 @click.option(
     "--in-flight-least",
     type=click.IntRange(1),
-    default=1,
+    default=4,
     show_default=True,
-    help="... but so many may. Where research holds fewer than 20 containers a tenth of them is one at a"
-    " time: raise this on a small cluster if production is to get its room sooner.",
+    help="Minimum number of concurrent suspensions, even if --in-flight allows fewer. It decides where"
+    " research holds fewer than 40 containers.",
 )
 @click.option(
     "--eviction",

@@ -52,9 +52,7 @@ def write_parquet(jobs: Sequence[Job], path: Path) -> None:
     """
     require_replaceable(path)
     if found := next((job for job in jobs if job.spark), None):
-        raise BadInput(
-            f"job {found.name}", "is of Spark, which a table of jobs does not hold", "leave it out"
-        )
+        raise BadInput(f"job {found.name}", "is a Spark job, and a table of jobs has none", "remove it")
     pa, _ = arrow()
     columns: dict[str, list[Any]] = {
         "name": [job.name for job in jobs],
@@ -97,7 +95,7 @@ def require_replaceable(path: Path) -> None:
     except OSError:
         return  # absent; what else is wrong shows on writing
     if not stat.S_ISREG(mode) or not holds(path, _VERSION_KEY):
-        raise BadInput(str(path), "exists, and is no file of jobs", "give another file, or remove this one")
+        raise BadInput(str(path), "exists and is not a file of jobs", "give another file, or remove this one")
 
 
 def holds(path: Path, key: bytes) -> bool:

@@ -229,7 +229,7 @@ class SparkMaster(AppMaster):
         del self.executors[executor.number]
         self._hand_over(executor)
         self._end(container, "suspended")
-        self.suspensions += 1
+        self.suspended_at_ms.append(now_ms)
         self.drained += 1
         self.host.exit(container, now_ms + self.timing.exit_ms)
         mates = self.leaving_of.get(executor.decision, set())

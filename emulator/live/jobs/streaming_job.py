@@ -33,7 +33,7 @@ def pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise BadInput(f"{option} {text[:80]}", "is no NAME=VALUE")
+            raise BadInput(f"{option} {text[:80]}", "is not NAME=VALUE")
         found[name] = value
     return found
 
@@ -48,7 +48,7 @@ def shipped(commands: tuple[str, ...], given: tuple[str, ...]) -> dict[str, str]
     for name in given:
         path = Path(name)
         if not path.is_file():
-            raise BadInput(f"--file {name}", "is no file")
+            raise BadInput(f"--file {name}", "is not a file")
         files[path.name] = str(path.absolute())
     for command in commands:
         for word in words_of(command):
@@ -108,8 +108,8 @@ def checked(job: StreamingJob) -> StreamingJob:
     for command in (job.mapper, job.reducer, job.combiner):
         words_of(command)
     if not input_files(job.inputs) and job.reduces:
-        raise BadInput("--input", "holds no file")
+        raise BadInput("--input", "has no file", "name a file, or a folder with files")
     output = Path(job.output)
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise BadInput(f"--output {output}", "exists already", "name a new folder")
+        raise BadInput(f"--output {output}", "exists", "use a new folder")
     return job

@@ -47,7 +47,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 def settings_of(options: Options) -> ManagerSettings:
     """Return the manager's settings. Raises BadInput."""
     if options.queues and options.scheduler_xml is not None:
-        raise BadInput("--queues", "given together with --scheduler-xml", "give one of them")
+        raise BadInput("--queues", "cannot be combined with --scheduler-xml", "give one of them")
     queues = QUEUES
     if options.queues:
         queues = queues_of_text(options.queues)

@@ -63,7 +63,7 @@ class ProcessTasks:
         except BadInput as problem:
             self.problem = problem
         if job.reduces and not self.splits and self.problem is None:
-            self.problem = BadInput("input", "no file to read", "name a folder with files")
+            self.problem = BadInput("input", "no file to read", "use a folder with files")
         self.job: Job = job_record(job, self.splits)
         self.staging = Staging(work, self.job_id)
         self.history = TaskHistory(self.staging.folder)

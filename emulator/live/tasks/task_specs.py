@@ -180,7 +180,7 @@ class TaskOutput:
         """Make the folder; a first attempt refuses one that holds something."""
         try:
             if first and self.folder.exists() and any(self.folder.iterdir()):
-                raise BadInput(f"output {self.folder}", "exists already", "name a new folder")
+                raise BadInput(f"output {self.folder}", "exists", "use a new folder")
             self.committed.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(f"output {self.folder}", error.strerror or "cannot be written") from error

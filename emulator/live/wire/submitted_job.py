@@ -73,7 +73,7 @@ def read_job(data: bytes | str | msgspec.Raw) -> SubmittedJob:
     try:
         job = _DECODER.decode(raw)
     except msgspec.DecodeError as error:
-        raise BadInput(ENTRY, f"no job: {error}", "see emulator/live/wire/submitted_job.py") from error
+        raise BadInput(ENTRY, f"not a job: {error}", "see emulator/live/wire/submitted_job.py") from error
     check(job)
     return job
 
@@ -112,7 +112,7 @@ def check(job: SubmittedJob) -> None:
     if job.reduces and not job.reducer:
         raise BadInput(f"job {job.name}", "reduces without a reducer", "set reduces to 0")
     if any("/" in name or name in ("", ".", "..") for name in job.files):
-        raise BadInput(f"job {job.name}", "a file's name in the task's folder is no plain name")
+        raise BadInput(f"job {job.name}", "a file's name in the task's folder has a path", "use plain names")
 
 
 def write_job(job: SubmittedJob) -> str:
@@ -201,9 +201,9 @@ def _modelled_base(job: ModelledJob) -> dict[str, str]:
 
 
 def number_setting(settings: dict[str, str], name: str, default: float) -> float:
-    """Return a numeric setting, the default where it is absent; BadInput if it is no number."""
+    """Return a numeric setting, the default where it is absent; BadInput if it is not a number."""
     text = settings.get(name, "")
     try:
         return float(text) if text else default
     except ValueError as error:
-        raise BadInput(f"-D {name}={text[:60]}", "is no number") from error
+        raise BadInput(f"-D {name}={text[:60]}", "is not a number") from error

@@ -33,6 +33,9 @@ from yarnctl.units import Resources
 IN_FLIGHT_RATIO = 0.1
 """``yarnctl run``'s default of ``--in-flight``."""
 
+LEAST_AS_RUN = 1
+"""The default of ``--in-flight-least`` in the recorded campaigns; it is 4 since."""
+
 SLOT = Resources(256, 1)
 SEEDS = 21
 """Draws of the heartbeats' phases; a prediction is their median, as the cluster's figure is its runs'."""
@@ -79,7 +82,7 @@ def setup_of(fitted: Fit, benched: Benched, seed: int) -> Setup:
     settings = msgspec.structs.replace(
         DEFAULT,
         in_flight_ratio_max=IN_FLIGHT_RATIO,
-        in_flight_least=int(benched.option("--in-flight-least", "1")),
+        in_flight_least=int(benched.option("--in-flight-least", str(LEAST_AS_RUN))),
         task_policy=benched.option("--task-policy", DEFAULT.task_policy),
         seed=seed,
     )

@@ -182,7 +182,7 @@ def test_only_a_file_of_jobs_is_replaced(stored, tmp_path):
     link.symlink_to(stored)
     os.mkfifo(pipe)
     for path in (letter, link, pipe, tmp_path, tmp_path / "a\0b"):
-        with pytest.raises(BadInput, match=r"exists, and is no file of jobs|NUL"):
+        with pytest.raises(BadInput, match=r"exists and is not a file of jobs|NUL"):
             write_parquet(jobs, path)
     assert letter.read_text() == "dear"
     assert link.is_symlink()
