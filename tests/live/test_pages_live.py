@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.page import Script
+from tests.hadoop.page import Script
 from tests.docker.composed import free_port
 
 DOCS = Path(__file__).parents[2] / "docs"
