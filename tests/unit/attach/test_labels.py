@@ -84,7 +84,7 @@ def test_nothing_is_guaranteed_where_every_node_has_a_label(capfd):
     with RecordedCase(C06).served() as case:
         found = checked(case.url, capfd)
         assert (found["labels"]["severity"], "all 2 nodes" in found["labels"]["seen"]) == ("fail", True)
-        assert "80 %" not in found["queues"]["seen"] + found["hurried-share"]["seen"]
+        assert "80 %" not in found["queues"]["seen"] + found["production-share"]["seen"]
         shown = case.snapshot()
         assert (shown.total, shown.largest_node, shown.free_by_node) == (NOTHING, NOTHING, {})
         assert {queue.guaranteed for queue in shown.queues} == {NOTHING}
