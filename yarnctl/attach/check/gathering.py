@@ -95,8 +95,9 @@ def _proxy(cluster: ClusterAddress, to: Transport, configuration: Mapping[str, s
         raise Unreachable("not checked: no application is running")
     found = find_proxy(cluster, manager, configuration, to.pinned)
     limits = msgspec.structs.replace(cluster.limits, retries=0)
-    own = found.addresses, cluster.identity, limits
-    with Transport(*own, daemon=found.daemon, ca_file=cluster.ca_file) as masters:
+    with Transport(
+        found.addresses, cluster.identity, limits, daemon=found.daemon, ca_file=cluster.ca_file
+    ) as masters:
         for row in rows[:TRIED_MAX]:
             tried = _page(masters, row)._replace(source=found.source)
             if tried.fault or not tried.problem:
