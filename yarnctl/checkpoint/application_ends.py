@@ -22,7 +22,7 @@ from yarnctl.hadoop.resource_manager import ResourceManager
 class ApplicationEnd(msgspec.Struct, frozen=True):
     """``state`` "": unknown, with the reason in ``why``. ``ended_at_ms`` 0: not ended, or not known.
 
-    ``is_forgotten``: ResourceManager and history server both answered that they do not know it.
+    ``is_unknown``: the ResourceManager and the history server both answered that they do not know it.
     """
 
     state: str = ""

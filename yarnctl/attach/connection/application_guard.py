@@ -53,7 +53,7 @@ LATE = LateAnswer("no answer yet; yarnctl keeps waiting for it")
 
 
 class GuardBounds(NamedTuple):
-    """Bounds in ms and bytes; see ``Attachment``, which has their defaults.
+    """Bounds in ms and bytes; :class:`yarnctl.attach.connection.connection.Attachment` has their defaults.
 
     ``look_ms`` and ``look_bytes``: all requests of one look at an application. ``wait_ms``: how long a look
     waits for all applications together; ``order_wait_ms``: the orders after it. ``answer_age_ms``: an answer
