@@ -40,7 +40,7 @@ TUNED = PreemptionConfig(
 
 
 class CapacityPreemption:
-    """The monitor thread: ``run`` is called every ``monitoring_interval_ms``."""
+    """The monitor thread: ``run`` is called at the interval in ``config``."""
 
     def __init__(self, cluster: Cluster, config: PreemptionConfig) -> None:
         self.cluster = cluster

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hadoop.page import Script
 from tests.docker.composed import free_port
+from tests.hadoop.page import Script
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("levers.md", "spark.md", "streaming.md")

@@ -284,11 +284,11 @@ def _loop(
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
     return Loop(
         Controller(DEFAULT, validate=True, remembered=rebuilt and rebuilt.remembered),
-        GuardedPort(cluster, gate, enforce=True, going_on=going_on),
+        GuardedPort(cluster, gate, enforce=True, open_orders=going_on),
         journal.file if isinstance(journal, JournalOf) else journal,
         Publisher(),
         clock_ms=lambda: next(AHEAD),
-        parts=LoopParts(holder=holder, epoch=rebuilt.epoch if rebuilt else ""),
+        parts=LoopParts(queue_caps=holder, epoch=rebuilt.epoch if rebuilt else ""),
     )
 
 
@@ -296,7 +296,7 @@ def _holder(scheduler: Scheduler, hdfs: Folder, name: str, rebuilt: Rebuilt | No
     keeper = LoweredFile(hdfs.store, FOLDER, name)
     held = None if rebuilt is None else rebuilt.held
     return QueueCaps(
-        scheduler.limits, scheduler.perform, ("research",), held, stands=scheduler.stands, keeper=keeper
+        scheduler.limits, scheduler.perform, ("research",), held, maximum_of=scheduler.stands, cap_file=keeper
     )
 
 

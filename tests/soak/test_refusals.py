@@ -353,7 +353,7 @@ def test_who_is_left_alone_is_told_why(
 ) -> None:
     cluster, jobs, _, _ = left_alone
     cluster.ending(jobs[name])
-    assert f"{jobs[name]} is left alone: {ALONE[name]}" in (cluster.folder / "yarnctl.log").read_text()
+    assert f"{jobs[name]} is never suspended: {ALONE[name]}" in (cluster.folder / "yarnctl.log").read_text()
     if name != "no-runner":
         assert f"runs untouched: {ALONE[name]}" in said(cluster, jobs[name])
     source = cluster.folder / name / f"in-{WORK.name}" / "lines"

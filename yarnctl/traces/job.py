@@ -32,7 +32,7 @@ ONE_SLOT = Resources(1024, 1)
 class SparkShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a job runs as an application of Spark: its maps are the first stage, its reduces the second.
 
-    ``executors`` of ``cores`` tasks each, in containers of ``map_size``, up ``start_ms`` after their launch.
+    ``executors`` of ``cores`` tasks each, in containers of a map's size, up ``start_ms`` after their launch.
     ``task_ms``: its work is cut into tasks of at most this (0: as the source says).
     ``block_mib``: what a task of the first stage writes for the second; blocks move at ``move_mib_per_s``.
     ``route``: how executors are asked to leave; as many as ``min_executors`` stay.

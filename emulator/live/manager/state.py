@@ -122,7 +122,7 @@ class AttemptRecord:
 class AppRecord:
     """One application, also after its end.
 
-    ``told`` is what its master has reported at the end; None where it could not.
+    ``job_report`` is what its master has reported at the end; None if it has not.
     """
 
     submission: Submission

@@ -51,7 +51,7 @@ class ModelledJob(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     """A job without processes: the timetable of the virtual emulator, lived through in real time.
 
     ``runner``: its reduces carry the task runner (they answer requests); without it they are left alone.
-    ``cmdenv`` has where its checkpoints and requests are (``YARNCTL_STORE``, ``YARNCTL_REQUESTS``).
+    ``cmdenv`` has the places of its checkpoints and requests (YARNCTL_STORE, YARNCTL_REQUESTS).
     """
 
     job: Job

@@ -80,7 +80,7 @@ def life(
         misdirection = rebuilt.misdirection
     gate = WriteGuard(lock or Lock(), cluster.permission.why_nothing, misdirection)
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
-    port = GuardedPort(cluster, gate, enforce=enforce, going_on=going_on)
+    port = GuardedPort(cluster, gate, enforce=enforce, open_orders=going_on)
     loop = Loop(
         Controller(
             msgspec.structs.replace(DEFAULT, observe_only=not enforce),
@@ -92,7 +92,7 @@ def life(
         Publisher(),
         clock_ms=lambda: next(AHEAD),
         parts=LoopParts(
-            restorer=PriorityRestoring(port.perform, rebuilt.priorities) if rebuilt and enforce else None,
+            priorities=PriorityRestoring(port.perform, rebuilt.priorities) if rebuilt and enforce else None,
             epoch=rebuilt.epoch if rebuilt else "",
         ),
     )
@@ -386,5 +386,5 @@ def test_a_daemon_is_put_together_with_what_the_journal_knows(
         journal.file.close()
         assert cluster.adopted_epoch == "7"
         told = " ".join(line.getMessage() for line in caplog.records)
-        assert f"changed the priority of {NAME} from 3: run with --enforce" in told
-        assert "s ahead of this clock" in told
+        assert f"changed the priority of {NAME} (from 3); run with --enforce" in told
+        assert "the clock was set back by" in told

@@ -51,7 +51,7 @@ class Queues:
 
 def holder_of(queues: Queues, held: dict[str, Holding] | None = None, enabled: bool = True) -> QueueCaps:
     return QueueCaps(
-        queues.limits, queues.perform, ("research",), held, stands=queues.stands, enabled=enabled
+        queues.limits, queues.perform, ("research",), held, maximum_of=queues.stands, enabled=enabled
     )
 
 

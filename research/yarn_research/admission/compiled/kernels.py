@@ -30,7 +30,7 @@ SLACK = 1e-9
 
 
 class Rules(NamedTuple):
-    """What decides: the allocator, and how the papers are read (``Choices``)."""
+    """What decides: the allocator, and how the papers are read (its choices)."""
 
     capacity: int
     kind: int
