@@ -76,7 +76,7 @@ def configuration() -> str:
     """Return the page of the cluster's file and of the environment."""
     keys = {key: variable for variable, key in ENVIRONMENT.items()}
     rows = [
-        f"| `{field.encode_name}` | `{field.default!r}` | {f'`{keys[field.name]}`' if field.name in keys else ''} |"
+        f"| `{field.encode_name}` | `{field.default!r}` | {keys.get(field.name, '')} |"
         for field in msgspec.structs.fields(ClusterAddress)
     ]
     variables = [f"* `{name}`" for name in read_by_programs()]
@@ -88,8 +88,8 @@ def configuration() -> str:
             "",
             "## The cluster's file",
             "",
-            "Keys of `[cluster]` in the file of `--config`. An option has priority over the environment, and the",
-            "environment over the file. Times are in milliseconds.",
+            "Keys of `[cluster]` in the file of `--config`. An option has priority over the environment,",
+            "and the environment over the file. Times are in milliseconds.",
             "",
             "| key | default | environment |",
             "|---|---|---|",
