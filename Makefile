@@ -119,7 +119,7 @@ bench-mixed: $(VENV)/.dev ## MapReduce, Spark and Flink research together beside
 bench-flink: $(VENV)/.dev ## twenty rescales of a Flink job beside production, yarnctl killed at each step, write flink-rescales.json; goes on (half an hour), FLINK_ARGS="--minutes 20"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.flink_bench --output flink-rescales.json $(FLINK_ARGS)
 
-bench-study: $(VENV)/.dev ## what making room costs on a real Hadoop, by the plan of docs/study.md, write study-hadoop.json; goes on (five hours), STUDY_ARGS="--loads disk --minutes 60"
+bench-study: $(VENV)/.dev ## what making room costs on a real Hadoop, by the plan of research/notes/study.md, write study-hadoop.json; goes on (five hours), STUDY_ARGS="--loads disk --minutes 60"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.study_bench --output study-hadoop.json $(STUDY_ARGS)
 
 runner: | $(BIN)/python ## build the one file of the task runner from its package

@@ -19,7 +19,7 @@ from tests.docker.composed import free_port
 from tests.hadoop.page import Script
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("levers.md", "spark.md", "streaming.md")
+PAGES = ("levers.md", "quickstart.md", "spark.md", "streaming.md")
 FILE = re.compile(r"```(?:python|toml)\n(# ([\w.-]+)\n.*?)```", re.DOTALL)
 """A file that the page has its reader write: its name is in the first line."""
 

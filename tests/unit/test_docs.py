@@ -17,12 +17,11 @@ ROOT = Path(__file__).parents[2]
 README_LINES_MAX = 100
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
 NOTES = sorted(ROOT.glob("research/**/*.md"))
-GONE = ("acceptance", "design-notes", "measurements", "paper", "study", "tour")
+GONE = ("design-notes", "paper", "tour")
 GENERATED = ("api", "commands", "configuration", "journal", "metrics", "reasons")
 AWAITED = {
     *(f"docs/{name}.md" for name in GONE),
     *(f"docs/reference/{name}.md" for name in GENERATED),
-    *(f"docs/{name}.md" for name in ("evidence", "streaming")),
 }
 """Pages that are gone but still linked from pages that are being rewritten, and pages that are to come."""
 

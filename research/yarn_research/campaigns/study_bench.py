@@ -1,4 +1,4 @@
-"""``make bench-study``: what work costs when room is made, on a real Hadoop (the plan: docs/study.md).
+"""``make bench-study``: what work costs when room is made, on a real Hadoop (the plan: research/notes/study.md).
 
 Law: the plan stands before the first run. Each run is written down as it ends; a round is played whole on one
 machine, or left out and played again. A file is gone on with at the same commit and on the same terms only.

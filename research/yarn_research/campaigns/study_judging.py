@@ -1,4 +1,4 @@
-"""What the study shows: ratios paired within rounds, their intervals, lost work, the claims of docs/study.md.
+"""What the study shows: ratios paired within rounds, their intervals, lost work, the claims of research/notes/study.md.
 
 ``python -m yarn_research.campaigns.study_judging FILE...`` judges kept sittings together, if they are of one commit.
 
@@ -137,7 +137,7 @@ def is_identical(runs: Sequence[Run], load: str, scheme: str) -> bool:
 
 
 def judged(runs: Sequence[Run]) -> list[StudyClaim]:
-    """Return the claims of docs/study.md."""
+    """Return the claims of research/notes/study.md."""
     found = []
     for scheme in ("as-shipped", "mix-2"):
         found.append(_over_tuned(runs, "sleeping", "production", scheme, 1.02))

@@ -1,4 +1,4 @@
-"""What the study on a real Hadoop plays: loads, schemes and the order of a round (docs/study.md).
+"""What the study on a real Hadoop plays: loads, schemes and the order of a round (research/notes/study.md).
 
 Law: pure; written before the first run. A load names its jobs as they are without yarnctl; a scheme adds
 what it needs. Who runs when follows from the load's name and the round's number alone.

@@ -1,6 +1,6 @@
 """Upper bounds on recorded run times: how often they are exceeded, and promises made of them.
 
-Law: docs/paper.md (section MRM, Certified) has how it is judged; tables are split by configuration.
+Law: research/notes/paper.md (section MRM, Certified) has how it is judged; tables are split by configuration.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The jobs of MRM's section 6.3: durations, wrong estimates, arrivals, which are sensitive.
 
-Law: all follows from the seed. Durations are calibrated on Table 8's tolerant row alone; docs/paper.md
+Law: all follows from the seed. Durations are calibrated on Table 8's tolerant row alone; research/notes/paper.md
 says how, and why their mean is 36 s.
 """
 
@@ -41,7 +41,7 @@ SlackFrom = Literal["now", "finish"]
 
 
 class Readings(msgspec.Struct, frozen=True):
-    """Where the paper has nothing or two things: ours first (docs/paper.md, section MRM)."""
+    """Where the paper has nothing or two things: ours first (research/notes/paper.md, section MRM)."""
 
     noise: Noise = "shifted"
     queue: Q = "waiting"
@@ -53,7 +53,7 @@ OURS = Readings()
 
 def readings(chosen: Sequence[str]) -> Readings:
     """Read NAME=VALUE; raises BadInput for what is not known."""
-    known = f"one of {', '.join(Readings.__struct_fields__)}; see docs/paper.md, section MRM"
+    known = f"one of {', '.join(Readings.__struct_fields__)}; see research/notes/paper.md, section MRM"
     given = {}
     for each in chosen:
         name, equals, value = each.partition("=")

@@ -2,7 +2,7 @@
 
 Law: a cell is known by what decides alone (trace, seed, capacity, deadlines, allocator, and the
 readings of the paper where the allocator has any); results do not depend on how many threads or
-which engine ran them. How a claim is judged is in its words (docs/paper.md, "How a claim is
+which engine ran them. How a claim is judged is in its words (research/notes/paper.md, "How a claim is
 judged"): orderings and signs by the interval over the traces, bounds by the mean. How large a difference
 is depends on traces that are not published, so both numbers are beside it.
 

@@ -1,6 +1,6 @@
 """MRM's models beside ours: Figs 2 to 7 (queueing theory, prices of slots, upper bounds, earliest finish).
 
-Law: docs/paper.md (section MRM) has how each claim is judged; it was there before the runs.
+Law: research/notes/paper.md (section MRM) has how each claim is judged; it was there before the runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """MRM's Table 4: deadlines without slack, promised from predicted bounds, and what an emulated cluster keeps.
 
-Law: docs/paper.md (section MRM) has what is promised and how it is judged; it was there before the runs.
+Law: research/notes/paper.md (section MRM) has what is promised and how it is judged; it was there before the runs.
 A promise is made from what is known when the job arrives; the cluster's order does not depend on it.
 """
 

@@ -1,6 +1,6 @@
 """MRM's Tables 2 and 3: phase durations of emulated jobs, predicted by every model of ``yarnctl/prediction``.
 
-Law: docs/paper.md (section MRM) gives the task times and how each claim is judged; it stood there before the
+Law: research/notes/paper.md (section MRM) gives the task times and how each claim is judged; it stood there before the
 runs. A model gets the four features of a job and the durations of the training runs, nothing else.
 """
 
@@ -62,7 +62,9 @@ TWO_SIDED = NormalDist().inv_cdf(0.975)
 MOST_OUTSIDE = 7.0
 PHASES = ("map", "reduce")
 R2_TITLE, INTERVAL_TITLE = "Predicted durations: R^2", "Predicted intervals of 95 %"
-NOTES = ("task times are ours (docs/paper.md): the paper's numbers stand beside them and are not judged",)
+NOTES = (
+    "task times are ours (research/notes/paper.md): the paper's numbers stand beside them and are not judged",
+)
 NOT_REPEATED = "not repeated: scikit-learn is not installed (pip install 'yarnctl[prediction]')"
 
 

@@ -1,6 +1,6 @@
 """Figs 4 to 6 over blocks of seeds: how often each claim holds, and how far the errors vary.
 
-Law: as docs/paper.md, "How a claim is judged", says. No two blocks share a seed; a claim holds over
+Law: as research/notes/paper.md, "How a claim is judged", says. No two blocks share a seed; a claim holds over
 the blocks if it holds in at least 95 % of them, and a tie is reported as a tie.
 """
 

@@ -1,6 +1,6 @@
 """Natjam-R, Figs 10 and 11: three and two jobs with deadlines on 7 nodes of 3 slots.
 
-Law: both profiles are shown, on the same cluster; claims are judged as docs/paper.md, "How a claim is
+Law: both profiles are shown, on the same cluster; claims are judged as research/notes/paper.md, "How a claim is
 judged", says. What is fitted here is the job itself: maps and reduces such that it takes the 87 s on an
 empty cluster that the paper states (section 7). How those seconds are split between maps and reduces the
 paper does not say and Fig 3 cannot fix: ``SPLITS`` are ours and others, each with what fails under it.

@@ -1,6 +1,6 @@
 """The paper MRM as one report: every figure and table that is repeated, its claims beside ours.
 
-Law: docs/paper.md (section MRM) has how each claim is judged; it was there before the runs. A row that
+Law: research/notes/paper.md (section MRM) has how each claim is judged; it was there before the runs. A row that
 repeats the calibration has no relative error.
 """
 

@@ -42,7 +42,7 @@ TITLE = "PYTHIA's evaluation: the paper's numbers beside ours"
 
 UNKNOWN = (
     "how large a difference is depends on what is not published (when jobs came, how computation is shared "
-    "among the jobs above 1000 tasks), so ordering and sign are judged; docs/paper.md says how"
+    "among the jobs above 1000 tasks), so ordering and sign are judged; research/notes/paper.md says how"
 )
 
 

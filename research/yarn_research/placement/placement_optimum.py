@@ -53,7 +53,7 @@ class Reached(NamedTuple):
 
 
 def drawn(seed: int) -> PlacementSet:
-    """Return 2 to 6 applications on two or three pools of 2 to 4 containers (docs/paper.md, Bound)."""
+    """Return 2 to 6 applications on two or three pools of 2 to 4 containers (research/notes/paper.md, Bound)."""
     chance = random.Random(seed)
     kinds = KINDS[: chance.randint(2, 3)]
     pools = tuple(

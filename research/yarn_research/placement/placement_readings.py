@@ -1,4 +1,4 @@
-"""Where ORiON's Alg 2 has nothing or two things: ours first, the others by NAME=VALUE (docs/paper.md)."""
+"""Where ORiON's Alg 2 has nothing or two things: ours first, the others by NAME=VALUE (research/notes/paper.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READINGS: dict[str, OrionChoices] = {
 def orion_choices(chosen: Sequence[str]) -> OrionChoices:
     """Read NAME=VALUE; raises BadInput for what is not known."""
     names = OrionChoices.__struct_fields__
-    known = f"one of {', '.join(names)}; see docs/paper.md, section ORiON"
+    known = f"one of {', '.join(names)}; see research/notes/paper.md, section ORiON"
     given = {}
     for each in chosen:
         name, equals, value = each.partition("=")

@@ -1,6 +1,6 @@
 """What the mechanisms reach of small sets beside the offline optimum (HiGHS).
 
-Law: docs/paper.md (section ORiON, Bound) says how it is judged. Nobody may be above an optimum: a claim that
+Law: research/notes/paper.md (section ORiON, Bound) says how it is judged. Nobody may be above an optimum: a claim that
 fails is an error of the program or of the replay, and no result.
 """
 

@@ -1,6 +1,6 @@
 """ORiON's figures: predicted times (Figs 3 to 5) and upper bounds here, placement in modules beside.
 
-Law: docs/paper.md (section ORiON) says how each claim is judged; it stood there before the runs.
+Law: research/notes/paper.md (section ORiON) says how each claim is judged; it stood there before the runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ORiON's figures on placement: deadlines met and containers used, beside Least Loaded (Figs 6 to 14).
 
-Law: docs/paper.md (section ORiON) says how each claim is judged; times and deadlines are fixed in
+Law: research/notes/paper.md (section ORiON) says how each claim is judged; times and deadlines are fixed in
 ``research/yarn_research/placement/placement_set``.
 """
 

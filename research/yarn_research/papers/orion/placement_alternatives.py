@@ -1,6 +1,6 @@
 """What each reading of ORiON's Alg 2 changes in Figs 6, 7, 8 and 12.
 
-Law: docs/paper.md (section ORiON, Readings) has ours and the others. The set-up has no hourly budget, so that
+Law: research/notes/paper.md (section ORiON, Readings) has ours and the others. The set-up has no hourly budget, so that
 readings of B_c are compared where each pool may cost what five of its seven containers cost.
 """
 
