@@ -22,8 +22,6 @@ LONGEST_S = 60.0
 
 OTHERS = {
     "tests/service/flood.py": "measures one answer on a connection of its own",
-    "research/yarn_research/bench/heartbeats.py": "measures the heartbeats' own client",
-    "research/yarn_research/bench/http_tick.py": "measures requests as it comes",
     "tests/hadoop/programs/sides.py": "a job's program: runs where this package is not",
     "tests/hadoop/security.py": "looks whether a port is open",
     "tests/docker/jobs/patient_reduce.py": "a job's program: runs where this package is not",
