@@ -1,4 +1,4 @@
-"""``python -m tests.papers.pages``: render the tables of docs/paper.md and docs/admission.md from their data.
+"""``python -m tests.papers.pages``: render the tables of docs/paper.md and research/notes/admission.md.
 
 Law: what stands between the markers ``paper-table`` of a page is a function of the files in docs/figures,
 which are what the commands of ``COMMANDS`` printed (rows that no table shows are left out). Nobody types a
@@ -19,7 +19,7 @@ import msgspec
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "docs/figures"
-PAGES = (ROOT / "docs/paper.md", ROOT / "docs/admission.md")
+PAGES = (ROOT / "docs/paper.md", ROOT / "research/notes/admission.md")
 PAPER = ("yarn-emulator", "paper")
 COMMANDS: dict[str, tuple[str, ...]] = {
     "natjam-blocks": (*PAPER, "natjam", "--blocks", "10", "--json"),
