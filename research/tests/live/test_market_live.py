@@ -1,11 +1,10 @@
-"""docs/market.md on the live emulator: check, accounts, the first quote, the first paid deadline, explained.
+"""docs/admission.md, "Sell deadlines", on the live emulator: check, accounts, a quote, a paid deadline.
 
-Law: what is typed is what the page shows, in its order; replaced are the two addresses and an admission's id.
+Law: what is typed is what the page shows, in its order; replaced are the addresses and an admission's id.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -23,17 +22,19 @@ from emulator.live.programs.manager_program import Options
 from emulator.live.wire.http_server import Background
 from research.tests.live.test_admission_live import until
 from tests import http_client
+from tests.hadoop.page import blocks
+from tests.live.test_pages_live import section
 from yarn_research.campaigns.admission_hosts import QUICK, Live, free_port
 
-PAGE = Path(__file__).parents[2] / "docs" / "market.md"
-RM, CLUSTER = "http://127.0.0.1:8088", "http://RM:8088"
+RM = "http://127.0.0.1:8088"
 SOLD = "adm-f03ebfc5-1"
 """The admission that the page shows."""
 
 
-def blocks_of_page() -> list[str]:
-    """Return what the page has typed, a block each."""
-    return re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
+def commands_of_page() -> list[str]:
+    """Return the commands of the section, in its order."""
+    text = section("admission.md", "Sell deadlines")
+    return [command.words for block in blocks(text) for command in block.commands]
 
 
 class Typed:
@@ -61,13 +62,13 @@ class Typed:
 
     def here(self, block: str) -> str:
         """Return a block with the address of this cluster."""
-        return block.replace(RM, self._rm).replace(CLUSTER, self._rm)
+        return block.replace(RM, self._rm)
 
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Live]:
     """Serve what the page serves, with heartbeats ten times as often."""
-    assert "serve --port 8088 --queues default=100 --nodes 2 --slots 4" in PAGE.read_text()
+    assert commands_of_page()[0] == "yarn-emulator serve --port 8088 --queues default=100 --nodes 2 --slots 4"
     settings = msgspec.structs.replace(
         ManagerSettings(timing=QUICK, max_priority=10),
         queues=(QueueConfig(name="default", capacity_ratio=1.0, am_ratio=0.5),),
@@ -103,8 +104,7 @@ def keeping(line: str, folder: Path, environment: Mapping[str, str], url: str) -
 
 @pytest.mark.xdist_group("admission-live")
 def test_the_page_leads_from_check_to_a_paid_deadline(tmp_path: Path) -> None:
-    blocks = blocks_of_page()
-    check, _, tokens, gate, accounts, first, quote, admit, explain = blocks[:9]
+    _, check, *files, gate, add, credit, export, first, quote, admit, explain = commands_of_page()
     url = f"http://127.0.0.1:{free_port()}"
     with cluster(tmp_path) as host:
         environment = {**host.environment, "YARNCTL_URL": url, "HADOOP_CONF_DIR": ""}
@@ -112,9 +112,11 @@ def test_the_page_leads_from_check_to_a_paid_deadline(tmp_path: Path) -> None:
         findings = typed.run(check)
         for name in ("ordering-policy", "user-share", "am-share", "max-priority"):
             assert f"ok       {name}:" in findings, findings
-        typed.run(tokens)
+        typed.run("\n".join(files))
         with keeping(typed.here(gate), tmp_path, environment, url):
-            assert "900" in typed.run(accounts)
+            typed.run(add)
+            assert "900" in typed.run(credit)
+            typed.run(export)
             typed.run(first)
             shown = until(lambda: _said(typed, quote), "quoted")
             assert "analytics holds 900 tokens" in shown

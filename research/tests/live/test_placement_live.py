@@ -1,8 +1,7 @@
-"""docs/placement.md on the live emulator: profile, place, wait for the one before, explained."""
+"""docs/admission.md, "Place an application", on the live emulator: profile, place, wait, explain."""
 
 from __future__ import annotations
 
-import re
 import shlex
 import subprocess
 from collections.abc import Mapping
@@ -12,11 +11,15 @@ from typing import Any, NamedTuple
 import pytest
 
 from research.tests.live.test_admission_live import until
+from tests.hadoop.page import blocks
+from tests.live.test_pages_live import FILE, section
 from yarn_research.campaigns.admission_hosts import gate
 from yarn_research.campaigns.placement_hosts import live_pools
 
-PAGE = Path(__file__).parents[2] / "docs" / "placement.md"
+PAGE = section("admission.md", "Place an application")
 RM = "http://127.0.0.1:8088"
+SHOWN = "adm-e33d5195-2"
+"""The admission that the page explains."""
 
 
 class Played(NamedTuple):
@@ -29,19 +32,18 @@ class Played(NamedTuple):
 
 def files_of_page(folder: Path, rm: str) -> None:
     """Write the files that the page shows, each under the name in its first line."""
-    for block in re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        name = block.split("\n", 1)[0].removeprefix("# ")
-        (folder / name).write_text(block.replace(RM, rm))
+    for body, name in FILE.findall(PAGE):
+        (folder / name).write_text(body.replace(RM, rm))
 
 
 def commands_of_page() -> list[str]:
-    """Return the lines of the page's commands."""
-    blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    return [line for block in blocks for line in block.splitlines()]
+    """Return the page's commands after its cluster, its gate and its exports are there."""
+    lines = [command.words for block in blocks(PAGE) if not block.kind for command in block.commands]
+    return [line.replace(RM, "$YARNCTL_RM") for line in lines if not line.startswith("export ")]
 
 
 def start(line: str, folder: Path, environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    words = shlex.split(line.removesuffix("&"))
+    words = shlex.split(line.removesuffix("&").replace("$YARNCTL_RM", environment["YARNCTL_RM"]))
     both = subprocess.PIPE, subprocess.STDOUT
     return subprocess.Popen(words, cwd=folder, env=environment, stdout=both[0], stderr=both[1], text=True)
 
@@ -64,7 +66,7 @@ def play_page(folder: Path) -> tuple[list[Played], list[dict[str, Any]]]:
                     until(lambda: through.asked()["gate"]["learned"] == 3, "all have taught")
                     second = sorted(each["id"] for each in through.asked()["items"])[1]
                     journal = str(folder / "gate" / "state" / "journal.jsonl")
-                    line = line.replace("adm-ID-2", second).replace("JOURNAL", journal)
+                    line = line.replace(SHOWN, second).replace("state/journal.jsonl", journal)
                 if line == "wait":
                     played += [ended(*each) for each in behind]
                 elif line.endswith("&"):
@@ -96,10 +98,3 @@ def test_the_page_runs_and_its_second_application_waits_for_the_first(tmp_path: 
     explained = played[-1].out
     for words in ("asked for wordcount", "reserved from", "as spark in pool spark", "predicted were"):
         assert words in explained, explained
-
-
-def test_the_page_shows_what_its_commands_say() -> None:
-    """The outputs on the page are of one run; what does not change from run to run stands there."""
-    page = PAGE.read_text()
-    for words in ("9 runs were made", "below bound", "is the cheapest that ends in time", "predicted were"):
-        assert words in page
