@@ -77,7 +77,7 @@ class Turned:
         live = open_master(
             launch,
             transport=DirectMasterTransport(self.yarn, self.nodes.__getitem__),
-            pace=self.pace.sibling(Kernel()),
+            driver=self.pace.sibling(Kernel()),
             work=self.work,
             gone=over,
             timing=self.yarn.settings.timing,

@@ -140,15 +140,15 @@ class MasterClient:
     def _state_path(self, task: str, attempt: str) -> str:
         return f"/jobs/{self.job_id}/tasks/{_id(task)}/attempts/{_id(attempt)}/state"
 
-    def _counters(self, below: str, shape: OneDecoder[Any]) -> Counters | Absent:
-        value = self._read(f"/jobs/{self.job_id}{below}/counters", shape)
+    def _counters(self, below: str, decoder: OneDecoder[Any]) -> Counters | Absent:
+        value = self._read(f"/jobs/{self.job_id}{below}/counters", decoder)
         return value if isinstance(value, Absent) else wire.counters(value.groups)
 
     def _read(
-        self, path: str, shape: OneDecoder[Any] | ListDecoder[Any], query: dict[str, str] | None = None
+        self, path: str, decoder: OneDecoder[Any] | ListDecoder[Any], query: dict[str, str] | None = None
     ) -> Any:
         try:
-            return self._to.read(self._root + path, shape, {**self._query, **(query or {})})
+            return self._to.read(self._root + path, decoder, {**self._query, **(query or {})})
         except (Unreachable, Rejected) as problem:
             return absent(self._to, problem)
 

@@ -81,9 +81,9 @@ class JobManager:
             return Absent(str(problem))
         return Absent(f"HTTP {answer.status}") if answer.status >= 300 or "html" in answer.kind else None
 
-    def _read(self, path: str, shape: OneDecoder[Any] | ListDecoder[Any]) -> Any:
+    def _read(self, path: str, decoder: OneDecoder[Any] | ListDecoder[Any]) -> Any:
         try:
-            return self._to.read(f"{self._root}{path}", shape, self._query)
+            return self._to.read(f"{self._root}{path}", decoder, self._query)
         except (Unreachable, Rejected) as problem:
             return absent(self._to, problem)
 

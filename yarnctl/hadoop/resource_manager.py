@@ -252,18 +252,18 @@ class ResourceManager:
         """Set a queue's maximum, as a part of its parent; Rejected where that cannot be changed."""
         self.set_scheduler({path: {QUEUE_SHARE[1][0]: f"{ratio * 100:.10g}"}})
 
-    def _put(self, path: str, body: Mapping[str, Any], shape: OneDecoder[Any], field: str) -> Any:
+    def _put(self, path: str, body: Mapping[str, Any], decoder: OneDecoder[Any], field: str) -> Any:
         answer = _done(self._to.change("PUT", path, msgspec.json.encode(body)))
-        return _echoed_maximum(answer, shape, field) if answer.status == 200 else None
+        return _echoed_maximum(answer, decoder, field) if answer.status == 200 else None
 
     def _await(
-        self, path: str, shape: OneDecoder[Any], field: str, asked: Any, echo: Any, wait_ms: int
+        self, path: str, decoder: OneDecoder[Any], field: str, asked: Any, echo: Any, wait_ms: int
     ) -> None:
         """Compare the echoed value with the requested one; after a 202 poll until it has settled."""
         until = self._clock() + wait_ms / 1000
         settled = echo is not None
         while not settled:
-            echo = getattr(self._to.read(path, shape), field)
+            echo = getattr(self._to.read(path, decoder), field)
             settled = _same(asked, echo) or self._clock() >= until
             if not settled:
                 self._pause(self._poll_ms / 1000)
@@ -328,11 +328,11 @@ def _done(answer: HttpAnswer) -> HttpAnswer:
     return answer
 
 
-def _echoed_maximum(answer: HttpAnswer, shape: OneDecoder[Any], field: str) -> Any:
+def _echoed_maximum(answer: HttpAnswer, decoder: OneDecoder[Any], field: str) -> Any:
     """Return the value that the answer to a change repeats (None if it is 202 and empty)."""
     if answer.status == 202 and not answer.body.strip():
         return None
-    return getattr(decoded(msgspec.structs.replace(answer, status=200), shape), field)
+    return getattr(decoded(msgspec.structs.replace(answer, status=200), decoder), field)
 
 
 def _same(asked: Any, got: Any) -> bool:

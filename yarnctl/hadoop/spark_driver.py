@@ -79,9 +79,9 @@ class SparkDriver:
         return found if isinstance(found, Absent) else tuple(found.spans_ms)
 
     def _read(
-        self, path: str, shape: OneDecoder[Any] | ListDecoder[Any], query: dict[str, str] | None = None
+        self, path: str, decoder: OneDecoder[Any] | ListDecoder[Any], query: dict[str, str] | None = None
     ) -> Any:
         try:
-            return self._to.read(path, shape, {**self._query, **(query or {})})
+            return self._to.read(path, decoder, {**self._query, **(query or {})})
         except (Unreachable, Rejected) as problem:
             return absent(self._to, problem)

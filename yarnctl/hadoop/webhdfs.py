@@ -296,7 +296,7 @@ def _unanswered(url: str, method: str, error: Exception) -> Unreachable:
     story = f"the transfer was interrupted ({FAULT_WORDS[problem.fault]})"
     if method == "GET":
         return Unreachable(explain(asked, story, "a whole answer", "try again"))
-    return Uncertain(explain(asked, story, "201 Created", "look again before repeating it"))
+    return Uncertain(explain(asked, story, "201 Created", "check the state before you repeat it"))
 
 
 def _reported(url: str, method: str, error: Any) -> Exception:

@@ -128,15 +128,15 @@ class LiveMaster:
         tasks: Tasks,
         *,
         transport: MasterTransport,
-        pace: RealTimeDriver,
+        driver: RealTimeDriver,
         timing: Timing,
         gone: Callable[[int, str], object],
     ) -> None:
         self.launch = launch
         self.submitted = submitted
         self.tasks = tasks
-        self.driver = pace
-        self.kernel: Kernel = pace.kernel
+        self.driver = driver
+        self.kernel: Kernel = driver.kernel
         self.conf = configuration(submitted)
         self.timing = _with_slow_start(timing, self.conf)
         self.tracking_url = ""

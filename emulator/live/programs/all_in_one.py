@@ -93,7 +93,7 @@ class LocalLauncher:
             live = open_master(
                 launch,
                 transport=DirectMasterTransport(self.site.manager, self.node_at),
-                pace=self.site.manager.driver.sibling(Kernel()),
+                driver=self.site.manager.driver.sibling(Kernel()),
                 work=self.work,
                 gone=over,
                 timing=self.site.manager.settings.timing,

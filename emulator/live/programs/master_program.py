@@ -50,7 +50,7 @@ def open_master(
     launch: MasterLaunch,
     *,
     transport: MasterTransport,
-    pace: RealTimeDriver,
+    driver: RealTimeDriver,
     work: Path,
     gone: Callable[[int, str], object],
     timing: Timing = HADOOP3,
@@ -59,7 +59,7 @@ def open_master(
 ) -> LiveMaster:
     """Return the master of one launch, not started yet (``start(tracking_url)`` does that).
 
-    ``pace`` is its own, with a kernel of its own (``RealTimeDriver.sibling``). ``timing`` is for modelled
+    ``driver`` is its own, with a kernel of its own (``RealTimeDriver.sibling``). ``timing`` is for modelled
     jobs only. ``poll_ms``: modelled runners poll for requests so often, where ``LiveMaster.ring`` cannot be
     called. ``gone`` is called once with its exit status and diagnostics. Raises BadInput if the job is
     unreadable.
@@ -72,7 +72,7 @@ def open_master(
         tasks, spans = ExecutorTasks(launch, job, work), own_spans(timing, job)
     else:
         tasks, spans = ModelledTasks(launch, job, work, poll_ms), own_spans(timing, job)
-    return LiveMaster(launch, job, tasks, transport=transport, pace=pace, timing=spans, gone=gone)
+    return LiveMaster(launch, job, tasks, transport=transport, driver=driver, timing=spans, gone=gone)
 
 
 def serve_master(live: LiveMaster, web: Web) -> Web:
@@ -123,7 +123,7 @@ class MasterProgram:
         live = self._live = open_master(
             self.launch,
             transport=HttpMasterTransport(self.rm, lambda heard: live.around(heard)),
-            pace=RealTimeDriver(Kernel()),
+            driver=RealTimeDriver(Kernel()),
             work=self.work,
             gone=self._gone,
             listening=Listening(self.host, self.bind),

@@ -17,11 +17,18 @@ from yarnctl.cli.run import command, plan_of
 from yarnctl.command_line import exit_status_of
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.backlog import Size, containers
-from yarnctl.daemon.admission.building import AdmissionOptions, ClusterSize, PoolSize, open_history, task_mib
+from yarnctl.daemon.admission.building import (
+    AdmissionOptions,
+    ClusterSize,
+    PoolSize,
+    make_admission_controller,
+    open_history,
+    task_mib,
+)
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.admission.pool_files import PoolSettings
 from yarnctl.daemon.admission.request_queue import AccountCommand
-from yarnctl.daemon.running import Plan, make_loop
+from yarnctl.daemon.running import Plan, SteadyClock, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.capacity import Pool
@@ -245,6 +252,16 @@ class Sized:
             yarn.QueueInfo(name="research", kind=LEAF),
         )
         return yarn.QueueInfo(name="root", below=yarn.QueueList(rows=leaves))
+
+
+def test_make_admission_controller_passes_the_last_time_and_the_wall_clock() -> None:
+    """A clock that was set back between two runs, or within one, is seen by these two alone."""
+    clock = SteadyClock(lambda: 9_000_000_000, lambda: 0)
+    options = AdmissionOptions(allocator="pythia", history="off")
+    cluster = ClusterAddress(resource_managers=("http://rm:8088",))
+    made = make_admission_controller(options, cluster, "a1b2", None, clock, last_ms=7)
+    assert made._last_ms == 7
+    assert made._reconciler._wall_ahead_ms == clock.ahead_ms
 
 
 def test_a_node_holds_whole_containers_only():

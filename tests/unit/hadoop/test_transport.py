@@ -253,7 +253,7 @@ def test_a_get_is_repeated_after_a_503_and_a_change_is_not():
     seen = iter([Reply("", 503), Reply(METRICS)] * 2)
     with Replay(lambda _heard: next(seen)) as rm, Transport([rm.url], limits=PLAIN) as to:
         assert to.read(PATH, yarn.CLUSTER_METRICS).total_mib == 1024
-        with pytest.raises(Uncertain, match="look again"):
+        with pytest.raises(Uncertain, match="check the state"):
             to.change("PUT", PATH, b"{}")
         assert len(rm.heard) == 3
 

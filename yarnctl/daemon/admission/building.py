@@ -96,6 +96,8 @@ def make_admission_controller(
         request_queue,
         store=store,
         history_worker=history_worker,
+        last_ms=last_ms,
+        wall_ahead_ms=clock_ms.ahead_ms,
         queues=queues,
     )
 

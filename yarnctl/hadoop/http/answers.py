@@ -161,18 +161,18 @@ def bad_answer(answer: HttpAnswer, problem: str, expected: str, remedy: str = ""
     return found
 
 
-def decoded(answer: HttpAnswer, shape: OneDecoder[Any] | ListDecoder[Any]) -> Any:
+def decoded(answer: HttpAnswer, decoder: OneDecoder[Any] | ListDecoder[Any]) -> Any:
     """Decode a 200; raises BadAnswer for anything else, with a description of it."""
     if answer.status != 200:
-        raise bad_answer(answer, f"HTTP {answer.status}{_target(answer)}", shape.words)
+        raise bad_answer(answer, f"HTTP {answer.status}{_target(answer)}", decoder.words)
     if not answer.is_json:
         problem, remedy = _peek(answer)
-        raise bad_answer(answer, problem, shape.words, remedy)
+        raise bad_answer(answer, problem, decoder.words, remedy)
     try:
-        return shape.read(answer.body)
+        return decoder.read(answer.body)
     except Unreadable as error:
         remedy = "check that this is the right daemon"
-        raise bad_answer(answer, excerpt(str(error)), shape.words, remedy) from None
+        raise bad_answer(answer, excerpt(str(error)), decoder.words, remedy) from None
 
 
 def _target(answer: HttpAnswer) -> str:
@@ -211,7 +211,7 @@ def judge(answer: HttpAnswer, method: str, daemon: str) -> None:
     if answer.status >= 500 and method == "GET":
         raise bad_answer(answer, problem, "an answer", f"see the {daemon}'s log")
     if answer.status in (502, 503, 504) and not remote.exception:  # with one, Hadoop itself refuses
-        raise Uncertain(explain(answer.url, problem, "an answer", "look again before repeating it"))
+        raise Uncertain(explain(answer.url, problem, "an answer", "check the state before you repeat it"))
     kind: type[Rejected] = Rejected
     if answer.status == 404 or remote.exception in ("FileNotFoundException", "NotFoundException"):
         kind = Missing

@@ -146,29 +146,29 @@ class Transport:
     def read(
         self,
         path: str,
-        shape: OneDecoder[T],
+        decoder: OneDecoder[T],
         query: Mapping[str, str] | None = None,
         unusable: Callable[[T], str] | None = None,
     ) -> T: ...
 
     @overload
-    def read(self, path: str, shape: ListDecoder[T], query: Mapping[str, str] | None = None) -> list[T]: ...
+    def read(self, path: str, decoder: ListDecoder[T], query: Mapping[str, str] | None = None) -> list[T]: ...
 
     def read(
         self,
         path: str,
-        shape: OneDecoder[Any] | ListDecoder[Any],
+        decoder: OneDecoder[Any] | ListDecoder[Any],
         query: Mapping[str, str] | None = None,
         unusable: Callable[[Any], str] | None = None,
     ) -> Any:
-        """GET ``path`` and return the JSON as decoded by ``shape``.
+        """GET ``path`` and return the JSON as decoded by ``decoder``.
 
         ``unusable`` may return why an answer does not count (then the next address is tried). Raises
         Unreachable, BadAnswer, Standby, Rejected.
         """
 
         def take(answer: HttpAnswer) -> Any:
-            value = decoded(answer, shape)
+            value = decoded(answer, decoder)
             why = unusable(value) if unusable is not None else ""
             if why:
                 raise Standby(explain(answer.url, why))
@@ -339,7 +339,7 @@ class Transport:
             return BadAnswer(explain(url, what, bound, "raise answer_bytes if the answer is valid"))
         if method != "GET" and problem.is_sent:
             story = f"{method} was sent, but not answered: {what}"
-            return Uncertain(explain(url, story, "an answer", "look again before repeating it"))
+            return Uncertain(explain(url, story, "an answer", "check the state before you repeat it"))
         return unreached(url, problem, f"a {self.daemon}")
 
 
