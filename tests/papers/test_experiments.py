@@ -175,7 +175,10 @@ def fault(kind: str, **fields: object) -> str:
             WHOLE + fault("node-lost", at_ms=5, node=1) * 2 + fault("node-lost", at_ms=5),
             r":12, \[\[faults\]\] 3, field node: .*missing required",
         ),
-        (WHOLE + fault("node-gone"), r":5, \[\[faults\]\] 1, field type: .*node-gone.*; use one of node-lost, "),
+        (
+            WHOLE + fault("node-gone"),
+            r":5, \[\[faults\]\] 1, field type: .*node-gone.*; use one of node",
+        ),
         (
             WHOLE + fault("store-down", at_ms=5, until_ms=5),
             r":7, \[\[faults\]\] 1, field until_ms: 5 is not after",
