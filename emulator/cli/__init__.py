@@ -34,7 +34,7 @@ COMMANDS = {
     ),
     "study": ("emulator.cli.study:command", "Judge schemes by every pair of recorded hours."),
     "submit": ("emulator.cli.submit:command", "Submit a streaming job and wait for it."),
-    "workload": ("emulator.cli.workload:command", "Show what a trace or a generator holds."),
+    "workload": ("emulator.cli.workload:command", "Print the contents of a trace or a generator."),
 }
 """Every command of the program, with the line that ``--help`` shows."""
 
