@@ -28,7 +28,7 @@ COMMANDS = {
         "Submit a modelled application by spark-submit's words.",
     ),
     "submit": ("emulator.cli.submit:command", "Submit a streaming job and wait for it."),
-    "workload": ("emulator.cli.workload:command", "Show what a trace or a generator holds."),
+    "workload": ("emulator.cli.workload:command", "Print the contents of a trace or a generator."),
 }
 """Every command of the program, with the line that ``--help`` shows."""
 

@@ -106,7 +106,7 @@ def repeated(context: click.Context) -> str:
 @click.option(
     "--may-lose",
     metavar="P",
-    help="Scheme mix: part of research's container time of the last hour whose work may be lost."
+    help="Scheme mix: lose at most this part of research's container time of the last hour."
     f"  [default: {MAY_LOSE:.0%}]",
 )
 @click.option(

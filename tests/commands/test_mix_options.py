@@ -126,6 +126,12 @@ def test_the_daemon_decides_by_natjam_unless_told() -> None:
     assert told.settings.levers is msgspec.UNSET
 
 
+def test_in_flight_defaults_let_a_small_cluster_suspend_four_at_once() -> None:
+    settings = plan().settings
+    assert (settings.in_flight_ratio_max, settings.in_flight_least) == (0.1, 4)
+    assert plan("--in-flight-least", "1").settings.in_flight_least == 1
+
+
 def test_the_daemon_s_mix_has_a_budget_and_a_span() -> None:
     levers = plan("--eviction", "mix").settings.levers
     assert (levers.may_lose_ratio, levers.room_within_ms, levers.suspend_ms) == (0.0, 4000, 4000)

@@ -15,7 +15,7 @@ from emulator.experiments.report.drawing import MARK_COLOURS, picture_svg
 from emulator.experiments.report.page import Provenance, paper_html, report_html
 from emulator.experiments.report.scheme_tables import (
     COLUMNS,
-    SchemeRow,
+    MetricRow,
     narrow_text,
     outcome_rows,
     summary_row,
@@ -361,7 +361,7 @@ def test_narrow_tables_of_all_schemes_fit_80_columns(outcome: Comparison) -> Non
 
 
 def test_narrow_text_aligns_values_under_their_scheme() -> None:
-    rows = [SchemeRow("production s"), SchemeRow("  mean", (101, None))]
+    rows = [MetricRow("production s"), MetricRow("  mean", (101, None))]
     assert narrow_text(["mix", "natjam"], rows) == (
         "              mix  natjam\n"
         "production s\n"

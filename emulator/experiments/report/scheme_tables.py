@@ -19,60 +19,60 @@ Cell = str | float | int | None
 Summaries = Mapping[str, SchemeSummary]
 
 
-class SchemeRow(NamedTuple):
+class MetricRow(NamedTuple):
     """A line of a narrow table: a label and a cell for each scheme. Without cells it is a heading."""
 
     label: str
     cells: tuple[Cell, ...] = ()
 
 
-def outcome_rows(summaries: Summaries) -> list[SchemeRow]:
+def outcome_rows(summaries: Summaries) -> list[MetricRow]:
     """Return the narrow table of what came of each scheme."""
-    rows: list[SchemeRow] = []
+    rows: list[MetricRow] = []
     for job_class in CLASSES:
         times: list[ClassSummary] = [getattr(one, job_class) for one in summaries.values()]
-        rows.append(SchemeRow(f"{job_class} s"))
-        rows.append(SchemeRow("  mean", tuple(_whole(each.mean_s) for each in times)))
+        rows.append(MetricRow(f"{job_class} s"))
+        rows.append(MetricRow("  mean", tuple(_whole(each.mean_s) for each in times)))
         if "ideal" in summaries:
             over = (over_ideal(summaries, one, job_class) for one in summaries.values())
-            rows.append(SchemeRow("  vs ideal", tuple(map(against_ideal, over))))
-        rows.append(SchemeRow("  median", tuple(_whole(each.median_s) for each in times)))
-        rows.append(SchemeRow("  p95", tuple(_whole(each.p95_s) for each in times)))
+            rows.append(MetricRow("  vs ideal", tuple(map(against_ideal, over))))
+        rows.append(MetricRow("  median", tuple(_whole(each.median_s) for each in times)))
+        rows.append(MetricRow("  p95", tuple(_whole(each.p95_s) for each in times)))
     schemes = summaries.values()
     return [
         *rows,
-        SchemeRow("lost h", tuple(_short_hours(one.lost_work_s) for one in schemes)),
-        SchemeRow("overhead h", tuple(_short_hours(one.overhead_s) for one in schemes)),
-        SchemeRow("suspensions", tuple(one.suspensions for one in schemes)),
-        SchemeRow("kills", tuple(one.kills for one in schemes)),
-        SchemeRow("in use", tuple(f"{one.utilisation_ratio:.0%}" for one in schemes)),
-        SchemeRow("makespan s", tuple(_whole(one.makespan_s) for one in schemes)),
+        MetricRow("lost h", tuple(_short_hours(one.lost_work_s) for one in schemes)),
+        MetricRow("overhead h", tuple(_short_hours(one.overhead_s) for one in schemes)),
+        MetricRow("suspensions", tuple(one.suspensions for one in schemes)),
+        MetricRow("kills", tuple(one.kills for one in schemes)),
+        MetricRow("in use", tuple(f"{one.utilisation_ratio:.0%}" for one in schemes)),
+        MetricRow("makespan s", tuple(_whole(one.makespan_s) for one in schemes)),
     ]
 
 
-def waiting_by_class(results: Mapping[str, Result]) -> list[SchemeRow]:
+def waiting_by_class(results: Mapping[str, Result]) -> list[MetricRow]:
     """Return the narrow table of the container hours that each class waited, by cause.
 
     A cause for which no scheme let a class wait has no line, and a class without jobs has no block.
     """
-    rows: list[SchemeRow] = []
+    rows: list[MetricRow] = []
     for job_class in CLASSES:
         spans = [(result.waiting or {}).get(job_class, {}) for result in results.values()]
-        causes = [cause for cause in CAUSES if any(each.get(cause) for each in spans)]
-        if not causes or not any(
+        names = [name for name in CAUSES if any(each.get(name) for each in spans)]
+        if not names or not any(
             job.job_class == job_class for result in results.values() for job in result.jobs
         ):
             continue
-        rows.append(SchemeRow(f"{job_class} h"))
-        for cause in causes:
-            cells = tuple(_short_hours(each.get(cause, 0) / 1000) if each else None for each in spans)
-            rows.append(SchemeRow(f"  {cause.replace('_', ' ')}", cells))
+        rows.append(MetricRow(f"{job_class} h"))
+        for name in names:
+            cells = tuple(_short_hours(each.get(name, 0) / 1000) if each else None for each in spans)
+            rows.append(MetricRow(f"  {name.replace('_', ' ')}", cells))
         cells = tuple(_short_hours(sum(each.values()) / 1000) if each else None for each in spans)
-        rows.append(SchemeRow("  all", cells))
+        rows.append(MetricRow("  all", cells))
     return rows
 
 
-def narrow_text(schemes: Sequence[str], rows: Sequence[SchemeRow]) -> str:
+def narrow_text(schemes: Sequence[str], rows: Sequence[MetricRow]) -> str:
     """Return a narrow table as text: labels to the left, a right-aligned column per scheme."""
     texts = [["-" if cell is None else str(cell) for cell in row.cells] for row in rows]
     label = max(len(row.label) for row in rows)

@@ -24,7 +24,7 @@ REPORT_EVERY_S = 10.0
 """The shortest time between two reports of progress."""
 
 UNREACHABLE_S = 60.0
-"""So long a ResourceManager may not answer while jobs are waited for."""
+"""The longest time without an answer of the ResourceManager while jobs run."""
 
 Report = Callable[[str], object]
 

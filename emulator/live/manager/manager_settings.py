@@ -127,7 +127,7 @@ def _number(where: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise BadInput(where, f"{text[:60]!r} is not a number", "use a number") from None
+        raise BadInput(where, f"{text[:60]!r} is not a number") from None
 
 
 def _ratio(where: str, text: str, whole: float) -> float:
