@@ -421,8 +421,8 @@ class AdmissionController:
         """Return why a reservation cannot be withdrawn: its application is in YARN, or that is unknown."""
         took = None if self._reconciler.unreachable else self._claimant(now_ms, found)
         if took is None:
-            problem = self._reconciler.problem
-            because = "" if problem is None else f": {text(problem)}"
+            fault = self._reconciler.problem
+            because = "" if fault is None else f": {text(fault)}"
             return Refusal(
                 "cluster-unreachable",
                 f"cannot check whether an application uses admission {found.admission}{because}",
