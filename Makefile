@@ -9,6 +9,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3)
+# Where the English is checked; empty: everywhere.
+STYLED := yarnctl/errors.py yarnctl/units.py
 ACTORS := $(shell cat tests/architecture/actors.txt)
 # More than cores: the tests that play a cluster wait most of the time.
 WORKERS ?= 4
@@ -116,12 +118,13 @@ bench-study: $(VENV)/.dev ## what making room costs on a real Hadoop, by the pla
 runner: $(VENV)/.dev ## build the one file of the task runner from its package
 	$(BIN)/python -m yarnctl.task_runner.build
 
-lint: $(VENV)/.dev ## ruff, mypy, import contracts, the ban on clocks and chance, the house check, the built runner
+lint: $(VENV)/.dev ## ruff, mypy, import contracts, the ban on clocks and chance, the house check, the English, the built runner
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check --config tests/architecture/actors-ruff.toml $(ACTORS)
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.architecture.house --quiet
+	$(BIN)/python -m tests.architecture.style $(STYLED)
 	$(BIN)/python -m yarnctl.task_runner.build --check
 	$(BIN)/mypy
 
