@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3)
 # Where the English is checked; empty: everywhere.
-STYLED := yarnctl/errors.py yarnctl/units.py
+STYLED := yarnctl/cli yarnctl/submitting yarnctl/task_runner yarnctl/command_line.py yarnctl/config.py yarnctl/errors.py yarnctl/units.py yarnctl/amounts.py
 ACTORS := $(shell cat tests/architecture/actors.txt)
 # More than cores: the tests that play a cluster wait most of the time.
 WORKERS ?= 4

@@ -543,18 +543,16 @@ def user_name(uid: int) -> str:
 def check_owner(entry: Entry, owners: Sequence[str], where: str) -> None:
     """Refuse a path that belongs to another user or that others may write to."""
     if entry.owner not in owners:
-        raise Unusable(f"{where}: belongs to {entry.owner}, not to {' or '.join(owners)}")
+        raise Unusable(f"{where}: owner is {entry.owner}, not {' or '.join(owners)}")
     if entry.mode & 0o022:
-        raise Unusable(f"{where}: others may write to it (mode {entry.mode:o})")
+        raise Unusable(f"{where}: writable by other users (mode {entry.mode:o})")
 
 
 def check_root(store: Store) -> None:
     """Refuse a store in whose folder any user may move the folders of others."""
     found = store.entry("")
     if found is not None and found.mode & 0o022 and not found.mode & 0o1000:
-        raise Unusable(
-            f"the store's folder: others may write to it (mode {found.mode:o}) and it is not sticky"
-        )
+        raise Unusable(f"the store's folder: writable by other users (mode {found.mode:o}) and not sticky")
 
 
 class Spool:
@@ -589,7 +587,7 @@ class Spool:
         while self._file is not None and at < self.bytes:
             piece = os.pread(self._file.fileno(), min(COPY_BYTES, self.bytes - at), at)
             if not piece:
-                raise StoreError("the local spool is shorter than it was")
+                raise StoreError("the local spool file was truncated")
             at += len(piece)
             beat()
             yield piece
@@ -681,7 +679,7 @@ class Cursor:
     def take(self, size: int) -> bytes:
         """Return the next bytes."""
         if not 0 <= size <= len(self.data) - self.at:
-            raise Unusable("it ends in its middle")
+            raise Unusable("it is truncated")
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -691,7 +689,7 @@ class Cursor:
         if first <= 127:
             return first
         if first < 256 - 120 or first >= 256 - 112:
-            raise Unusable("it has a length below zero")
+            raise Unusable("it contains a negative length")
         return int.from_bytes(self.take(256 - 112 - first), "big")
 
     def counted(self) -> bytes:
@@ -706,7 +704,7 @@ class Cursor:
             value |= (byte & 127) << (7 * place)
             if byte < 128:
                 return value
-        raise Unusable("it has a number without an end")
+        raise Unusable("it contains an unterminated number")
 
     def fields(self) -> Iterator[tuple[int, bytes]]:
         """Yield a message's fields with bytes in them; others are passed over."""
@@ -719,31 +717,31 @@ class Cursor:
             elif kind in (1, 5):
                 self.take(8 if kind == 1 else 4)
             else:
-                raise Unusable("it is no Protocol Buffer")
+                raise Unusable("it is not a Protocol Buffer")
 
 
 def parse_tokens(data: bytes) -> list[Token]:
     """Return the tokens of a token storage file (HDTS, version 0 or 1), or raise Unusable."""
     if data[:4] != b"HDTS" or len(data) < 5:
-        raise Unusable("it is no token storage")
+        raise Unusable("it is not a token file")
     cursor = Cursor(data[5:])
     if data[4] == 0:
         found = written_tokens(cursor)
     elif data[4] == 1:
         found = message_tokens(Cursor(cursor.take(cursor.varint())))
     else:
-        raise Unusable(f"its version is {data[4]}, known are 0 and 1")
+        raise Unusable(f"its version {data[4]} is not supported (0 and 1 are)")
     try:
         return [Token(one[0], one[1], one[2].decode(), one[3].decode()) for one in found]
     except UnicodeDecodeError:
-        raise Unusable("a kind or service in it is no text") from None
+        raise Unusable("it contains a kind or service that is not text") from None
 
 
 def written_tokens(cursor: Cursor) -> list[tuple[bytes, bytes, bytes, bytes]]:
     """Return what version 0 holds: a count, then alias, identifier, password, kind, service of each."""
     count = cursor.length()
     if count > TOKENS_MAX:
-        raise Unusable(f"it has {count} tokens")
+        raise Unusable(f"it has more than {TOKENS_MAX} tokens")
     found = []
     for _ in range(count):
         cursor.counted()
@@ -774,10 +772,10 @@ def read_tokens(path: str) -> list[Token]:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would block
         with open(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise Unusable("it is no file")
+                raise Unusable("it is not a file")
             data = file.read(TOKEN_FILE_BYTES_MAX + 1)
         if len(data) > TOKEN_FILE_BYTES_MAX:
-            raise Unusable(f"it is longer than {TOKEN_FILE_BYTES_MAX} bytes")
+            raise Unusable(f"it is larger than {TOKEN_FILE_BYTES_MAX} bytes")
         return parse_tokens(data)
     except (OSError, Unusable) as error:
         why = error.strerror if isinstance(error, OSError) else error
@@ -798,20 +796,20 @@ def choose_token(
     ours = sorted((each for each in tokens if each.kind in TOKEN_KINDS), key=lambda each: each.kind)
     if not ours:
         if service:
-            raise Unusable(f"no HDFS token is for {service} (--token-service)")
+            raise Unusable(f"no HDFS token for {service} (--token-service)")
         return None
     if service:
         ours = [each for each in ours if each.service == service]
         if not ours:
-            raise Unusable(f"no HDFS token is for {service} (--token-service)")
+            raise Unusable(f"no HDFS token for {service} (--token-service)")
         return ours[0]
     names = {address for host in hosts for address in addresses_of(host.rpartition(":")[0])}
     fitting = [each for each in ours if names & service_addresses(each.service, name_services or {})]
     if len({each.service for each in fitting if each.kind == fitting[0].kind}) != 1:
         told = ", ".join(sorted({each.service for each in ours}))
         where = ",".join(hosts)
-        problem = f"HDFS tokens for {told}: which is for {where} is not certain"
-        raise Unusable(f"{problem}; say by --token-service which is the store's")
+        problem = f"HDFS tokens for {told}: the one for {where} cannot be determined"
+        raise Unusable(f"{problem}; set --token-service to the store's")
     return fitting[0]
 
 
@@ -867,7 +865,7 @@ class Secured(NamedTuple):
         token = choose_token(read_tokens(self.token_file), hosts, self.token_service, self.name_services)
         if token and not (https or self.over_http):
             raise Unusable(
-                "webhdfs:// would send the delegation token over plain HTTP: use swebhdfs://, or allow it by"
+                "webhdfs:// would send the delegation token over plain HTTP; use swebhdfs://, or set"
                 " --token-over-http (YARNCTL_TOKEN_OVER_HTTP=1)"
             )
         return token.for_url() if token else ""
@@ -901,7 +899,7 @@ def trusted(ca_file: str) -> Any:
 
         return ssl.create_default_context(cafile=ca_file or None)
     except (ImportError, OSError, ValueError) as error:
-        raise Unusable(f"HTTPS: {ca_file or 'the authorities of this host'}: {error!r}") from None
+        raise Unusable(f"HTTPS: {ca_file or 'the certificate authorities of this host'}: {error!r}") from None
 
 
 class WebHdfsStore(Store):
@@ -971,9 +969,9 @@ class WebHdfsStore(Store):
             seen_bytes += len(piece)
             yield piece
             if time.monotonic() - began_s > HTTP_WHOLE_S + seen_bytes / SLOWEST_BYTES_PER_S:
-                raise StoreError(f"{self._name(path)}: OPEN: {seen_bytes} bytes came, too slowly")
+                raise StoreError(f"{self._name(path)}: OPEN: {seen_bytes} bytes received, too slow")
         if expected is not None and int(expected) != seen_bytes:
-            raise StoreError(f"{self._name(path)}: {seen_bytes} of {expected} bytes came")
+            raise StoreError(f"{self._name(path)}: {seen_bytes} of {expected} bytes received")
 
     def create(self, path: str, size_bytes: int, pieces: Iterable[bytes]) -> None:
         """Write a new file in two steps: the NameNode names a DataNode, that takes the body."""
@@ -985,7 +983,7 @@ class WebHdfsStore(Store):
         elif status != 307:
             raise self._refused(path, "CREATE", status, body)
         if not where or not isinstance(where, str):
-            raise StoreError(f"{self._name(path)}: CREATE: redirected to nowhere")
+            raise StoreError(f"{self._name(path)}: CREATE: redirect without a location")
         self._send_body(path, where, size_bytes, pieces)
 
     def rename(self, old: str, new: str) -> None:
@@ -1041,9 +1039,9 @@ class WebHdfsStore(Store):
         try:
             found = json.loads(body or b"{}")
         except (ValueError, RecursionError) as error:
-            raise Lost(f"{self._name(path)}: {op}: no JSON: {body[:80]!r}") from error
+            raise Lost(f"{self._name(path)}: {op}: not JSON: {body[:80]!r}") from error
         if not isinstance(found, dict):
-            raise Lost(f"{self._name(path)}: {op}: {str(found)[:80]} is no object")
+            raise Lost(f"{self._name(path)}: {op}: {str(found)[:80]} is not an object")
         return found
 
     def _exchange(
@@ -1053,7 +1051,7 @@ class WebHdfsStore(Store):
 
         Raise Lost for a change that was sent and not answered: it must not be sent to another one.
         """
-        last: Exception = StoreError(f"{self._name(path)}: no NameNode is named")
+        last: Exception = StoreError(f"{self._name(path)}: no NameNode is set")
         for host in list(self.hosts):
             try:
                 connection, target = self._connect(self._url(host, path, op, query))
@@ -1125,7 +1123,7 @@ class WebHdfsStore(Store):
         return kind(f"{self._name(path)}: {op}: HTTP {status}: {said[:200]}")
 
     def _nonsense(self, path: str, op: str, error: Exception) -> StoreError:
-        return StoreError(f"{self._name(path)}: {op} answered something else: {error!r}")
+        return StoreError(f"{self._name(path)}: {op} unexpected answer: {error!r}")
 
     @staticmethod
     def _faults() -> tuple[type[Exception], ...]:
@@ -1291,7 +1289,7 @@ def parse_manifest(data: bytes) -> Manifest:
         if raw["schema"] != SCHEMA:
             raise Unusable(f"schema {raw['schema']!r}, not {SCHEMA}")
         if hashlib.sha256(canonical(raw)).hexdigest() != check:
-            raise Unusable("its check does not match: torn or changed")
+            raise Unusable("checksum mismatch: incomplete or changed")
         state = raw["state"]
         return Manifest(
             generation=int(raw["generation"]),
@@ -1312,13 +1310,15 @@ def parse_manifest(data: bytes) -> Manifest:
             raw=raw,
         )
     except NO_SENSE as error:
-        raise Unusable(f"torn or no manifest: {str(error)[:200] or type(error).__name__}") from error
+        raise Unusable(
+            f"incomplete or invalid manifest: {str(error)[:200] or type(error).__name__}"
+        ) from error
 
 
 def _part(raw: dict[str, Any]) -> Part:
     name = str(raw["name"])
     if "/" in name or name.startswith("."):
-        raise Unusable(f"a part called {name!r}")
+        raise Unusable(f"unexpected part {name!r}")
     return Part(name, int(raw["bytes"]), str(raw["sha256"]))
 
 
@@ -1326,21 +1326,19 @@ def read_manifest(store: Store, task: TaskId, name: str) -> Manifest:
     """Return one manifest of a task after every check that needs no other file."""
     named = MANIFEST_NAME.fullmatch(name)
     if named is None:
-        raise Unusable(f"{name}: no manifest's name")
+        raise Unusable(f"{name}: not the name of a manifest")
     manifest = parse_manifest(store.read_small(f"{task.folder}/{name}"))
     raw = manifest.raw
     if raw.get("job") != task.job or raw.get("task") != task.task:
-        raise Unusable(f"of another task: {raw.get('job')}/{raw.get('task')}")
+        raise Unusable(f"belongs to another task: {raw.get('job')}/{raw.get('task')}")
     if manifest.generation != int(named.group(1)) or manifest.attempt != named.group(2):
-        raise Unusable(
-            f"says generation {manifest.generation} of {manifest.attempt}, its name says otherwise"
-        )
+        raise Unusable(f"contains generation {manifest.generation} of {manifest.attempt}, unlike its name")
     if not 0 <= manifest.previous_generation < manifest.generation:
         raise Unusable(f"generation {manifest.generation} out of order after {manifest.previous_generation}")
     if not manifest.attempt.startswith(task.task.replace("task_", "attempt_", 1) + "_"):
-        raise Unusable(f"made by a foreign attempt {manifest.attempt}")
+        raise Unusable(f"made by an attempt of another task: {manifest.attempt}")
     if sum(part.bytes for part in manifest.parts) != manifest.output_bytes or manifest.groups_done < 1:
-        raise Unusable("its numbers contradict each other")
+        raise Unusable("its numbers are inconsistent")
     return manifest
 
 
@@ -1366,10 +1364,10 @@ def read_request(data: bytes, name: str, task: TaskId) -> Request:
     try:
         raw = json.loads(data)
         if raw["schema"] != SCHEMA or raw["attempt"] != task.attempt:
-            raise Unusable(f"{name}: for {raw.get('attempt')}, schema {raw.get('schema')}")
+            raise Unusable(f"{name}: is for {raw.get('attempt')}, schema {raw.get('schema')}")
         order = str(raw["order"])
         if f"{order}.request.json" != name or not ORDER.fullmatch(order):
-            raise Unusable(f"{name}: orders {order!r}")
+            raise Unusable(f"{name}: contains order {order!r}")
         hold_ms = raw.get("hold_ms")
         return Request(order, None if hold_ms is None else max(0, int(hold_ms)))
     except NO_SENSE as error:
@@ -1439,7 +1437,7 @@ def find_checkpoint(
         refused += [f"{other}: generation out of order between attempts" for other in higher]
         return Found(manifest, highest, tuple(refused))
     if len(names) > MANIFESTS_MAX:
-        refused.append(f"{task.folder}: {len(names) - MANIFESTS_MAX} older manifests were not looked at")
+        refused.append(f"{task.folder}: {len(names) - MANIFESTS_MAX} older manifests were not read")
     return Found(None, highest, tuple(refused))
 
 
@@ -1453,7 +1451,7 @@ def newest_first(entries: Iterable[str], task: TaskId, refused: list[str]) -> li
         if name in aside:
             refused.append(f"{name}: set aside by an earlier attempt")
         elif attempt_number(attempt) >= attempt_number(task.attempt):
-            refused.append(f"{name}: made by an attempt that does not come before {task.attempt}")
+            refused.append(f"{name}: made by an attempt that is not older than {task.attempt}")
         else:
             names.append(name)
     return names
@@ -1462,7 +1460,7 @@ def newest_first(entries: Iterable[str], task: TaskId, refused: list[str]) -> li
 def check_fit(manifest: Manifest, rule: KeyRule, reducer: Sequence[str]) -> None:
     """Refuse a manifest made under other rules or by another reducer."""
     if manifest.raw.get("key_rule") != rule.as_json():
-        raise Unusable(f"made with other keys: {manifest.raw.get('key_rule')}")
+        raise Unusable(f"made with another key rule: {manifest.raw.get('key_rule')}")
     if manifest.raw.get("reducer") != list(reducer):
         raise Unusable(f"made by another reducer: {manifest.raw.get('reducer')}")
 
@@ -1507,7 +1505,7 @@ def write_checkpoint(
     fields["output_bytes"] = sum(part["bytes"] for part in fields["parts"])
     data = sealed(fields)
     if len(data) > MANIFEST_BYTES_MAX:
-        raise Unusable(f"its manifest would have {len(data)} bytes, more than {MANIFEST_BYTES_MAX}")
+        raise Unusable(f"its manifest of {len(data)} bytes exceeds the maximum of {MANIFEST_BYTES_MAX}")
     manifest = parse_manifest(data)
     name = f"{beginning}.manifest.json"
     last_check()
@@ -1685,7 +1683,7 @@ def why_not(conf: Conf) -> str:
             return f"{name} is {conf.get(name) or 'not set'}, not {wanted}"
     for name in ("mapreduce.job.id", "mapreduce.task.id", "mapreduce.task.attempt.id"):
         if not re.fullmatch(r"[A-Za-z0-9_]+", conf.get(name)):
-            return f"{name} is {conf.get(name) or 'not set'}: not run by Hadoop"
+            return f"{name} is {conf.get(name) or 'not set'}: not started by Hadoop"
     return ""
 
 
@@ -1750,15 +1748,15 @@ def read_settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
     given = read_options(arguments)
     conf = Conf(env)
     if not given["--restartable"]:
-        raise Unusable("--restartable is not promised")
+        raise Unusable("--restartable is not set")
     if bool(given["--save"]) != bool(given["--load"]):
-        raise Unusable("--save and --load go together")
+        raise Unusable("--save and --load require each other")
     reason = why_not(conf)
     if reason:
         raise Unusable(reason)
     store_url = given["--store"] or env.get("YARNCTL_STORE", "")
     if not store_url:
-        raise Unusable("no store: neither --store nor YARNCTL_STORE")
+        raise Unusable("no store: set --store or YARNCTL_STORE")
     secured = Secured(
         env.get("HADOOP_TOKEN_FILE_LOCATION", ""),
         given["--token-service"] or env.get("YARNCTL_TOKEN_SERVICE", ""),
@@ -1796,7 +1794,7 @@ def read_wait_s(given_s: float, env: Mapping[str, str]) -> float:
     except ValueError as error:
         raise Unusable(f"YARNCTL_STORE_WAIT_S: {error}") from error
     if not 0 <= wait_s < math.inf:
-        raise Unusable(f"--store-wait-s {wait_s}: not a span of time")
+        raise Unusable(f"--store-wait-s {wait_s}: not a duration")
     return wait_s
 
 
@@ -1804,7 +1802,7 @@ def read_prefix(conf: Conf) -> str:
     """Return the prefix of lines to Hadoop, which Java must read as it is written here."""
     prefix = conf.get(REPORTER_PREFIX, "reporter:")
     if not prefix.isascii() or "\n" in prefix or "\r" in prefix:
-        raise Unusable(f"{REPORTER_PREFIX} is {prefix!r}: not ASCII, or with a line end")
+        raise Unusable(f"{REPORTER_PREFIX} is {prefix!r}: not ASCII, or contains a line end")
     return prefix
 
 
@@ -1828,7 +1826,7 @@ def read_rule(conf: Conf, group_fields: int) -> KeyRule:
     key_fields = conf.number(KEY_FIELDS, 1)
     fields = group_fields or key_fields
     if not 1 <= fields <= key_fields:
-        raise Unusable(f"--group-fields {fields} of {key_fields} key fields")
+        raise Unusable(f"--group-fields {fields}: keys have {key_fields} fields")
     map_separator, reduce_separator = (separator(conf, name) for name in SEPARATORS)
     return KeyRule(fields, map_separator, reduce_separator, key_fields)
 
@@ -1930,7 +1928,7 @@ class Errors:
         if len(columns) != 3:
             return
         if any(digit in DOUBTFUL_DIGITS for digit in columns[2]):
-            self.doubt = "a counter's number has digits that some versions of Java do not know"
+            self.doubt = "a counter's number has digits that some versions of Java do not accept"
         amount = java_long(columns[2])
         if amount is not None:
             add_counter(self.counters, columns[0], columns[1], amount)
@@ -1958,7 +1956,7 @@ class Errors:
             except OSError as error:
                 self._torn = True
                 if self.prefix + b"counter:" in data:
-                    self.lost = f"counters were not told: {error.strerror}"
+                    self.lost = f"counters were not sent: {error.strerror}"
 
 
 BAR = " | "  # separates the runner's own text from the child's in a status
@@ -2092,7 +2090,7 @@ class Child:
             copy(source.fileno())
         except Exception as error:  # whatever it is, this is not all: the attempt must not succeed
             what = "output" if source is self.process.stdout else "standard error"
-            self.broken = f"the reducer's {what} was not passed on: {error!r}"
+            self.broken = f"the reducer's {what} was not forwarded: {error!r}"
             close_quietly(source)  # the child meets a broken pipe, as without a runner
         finally:
             self.finished.append(source.name)
@@ -2249,7 +2247,7 @@ def check_pipes() -> None:
     try:
         os.write(writing, b"12345")
         if unread_bytes(writing) != 5:
-            raise Unusable("this system does not tell how much of a pipe is unread")
+            raise Unusable("this system does not report how much of a pipe is unread")
         signal_when_closed(reading, os.getpgrp(), signal.SIGURG)  # a trial; the pipe is closed below
     finally:
         for end in (reading, writing):
@@ -2469,14 +2467,14 @@ class AttemptState:
         if not self.scanner.sorted and not self.why_not:
             if self.resumed:
                 raise InvalidCheckpoint(
-                    "keys are not in the order of their bytes, and a checkpoint was relied on"
+                    "keys are not sorted by bytes, but a checkpoint depends on their order"
                 )
-            self.cannot("keys are not in the order of their bytes")
+            self.cannot("keys are not sorted by bytes")
 
     def check_output(self) -> bool:
         """Say whether the output is kept; without it the attempt cannot be suspended."""
         if self.output.failed:
-            self.cannot(f"the output cannot be kept: {self.output.failed}")
+            self.cannot(f"the output cannot be stored: {self.output.failed}")
         return not self.output.failed
 
     def check_counters(self) -> None:
@@ -2489,7 +2487,7 @@ class AttemptState:
         self.why_not = why
         self.lines.report_next()  # at once
         self.output.limit_bytes = -1  # the thread that reads the output drops what is kept
-        self.errors.note(f"cannot be suspended any more: {why}")
+        self.errors.note(f"can no longer be suspended: {why}")
 
 
 class StatusLines:
@@ -2665,7 +2663,7 @@ class Watcher(threading.Thread):
             self.attempt.requests.append(read_request(data, entry.name, self.attempt.task))
             self.attempt.wakeup.wake()
         except Unusable as why:
-            self._note_once(f"request refused: {why}")
+            self._note_once(f"request rejected: {why}")
         except Exception:
             self.seen.discard(entry.name)
             raise
@@ -2859,10 +2857,10 @@ class ChildLife:
         assert child is not None
         position_bytes = child.begins_at + child.fed_bytes - unread_bytes(child.input)
         child.close_input()
-        self.read_out(child, "the reducer has closed its input")
+        self.read_out(child, "the reducer closed its input")
         status = child.status()
         if not status and attempt.phase == "drain" and attempt.settings.save:
-            raise Unprovable("the reducer closed its input while it was suspended: nobody has its summary")
+            raise Unprovable("the reducer closed its input while it was suspended, so its summary is lost")
         if not status and not self._could_leave(position_bytes):
             attempt.errors.note(
                 f"the reducer ended with status 0 having read {position_bytes} bytes; plain Hadoop, with"
@@ -2880,7 +2878,7 @@ class ChildLife:
         task_input = self._attempt.input
         sender = task_input.sender
         while not task_input.ended and sender.pipe_bytes >= 0 and sender.within(position_bytes):
-            self._answer_late("the reducer has closed its input")
+            self._answer_late("the reducer closed its input")
             task_input.drop()
             task_input.fill(STATUS_EVERY_S)
         return sender.within(position_bytes)
@@ -3166,17 +3164,21 @@ class WorkFolder:
     def why_not(self) -> str:
         """Return what forbids a suspension for now, empty if nothing; raise Unusable if it is for good."""
         if self.store is None:
-            raise Unusable(f"its work folder cannot be looked at from here: {self.url or 'none is named'}")
+            raise Unusable(f"the attempt's output folder cannot be listed: {self.url or 'no folder is set'}")
         try:
             names = [entry.name for entry in self.store.list("")]
         except StoreError as error:
-            return f"its work folder could not be looked at: {error}"
+            return f"the attempt's output folder cannot be listed: {error}"
         own = [name for name in names if self.own.fullmatch(name)]
         beside = [name for name in names if name not in own[:1] and name != f".{(own or names)[0]}.crc"]
         if beside:
             told = ", ".join(beside[:3]) + (", ..." if len(beside) > 3 else "")
             raise Unusable(f"side files would be lost: {told} in {self.url}")
-        return "" if own else NotSeen(f"the job's own output is not seen in its work folder: {self.url}")
+        return (
+            ""
+            if own
+            else NotSeen(f"the job's output file is missing in the attempt's output folder: {self.url}")
+        )
 
 
 class Suspending:
@@ -3233,7 +3235,7 @@ class Suspending:
         """Return why draining and uploading might take more than half of the time-out."""
         need_s = self._drain_s + self._attempt.output.bytes / self._upload_bytes_per_s
         limit_s = self._attempt.settings.task_timeout_ms / 2000
-        return f"about {need_s:.0f} s to drain and upload, of {limit_s:.0f} s" if need_s > limit_s else ""
+        return f"about {need_s:.0f} s to drain and upload, limit {limit_s:.0f} s" if need_s > limit_s else ""
 
     def _suspend(self, request: Request) -> None:
         """Finish the group, let the child end, save, hold, and go on in place unless killed."""
@@ -3282,7 +3284,7 @@ class Suspending:
             return state
         except Unusable as error:
             self._answers.answer(request, "refused", f"not saved: {error}")
-            raise Unprovable("the reducer has given its state away and it could not be kept") from error
+            raise Unprovable("the reducer has written its state, but it could not be stored") from error
 
     # -- the next generation ---------------------------------------------------------------
 
@@ -3328,7 +3330,7 @@ class Suspending:
             )
             return manifest, "saved"
         except PerhapsSaved as error:
-            attempt.errors.note(f"perhaps saved: {error}")
+            attempt.errors.note(f"possibly saved: {error}")
             return error.manifest, "unsure"
         except (StoreError, Unusable) as error:
             attempt.highest_generation += 1  # the name may be half taken
@@ -3487,7 +3489,7 @@ class Resuming:
         try:
             set_aside(attempt.store, attempt.task, manifest, why)
         except StoreError as error:
-            attempt.errors.note(f"no word of it could be left: {error}")
+            attempt.errors.note(f"this could not be recorded: {error}")
 
     # -- going on --------------------------------------------------------------------------
 
@@ -3516,7 +3518,7 @@ class Resuming:
         attempt.manifest = None
         attempt.scanner = Scanner(attempt.settings.rule)
         if self._skipped.failed:
-            raise Unprovable(f"the input was skipped in vain and could not be kept: {self._skipped.failed}")
+            raise Unprovable(f"skipped input is needed again, but was not stored: {self._skipped.failed}")
         attempt.input.begin_again(self._skipped)
 
     def _fetch(self, manifest: Manifest) -> tuple[Spool, bytes | None] | None:
@@ -3541,7 +3543,7 @@ class Resuming:
         """Return the output and the state that a checkpoint holds."""
         saved = Spool(sys.maxsize)
         if (manifest.state is None) != (not self._attempt.settings.save):
-            raise Unusable("made with --save, or without it, other than this attempt")
+            raise Unusable("made with another --save setting than this attempt's")
         for part in manifest.parts:
             for piece in self._checked_pieces(part):
                 saved.add(piece)
@@ -3559,7 +3561,7 @@ class Resuming:
             size_bytes += len(piece)
             yield piece
         if (size_bytes, digest.hexdigest()) != (part.bytes, part.sha256):
-            raise Unusable(f"{part.name}: its bytes are not those that were saved")
+            raise Unusable(f"{part.name}: content differs from what was saved")
 
     def _skip(self, manifest: Manifest) -> str:
         """Pass over the groups that are done; return what does not match, empty if all does."""
@@ -3574,15 +3576,20 @@ class Resuming:
                 task_input.at += taken
             self._attempt.lines.keep_alive()
             if not scanner.sorted:
-                return "keys are not in the order of their bytes"
+                return "keys are not sorted by bytes"
             if found:
                 break
             if task_input.ended:
-                return f"the input ended after {scanner.groups} groups, {manifest.groups_done} were done"
+                done = manifest.groups_done
+                return f"the input ended after {scanner.groups} groups, but the checkpoint covers {done}"
             task_input.fill(STATUS_EVERY_S)
         here = (scanner.groups, scanner.digest(), scanner.key)
         there = (manifest.groups_done, manifest.keys_digest, manifest.last_key)
-        return "" if here == there else f"the first {manifest.groups_done} keys are not those that were done"
+        return (
+            ""
+            if here == there
+            else f"the first {manifest.groups_done} keys differ from those of the checkpoint"
+        )
 
     def _replay(self, manifest: Manifest, saved: Spool) -> None:
         """Write counters and output of the attempts before; requests are answered in between."""
@@ -3645,12 +3652,12 @@ class Runner:
         except Leave as leaving:
             return leaving.status
         except Unprovable as why:
-            errors.note(f"this attempt ends here: {why}")
+            errors.note(f"attempt aborted: {why}")
             if isinstance(why, InvalidCheckpoint) and attempt.manifest is not None:
                 self.resuming.put_aside(attempt.manifest, str(why))
             return EXIT_UNPROVABLE
         except (StoreError, OSError) as why:
-            errors.note(f"this attempt ends here: {why}")
+            errors.note(f"attempt aborted: {why}")
             return EXIT_UNPROVABLE
         finally:
             if attempt.child is not None:
@@ -3702,7 +3709,7 @@ class Runner:
 def untouched(argv: Sequence[str], why: str) -> NoReturn:
     """Become the original reducer."""
     errors = Errors("reporter:")
-    errors.note(f"runs untouched: {without_secrets(why)}")
+    errors.note(f"the reducer runs without the task runner: {without_secrets(why)}")
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_IGN)  # as the shell above has set it
     try:
@@ -3736,7 +3743,7 @@ def prepare(arguments: Sequence[str], words: Sequence[str], env: Mapping[str, st
     """Return a runner that may suspend, or raise with why there is none; no input is touched."""
     settings = read_settings(arguments, env)
     if sys.platform == "win32" or not hasattr(select, "poll"):
-        raise Unusable("this system has no poll")
+        raise Unusable("this system does not support poll()")
     check_pipes()
     names = ("mapreduce.job.id", "mapreduce.task.id", "mapreduce.task.attempt.id")
     job, task, attempt = map(Conf(env).get, names)
