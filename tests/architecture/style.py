@@ -27,22 +27,9 @@ BUILT = "yarnctl/task_runner/yarnctl_task.py"
 PRINTED = ("yarnctl/api", "yarnctl/attach/check", "yarnctl/deciding/reasons")
 """Folders and files with docstrings that a person reads: descriptions of the API, of findings, of reasons."""
 
-PAGES = (
-    "README.md",
-    "docs/quickstart.md",
-    "docs/install.md",
-    "docs/attach.md",
-    "docs/levers.md",
-    "docs/streaming.md",
-    "docs/spark.md",
-    "docs/flink.md",
-    "docs/admission.md",
-    "docs/emulator.md",
-    "docs/operations.md",
-    "docs/limitations.md",
-    "docs/evidence.md",
-)
-"""The user pages. ``docs/style.md`` is left out: it quotes what it rejects."""
+STYLE = "docs/style.md"
+"""The page with the rules and the list of user pages. It is not checked: it quotes what it rejects."""
+_PAGE = re.compile(r"^(?:README\.md|docs/[a-z-]+\.md)$", re.MULTILINE)
 
 WORDS = re.compile(
     r"\b(who|whose|nobody|somebody|mend|dear|told|leave [^.]*\baway|so (long|many|often)|is no(?! longer)"
@@ -62,6 +49,11 @@ class Breach(NamedTuple):
 
     where: str
     says: str
+
+
+def user_pages(root: Path = ROOT) -> list[str]:
+    """Return the user pages, as ``docs/style.md`` lists them: one on a line of its own."""
+    return _PAGE.findall((root / STYLE).read_text("utf-8"))
 
 
 def breaches(paths: Iterable[Path], root: Path = ROOT) -> list[Breach]:
@@ -153,7 +145,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.architecture.style", description=__doc__)
     parser.add_argument("paths", nargs="*", type=Path)
     paths = [root / path for path in parser.parse_args(arguments).paths]
-    everything = [path for name in (*PACKAGES, *PAGES) if (path := root / name).exists()]
+    everything = [path for name in (*PACKAGES, *user_pages(root)) if (path := root / name).exists()]
     found = breaches(paths or everything, root)
     for breach in found:
         print(f"{breach.where}: {breach.says}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.style import WORDS, in_page, in_source, main
+from tests.architecture.style import ROOT, WORDS, in_page, in_source, main, user_pages
 
 WRONG = [
     "the user who waits",
@@ -112,7 +112,8 @@ def test_main_reads_everything_or_what_it_is_given(tmp_path: Path, capsys):
         "tests/four.py": "x = 'nobody waits'\n",
         "README.md": "nobody\n",
         "docs/spark.md": "nobody\n",
-        "docs/style.md": "nobody\n",
+        "docs/style.md": "nobody\n\n```text\nREADME.md\ndocs/spark.md\ndocs/later.md\n```\n",
+        "docs/other.md": "nobody\n",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -128,3 +129,9 @@ def test_main_reads_everything_or_what_it_is_given(tmp_path: Path, capsys):
     assert main(["yarnctl/task_runner"], tmp_path) == 0
     assert main(["emulator/deep", "README.md"], tmp_path) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "style: 2 breaches"
+
+
+def test_user_pages_are_those_of_the_style_page():
+    found = user_pages()
+    assert {"README.md", "docs/quickstart.md"} < set(found)
+    assert [name for name in found if not (ROOT / name).is_file()] == []

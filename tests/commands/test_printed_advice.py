@@ -282,7 +282,7 @@ def test_check_and_run_take_the_store_in_the_form_of_wrap(command, capsys):
             "the cluster uses another HDFS (http://nn.example:9870)",
         ),
         ("file:///yarnctl/checkpoints", "the folder must be in HDFS"),
-        ("checkpoints", "name one like /yarnctl/checkpoints"),
+        ("checkpoints", "use a folder such as /yarnctl/checkpoints"),
     ],
 )
 def test_check_rejects_a_store_that_jobs_could_not_use(store, told, capsys):

@@ -1,4 +1,4 @@
-"""Reasons against the table of docs/design-notes.md: every row has its class, its fields and its sentence."""
+"""Reasons against the table of research/notes/design-notes.md: a row has its class, fields and sentence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from yarnctl.deciding.reasons.placements import (
     OverHourlyBudget,
     PlacementReason,
 )
-from yarnctl.deciding.reasons.rooting import Reason, Said, kebab
+from yarnctl.deciding.reasons.rooting import Reason, kebab
 from yarnctl.deciding.reasons.verdicts import (
     AwaitsTurn,
     CannotPay,
@@ -47,7 +47,7 @@ from yarnctl.deciding.reasons.verdicts import (
 )
 from yarnctl.journal.rendering import MADE, SENTENCES, joined, text
 
-PAGE = Path(__file__).parents[2] / "docs" / "design-notes.md"
+PAGE = Path(__file__).parents[2] / "research" / "notes" / "design-notes.md"
 UNIONS = {
     "TriggerReason": TriggerReason,
     "MoveReason": MoveReason,
@@ -84,7 +84,7 @@ def rows(union: str) -> dict[str, tuple[tuple[str, ...], str]]:
 
 
 def kinds(union: str) -> dict[str, type[Reason]]:
-    return {str(each.__struct_config__.tag): each for each in get_args(UNIONS[union]) if each is not Said}
+    return {str(each.__struct_config__.tag): each for each in get_args(UNIONS[union])}
 
 
 @pytest.mark.parametrize("union", sorted(UNIONS))

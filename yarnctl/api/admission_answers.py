@@ -49,7 +49,7 @@ class PlanOut(msgspec.Struct, frozen=True, kw_only=True):
 class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     """One admission.
 
-    ``tags`` and ``settings`` are what to submit with once ``state`` is ``admitted`` (before, and for a
+    ``tags`` and ``settings`` are what to submit with once ``state`` is "admitted" (before, and for a
     kind that is not known here, ``settings`` are empty); it must have been seen by ``expires_at_ms``.
     ``lease_ms``: who
     waits and does not renew for so long is withdrawn. ``why`` says why it is over, or is empty.

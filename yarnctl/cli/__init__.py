@@ -43,6 +43,7 @@ PROGRAM = program(
     "yarnctl",
     "Preempt research jobs on an unmodified Hadoop 3 YARN by checkpoints, without losing their work.",
     COMMANDS,
+    extras=("prediction",),
 )
 
 

@@ -15,7 +15,6 @@ import click
 
 from yarnctl.command_line import option_group
 from yarnctl.errors import BadInput
-from yarnctl.old_names import renamed_option
 
 if TYPE_CHECKING:
     from yarnctl.config import ClusterAddress
@@ -76,16 +75,14 @@ def cluster_options(command: Function) -> Function:
 def queue_options(command: Function) -> Function:
     """Add ``--preempting``, ``--preemptable`` and ``--mode``; the argument ``queues``."""
     options = (
-        renamed_option(
+        click.option(
             "--preempting",
-            was="--hurried",
             multiple=True,
             metavar="QUEUE",
             help="Leaf queue of production jobs, by full path or own name; repeatable.  [production]",
         ),
-        renamed_option(
+        click.option(
             "--preemptable",
-            was="--victims",
             multiple=True,
             metavar="QUEUE",
             help="Leaf queue of research jobs, which can be preempted; repeatable.  [research]",

@@ -93,7 +93,7 @@ def _option_of(argument: str) -> str:
 
 
 def _require_runs(file: Path | None) -> None:
-    """Raise BadInput unless ``file`` (if given) is a readable file of runs."""
+    """Raise BadInput for a file of runs that cannot be read, or without the extra that predicts from it."""
     if file is None:
         return
     if not file.is_file():
@@ -101,8 +101,10 @@ def _require_runs(file: Path | None) -> None:
             f"--runs {file}", "file not found", "create it with yarnctl runs import FILE --store RUNS"
         )
     from yarnctl.cli.runs import kept_runs
+    from yarnctl.extras import require_extra
 
     kept_runs(file)
+    require_extra("prediction")
 
 
 def pools_of(gate: GateOptions, allocator: str) -> tuple[PoolSettings, ...]:

@@ -31,7 +31,6 @@ from yarnctl.cli.cluster import (
 from yarnctl.cli.gate_options import GateOptions, admission_options, admitting_of, history_of
 from yarnctl.command_line import option_group
 from yarnctl.errors import BadInput
-from yarnctl.old_names import renamed_option
 
 if TYPE_CHECKING:
     from yarnctl.daemon.loop import Loop
@@ -58,7 +57,7 @@ class PreemptionOptions(NamedTuple):
     job_policy: str = "MR"
     task_policy: str = "SRT"
     in_flight_ratio: float = 0.1
-    in_flight_least: int = 1
+    in_flight_least: int = 4
     eviction: str = "natjam"
     may_lose: str | None = None
     room_within: str | None = None
@@ -113,10 +112,10 @@ _PREEMPTION = (
     click.option(
         "--in-flight-least",
         type=click.IntRange(1),
-        default=1,
+        default=4,
         show_default=True,
-        help="Minimum number of concurrent suspensions, even if --in-flight allows fewer. Raise it on"
-        " clusters with fewer than 20 research containers.",
+        help="Minimum number of concurrent suspensions, even if --in-flight allows fewer. It decides where"
+        " research holds fewer than 40 containers.",
     ),
     click.option(
         "--eviction",
@@ -148,17 +147,15 @@ _PREEMPTION = (
     click.option(
         "--allow-priority", is_flag=True, help="With --mode deadlines: set YARN's application priorities."
     ),
-    renamed_option(
+    click.option(
         "--cap-queue",
-        was="--hold-queue",
         is_flag=True,
         help="While production requests are pending, lower maximum-capacity of the preemptable queues to"
         " their guarantee, so that research does not take the freed containers; restore it afterwards."
         " Requires a scheduler configuration that can be changed at run time.",
     ),
-    renamed_option(
+    click.option(
         "--predicted-demand",
-        was="--ahead",
         type=click.IntRange(0, 1000),
         metavar="CONTAINERS",
         default=0,

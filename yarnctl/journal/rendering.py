@@ -21,7 +21,7 @@ from yarnctl.deciding.reasons import (
     queue_naming,
     verdicts,
 )
-from yarnctl.deciding.reasons.rooting import Reason, Said
+from yarnctl.deciding.reasons.rooting import Reason
 
 
 def _unmet(why: demand.Unmet) -> str:
@@ -234,7 +234,6 @@ def _ended_otherwise(why: verdicts.EndedOtherwise) -> str:
 
 
 SENTENCES: dict[type[Reason], str] = {
-    Said: "{text}",
     demand.ClusterFull: "the cluster is full",
     demand.NoTaskMayStop: "no task may be stopped",
     demand.NoJobMayGive: "no job may give",

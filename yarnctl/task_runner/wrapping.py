@@ -12,7 +12,6 @@ import posixpath
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from yarnctl.errors import BadInput
@@ -36,8 +35,7 @@ from yarnctl.task_runner.runner.protocol.job_conf import (
 )
 from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.webhdfs_store import split_store
-
-RUNNER = Path(__file__).with_name("yarnctl_task.py")
+from yarnctl.task_runner.shipped import RUNNER, shipped_runner
 
 SETTINGS = {
     "mapreduce.reduce.speculative": "false",
@@ -281,12 +279,16 @@ def refuse_options(line: CommandLine) -> None:
 
 
 def add_file(line: CommandLine) -> None:
-    """Add the task runner to the first ``-files``, the only one that Hadoop reads."""
+    """Add the task runner to the first ``-files``, the only one that Hadoop reads.
+
+    Raises BadInput if the built file differs from its sources.
+    """
+    runner = shipped_runner()
     for place, each in enumerate(line.options):
         if each.name == "-files":
-            line.options[place] = each.with_value(f"{each.value},{RUNNER}")
+            line.options[place] = each.with_value(f"{each.value},{runner}")
             return
-    line.options.insert(0, option("-files", str(RUNNER)))
+    line.options.insert(0, option("-files", str(runner)))
 
 
 def promise_test(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from yarnctl.deciding.reasons.rooting import Reason, Said
+from yarnctl.deciding.reasons.rooting import Reason
 
 
 class Unmet(Reason, frozen=True):
@@ -98,5 +98,4 @@ TriggerReason = (
     | MoreUrgentWaits
     | OthersFirst
     | NotModelled
-    | Said
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from yarnctl.deciding.reasons.rooting import Reason, Said
+from yarnctl.deciding.reasons.rooting import Reason
 
 
 class InNoVictimQueue(Reason, frozen=True):
@@ -183,5 +183,4 @@ EligibilityReason = (
     | SparkTooOld
     | OnLabelledNode
     | HoldsResource
-    | Said
 )

@@ -12,7 +12,7 @@ from yarnctl.deciding.reasons.queue_naming import (
     QueuesUnread,
     QueuesVanished,
 )
-from yarnctl.deciding.reasons.rooting import Reason, Said
+from yarnctl.deciding.reasons.rooting import Reason
 
 
 class NothingInTheWay(Reason, frozen=True):
@@ -156,5 +156,4 @@ ModeReason = (
     | AskedToStop
     | TicksDone
     | LoopFailed
-    | Said
 )

@@ -6,7 +6,7 @@ Below them: why a queue's maximum or an application's priority is changed, or no
 from __future__ import annotations
 
 from yarnctl.deciding.model import Ending
-from yarnctl.deciding.reasons.rooting import Reason, Said
+from yarnctl.deciding.reasons.rooting import Reason
 
 
 class ContainerHasEnded(Reason, frozen=True, tag="container-ended"):
@@ -91,7 +91,6 @@ MoveReason = (
     | AnotherManager
     | GivenRoomOf
     | AskerHasRoom
-    | Said
 )
 
 
@@ -120,5 +119,5 @@ class ChangedByOthers(Reason, frozen=True):
 
 
 QueueReason = (
-    QueueServing | DemandOver | LeftByEarlierRun | Stopping | MayNotAct | QueueGone | ChangedByOthers | Said
+    QueueServing | DemandOver | LeftByEarlierRun | Stopping | MayNotAct | QueueGone | ChangedByOthers
 )

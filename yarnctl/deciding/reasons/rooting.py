@@ -24,12 +24,6 @@ class Reason(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="code", 
     """The reason of something. Compared by value; encoded with its tag as ``code``."""
 
 
-class Said(Reason, frozen=True):
-    """A sentence of a journal that was written before reasons were values."""
-
-    text: str
-
-
 def code(why: Reason) -> str:
     """Return the tag of a reason, as in ``code``."""
     return str(why.__struct_config__.tag)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from yarnctl.deciding.reasons.placements import NothingFits
-from yarnctl.deciding.reasons.rooting import Reason, Said
+from yarnctl.deciding.reasons.rooting import Reason
 
 # --- why an admission has this verdict
 
@@ -159,7 +159,6 @@ PlanReason = (
     | StartsLater
     | NoOptions
     | NothingFits
-    | Said
 )
 
 # --- why an admission has ended
@@ -191,7 +190,7 @@ class ManagerForgot(Reason, frozen=True):
     """The ResourceManager does not list its application any more."""
 
 
-ClosedReason = WithdrawnByAsker | LeaseOver | NotSubmitted | EndedAs | ManagerForgot | Said
+ClosedReason = WithdrawnByAsker | LeaseOver | NotSubmitted | EndedAs | ManagerForgot
 
 # --- why nothing was learned of a job
 
@@ -278,7 +277,6 @@ LessonReason = (
     | NoSpansTold
     | NoInstantsTold
     | NoUsageTold
-    | Said
 )
 
 ASK_AGAIN = (NotInHistoryYet, HistoryBusy, HistoryFault)

@@ -234,7 +234,7 @@ class _Reader:
         self.roles: dict[str, None] = {}
         self.ran: Ran | None = None
         self.admitted = AdmissionStories(wanted)
-        self.said: list[str] = []
+        self.rendered: list[str] = []
         self._unnamed: dict[str, list[RefusalStory]] = {}
 
     def apply(self, record: Record) -> None:
@@ -396,7 +396,7 @@ class _Reader:
                 concerned.append(story)
         asked = [story for story in concerned if not story.withheld or story.verb]
         if (withheld := len(concerned) - len(asked)) and "application" in self.roles:
-            self.said.append(f"{withheld} {'order was' if withheld == 1 else 'orders were'} {NOT_SENT}")
+            self.rendered.append(f"{withheld} {'order was' if withheld == 1 else 'orders were'} {NOT_SENT}")
         if self.admitted.stories:
             own = self.admitted.stories[0].admission == self.wanted
             self.roles["admission" if own else "application"] = None
@@ -409,8 +409,7 @@ class _Reader:
             refused=self.refused,
             priorities=self.priorities,
             admissions=self.admitted.stories,
-            rendered=self.said,
-            said=self.said,
+            rendered=self.rendered,
         )
 
 
@@ -425,7 +424,7 @@ class _DecisionReader(_Reader):
         """Read one record; of the decisions only the wanted one."""
         if isinstance(record, Decision) and record.number == self.number:
             self.roles["decision"] = None
-            self.said += _decision_in_words(record, self.orders.settings)
+            self.rendered += _decision_in_words(record, self.orders.settings)
         if not isinstance(record, Refusal | Ranking):
             super().apply(record)
 

@@ -173,7 +173,6 @@ class Explanation(msgspec.Struct, kw_only=True):
     """All that a journal records of one id; ``roles`` are the kinds of thing that it names.
 
     ``rendered`` are sentences about it as a whole: what a decision was for, what state an application is in.
-    ``said`` is its old name, the same list.
     """
 
     id: str
@@ -185,7 +184,6 @@ class Explanation(msgspec.Struct, kw_only=True):
     priorities: list[PriorityStory]
     admissions: list[AdmissionStory] = []
     rendered: list[str] = []
-    said: list[str] = []
 
     @property
     def found(self) -> bool:

@@ -149,7 +149,7 @@ STATUS = {
     "request-key-used": 409,
     "queue-not-gated": 422,
     "no-such-queue": 422,
-    "desk-full": 503,
+    "admission-queue-full": 503,
     "not-written": 503,
     "no-estimate-yet": 503,
     "no-account": 409,

@@ -19,7 +19,6 @@ from yarnctl.daemon.view.published import BOUNDS_MS, Histogram, View
 from yarnctl.deciding.admission.book import OPEN as OPEN_ADMISSIONS
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.service.answers.from_view import counted, loop_state, snapshot
-from yarnctl.service.answers.old_fields import OLD_CLASSES
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -47,16 +46,11 @@ class _OfView(Collector):
             yield from part(self.view)
 
 
-ROLE = ("role", "class")
-"""The labels of what is summed by role; ``class`` has the old name of the role."""
-
-
 def _loop(view: View) -> Iterator[Metric]:
     status = view.loop
     state = GaugeMetricFamily("yarnctl_loop_state", "1 for the state the loop is in.", labels=["state"])
     for name in get_args(LoopState):
-        for shown in dict.fromkeys((name, loop_state(name))):  # "standing-aside" is the old name of "blocked"
-            state.add_metric([shown], float(name == status.state))
+        state.add_metric([loop_state(name)], float(name == status.state))
     yield state
     enforcing = float(status.mode == "enforce")
     yield GaugeMetricFamily("yarnctl_enforcing", "1 if the loop acts, 0 if it only observes.", enforcing)
@@ -91,16 +85,16 @@ def _cluster(view: View) -> Iterator[Metric]:
         "yarnctl_masters_only", "Applications that are suspended whole: a container each.", shown.masters_only
     )
     gauges = (
-        GaugeMetricFamily("yarnctl_used_memory_bytes", "Memory in use, by role.", labels=ROLE),
-        GaugeMetricFamily("yarnctl_used_vcores", "Virtual cores in use, by role.", labels=ROLE),
-        GaugeMetricFamily("yarnctl_containers", "Containers, by role.", labels=ROLE),
-        GaugeMetricFamily("yarnctl_pending_containers", "Containers asked for, by role.", labels=ROLE),
+        GaugeMetricFamily("yarnctl_used_memory_bytes", "Memory in use, by role.", labels=["role"]),
+        GaugeMetricFamily("yarnctl_used_vcores", "Virtual cores in use, by role.", labels=["role"]),
+        GaugeMetricFamily("yarnctl_containers", "Containers, by role.", labels=["role"]),
+        GaugeMetricFamily("yarnctl_pending_containers", "Containers asked for, by role.", labels=["role"]),
     )
     used = {"preempting": shown.preempting, "preemptable": shown.preemptable, "other": shown.other}
     for role, held in used.items():
         row = (held.used.memory_mib * 2**20, held.used.vcores, held.containers, held.pending)
         for gauge, value in zip(gauges, row, strict=True):
-            gauge.add_metric([role, OLD_CLASSES.get(role, role)], value)
+            gauge.add_metric([role], value)
     yield from gauges
 
 
