@@ -45,7 +45,7 @@ ATTEMPT = f"attempt_{STAMP}_0899_r_000003_2"
 CONTAINER = f"container_e17_{STAMP}_0899_01_000012"
 TASK = f"task_{STAMP}_0899_r_000003"
 MANIFEST = f"gen-000001-{ATTEMPT}.manifest.json"
-WHY_NOT = "no streaming job with a reducer of its own: stream.reduce.streamprocessor is not set"
+WHY_NOT = "the streaming job has no reducer command: stream.reduce.streamprocessor is not set"
 
 
 def size(memory_mib: int) -> dict[str, int]:
@@ -102,7 +102,7 @@ DECISION = {
     "at_ms": NOW_MS - 500,
     "application": PRODUCTION,
     "queue": "production",
-    "why": "asks that fit on no node",
+    "why": "pending requests fit on no node",
     "shortfall": 4,
     "chosen": 4,
     "unmet": 0,
@@ -138,7 +138,7 @@ ADMISSION: dict[str, Any] = {
         "deadline_at_ms": NOW_MS + 595_000,
         "start_at_ms": None,
         "finish_at_ms": None,
-        "reason": "12 containers are needed, 3 are free now",
+        "reason": "needs 12 containers, 3 free now",
     },
     "application": PRODUCTION,
     "expires_at_ms": None,

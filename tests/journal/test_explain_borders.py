@@ -151,7 +151,10 @@ def test_an_order_never_asked_that_has_an_end_tells_it() -> None:
     withheld = done(SUSPEND, Withheld(NotEnforcing()))
     end = moved("suspending", "not-needed", "withdrawn", why=NobodyWaits())
     text = text_of(decided(pick()), withheld, end)
-    assert "became   nothing: the order was not sent (withdrawn: nobody hurried waits)" in text
+    assert (
+        "became   nothing: the order was not sent (withdrawn: no production application has pending requests)"
+        in text
+    )
 
 
 @pytest.mark.parametrize("outcome", [Refused(Said("gone")), Unknown()])

@@ -38,10 +38,10 @@ from yarnctl.deciding.records import (
     Transition,
     performed,
 )
-from yarnctl.deciding.releaser import Reason
+from yarnctl.deciding.releaser import REASONS, Reason
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.explaining.explain import explain, in_words
-from yarnctl.journal.explaining.explanation_text import POLICIES, REASONS, key_words
+from yarnctl.journal.explaining.explanation_text import POLICIES, key_words
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.rendering import instant, said
 from yarnctl.short_ids import ids_in
@@ -145,7 +145,7 @@ def test_a_kill_after_a_time_out_is_a_kill(timed_out):
     assert len(ended) == result.kills > 0
     assert sum(story.lost_work_ms or 0 for story in stories) == result.lost_work_ms > 0
     text = text_of(records, ended[0].attempt)
-    assert "became   killed: no progress for 3000 ms" in text
+    assert "became   killed: no progress for 3 s" in text
     assert f"cost     killed, {ended[0].lost_work_ms} ms of work lost" in text
 
 
@@ -153,7 +153,7 @@ def test_what_was_given_up_goes_on_and_loses_nothing(given_up):
     records, _ = given_up
     story = next(story for story in explain(records, VICTIM).orders if story.state == "given_up")
     text = text_of(records, story.order)
-    assert "became   given up: no progress for 3000 ms" in text
+    assert "became   given up: no progress for 3 s" in text
     assert "cost     not stopped, no work lost, given up after" in text
     assert "suspension" not in text
 
@@ -227,7 +227,7 @@ def test_a_hurried_application_names_who_gave_for_it(suspended):
         f"  asked for {orders} containers of {VICTIM} ({orders}): {orders} released; {orders} granted;"
         " 0 ms of work lost"
     )
-    assert "decision 1 for application_1_000002, which needed 1 (asks that fit on no node)" in lines[3]
+    assert "decision 1 for application_1_000002, which needed 1 (pending requests fit on no node)" in lines[3]
 
 
 def test_a_victim_names_for_whom_it_gave(killed):
@@ -377,7 +377,7 @@ def test_a_withdrawn_kill_has_still_killed(killed):
     done = performed(decision.at_ms, kill, Accepted())
     end = moved(order, "suspending", "not-needed", "withdrawn", why=NobodyWaits())
     text = "\n".join(in_words(explain((header, decision, done, end), order)))
-    assert "became   withdrawn: nobody hurried waits" in text
+    assert "became   withdrawn: no production application has pending requests" in text
     assert "cost     killed, " in text
 
 

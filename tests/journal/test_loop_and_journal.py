@@ -387,7 +387,7 @@ def test_explain_says_it_in_words(journal_path):
         "decision 2 for p1",
         "key -73728), in it first by SRT: shortest remaining time first (13.0 s left; key 13000)",
         "first by MR: most resources first (",
-        "why not  a-r1-006: next: could have been taken, others came first (16.0 s left; key 16000)",
+        "why not  a-r1-006: next: eligible; other tasks came first (16.0 s left; key 16000)",
         "p1 got its place with c-p1-004",
         "released (suspension number 1), no work lost, 7 keys done and kept, checkpointed after 1500 ms",
     ):

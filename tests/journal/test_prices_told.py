@@ -119,7 +119,7 @@ def test_an_application_is_told_what_its_admission_would_have_cost_later(journal
 
 def test_who_is_rejected_is_told_what_would_have_been_cheaper(journal: Path) -> None:
     told = words(journal, "adm-a1b2-2")
-    assert "and 1 token at most were agreed; within these it could be done by " in told
+    assert "above the budget of 1 token; within the budget the earliest is " in told
     assert "paid" not in told
 
 

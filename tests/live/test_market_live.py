@@ -121,7 +121,7 @@ def test_the_page_leads_from_check_to_a_paid_deadline(tmp_path: Path) -> None:
             assert "itself" in shown
             paid = typed.run(admit)
             assert "admitted: adm-" in paid
-            assert "its deadline costs" in paid
+            assert "the deadline costs" in paid
             (sold,) = http_client.get(f"{url}/v1/admissions", timeout=30).json()["items"]
             until(lambda: "learned from" in typed.run(explain.replace(SOLD, sold["id"])), "it has taught")
             told = typed.run(explain.replace(SOLD, sold["id"]))

@@ -87,7 +87,7 @@ def test_it_shows_the_reclaim_list_and_the_loop(page):
     assert "checkpointed" in text
     assert "running" in text
     assert "3 nodes" in text
-    assert "gives as many containers as it may at once" in text
+    assert "the job has the highest allowed number of open orders" in text
 
 
 def test_a_click_tells_why(page):
@@ -97,7 +97,7 @@ def test_a_click_tells_why(page):
         "(() => { const p = document.querySelector('pre:not([hidden])'); return p && p.textContent })()"
     )
     assert "why it   first by MR" in told
-    assert "could have been taken, others came first" in told
+    assert "eligible; other tasks came first" in told
     page.script("document.querySelector('[data-decision=\"2\"]').click()")
     page.until("!document.querySelector('pre:not([hidden])')")
 
@@ -273,7 +273,7 @@ def test_an_empty_list_says_why_where_one_looks_for_it(page, served):
     page.until("document.querySelector('#reclaims').textContent.includes('no order is open')")
     caption = page.script("return document.querySelector('#reclaims caption').textContent")
     assert f"no order is open: {text(refused.why)}" in caption
-    assert "r (hadoop): gives as many containers as it may at once" in caption
+    assert "r (hadoop): the job has the highest allowed number of open orders" in caption
     (row,) = rows_of(page, "waiting")
     assert row[5].startswith(text(refused.why))
 
@@ -375,7 +375,7 @@ def test_pools_and_what_was_placed_are_shown_predicted_against_what_it_took(page
     assert first[9] not in ("-", "0.0 s")
     assert (second[10], third[10], fourth[10]) == ("admitted", "waiting", "rejected")
     assert third[9] == fourth[3] == "-"
-    assert "no option meets its deadline" in fourth[11]
+    assert "no option meets the deadline" in fourth[11]
     assert "spark with 3 in fast: " in fourth[12]
 
 

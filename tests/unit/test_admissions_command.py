@@ -42,7 +42,7 @@ def one(state: str = "waiting", application: str | None = None, **request: objec
         "deadline_at_ms": NOW_MS + 595_000,
         "start_at_ms": NOW_MS + 40_000,
         "finish_at_ms": None,
-        "reason": "12 containers are needed, 3 are free now",
+        "reason": "needs 12 containers, 3 free now",
     }
     return {
         "id": ID,

@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 
 class ReasonOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Why something is so: a ``code`` for programs (docs/design-notes.md lists them), ``text`` for people."""
+    """A reason: ``code`` for programs (docs/reference/reasons.md lists them), ``text`` for people."""
 
     code: str
     text: str

@@ -291,12 +291,12 @@ def test_it_ends_in_order_and_says_why() -> None:
 
     loop.publisher.tick = noted  # type: ignore[method-assign, assignment]
     loop.run(3)
-    assert published[-1] == ("stopped", "has looked 3 times, as told", False)
+    assert published[-1] == ("stopped", "completed 3 ticks (--ticks)", False)
     assert lock.released
     loop.stop()
     lock.held = True
     loop.run()
-    assert published[-1][:2] == ("stopped", "asked to stop")
+    assert published[-1][:2] == ("stopped", "stopped on request")
 
 
 def test_an_end_by_an_error_is_said_and_the_lock_given_up() -> None:
@@ -310,7 +310,7 @@ def test_an_end_by_an_error_is_said_and_the_lock_given_up() -> None:
     with pytest.raises(OSError, match="no space"):
         loop.run(5)
     assert lock.released
-    assert joined(loop.publisher.view.loop.why) == "failed: OSError: no space left on device"
+    assert joined(loop.publisher.view.loop.why) == "the loop failed: OSError: no space left on device"
 
 
 def test_a_stance_says_why() -> None:

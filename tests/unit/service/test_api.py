@@ -164,7 +164,7 @@ def test_an_explanation_of_any_id(served):
 
 def test_refusals_say_why_nothing_is_done(served):
     [each] = served.get("/v1/refusals")["items"]
-    assert each["refused_jobs"][0]["meaning"] == "gives as many containers as it may at once"
+    assert each["refused_jobs"][0]["meaning"] == "the job has the highest allowed number of open orders"
     assert served.get("/v1/refusals?queue=research")["total"] == 0
 
 
@@ -254,7 +254,7 @@ def test_healthy_until_the_loop_is_stuck_or_has_stopped(served):
     assert served.get("/healthz", 503)["error"]["code"] == "stuck"
     served.late_ms = 0
     served.view = with_loop(busy(), state="stopped", why=(AskedToStop(),))
-    assert "asked to" in served.get("/healthz", 503)["error"]["message"]
+    assert "on request" in served.get("/healthz", 503)["error"]["message"]
     served.view = with_loop(busy(), reachable=False)
     assert served.get("/healthz")["status"] == "ok"
 
@@ -272,7 +272,10 @@ def test_why_the_loop_does_not_run_is_told_by_code_and_in_words(served):
 def test_what_came_of_an_action_is_told_by_code_and_in_words():
     no = performed(7, Kill("o-000001", "r1", "r1.0", "r1.0c"), Refused(KillNotAllowed()))
     told = _performed(no)
-    assert (told.outcome, told.why) == ("refused", "killing is not allowed here: work would be lost")
+    assert (told.outcome, told.why) == (
+        "refused",
+        "the settings do not allow yarnctl to kill the task; its work would be lost",
+    )
     assert told.reason == ReasonOut(code="kill-not-allowed", text=told.why)
     assert _performed(performed(7, Kill("o-000001", "r1", "r1.0", "r1.0c"), Accepted())).reason is None
 
@@ -289,7 +292,7 @@ def test_ready_while_the_cluster_answers(served):
     error = served.get("/readyz", 503)["error"]
     assert (error["code"], error["message"]) == (
         "store-unavailable",
-        "no order is asked while HDFS cannot be written: safe mode",
+        "HDFS cannot be written, so no order is sent: safe mode",
     )
 
 

@@ -58,7 +58,7 @@ def test_tables(say):
     for command, words in (
         (("reclaims",), (PRODUCTION, entry.order.order, entry.order.attempt, "checkpointed")),
         (("reclaims", PRODUCTION), (entry.order.order, "granted")),
-        (("decisions",), (PRODUCTION, "asks that fit on no node")),
+        (("decisions",), (PRODUCTION, "pending requests fit on no node")),
         (("decisions", "2"), ("why it   first by MR", entry.order.order)),
         (("apps",), (PRODUCTION, "preempting", "research")),
         (("checkpoints", "seen"), (saved.order, saved.attempt, PRODUCTION)),

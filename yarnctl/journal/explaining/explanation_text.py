@@ -14,6 +14,7 @@ import msgspec
 
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.policies import FOREVER_MS
+from yarnctl.deciding.releaser import REASONS
 from yarnctl.journal.explaining.story import Explanation, OrderStory, RefusalStory, SavedLostStory, Tally
 from yarnctl.journal.rendering import instant
 from yarnctl.units import Resources
@@ -51,35 +52,6 @@ def _said(policy: str, amount: int, total: Resources | None) -> str:
     if policy == "MDF":
         return f"deadline {instant(amount)}"
     return f"laxity {amount / 1000:.1f} s" if policy == "MLF" else ""
-
-
-REASONS: dict[str, str] = {
-    "am": "a master is never stopped",
-    "map": "maps would lose their work",
-    "not-checkpointable": "cannot be suspended now: in shuffle, coming back, or its runner is not willing",
-    "already-ordered": "an order stops it already",
-    "just-tried": "was asked lately and did not stop",
-    "task-tries": "was asked too often in vain",
-    "node-reserved": "somebody else would get the room on its node",
-    "remaining-unknown": "nobody knows its remaining time, so nobody knows whether it pays",
-    "cost": "is done sooner than it could leave and come back",
-    "just-resumed": "came back only lately: it has not worked for as long as coming back would cost again",
-    "task-budget": "was suspended as often as a task may be",
-    "next": "could have been taken, others came first",
-    "no-runner": "its reduces cannot be suspended",
-    "no-task-left": "has no task (left) that may be stopped",
-    "job-budget": "gives as many containers as it may at once",
-    "unreachable": "its master cannot be reached",
-    "late": "its master or driver had not answered when the look ended; yarnctl goes on reading it",
-    "not-observed": "its tasks could not be seen in time",
-    "loss-budget": "no more work may be lost now",
-    "job-loss-budget": "its job's tag lets no more of its work be lost now",
-    "user-loss-budget": "no more work of its user may be lost now",
-    "not-in-time": "would give room too late",
-    "killed-lately": "an attempt of this task was killed lately, and none is twice in a row",
-    "executor-stays": "so many executors stay, others are leaving, or how long its tasks take is not known",
-}
-"""What the reasons of :mod:`yarnctl.deciding.releaser` mean."""
 
 
 def in_words(explanation: Explanation) -> list[str]:

@@ -32,9 +32,9 @@ from yarnctl.deciding.model import Accepted, ApplicationView, Withheld
 from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.reasons.eligibility import RunnerSays
 from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
+from yarnctl.deciding.releaser import REASONS
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import Explanation, explain, in_words
-from yarnctl.journal.explaining.explanation_text import REASONS
 from yarnctl.journal.rendering import instant, said, text
 from yarnctl.service.answers.from_view import (
     application_of,

@@ -17,7 +17,7 @@ from fastapi.responses import PlainTextResponse
 
 from yarnctl.api.cluster_answers import Commanded, Health, Readiness
 from yarnctl.daemon.view.published import Control, View
-from yarnctl.journal.rendering import joined, said, text
+from yarnctl.journal.rendering import joined, said, sentence_and_remedy
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import loop, loop_state
@@ -82,8 +82,7 @@ def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
             told = f"the ResourceManager does not answer: {why}"
             raise ApiProblem(503, "cluster-unreachable", told, "check the addresses given with --rm")
         if status.store_problem:
-            remedy = "wait, or see hdfs dfsadmin -report and the daemon's log"
-            raise ApiProblem(503, "store-unavailable", text(status.store_problem), remedy)
+            raise ApiProblem(503, "store-unavailable", *sentence_and_remedy(status.store_problem))
         return Readiness(status="ready", loop_state=loop_state(status.state), ticks=status.ticks)
 
 
