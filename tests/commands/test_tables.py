@@ -85,8 +85,8 @@ ENTRY = {
     "remaining_ms": 33_500,
     "predicted_cost_ms": 23_700,
     "cost_ms": 20_100,
-    "room_to_application": PRODUCTION,
-    "room_to_container": "",
+    "receiver_application": PRODUCTION,
+    "receiver_container": "",
 }
 RECLAIMS = {
     "application": PRODUCTION,

@@ -94,7 +94,7 @@ def test_the_page_runs_and_its_second_application_waits_for_the_first(tmp_path: 
     assert "of pool spark reserved from" in waited
     assert third["cost_mtokens"] <= min(first["cost_mtokens"], second["cost_mtokens"])
     explained = played[-1].out
-    for words in ("asked for wordcount", "reserved from", "as spark in pool spark", "predicted were"):
+    for words in ("requested wordcount", "reserved from", "as spark in pool spark", "run time"):
         assert words in explained, explained
 
 

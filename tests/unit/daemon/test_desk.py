@@ -329,7 +329,7 @@ def test_withdrawing():
     taken = there.ask(5)
     there.submit(taken)
     there.go(1_000)
-    assert there.refused(WithdrawRequest(taken.admission)) == "already-taken"
+    assert there.refused(WithdrawRequest(taken.admission)) == "already-running"
     assert there.refused(WithdrawRequest("adm-x-1")) == "not-found"
 
 
@@ -580,7 +580,7 @@ def test_the_window_is_bounded_and_closes():
     window._pending = [PendingCommand(asking()) for _ in range(PENDING_MAX)]
     refusal = window.submit(asking(), 0)
     assert not isinstance(refusal, str)
-    assert refusal.code == "desk-full"
+    assert refusal.code == "queue-full"
     window.close()
     refusal = window.submit(asking(), 60_000)
     assert not isinstance(refusal, str)

@@ -312,5 +312,5 @@ def test_few_wait_for_the_loop_at_once():
     window._waiting_threads.taken = WAITING_THREADS_MAX
     refusal = window.submit(asking(), 60_000)
     assert isinstance(refusal, Refusal)
-    assert refusal.code == "desk-full"
+    assert refusal.code == "queue-full"
     assert window.handed() == []

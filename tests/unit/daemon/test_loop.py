@@ -194,7 +194,7 @@ def test_a_closed_gate_decides_nothing(closed: str) -> None:
         loop.pause("maintenance")
     loop.run(30)
     assert cluster.actions == []
-    state = {"lock": "waiting", "aside": "standing-aside", "paused": "paused"}[closed]
+    state = {"lock": "waiting", "aside": "blocked", "paused": "paused"}[closed]
     assert loop.status().state == state
     assert loop.status().why
 
@@ -452,7 +452,7 @@ def test_misdirection_stops_the_loop_until_somebody_continues_it() -> None:
     loop.gate.misdirection.why = Misdirected((("o-000001", "x"),) * 3, 5)
     loop.run(10)
     assert cluster.actions == []
-    assert loop.status().state == "standing-aside"
+    assert loop.status().state == "blocked"
     loop.go_on()
     loop._stopping = False
     loop.run(40)
@@ -501,7 +501,7 @@ def test_what_is_only_observed_is_told_as_that(caplog) -> None:
     (story, *_) = explain(journal.records, decided.record.orders[0]).orders
     assert story.withheld
     text = "\n".join(in_words(explain(journal.records, story.order)))
-    assert "  became   nothing: the order was not sent (withdrawn: " in text
+    assert "  result   none: the order was not sent (withdrawn: " in text
     assert "  cost     none: the order was not sent" in text
     found = explain(journal.records, "production-1")
     assert (found.tallies, found.said) == ([], [f"{len(found.orders)} orders were not sent"])
@@ -524,8 +524,8 @@ def test_a_stance_is_logged_once(caplog) -> None:
     loop.run(10)
     cluster.permission.why = PreemptionUnknown()
     loop.run(20)
-    told = [line.getMessage() for line in caplog.records if "standing-aside" in line.getMessage()]
-    assert told == [f"standing-aside: {text(PreemptionUnknown())}"]
+    told = [line.getMessage() for line in caplog.records if "blocked" in line.getMessage()]
+    assert told == [f"blocked: {text(PreemptionUnknown())}"]
 
 
 def test_the_number_of_nodes_shown_is_that_of_now() -> None:

@@ -81,7 +81,7 @@ def test_what_has_retired_is_shown_on_request(served):
     [each] = served.get("/v1/reclaims?retired=true")["items"]
     assert {entry["state"] for entry in each["entries"]} == {"granted"}
     assert all(entry["retired"] and entry["keys_done"] for entry in each["entries"])
-    assert all(entry["room_to_application"] == PRODUCTION for entry in each["entries"])
+    assert all(entry["receiver_application"] == PRODUCTION for entry in each["entries"])
     one = served.get(f"/v1/reclaims/{PRODUCTION}")
     assert one["entries"] == each["entries"]
 
@@ -129,7 +129,7 @@ def test_the_explanation_is_the_journals(served):
     assert {name: value for name, value in told.items() if name != "text"} == json.loads(
         msgspec.json.encode(found)
     )
-    assert any("why it   first by MR" in line for line in told["text"])
+    assert any("chosen   job first by MR" in line for line in told["text"])
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_why_single_tasks_are_left_alone_is_shown(served):
     rows = {each["application"]: each["left_alone"] for each in items}
     assert rows[RESEARCH] == {attempt: "it writes side files"}
     assert not any(told for name, told in rows.items() if name != RESEARCH)
-    line = f"now: {attempt} cannot be suspended, its runner says: 'it writes side files'"
+    line = f"now: {attempt} cannot be suspended: its task runner reports: 'it writes side files'"
     for wanted in (RESEARCH, attempt):
         assert line in served.get(f"/v1/explanations/{wanted}")["said"]
     assert line not in served.get(f"/v1/explanations/{PRODUCTION}")["said"]
@@ -477,10 +477,10 @@ def test_an_end_that_many_ids_have_is_refused(served, monkeypatch):
     known = [f"attempt_1_000001_{kind}_000001_0" for kind in "rm"]
     monkeypatch.setattr(lists, "known_ids", lambda view: iter(known))
     error = served.get("/v1/explanations/000001_0", 404)["error"]
-    assert error["message"] == f"000001_0 may be {known[1]}, {known[0]}"
+    assert error["message"] == f"000001_0 is ambiguous: {known[1]}, {known[0]}"
     assert error["next"] == "give the whole id"
-    assert served.get("/v1/explanations/r_000001_0", 404)["error"]["message"] == "r_000001_0 is not known"
-    assert served.get("/v1/explanations/7_000001_0", 404)["error"]["message"] == "7_000001_0 is not known"
+    assert served.get("/v1/explanations/r_000001_0", 404)["error"]["message"] == "r_000001_0 does not exist or is no longer kept"
+    assert served.get("/v1/explanations/7_000001_0", 404)["error"]["message"] == "7_000001_0 does not exist or is no longer kept"
 
 
 def test_an_application_that_is_left_alone_says_why(served):
@@ -505,7 +505,9 @@ def test_an_application_that_is_left_alone_says_why(served):
         told = served.get(f"/v1/explanations/{name}")
         assert (told["id"], told["roles"]) == ("application_1_000777", ["application"])
         held = f"holds {java.containers} containers"
-        assert told["said"] == [f"now: carol's in queue research (preemptable), {held}; left alone: {why}"]
+        assert told["said"] == [
+            f"now: user carol, queue research (preemptable), {held}; cannot be suspended: {why}"
+        ]
         assert told["text"] == ["application_1_000777 (application)", f"  {told['said'][0]}"]
 
 

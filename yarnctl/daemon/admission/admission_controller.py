@@ -331,10 +331,10 @@ class AdmissionController:
         waiting = self.store.open("waiting")
         own, share = sum(each.user == wanted.user for each in waiting), WAITING_MAX // WAITING_SHARE
         if len(waiting) >= WAITING_MAX:
-            return Refusal("desk-full", f"{WAITING_MAX} requests wait, the maximum", "try again later")
+            return Refusal("queue-full", f"{WAITING_MAX} requests wait, the maximum", "try again later")
         if own >= share:
             told = f"{own} requests of user {wanted.user} wait, the maximum for one user is {share}"
-            return Refusal("desk-full", told, "withdraw one, or try again when one has started")
+            return Refusal("queue-full", told, "withdraw one, or try again when one has started")
         return None
 
     def _estimate(
@@ -402,7 +402,7 @@ class AdmissionController:
             told = f"admission {name} is not known"
             return Refusal("not-found", told, "GET /v1/admissions lists them")
         if found.state == "taken":
-            return Refusal("already-taken", f"it runs as {found.application}", END_IT)
+            return Refusal("already-running", f"it runs as {found.application}", END_IT)
         if found.state not in ("waiting", "admitted"):
             return name
         if found.reservation is not None:
@@ -429,9 +429,9 @@ class AdmissionController:
             return None
         if found.state == "admitted":
             self._note(write, AdmissionTaken(now_ms, found.admission, took))
-            return Refusal("already-taken", f"it runs as {took}", END_IT)
+            return Refusal("already-running", f"it runs as {took}", END_IT)
         told = f"{took} was submitted with its tag before its turn"
-        return Refusal("already-taken", told, "it takes the admission when its turn comes")
+        return Refusal("already-running", told, "it takes the admission when its turn comes")
 
     def _claimant(self, now_ms: int, found: Admission) -> str | None:
         """Query the application of an admission; after a fault nothing more is queried in this tick."""

@@ -77,12 +77,12 @@ class WithdrawRequest(msgspec.Struct, frozen=True):
 
 Code = Literal[
     "not-found",
-    "already-taken",
+    "already-running",
     "cluster-unreachable",
     "queue-not-gated",
     "no-such-queue",
     "request-key-used",
-    "desk-full",
+    "queue-full",
     "not-written",
     "no-estimate-yet",
     "no-account",
@@ -221,7 +221,7 @@ class RequestQueue:
             errand = self._queued(wanted)
             full = self._waiting_threads.why_full(sender) or ("" if errand else self._why_full(sender))
             if full:
-                return Refusal("desk-full", f"the request queue is full: {full}", AGAIN)
+                return Refusal("queue-full", f"the request queue is full: {full}", AGAIN)
             if errand is None:
                 errand = PendingCommand(wanted, self._arrived_at(wanted), sender)
                 self._pending.append(errand)
