@@ -9,24 +9,29 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3)
+# Built from its sources, not in the repository.
+TASK_RUNNER := yarnctl/task_runner/yarnctl_task.py
+RUNNER_SOURCES := $(shell find yarnctl/task_runner/runner -name '*.py' -o -name '*.sh') \
+    yarnctl/task_runner/build.py yarnctl/task_runner/shipped.py
 ACTORS := $(shell cat tests/architecture/actors.txt)
 # More than cores: the tests that play a cluster wait most of the time.
 WORKERS ?= 4
 SEED ?= 1
+COUNT ?= 200
 HADOOP ?= 3.4.2
 SPARK ?= 4.0.1
 ROUNDS ?= 5
 ON ?= live
-COUNT ?= 300
-TARGET ?= yarnctl/deciding
 # A plugin that comes with a tool of ours, unused, costs every process a second.
 PYTEST := $(BIN)/python -m pytest -p no:schemathesis -p no:anyio
 # All but what needs containers or a real Hadoop; a new folder is in it by itself.
-TESTS := tests --ignore=tests/docker --ignore=tests/cluster
+TESTS := tests --ignore=tests/docker --ignore=tests/hadoop
+# Research has tests of its own.
+RESEARCH_TESTS := research/tests --ignore=research/tests/hadoop
 # All that needs a real Hadoop besides the contract takes about half an hour.
-HADOOP_TESTS ?= tests/cluster
+HADOOP_TESTS ?= tests/hadoop
 
-.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-ahead bench-spark-overhead bench-spark-versions bench-flink bench-mixed runner lint format bench bench-small acceptance clean
+.PHONY: help setup demo test test-unit test-thorough test-research test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-ahead bench-spark-overhead bench-spark-versions bench-flink bench-mixed runner lint format bench bench-small clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +49,9 @@ test-unit: $(VENV)/.dev ## run what is pure and quick (forty seconds)
 
 test-thorough: $(VENV)/.dev ## run every test and draw every example
 	$(PYTEST) $(TESTS) --thorough -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+test-research: $(VENV)/.dev ## run the tests of research/ (three minutes)
+	$(PYTEST) $(RESEARCH_TESTS) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 test-docker: $(VENV)/.dev ## build and run the emulated and the real cluster in containers (root or an engine)
 	$(PYTEST) tests/docker $(PYTEST_ARGS)
@@ -65,64 +73,64 @@ soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 300 outputs, 1,0
 	$(BIN)/python -m tests.soak.virtual_live
 	$(BIN)/python -m tests.soak.addresses --count 100000 --seed $(SEED)
 
-mutants: $(VENV)/.dev ## would the tests notice? COUNT=300 mutants of PART=deciding|journal|runner or TARGET=..., drawn by SEED=N; goes on
-	$(BIN)/python -m tests.mutants --seed $(SEED) --count $(COUNT) $(if $(PART),--part $(PART),--target $(TARGET)) $(MUTANTS_ARGS)
+mutants: $(VENV)/.dev ## would the tests notice? COUNT=200 mutants over all of yarnctl, drawn by SEED=N; changes sources while it runs: use a clone
+	$(BIN)/python -m tests.mutation.draw --count $(COUNT) --seed $(SEED) --into mutants-out
+	for each in mutants-out/*.sqlite; do name=$$(basename $$each .sqlite); $(BIN)/cosmic-ray exec tests/mutation/$$name.toml $$each; $(BIN)/cr-report $$each; done
 
 hadoop-up: $(VENV)/.dev ## start a real Hadoop on loopback (Java and Maven); HADOOP=3.4.2|3.5.0|3.3.5
-	@$(BIN)/python -m tests.cluster up --hadoop $(HADOOP)
+	@$(BIN)/python -m tests.hadoop up --hadoop $(HADOOP)
 
 hadoop-down: $(VENV)/.dev ## stop it, and wait until it has stopped
-	@$(BIN)/python -m tests.cluster down
+	@$(BIN)/python -m tests.hadoop down
 
-bench-hadoop: $(VENV)/.dev ## Fig 4 on a real Hadoop, scheme by scheme, into a new file of docs/measured; ROUNDS=5
-	$(BIN)/python -m tests.cluster.bench --hadoop $(HADOOP) --rounds $(ROUNDS) $(if $(SCHEMES),--schemes $(SCHEMES))
+bench-hadoop: $(VENV)/.dev ## Fig 4 on a real Hadoop, scheme by scheme, into a new file of research/records; ROUNDS=5
+	$(BIN)/python -m yarn_research.campaigns.bench --hadoop $(HADOOP) --rounds $(ROUNDS) $(if $(SCHEMES),--schemes $(SCHEMES))
 
 bench-admission: $(VENV)/.dev ## deadlines met with plain queues and through the gate, write admission-ON.json; ON=live|hadoop
-	$(BIN)/python -m tests.cluster.admission_bench --on $(ON) --output admission-$(ON).json
+	$(BIN)/python -m yarn_research.campaigns.admission_bench --on $(ON) --output admission-$(ON).json
 
 bench-market: $(VENV)/.dev ## deadlines sold and kept beside FIFO and priorities, write market-ON.json; ON=live|hadoop (half an hour and more)
-	$(BIN)/python -m tests.cluster.market_bench --on $(ON) --output market-$(ON).json
+	$(BIN)/python -m yarn_research.campaigns.market_bench --on $(ON) --output market-$(ON).json
 
 bench-estimates: $(VENV)/.dev ## MRM's Tables 2 and 3 on a real Hadoop: 128 small jobs, once; goes on, writes estimates-hadoop.json (half an hour)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.estimates_bench --rows estimates-hadoop.jsonl --output estimates-hadoop.json
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.estimates_bench --rows estimates-hadoop.jsonl --output estimates-hadoop.json
 
 bench-placement: $(VENV)/.dev ## applications placed across frameworks beside the least loaded pool, write placement-ON.json; goes on; ON=live|hadoop (three hours), PLACEMENT_ARGS=--slice
-	$(BIN)/python -m tests.cluster.placement_bench --on $(ON) --output placement-$(ON).json $(PLACEMENT_ARGS)
+	$(BIN)/python -m yarn_research.campaigns.placement_bench --on $(ON) --output placement-$(ON).json $(PLACEMENT_ARGS)
 
-bench-spark: $(VENV)/.dev ## executors of a real Spark leave at random, by the plan of docs/spark.md, write spark-soak.json; goes on (an hour), SPARK_ARGS="--minutes 30"
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.spark_soak --output spark-soak.json $(SPARK_ARGS)
+bench-spark: $(VENV)/.dev ## executors of a real Spark leave at random, by the plan of research/notes/spark.md, write spark-soak.json; goes on (an hour), SPARK_ARGS="--minutes 30"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.spark_soak --output spark-soak.json $(SPARK_ARGS)
 
-bench-spark-production: $(VENV)/.dev ## production beside Spark research on a real Hadoop, by the plan of docs/spark.md, write spark-production.json; goes on (two hours), SPARK_ARGS="--minutes 60"
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.spark_beside --output spark-production.json $(SPARK_ARGS)
+bench-spark-production: $(VENV)/.dev ## production beside Spark research on a real Hadoop, by the plan of research/notes/spark.md, write spark-production.json; goes on (two hours), SPARK_ARGS="--minutes 60"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.spark_beside --output spark-production.json $(SPARK_ARGS)
 
 bench-spark-ahead: $(VENV)/.dev ## the same with --predicted-demand, beside alone and YARN tuned, write spark-ahead.json; goes on (an hour), SPARK_ARGS="--minutes 60"
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.spark_ahead --output spark-ahead.json $(SPARK_ARGS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.spark_ahead --output spark-ahead.json $(SPARK_ARGS)
 
 bench-spark-overhead: $(VENV)/.dev ## what the settings by which executors can leave cost when nobody asks, write spark-overhead.json (ten minutes)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.spark_overhead --output spark-overhead.json
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.spark_overhead --output spark-overhead.json
 
 bench-spark-versions: $(VENV)/.dev ## executors leave on another Spark or Hadoop, write spark-versions-SPARK-HADOOP.json; SPARK=3.5.9|4.0.1|4.3.0 HADOOP=3.4.2|3.5.0 (six minutes a pair)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.spark_versions --spark $(SPARK) --hadoop $(HADOOP) --output spark-versions-$(SPARK)-$(HADOOP).json
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.spark_versions --spark $(SPARK) --hadoop $(HADOOP) --output spark-versions-$(SPARK)-$(HADOOP).json
 
 bench-mixed: $(VENV)/.dev ## MapReduce, Spark and Flink research together beside production in bursts, write mixed.json (a quarter of an hour)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.mixed_bench --output mixed.json
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.mixed_bench --output mixed.json
 
 bench-flink: $(VENV)/.dev ## twenty rescales of a Flink job beside production, yarnctl killed at each step, write flink-rescales.json; goes on (half an hour), FLINK_ARGS="--minutes 20"
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.flink_bench --output flink-rescales.json $(FLINK_ARGS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.flink_bench --output flink-rescales.json $(FLINK_ARGS)
 
-bench-study: $(VENV)/.dev ## what making room costs on a real Hadoop, by the plan of docs/study.md, write study-hadoop.json; goes on (five hours), STUDY_ARGS="--loads disk --minutes 60"
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.cluster.study_bench --output study-hadoop.json $(STUDY_ARGS)
+bench-study: $(VENV)/.dev ## what making room costs on a real Hadoop, by the plan of research/notes/study.md, write study-hadoop.json; goes on (five hours), STUDY_ARGS="--loads disk --minutes 60"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.study_bench --output study-hadoop.json $(STUDY_ARGS)
 
-runner: $(VENV)/.dev ## build the one file of the task runner from its package
+runner: | $(BIN)/python ## build the one file of the task runner from its package
 	$(BIN)/python -m yarnctl.task_runner.build
 
-lint: $(VENV)/.dev ## ruff, mypy, import contracts, the ban on clocks and chance, the house check, the built runner
+lint: $(VENV)/.dev ## ruff, mypy, import contracts, the ban on clocks and chance, the house check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check --config tests/architecture/actors-ruff.toml $(ACTORS)
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.architecture.house --quiet
-	$(BIN)/python -m yarnctl.task_runner.build --check
 	$(BIN)/mypy
 
 format: $(VENV)/.dev ## lay out the code and mend what can be mended
@@ -130,29 +138,30 @@ format: $(VENV)/.dev ## lay out the code and mend what can be mended
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev ## measure both sides of every ratio, write bench-results.json
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m yarn_research.bench
 
 bench-small: $(VENV)/.dev ## run every benchmark once on small sizes: shows that each runs and its two sides agree
-	$(BIN)/python -m tests.bench --small
-
-acceptance: $(VENV)/.dev ## run every acceptance row, write acceptance.json and the table of docs/acceptance.md
-	$(BIN)/python -m tests.acceptance
+	$(BIN)/python -m yarn_research.bench --small
 
 clean: ## remove .venv, caches and results
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-out
 	rm -rf docker/emulator/context docker/hadoop/context
-	rm -f acceptance.json bench-results.json soak-*.json soak-*.jsonl mutants-*.json*
+	rm -f bench-results.json soak-*.json soak-*.jsonl
 
-# The demo needs no development tools: two stamps, the second implies the first.
-$(VENV)/.runtime: pyproject.toml | $(BIN)/python
+# The demo needs no development tools: two stamps, the second implies the first. Both need the task runner,
+# but a newer one needs no new installation.
+$(VENV)/.runtime: pyproject.toml research/pyproject.toml hatch_build.py | $(BIN)/python $(TASK_RUNNER)
 	@echo "installing yarnctl into $(VENV) ..."
-	@$(PIP) install --editable .
+	@$(PIP) install --editable '.[emulator,report]' --editable research
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
+$(VENV)/.dev: pyproject.toml research/pyproject.toml hatch_build.py | $(BIN)/python $(TASK_RUNNER)
 	@echo "installing yarnctl and its development tools into $(VENV) ..."
-	@$(PIP) install --editable '.[dev]'
+	@$(PIP) install --editable '.[all,dev]' --editable research
 	@touch $(VENV)/.runtime $@
+
+$(TASK_RUNNER): $(RUNNER_SOURCES) | $(BIN)/python
+	@$(BIN)/python -m yarnctl.task_runner.build
 
 $(BIN)/python:
 	@for python in $(PYTHONS); do \

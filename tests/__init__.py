@@ -1,1 +1,1 @@
-"""The tests; a package, so that ``python -m tests.acceptance`` finds these and no others."""
+"""The tests; a package, so that ``python -m tests.soak`` finds these and no others."""

@@ -21,11 +21,9 @@ __all__ = ["NoConnection", "Request", "RequestException", "Response", "Session",
 LONGEST_S = 60.0
 
 OTHERS = {
-    "tests/bench/flood.py": "measures one answer on a connection of its own",
-    "tests/bench/heartbeats.py": "measures the heartbeats' own client",
-    "tests/bench/http_tick.py": "measures requests as it comes",
-    "tests/cluster/programs/sides.py": "a job's program: runs where this package is not",
-    "tests/cluster/security.py": "looks whether a port is open",
+    "tests/service/flood.py": "measures one answer on a connection of its own",
+    "tests/hadoop/programs/sides.py": "a job's program: runs where this package is not",
+    "tests/hadoop/security.py": "looks whether a port is open",
     "tests/docker/jobs/patient_reduce.py": "a job's program: runs where this package is not",
     "tests/docker/test_emulator_compose.py": "looks whether a port is open",
     "tests/live/test_doors.py": "says Host by hand, or not at all",

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO, TypeVar, cast
 import click
 
 from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.extras import missing_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,11 +51,17 @@ LazyCommand = tuple[str, str]
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command's module only when that command runs."""
+    """A group that imports a command's module only when that command runs.
 
-    def __init__(self, *args: Any, lazy: Mapping[str, LazyCommand], **kwargs: Any) -> None:
+    ``extras``: those that its commands may need, in the order in which a missing package is looked up.
+    """
+
+    def __init__(
+        self, *args: Any, lazy: Mapping[str, LazyCommand], extras: Sequence[str] = (), **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.lazy = dict(lazy)
+        self.extras = tuple(extras)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all names, in the order of the alphabet."""
@@ -107,12 +114,13 @@ def _plain(kind: Any) -> Any:
     return strict
 
 
-def program(name: str, about: str, lazy: Mapping[str, LazyCommand]) -> LazyGroup:
-    """Make a program: its lazy commands, ``--version``, and ``completion``."""
+def program(name: str, about: str, lazy: Mapping[str, LazyCommand], extras: Sequence[str] = ()) -> LazyGroup:
+    """Make a program: its lazy commands, ``--version``, and ``completion``; ``extras`` as in its group."""
     group = LazyGroup(
         name=name,
         help=about,
         lazy={**lazy, "completion": COMPLETION},
+        extras=extras,
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"], "terminal_width": terminal_width()},
     )
@@ -233,6 +241,12 @@ def exit_status_of(group: click.Group, arguments: list[str]) -> int:
         return complain(str(error), error.exit_status)
     except click.ClickException as error:
         return complain_of_usage(error)
+    except ModuleNotFoundError as error:
+        extras = group.extras if isinstance(group, LazyGroup) else ()
+        lacking = missing_of((error.name or "").partition(".")[0], extras)
+        if lacking is None:
+            raise
+        return complain(str(lacking), lacking.exit_status)
     except (KeyboardInterrupt, click.Abort):
         return complain("interrupted", INTERRUPTED)
     except BrokenPipeError:

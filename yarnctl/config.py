@@ -36,7 +36,6 @@ from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.site_xml import HadoopSite
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.old_names import renamed_keys
 
 ENVIRONMENT = {
     "YARNCTL_RM": "resource_managers",
@@ -47,8 +46,6 @@ ENVIRONMENT = {
     "YARNCTL_TOKEN_OVER_HTTP": "token_over_http",
     "HADOOP_CONF_DIR": "hadoop_conf_dir",
 }
-OLD_KEYS = {"silence_ms": "read_timeout_ms"}
-"""Old names of keys of ``[cluster]``, read for one release."""
 _LISTS = ("resource_managers", "name_nodes")
 _TRUTHS = {"1": True, "0": False}
 
@@ -143,7 +140,7 @@ def _from_file(file: Path) -> dict[str, Any]:
     section = document.get("cluster", {})
     if not isinstance(section, dict):
         raise BadInput(f"{file}: cluster", "is no table", "write [cluster] and its keys below")
-    return renamed_keys(section, OLD_KEYS, str(file))
+    return section
 
 
 _BY_HADOOP: dict[str, tuple[str, Callable[[HadoopSite], Any]]] = {

@@ -1,4 +1,4 @@
-"""The loop body: observe, step, write down, then act.
+"""Run one pass of the loop: observe, step, write the journal, then act.
 
 Law: this is the only body. The virtual kernel calls it as an event, the daemon after waiting;
 records are in the journal before the first action they explain is performed. Three hosts (virtual time, live

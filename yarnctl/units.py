@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Resources(NamedTuple):
-    """A vector of memory (MiB) and virtual cores, like YARN's ``Resource``."""
+    """A vector of memory (MiB) and virtual cores, as YARN's class Resource."""
 
     memory_mib: int
     vcores: int

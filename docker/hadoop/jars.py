@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.cluster.artifacts import NotToBeHad, jars
+from tests.hadoop.artifacts import NotToBeHad, jars
 
 
 def main() -> None:

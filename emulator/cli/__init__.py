@@ -14,17 +14,12 @@ except KeyboardInterrupt:  # nothing has begun
     raise SystemExit(130) from None
 
 COMMANDS = {
-    "admission": ("emulator.cli.admission:command", "Replay a trace of jobs with deadlines."),
     "am": ("emulator.cli.am:command", "Run one ApplicationMaster, as a NodeManager starts it."),
     "compare": ("emulator.cli.compare:command", "Run one workload under several schemes."),
     "convert": ("emulator.cli.workload:convert", "Convert a trace to Parquet, once."),
     "demo": ("emulator.cli.demo:command", "Show it all on a recorded Facebook workload."),
-    "estimate": ("emulator.cli.estimate:command", "Predict the run times of a table, and bound them."),
     "flink": ("emulator.cli.black_box:flink", "Submit a modelled application by flink's words."),
-    "market": ("emulator.cli.market:command", "Replay users who buy deadlines (MRM)."),
     "nm": ("emulator.cli.nm:command", "Run one or many NodeManagers by the wall clock."),
-    "paper": ("emulator.cli.paper:command", "Run a paper's figures; its numbers beside ours."),
-    "placement": ("emulator.cli.placement:command", "Place applications of several frameworks (ORiON)."),
     "rm": ("emulator.cli.serve:resource_manager", "Run a live ResourceManager, its REST and a WebHDFS."),
     "run": ("emulator.cli.compare:run_file", "Run one scenario file, with journal and report."),
     "serve": ("emulator.cli.serve:command", "Run a whole live cluster in one process."),
@@ -32,9 +27,8 @@ COMMANDS = {
         "emulator.cli.black_box:spark_submit",
         "Submit a modelled application by spark-submit's words.",
     ),
-    "study": ("emulator.cli.study:command", "Judge schemes by every pair of recorded hours."),
     "submit": ("emulator.cli.submit:command", "Submit a streaming job and wait for it."),
-    "workload": ("emulator.cli.workload:command", "Show what a trace or a generator holds."),
+    "workload": ("emulator.cli.workload:command", "Print the contents of a trace or a generator."),
 }
 """Every command of the program, with the line that ``--help`` shows."""
 
@@ -42,6 +36,7 @@ PROGRAM = program(
     "yarn-emulator",
     "A YARN cluster in virtual time: schedulers, jobs and failures, and the decisions of yarnctl.",
     COMMANDS,
+    extras=("emulator", "export", "report", "prediction"),
 )
 
 

@@ -1,6 +1,6 @@
-"""``yarn-emulator am``: the ApplicationMaster of one job, as a NodeManager starts it.
+"""``yarn-emulator am``: the ApplicationMaster of one job.
 
-Law: users need not start one; the ResourceManager and the job's file determine what it does.
+A NodeManager starts it. The ResourceManager and the job's file determine what it does.
 """
 
 from __future__ import annotations
@@ -13,26 +13,30 @@ from yarnctl.errors import BadInput
 
 
 @click.command("am")
-@click.option("--rm", required=True, metavar="URL", help="Where the ResourceManager answers.")
+@click.option("--rm", required=True, metavar="URL", help="Address of the ResourceManager.")
 @click.option("--application", required=True, metavar="ID", help="application_<epoch>_<number>.")
-@click.option("--attempt", required=True, type=click.IntRange(1), metavar="N", help="Its how-manieth master.")
-@click.option("--container", required=True, metavar="ID", help="The container it runs in.")
 @click.option(
-    "--job", required=True, type=click.Path(path_type=Path), metavar="FILE", help="What was submitted."
+    "--attempt", required=True, type=click.IntRange(1), metavar="N", help="Number of the master's attempt."
+)
+@click.option("--container", required=True, metavar="ID", help="Container of the master.")
+@click.option(
+    "--job", required=True, type=click.Path(path_type=Path), metavar="FILE", help="File of the submitted job."
 )
 @click.option(
     "--work",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="The folder that all processes of the cluster share.",
+    help="Folder that all processes of the cluster share.",
 )
-@click.option("--user", default="hadoop", show_default=True, help="The job's owner.")
-@click.option("--node", default="", metavar="HOST:PORT", help="The node it runs on: others reach it there.")
+@click.option("--user", default="hadoop", show_default=True, help="Owner of the job.")
+@click.option(
+    "--node", default="", metavar="HOST:PORT", help="Node of the master; other hosts reach it there."
+)
 def command(
     rm: str, application: str, attempt: int, container: str, job: Path, work: Path, user: str, node: str
 ) -> int:
-    """Run one ApplicationMaster: it asks --rm for containers and runs the job's tasks in them."""
+    """Run one ApplicationMaster. It requests containers from --rm and runs the job's tasks in them."""
     import re
 
     import msgspec
@@ -43,7 +47,7 @@ def command(
     from emulator.live.wire.submitted_job import read_job
 
     if not re.fullmatch(r"application_[0-9]+_[0-9]+", application):
-        raise BadInput("--application", "is no application's id", "expected application_<epoch>_<number>")
+        raise BadInput("--application", "is not an application id", "expected application_<epoch>_<number>")
     try:
         data = job.read_bytes()
     except OSError as error:

@@ -1,7 +1,7 @@
 """``yarn-emulator spark-submit`` and ``yarn-emulator flink``: submit a black box as these programs do.
 
-Law: exit statuses are those of the programs that they stand for: spark-submit waits and leaves with 1 unless
-the application succeeded, flink leaves with 0 once it runs.
+Exit statuses are those of the real programs. spark-submit waits and returns 1 unless the application
+succeeded; flink returns 0 when it runs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 RM = "YARN_EMULATOR_RM"
 """The environment entry that names the ResourceManager, as HADOOP_CONF_DIR does for the real programs."""
-AS_TYPED = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []}
+AS_TYPED = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": ["--help"]}
 
 
 @click.command("spark-submit", context_settings=AS_TYPED)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
 def spark_submit(words: tuple[str, ...]) -> int:
-    """Submit spark-submit's WORDS, whose file is modelled:ALONE_S+SHARED_S, and wait for its end."""
+    """Submit the WORDS of spark-submit with the file modelled:ALONE_S+SHARED_S, and wait for the end."""
     from emulator.cli.submit import ProgressLine
     from emulator.live.jobs.black_box import spark_box
 
@@ -39,7 +39,7 @@ def spark_submit(words: tuple[str, ...]) -> int:
 @click.command("flink", context_settings=AS_TYPED)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
 def flink(words: tuple[str, ...]) -> int:
-    """Submit flink's WORDS, whose jar is modelled:ALONE_S+SHARED_S, and leave once it runs."""
+    """Submit the WORDS of flink with the jar modelled:ALONE_S+SHARED_S, and return when it runs."""
     import time
 
     from emulator.live.jobs.black_box import flink_box
@@ -59,10 +59,10 @@ def _submitted(box: BlackBox) -> tuple[Client, str]:
 
     rm = os.environ.get(RM)
     if not rm:
-        raise BadInput(RM, "is not set", "name the ResourceManager: http://HOST:PORT")
+        raise BadInput(RM, "is not set", "set it to the ResourceManager's address, http://HOST:PORT")
     user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     client = Client(rm, user)
-    told = checkpoint_environment(client.webhdfs()) if box.route == "plugin" else {}
-    name = client.submit(box.job(user, told), box.queue, box.tags, box.priority, kind=box.kind)
+    entries = checkpoint_environment(client.webhdfs()) if box.route == "plugin" else {}
+    name = client.submit(box.job(user, entries), box.queue, box.tags, box.priority, kind=box.kind)
     click.echo(f"submitted {name}", err=True)
     return client, name

@@ -1,30 +1,68 @@
 """``yarn-emulator compare``: one workload under several schemes.
 
-Law: every option is a field of the scenario under the name a user expects; a value that cannot
-be is refused under the option's own name before anything is run or written.
+Every option is a field of the scenario. A value that a scenario cannot have is an error under the option's
+name, before anything runs or is written.
 
-``yarn-emulator run``: one scenario file, everything kept.
-
-Law: the file says what is run, the command line only where the results go.
+``yarn-emulator run``: one scenario file, with journal and report of every scheme.
 """
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
-from emulator.cli.mix_options import may_lose_option, room_within_option
 from emulator.scenario import TIMINGS, Scenario, check, prepare
-from emulator.virtual.schemes import BY_DEFAULT, SCHEMES
+from emulator.virtual.schemes import SCHEMES
 from yarnctl.amounts import part_of, span_ms_of
-from yarnctl.command_line import output_option
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.settings import PROFILES
 from yarnctl.errors import BadInput
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 OPTIONS = {"job_policy": "--policy", "task_policy": "--task-policy", "room_within_ms": "--room-within"}
+
+MAY_LOSE = 0.02
+"""What the scheme mix may lose in ``compare`` and in the demo, where nothing else is given."""
+
+PLACES = ("out", "no_journal", "workers", "validate", "output", "date")
+"""Parameters that do not change what is computed: the command in the report leaves them out."""
+
+workers_option = click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes.  [default: all cores]"
+)
+date_option = click.option(
+    "--date",
+    type=click.DateTime(("%Y-%m-%d",)),
+    metavar="YYYY-MM-DD",
+    help="Date that the report shows.  [default: today]",
+)
+
+
+def outcome_options(function: Function) -> Function:
+    """Add ``--validate``, ``--date``, ``-o table|wide|json`` and ``--json``."""
+    for add in reversed(
+        (
+            click.option("--validate", is_flag=True, help="Check every invariant after every event (slow)."),
+            date_option,
+            click.option(
+                "-o",
+                "output",
+                type=click.Choice(("table", "wide", "json")),
+                default="table",
+                show_default=True,
+                help="Output format. table: a column per scheme; wide: a line per scheme.",
+            ),
+            click.option("--json", "output", flag_value="json", help="The same as -o json."),
+        )
+    ):
+        function = add(function)
+    return function
 
 
 def option_of(field: str) -> str:
@@ -33,108 +71,195 @@ def option_of(field: str) -> str:
 
 
 def schemes_of(text: str) -> tuple[str, ...]:
-    """Return the schemes named, in the order in which they are always shown."""
+    """Return the named schemes, in the order in which they are always shown. Raises BadInput."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in SCHEMES:
-            raise BadInput("--schemes", f"unknown: {name[:40]!r}", f"some of {', '.join(SCHEMES)}")
+            raise BadInput("--schemes", f"unknown: {name[:40]!r}", f"use some of {', '.join(SCHEMES)}")
     return tuple(name for name in SCHEMES if name in names)
 
 
+def date_of(date: datetime | None) -> str:
+    """Return the date of a report as ISO 8601; today if none is given."""
+    return (date or datetime.now()).date().isoformat()
+
+
+def repeated(context: click.Context) -> str:
+    """Return the command line with which a shell computes the same again: the options that were given."""
+    words = ["yarn-emulator", context.info_name or ""]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name in PLACES or context.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE:
+            continue
+        words += [*parameter.opts[:1], str(context.params[name])]
+    return shlex.join(words)
+
+
 @click.command("compare")
-@click.option("--production", required=True, metavar="SPEC", help="The hurried workload.")
-@click.option("--research", required=True, metavar="SPEC", help="The patient workload.")
-@click.option("--nodes", required=True, type=int, metavar="N", help="How many nodes.")
-@click.option("--slots", required=True, type=int, metavar="N", help="Containers of each node.")
+@click.option("--production", required=True, metavar="SPEC", help="Workload of the production queue.")
+@click.option("--research", required=True, metavar="SPEC", help="Workload of the research queue.")
+@click.option("--nodes", required=True, type=int, metavar="N", help="Number of nodes.")
+@click.option("--slots", required=True, type=int, metavar="N", help="Number of containers of a node.")
 @click.option(
-    "--schemes", default=",".join(BY_DEFAULT), metavar="A,B", help="Some of them.  [default: all but mix]"
+    "--schemes", default=",".join(SCHEMES), metavar="A,B", help="Schemes to compare.  [default: all]"
 )
-@may_lose_option
-@room_within_option
+@click.option(
+    "--may-lose",
+    metavar="P",
+    help="Scheme mix: lose at most this part of research's container time of the last hour."
+    f"  [default: {MAY_LOSE:.0%}]",
+)
+@click.option(
+    "--room-within",
+    metavar="SPAN",
+    help="Scheme mix: time within which a lever must free a container, for example 3s."
+    "  [default: the time of a suspension]",
+)
 @click.option(
     "--policy",
     "job_policy",
     default="MR",
     show_default=True,
     type=click.Choice(list(JOB_POLICIES)),
-    help="Which job gives.",
+    help="Order in which jobs of research give up containers.",
 )
 @click.option(
     "--task-policy",
     default="SRT",
     show_default=True,
     type=click.Choice(list(TASK_POLICIES)),
-    help="Which of its tasks.",
+    help="Order of the tasks of such a job.",
 )
-@click.option("--seed", default=0, show_default=True, type=int, metavar="K", help="All chance comes from it.")
-@click.option("--load", default=1.0, show_default=True, metavar="X", help="Multiplies arrival rates.")
+@click.option("--seed", default=0, show_default=True, type=int, metavar="K", help="Seed of all random draws.")
+@click.option("--load", default=1.0, show_default=True, metavar="X", help="Factor of the arrival rates.")
 @click.option(
     "--production-peak",
     type=float,
     metavar="X",
     help="Scale task counts until the peak offered load of production is X (1: the whole cluster).",
 )
-@click.option("--research-peak", type=float, metavar="X", help="The same for research; the paper has 1.5.")
+@click.option("--research-peak", type=float, metavar="X", help="The same for research (the paper: 1.5).")
 @click.option(
     "--profile",
     default="default",
     show_default=True,
     type=click.Choice(list(PROFILES)),
-    help="Guards on, or as in the paper.",
+    help="Settings of yarnctl: its defaults, or those of the paper.",
 )
 @click.option(
     "--timing",
     default="hadoop3",
     show_default=True,
     type=click.Choice(list(TIMINGS)),
-    help="Which cluster's own times.",
+    help="Times of the emulated cluster.",
 )
 @click.option(
-    "--am-ratio", default=0.5, show_default=True, metavar="X", help="Part of a queue that masters may hold."
+    "--am-ratio", default=0.5, show_default=True, metavar="X", help="Part of a queue that masters may use."
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep results, journals, report.")
-@click.option("--no-journal", is_flag=True, help="With --out: keep no journals.")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: all cores]")
-@click.option("--validate", is_flag=True, help="Check every invariant after every event (slow).")
-@output_option
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep results, journals and report in DIR."
+)
+@click.option("--no-journal", is_flag=True, help="Write no journals into DIR.")
+@workers_option
+@outcome_options
+@click.pass_context
 def command(
-    output: str, out: Path | None, no_journal: bool, workers: int | None, validate: bool, **fields: Any
+    context: click.Context,
+    production: str,
+    research: str,
+    nodes: int,
+    slots: int,
+    schemes: str,
+    may_lose: str | None,
+    room_within: str | None,
+    job_policy: str,
+    task_policy: str,
+    seed: int,
+    load: float,
+    production_peak: float | None,
+    research_peak: float | None,
+    profile: str,
+    timing: str,
+    am_ratio: float,
+    out: Path | None,
+    no_journal: bool,
+    workers: int | None,
+    validate: bool,
+    date: datetime | None,
+    output: str,
 ) -> None:
-    """Run one workload under several schemes and print what each class waits, and what is lost.
+    """Run one workload under several schemes; print each class's times and the lost work.
 
     SPEC is swim:PATH[@FROM-TO] (hours), rumen:PATH, synthetic:NAME, parquet:PATH or
     packaged:NAME[@FROM-TO]. Queue shares are 95/5, caps 80/20.
     """  # fmt: skip
     from emulator.experiments.showing import print_outcome, run_shown
 
-    within = fields.pop("room_within")
-    fields["room_within_ms"] = None if within is None else span_ms_of("--room-within", within)
-    fields["may_lose"] = part_of("--may-lose", fields["may_lose"])
-    scenario = Scenario(**{**fields, "schemes": schemes_of(fields["schemes"])})
+    names = schemes_of(schemes)
+    lost_ratio = MAY_LOSE if "mix" in names else 0.0
+    scenario = Scenario(
+        nodes=nodes,
+        slots=slots,
+        production=production,
+        research=research,
+        production_peak=production_peak,
+        research_peak=research_peak,
+        load=load,
+        schemes=names,
+        job_policy=job_policy,
+        task_policy=task_policy,
+        profile=profile,
+        timing=timing,
+        am_ratio=am_ratio,
+        seed=seed,
+        may_lose=lost_ratio if may_lose is None else part_of("--may-lose", may_lose),
+        room_within_ms=None if room_within is None else span_ms_of("--room-within", room_within),
+    )
     check(scenario, option_of)
     prepared = prepare(scenario)._replace(validate=validate)
-    outcome = run_shown(prepared, out=out, journal=not no_journal, workers=workers)
+    outcome = run_shown(
+        prepared,
+        command=repeated(context),
+        date=date_of(date),
+        out=out,
+        journal=not no_journal,
+        workers=workers,
+    )
     print_outcome(outcome, output, out)
 
 
 @click.command("run")
 @click.argument("scenario", type=click.Path(path_type=Path), metavar="SCENARIO.toml")
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="The results.")
-@click.option("--no-journal", is_flag=True, help="Keep no journals.")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: all cores]")
-@click.option("--validate", is_flag=True, help="Check every invariant after every event (slow).")
-@output_option
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Folder of the results."
+)
+@click.option("--no-journal", is_flag=True, help="Write no journals.")
+@workers_option
+@outcome_options
 def run_file(
-    scenario: Path, out: Path, no_journal: bool, workers: int | None, validate: bool, output: str
+    scenario: Path,
+    out: Path,
+    no_journal: bool,
+    workers: int | None,
+    validate: bool,
+    date: datetime | None,
+    output: str,
 ) -> None:
-    """Run a scenario: results.json, run.json, report.html and a journal per scheme in DIR.
+    """Run a scenario file; write results, report.html and a journal per scheme into DIR.
 
-    What DIR holds finished already is not run again.
+    A scheme that DIR holds complete does not run again.
     """
     from emulator.experiments.showing import print_outcome, run_shown
     from emulator.scenario import prepare, read_scenario
 
     record, where = read_scenario(scenario)
     prepared = prepare(record, where)._replace(validate=validate)
-    outcome = run_shown(prepared, out=out, journal=not no_journal, workers=workers)
+    outcome = run_shown(
+        prepared,
+        command=shlex.join(("yarn-emulator", "run", str(scenario), "--out", "DIR")),
+        date=date_of(date),
+        out=out,
+        journal=not no_journal,
+        workers=workers,
+    )
     print_outcome(outcome, output, out)

@@ -1,12 +1,12 @@
 """``yarn-emulator nm``: one or many NodeManagers that heartbeat to a ``yarn-emulator rm`` over HTTP.
 
-Law: one line on stdout once all nodes are registered; everything else goes to stderr.
+It prints one line on stdout when all nodes are registered. Everything else goes to stderr.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,50 +14,66 @@ from emulator.cli.live_options import SLOT_MIB, allow_host_option, containers_op
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from emulator.live.node.node_manager import LiveNode
 
 DEFAULT_SLOTS = 4
 
 
-@dataclass(frozen=True)
-class NodeOptions:
-    """What each of the nodes is: where it listens, how others reach it, and how large it is."""
-
-    count: int
-    slots: int | None
-    memory_mib: int | None
-    vcores: int | None
-    host: str
-    port: int
-    name: str | None
-    rack: str
-    containers: str
-
-
 @click.command("nm")
-@click.option("--rm", required=True, metavar="URL", help="Where yarn-emulator rm (or serve) answers.")
-@click.option("--count", default=1, show_default=True, type=click.IntRange(1, 20_000), metavar="N")
+@click.option("--rm", required=True, metavar="URL", help="Address of yarn-emulator rm (or serve).")
 @click.option(
-    "--slots", type=click.IntRange(1, 10_000), metavar="N", help="N x (1024 MiB, 1 vcore).  [default: 4]"
+    "--count",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 20_000),
+    metavar="N",
+    help="Number of nodes.",
 )
-@click.option("--memory-mib", type=click.IntRange(1, 1 << 30), metavar="M", help="Instead of --slots.")
-@click.option("--vcores", type=click.IntRange(1, 1 << 20), metavar="V", help="With --memory-mib.")
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="H", help="Address to listen at.")
-@click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65_535), help="0: any free one.")
-@click.option("--name", metavar="H", help="Host name under which masters reach it.  [default: --host]")
-@click.option("--rack", default="/default-rack", show_default=True, metavar="PATH")
+@click.option(
+    "--slots",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Number of containers (1024 MiB, 1 vcore) of a node.  [default: 4]",
+)
+@click.option(
+    "--memory-mib", type=click.IntRange(1, 1 << 30), metavar="M", help="Memory of a node, instead of --slots."
+)
+@click.option(
+    "--vcores", type=click.IntRange(1, 1 << 20), metavar="V", help="Vcores of a node, with --memory-mib."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="H", help="Address to listen on.")
+@click.option(
+    "--port",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="Port to listen on; 0: any free one.",
+)
+@click.option("--name", metavar="H", help="Host name of the nodes for masters.  [default: --host]")
+@click.option("--rack", default="/default-rack", show_default=True, metavar="PATH", help="Rack of the nodes.")
 @allow_host_option
-@containers_option("modelled: start no task's process.")
-@work_option("The folder that all processes of the cluster share.")
-@click.option("--json", "as_json", is_flag=True, help="Say that it is ready as one line of JSON.")
-def command(rm: str, work: Path, allow_hosts: tuple[str, ...], as_json: bool, **given: Any) -> None:
-    """Run one or many NodeManagers. They register at --rm, and again whenever it has forgotten them."""
+@containers_option("process: tasks are real processes; modelled: they only take time.")
+@work_option("Folder that all processes of the cluster share.")
+@click.option("--json", "as_json", is_flag=True, help="Print the nodes as one line of JSON.")
+def command(
+    rm: str,
+    count: int,
+    slots: int | None,
+    memory_mib: int | None,
+    vcores: int | None,
+    host: str,
+    port: int,
+    name: str | None,
+    rack: str,
+    allow_hosts: tuple[str, ...],
+    containers: str,
+    work: Path,
+    as_json: bool,
+) -> None:
+    """Run one or many NodeManagers. They register with --rm, and again after it has restarted."""
     from yarnctl.listening.names import checked_names
 
-    nodes = NodeOptions(**given)
-    memory_mib, vcores = room(nodes)
+    size_mib, cores = node_size(slots, memory_mib, vcores)
 
     from emulator.live.programs.node_program import NodePlan, run_nodes
     from emulator.live.wire.http_client import Address
@@ -68,15 +84,15 @@ def command(rm: str, work: Path, allow_hosts: tuple[str, ...], as_json: bool, **
     plan = NodePlan(
         rm=url,
         work=work.absolute(),
-        count=nodes.count,
-        memory_mib=memory_mib,
-        vcores=vcores,
-        host=nodes.name or reachable(nodes.host),
-        rack=nodes.rack,
-        processes=nodes.containers == "process",
+        count=count,
+        memory_mib=size_mib,
+        vcores=cores,
+        host=name or reachable(host),
+        rack=rack,
+        processes=containers == "process",
         allow_hosts=checked_names(allow_hosts),
     )
-    listener = bind(nodes.host, nodes.port)
+    listener = bind(host, port)
 
     def say(text: str) -> None:
         click.echo(f"yarn-emulator nm: {text}", err=True)
@@ -84,14 +100,15 @@ def command(rm: str, work: Path, allow_hosts: tuple[str, ...], as_json: bool, **
     run_nodes(plan, listener, say, lambda ready: report_ready(ready, url, as_json))
 
 
-def room(given: NodeOptions) -> tuple[int, int]:
-    """Return a node's size in MiB and vcores from either way to give it."""
-    slots, memory_mib, vcores = given.slots, given.memory_mib, given.vcores
+def node_size(slots: int | None, memory_mib: int | None, vcores: int | None) -> tuple[int, int]:
+    """Return a node's size in MiB and vcores, given as slots or by itself. Raises BadInput."""
     if memory_mib is None and vcores is None:
         number = DEFAULT_SLOTS if slots is None else slots
         return number * SLOT_MIB, number
     if slots is not None:
-        raise BadInput("--slots", "does not go with --memory-mib and --vcores", "give one or the other")
+        raise BadInput(
+            "--slots", "cannot be combined with --memory-mib and --vcores", "give one or the other"
+        )
     if memory_mib is None or vcores is None:
         raise BadInput("--memory-mib, --vcores", "one is missing", "give both, or --slots")
     return memory_mib, vcores
@@ -103,7 +120,7 @@ def reachable(host: str) -> str:
 
 
 def report_ready(nodes: list[LiveNode], rm: str, as_json: bool) -> None:
-    """Print the line that says that all nodes are registered."""
+    """Print that all nodes are registered."""
     if as_json:
         import msgspec
 

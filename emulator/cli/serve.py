@@ -1,68 +1,94 @@
-"""``yarn-emulator serve``: a whole live cluster in one process, tasks as real processes.
+"""``yarn-emulator serve``: a whole live cluster in one process, with tasks as real processes.
 
-Law: says one line when everything answers, and nothing else on stdout. SIGTERM and SIGINT end it and every
-process it has started, exit 0.
+``yarn-emulator rm``: the ResourceManager of a live cluster, with its REST API and a WebHDFS on one port.
 
-``yarn-emulator rm``: the ResourceManager of a live cluster, with its REST and a WebHDFS on one port.
-
-Law: says one line when everything answers, and nothing else on stdout. SIGTERM and SIGINT end it, exit 0.
+Both print their address on stdout when everything answers; ``serve`` also prints the next commands (not with
+``--json``). SIGTERM and SIGINT end them with exit status 0, and ``serve`` ends every process it has started.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import click
 
-from emulator.cli.live_options import SLOT_MIB, containers_option, manager_options, work_option
+from emulator.cli.live_options import (
+    SLOT_MIB,
+    Dialect,
+    containers_option,
+    manager_options,
+    speed_option,
+    work_option,
+)
 
 
 @click.command("serve")
-@click.option("--nodes", type=click.IntRange(1, 20_000), default=3, show_default=True, metavar="N")
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 20_000),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Number of nodes.",
+)
 @click.option(
     "--slots",
     type=click.IntRange(1, 10_000),
     default=4,
     show_default=True,
     metavar="N",
-    help="Containers (1024 MiB, 1 vcore) per node.",
+    help="Number of containers (1024 MiB, 1 vcore) of a node.",
 )
 @manager_options
-@work_option("Files of WebHDFS and of containers.")
-@containers_option("modelled: run no task's process.")
-@click.option(
-    "--speed",
-    type=click.FloatRange(min=0, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Of heartbeats and of everything modelled; processes take the time they take.",
-)
+@work_option("Folder of the files of WebHDFS and of containers.")
+@containers_option("process: tasks are real processes; modelled: they only take time.")
+@speed_option
 @click.option(
     "--workload",
     "workloads",
     multiple=True,
     metavar="QUEUE=SPEC",
-    help="Submit the jobs of a trace at their instants, modelled; repeatable.",
+    help="Submit the jobs of a trace at their instants, as modelled jobs; repeatable.",
 )
 def command(
     nodes: int,
     slots: int,
-    containers: str,
-    workloads: tuple[str, ...],
+    port: int,
+    host: str,
     queues: str | None,
-    as_json: bool,
+    scheduler_xml: Path | None,
+    dialect: Dialect,
+    superuser: str,
+    seed: int,
     allow_hosts: tuple[str, ...],
-    **given: Any,
+    faults: bool,
+    as_json: bool,
+    work: Path,
+    containers: str,
+    speed: float,
+    workloads: tuple[str, ...],
 ) -> None:
-    """Run a whole cluster: ResourceManager, NodeManagers and masters here, tasks as real processes.
+    """Run a whole cluster: ResourceManager, NodeManagers and masters in this process, tasks as processes.
 
-    Submit with 'yarn-emulator submit --rm URL', attach with 'yarnctl run --rm URL'.
+    It prints the commands that attach yarnctl and submit two jobs.
     """
     from emulator.live.programs.all_in_one import ClusterPlan, run
     from emulator.live.programs.manager_program import Options
     from yarnctl.listening.names import checked_names
 
-    options = Options(queues=queues or "", allow_hosts=checked_names(allow_hosts), **given)
+    options = Options(
+        port=port,
+        host=host,
+        work=work,
+        queues=queues or "",
+        scheduler_xml=scheduler_xml,
+        dialect=dialect,
+        speed=speed,
+        superuser=superuser,
+        seed=seed,
+        faults=faults,
+        allow_hosts=checked_names(allow_hosts),
+    )
     plan = ClusterPlan(
         nodes=nodes, memory_mib=slots * SLOT_MIB, vcores=slots, processes=containers == "process"
     )
@@ -71,17 +97,37 @@ def command(
 
 @click.command("rm")
 @manager_options
-@work_option("The folder that all processes of the cluster share; WebHDFS keeps its files in DIR/hdfs.")
-@click.option("--public-url", metavar="URL", help="How others reach it.  [default: by host and port]")
+@work_option("Folder that all processes of the cluster share; WebHDFS keeps its files in DIR/hdfs.")
+@click.option("--public-url", metavar="URL", help="Address for other hosts.  [default: by host and port]")
+@speed_option
 @click.option(
-    "--speed", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="Of time."
+    "--node-expiry-ms",
+    type=click.IntRange(min=1),
+    metavar="MS",
+    help="Time without a heartbeat after which a node is lost.",
 )
 @click.option(
-    "--node-expiry-ms", type=click.IntRange(min=1), metavar="MS", help="Silence after which a node is lost."
+    "--am-expiry-ms",
+    type=click.IntRange(min=1),
+    metavar="MS",
+    help="Time without a heartbeat after which a master is lost.",
 )
-@click.option("--am-expiry-ms", type=click.IntRange(min=1), metavar="MS", help="The same for a master.")
 def resource_manager(
-    as_json: bool, public_url: str | None, queues: str | None, allow_hosts: tuple[str, ...], **given: Any
+    port: int,
+    host: str,
+    queues: str | None,
+    scheduler_xml: Path | None,
+    dialect: Dialect,
+    superuser: str,
+    seed: int,
+    allow_hosts: tuple[str, ...],
+    faults: bool,
+    as_json: bool,
+    work: Path,
+    public_url: str | None,
+    speed: float,
+    node_expiry_ms: int | None,
+    am_expiry_ms: int | None,
 ) -> None:
     """Run a ResourceManager: REST as Hadoop's, WebHDFS, and the emulator's own protocol for nodes.
 
@@ -90,6 +136,20 @@ def resource_manager(
     from emulator.live.programs.manager_program import Options, run
     from yarnctl.listening.names import checked_names
 
-    names = checked_names(allow_hosts)
-    options = Options(public_url=public_url or "", queues=queues or "", allow_hosts=names, **given)
+    options = Options(
+        port=port,
+        host=host,
+        public_url=public_url or "",
+        work=work,
+        queues=queues or "",
+        scheduler_xml=scheduler_xml,
+        dialect=dialect,
+        speed=speed,
+        node_expiry_ms=node_expiry_ms,
+        am_expiry_ms=am_expiry_ms,
+        superuser=superuser,
+        seed=seed,
+        faults=faults,
+        allow_hosts=checked_names(allow_hosts),
+    )
     run(options, as_json, click.echo)

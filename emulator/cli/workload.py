@@ -1,10 +1,7 @@
-"""``yarn-emulator workload``: what a trace or a generator holds.
+"""``yarn-emulator workload``: the contents of a trace or a generator, as ``compare`` runs them unscaled.
 
-Law: it shows what ``compare`` would run, before any scaling.
-
-``yarn-emulator convert``: a workload to Parquet, once, to be read in one gulp afterwards.
-
-Law: the file is whole or absent, and ``parquet:FILE`` gives the very jobs the SPEC gave.
+``yarn-emulator convert``: a workload as a Parquet file, quicker to read. The file is whole or absent, and
+``parquet:FILE`` gives the same jobs as SPEC.
 """
 
 from __future__ import annotations
@@ -14,8 +11,8 @@ from typing import cast
 
 import click
 
-from emulator.workload.job import JobClass
 from yarnctl.command_line import ProgressBar, output_option, print_json, print_table
+from yarnctl.traces.job import JobClass
 
 
 @click.command("workload")
@@ -23,7 +20,7 @@ from yarnctl.command_line import ProgressBar, output_option, print_json, print_t
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="For synthetic:NAME.")
 @output_option
 def command(spec: str, seed: int, output: str) -> None:
-    """Show what SPEC holds: jobs, tasks, container hours, and what was cut or renamed on reading."""
+    """Print the contents of SPEC: jobs, tasks, container hours, and what was cut or renamed on reading."""
     from emulator.workload.spec import load
 
     loaded = load(spec, "production", seed=seed)
@@ -56,20 +53,24 @@ def command(spec: str, seed: int, output: str) -> None:
     type=click.Choice(("production", "research")),
     default="research",
     show_default=True,
-    help="The class the jobs get (where they are used, their side decides).",
+    help="Class of the jobs. compare replaces it by that of the option that names the file.",
 )
 @click.option(
-    "--out", required=True, type=click.Path(path_type=Path), metavar="FILE.parquet", help="The file to write."
+    "--out", required=True, type=click.Path(path_type=Path), metavar="FILE.parquet", help="File to write."
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="For synthetic:NAME.")
 def convert(spec: str, job_class: str, out: Path, seed: int) -> None:
-    """Convert the workload that SPEC names to a Parquet file, which parquet:FILE then names."""  # fmt: skip
-    from emulator.workload.parquet import require_replaceable, write_parquet
+    """Convert the workload SPEC to a Parquet file; parquet:FILE then reads it."""  # fmt: skip
     from emulator.workload.spec import load
     from yarnctl.errors import BadInput
+    from yarnctl.extras import require_extra
+    from yarnctl.traces.parquet import require_replaceable, write_parquet
 
+    require_extra("export")
     if out.is_dir() or not out.absolute().parent.is_dir():
-        raise BadInput(f"--out {out}", "is a folder, or lies in none", "give a file in a folder that exists")
+        raise BadInput(
+            f"--out {out}", "is a folder, or its folder does not exist", "give a file in a folder that exists"
+        )
     require_replaceable(out)
     with ProgressBar("reading rows") as progress:
         loaded = load(spec, cast(JobClass, job_class), seed=seed, counted=progress.counted)

@@ -28,7 +28,7 @@ from emulator.cluster.kernel import Kernel
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, PendingTasks
 from emulator.cluster.task import KeyLog, Launching, SavedReduce, keys_done, lost_ms
 from emulator.cluster.timing import Timing
-from emulator.workload.job import Job
+from yarnctl.traces.job import Job
 
 OWN_PREEMPTION_MS = 5000
 """Maps that wait this long while reduces sit in shuffle: the AM gives one of those reduces up."""
@@ -88,7 +88,7 @@ class AppMaster:
         "reduces_requested",
         "running",
         "store",
-        "suspensions",
+        "suspended_at_ms",
         "timing",
         "unsent",
     )
@@ -113,11 +113,16 @@ class AppMaster:
         self.running: dict[int, Container] = {}
         self.keys = KeyLog(job.reduce_keys)
         self.store: dict[int, SavedReduce] = {}
-        self.suspensions = 0
+        self.suspended_at_ms: list[int] = []
         self.lost_ms = 0
         self.overhead_ms = 0
         self.pending = PendingTasks(self._ask, host.timing.resume_priority, self.store)
         self.launching = Launching(self)
+
+    @property
+    def suspensions(self) -> int:
+        """Return how many attempts have been suspended."""
+        return len(self.suspended_at_ms)
 
     # --- heartbeat ------------------------------------------------------------------------
 
@@ -239,7 +244,7 @@ class AppMaster:
 
     def suspended(self, container: Container, exit_at_ms: int) -> None:
         """The attempt has saved its work and stops: its task waits to resume."""
-        self.suspensions += 1
+        self.suspended_at_ms.append(self.kernel.now_ms)
         self._end(container, "suspended")
         self.host.exit(container, exit_at_ms)
         self._again(container)

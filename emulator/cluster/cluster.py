@@ -30,9 +30,9 @@ from emulator.cluster.kernel import Kernel
 from emulator.cluster.resource_manager import ResourceManager
 from emulator.cluster.suspension import Suspension
 from emulator.cluster.timing import Timing
-from emulator.workload.job import Job
 from yarnctl.deciding.draws import uniform
 from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.traces.job import Job
 from yarnctl.units import Resources, fits
 
 LONGEST_MS = 366 * 24 * 3_600_000

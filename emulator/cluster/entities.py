@@ -15,7 +15,6 @@ import msgspec
 from yarnctl.units import Resources
 
 AM, MAP, REDUCE, EXECUTOR = 0, 1, 2, 3
-KIND_NAMES = ("am", "map", "reduce", "executor")
 
 GRANTED, RUNNING, ENDED, RELEASED = 0, 1, 2, 3
 """Granted: the AM has not launched it. Ended: the process is gone. Released: the RM has been told."""

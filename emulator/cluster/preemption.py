@@ -40,14 +40,19 @@ TUNED = PreemptionConfig(
 
 
 class CapacityPreemption:
-    """The monitor thread: ``run`` is called every ``monitoring_interval_ms``."""
+    """The monitor thread: ``run`` is called at the interval in ``config``."""
 
     def __init__(self, cluster: Cluster, config: PreemptionConfig) -> None:
         self.cluster = cluster
         self.config = config
         self.marked_at_ms: dict[int, int] = {}
-        self.kills = 0
+        self.killed_at_ms: list[int] = []
         self._allowed_mib = 0
+
+    @property
+    def kills(self) -> int:
+        """Return how many containers have been killed."""
+        return len(self.killed_at_ms)
 
     def start(self) -> None:
         """Begin to monitor."""
@@ -72,7 +77,7 @@ class CapacityPreemption:
         for number, container in chosen.items():
             if now_ms - self.marked_at_ms[number] >= self.config.max_wait_before_kill_ms:
                 del self.marked_at_ms[number]
-                self.kills += 1
+                self.killed_at_ms.append(now_ms)
                 self.cluster.rm.kill_now(container, "killed", now_ms)
         self.cluster.sweep.begin()
 

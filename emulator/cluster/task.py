@@ -29,8 +29,8 @@ from emulator.cluster.entities import (
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, PendingTasks
 from emulator.cluster.timing import Timing
-from emulator.workload.job import Job
 from yarnctl.errors import InvariantBroken
+from yarnctl.traces.job import Job
 
 
 class Piece(NamedTuple):

@@ -3,7 +3,7 @@
 Law: each number has a source. Two sets: ``PAPER`` is the Natjam test
 cluster (Hadoop 0.23, fitted on the paper's Fig 3 and its stated overheads only), ``HADOOP3`` an
 unmodified Hadoop 3 driven from outside, as measured by hand on 3.4.2. What is fitted on a recorded
-run of a small cluster (``tests/cluster/spans.py``) is a ``SharedCpuTiming``.
+run of a small cluster (``research/yarn_research/campaigns/spans.py``) is a ``SharedCpuTiming``.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ from yarnctl.journal.rendering import said
 PRINTED = {
     "freed": "stopped, nothing lost",
     "granted": "its container is production's now",
-    "taken": "its container went to somebody else",
+    "taken": "its container went to another application",
 }
-"""What is said of an order that reaches a state, where its name would not do."""
+"""What is printed for an order that reaches a state, where the state's name does not explain it."""
 
 Tell = Callable[[str], object]
 
@@ -124,7 +124,7 @@ class Orders:
         for line in whole.splitlines():
             try:
                 self._apply(decode(line))
-            except msgspec.DecodeError:  # the line that closes a journal is no record
+            except msgspec.DecodeError:  # the line that closes a journal is not a record
                 continue
 
     def _apply(self, record: Record) -> None:
@@ -135,15 +135,15 @@ class Orders:
             if isinstance(record.outcome, Accepted):
                 one = Suspended(self._asked[record.order], record.at_ms)
                 self.by_order[record.order] = one
-                self._report(f"  {one.short} is asked to save itself and stop")
+                self._report(f"  {one.short}: yarnctl requests a checkpoint")
         elif isinstance(record, Transition) and record.order in self.by_order:
             self._moved(record, self.by_order[record.order])
 
     def _moved(self, record: Transition, one: Suspended) -> None:
         if record.event == "manifest":
             one.saved_at_ms, one.keys_done = record.at_ms, record.keys_done
-            keys = f" {record.keys_done} words" if record.keys_done >= 0 else ""
-            self._report(f"  {one.short} has saved{keys}: {one.took_s:.1f} s from request to manifest")
+            keys = f" after {record.keys_done} words" if record.keys_done >= 0 else ""
+            self._report(f"  {one.short}: saved{keys}, {one.took_s:.1f} s from request to manifest")
         elif record.event not in ("accepted", "progress"):
             story = (
                 PRINTED.get(record.target) or f"{record.target.replace('_', ' ')} {said(record.why)}".rstrip()
@@ -166,7 +166,7 @@ DOCUMENTS = 3
 class LivePlan(msgspec.Struct, frozen=True, kw_only=True):
     """How large the act is. ``words`` are all keys, ``pause_s`` what the reducer spends on each.
 
-    ``limit_s``: an act that takes so long has failed.
+    ``limit_s``: after this time the act has failed.
     """
 
     nodes: int = 2
@@ -227,11 +227,9 @@ class _Act:
         plan = self.plan
         write_documents(self.folder / "in", plan.words)
         self._serve()
-        self.report(
-            "research counts words with a reducer of its own, alone and without pauses (to compare with)"
-        )
+        self.report("research counts words with its own reducer, alone and without pauses, for comparison")
         alone = self._submit("alone", "research", plan.reduces, "--no-runner")
-        self._until(alone.over, "the undisturbed run")
+        self._until(alone.over, "the end of the undisturbed run")
         watch = self.programs.start(
             "yarnctl", "run", "--rm", self.url, "--enforce", "--listen", "off",
             "--state-dir", str(self.folder / "state"),
@@ -254,12 +252,12 @@ class _Act:
         plan, cluster = self.plan, DemoCluster(self.url)
         began_s = self.passed_s
         self.report(
-            f"the same job, {plan.pause_s * 1000:.0f} ms a word: {plan.reduces} reduces fill the cluster"
+            f"the same job with {plan.pause_s * 1000:.0f} ms a word; {plan.reduces} reduces fill the cluster"
         )
         pause = ("--restartable", "--cmdenv", f"PAUSE_S={plan.pause_s}")
         research = self._submit("research", "research", plan.reduces, *pause)
-        self._until(lambda: _at_work(cluster, "research") >= plan.reduces, "all reduces at work")
-        self.report("production arrives: a job of one map and two reduces, and nothing is free")
+        self._until(lambda: _at_work(cluster, "research") >= plan.reduces, "all reduces to start")
+        self.report("production submits a job of one map and two reduces; no container is free")
         arrived_s = self.passed_s
         production = self._submit("production", "production", 2, "--no-runner")
         done_s = 0.0
@@ -273,7 +271,7 @@ class _Act:
                 self.report("production is done")
             return bool(done_s) and research.over()
 
-        self._until(both_over, "both jobs")
+        self._until(both_over, "the end of both jobs")
         self.report("research is done")
         return self._verdict(done_s - arrived_s, self.passed_s - began_s)
 
@@ -305,9 +303,11 @@ class _Act:
         while not condition():
             for program in self.running:
                 if program.over():
-                    raise DemoFailed(f"{program.title} ended in the middle: {program.last_lines()}")
+                    raise DemoFailed(f"{program.title} ended unexpectedly: {program.last_lines()}")
             if self.passed_s > self.plan.limit_s:
-                raise DemoFailed(f"the live act took more than {self.plan.limit_s:g} s waiting for {what}")
+                raise DemoFailed(
+                    f"the live loop did not end within {self.plan.limit_s:g} s: still waiting for {what}"
+                )
             time.sleep(POLL_S)
 
 
@@ -320,7 +320,7 @@ def _note_resumes(cluster: DemoCluster, orders: Orders, tell: Tell) -> None:
         later = cluster.attempts(application, one.task)[number + 1 :]
         if any(at_work(attempt) or attempt.get("state") == "SUCCEEDED" for attempt in later):
             one.resumed = True
-            tell(f"  {one.short} has resumed behind word {one.keys_done}")
+            tell(f"  {one.short}: resumed after word {one.keys_done}")
 
 
 def _at_work(cluster: DemoCluster, name: str) -> int:

@@ -72,8 +72,8 @@ class Program:
 
     def last_lines(self) -> str:
         """Return the last line of its stderr."""
-        told = self.output.read_bytes()[-TAIL_BYTES:].decode(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(told) if line.strip()), "it said nothing")
+        lines = self.output.read_bytes()[-TAIL_BYTES:].decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
 
     def end(self) -> None:
         """End it in order, and by force if that takes too long."""

@@ -28,12 +28,12 @@ from emulator.scenario.record import (
     Where,
 )
 from emulator.virtual.schemes import SCHEMES
-from emulator.workload.job import LONGEST_MS, Job, JobClass, SparkShape
 from emulator.workload.spec import parse_spec
-from emulator.workload.trace_file import is_name
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.settings import PROFILES
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import LONGEST_MS, Job, JobClass, SparkShape
+from yarnctl.traces.trace_file import is_name
 
 OWN: tuple[JobClass, ...] = ("production", "research")
 """The queues that every scheme has, by the class of jobs that goes there."""
@@ -67,7 +67,7 @@ def _check_cluster(scenario: Scenario, where: Where) -> None:
     within(where, "nodes", scenario.nodes, 1, MAX_NODES)
     sized = scenario.node_memory_mib is not None or scenario.node_vcores is not None
     if scenario.slots is not None and sized:
-        raise BadInput(where("slots"), "slots and a node size are both given", "give one of them")
+        raise BadInput(where("slots"), "slots and a node size exclude each other", "give one of them")
     if scenario.slots is not None:
         within(where, "slots", scenario.slots, 1, MAX_SLOTS)
     elif scenario.node_memory_mib is None or scenario.node_vcores is None:
@@ -82,11 +82,11 @@ def _check_rules(scenario: Scenario, where: Where) -> None:
     if scenario.production is None and scenario.research is None and not scenario.workloads:
         raise BadInput(where("production"), "no workload", "give production, research, or [[workloads]]")
     if not scenario.schemes:
-        raise BadInput(where("schemes"), "no scheme", f"some of {', '.join(SCHEMES)}")
+        raise BadInput(where("schemes"), "no scheme", f"use some of {', '.join(SCHEMES)}")
     for name in scenario.schemes:
         known(where, "schemes", name, SCHEMES)
     if len(set(scenario.schemes)) < len(scenario.schemes):
-        raise BadInput(where("schemes"), "a scheme stands twice")
+        raise BadInput(where("schemes"), "a scheme is named twice", "name each scheme once")
     known(where, "job_policy", scenario.job_policy, JOB_POLICIES)
     known(where, "task_policy", scenario.task_policy, TASK_POLICIES)
     known(where, "profile", scenario.profile, PROFILES)
@@ -102,11 +102,13 @@ def _check_ratios(scenario: Scenario, where: Where) -> None:
     for field in ("shares", "caps"):
         values = getattr(scenario, field)
         if not all(0 < value <= 1 for value in values) or sum(values) > 1 + 1e-9:
-            raise BadInput(where(field), f"{list(values)}: parts must be above 0 and make at most 1 together")
+            raise BadInput(
+                where(field), f"{list(values)}: each part must be above 0, and their sum at most 1"
+            )
     if not 0 < scenario.am_ratio <= 1:
         raise BadInput(where("am_ratio"), f"{scenario.am_ratio} is not above 0 and at most 1")
     if not 0 <= scenario.may_lose <= 1:
-        raise BadInput(where("may_lose"), f"{scenario.may_lose} is no part from 0 to 1")
+        raise BadInput(where("may_lose"), f"{scenario.may_lose} is not within 0 to 1")
     if scenario.room_within_ms is not None:
         within(where, "room_within_ms", scenario.room_within_ms, 1, MAX_SPAN_MS)
 
@@ -139,7 +141,7 @@ def check_fault_jobs(scenario: Scenario, found: tuple[Job, ...], where: Where) -
         job: int = getattr(fault, "job", 0)
         if job >= len(found):
             problem = f"{job}: the workload has {len(found)} jobs, counted from 0"
-            raise BadInput(where(f"faults[{index}].job"), problem, "give a job that there is")
+            raise BadInput(where(f"faults[{index}].job"), problem, "use a smaller number")
 
 
 # --- queues beyond production and research -------------------------------------------------------
@@ -159,7 +161,7 @@ def within(where: Where, field: str, value: float, low: int, high: int) -> None:
 def known(where: Where, field: str, value: str, names: Mapping[str, object]) -> None:
     """Raise BadInput unless a name is one of those that there are."""
     if value not in names:
-        raise BadInput(where(field), f"unknown: {value[:40]!r}", f"one of {', '.join(names)}")
+        raise BadInput(where(field), f"unknown: {value[:40]!r}", f"use one of {', '.join(names)}")
 
 
 def names_of(scenario: Scenario) -> dict[str, None]:
@@ -176,38 +178,40 @@ def check_queues(scenario: Scenario, where: Where) -> None:
     for index, entry in enumerate(scenario.queues):
         _check_queue(entry, lambda field, index=index: where(f"queues[{index}].{field}"))  # type: ignore[misc]
         if entry.name in seen:
-            problem = f"{entry.name!r} stands twice"
-            raise BadInput(where(f"queues[{index}].name"), problem, "give each queue one table")
+            problem = f"{entry.name!r} has two tables"
+            raise BadInput(where(f"queues[{index}].name"), problem, "keep one of them")
         seen[entry.name] = None
     _check_sums(scenario, where)
 
 
 def _check_queue(entry: QueueEntry, where: Callable[[str], str]) -> None:
     if not is_name(entry.name) or entry.name in ("root", "default"):
-        problem = f"{entry.name[:40]!r} cannot name a queue"
-        raise BadInput(where("name"), problem, "give 1 to 200 characters without blanks; not root or default")
+        problem = f"{entry.name[:40]!r} is not a valid queue name"
+        raise BadInput(
+            where("name"), problem, "use 1 to 200 characters without blanks, and not root or default"
+        )
     for field in ("guaranteed_ratio", "maximum_ratio", "am_ratio"):
         value = getattr(entry, field)
         if value is not None and not 0 < value <= 1:
-            raise BadInput(where(field), f"{value} is not above 0 and at most 1", "give a part of the whole")
+            raise BadInput(
+                where(field), f"{value} is not above 0 and at most 1", "give a part of the cluster"
+            )
     factor = entry.user_limit_factor
     if factor is not None and not 0 < factor <= MAX_FACTOR:
-        remedy = "1.0 lets a user hold the queue's guarantee"
+        remedy = "1.0 lets one user hold the queue's guarantee"
         raise BadInput(
             where("user_limit_factor"), f"{factor} is not above 0 and at most {MAX_FACTOR}", remedy
         )
     if entry.name in OWN:
         for field in ("guaranteed_ratio", "role"):
             if getattr(entry, field) is not None:
-                remedy = "give shares and caps" if field == "guaranteed_ratio" else "leave it out"
-                raise BadInput(where(field), f"{entry.name} has its own already", remedy)
+                remedy = "use shares and caps" if field == "guaranteed_ratio" else "remove it"
+                raise BadInput(where(field), f"{entry.name} has a fixed one", remedy)
     elif entry.guaranteed_ratio is None:
-        raise BadInput(
-            where("guaranteed_ratio"), "is missing", "give the part of the cluster it is guaranteed"
-        )
+        raise BadInput(where("guaranteed_ratio"), "is missing", "give the guaranteed part of the cluster")
     elif entry.maximum_ratio is not None and entry.maximum_ratio < entry.guaranteed_ratio:
         problem = f"{entry.maximum_ratio} is below the guarantee, {entry.guaranteed_ratio}"
-        raise BadInput(where("maximum_ratio"), problem, "give at least as much")
+        raise BadInput(where("maximum_ratio"), problem, "use the guarantee or more")
 
 
 def _check_sums(scenario: Scenario, where: Where) -> None:
@@ -219,8 +223,8 @@ def _check_sums(scenario: Scenario, where: Where) -> None:
     for field in used if more else ():
         total = more + sum(getattr(scenario, field))
         if total > 1 + 1e-9:
-            problem = f"with those of [[queues]] the guarantees make {total:g} of the cluster"
-            raise BadInput(where(field), problem, f"give {field} that leave {more:g} to the other queues")
+            problem = f"guarantees, those of [[queues]] included, sum up to {total:g} of the cluster"
+            raise BadInput(where(field), problem, f"reduce {field}: the other queues need {more:g}")
 
 
 def _check_spark(shape: SparkShape, place: str) -> None:
@@ -232,7 +236,7 @@ def _check_spark(shape: SparkShape, place: str) -> None:
 
 
 def check_workloads(scenario: Scenario, where: Where) -> None:
-    """Raise BadInput for the first workload that cannot be loaded or has no queue to go to."""
+    """Raise BadInput for the first workload that cannot be loaded or has no queue."""
     for index, entry in enumerate(scenario.workloads):
         place = f"workloads[{index}]"
         try:
@@ -242,14 +246,16 @@ def check_workloads(scenario: Scenario, where: Where) -> None:
         if entry.queue is not None:
             if scenario.mode == "deadlines":
                 problem = "under mode deadlines there is one queue for all"
-                raise BadInput(where(f"{place}.queue"), problem, "leave it out")
+                raise BadInput(where(f"{place}.queue"), problem, "remove it")
             known(where, f"{place}.queue", entry.queue, names_of(scenario))
         within(where, f"{place}.users", len(entry.users), 0, MAX_USERS)
         for user in entry.users:
             if not is_name(user):
-                problem = f"{user[:40]!r} cannot name a user"
-                raise BadInput(where(f"{place}.users"), problem, "give 1 to 200 characters without blanks")
+                problem = f"{user[:40]!r} is not a valid user name"
+                raise BadInput(where(f"{place}.users"), problem, "use 1 to 200 characters without blanks")
         if entry.spark is not None:
             _check_spark(entry.spark, where(f"{place}.spark"))
         if entry.peak is not None and not 0 < entry.peak < math.inf:
-            raise BadInput(where(f"{place}.peak"), f"{entry.peak} is not a positive number", "1.0 fills it")
+            raise BadInput(
+                where(f"{place}.peak"), f"{entry.peak} is not a positive number", "1.0 fills the cluster"
+            )

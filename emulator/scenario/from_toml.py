@@ -9,15 +9,14 @@ import re
 import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 
 from emulator.cluster.faults import Fault
 from emulator.scenario.checking import check
-from emulator.scenario.record import OLD_ROLES, QueueEntry, Scenario, Tuning, Where, WorkloadEntry
+from emulator.scenario.record import QueueEntry, Scenario, Tuning, Where, WorkloadEntry
 from yarnctl.errors import BadInput
-from yarnctl.old_names import renamed_value
 
 
 def read_scenario(path: Path) -> tuple[Scenario, Where]:
@@ -25,7 +24,7 @@ def read_scenario(path: Path) -> tuple[Scenario, Where]:
     text = _text(path)
     where = _where_in(path, text)
     try:
-        scenario = msgspec.convert(_with_new_roles(tomllib.loads(text), where), Scenario)
+        scenario = msgspec.convert(tomllib.loads(text), Scenario)
     except tomllib.TOMLDecodeError as error:
         raise _torn(path, error) from None
     except msgspec.ValidationError as error:
@@ -38,15 +37,6 @@ def read_scenario(path: Path) -> tuple[Scenario, Where]:
     return scenario, where
 
 
-def _with_new_roles(document: dict[str, Any], where: Where) -> dict[str, Any]:
-    """Replace old names of queues' roles; what is no queue is left to the checks."""
-    queues = document.get("queues")
-    for index, entry in enumerate(queues if isinstance(queues, list) else ()):
-        if isinstance(entry, dict) and "role" in entry:
-            entry["role"] = renamed_value(entry["role"], OLD_ROLES, where(f"queues[{index}].role"))
-    return document
-
-
 _TABLES: dict[str, type[msgspec.Struct] | None] = {
     "faults": None,
     "queues": QueueEntry,
@@ -54,7 +44,7 @@ _TABLES: dict[str, type[msgspec.Struct] | None] = {
 }
 """The tables that may occur several times, and the contents of each (None: it depends)."""
 
-_LIKE = "a scenario holds lines like nodes = 7"
+_LIKE = "a scenario has lines like nodes = 7"
 _HEADER = re.compile(r"\s*\[\[?\s*([\w-]+)\s*\]\]?\s*(?:#.*)?")
 _KEY = re.compile(r"\s*[\"']?([\w-]+)[\"']?\s*[=.]")
 _FIELD = re.compile(r"(\w+)(?:\[(\d+)\])?(?:\.([\w-]+))?")
@@ -123,7 +113,7 @@ def _refused(where: Where, error: msgspec.ValidationError) -> BadInput:
 
 def _remedy(inner: str, unknown: bool) -> str:
     if inner.startswith("faults") and inner.endswith(".type"):
-        return f"one of {', '.join(str(kind.__struct_config__.tag) for kind in get_args(Fault))}"
+        return f"use one of {', '.join(str(kind.__struct_config__.tag) for kind in get_args(Fault))}"
     table = inner.partition("[")[0]
     if not unknown or table == "faults":
         return ""

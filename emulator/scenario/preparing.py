@@ -16,11 +16,11 @@ from emulator.cluster.entities import QueueConfig
 from emulator.scenario.checking import OWN, check_fault_jobs, names_of
 from emulator.scenario.record import TIMINGS, Prepared, Scenario, Where
 from emulator.virtual.schemes import SCHEMES, LeafLimits
-from emulator.workload.job import ONE_SLOT, Job, JobClass
 from emulator.workload.scaling import scale_to_load
 from emulator.workload.spec import Loaded, load, merge, with_load
 from yarnctl.deciding.settings import PROFILES, Settings
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import ONE_SLOT, Job, JobClass
 from yarnctl.units import Resources, times
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _further(scenario: Scenario, index: int, where: Where) -> Loaded:
     seen: dict[str, None] = {}
     for place, job in enumerate(loaded.jobs):
         if job.name in seen:
-            raise BadInput(f"job {job.name}", "two jobs of one workload have this name", "rename one")
+            raise BadInput(f"job {job.name}", "two jobs of one workload have this name", "rename one of them")
         seen[job.name] = None
         found.append(
             msgspec.structs.replace(
@@ -85,16 +85,14 @@ def _further(scenario: Scenario, index: int, where: Where) -> Loaded:
 
 
 def _require_queues(scenario: Scenario, found: Sequence[Job], place: str) -> None:
-    """Raise BadInput for a job that a stored workload sends to a queue which is not there."""
+    """Raise BadInput for a job of a stored workload with a queue that does not exist."""
     if scenario.mode == "deadlines":  # one queue takes them all
         return
     names = names_of(scenario)
     for job in found:
         if job.queue is not None and job.queue not in names:
-            remedy = "give it a [[queues]] table, or load it by [[workloads]] with a queue"
-            raise BadInput(
-                place, f"job {job.name} goes to the queue {job.queue!r}, which is not there", remedy
-            )
+            remedy = "add a [[queues]] table for it, or load the file by [[workloads]] with a queue"
+            raise BadInput(place, f"job {job.name} has the queue {job.queue!r}, which does not exist", remedy)
 
 
 def _loaded(scenario: Scenario, text: str, job_class: JobClass, peak: float | None) -> Loaded:
@@ -104,7 +102,7 @@ def _loaded(scenario: Scenario, text: str, job_class: JobClass, peak: float | No
         scaled = scale_to_load(found, slots_of(scenario), peak)
         found = scaled.jobs
         notes.append(
-            f"task counts x {scaled.factor:.4g}: peak load {scaled.achieved_load:.2f} (wished {peak:g})"
+            f"task counts x {scaled.factor:.4g}: peak load {scaled.achieved_load:.2f} (wanted {peak:g})"
         )
     if scenario.load != 1.0:
         found = with_load(found, scenario.load)

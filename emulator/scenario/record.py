@@ -19,11 +19,11 @@ import msgspec
 from emulator.cluster.faults import Fault
 from emulator.cluster.timing import HADOOP3, PAPER, Timing
 from emulator.virtual.schemes import BY_DEFAULT
-from emulator.workload.job import DAY_MS, Job, JobClass, SparkShape
+from yarnctl.traces.job import DAY_MS, Job, JobClass, SparkShape
 
 
 class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One ``[[queues]]``: a further leaf under root, or limits for ``production`` or ``research``.
+    """One ``[[queues]]``: a further leaf under root, or limits for production or research.
 
     ``guaranteed_ratio`` and ``maximum_ratio`` are parts of the cluster, ``am_ratio`` the part of the
     maximum that masters may hold (None: the scenario's). One user may hold ``user_limit_factor`` times
@@ -40,17 +40,12 @@ class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     role: Literal["preempting", "preemptable", "unmanaged"] | None = None
 
 
-OLD_ROLES = {"hurried": "preempting", "victim": "preemptable", "apart": "unmanaged"}
-"""Old names of a queue's roles, read for one release."""
-
-
 class WorkloadEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One ``[[workloads]]``: a SPEC, beside ``production`` and ``research``.
+    """One ``[[workloads]]``: a SPEC, beside production and research.
 
-    ``job_class`` is how its jobs are counted. They go to ``queue`` (None: as the source says, else
-    their class's own), and take turns among ``users`` in the order of submission (none given: as the
-    source says). ``peak`` scales task counts as ``production_peak`` does. ``spark``: they run as applications
-    of Spark.
+    ``job_class`` is how its jobs are counted. They go to ``queue`` (None: as the source says, else their
+    class's own), and take turns among ``users`` in the order of submission (none given: as the source says).
+    ``peak`` scales task counts as a scenario's production peak. ``spark``: they run as applications of Spark.
     """
 
     spec: str

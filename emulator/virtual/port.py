@@ -68,7 +68,7 @@ class VirtualPort:
     ) -> None:
         self.cluster = cluster
         self.maps = maps
-        self.kills = 0
+        self.killed_at_ms: list[int] = []
         self.held: HeldWindows | None = None
         self.drains = False
         timing = cluster.timing
@@ -340,7 +340,7 @@ class VirtualPort:
     def _kill(self, container: Container, order: str) -> Outcome:
         if container.state != RUNNING:
             return Refused(AttemptEnded())
-        self.kills += 1
+        self.killed_at_ms.append(self.cluster.kernel.now_ms)
         container.order = order
         container.node.watched = True
         cluster = self.cluster

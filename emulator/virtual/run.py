@@ -22,12 +22,10 @@ from emulator.cluster.faults import Fault
 from emulator.cluster.preemption import CapacityPreemption
 from emulator.cluster.timing import Timing
 from emulator.virtual.lever_tally import LeverFigures, LeverTally
-from emulator.virtual.natjam_variants import VariantPort, VariantTiming
 from emulator.virtual.port import VirtualPort
 from emulator.virtual.schemes import LeafLimits, Scheme, limited, queues_of
 from emulator.virtual.shared_cpu import cluster_of
 from emulator.virtual.waiting import Waiting, WaitingCauses, waiting_of
-from emulator.workload.job import Job, JobClass
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.held_windows import MARK_MS, HeldWindows
 from yarnctl.deciding.model import Accepted
@@ -38,6 +36,7 @@ from yarnctl.deciding.settings import LeverSettings, Settings
 from yarnctl.errors import InvariantBroken
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import Journal, tick
+from yarnctl.traces.job import Job, JobClass
 from yarnctl.units import Resources
 
 
@@ -156,7 +155,7 @@ class MemorySample(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one run. ``waiting``: class -> cause -> ms of waiting containers, if it was counted.
 
-    ``levers``: of a mix.
+    ``suspended_at_ms`` and ``killed_at_ms``: when a task left or was killed, in order; ``levers``: of a mix.
     """
 
     scheme: str
@@ -169,6 +168,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     makespan_ms: int
     events: int
     samples: tuple[MemorySample, ...] = ()
+    suspended_at_ms: tuple[int, ...] = ()
+    killed_at_ms: tuple[int, ...] = ()
     waiting: Waiting | msgspec.UnsetType = msgspec.UNSET
     levers: LeverFigures | msgspec.UnsetType = msgspec.UNSET
 
@@ -229,8 +230,8 @@ class Run:
             settings = msgspec.structs.replace(settings, levers=levers)
         self.journal: Journal = journal
         ahead_max, hurried = self.setup.ahead_max, settings.hurried_queues
-        port = VariantPort if isinstance(self.cluster.timing, VariantTiming) else VirtualPort
-        self.port = port(self.cluster, settings.kill_maps or self.scheme.mix, ahead_max, hurried)
+        port_type = PORTS.get(type(self.cluster.timing), VirtualPort)
+        self.port = port_type(self.cluster, settings.kill_maps or self.scheme.mix, ahead_max, hurried)
         self.port.drains = self.scheme.mix
         if isinstance(settings.levers, LeverSettings):
             self.port.held = HeldWindows(settings.levers.window_ms, settings.levers.rules)
@@ -322,20 +323,23 @@ class Run:
         for container in cluster.rm.scheduler.live.values():
             held += container.memory_mib * (cluster.kernel.now_ms - container.granted_at_ms)
         offered = self.setup.nodes * self.setup.node_size.memory_mib * makespan_ms
-        killed = self.preemption.kills if self.preemption else 0
+        killed_at_ms = list(self.preemption.killed_at_ms) if self.preemption else []
         if self.controller is not None:
-            killed += self.port.kills
+            killed_at_ms += self.port.killed_at_ms
+        suspended_at_ms = [at_ms for master in cluster.masters for at_ms in master.suspended_at_ms]
         return Result(
             scheme=self.scheme.name,
             jobs=tuple(self._job(master) for master in cluster.masters),
             lost_work_ms=sum(master.lost_ms for master in cluster.masters) + done_twice_ms(cluster),
             overhead_ms=sum(master.overhead_ms for master in cluster.masters),
-            suspensions=sum(master.suspensions for master in cluster.masters),
-            kills=killed,
+            suspensions=len(suspended_at_ms),
+            kills=len(killed_at_ms),
             utilisation_ratio=held / offered if offered else 0.0,
             makespan_ms=makespan_ms,
             events=cluster.kernel.events,
             samples=tuple(self.samples),
+            suspended_at_ms=tuple(sorted(suspended_at_ms)),
+            killed_at_ms=tuple(sorted(killed_at_ms)),
             waiting=self.waiting.close() if self.waiting else msgspec.UNSET,
             levers=self.levers.close() if self.levers else msgspec.UNSET,
         )
@@ -414,6 +418,10 @@ def _validated(
     if journal is not None:
         journal.append(kept.records)
     return result
+
+
+PORTS: dict[type[Timing], type[VirtualPort]] = {}
+"""The port of a kind of timing that needs another than ``VirtualPort``; research adds kinds of its own."""
 
 
 def _together(scheme: Scheme, parts: list[Result]) -> Result:

@@ -51,7 +51,7 @@ SCHEMES: dict[str, Scheme] = {
 
 
 BY_DEFAULT = tuple(name for name, scheme in SCHEMES.items() if not scheme.mix)
-"""What is compared where no scheme is named: ``mix`` has options of its own."""
+"""The schemes of a scenario file that names none. ``mix`` is named with what it may lose."""
 
 
 def queues_of(

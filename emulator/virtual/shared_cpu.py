@@ -31,9 +31,8 @@ from emulator.cluster.kernel import Kernel
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY
 from emulator.cluster.task import Launching, LaunchingMaster
 from emulator.cluster.timing import SharedCpuTiming, Timing
-from emulator.virtual.natjam_variants import VariantCluster, VariantTiming
-from emulator.workload.job import Job
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
 
 Launch = TypeVar("Launch")
 
@@ -272,8 +271,8 @@ def cluster_of(timing: Timing, **other: Any) -> Cluster:
     sparks = [job.name for job in other["jobs"] if job.spark]
     if sparks and type(timing) is not Timing:
         raise BadInput(f"job {sparks[0]}", "is of Spark, which these timings do not know", "use others")
-    if isinstance(timing, VariantTiming):
-        return VariantCluster(timing=timing, **other)
-    if isinstance(timing, SharedCpuTiming):
-        return SharedCpuCluster(timing=timing, **other)
-    return Cluster(timing=timing, **other)
+    return CLUSTERS[type(timing)](timing=timing, **other)
+
+
+CLUSTERS: dict[type[Timing], Callable[..., Cluster]] = {Timing: Cluster, SharedCpuTiming: SharedCpuCluster}
+"""The cluster of each kind of timing; research adds kinds of its own."""

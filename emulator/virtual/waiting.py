@@ -26,7 +26,7 @@ from typing import get_args
 from emulator.cluster.cluster import Cluster
 from emulator.cluster.entities import AM, ENDED, GRANTED, MAP, NEVER, Application, Ask, Container, LeafQueue
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY
-from emulator.workload.job import JobClass
+from yarnctl.traces.job import JobClass
 
 CAUSES = (
     "no_room",

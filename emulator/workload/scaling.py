@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from emulator.workload.job import Job
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,8 +146,8 @@ def _spread(
     first = starts // window_ms
     pieces = (starts + spans - 1) // window_ms - first + 1
     if int(pieces.sum()) > _MAX_PIECES:
-        problem = "the jobs are too many, or too long, to be cut into windows"
-        raise BadInput("scaling, window_ms", problem, "leave the peak out, or check the lengths of tasks")
+        problem = "the jobs are too many or too long to be cut into windows"
+        raise BadInput("scaling, window_ms", problem, "remove the peak, or check the task lengths")
     phase = np.repeat(np.arange(len(starts)), pieces)
     window = first[phase] + np.arange(len(phase)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     begin = np.maximum(starts[phase], window * window_ms)

@@ -25,13 +25,13 @@ from typing import Literal, NamedTuple, cast, get_args
 
 import msgspec
 
-from emulator.workload.job import LONGEST_MS, LONGEST_SHOWN, Job, JobClass
-from emulator.workload.parquet import read_parquet
-from emulator.workload.rumen import read_rumen
-from emulator.workload.swim import HOUR_MS, Hours, TaskModel, jobs_from_swim, read_swim, slice_hours
 from emulator.workload.synthetic import Calibration, synthetic
-from emulator.workload.trace_file import CountedRows
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import LONGEST_MS, LONGEST_SHOWN, Job, JobClass
+from yarnctl.traces.parquet import read_parquet
+from yarnctl.traces.rumen import read_rumen
+from yarnctl.traces.swim import HOUR_MS, Hours, TaskModel, jobs_from_swim, read_swim, slice_hours
+from yarnctl.traces.trace_file import CountedRows
 
 Kind = Literal["swim", "rumen", "synthetic", "parquet", "packaged"]
 
@@ -42,10 +42,10 @@ PACKAGED: dict[str, str] = {
 """Slices that come with the program, below ``emulator/data``; hours are those of the original."""
 
 HELD = {"fb2009": "it holds hours 18 and 21 only; packaged:fb2009-day holds the whole day"}
-"""What is to be said of a packaged slice where it has no jobs."""
+"""What an error adds for a packaged slice that has no jobs in the named hours."""
 
 _HOURS = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)-(\d{1,6}(?:\.\d{1,6})?)", re.ASCII)
-_FORMS = "one of swim:PATH[@FROM-TO], rumen:PATH, synthetic:NAME, parquet:PATH, packaged:NAME[@FROM-TO]"
+_FORMS = "use one of swim:PATH[@FROM-TO], rumen:PATH, synthetic:NAME, parquet:PATH, packaged:NAME[@FROM-TO]"
 
 
 class Spec(NamedTuple):
@@ -125,7 +125,7 @@ def merge(production: Sequence[Job], research: Sequence[Job]) -> tuple[Job, ...]
     names = sorted(job.name for job in merged)
     for left, right in pairwise(names):
         if left == right:
-            raise BadInput(f"job {left}", "two jobs of one workload have this name", "rename one")
+            raise BadInput(f"job {left}", "two jobs of one workload have this name", "rename one of them")
     return tuple(merged)
 
 
@@ -136,13 +136,13 @@ def with_load(jobs: Sequence[Job], factor: float) -> tuple[Job, ...]:
     and for a job that would come later than any may.
     """
     if not 0 < factor < math.inf:
-        raise BadInput("--load", f"{factor} is not a positive number", "1.0 leaves the trace as it is")
+        raise BadInput("--load", f"{factor} is not a positive number", "1.0 keeps the trace as it is")
     moved = []
     for job in jobs:
         at_ms = round(Fraction(job.submitted_at_ms) / Fraction(factor))
         if at_ms > LONGEST_MS:
-            problem = f"{factor} lets job {job.name} come more than {LONGEST_SHOWN} after the start"
-            raise BadInput("--load", problem, "give a larger one")
+            problem = f"{factor} makes job {job.name} start more than {LONGEST_SHOWN} after the first"
+            raise BadInput("--load", problem, "use a larger factor")
         deadline = job.deadline_at_ms
         later = None if deadline is None else deadline - job.submitted_at_ms + at_ms
         moved.append(msgspec.structs.replace(job, submitted_at_ms=at_ms, deadline_at_ms=later))
@@ -156,7 +156,7 @@ def _load_swim(
     if spec.kind == "packaged":
         if spec.name not in PACKAGED:
             raise BadInput(
-                f"SPEC {spec.text[:80]!r}", "no such packaged trace", f"one of {', '.join(PACKAGED)}"
+                f"SPEC {spec.text[:80]!r}", "no such packaged trace", f"use one of {', '.join(PACKAGED)}"
             )
         path, where = Path(__file__).parent.parent / "data" / PACKAGED[spec.name], f"packaged:{spec.name}"
     held = HELD.get(spec.name, "") if spec.kind == "packaged" else ""

@@ -19,14 +19,15 @@ number of milliseconds, drawn as an integer. Both classes have a mean task of 12
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from emulator.workload.job import KEY_GROUP_MS, Job, JobClass, key_groups
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import KEY_GROUP_MS, Job, JobClass, key_groups
+from yarnctl.traces.lengths import TABLE_LENGTH, length_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,43 +115,12 @@ def _job(
     )
 
 
-_MULTIPLIER = 0x5DEECE66D
-_INCREMENT = 0xB
-_MASK = (1 << 48) - 1
-
-TABLE_SEED = 3
-TABLE_LENGTH = 100
-
-
-def next_doubles(seed: int) -> Iterator[float]:
-    """Yield the endless ``nextDouble()`` sequence of ``new java.util.Random(seed)``, in [0, 1)."""
-    state = (seed ^ _MULTIPLIER) & _MASK
-    while True:
-        state = (state * _MULTIPLIER + _INCREMENT) & _MASK
-        high = state >> (48 - 26)
-        state = (state * _MULTIPLIER + _INCREMENT) & _MASK
-        low = state >> (48 - 27)
-        yield ((high << 27) + low) / (1 << 53)
-
-
-@lru_cache(maxsize=1)
-def length_table() -> tuple[float, ...]:
-    """Return the 100 length factors in (0.5, 1.0]: entry 0 is 1.0, entry i is (1 + U_i) / 2.
-
-    U_i is the i-th ``nextDouble()`` of ``Random(3)``, counted from 1. Task i takes entry
-    ``i mod 100``, so the longest task of a job is its first. Source: the constants of the
-    Natjam workload generator.
-    """
-    draws = next_doubles(TABLE_SEED)
-    return (1.0, *((1.0 + next(draws)) / 2.0 for _ in range(TABLE_LENGTH - 1)))
-
-
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """The constants of the paper's jobs, all in ms unless a count.
 
     Submission: research at 0, production at 50 s (section 5), by the class the caller gives.
     ``lmax_*`` is the longest reduce of a job, calibrated on Fig. 3 alone: such that the job by
-    itself takes the time that the figure gives (to 0.2 s; ``yarn-emulator paper natjam`` shows both).
+    itself takes the time that the figure gives (to 0.2 s; ``yarn-research paper natjam`` shows both).
     ``maps`` per job is not in the paper (2-6 fit); map and shuffle times are the split of the
     fixed overhead of an empty job. ``key_group_ms``: the generator sleeps 8 ms per key; here a
     key group is ten keys. Emulab (section 7): 8 maps and 50 reduces, deadlines
@@ -285,5 +255,5 @@ def synthetic(
     """Return the jobs of a named workload; raises BadInput with the known names for another."""
     workload = WORKLOADS.get(name)
     if workload is None:
-        raise BadInput(f"synthetic:{name[:80]}", "unknown workload", f"one of {', '.join(WORKLOADS)}")
+        raise BadInput(f"synthetic:{name[:80]}", "unknown workload", f"use one of {', '.join(WORKLOADS)}")
     return workload(job_class, calibration or Calibration(), seed)

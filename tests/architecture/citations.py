@@ -30,12 +30,13 @@ SUFFIXES = {
     ".c", ".cfg", ".css", ".html", ".ini", ".java", ".js", ".json", ".jsonl", ".md", ".py", ".sh", ".toml",
     ".txt", ".xml", ".yaml", ".yml",
 }  # fmt: skip
-FOLDERS = ("docker", "docs", "emulator", "hadoop-conf", "tests", "yarnctl")
+FOLDERS = ("docker", "docs", "emulator", "hadoop-conf", "research", "tests", "yarnctl")
 """What is searched, beside the files of the root itself."""
 
 MEANT = (
     ("*natjam*", "natjam"),
-    ("docs/paper.md", "natjam"),
+    ("research/notes/paper.md", "natjam"),
+    ("research/yarn_research/papers/*", "natjam"),
     ("emulator/*timing.py", "natjam"),
     ("tests/golden/test_policies.py", "natjam"),
     ("yarnctl/deciding/policies/*", "natjam"),

@@ -17,7 +17,7 @@ from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.reasons.orders import MoveReason, QueueReason
 from yarnctl.deciding.reasons.outcomes import OwnOutcome
 from yarnctl.deciding.reasons.placements import PlacementReason
-from yarnctl.deciding.reasons.rooting import Reason, Said
+from yarnctl.deciding.reasons.rooting import Reason
 from yarnctl.deciding.reasons.verdicts import ClosedReason, GateReason, LessonReason, PlanReason
 from yarnctl.deciding.releaser import REASONS
 from yarnctl.journal.rendering import FIELD, SECTION
@@ -72,7 +72,7 @@ def sentence(kind: type[Reason]) -> str:
 
 def reasons_of(union: Any) -> list[type[Reason]]:
     """Return the reasons of a union, in its order."""
-    return [each for each in get_args(union) if each is not Said]
+    return list(get_args(union))
 
 
 def table(rows: list[tuple[str, str, str]]) -> list[str]:

@@ -26,7 +26,6 @@ FACTS = ROOT / "docs" / "facts"
 OWN = (
     "tests/architecture/citations.py",
     "tests/architecture/test_citations.py",
-    "tests/acceptance/expected-ids.txt",
 )
 """Their examples are made up; a list of ids is no prose."""
 
@@ -119,7 +118,7 @@ PLANTED = [
     ("docs/new.md", "(facts/hadoop.md, section 1.1 to 1.6)", "no section 1.6"),
     ("README.md", "see facts/dependencies.md, section 2", "dependencies.md has no section 2"),
     ("hadoop-conf/new.xml", "<!-- (facts/natjam.md, section 5, no. 40) -->", "natjam.md has no row 40"),
-    ("tests/cluster/new.py", "# (facts, section 5)", "names no page: write facts/PAGE.md, section 5"),
+    ("tests/hadoop/new.py", "# (facts, section 5)", "names no page: write facts/PAGE.md, section 5"),
     ("docker/new/Dockerfile", "# (facts 5)", "names no page"),
     ("yarnctl/new.py", "# (facts/storm.md, section 5)", "is no form of a citation"),
     ("yarnctl/new.py", "# (facts/storm.md, 5)", "is no form of a citation"),
@@ -169,5 +168,5 @@ def test_a_section_without_a_source_is_found(tmp_path: Path) -> None:
 def test_what_a_citation_without_a_page_means_is_one_of_the_pages() -> None:
     assert {page for _, page in MEANT} <= {page.stem for page in FACTS.glob("*.md")}
     assert meant_by("emulator/live/rest/changes.py") == "hadoop"
-    assert meant_by("emulator/virtual/natjam_variants.py") == "natjam"
+    assert meant_by("research/yarn_research/papers/natjam_variants.py") == "natjam"
     assert meant_by("emulator/cluster/kernel.py") == ""

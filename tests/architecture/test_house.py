@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import http_client
-from tests.architecture.house import clients, graph, ratchet, sources
+from tests.architecture.house import clients, graph, ratchet, sizes, sources
 from tests.architecture.house.__main__ import ROOT, document, main, measure
 
-KERNELS = "yarnctl/kernels.py"
 NOBODY = clients.Listed({}, {})
 NOTHING = ratchet.Known({}, {}, {})
 
@@ -95,11 +94,27 @@ def test_a_folder_holds_thirteen_modules(tmp_path):
     assert found == ("yarnctl/hall:1: 14 modules lie directly in this folder, at most 13 may",)
 
 
-def test_lines_and_modules_are_figures_without_a_ratchet(tmp_path):
-    assert planted(tmp_path, {"yarnctl/__init__.py": "\n", "yarnctl/a.py": "#\n" * 60_000}) == ()
-    size = document(measure(tmp_path, NOTHING, NOBODY))["size"]
-    assert size["figures"] == {"lines": 60_001, "modules": 1, "files": 2}
-    assert size["targets"] == {"lines": 52_500, "modules": 310}
+def test_statements_are_held_to_a_budget_per_top_folder(tmp_path):
+    files = {
+        "yarnctl/__init__.py": '"""A docstring is no statement."""\n',
+        "yarnctl/one/a.py": "A = 1\nB = 2\n",
+        "yarnctl/one/deep/b.py": "C = 3\n",
+        "yarnctl/top.py": "D = 4\n",
+    }
+    assert planted(tmp_path, files) == ()
+    modules = sources.read(tmp_path)
+    assert dict(sizes.spent(modules)) == {"yarnctl": 1, "yarnctl/one": 3}
+    fits = {"yarnctl": {"statements": 1, "why": "x"}, "yarnctl/one": {"statements": 3, "why": "x"}}
+    assert sizes.over_budget(modules, fits) == []
+    found = sizes.over_budget(
+        modules, {"yarnctl/one": {"statements": 2}, "gone": {"statements": 1, "why": "x"}}
+    )
+    assert [line.split(":")[0] for line in found] == ["yarnctl", sizes.BUDGET, sizes.BUDGET, "yarnctl/one"]
+    assert "3 statements exceed the budget of 2" in found[-1]
+
+
+def test_the_product_has_a_budget():
+    assert sizes.over_budget(sources.read(ROOT), sizes.budget(ROOT)) == []
 
 
 # --- functions ---------------------------------------------------------------------------------
@@ -110,17 +125,12 @@ def test_lines_and_modules_are_figures_without_a_ratchet(tmp_path):
     [
         (body(60), body(61), "long has 61 lines in its body, at most 60 may be"),
         (
-            body(80, "@compiled\ndef long():"),
-            body(81, "@compiled\ndef long():"),
-            "long has 81 lines in its body, at most 80 may be",
-        ),
-        (
             "def deep(a):\n" + "    if a: pass\n" * 11,
             "def deep(a):\n" + "    if a: pass\n" * 12,
             "deep: `deep` is too complex (13 > 12)",
         ),
     ],
-    ids=("lines", "kernel", "complexity"),
+    ids=("lines", "complexity"),
 )
 def test_a_function_has_limits(tmp_path, green, red, says):
     assert planted(tmp_path, {"yarnctl/a.py": green}) == ()
@@ -400,6 +410,7 @@ def house(tmp_path: Path) -> Path:
     (tmp_path / ratchet.LISTED).parent.mkdir(parents=True)
     (tmp_path / ratchet.LISTED).write_text(LIST.format(70))
     (tmp_path / clients.LISTED).write_text("[clients]\n")
+    (tmp_path / sizes.BUDGET).write_text('[yarnctl]\nstatements = 99\nwhy = "enough"\n')
     return tmp_path
 
 

@@ -129,7 +129,7 @@ def test_the_contracts_hold_as_things_are(packages):
         ("emulator/planted.py", "import yarnctl.hadoop", "the emulator stands on the core"),
         ("emulator/cluster/task.py", "import emulator.cli", "emulator: programs"),
         ("emulator/cluster/task.py", "import emulator.workload.planted", "no reader of workloads"),
-        ("emulator/workload/job.py", "import time", "deciding and actors reach no clock"),
+        ("yarnctl/traces/job.py", "import time", "deciding and actors reach no clock"),
     ],
 )
 def test_an_import_against_the_stream_breaks_its_contract(packages, place, line, contract):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
+import shlex
 from pathlib import Path
 
 import click
@@ -11,14 +13,15 @@ import msgspec
 import pytest
 
 from emulator.cli import PROGRAM
+from emulator.cli.demo import MIX_HOURS, PRODUCTION_HOUR, RESEARCH_HOUR
 from emulator.demo import live_act
 from emulator.demo.live_act import LiveOutcome
 from emulator.experiments import showing
 from emulator.experiments.results import runs
-from emulator.virtual.schemes import BY_DEFAULT
-from emulator.workload.parquet import read_parquet, write_parquet
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.spec import load
 from yarnctl.command_line import exit_status_of
+from yarnctl.traces.parquet import read_parquet, write_parquet
 from yarnctl.units import Resources
 
 ROOT = Path(__file__).parents[2]
@@ -81,7 +84,11 @@ def test_compare_has_the_exact_shape(capfd: pytest.CaptureFixture[str], form: li
 
 def test_compare_runs_all_schemes_by_default(capfd: pytest.CaptureFixture[str]) -> None:
     answer = json.loads(said(capfd, "compare", *SMALL, *CLUSTER, "--json"))
-    assert list(answer["schemes"]) == list(BY_DEFAULT)
+    assert list(answer["schemes"]) == list(SCHEMES)
+    named = json.loads(
+        said(capfd, "compare", *SMALL, *CLUSTER, "--schemes", "mix", "--may-lose", "2%", "--json")
+    )
+    assert named["identity"] == answer["identity"], "the mix may lose 2 % where nothing else is given"
 
 
 def test_compare_takes_every_option(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -89,11 +96,44 @@ def test_compare_takes_every_option(capfd: pytest.CaptureFixture[str], tmp_path:
         "--policy PR --task-policy random --seed 3 --load 2.5 --profile paper --timing paper --am-ratio 0.4"
     )
     words = [*SMALL, *CLUSTER, *options.split(), "--schemes", "natjam", "--out", str(tmp_path / "out")]
-    table = said(capfd, "compare", *words)
+    table = said(capfd, "compare", *words, "--date", "2026-11-28")
     assert "natjam" in table
     assert f"report: {tmp_path / 'out' / 'report.html'}" in table
+    assert "2026-11-28, yarnctl" in (tmp_path / "out/report.html").read_text()
     assert (tmp_path / "out/natjam/journal.jsonl").stat().st_size
     assert json.loads((tmp_path / "out/run.json").read_bytes())["scenario"]["load"] == 2.5
+
+
+def test_the_report_s_command_computes_the_same(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["compare", *SMALL, *CLUSTER, "--schemes", "natjam,mix", "--am-ratio", "0.4", "--seed", "3"]
+    said(capfd, *words, "--validate", "--out", str(tmp_path / "out"), "--date", "2026-11-28")
+    page = (tmp_path / "out/report.html").read_text()
+    command = html.unescape(re.search("<code>(.*)</code>", page)[1])  # type: ignore[index]
+    assert command == (
+        "yarn-emulator compare --production synthetic:production-s --research synthetic:research-s"
+        " --nodes 3 --slots 5 --schemes natjam,mix --seed 3 --am-ratio 0.4"
+    )
+    answer = json.loads(said(capfd, *shlex.split(command)[1:], "--json"))
+    assert answer["identity"] in page
+
+
+@pytest.mark.parametrize("word", ["28.11.2026", "2026-02-30", "today"])
+def test_a_date_that_is_none_is_refused(capfd: pytest.CaptureFixture[str], word: str) -> None:
+    assert "'--date'" in refused(capfd, "compare", *SMALL, *CLUSTER, "--date", word)
+
+
+def test_compare_prints_a_column_or_a_line_for_each_scheme(capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["compare", *SMALL, *CLUSTER, "--schemes", "soft-cap,natjam"]
+    narrow = said(capfd, *words).splitlines()
+    assert narrow[0].split() == ["soft-cap", "natjam"]
+    assert narrow[1] == "production s"
+    assert max(map(len, narrow)) <= 80
+    assert any(line.endswith("is recommended.") for line in narrow)
+    wide = said(capfd, *words, "-o", "wide")
+    assert [line.split()[1] for line in wide.splitlines() if line.startswith("│")][:2] == [
+        "soft-cap",
+        "natjam",
+    ]
 
 
 def test_compare_can_keep_no_journals(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -148,7 +188,7 @@ def traces(tmp_path: Path) -> Path:
         (["--research", "packaged:fb2009@8-7"], r"SPEC .*: the hours 8-7 are empty"),
         (["--policy", "XX"], r"Invalid value for '--policy': 'XX' is not one of 'MR'"),
         (["--task-policy", "srt"], r"Invalid value for '--task-policy': 'srt' is not one of"),
-        (["--schemes", "natjam,natjim"], r"--schemes: unknown: 'natjim'; some of ideal"),
+        (["--schemes", "natjam,natjim"], r"--schemes: unknown: 'natjim'; use some of ideal"),
         (["--schemes", ","], r"--schemes: no scheme"),
         (["--nodes", "0"], r"--nodes: 0 is not within 1 to"),
         (["--nodes", "-3"], r"--nodes: -3 is not within 1 to"),
@@ -287,16 +327,23 @@ def test_demo_shows_it_all(
     out = tmp_path / "demo-out"
     text = said(capfd, "demo", "--out", str(out))
     assert text.splitlines()[-1] == "output identical"
-    assert "4 reduces of research were suspended (median 0.6 s from request to manifest), 3 seen" in text
-    assert all(name in text for name in BY_DEFAULT)
-    assert "In short: natjam: production" in text
-    assert "research loses nothing" in text
+    assert "4 reduces of research were suspended (median 0.6 s from request to manifest) and 3 of" in text
+    assert text.splitlines()[0].split() == list(SCHEMES)
+    assert "mix (the cheapest levers within a loss budget) is recommended." in text
+    assert "natjam alone is slower for production" in text
+    assert "soft-cap is kinder to research" in text
+    assert max(map(len, text.splitlines()[:-4])) <= 80
     results = json.loads((out / "results.json").read_bytes())["schemes"]
     assert results["natjam"]["suspensions"] >= 30
     assert results["natjam"]["lost_work_s"] == 0
     assert results["natjam"]["kills"] == 0
-    assert results["kill"]["lost_work_s"] > 0
-    assert (out / "report.html").read_text().count("<svg") == 3
+    assert results["kill"]["lost_work_s"] > results["mix"]["lost_work_s"] > 0
+    page = (out / "report.html").read_text()
+    assert page.count("<svg") == 3
+    assert "Repeat it: <code>yarn-emulator demo</code>" in page
+    assert "neither was used to make the mix" in page
+    for name in ("yarn", "yarn-tuned", "natjam", "mix"):
+        assert f"{results[name]['suspensions']:,} suspended, {results[name]['kills']:,} killed" in page
     assert (out / "demo.svg").read_text().startswith("<svg")
 
 
@@ -319,10 +366,20 @@ def test_demo_ends_with_the_verdict_on_the_bytes(
     different = msgspec.structs.replace(ACTED, identical=False)
     monkeypatch.setattr(live_act, "play", lambda plan, tell: different)
     monkeypatch.setattr(showing, "run_shown", lambda *given, **named: None)
-    monkeypatch.setattr(showing, "print_reading", lambda *given: click.echo("read"))
+    monkeypatch.setattr(showing, "print_outcome", lambda *given: click.echo("read"))
     monkeypatch.setattr(runs, "compare_json", lambda outcome: {"schemes": {}})
     text = said(capfd, "demo", *words, status=status)
     assert (json.loads(text) if "--json" in words else text.splitlines()[-1]) == last
+
+
+def test_the_demo_s_hours_had_no_part_in_making_the_mix() -> None:
+    """They are the first such pair of ``study``: research is the twelfth of the other hours with work."""
+    jobs = load("packaged:fb2009-day", "production").jobs
+    hours = sorted({job.submitted_at_ms // 3_600_000 for job in jobs if job.submitted_at_ms < 24 * 3_600_000})
+    assert len(hours) == 23
+    pairs = ((hour, hours[(place + 12) % len(hours)]) for place, hour in enumerate(hours))
+    unseen = next(pair for pair in pairs if not {*pair} & {*MIX_HOURS})
+    assert unseen == (PRODUCTION_HOUR, RESEARCH_HOUR)
 
 
 def test_convert_and_read_back(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -354,7 +411,7 @@ def test_convert_replaces_only_its_own_files(capfd: pytest.CaptureFixture[str], 
     said(capfd, *words)
     said(capfd, *words)
     path.write_text("dear")
-    assert refused(capfd, *words).startswith(f"{path}: exists, and is no file of jobs")
+    assert refused(capfd, *words).startswith(f"{path}: exists and is not a file of jobs")
     assert path.read_text() == "dear"
 
 

@@ -46,7 +46,7 @@ def test_the_row_of_the_mix_has_its_levers_beside_what_was_predicted(capfd):
 
 
 def test_without_a_budget_nothing_is_lost_and_no_map_is_killed(capfd):
-    mix = compared(capfd)["mix"]
+    mix = compared(capfd, "--may-lose", "0%")["mix"]
     assert (mix["levers"]["kill"], mix["predicted_lost_s"], mix["lost_work_s"]) == (0, 0.0, 0.0)
 
 
@@ -124,6 +124,12 @@ def test_the_daemon_decides_by_natjam_unless_told() -> None:
     told = plan()
     assert not told.attachment.levers
     assert told.settings.levers is msgspec.UNSET
+
+
+def test_in_flight_defaults_let_a_small_cluster_suspend_four_at_once() -> None:
+    settings = plan().settings
+    assert (settings.in_flight_ratio_max, settings.in_flight_least) == (0.1, 4)
+    assert plan("--in-flight-least", "1").settings.in_flight_least == 1
 
 
 def test_the_daemon_s_mix_has_a_budget_and_a_span() -> None:

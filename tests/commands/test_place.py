@@ -161,7 +161,7 @@ def test_a_gate_without_pools_is_refused(written, tmp_path, monkeypatch, capsys)
         assert placed(served.url, *written, "--deadline", "10m", "--print") == 2
     finally:
         served.stop()
-    assert "this gate places no applications" in capsys.readouterr().err
+    assert "admission does not place applications" in capsys.readouterr().err
 
 
 # --- profile ----------------------------------------------------------------------------------------------

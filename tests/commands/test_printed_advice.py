@@ -21,7 +21,8 @@ from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.wire.spark_rest import REQUIRED, REQUIRED_BY_SIGNAL
 from yarnctl.task_runner.runner.protocol.job_conf import READ_SETTINGS, Conf, read_prefix, read_rule
-from yarnctl.task_runner.wrapping import RUNNER, partitioned_fields
+from yarnctl.task_runner.shipped import RUNNER
+from yarnctl.task_runner.wrapping import partitioned_fields
 
 STORE = "webhdfs://nn.example:9870/yarnctl/checkpoints"
 WRAP = ["wrap", "--restartable", "--store", STORE]
@@ -279,7 +280,7 @@ def test_check_and_run_take_the_store_in_the_form_of_wrap(command, capsys):
         ("hdfs://nn.example:8020/yarnctl/checkpoints", "write webhdfs://nn.example:9870/yarnctl/checkpoints"),
         ("webhdfs://other:9870/yarnctl/checkpoints", "is in another HDFS than http://nn.example:9870"),
         ("file:///yarnctl/checkpoints", "is no folder in HDFS"),
-        ("checkpoints", "name one like /yarnctl/checkpoints"),
+        ("checkpoints", "use a folder such as /yarnctl/checkpoints"),
     ],
 )
 def test_check_rejects_a_store_that_jobs_could_not_use(store, told, capsys):

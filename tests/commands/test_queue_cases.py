@@ -142,7 +142,7 @@ def test_a_gate_alone_needs_no_preempting_and_no_preemptable_queue(
         daemon = Daemon(url, tmp_path, capfd, *gate, "default", "--ticks", "40")
         wrong = Daemon(url, tmp_path, capfd, *gate, "sales")
     assert daemon.status == 0
-    assert "nothing is preempted: no leaf queue production, research" in caplog.text
+    assert "preemption disabled: no leaf queue production, research" in caplog.text
     assert [pool["queues"] for one in daemon.of("gate-set") for pool in one["pools"]] == [["root.default"]]
     assert wrong.status == 2
     assert "--admission-queue: no leaf queue sales; there are root.default" in wrong.err

@@ -279,7 +279,7 @@ def in_store(command: Any, **more: Any) -> Callable[[], None]:
 
 def collected() -> None:
     row = JudgedFolder(
-        "checkpoints", f"job_{STAMP}_0899", False, "it ended 0.0 h ago, less than 24 h", 1187, 3
+        "checkpoints", f"job_{STAMP}_0899", False, "the job ended 0.0 h ago, less than 24 h", 1187, 3
     )
     checkpoints._print_gc((row,), {}, {"deleted": False, "files": 0, "jobs": 0, "bytes": 0})
 

@@ -37,8 +37,8 @@ def _separate(folder: Path, version: str) -> Host:
 
 
 def _hadoop(folder: Path, version: str) -> Host:
-    from tests.cluster.needing import need_hadoop
     from tests.contract.hadoop_host import HadoopHost
+    from tests.hadoop.needing import need_hadoop
 
     need_hadoop(version)
     return HadoopHost(folder, version)

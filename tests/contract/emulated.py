@@ -15,9 +15,9 @@ from emulator.cluster.timing import Timing
 from emulator.live.manager.service import ManagerSettings
 from emulator.live.rest.dialect import Version
 from emulator.live.wire.submitted_job import ENTRY, ModelledJob, write_job
-from emulator.workload.job import Job
 from tests.contract.asking import Cluster
 from tests.contract.host import PATIENCE_S, Ability, Answer, JobPlan
+from yarnctl.traces.job import Job
 
 NODES, SLOTS = 3, 4
 """The last node falls silent at once: two count."""

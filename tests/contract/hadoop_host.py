@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from tests.cluster.configuration import Shape
-from tests.cluster.launcher import Cluster as Hadoop
 from tests.contract.host import Ability, JobPlan
 from tests.contract.over_http import OverHttp
+from tests.hadoop.configuration import Shape
+from tests.hadoop.launcher import Cluster as Hadoop
 
 NODES = 3
 """The last one is killed at once: two count."""

@@ -1,7 +1,7 @@
 """Drivers of Spark: the emulator's answers have the form of a real one's, and yarnctl's claims hold of both.
 
-The real driver's are recorded (``python -m tests.cluster.spark_recording``); ``test_spark_drain`` of
-tests/cluster asks the same of a driver that runs.
+The real driver's are recorded (``python -m yarn_research.campaigns.spark_recording``);
+``test_spark_drain`` of tests/hadoop asks the same of a driver that runs.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import pytest
 
 from emulator.live.jobs.submission_client import Client
 from emulator.live.wire.submitted_job import ModelledJob
-from emulator.workload.job import Job, SparkShape
 from tests import http_client
 from tests.contract.drivers import answers, claims, read
 from tests.contract.host import until
 from tests.contract.served_hosts import LiveHost
 from tests.contract.shapes import differences
+from yarnctl.traces.job import Job, SparkShape
 
 RECORDED = Path(__file__).parent / "recorded" / "spark-4.0.1.json"
 APPLICATION = Job(

@@ -109,7 +109,9 @@ def test_the_loop_is_paused_with_the_token_only(cluster: Composed) -> None:
     token = cluster.inside("yarnctl", "cat", "/state/token").strip()
     assert pause(token) == 202
     assert pause(token, "continue") == 202
-    until(lambda: cluster.read("yarnctl", "/v1/snapshot")["loop"]["state"] == "running", "the loop runs on")
+    until(
+        lambda: cluster.read("yarnctl", "/v1/snapshot")["loop"]["loop_state"] == "running", "the loop runs on"
+    )
 
 
 def research(cluster: Composed, name: str) -> Job:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.artifacts import STREAMING, cache_folder, missing_programs
 from tests.docker.composed import PATIENCE_S, Composed, Context, free_port, must_run, until
 from tests.docker.engine import Engine
+from tests.hadoop.artifacts import STREAMING, cache_folder, missing_programs
 
 HERE = Path(__file__).parent
 FOLDER = HERE.parents[1] / "docker" / "hadoop"

@@ -12,21 +12,17 @@ from tests.frozen.documents import documents
 from tests.frozen.environment import variables
 from tests.frozen.interface import interface
 from tests.frozen.live_documents import live_documents
-from tests.frozen.make_targets import targets
 from tests.frozen.pieces import Piece
 from tests.frozen.recorded import sums
-from tests.frozen.rows import rows
 
 PIECES: tuple[Piece, ...] = (
     Piece("commands", programs, "kept"),
-    Piece("make", targets, "kept"),
     Piece("environment", variables, "kept"),
     Piece("configuration", configuration, "kept"),
     Piece("records", records, "kept"),
     Piece("interface", interface, "kept"),
     Piece("documents", documents, "kept"),
     Piece("live-documents", live_documents, "kept", slow=True),
-    Piece("rows", rows, "kept"),
     Piece("recorded", sums, "kept"),
     Piece("answers", answers.answers, packed=True),
     Piece("command-answers", answers.command_answers, packed=True),

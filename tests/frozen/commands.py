@@ -100,5 +100,4 @@ def runner_facts() -> dict[str, Any]:
         }
         for name, default in job_conf.OPTIONS.items()
     }
-    options.update({old: options[new] for old, new in job_conf.OLD_NAMES.items()})
     return {"options": options}

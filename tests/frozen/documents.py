@@ -16,16 +16,9 @@ from unittest.mock import patch
 
 from emulator.cli import PROGRAM as EMULATOR
 from emulator.demo.live_act import LiveOutcome
-from emulator.experiments.papers.natjam_blocks import OverBlocks, Spread
-from emulator.experiments.papers.paper_natjam import paper_natjam
-from emulator.experiments.papers.paper_pythia import report
-from emulator.experiments.results.figures import Figure
 from emulator.virtual.run import Result
-from tests.bench.row import Row
-from tests.cluster import fidelity, judging, predicting
 from tests.frozen.invoking import invoked
 from tests.frozen.schemas import lines_of, shape
-from tests.measured.campaign import Campaign, named
 from tests.soak import campaigns, equal, io_faults, replay
 from tests.unit.checkpoint.test_checkpoints import NOW_MS, Hdfs, manager, put
 from tests.unit.gate_played import ADMITTED, JOB, OPTIONS, SIZED
@@ -34,27 +27,16 @@ from tests.unit.test_check import GOOD
 from yarnctl.attach.check.rules import judge
 from yarnctl.cli import check
 
-ROOT = Path(__file__).parents[2]
-FIGURES = ROOT / "docs/figures"
-CAMPAIGN = "hadoop-2026-11-22-0841"
-"""The campaign on a real Hadoop by which the tools are looked at."""
 SMALL = ("--production", "synthetic:production-s", "--research", "synthetic:research-s", "--nodes", "3",
          "--slots", "5", "--workers", "1", "--schemes", "ideal,natjam")  # fmt: skip
-STUDIED = ("--production", "packaged:fb2009", "--research", "packaged:fb2009", "--hours", "18",
-           "--nodes", "50", "--slots", "8", "--seeds", "1", "--workers", "1")  # fmt: skip
 NOBODY: Any = None
 """The cluster of a campaign that runs nothing."""
-REPLAYED = ("--trace", "packaged:fb2009", "--capacity", "400", "--engine", "python")
 
 
 def documents() -> dict[str, Any]:
     """Return every document's lines."""
     return {
         **{name: shape(value) for name, value in {**printed(), **written(), **tools()}.items()},
-        **{
-            f"docs/figures/{path.name}": shape(json.loads(path.read_bytes()))
-            for path in sorted(FIGURES.glob("*.json"))
-        },
         **records(),
     }
 
@@ -68,27 +50,13 @@ def printed() -> dict[str, Any]:
     """Return what commands print that need no daemon."""
     return {
         "yarn-emulator compare": parsed(invoked("compare", *SMALL, "--json", program=EMULATOR)),
-        "yarn-emulator study": _studied(),
         "yarn-emulator workload": parsed(
             invoked("workload", "synthetic:production-s", "--json", program=EMULATOR)
         ),
-        "yarn-emulator admission": parsed(invoked("admission", *REPLAYED, "--json", program=EMULATOR)),
-        "yarn-emulator paper natjam": paper_natjam((), 1, _never),
-        "yarn-emulator paper pythia": report("pythia", []),
         "yarnctl check": parsed(_checked()),
         "yarnctl admit --print": parsed(_admitted()),
         **{f"yarnctl checkpoints {name}": parsed(told) for name, told in _checkpoints().items()},
     }
-
-
-def _studied() -> Any:
-    """Return what ``yarn-emulator study`` prints of one pair of hours."""
-    with tempfile.TemporaryDirectory() as folder:
-        return parsed(invoked("study", *STUDIED, "--out", f"{folder}/out", "--json", program=EMULATOR))
-
-
-def _never(*_: object) -> Any:
-    raise AssertionError("no figure was asked for, so nothing is run")
 
 
 def _checked() -> dict[str, Any]:
@@ -134,17 +102,8 @@ def written() -> dict[str, Any]:
 
 
 def tools() -> dict[str, Any]:
-    """Return what the tools of the tests print of a campaign on a real Hadoop."""
-    campaign = named(CAMPAIGN)
-    fitted_from = fidelity.calibration()
-    fitted = fidelity.fitted_on(named(fitted_from.campaign), fitted_from.scheme)
-    rows = fidelity.rows([campaign], fitted, fitted_from, seeds=1)
-    predictions = json.loads((ROOT / "docs/measured/predictions-2026-11-22.json").read_bytes())
+    """Return what the tools of the tests print ."""
     return {
-        "tests.cluster.judging": judging.figures(campaign, [campaign]),
-        "tests.cluster.fidelity": fidelity.told(rows, fitted_from),
-        "tests.cluster.predicting check": predicting.check(predictions, [campaign]),
-        "tests.cluster.predicting make": predictions,
         "tests.soak equal": equal.Campaign(NOBODY, 1, 1, print, 1, {}).summary(),
         "tests.soak io-faults": io_faults.summary([], 0),
     }
@@ -153,13 +112,8 @@ def tools() -> dict[str, Any]:
 def records() -> dict[str, dict[str, str]]:
     """Return the lines of documents that are lists or values of one record type."""
     kinds = {
-        "bench-results.json[]": Row,
-        "docs/measured campaign": Campaign,
-        "paper figures[]": Figure,
-        "paper natjam --blocks claims[]": OverBlocks,
-        "paper natjam --blocks spread": Spread,
         "SCHEME/result.json result": Result,
-        "demo live, tests.acceptance.short_run": LiveOutcome,
+        "demo live": LiveOutcome,
         "soak-campaigns.json": campaigns.Summary,
         "soak-equal.json runs[]": equal.Run,
         "tests.soak io-faults verdict": io_faults.Verdict,

@@ -1,8 +1,8 @@
 """Golden journals: recorded once, read ever after. Here: what explain, a restart and replay make of each.
 
 Law: a golden journal is never written again, whatever this program writes today (``recording`` says how each
-was made). What is asked of it is asked through the commands that users have; ids are found in its lines as
-JSON, without this program's records.
+was made; README.md names the one exception). What is asked of it is asked through the commands that users
+have; ids are found in its lines as JSON, without this program's records.
 """
 
 from __future__ import annotations
@@ -119,7 +119,6 @@ def _facts(data: bytes) -> dict[str, Any]:
     return {
         "sha256": hashlib.sha256(data).hexdigest(),
         "formats": sorted({header["format"] for header in headers}),
-        "complete": any(header.get("complete") for header in headers),
         "closed": found[-1]["type"] == END,
         "records": dict(sorted(Counter(record["type"] for record in found).items())),
     }

@@ -9,7 +9,7 @@ import hashlib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-RECORDED = ("tests/contract/recorded/*.json", "tests/cluster/counters/*.json")
+RECORDED = ("tests/contract/recorded/*.json", "tests/hadoop/counters/*.json")
 
 
 def sums(root: Path = ROOT) -> dict[str, str]:

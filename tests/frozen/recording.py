@@ -1,8 +1,8 @@
 """Recording golden journals: small stories, each told once, under the hosts that a unit test can run.
 
 Law: a recipe is deterministic. What it has recorded is kept under ``journals/`` and never made again
-(``python -m tests.frozen record NAME`` refuses a name that is taken). Journals of older formats were recorded
-with the programs of their time, those of live clusters by the programs themselves; README.md says how.
+(``python -m tests.frozen record NAME`` refuses a name that is taken). Journals of live clusters were recorded
+by the programs themselves; README.md says how.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from emulator.cluster.faults import StoreDown
 from emulator.scenario import prepare, read_scenario, setup
 from emulator.virtual.run import Run, Setup, run_scheme
 from emulator.virtual.schemes import SCHEMES
-from tests.frozen import admission_stories, attached_stories
+from tests.frozen import admission_stories, all_at_once, attached_stories
 from tests.frozen.journals import FOLDER, SUFFIX
 from tests.frozen.pieces import packed
 from tests.journal.test_drains import Played
@@ -31,21 +31,19 @@ from tests.unit.deciding.controller_world import Kept, kept
 from tests.unit.deciding.controller_world import run as world_run
 from tests.unit.deciding.random_histories import draw
 from tests.unit.service.played import JOBS, SETUP
-from tests.unit.test_virtual_hold import play as held_run
+from tests.unit.two_jobs import play as held_run
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.deciding.model import Accepted, SetPriority
+from yarnctl.deciding.model import Accepted
 from yarnctl.deciding.queue_hold import action_of
 from yarnctl.deciding.reasons.orders import ChangedByOthers, LeftByEarlierRun, QueueServing
 from yarnctl.deciding.records import (
+    FORMAT,
     Decision,
     Header,
     HoldEnded,
     HoldFound,
     Holding,
-    Ranked,
-    Ranking,
     Record,
-    Restoring,
     Transition,
     performed,
 )
@@ -55,13 +53,11 @@ from yarnctl.journal.chain import Chain, MemoryJournal
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.segments import segments
 
-FORMAT = 5
 SCENARIOS = Path(__file__).parents[2] / "docs/scenarios"
 UNTIL_MS = 10 * 60_000
 HISTORIES = 2_000
 KINDS = ("Transfer", "Epoch", "Return", "Ranking", "Refusal")
 """Kinds of records for each of which the first random history that has one is kept."""
-FIRST = "application_1_0001"
 FILE_BYTES = 20_000
 """How large a file of a journal in several becomes."""
 
@@ -175,21 +171,6 @@ def first_with(kind: str) -> bytes:
 # --- what only records say ----------------------------------------------------------------------
 
 
-def priorities(is_put_back: bool) -> list[Record]:
-    """Return priorities that were changed, and perhaps put back."""
-    settings = msgspec.structs.replace(DEFAULT, mode="deadlines")
-    changed = [
-        Header(FORMAT, settings, ()),
-        Ranking(5_000, (Ranked(FIRST, 0, 0, 10, 3), Ranked("application_1_0002", 1, 0, 9, 9))),
-        performed(5_000, SetPriority(FIRST, 10), Accepted()),
-    ]
-    back = [
-        Restoring(9_000, FIRST, 3, LeftByEarlierRun()),
-        performed(9_000, SetPriority(FIRST, 3, back=True), Accepted()),
-    ]
-    return [*changed, *(back if is_put_back else ())]
-
-
 def holds() -> list[Record]:
     """Return queues that were lowered by us and by a daemon that is gone, put back, and changed by others."""
     lowered = Holding(1_000, "root.research", 0.9, 0.05, QueueServing(), lowers=True)
@@ -228,32 +209,25 @@ def recipes() -> dict[str, Callable[[], bytes]]:
         "virtual-store-down": lambda: closed(virtual(faults=(down,), settings={"kill_timeout_ms": 4_000})),
         "virtual-killed-on-timeout": lambda: closed(virtual(faults=(down,), settings=killing)),
         "virtual-deadlines": lambda: closed(deadlines()),
-        "virtual-held": lambda: closed(held_run("yarnctl")[1].records),
-        "virtual-held-lowered": lambda: open_(until_lowered(held_run("yarnctl")[1].records)),
+        "virtual-held": lambda: closed(held_run()[1].records),
+        "virtual-held-lowered": lambda: open_(until_lowered(held_run()[1].records)),
         "virtual-restarted": restarted,
+        "virtual-in-files": lambda: in_files(virtual()),
+        "virtual-mix": lambda: closed(mixed()),
         "tiny-default": lambda: tiny_run()[1].encoded(),
         "tiny-paper": lambda: tiny_run(PAPER)[1].encoded(),
         "gate-closed": lambda: closed(admission_stories.ended()),
         "gate-reservations": lambda: open_(admission_stories.with_reservations()),
+        "gate-clock-set-back": lambda: open_(admission_stories.clock_set_back()),
+        "gate-market": lambda: open_(admission_stories.at_a_price()),
         "attached": lambda: closed(attached_stories.granted()),
         "attached-open-orders": lambda: open_(attached_stories.under_way()),
+        "daemon-drains": drained,
         "daemon-lost-host": lambda: lost_host("here"),
         "daemon-after-lost-host": lambda: lost_host("elsewhere"),
-        "records-priorities-put-back": lambda: closed(priorities(True)),
-        "records-priorities-changed": lambda: open_(priorities(False)),
         "records-queues-held": lambda: closed(holds()),
-        "format-6-natjam": lambda: closed(virtual()),
-        "format-6-natjam-open-orders": lambda: open_(with_most_open(virtual())),
-        "format-6-deadlines": lambda: closed(deadlines()),
-        "format-6-restarted": restarted,
-        "format-6-gate-clock-set-back": lambda: open_(admission_stories.clock_set_back()),
-        "format-6-gate-reservations": lambda: open_(admission_stories.with_reservations()),
-        "format-6-market": lambda: open_(admission_stories.at_a_price()),
-        "format-6-in-files": lambda: in_files(virtual()),
-        "format-6-mix": lambda: closed(mixed()),
-        "format-6-drains": drained,
-        "format-6-lost-host": lambda: lost_host("here"),
-        "format-6-after-lost-host": lambda: lost_host("elsewhere"),
+        "world-all-at-once": lambda: open_(all_at_once.open_at_once()),
+        "world-priorities-put-back": lambda: closed(all_at_once.priorities_put_back()),
         **{f"world-{name}": partial(world, history) for name, history in kept().items()},
         **{f"world-with-{kind.lower()}": partial(first_with, kind) for kind in KINDS},
     }

@@ -14,8 +14,6 @@ from tests.frozen.pieces import DATA, Piece, canonical
 from tests.unit.service.played import busy
 from yarnctl.service.app import make_app
 
-KINDS_SINCE_COMPLETE = {"progressed", "forgotten", "killed-ended", "saved-lost"}
-
 
 @pytest.mark.parametrize(
     "each",
@@ -47,22 +45,20 @@ def test_every_kind_of_record_is_in_a_golden_journal() -> None:
     assert kinds - held == set()
 
 
-def test_each_format_has_journals_with_what_an_upgrade_must_carry_over() -> None:
-    known = piece("journals").frozen()
-    formats = {number for each in known.values() for number in each["formats"]}
-    assert formats >= {4, 5}
-    assert any(5 in each["formats"] and not each["complete"] for each in known.values())
-    assert {kind for each in known.values() for kind in each["records"]} >= KINDS_SINCE_COMPLETE
-    left = {name: piece(f"journals/{name}").frozen()["rebuilt"] for name in known}
-    by_format = {
-        number: [left[name] for name, each in known.items() if number in each["formats"]] for number in (4, 5)
-    }
-    for number, found in by_format.items():
-        assert any(each["orders"]["open"] for each in found), f"format {number}: no open orders"
-    assert any(each["queues_held"] for each in by_format[5])
-    assert any((each["admissions"]["gate"] or {}).get("reserved") for each in by_format[5])
-    assert any((each["admissions"]["gate"] or {}).get("waiting") for each in by_format[5])
-    assert any(each["priorities"] for each in by_format[5])
+@pytest.mark.parametrize("name", journals.names())
+def test_a_golden_journal_replays(name: str) -> None:
+    assert piece(f"journals/{name}").frozen()["replay"]["status"] == 0
+
+
+def test_golden_journals_leave_all_that_a_restart_must_carry_over() -> None:
+    found = [piece(f"journals/{name}").frozen()["rebuilt"] for name in journals.names()]
+    gates = [each["admissions"]["gate"] or {} for each in found]
+    for part in ("due", "sent", "priorities", "queues_held"):
+        assert any(each[part] for each in found), part
+    for part in ("open", "barred_attempts", "tries", "suspended_not_back"):
+        assert any(each["orders"][part] for each in found), part
+    for part in ("reserved", "waiting"):
+        assert any(each.get(part) for each in gates), part
 
 
 def test_each_host_has_a_golden_journal() -> None:

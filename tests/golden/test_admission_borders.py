@@ -17,8 +17,7 @@ from yarnctl.deciding.admission.gate import decide, granted_in
 from yarnctl.deciding.admission.mechanisms import SIZINGS, choices_of
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Request
 from yarnctl.deciding.admission.shared_round import PLANNED_MAX, Rules, hopeless, plan_spans
-from yarnctl.deciding.reasons.rooting import Said
-from yarnctl.deciding.reasons.verdicts import NeedsMoreThanItCanUse, NeedsMoreThanThereIs
+from yarnctl.deciding.reasons.verdicts import EndedAs, NeedsMoreThanItCanUse, NeedsMoreThanThereIs
 
 MINUTE = 60_000
 
@@ -119,15 +118,15 @@ def admitted(count: int) -> AdmissionStore:
 
 def test_what_is_not_there_or_not_so_far_is_not_closed():
     book = admitted(1)
-    book.take(AdmissionClosed(1, "adm-9", "withdrawn", Said("over")))
-    book.take(AdmissionClosed(1, "adm-1", "ended", Said("over")))  # it was never taken
+    book.take(AdmissionClosed(1, "adm-9", "withdrawn", EndedAs("over")))
+    book.take(AdmissionClosed(1, "adm-1", "ended", EndedAs("over")))  # it was never taken
     assert book.admissions["adm-1"].state == "admitted"
-    AdmissionStore().take(AdmissionClosed(1, "adm-1", "withdrawn", Said("over")))
+    AdmissionStore().take(AdmissionClosed(1, "adm-1", "withdrawn", EndedAs("over")))
 
 
 @pytest.mark.parametrize(("at_ms", "problem"), [(59_999, "it was held until 60000"), (60_000, "")])
 def test_nothing_expires_before_its_time(at_ms, problem):
-    found = admitted(1).problem(AdmissionClosed(at_ms, "adm-1", "expired", Said("over")))
+    found = admitted(1).problem(AdmissionClosed(at_ms, "adm-1", "expired", EndedAs("over")))
     assert found.endswith(problem)
     assert bool(found) is bool(problem)
 
@@ -136,6 +135,6 @@ def test_of_many_that_ended_the_newest_wait_to_teach():
     book = admitted(UNLEARNED_MAX + 2)
     for number in range(1, UNLEARNED_MAX + 3):
         book.take(AdmissionTaken(1, f"adm-{number}", f"application_1_{number}"))
-        book.take(AdmissionClosed(2, f"adm-{number}", "ended", Said("over")))
+        book.take(AdmissionClosed(2, f"adm-{number}", "ended", EndedAs("over")))
     assert len(book.unlearned) == UNLEARNED_MAX
     assert next(iter(book.unlearned)) == "application_1_3"

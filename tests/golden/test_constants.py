@@ -17,7 +17,7 @@ import pytest
 from tests.golden.test_values import STRUCTS
 from yarnctl import deciding
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
-from yarnctl.deciding.admission.mechanisms import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
 from yarnctl.deciding.admission.mechanisms.oracle import HOPELESS, UNKNOWN
 from yarnctl.deciding.admission.mechanisms.pythia import PAST
@@ -86,7 +86,7 @@ NUMBERS = {
     "regrowing.GROW_UNSERVED_AFTER_MS": 60_000,
     "regrowing.GROW_AGAIN_MS": 30_000,
     "reasons.rooting.FAULT_MAX": 1000,
-    "records.FORMAT": 6,
+    "records.FORMAT": 1,
     "selector._LARGE": 1024,
     "settings.TEN_YEARS_MS": 316_224_000_000,
     "settings.RATIO_MAX": 1000,
@@ -161,7 +161,7 @@ ALLOCATOR_ROWS = {
 def test_what_tells_the_allocators_apart() -> None:
     found = {
         name: (each.order, each.drops_late, each.needs_estimate, each.learns)
-        for name, each in ALLOCATORS.items()
+        for name, each in SIZINGS.items()
     }
     assert found == ALLOCATOR_ROWS
 

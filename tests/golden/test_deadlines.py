@@ -9,7 +9,7 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Accepted, Refused, SetPriority, Suspend
 from yarnctl.deciding.prioritising import in_order, less_urgent, urgency
 from yarnctl.deciding.reasons.demand import NoJobMayGive, RoomGoesTo
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.deciding.settings import PAPER
 
@@ -86,7 +86,7 @@ def test_priorities_follow_the_deadlines_and_only_changes_are_sent(settings):
     step = steps.step(seen(one_queue(*jobs)))
     assert step.actions == (SetPriority("c", 10), SetPriority("b", 9), SetPriority("a", 8))
     for action in step.actions:
-        steps.settle(action, Refused(Said("no")) if action.application == "b" else Accepted())
+        steps.settle(action, Refused(ClientFault("no")) if action.application == "b" else Accepted())
     step = steps.step(seen(one_queue(*jobs), now_ms=1000))
     assert step.actions == (SetPriority("b", 9),)  # the others are asked for already
     steps.settle(step.actions[0], Accepted())

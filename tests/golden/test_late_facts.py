@@ -24,7 +24,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.reasons.orders import NobodyWaits
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Decision, Ranking, Refusal, Requests, Transition, decode, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER, Settings, validate
 from yarnctl.errors import BadInput, InvariantBroken
@@ -264,9 +264,9 @@ def test_an_accepted_release_is_sent_again_when_no_end_is_seen():
 
 
 def test_a_refused_release_settles_its_order_at_once():
-    steps, records = released(Refused(Said("no manifest")))
+    steps, records = released(Refused(ClientFault("no manifest")))
     assert [(record.target, record.why) for record in records if isinstance(record, Transition)] == [
-        ("withdrawn", Said("no manifest"))
+        ("withdrawn", ClientFault("no manifest"))
     ]
     assert not steps.ledger.open
 
@@ -275,7 +275,7 @@ def test_a_refused_release_settles_its_order_at_once():
 def test_a_refusal_of_a_repeated_release_may_only_mean_that_it_is_gone_already(first):
     steps, _ = released(first)
     assert quiet(steps, 2200).actions == (RELEASE,)
-    steps.settle(RELEASE, Refused(Said("no such container")))
+    steps.settle(RELEASE, Refused(ClientFault("no such container")))
     assert not quiet(steps, 2450).actions
     quiet(steps, 2700, ended(1, 2190, "killed"))
     assert steps.ledger.open["o-000001"].state == "freed"
@@ -325,7 +325,7 @@ def test_a_request_that_was_not_sent_is_no_failed_try():
     """The lock ran out in the middle of a tick: that says nothing of the attempt."""
     steps = Controller(with_(GUARD_FREE, task_tries_max=1), validate=True)
     step = steps.step(seen(full(1), TASKS))
-    records = steps.settle(step.actions[0], Withheld(Said("the lock has run out")))
+    records = steps.settle(step.actions[0], Withheld(ClientFault("the lock has run out")))
     assert [record.target for record in records if isinstance(record, Transition)] == ["withdrawn"]
     assert set(steps.ledger.excluded.values()) == {"just-tried"}
     assert not steps.ledger.tries
@@ -334,7 +334,7 @@ def test_a_request_that_was_not_sent_is_no_failed_try():
 def test_a_request_withheld_because_we_only_observe_stays_open():
     steps = Controller(with_(GUARD_FREE, observe_only=True), validate=True)
     step = steps.step(seen(full(1), TASKS))
-    steps.settle(step.actions[0], Withheld(Said("observing")))
+    steps.settle(step.actions[0], Withheld(ClientFault("observing")))
     assert steps.ledger.open["o-000001"].state == "asked"
 
 
@@ -427,7 +427,7 @@ def test_a_priority_without_its_reason_is_found():
 
 @pytest.mark.parametrize(
     ("outcome", "sent_at"),
-    [(Accepted(), [0, 2000]), (Refused(Said("busy")), [0, 1000, 3000]), (Unknown(), [0, 1000, 3000])],
+    [(Accepted(), [0, 2000]), (Refused(ClientFault("busy")), [0, 1000, 3000]), (Unknown(), [0, 1000, 3000])],
 )
 def test_a_priority_is_sent_again_if_it_was_not_accepted_or_does_not_show(outcome, sent_at):
     steps, sent = Controller(EDF, validate=True), []

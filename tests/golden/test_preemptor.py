@@ -39,7 +39,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.preemptor import DemandInput, demand
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Decision, Refusal, Transition
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER
@@ -530,9 +530,9 @@ def test_refusals_are_written_when_their_reason_changes():
     ("outcome", "state"),
     [
         (Accepted(), "suspending"),
-        (Refused(Said("too late")), "withdrawn"),
+        (Refused(ClientFault("too late")), "withdrawn"),
         (Unknown(), "asked"),
-        (Withheld(Said("no lock")), "withdrawn"),
+        (Withheld(ClientFault("no lock")), "withdrawn"),
     ],
 )
 def test_outcomes(outcome, state):

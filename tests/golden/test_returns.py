@@ -21,7 +21,7 @@ from yarnctl.deciding.model import (
     Unknown,
     Withdraw,
 )
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Return, SavedLost, decode, encode
 from yarnctl.deciding.releaser import objections
 from yarnctl.deciding.settings import DEFAULT, PAPER
@@ -215,7 +215,9 @@ def test_who_waits_is_named_with_the_orders():
 # --- priorities that are refused --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("outcome", [Refused(Said("not allowed here")), Unknown(Said("no answer"))])
+@pytest.mark.parametrize(
+    "outcome", [Refused(ClientFault("not allowed here")), Unknown(ClientFault("no answer"))]
+)
 def test_a_refused_priority_is_sent_again_ever_more_seldom(outcome):
     settings = with_(GUARD_FREE, mode="deadlines", job_policy="MDF", priority_levels=10)
     steps, sent = Controller(settings, validate=True), []

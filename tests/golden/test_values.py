@@ -15,7 +15,6 @@ from yarnctl.deciding.draws import UNIT, exponential
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.records import FORMAT, Header, Step, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER, TEN_YEARS_MS
-from yarnctl.journal.older.records_5 import OLDER
 from yarnctl.units import Resources
 
 STRUCTS = sorted(
@@ -40,8 +39,8 @@ def test_how_many_records_there_are() -> None:
 
 
 def test_the_format_of_journals() -> None:
-    """A new kind of record is no new format; what an older program wrote can be read."""
-    assert (FORMAT, OLDER) == (6, (4, 5))
+    """It may change until 0.1.0 is tagged."""
+    assert FORMAT == 1
     assert encode(Header(FORMAT, DEFAULT, ())).endswith(b'"capabilities":[]}\n')
 
 

@@ -27,12 +27,10 @@ from yarnctl.deciding.admission.entries import (
     GateLearned,
 )
 from yarnctl.deciding.admission.records import Estimate, Finished
-from yarnctl.deciding.records import Header, Record
-from yarnctl.deciding.settings import DEFAULT
-from yarnctl.errors import BadInput, Different
+from yarnctl.deciding.records import Record
+from yarnctl.errors import Different
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.file import JournalFile, read
-from yarnctl.journal.older.records_5 import Stance5
 from yarnctl.journal.rebuild import rebuild
 from yarnctl.journal.replay import replay
 
@@ -294,14 +292,3 @@ def test_who_waits_is_told_who_holds_what():
     told = explain(story.records, "adm-a1b2-1").admissions[-1].text
     assert told.startswith("waiting: ")
     assert "10 held without admission: application_9_0001 10" in told
-
-
-def test_a_daemon_goes_on_from_a_journal_of_before_there_were_admissions(tmp_path):
-    old = Header(4, DEFAULT, ())
-    stance = Stance5(1, "observing", "as told")
-    path = journal(tmp_path / "journal.jsonl", [old, stance, *played().records])  # type: ignore[list-item]  # as it was
-    found = rebuild(path)
-    assert found is not None
-    assert len(found.book.admissions) == 2
-    with pytest.raises(BadInput, match="not decided again"):
-        replay(read(path, closed=True), "j")

@@ -28,7 +28,7 @@ from yarnctl.deciding.model import (
 from yarnctl.deciding.reasons.demand import ClusterFull
 from yarnctl.deciding.reasons.modes import NotEnforcing
 from yarnctl.deciding.reasons.orders import AnotherManager, ContainerHasEnded, NobodyWaits, NoProgress
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import (
     FORMAT,
     Decision,
@@ -119,7 +119,7 @@ def test_what_was_done_before_it_was_stopped_lost_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("outcome", "verb"),
-    [(Accepted(), "released"), (Unknown(), "released"), (Refused(Said("gone")), "suspended")],
+    [(Accepted(), "released"), (Unknown(), "released"), (Refused(ClientFault("gone")), "suspended")],
 )
 def test_a_release_that_was_refused_released_nothing(outcome: Outcome, verb: str) -> None:
     records = (decided(pick()), SAVED, done(RELEASE, outcome), FREED)
@@ -157,7 +157,7 @@ def test_an_order_never_asked_that_has_an_end_tells_it() -> None:
     )
 
 
-@pytest.mark.parametrize("outcome", [Refused(Said("gone")), Unknown()])
+@pytest.mark.parametrize("outcome", [Refused(ClientFault("gone")), Unknown()])
 def test_a_kill_that_has_not_arrived_has_not_stopped_it_so_far(outcome: Outcome) -> None:
     end = moved("suspending", "kill", "killed", why=NoProgress(1))
     assert "cost     not stopped yet (order: suspend), killed after 10 s" in text_of(

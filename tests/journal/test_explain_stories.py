@@ -25,7 +25,7 @@ from yarnctl.deciding.model import Accepted, Kill, Refused, Unknown
 from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.reasons.demand import NoTaskMayStop
 from yarnctl.deciding.reasons.orders import AnotherManager, ContainerHasEnded, NobodyWaits, NoProgress
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import (
     Decision,
     Header,
@@ -358,7 +358,7 @@ def test_ends_that_nobody_ordered(suspended, end, words):
 
 
 @pytest.mark.parametrize(
-    ("outcome", "verb"), [(Accepted(), "killed"), (Refused(Said("it is gone")), ""), (Unknown(), "")]
+    ("outcome", "verb"), [(Accepted(), "killed"), (Refused(ClientFault("it is gone")), ""), (Unknown(), "")]
 )
 def test_only_a_kill_that_was_accepted_counts(suspended, outcome, verb):
     header, decision, order = begun(suspended[0])

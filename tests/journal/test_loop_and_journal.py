@@ -17,8 +17,7 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import Suspend
-from yarnctl.deciding.reasons.orders import AskerHasRoom
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.orders import ApplicationHasEnded, AskerHasRoom
 from yarnctl.deciding.records import Decision, Header, Performed, Transfer, Transition, decode, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.errors import BadInput, Different
@@ -204,7 +203,10 @@ BAD = [
     (lambda raw: raw + b"\xff\xfe\n", "54: no record of a yarnctl journal"),
     (lambda raw: raw + raw.splitlines(keepends=True)[5], "54: a journal begins with a header"),
     (lambda raw: raw.split(b"\n", 1)[1], "1: a journal begins with a header"),
-    (lambda raw: raw.replace(b'"format":6', b'"format":1', 1), "1: format 1 of the journal is not known"),
+    (
+        lambda raw: raw.replace(b'"format":1', b'"format":6', 1),
+        "1: the journal has format 6; this yarnctl reads format 1 only",
+    ),
     (lambda raw: b"", "the journal is empty"),
     (lambda raw: b"".join(bodies_of(raw)), "1: the line carries no link of the journal's chain"),
     (
@@ -321,7 +323,7 @@ def test_replay_refuses_a_transfer_that_no_step_made(journal_path, after):
 
 def test_explain_follows_transfers(journal_path):
     records = [line.record for line in read(journal_path)][:8]
-    passed = Transfer(order="o-000001", source="p1", target="p9", at_ms=3500, why=Said("test"))
+    passed = Transfer(order="o-000001", source="p1", target="p9", at_ms=3500, why=ApplicationHasEnded("p1"))
     found = explain([*records, passed], "p9")
     assert [(story.first_asker, story.asker) for story in found.orders] == [("p1", "p9")]
     assert "  moved    at 3500 ms to p9: test" in in_words(found)

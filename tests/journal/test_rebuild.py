@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.frozen.invoking import invoked
 from tests.journal.test_restart import mortal
 from tests.unit.deciding.controller_world import unlike
 from yarnctl.deciding.inputs import Observed
@@ -15,10 +16,11 @@ from yarnctl.deciding.ledger_state import LedgerState
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.orders import Unclaimed
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Decision, Header, Transition
 from yarnctl.deciding.settlement import Settlement
-from yarnctl.errors import Different
+from yarnctl.errors import BadInput, Different
+from yarnctl.journal.chain import Chain, body_of
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.fold import ledger_of, state_of
 from yarnctl.journal.rebuild import rebuild, repair
@@ -86,7 +88,7 @@ def test_a_mended_settlement_keeps_no_daemon_from_starting(
     move = Settlement._move
 
     def otherwise(self, into, order_id, event, at_ms, *, why=None, **more):
-        return move(self, into, order_id, event, at_ms, why=Said(f"{why}!"), **more)
+        return move(self, into, order_id, event, at_ms, why=ClientFault(f"{why}!"), **more)
 
     monkeypatch.setattr(Settlement, "_move", otherwise)
     with pytest.raises(Different):
@@ -199,3 +201,30 @@ def test_room_goes_to_who_it_came_to_first_also_after_a_restart() -> None:
 def decoded(state: LedgerState) -> LedgerState:
     """Return a state as it is read back from a line."""
     return msgspec.json.decode(msgspec.json.encode(state), type=LedgerState)
+
+
+@pytest.mark.parametrize(
+    ("line", "story"),
+    [
+        (b'{"type":"header","format":7}', "the journal has format 7; this yarnctl reads format 1 only"),
+        (b'{"type":"state","format":7}', "the journal has format 7; this yarnctl reads format 1 only"),
+        (b'{"format":7,"type":"header"}', "no record of a yarnctl journal"),
+        (b'{"type":"quoted","at_ms":5}', "records of kind 'quoted' are not known to this yarnctl"),
+    ],
+)
+def test_another_programs_journal_is_refused_and_left_as_it_is(
+    journal: Path, tmp_path: Path, line: bytes, story: str
+) -> None:
+    path, chain = tmp_path / "journal.jsonl", Chain()
+    bodies = [body_of(each) for each in journal.read_bytes().splitlines(keepends=True)[:9]]
+    sealed = [chain.seal_body(body) for body in (*bodies, line + b"\n") if body is not None]
+    whole = b"".join([*sealed, b'{"type":"torn'])
+    path.write_bytes(whole)
+    for command in (("replay", str(path)), ("explain", "--journal", str(path), "1")):
+        answer = invoked(*command, hidden=str(path))
+        assert answer["status"] == 2
+        assert story in "\n".join(answer["err"])
+    with pytest.raises(BadInput):
+        rebuild(path)
+    assert path.read_bytes() == whole
+    assert [each.name for each in tmp_path.iterdir()] == ["journal.jsonl"]

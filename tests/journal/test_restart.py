@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from emulator.cluster.timing import HADOOP3
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
-from emulator.workload.job import Job
 from tests.thoroughness import examples
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Action, Fact, Observation, ObservationRequest, Outcome
@@ -23,6 +22,7 @@ from yarnctl.journal.fold import Fold
 from yarnctl.journal.rebuild import rebuild, repair
 from yarnctl.journal.replay import replay
 from yarnctl.loop import ClusterIdentity, ClusterPort, tick
+from yarnctl.traces.job import Job
 from yarnctl.units import Resources
 
 

@@ -23,7 +23,7 @@ from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import Accepted, Kill, Refused, Suspend, Withdraw
 from yarnctl.deciding.reasons.demand import ClusterFull
 from yarnctl.deciding.reasons.orders import ContainerHasEnded, Stopping
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import (
     Decision,
     Performed,
@@ -272,7 +272,7 @@ FORGERIES = {
     "another action performed": (outcome(action="kill"), "but due is"),
     "performed at another instant": (outcome(at_ms=10**9), "but due is"),
     "performed in the past": (outcome(at_ms=1), "but due is"),
-    "another outcome": (outcome(outcome=Refused(Said("no"))), "but due is"),
+    "another outcome": (outcome(outcome=Refused(ClientFault("no"))), "but due is"),
     "the same outcome": (outcome(outcome=Accepted()), None),  # it was accepted
     "kill timeout": (header(kill_timeout_ms=13_000), "but due is"),
     "tasks killed": (header(eviction="kill"), "due is"),
@@ -287,7 +287,7 @@ FORGERIES = {
         "nothing would have been written",
     ),
     "capabilities out of order": (lambda r: changed(0, r, capabilities=("b", "a")), "but due is"),
-    "an older format": (lambda r: changed(0, r, format=5), "not decided again"),
+    "another format": (lambda r: changed(0, r, format=2), "the journal has format 2"),
 }
 
 

@@ -23,10 +23,10 @@ from emulator.live.manager.service import ManagerSettings
 from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build
 from emulator.live.programs.manager_program import Options
 from emulator.live.wire.http_server import Background
-from emulator.workload.job import Job
 from tests import http_client
 from tests.live.test_all_in_one import QUICK, wait_until
 from yarnctl.attach.check.preflight import LOCK_PATH
+from yarnctl.traces.job import Job
 
 ROOT = Path(__file__).parents[2]
 KEY = "yarn.scheduler.capacity.root.research.maximum-capacity"

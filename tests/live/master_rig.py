@@ -81,7 +81,7 @@ class Rig(ProcessLauncher):
         master = open_master(
             launch,
             transport=DirectMasterTransport(self.yarn, self.nodes.__getitem__),
-            pace=self.pace.sibling(Kernel()),
+            driver=self.pace.sibling(Kernel()),
             work=self.work,
             gone=gone,
             timing=self.timing,

@@ -24,9 +24,9 @@ from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build, jobs
 from emulator.live.programs.manager_program import Options
 from emulator.live.wire.http_server import Background
 from emulator.live.wire.submitted_job import ENTRY, StreamingJob, write_job
-from emulator.workload.job import Job
 from tests import http_client
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
 
 PATIENCE_S = 120.0
 QUICK = Timing(nm_heartbeat_ms=100, am_heartbeat_ms=100, am_retry_ms=100)

@@ -39,8 +39,8 @@ def test_the_act_ends_identical_and_leaves_nothing(own_temporary: Path) -> None:
     assert outcome.suspensions >= 1
     assert outcome.request_to_manifest_s is not None
     text = "\n".join(told)
-    assert re.search(r"r_00000\d is asked to save itself", text)
-    assert re.search(r"r_00000\d has saved \d+ words: \d+\.\d s from request to manifest", text)
+    assert re.search(r"r_00000\d: yarnctl requests a checkpoint", text)
+    assert re.search(r"r_00000\d: saved after \d+ words, \d+\.\d s from request to manifest", text)
     assert set(children(os.getpid())) == before
     assert not list(own_temporary.iterdir())
 

@@ -50,7 +50,7 @@ def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: 
                 port.queue_settings.limits,
                 port.perform,
                 ("root.research",),
-                stands=port.queue_settings.maximum,
+                maximum_of=port.queue_settings.maximum,
             )
             records = list[Record]()
             holder.reconcile(records.append, 0, 1, True, None)

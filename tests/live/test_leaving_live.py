@@ -19,7 +19,7 @@ import pytest
 
 from emulator.live.jobs.submission_client import Client
 from emulator.live.jobs.workload_replay import play
-from tests.live.test_admission_live import until
+from research.tests.live.test_admission_live import until
 from tests.soak.virtual_live import job
 from tests.soak.virtual_live_sides import ROOT, program, read_records
 from yarnctl.command_line import exit_status_of

@@ -16,10 +16,10 @@ from emulator.cluster.timing import HADOOP3
 from emulator.live.jobs.submission_client import Client as Submitter
 from emulator.live.jobs.workload_replay import play
 from emulator.live.programs.all_in_one import ClusterPlan
-from emulator.workload.job import Job
 from emulator.workload.spec import load
 from tests.live.test_all_in_one import PATIENCE_S, Client, Programs, cluster, programs, wait_until
 from yarnctl.errors import BadInput, Unreachable
+from yarnctl.traces.job import Job
 
 __all__ = ["programs"]
 

@@ -52,7 +52,10 @@ def test_bad_input_is_one_line_and_exit_2(tmp_path):
         for options, story in (
             (("--port", port), f"error: address 127.0.0.1:{port}"),
             (("--queues", "a=50"), "error: --queues: shares add up to 50"),
-            (("--queues", "a=100", "--scheduler-xml", DUAL), "error: --queues: given together"),
+            (
+                ("--queues", "a=100", "--scheduler-xml", DUAL),
+                "error: --queues: cannot be combined with --scheduler-xml",
+            ),
             (("--work", tmp_path / "file"), "error:"),
             (("--host", "no.such.host.invalid"), "error: address no.such.host.invalid:8088"),
         ):
@@ -75,13 +78,13 @@ def test_the_ready_configuration_is_read():
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "no NAME=SHARE"),
-        ("a", "no NAME=SHARE"),
-        ("a=x", "no number"),
+        ("", "not NAME=SHARE"),
+        ("a", "not NAME=SHARE"),
+        ("a=x", "not a number"),
         ("a=nan", "not between"),
         ("a=101", "not between"),
-        ("a=50,a=50", "stands twice"),
-        ("a.b=100", "no NAME=SHARE"),
+        ("a=50,a=50", "is named twice"),
+        ("a.b=100", "not NAME=SHARE"),
         ("a=50,b=49", "add up to 99"),
     ],
 )
@@ -95,9 +98,9 @@ def test_queues_that_cannot_be(text, why):
     [
         ("production,research", "", "names no queue"),
         ("production,research", "production", "add up to 95"),
-        ("production,research", "production,research,third", "no number"),
-        (">95<", ">x<", "no number"),
-        ("<configuration>", "<configuration", "is no XML"),
+        ("production,research", "production,research,third", "not a number"),
+        (">95<", ">x<", "not a number"),
+        ("<configuration>", "<configuration", "is not XML"),
         ("<configuration>", "<!DOCTYPE x><configuration>", "document type"),
     ],
 )

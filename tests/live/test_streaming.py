@@ -200,7 +200,7 @@ def test_an_output_that_is_there_already_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "out" / "mine").write_text("keep")
     status, master = run_job(tmp_path, job)
     assert status == "FAILED"
-    assert "exists already" in master.diagnostics
+    assert "exists; use a new folder" in master.diagnostics
     assert (tmp_path / "out" / "mine").read_text() == "keep"
 
 

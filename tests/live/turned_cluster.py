@@ -25,7 +25,7 @@ from emulator.live.wire.messages import Doorbell, MasterLaunch, NodeRegistration
 from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.submitted_job import ModelledJob, write_job
 from emulator.live.wire.transports import DirectMasterTransport, DirectNodeTransport
-from emulator.workload.job import Job
+from yarnctl.traces.job import Job
 
 EPOCH = 1_700_000_000_000
 TURN_MS = 10
@@ -77,7 +77,7 @@ class Turned:
         live = open_master(
             launch,
             transport=DirectMasterTransport(self.yarn, self.nodes.__getitem__),
-            pace=self.pace.sibling(Kernel()),
+            driver=self.pace.sibling(Kernel()),
             work=self.work,
             gone=over,
             timing=self.yarn.settings.timing,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.admission.traces.trace import Trace
+from yarn_research.admission.traces.trace import Trace
 from yarnctl.errors import BadInput
 
 MOST_JOBS = 8

@@ -17,9 +17,9 @@ from emulator.cluster.faults import Fault, HeartbeatLost, MasterDead, NodeLost, 
 from emulator.cluster.timing import HADOOP3, PAPER, Timing
 from emulator.virtual.run import Setup
 from emulator.virtual.schemes import SCHEMES, queues_of
-from emulator.workload.job import Job, SparkShape
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.settings import PROFILES, Settings
+from yarnctl.traces.job import Job, SparkShape
 from yarnctl.units import Resources
 
 SIZES = (Resources(1024, 1), Resources(2048, 1), Resources(1024, 2), Resources(3072, 2))

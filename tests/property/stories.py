@@ -16,11 +16,11 @@ from emulator.cluster.timing import HADOOP3, PAPER, Timing
 from emulator.invariants import RunWatch, check_all
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
-from emulator.workload.job import Job, JobClass, SparkShape
 from tests.property.playing import UNTIL_MS, Meddled
 from tests.property.scenarios import Bare
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.chain import MemoryJournal
+from yarnctl.traces.job import Job, JobClass, SparkShape
 from yarnctl.units import Resources
 
 Stage = Run | Meddled

@@ -25,8 +25,10 @@ from yarnctl.task_runner.runner.protocol.manifests import (
     request_name,
 )
 from yarnctl.task_runner.runner.protocol.stores import LocalStore, Store
+from yarnctl.task_runner.shipped import shipped_runner
 
-RUNNER = Path(__file__).parents[2] / "yarnctl/task_runner/yarnctl_task.py"
+RUNNER = shipped_runner()
+"""Checked: no test runs a file of older sources."""
 SUM = """
 import sys
 key, total = None, 0

@@ -1,6 +1,6 @@
 """Counters: what the runner and the emulator make of odd lines is what a real Hadoop 3.4.2 made of them.
 
-Law: the expectation was recorded from Hadoop itself (``python -m tests.cluster.odd_lines record``); names are
+Law: the expectation was recorded from Hadoop itself (``python -m tests.hadoop.odd_lines record``); names are
 compared as Java shows them, with U+FFFD for what is no UTF-8 and cut where Hadoop cuts them.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import pytest
 
 from emulator.live.tasks.user_command import LineReader, Reporter, java_text
-from tests.cluster.odd_lines import CUT, KEYS, LINES, REDUCER, Counters, all_bytes, golden
+from tests.hadoop.odd_lines import CUT, KEYS, LINES, REDUCER, Counters, all_bytes, golden
 from tests.runner.running import Job
 from yarnctl.task_runner.runner import reports
 from yarnctl.task_runner.runner.protocol.job_conf import read_settings

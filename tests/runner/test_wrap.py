@@ -16,8 +16,9 @@ from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.eligibility.job_rules import Eligibility, judge
 from yarnctl.errors import BadInput
 from yarnctl.task_runner import wrapping
+from yarnctl.task_runner.shipped import RUNNER
 from yarnctl.task_runner.verifying import verify
-from yarnctl.task_runner.wrapping import RUNNER, SETTINGS, wrap
+from yarnctl.task_runner.wrapping import SETTINGS, wrap
 
 HADOOP = ["hadoop", "jar", "/opt/hadoop/hadoop-streaming-3.4.2.jar"]
 JOB = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench.flood import measure
+from tests.service.flood import measure
 from yarnctl.service.serving import CONNECTIONS_MAX
 
 

@@ -243,14 +243,14 @@ def test_withdraw_on_the_command_line_asks_yarn_first(
     paid = balance(market)
     market.there.yarn.away = True
     assert run(market, tmp_path, monkeypatch, ANN, "admissions", made["id"], "--withdraw") == 3
-    assert "whether its application was submitted is unknown" in capsys.readouterr().err
+    assert "cannot check whether an application uses admission" in capsys.readouterr().err
     market.held = True
     market.there.yarn.away = False
     running = market.there.submit(market.there.book.admissions[made["id"]])
     market.held = False
     wait_until(lambda: not market.there.desk._reconciler.unreachable, "the ResourceManager answers", 20)
     assert run(market, tmp_path, monkeypatch, ANN, "admissions", made["id"], "--withdraw") == 2
-    assert f"it runs as {running}" in capsys.readouterr().err
+    assert f"runs as {running}" in capsys.readouterr().err
     assert balance(market) == paid
 
 

@@ -123,10 +123,10 @@ def test_an_application_by_its_name_is_predicted_from_the_runs_of_the_journal(pl
         ({"options": [{**SPARK, "upper_ms": -1}]}, 422, "upper_ms"),
         ({"options": [{**SPARK, "upper_ms": True}]}, 422, "upper_ms"),
         ({"options": [{**SPARK, "color": "red"}]}, 422, "color"),
-        ({"options": [{**SPARK, "kind": "tez"}]}, 422, "no pool takes tez"),
+        ({"options": [{**SPARK, "kind": "tez"}]}, 422, "no pool accepts tez"),
         ({"options": [{**SPARK, "pool": "slow"}]}, 422, "pool slow takes no spark"),
         ({"application": "wordcount", "features": {"input_mib": "many"}}, 422, "input_mib"),
-        ({"application": "wordcount", "features": {"input_mib": 1}}, 409, "has no runs"),
+        ({"application": "wordcount", "features": {"input_mib": 1}}, 409, "no run is known"),
     ],
 )
 def test_what_is_no_request_to_be_placed_is_refused_by_name(
@@ -156,7 +156,7 @@ def test_a_quote_where_deadlines_have_no_price_is_refused_by_what_the_gate_decid
     error = answer.json()["error"]
     assert (error["code"], error["message"]) == (
         "no-account",
-        "the gate decides by orion: deadlines have no price",
+        "deadlines have no price with --admission orion",
     )
 
 

@@ -218,7 +218,7 @@ class ThreadDaemon:
     def looked_since(self, at_ms: int) -> str:
         """Say how it is known that it looked at the cluster after an instant, free to act; "": it is not."""
         if not self.ready or self.loop is None or self.loop.port.last_observation is None:
-            misdirected = self.loop is not None and self.alive and self.loop.gate.misdirection.why
+            misdirected = self.loop is not None and self.alive and self.loop.guard.misdirection.why
             return "stands aside: room went to others" if misdirected else ""
         seen = self.loop.port.last_observation
         return f"looked: {seen.cluster}" if seen.as_of_ms >= at_ms else ""
@@ -255,7 +255,7 @@ class ThreadDaemon:
         stack.callback(journal.file.close)
         loop.recorder.journal = TrappedJournal(journal, trap)
         if loop.lock_renewal.lock is not None:
-            loop.lock_renewal.lock = loop.gate.lock = TrappedLock(loop.lock_renewal.lock, trap)
+            loop.lock_renewal.lock = loop.guard.lock = TrappedLock(loop.lock_renewal.lock, trap)
         self.loop = loop
         if self._stopping:  # asked while this was being put together
             loop.stop()

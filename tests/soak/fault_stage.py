@@ -33,7 +33,6 @@ from emulator.live.wire.submitted_job import (
     SubmittedJob,
     write_job,
 )
-from emulator.workload.job import Job
 from tests import http_client
 from tests.soak.fault_daemon import Daemon, ProgramDaemon, ThreadDaemon
 from tests.soak.fault_plan import CRASH_POINTS, HTTP_KINDS, KILL_ANYWHERE, Campaign, Fault
@@ -44,6 +43,7 @@ from yarnctl.attach.connection.connection import Attachment
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.running import Plan
 from yarnctl.deciding.settings import DEFAULT
+from yarnctl.traces.job import Job
 
 APP_ATTEMPTS = 8
 PAUSE_MS = 60

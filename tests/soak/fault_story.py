@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from emulator.cluster.entities import KIND_NAMES, Container
+from emulator.cluster.entities import Container
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord
 from emulator.live.master.live_master import LiveMaster
 from emulator.live.node.node_manager import LiveNode
 
+KINDS = ("am", "map", "reduce", "executor")
 STATES = ("granted", "running", "ended", "released")
 
 
@@ -66,7 +67,7 @@ def _of_master(live: LiveMaster) -> str:
 
 
 def _of_container(one: Container) -> str:
-    return f"{KIND_NAMES[one.kind]} {one.task} in {one.number} on {one.node.name} {STATES[one.state]}"
+    return f"{KINDS[one.kind]} {one.task} in {one.number} on {one.node.name} {STATES[one.state]}"
 
 
 def _short(container: str) -> str:

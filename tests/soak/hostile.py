@@ -54,7 +54,7 @@ class SilentOnes:
     """Applications that do not answer until a look is over; looks wait for all others, by no clock."""
 
     def __init__(self, port: AttachedPort) -> None:
-        self.guard = port._link.guard
+        self.guard = port._connection.guard
         self.guard.wait = self.wait
         self.names: set[str] = set()
         self.over = threading.Event()

@@ -183,7 +183,7 @@ def run(seconds: int, seed: int, *, is_hostile: bool) -> Ticks:
             orders: tuple[str, ...] = ("",)
             hidden = number = 0
             is_sent, since_s = True, 0.0
-            guard = port._link.guard
+            guard = port._connection.guard
 
             def wait(futures: Collection[Future[Any]], span_ms: int) -> None:
                 before_s = time.monotonic()

@@ -31,7 +31,7 @@ from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Accepted, Outcome, SetQueueMaximum, Unknown
 from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.hadoop.http.answers import Missing
@@ -137,7 +137,7 @@ class Scheduler:
             self.maximum_ratio = action.ratio
         assert self.maximum_ratio == MAXIMUM or self.is_recorded, "lowered, and no record in HDFS says so"
         self.trap.point("change made")
-        return Accepted() if answer == "accepted" else Unknown(Said("no answer"))
+        return Accepted() if answer == "accepted" else Unknown(ClientFault("no answer"))
 
     @property
     def is_recorded(self) -> bool:
@@ -284,11 +284,11 @@ def _loop(
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
     return Loop(
         Controller(DEFAULT, validate=True, remembered=rebuilt and rebuilt.remembered),
-        GuardedPort(cluster, gate, enforce=True, going_on=going_on),
+        GuardedPort(cluster, gate, enforce=True, open_orders=going_on),
         journal.file if isinstance(journal, JournalOf) else journal,
         Publisher(),
         clock_ms=lambda: next(AHEAD),
-        parts=LoopParts(holder=holder, epoch=rebuilt.epoch if rebuilt else ""),
+        parts=LoopParts(queue_caps=holder, epoch=rebuilt.epoch if rebuilt else ""),
     )
 
 
@@ -296,7 +296,7 @@ def _holder(scheduler: Scheduler, hdfs: Folder, name: str, rebuilt: Rebuilt | No
     keeper = LoweredFile(hdfs.store, FOLDER, name)
     held = None if rebuilt is None else rebuilt.held
     return QueueCaps(
-        scheduler.limits, scheduler.perform, ("research",), held, stands=scheduler.stands, keeper=keeper
+        scheduler.limits, scheduler.perform, ("research",), held, maximum_of=scheduler.stands, cap_file=keeper
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from yarnctl.task_runner.wrapping import RUNNER
+from yarnctl.task_runner.shipped import RUNNER
 
 
 class Bug(NamedTuple):

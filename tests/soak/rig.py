@@ -33,7 +33,7 @@ from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.config import ClusterAddress
 from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, Manifest, TaskId, read_manifest
 from yarnctl.task_runner.runner.protocol.stores import Unusable
-from yarnctl.task_runner.wrapping import RUNNER
+from yarnctl.task_runner.shipped import RUNNER
 
 PATIENCE_S = 300.0
 LOOK_EVERY_S = 0.05
@@ -179,8 +179,7 @@ class LiveCluster:
         self.client = Client(server.url, SUPERUSER)
         self.webhdfs = self.client.webhdfs()
         self._masters: dict[str, list[LiveMaster]] = {}
-        for path in (CHECKPOINTS.rpartition("/")[0], CHECKPOINTS):
-            self.client.make_folder(self.webhdfs, path)
+        self.client.make_checkpoint_folders(self.webhdfs)
 
     # --- jobs -----------------------------------------------------------------------------
 

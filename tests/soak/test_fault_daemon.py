@@ -25,7 +25,7 @@ class WaitingLoop:
         self.ended = threading.Event()
         self.lock_renewal = SimpleNamespace(lock=None)
         self.recorder = SimpleNamespace(journal=None)
-        self.gate = SimpleNamespace(misdirection=SimpleNamespace(why=None))
+        self.guard = SimpleNamespace(misdirection=SimpleNamespace(why=None))
         self.port = SimpleNamespace(last_observation=SimpleNamespace(cluster="quiet", as_of_ms=100))
         self._trap = trap
 

@@ -21,7 +21,6 @@ import msgspec
 import pytest
 
 from emulator.live.wire.submitted_job import ModelledJob, StreamingJob
-from emulator.workload.job import Job
 from tests import http_client
 from tests.soak.fault_daemon import ThreadDaemon
 from tests.soak.fault_stage import ATTACHMENT, DECIDING
@@ -44,6 +43,7 @@ from yarnctl.journal.rendering import text
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import serve_in_thread
 from yarnctl.task_runner.runner.protocol.manifests import sealed
+from yarnctl.traces.job import Job
 
 pytestmark = pytest.mark.xdist_group("refusals")  # what is made once for all is made in one worker
 
@@ -353,7 +353,7 @@ def test_who_is_left_alone_is_told_why(
 ) -> None:
     cluster, jobs, _, _ = left_alone
     cluster.ending(jobs[name])
-    assert f"{jobs[name]} is left alone: {ALONE[name]}" in (cluster.folder / "yarnctl.log").read_text()
+    assert f"{jobs[name]} is never suspended: {ALONE[name]}" in (cluster.folder / "yarnctl.log").read_text()
     if name != "no-runner":
         assert f"runs untouched: {ALONE[name]}" in said(cluster, jobs[name])
     source = cluster.folder / name / f"in-{WORK.name}" / "lines"

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-from emulator.workload.job import Job, JobClass
 from tests.soak.virtual_live_sides import Case, Ran, Victim, run_live, run_virtual
+from yarnctl.traces.job import Job, JobClass
 
 LARGEST_DEVIATION_RATIO = 0.02
 KEY_DISTANCE_MS = 2000

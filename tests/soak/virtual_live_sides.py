@@ -31,7 +31,6 @@ from emulator.live.jobs.submission_client import Client
 from emulator.live.jobs.workload_replay import play
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
-from emulator.workload.job import ONE_SLOT, Job
 from yarnctl.cli.run import command as run_command
 from yarnctl.cli.run import plan_of
 from yarnctl.daemon.running import Plan
@@ -41,6 +40,7 @@ from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.records import Decision, Record, Stance, decode
 from yarnctl.deciding.settings import LeverSettings
 from yarnctl.journal.chain import MemoryJournal
+from yarnctl.traces.job import ONE_SLOT, Job
 from yarnctl.units import times
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -43,9 +43,9 @@ def test_what_yarnctl_writes_is_read_as_it_was_meant():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([*SPARK_WORDS, "job.py"], "job.py: is no modelled:SECONDS"),
-        (SPARK_WORDS, "is no modelled:SECONDS"),
-        ([*SPARK_WORDS, "--num-executors", "0", "modelled:1+1"], "instances=0: is no number"),
+        ([*SPARK_WORDS, "job.py"], "job.py: is not modelled:SECONDS"),
+        (SPARK_WORDS, "is not modelled:SECONDS"),
+        ([*SPARK_WORDS, "--num-executors", "0", "modelled:1+1"], "instances=0: is not a count"),
         ([*SPARK_WORDS, "--name"], "--name: its value is missing"),
     ],
 )

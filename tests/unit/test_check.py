@@ -116,11 +116,11 @@ def test_a_good_cluster_is_fit_and_nothing_seen_is_never_ok() -> None:
 @pytest.mark.parametrize(
     ("guaranteed", "ratio", "said", "fix"),
     [
-        (5, "1", "use 100 % of the cluster, 95 % can be taken back: they can fill it", "=0.47"),
-        (40, "0.6", "use 60 % of the cluster, 60 % can be taken back: they can fill it", "=0.3"),
-        (80, "0.5", "use 50 % of the cluster, 20 % can be taken back: they can fill it", "=0.2"),
-        (80, "0.2", "use 20 % of the cluster, 20 % can be taken back", ""),
-        (5, "0.5", "use 50 % of the cluster, 95 % can be taken back", ""),
+        (5, "1", "use 100 % of the cluster; yarnctl can preempt 95 %, and masters can fill it", "=0.47"),
+        (40, "0.6", "use 60 % of the cluster; yarnctl can preempt 60 %, and masters can fill it", "=0.3"),
+        (80, "0.5", "use 50 % of the cluster; yarnctl can preempt 20 %, and masters can fill it", "=0.2"),
+        (80, "0.2", "use 20 % of the cluster; yarnctl can preempt 20 %", ""),
+        (5, "0.5", "use 50 % of the cluster; yarnctl can preempt 95 %", ""),
     ],
 )
 def test_masters_that_can_fill_what_is_borrowed_are_told_with_the_share_that_fits(
@@ -159,11 +159,11 @@ TABLE = [
     ("scheduler", "fail", but(leaves=None, configuration={"yarn.resourcemanager.scheduler.class": "a.Fair"})),
     ("queues", "fail", but(leaves=(PRODUCTION,))),
     ("queues", "warn", but(leaves=(PRODUCTION, leaf("research", 5, 40, state="STOPPED")))),
-    ("hurried-share", "warn", but(leaves=(leaf("production", 30, 4), leaf("research", 70, 2)))),
-    ("hurried-share", "fail", but(leaves=(leaf("production", 0, 4), RESEARCH))),
-    ("victim-share", "fail", but(leaves=(PRODUCTION, leaf("research", 0, 40)))),
-    ("victim-share", "fail", but(leaves=(PRODUCTION, leaf("research", 5, 1, maximum_percent=5.0)))),
-    ("victim-share", "warn", but(leaves=(PRODUCTION, leaf("research", 60, 2)))),
+    ("production-share", "warn", but(leaves=(leaf("production", 30, 4), leaf("research", 70, 2)))),
+    ("production-share", "fail", but(leaves=(leaf("production", 0, 4), RESEARCH))),
+    ("research-share", "fail", but(leaves=(PRODUCTION, leaf("research", 0, 40)))),
+    ("research-share", "fail", but(leaves=(PRODUCTION, leaf("research", 5, 1, maximum_percent=5.0)))),
+    ("research-share", "warn", but(leaves=(PRODUCTION, leaf("research", 60, 2)))),
     ("maxima", "warn", but(leaves=(PRODUCTION, leaf("research", 5, 40, maximum_percent=50.0)))),
     ("user-limit", "warn", but(leaves=(PRODUCTION, leaf("research", 5, 1)))),
     ("am-share", "warn", but(leaves=(PRODUCTION, leaf("research", 5, 40, applications_pending=1)))),
@@ -353,7 +353,7 @@ def test_a_mechanism_that_is_not_known_is_refused_before_anything_is_asked(words
 
 def test_a_queue_that_stands_lowered_is_named_with_the_command_that_mends_it() -> None:
     word = RULES["lowered"](but(lowered=LOWERED, scheduler={RESEARCH_MAXIMUM: "5"}))
-    assert word.observed.startswith("root.research stands at 5 %, lowered by yarnctl from 100 %")
+    assert word.observed.startswith("yarnctl lowered the maximum of root.research from 100 % to 5 %")
     assert word.fix.endswith("yarn schedulerconf -update root.research:maximum-capacity=100")
 
 
@@ -440,8 +440,8 @@ def test_another_daemon_of_hadoop_is_told_from_a_resource_manager(daemon: str, c
     with Replay(Reply("<html>Not Found</html>", 404, "text/html")) as other:
         assert exit_status_of(PROGRAM, ["check", "--rm", other.url]) == 2
         assert capfd.readouterr().err == (
-            f"error: {other.url}: answers, but is no ResourceManager; give --rm the host and port of"
-            " yarn.resourcemanager.webapp.address (by default port 8088)\n"
+            f"error: {other.url}: this server answers, but it is not a ResourceManager; set --rm to the host"
+            " and port of yarn.resourcemanager.webapp.address (default port 8088)\n"
         )
 
 
@@ -458,14 +458,14 @@ def test_another_scheduler_is_one_failure_and_one_line_of_what_is_not_judged(cap
     configuration = {**CONF, "yarn.resourcemanager.scheduler.class": name}
     fair = but(leaves=None, scheduler=None, configuration=configuration, why=reasons)
     seen = told(fair)
-    assert seen["scheduler"][:2] == ("fail", "FairScheduler")
+    assert seen["scheduler"][:2] == ("fail", "FairScheduler is not supported")
     assert seen["scheduler"][2].endswith(".scheduler.capacity.CapacityScheduler (yarn-site.xml)")
     assert [one for one in seen.values() if one[0] == "fail"] == [seen["scheduler"]]
     assert not any("right daemon" in one[1] for one in seen.values())
     _print(judge(fair), "table")
     lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("unknown")]
     assert len(lines) == 1
-    for rule in ("queues", "hurried-share", "victim-share", "maxima", "user-limit", "am-share"):
+    for rule in ("queues", "production-share", "research-share", "maxima", "user-limit", "am-share"):
         assert rule in lines[0]
     assert lines[0].endswith(f": {WITHOUT_SCHEDULER}")
 
@@ -477,7 +477,11 @@ def test_a_wrong_name_of_a_queue_fails_once() -> None:
     assert fails["queues"][1] == (
         "no leaf queue reserch (nearest: root.research); there are root.production, root.research"
     )
-    assert seen["maxima"] == ("unknown", "not judged, for the reason of 'queues'; mend that first", "")
+    assert seen["maxima"] == (
+        "unknown",
+        "not checked, for the same reason as 'queues'; fix 'queues' first",
+        "",
+    )
 
 
 def test_a_name_node_that_is_down_is_told_once() -> None:
@@ -496,4 +500,8 @@ def test_a_name_node_that_is_down_is_told_once() -> None:
     assert [name for name, one in seen.items() if why in one[1]] == ["webhdfs"]
     assert seen["webhdfs"][0] == "fail"
     for name in ("permissions", "requests-root", "store-root", "folders-above", "lock"):
-        assert seen[name] == ("unknown", "not judged, for the reason of 'webhdfs'; mend that first", "")
+        assert seen[name] == (
+            "unknown",
+            "not checked, for the same reason as 'webhdfs'; fix 'webhdfs' first",
+            "",
+        )

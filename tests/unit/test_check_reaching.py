@@ -68,7 +68,7 @@ def test_check_names_a_data_node_that_does_not_resolve(
 ) -> None:
     cluster.data = f"{UNKNOWN}:9864"
     severity, seen, fix = cluster.check(capfd)["datanodes"]
-    assert (severity, seen) == ("fail", f"{UNKNOWN} does not resolve from here")
+    assert (severity, seen) == ("fail", f"this host cannot resolve {UNKNOWN}")
     assert all(word in fix for word in ("DNS", "hosts", "dfs.datanode.hostname"))
 
 
@@ -93,7 +93,7 @@ def test_check_finds_the_page_of_an_application(cluster: Checked, capfd: pytest.
 
 @pytest.mark.parametrize(
     ("host", "words"),
-    [(f"{UNKNOWN}:20888", f"{UNKNOWN} does not resolve from here"), ("", "connection refused")],
+    [(f"{UNKNOWN}:20888", f"this host cannot resolve {UNKNOWN}"), ("", "connection refused")],
 )
 def test_check_names_a_proxy_that_is_not_reached(
     cluster: Checked, host: str, words: str, capfd: pytest.CaptureFixture[str]
@@ -109,4 +109,4 @@ def test_check_judges_no_proxy_where_no_application_runs(
     cluster: Checked, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cluster.apps.clear()
-    assert cluster.check(capfd)["proxy"][:2] == ("unknown", "not judged: no application is running")
+    assert cluster.check(capfd)["proxy"][:2] == ("unknown", "not checked: no application is running")

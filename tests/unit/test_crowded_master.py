@@ -17,10 +17,10 @@ from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.virtual.shared_cpu import SharedCpuMaster
-from emulator.workload.job import Job
 from tests.property.stories import PRODUCTION, RESEARCH, bare, job, tell
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.chain import MemoryJournal
+from yarnctl.traces.job import Job
 from yarnctl.units import Resources
 
 CROWDED = shared_cpu(PAPER, launch_ms=200, launch_cpu_ms=1000, machine_nodes=100)

@@ -15,10 +15,10 @@ from emulator.cluster.entities import QueueConfig
 from emulator.cluster.timing import HADOOP3
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
-from emulator.workload.job import Job
 from yarnctl.deciding.records import Decision, Transition
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.chain import MemoryJournal
+from yarnctl.traces.job import Job
 from yarnctl.units import Resources
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cluster.configuration import SMALL_FILES
+from tests.hadoop.configuration import SMALL_FILES
 
 FOLDER = Path(__file__).parents[2] / "hadoop-conf"
 FILES = sorted(FOLDER.glob("*/*.xml"))

@@ -11,11 +11,11 @@ import pytest
 from emulator.scenario import Scenario, Tuning, prepare, read_scenario, settings, setup
 from emulator.virtual.run import Run
 from emulator.virtual.schemes import SCHEMES, LeafLimits, limited, queues_of
-from emulator.workload.parquet import write_parquet
 from emulator.workload.spec import load
 from yarnctl.deciding.records import Decision
 from yarnctl.errors import BadInput
 from yarnctl.journal.chain import MemoryJournal
+from yarnctl.traces.parquet import write_parquet
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "docs/scenarios/three-queues.toml"
@@ -209,7 +209,7 @@ def test_jobs_take_turns_among_users(tmp_path: Path) -> None:
 def test_the_peak_of_a_workload(tmp_path: Path) -> None:
     text = BASE + '[[workloads]]\nspec = "packaged:fb2009@18-18.5"\npeak = 0.5\n'
     prepared = prepare(read(tmp_path, text))
-    assert any(note.endswith("(wished 0.5)") for note in prepared.notes)
+    assert any(note.endswith("(wanted 0.5)") for note in prepared.notes)
     assert "packaged:fb2009@18-18.5" in prepared.sources
 
 
@@ -233,11 +233,11 @@ def test_stored_jobs_name_their_queue(tmp_path: Path) -> None:
     assert (jobs["w1-production-s"].queue, jobs["w1-production-s"].user) == ("etl", "ann")
     text = BASE + f'[[workloads]]\nspec = "parquet:{stored}"\n'
     with pytest.raises(
-        BadInput, match=r":8, \[\[workloads\]\] 1, field spec: job .* 'etl', which is not there; give it"
+        BadInput, match=r":8, \[\[workloads\]\] 1, field spec: job .* 'etl', which does not exist; add a"
     ):
         prepare(*read_scenario(written(tmp_path, text)))
     text = BASE.replace("synthetic:research-xl", f"parquet:{stored}")
-    with pytest.raises(BadInput, match=r":2, field research: job .* 'etl', which is not there"):
+    with pytest.raises(BadInput, match=r":2, field research: job .* 'etl', which does not exist"):
         prepare(*read_scenario(written(tmp_path, text)))
 
 
@@ -275,34 +275,37 @@ def test_it_runs_under_every_scheme(tmp_path: Path) -> None:
             r":10, \[\[queues\]\] 1, field maximum: .*unknown field.*has name, guaranteed_r",
         ),
         ("[[queues]]\nguaranteed_ratio = 0.1\n", r":7, \[\[queues\]\] 1, field name: .*missing required"),
-        ('[[queues]]\nname = "etl"\n', r"field guaranteed_ratio: is missing; give the part of the cluster"),
+        ('[[queues]]\nname = "etl"\n', r"field guaranteed_ratio: is missing; give the guaranteed part"),
         (ETL.replace("0.25", '"x"'), r":9, \[\[queues\]\] 1, field guaranteed_ratio: Expected `float"),
         (ETL.replace("0.25", "0"), r":9, .*guaranteed_ratio: 0.0 is not above 0 and at most 1; give"),
         (ETL.replace("0.25", "nan"), r":9, .*guaranteed_ratio: nan is not above 0"),
         (ETL + "maximum_ratio = 1.5\n", r":10, .*maximum_ratio: 1.5 is not above 0"),
-        (ETL + "maximum_ratio = 0.2\n", r":10, .*maximum_ratio: 0.2 is below the guarantee, 0.25; give at"),
+        (ETL + "maximum_ratio = 0.2\n", r":10, .*maximum_ratio: 0.2 is below the guarantee, 0.25; use the g"),
         (ETL + "am_ratio = 0\n", r":10, .*field am_ratio: 0.0 is not above 0"),
         (ETL + "user_limit_factor = 0\n", r":10, .*user_limit_factor: 0.0 is not above 0 .*; 1.0 lets"),
         (ETL + "user_limit_factor = inf\n", r":10, .*user_limit_factor: inf is not above 0"),
         (ETL + 'role = "boss"\n', r":10, \[\[queues\]\] 1, field role: Invalid enum value 'boss'"),
-        (ETL.replace("etl", "a b"), r":8, .*field name: 'a b' cannot name a queue; give"),
-        (ETL.replace("etl", "default"), r":8, .*field name: 'default' cannot name a queue"),
-        (ETL + ETL, r":11, \[\[queues\]\] 2, field name: 'etl' stands twice; give each"),
-        (ETL.replace("0.25", "0.3"), r":5, field shares: with those of .* make 1.05 of .*; give shares that"),
-        (ETL.replace("etl", "research"), r":9, .*guaranteed_ratio: research has its own already; give sh"),
-        ('[[queues]]\nname = "research"\nrole = "victim"\n', r":9, .*field role: research has its own alr"),
-        (LOAD, r":10, \[\[workloads\]\] 1, field queue: unknown: 'etl'; one of production, research"),
+        (ETL.replace("etl", "a b"), r":8, .*field name: 'a b' is not a valid queue name; use"),
+        (ETL.replace("etl", "default"), r":8, .*field name: 'default' is not a valid queue name"),
+        (ETL + ETL, r":11, \[\[queues\]\] 2, field name: 'etl' has two tables; keep one"),
+        (ETL.replace("0.25", "0.3"), r":5, field shares: guarantees, .* sum up to 1.05 of .*; reduce shares"),
+        (ETL.replace("etl", "research"), r":9, .*guaranteed_ratio: research has a fixed one; use sh"),
+        (
+            '[[queues]]\nname = "research"\nrole = "preemptable"\n',
+            r":9, .*field role: research has a fixed one",
+        ),
+        (LOAD, r":10, \[\[workloads\]\] 1, field queue: unknown: 'etl'; use one of production, research"),
         (
             ETL + LOAD.replace("etl", "elt"),
-            r":13, .*field queue: unknown: 'elt'; one of production, research, etl",
+            r":13, .*field queue: unknown: 'elt'; use one of production, research, etl",
         ),
         (ETL + LOAD + 'class = "x"\n', r":14, \[\[workloads\]\] 1, field class: .*has spec, job_class"),
         (ETL + LOAD.replace('"production"', '"x"'), r":12, .*field job_class: Invalid enum value 'x'"),
-        (ETL + LOAD + 'users = ["a b"]\n', r":14, .*field users: 'a b' cannot name a user; give"),
+        (ETL + LOAD + 'users = ["a b"]\n', r":14, .*field users: 'a b' is not a valid user name; use"),
         (ETL + LOAD + "peak = 0\n", r":14, .*field peak: 0.0 is not a positive number"),
         (
             LOAD.replace("synthetic:", "syn:"),
-            r":8, .*field spec: SPEC 'syn:production-s': not a workload; one of",
+            r":8, .*field spec: SPEC 'syn:production-s': not a workload; use one of",
         ),
         ('[[workloads]]\nqueue = "research"\n', r":7, .*field spec: .*missing required"),
         (
@@ -323,7 +326,7 @@ def test_refuses_with_file_line_field_and_remedy(tmp_path: Path, text: str, name
 def test_caps_count_only_where_a_scheme_has_them(tmp_path: Path) -> None:
     text = BASE.replace("caps = [0.6, 0.15]\n", "") + "schemes = [{schemes}]\n" + ETL
     read(tmp_path, text.format(schemes='"natjam"'))
-    with pytest.raises(BadInput, match=r"field caps: with those of \[\[queues\]\]"):
+    with pytest.raises(BadInput, match=r"field caps: guarantees, those of \[\[queues\]\] included"):
         read(tmp_path, text.format(schemes='"natjam", "soft-cap"'))
 
 

@@ -17,12 +17,12 @@ from emulator.cluster.timing import PAPER
 from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Result, Run, Setup, run_scheme
 from emulator.virtual.schemes import BY_DEFAULT, SCHEMES, queues_of
-from emulator.workload.job import Job
 from tests.property.playing import UNTIL_MS
 from tests.property.stories import job
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.deciding.settings import PAPER as PAPER_SETTINGS
 from yarnctl.journal.chain import MemoryJournal
+from yarnctl.traces.job import Job
 from yarnctl.units import Resources
 
 SLOTS = 8

@@ -17,10 +17,10 @@ from emulator.scenario.from_toml import read_scenario
 from emulator.scenario.preparing import prepare
 from emulator.virtual.port import VirtualPort
 from emulator.virtual.shared_cpu import cluster_of
-from emulator.workload.job import Job, SparkShape
-from emulator.workload.parquet import write_parquet
 from yarnctl.deciding.model import Accepted, Drain, Grow, ObservationRequest, Refused
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job, SparkShape
+from yarnctl.traces.parquet import write_parquet
 from yarnctl.units import Resources
 
 QUEUES = (

@@ -4,28 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.cluster.timing import HADOOP3, shared_cpu
-from emulator.invariants import RunWatch, check_all, check_end
-from emulator.virtual.run import Result, Run
-from tests.cluster.fidelity import jobs_of, setup_of, twin
-from tests.cluster.schemes import ALL
-from tests.cluster.spans import Fit
+from emulator.virtual.run import Result
+from tests.unit.two_jobs import play
 from yarnctl.deciding.reasons.demand import Unmet
 from yarnctl.deciding.records import Decision, Refusal, encode
-from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.file import Line
 from yarnctl.journal.replay import replay
-
-FITTED = Fit(shared_cpu(HADOOP3), 1000, 1.0, 1.0, 0.0)
-
-
-def play(scheme: str, seed: int) -> tuple[Result, MemoryJournal]:
-    journal, benched = MemoryJournal(), ALL[scheme]
-    run = Run(setup_of(FITTED, benched, seed), jobs_of(FITTED, benched, 46_000), twin(benched), journal)
-    watch = RunWatch(run)
-    result = run.go(lambda: check_all(watch))
-    check_end(watch)
-    return result, journal
 
 
 def spans_ms(result: Result) -> dict[str, int]:
@@ -34,7 +18,7 @@ def spans_ms(result: Result) -> dict[str, int]:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_foreseen_job_ends_sooner_and_research_hardly_later(seed):
-    ahead, behind = play("yarnctl", seed)[0], play("yarnctl-no-ahead", seed)[0]
+    ahead, behind = play(seed)[0].result(), play(seed, ahead_max=0)[0].result()
     assert spans_ms(ahead)["production"] < spans_ms(behind)["production"]
     later = spans_ms(ahead)["research"] / spans_ms(behind)["research"]
     # It gives its room up before that is used, and who has most left is back first.
@@ -44,7 +28,7 @@ def test_a_foreseen_job_ends_sooner_and_research_hardly_later(seed):
 
 def test_what_is_foreseen_is_said_and_asked_for_once():
     """Room for the master, two maps and a third reduce is made at once, and nothing has to be made later."""
-    _, journal = play("yarnctl", 1)
+    _, journal = play(1)
     decisions = [record for record in journal.records if isinstance(record, Decision)]
     assert decisions[0].trigger.why == Unmet(3)
     assert [ask.count for ask in decisions[0].trigger.asks] == [1, 2, 1]

@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from emulator.cluster.timing import HADOOP3, shared_cpu
-from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Run
-from tests.cluster.fidelity import jobs_of, setup_of, twin
-from tests.cluster.schemes import ALL
-from tests.cluster.spans import Fit
+from tests.unit.two_jobs import play
 from yarnctl.deciding.queue_hold import CAP_AFTER_MS, action_of
 from yarnctl.deciding.reasons.orders import DemandOver
 from yarnctl.deciding.records import Holding, Performed, is_of
-from yarnctl.journal.chain import MemoryJournal
-
-FITTED = Fit(shared_cpu(HADOOP3), 1000, 1.0, 1.0, 0.0)
-
-
-def play(
-    scheme: str, seed: int = 3, also: Callable[[Run], None] = lambda run: None
-) -> tuple[Run, MemoryJournal]:
-    journal = MemoryJournal()
-    benched = ALL[scheme]
-    run = Run(setup_of(FITTED, benched, 3), jobs_of(FITTED, benched, 46_000), twin(benched), journal)
-    watch = RunWatch(run)
-
-    def look() -> None:
-        check_all(watch)
-        also(run)
-
-    run.go(look)
-    check_end(watch)
-    return run, journal
 
 
 def test_a_queue_is_held_at_its_guarantee_and_put_back():
-    run, journal = play("yarnctl")
+    run, journal = play()
     held = [record for record in journal.records if isinstance(record, Holding)]
     assert [(one.before_ratio, one.ratio) for one in held] == [(1.0, 0.05), (0.05, 1.0)]
     assert run.cluster.rm.scheduler.queues["research"].config.maximum_ratio == 1.0
@@ -52,7 +26,7 @@ def test_it_is_put_back_when_nobody_hurried_has_waited_for_a_while():
         if run.controller.ledger.open or run.port.demand(("production",)):
             waited_at_ms[0] = run.cluster.kernel.now_ms
 
-    _, journal = play("yarnctl", also=look)
+    _, journal = play(also=look)
     (back,) = [
         record for record in journal.records if isinstance(record, Holding) and record.why == DemandOver()
     ]
@@ -60,7 +34,7 @@ def test_it_is_put_back_when_nobody_hurried_has_waited_for_a_while():
 
 
 def test_what_is_changed_is_written_first():
-    _, journal = play("yarnctl")
+    _, journal = play()
     places = [place for place, record in enumerate(journal.records) if isinstance(record, Holding)]
     assert places
     for place in places:
@@ -71,12 +45,12 @@ def test_what_is_changed_is_written_first():
 
 def test_while_it_is_held_nobody_there_is_given_anything():
     """Without the hold research takes room back between production's waves, and is asked again."""
-    held, free = play("yarnctl")[0].result(), play("yarnctl-no-hold")[0].result()
+    held, free = play()[0].result(), play(hold=False, ahead_max=0)[0].result()
     assert held.suspensions == 4
     assert free.suspensions > held.suspensions
 
 
 def test_without_the_option_nothing_is_held():
-    run, journal = play("yarnctl-no-hold")
+    run, journal = play(hold=False, ahead_max=0)
     assert run.queue_cap is None
     assert not [record for record in journal.records if isinstance(record, Holding)]

@@ -1,15 +1,15 @@
 """The attached port: a real cluster (or the live emulator) behind the ClusterPort, over HTTP.
 
-Law: never raises for a fault of the cluster, and sends nothing in its constructor. A cluster that cannot be
-seen is "unreachable"; then nothing may be changed. At the first contact, and after another ResourceManager
-has taken over, nothing is shown until the number of nodes was constant for some observations (facts, section
+Law: never raises for a fault of the cluster, and sends nothing in its constructor. A cluster that does not
+answer is "unreachable"; then no order is sent. At the first contact, and after another ResourceManager has
+taken over, no snapshot is made until the number of nodes was constant for some observations (facts, section
 9).
 
-``notes`` and ``why_not`` are for people: why a job may not be suspended, what an order's runner answered.
-``permission`` decides what may be done now (a host adds its own reasons there), ``queue_settings`` reads the
-settings of queues. :func:`attach` makes one from a configuration; requests of the loop have tighter bounds
-than those of single commands and are not repeated inside the client, so that a master that hangs does not
-delay the loop.
+``notes`` and ``why_not`` are for people: the runner's answer to an order, and why a job may not be suspended.
+``permission`` decides whether an action may be sent now (a host adds its own reasons there),
+``queue_settings`` reads the settings of queues. :func:`attach` makes a port from a configuration. Requests of
+the loop have tighter bounds than those of single commands and are not repeated inside the client, so that a
+master that hangs does not delay the loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from yarnctl.attach.connection.application_guard import LateAnswer
-from yarnctl.attach.connection.calls import Problem, attempt, told
+from yarnctl.attach.connection.calls import Problem, attempt, fault_text
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.connection.web_proxy import WebProxy
@@ -69,10 +69,10 @@ from yarnctl.loop import ClusterIdentity
 class AttachedPort:
     """A ClusterPort onto one cluster. ``clock`` returns ms since the epoch.
 
-    ``master`` makes the client of an application's master. ``hdfs`` None: nothing can be suspended.
-    ``first_asks`` predicts the demand of starting jobs (at most ``Attachment.predicted_max`` of it).
-    ``web_proxy`` keeps the clients of masters at its address (None: they stay where they are).
-    ``queues`` is what the host knows of its queues' names (None: those of the settings, resolved here).
+    ``master`` makes the client of an application's master. ``hdfs`` None: no task can be suspended.
+    ``first_asks`` predicts the demand of starting jobs (at most ``Attachment.predicted_max`` containers).
+    ``web_proxy`` keeps the clients of masters at its address (None: their address does not change).
+    ``queues``: the host's resolved queue names (None: those of the settings, resolved here).
     """
 
     def __init__(
@@ -90,52 +90,54 @@ class AttachedPort:
     ) -> None:
         self.attachment = attachment
         self._web_proxy = web_proxy
-        self._link = link = Connection(manager, master, hdfs, attachment, clock, queues)
-        self._observer = ClusterObserver(link)
-        self._predicted = PredictedDemand(link, first_asks)
-        self._live = LiveContainers(link)
+        self._connection = connection = Connection(manager, master, hdfs, attachment, clock, queues)
+        self._observer = ClusterObserver(connection)
+        self._predicted = PredictedDemand(connection, first_asks)
+        self._live = LiveContainers(connection)
         self._unmodelled = Unmodelled(self._live)
         judges = consents(attachment, driver, job_manager)
-        self._eligibility = EligibilityReader(link, frozenset(judges) if attachment.levers else frozenset())
+        self._eligibility = EligibilityReader(
+            connection, frozenset(judges) if attachment.levers else frozenset()
+        )
         self._drainable = {
-            kind: ExecutorReader(link, kind, judge, self._eligibility.reasons)
+            kind: ExecutorReader(connection, kind, judge, self._eligibility.reasons)
             for kind, judge in judges.items()
         }
-        self._resume_costs = ResumeCosts(link, self._live)
-        self._tasks = TaskObserver(link, self._live, self._resume_costs, self._eligibility.reasons)
-        self._held = HeldTimes(attachment, link.queues) if attachment.levers else None
+        self._resume_costs = ResumeCosts(connection, self._live)
+        self._tasks = TaskObserver(connection, self._live, self._resume_costs, self._eligibility.reasons)
+        self._held = HeldTimes(attachment, connection.queues) if attachment.levers else None
         self._observers: dict[str, LeavingObserver] = {}
         self._tracking = OrderTracking(
-            link,
+            connection,
             self._live,
             self._tasks,
             self._resume_costs,
             self._eligibility,
             lambda name: self._observers.get(self._kind_of(name)),
         )
-        self._polled = PolledApplications(link, self._live, self._tracking)
-        self.permission = Permission(link, self._eligibility, self._drainable)
-        self.queue_settings = Queues(link)
-        parts = Parts(link, self._live, self._tracking, self.permission, self._drainable)
+        self._polled = PolledApplications(connection, self._live, self._tracking)
+        self.permission = Permission(connection, self._eligibility, self._drainable)
+        self.queue_settings = Queues(connection)
+        parts = Parts(connection, self._live, self._tracking, self.permission, self._drainable)
         observers, asking = leaving(parts, driver, job_manager)
         self._observers = observers if attachment.levers else {}
-        self._acting = Performing(link, self._tracking, self._eligibility, self.permission, asking)
+        self._acting = Performing(connection, self._tracking, self._eligibility, self.permission, asking)
         self._epoch = ""
         self._node_counts: list[int] = []
 
     @property
     def last_problem(self) -> ModeReason | None:
-        """Return why the cluster could not be seen last; None: it could."""
-        return self._link.last_problem
+        """Return why the last observation of the cluster failed; None: it succeeded."""
+        return self._connection.last_problem
 
     # --- identity -----------------------------------------------------------------------------
 
     def identify(self) -> ClusterIdentity:
-        """Return the cluster's identity: epoch "" and no nodes if no ResourceManager answers."""
+        """Return the cluster's identity; epoch "" and no nodes if no ResourceManager answers."""
         try:
-            info, nodes = self._link.manager.identify(), self._link.manager.nodes()
+            info, nodes = self._connection.manager.identify(), self._connection.manager.nodes()
         except YarnctlError as problem:
-            self._link.last_problem = ClusterFault(str(problem)[:FAULT_MAX])
+            self._connection.last_problem = ClusterFault(str(problem)[:FAULT_MAX])
             return ClusterIdentity("", 0)
         self._epoch = self._epoch or str(info.epoch)
         return ClusterIdentity(str(info.epoch), len(nodes))
@@ -146,7 +148,7 @@ class AttachedPort:
         return self._eligibility.reasons
 
     def left_alone(self) -> dict[str, EligibilityReason]:
-        """Return attempt -> why it is left alone, as last observed (its runner's reason, or our own)."""
+        """Return attempt -> why it is not suspended, as last observed: its runner's reason, or yarnctl's."""
         refusing = self._tasks.why_not.values()
         found: dict[str, EligibilityReason] = {
             attempt: RunnerSays(why) for each in refusing for attempt, why in each.items()
@@ -157,13 +159,13 @@ class AttachedPort:
 
     @property
     def notes(self) -> dict[str, str]:
-        """Return order -> the last message about it (an answer, a doorbell that failed)."""
+        """Return order -> the last message about it: an answer, or a signal that failed."""
         return self._tracking.notes
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
-        """Take over orders that were made before this port began (a restart), with what they name.
+        """Track orders that were made before this port began (a restart).
 
-        ``epoch``: the ResourceManager that they were made under; if another one answers now, EpochChanged is
+        ``epoch``: the epoch of the ResourceManager at that time; if another one answers now, EpochChanged is
         reported.
         """
         self._epoch = epoch or self._epoch
@@ -178,15 +180,15 @@ class AttachedPort:
             if order.verb == "kill" or order.state == "killed":
                 one.killed_at_ms = order.asked_at_ms
             if order.verb == "drain":
-                one.released_at_ms = order.asked_at_ms  # perhaps; it is not asked again
+                one.released_at_ms = order.asked_at_ms  # perhaps; the order is not sent again
             if order.state == "checkpointed":
-                one.released_at_ms = order.progress_at_ms  # perhaps; then its end is the ordered one
+                one.released_at_ms = order.progress_at_ms  # perhaps; then its end was ordered
             one.ended = order.state == "freed"
 
     def expect(self, orders: Iterable[Order]) -> None:
         """Poll for the resumption of tasks that were suspended by these orders before this port began.
 
-        An order may have been answered with the checkpoint before: that generation at least is saved.
+        A runner may have answered an order with the previous checkpoint: that generation at least is saved.
         """
         for order in orders:
             task = task_of(order.victim, order.attempt)
@@ -196,30 +198,31 @@ class AttachedPort:
 
     def close(self) -> None:
         """End the threads of the calls."""
-        self._link.close()
+        self._connection.close()
 
     # --- observing ----------------------------------------------------------------------------
 
     def observe(self, scope: ObservationRequest) -> Observation:
-        """Observe what ``scope`` names; what cannot be seen is marked as unreachable."""
-        as_of_ms = self._link.clock()
-        self._link.guard.begin_look()
+        """Observe what ``scope`` names; mark what does not answer as unreachable."""
+        as_of_ms = self._connection.clock()
+        self._connection.guard.begin_look()
         facts: list[Fact] = []
         snapshot, cluster = None, "quiet"
         if scope.cluster:
             try:
                 snapshot, cluster = self._cluster(scope, facts)
                 if cluster != "unreachable":
-                    self._link.last_problem = None
+                    self._connection.last_problem = None
             except Exception as problem:
-                # Nothing that a job's owner wrote may hide the open orders.
-                cluster, self._link.last_problem = "unreachable", ClusterFault(told(problem)[:FAULT_MAX])
+                # Data that a job's owner wrote must not hide the open orders.
+                cluster = "unreachable"
+                self._connection.last_problem = ClusterFault(fault_text(problem)[:FAULT_MAX])
         tasks, late = self._observe_victims(scope.victims)
         facts += self._safely(lambda: self._orders(scope.orders, scope.askers))
         if scope.cluster and cluster != "unreachable":
             facts += self._safely(self._resume_costs.poll)
-        self._link.guard.begin_orders()
-        now_ms = max(as_of_ms, self._link.clock())
+        self._connection.guard.begin_orders()
+        now_ms = max(as_of_ms, self._connection.clock())
         return Observation(
             now_ms=now_ms,
             as_of_ms=as_of_ms,
@@ -236,14 +239,14 @@ class AttachedPort:
     def _cluster(self, scope: ObservationRequest, facts: list[Fact]) -> tuple[Snapshot | None, str]:
         """Probe the demand and make a snapshot; "unreachable" while a new ResourceManager settles."""
         nodes: tuple[yarn.NodeRow, ...] | None = None
-        self._check_epoch(str(self._link.manager.identify().epoch), facts)
-        if self._link.settling:
-            nodes = self._link.manager.nodes()
+        self._check_epoch(str(self._connection.manager.identify().epoch), facts)
+        if self._connection.settling:
+            nodes = self._connection.manager.nodes()
             if not self._nodes_are_stable(len(nodes)):
                 self._locate_masters()  # open orders are observed meanwhile
-                self._link.last_problem = ManagerSettling()
+                self._connection.last_problem = ManagerSettling()
                 return None, "unreachable"
-        self._link.read_configuration()
+        self._connection.read_configuration()
         self._locate_masters()
         root = (
             self._observer.tree()
@@ -251,13 +254,13 @@ class AttachedPort:
             else self._observer.probe_demand(scope.probe_queues)
         )
         if root is None:
-            if self._held is not None and self._held.is_due(self._link.clock()):
+            if self._held is not None and self._held.is_due(self._connection.clock()):
                 self._both(())
             return None, "quiet"
         nodes = self._both(nodes)
-        self._drop(self._link.applications.ended())
+        self._drop(self._connection.applications.ended())
         self._judge()
-        return self._predicted.added(self._snapshot(root, nodes), self._link.clock()), "seen"
+        return self._predicted.added(self._snapshot(root, nodes), self._connection.clock()), "seen"
 
     def _snapshot(self, root: yarn.QueueInfo, nodes: tuple[yarn.NodeRow, ...]) -> Snapshot:
         snapshot = self._observer.snapshot(root, nodes, self._eligibility.reasons)
@@ -265,50 +268,50 @@ class AttachedPort:
         return snapshot
 
     def _locate_masters(self) -> None:
-        """Look for the web proxy by the ResourceManager's configuration."""
+        """Determine the web proxy's address by the ResourceManager's configuration."""
         if self._web_proxy is not None:
-            self._link.read_configuration()
-            self._web_proxy.locate(self._link.configuration, self._link.clock())
+            self._connection.read_configuration()
+            self._web_proxy.locate(self._connection.configuration, self._connection.clock())
 
     def _judge(self) -> None:
-        """Read which of the applications that are new or have changed may be asked for containers."""
-        rows = self._link.applications.unjudged()
+        """Read the eligibility of applications that are new or have changed."""
+        rows = self._connection.applications.unjudged()
         self._eligibility.read_some(rows)
         if self.attachment.levers:
             for reader in self._drainable.values():
                 reader.read_some(rows)
 
     def observe_soon(self) -> Snapshot | None:
-        """Return a snapshot for people even without preempting demand; None if the cluster cannot be seen."""
-        if self._link.settling:
-            self._link.last_problem = self._link.last_problem or ManagerSettling()
+        """Return a snapshot even without preempting demand; None if the cluster does not answer."""
+        if self._connection.settling:
+            self._connection.last_problem = self._connection.last_problem or ManagerSettling()
             return None
         try:
             root = self._observer.tree()
             nodes = self._both(None)
-            self._drop(self._link.applications.ended())
+            self._drop(self._connection.applications.ended())
             self._judge()
             return self._snapshot(root, nodes)
         except Exception as problem:
-            self._link.last_problem = ClusterFault(told(problem)[:FAULT_MAX])
+            self._connection.last_problem = ClusterFault(fault_text(problem)[:FAULT_MAX])
             return None
 
     def _both(self, nodes: tuple[yarn.NodeRow, ...] | None) -> tuple[yarn.NodeRow, ...]:
-        """Read nodes and applications side by side: each takes the ResourceManager some time."""
-        at_ms = self._link.clock()
-        refreshed = self._link.calls.begin(self._observer.refresh)
+        """Read nodes and applications in parallel: each takes the ResourceManager some time."""
+        at_ms = self._connection.clock()
+        refreshed = self._connection.calls.begin(self._observer.refresh)
         try:
-            return self._link.manager.nodes() if nodes is None else nodes
+            return self._connection.manager.nodes() if nodes is None else nodes
         finally:
             refreshed.result()
             if self._held is not None:
-                self._held.update(at_ms, self._link.rows.values())
+                self._held.update(at_ms, self._connection.rows.values())
 
     def _check_epoch(self, epoch: str, facts: list[Fact]) -> None:
         if self._epoch and epoch != self._epoch:
-            facts.append(EpochChanged(epoch, self._link.clock()))
-            self._link.settling, self._node_counts = True, []
-            self._link.configuration = None
+            facts.append(EpochChanged(epoch, self._connection.clock()))
+            self._connection.settling, self._node_counts = True, []
+            self._connection.configuration = None
             if self._held is not None:
                 self._held.restart()
             self._live.drop()
@@ -320,11 +323,11 @@ class AttachedPort:
         self._node_counts = counts = [*self._node_counts, nodes][-least:]
         if len(counts) < least or not nodes or len(set(counts)) > 1:
             return False
-        self._link.settling = False
+        self._connection.settling = False
         return True
 
     def _observe_victims(self, victims: tuple[str, ...]) -> tuple[dict[str, tuple[TaskView, ...]], set[str]]:
-        """Return the tasks of the jobs that may be preempted, and the jobs whose answer is late."""
+        """Return the tasks of preemptable jobs, and the jobs with a late answer."""
         tasks: dict[str, tuple[TaskView, ...]] = {}
         of_kind: dict[str, list[str]] = {}
         for name in victims:
@@ -342,18 +345,18 @@ class AttachedPort:
 
     @staticmethod
     def _safely(poll: Callable[[], Sequence[Fact]]) -> Sequence[Fact]:
-        """Return facts; none if polling failed for what an application wrote: they are polled again."""
+        """Return facts; none if polling failed because of an application's data: the next poll repeats it."""
         found = attempt(lambda _: poll(), None)
         return () if isinstance(found, Problem) else found
 
     def _kind_of(self, application: str) -> str:
-        row = self._link.rows.get(application)
+        row = self._connection.rows.get(application)
         return "" if row is None else row.kind.upper()
 
     # --- orders -------------------------------------------------------------------------------
 
     def _orders(self, orders: tuple[str, ...], askers: tuple[str, ...]) -> list[Fact]:
-        """Poll the attempts under order, and the applications that may be given their containers."""
+        """Poll the attempts under order, and the applications that may get their containers."""
         self._tracking.retain(orders)
         if not self._tracking.orders:
             self._polled.clear()
@@ -369,12 +372,12 @@ class AttachedPort:
         self._tasks.drop(gone)
         self._unmodelled.drop(gone)
         self._live.drop_attempts(gone.difference(self._polled.names))
-        self._link.forget(gone)
+        self._connection.forget(gone)
 
     # --- performing ---------------------------------------------------------------------------
 
     def perform(self, action: Action) -> Outcome:
-        """Carry out one action, if it is allowed; see :mod:`yarnctl.attach.orders.performing`."""
+        """Perform one action, if it is permitted; see :mod:`yarnctl.attach.orders.performing`."""
         if isinstance(action, Kill):
             self._polled.list_before_kill()
         return self._acting.perform(action)
@@ -382,11 +385,11 @@ class AttachedPort:
 
 MASTER_BYTES = 64 << 20
 HDFS_BYTES = 32 << 20
-"""The bound on a listing of a job owner's folder (some 100,000 files), and on a small file."""
+"""The bytes of a listing of a job owner's folder (some 100,000 files), and of a small file."""
 
 
 def loop_limits(limits: CallLimits) -> CallLimits:
-    """Return bounds for calls of the loop: no repeats, 5 s for an answer at most."""
+    """Return bounds for calls of the loop: no repeats, at most 5 s for an answer."""
     return msgspec.structs.replace(
         limits,
         connect_ms=min(limits.connect_ms, 2_000),
@@ -397,7 +400,7 @@ def loop_limits(limits: CallLimits) -> CallLimits:
 
 
 def loop_manager(cluster: ClusterAddress) -> ResourceManager:
-    """Return a client of the ResourceManagers within the bounds of the loop; nothing is sent."""
+    """Return a client of the ResourceManagers with the bounds of the loop; send nothing."""
     limits = loop_limits(cluster.limits)
     return ResourceManager(
         Transport(cluster.resource_managers, cluster.identity, limits, ca_file=cluster.ca_file)
@@ -430,12 +433,12 @@ def attach(
         bounds = hdfs_limits(cluster.limits)
         hdfs = WebHdfs(cluster.name_nodes, cluster.identity, bounds, bulk=bounds, ca_file=cluster.ca_file)
     known = tuple(dict.fromkeys([*attachment.name_nodes, *cluster.name_nodes]))
-    told = msgspec.structs.replace(attachment, name_nodes=known)
+    attachment = msgspec.structs.replace(attachment, name_nodes=known)
     return AttachedPort(
         ResourceManager(manager),
         lambda name: MasterClient(masters, name),
         hdfs,
-        told,
+        attachment,
         clock,
         first_asks,
         lambda name: SparkDriver(masters, name),

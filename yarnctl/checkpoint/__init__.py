@@ -1,1 +1,1 @@
-"""The checkpoint store's content: listed, shown, verified, collected. The task runner alone writes it."""
+"""List, show, verify and collect the checkpoint store's content, which only the task runner writes."""

@@ -1,8 +1,8 @@
-"""Terminal states: how an application ended, by the ResourceManager, or else the history server.
+"""Read how an application ended, from the ResourceManager or else the history server.
 
-Law: reading only; a source that does not answer, or does not know the application, gives no state: unknown is
-not finished. The time since the end is computed by the slower of the cluster's clock and ours; where the
-cluster's time is not known, neither is it.
+Law: reading only. A source that does not answer, or does not know the application, gives no state: unknown is
+not finished. The time since the end is computed by the slower of the cluster's clock and the local clock; it
+is unknown if the cluster's time is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from yarnctl.hadoop.resource_manager import ResourceManager
 class ApplicationEnd(msgspec.Struct, frozen=True):
     """``state`` "": unknown, with the reason in ``why``. ``ended_at_ms`` 0: not ended, or not known.
 
-    ``is_forgotten``: ResourceManager and history server both answered that they do not know it.
+    ``is_unknown``: the ResourceManager and the history server both answered that they do not know it.
     """
 
     state: str = ""
@@ -45,7 +45,7 @@ class ApplicationEnds:
         """Return an application's terminal state, as far as it is known."""
         number = application.removeprefix("application_")
         if not JOB.fullmatch(f"job_{number}"):
-            return ApplicationEnd(why="no application's id")
+            return ApplicationEnd(why="not an application id")
         seen = self._ask_manager(application)
         if seen.state and (seen.ended_at_ms or self._history is None):
             return seen
@@ -65,7 +65,7 @@ class ApplicationEnds:
             return None
 
     def now_ms(self, clock_ms: Callable[[], int]) -> int | None:
-        """Return an instant that is surely not later than now by any clock; None: not known.
+        """Return a time that is not later than now by any clock; None: not known.
 
         The time of every source that answers must be known, for an end may be by its clock.
         """
@@ -81,7 +81,9 @@ class ApplicationEnds:
             end = ResourceManager(self._manager).application_end(application)
             return ApplicationEnd(end.state, end.ended_at_ms, end.user)
         except Missing:
-            return ApplicationEnd(why="the ResourceManager does not know it (any more)", is_unknown=True)
+            return ApplicationEnd(
+                why="the ResourceManager does not know the application (any more)", is_unknown=True
+            )
         except BadAnswer as error:
             return ApplicationEnd(why=f"the ResourceManager's answer cannot be used: {error}"[:300])
         except YarnctlError as error:
@@ -96,7 +98,10 @@ class ApplicationEnds:
             told = HistoryServer(self._history).job(job)
             return ApplicationEnd(told.state, told.finished_at_ms, told.user)
         except Missing:
-            return ApplicationEnd(why="neither ResourceManager nor history server know it", is_unknown=True)
+            return ApplicationEnd(
+                why="neither the ResourceManager nor the history server knows the application",
+                is_unknown=True,
+            )
         except BadAnswer as error:
             return ApplicationEnd(why=f"the history server's answer cannot be used: {error}"[:300])
         except YarnctlError as error:

@@ -1,8 +1,8 @@
-"""Contents: the jobs and tasks in the store, and the contents of their manifests.
+"""Read the jobs and tasks in the store, and their manifests.
 
 Law: reading only, with the task runner's own readers. A name from the store is used only if it is one of
-Hadoop's ids or one of the runner's names; folders only, so nothing leads out of the root. What cannot be
-read is reported with the reason, never left out.
+Hadoop's ids or one of the runner's names, and only folders are opened, so no path leaves the root. A file
+that cannot be read is reported with the reason, never skipped.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TaskCheckpoints(msgspec.Struct, frozen=True):
 
 
 class JobCheckpoints(msgspec.Struct, frozen=True):
-    """One job's folder. ``strange``: names in it (or below) that no runner writes."""
+    """One job's folder. ``strange``: names in it (or below) that no task runner writes."""
 
     job: str
     owner: str
@@ -73,7 +73,7 @@ class JobCheckpoints(msgspec.Struct, frozen=True):
 
     @property
     def files(self) -> int:
-        """How many files lie below it."""
+        """The number of files below it."""
         return sum(len(task.entries) for task in self.tasks)
 
 
@@ -90,12 +90,12 @@ def job_of(name: str) -> tuple[str, str]:
     if match := TASK.fullmatch(name):
         return f"job_{match[1]}", name
     raise BadInput(
-        f"id {name[:60]!r}", "is no job and no reduce task", "use job_…, application_… or task_…_r_…"
+        f"id {name[:60]!r}", "not the id of a job or a reduce task", "use job_…, application_… or task_…_r_…"
     )
 
 
 class RunnerFolders(NamedTuple):
-    """The names of a runner's folders: a job's folders, and whether a file in them is ours."""
+    """The patterns of a runner's folder names and file names."""
 
     folder: re.Pattern[str]
     is_ours: Callable[[str], bool]

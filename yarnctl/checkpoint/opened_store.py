@@ -1,4 +1,4 @@
-"""The opened store: checkpoints and requests for the commands, with each application's terminal state.
+"""Open the store for the commands: checkpoints, requests, and each application's terminal state.
 
 Law: one call, one result; ``delete`` alone changes anything, and only folders named by an id directly
 below one of the two roots.
@@ -114,8 +114,7 @@ class OpenedStore:
         }
         missing = sorted(set(wanted) - there)
         return rows + [
-            CheckpointVerdict(job, task, "", 0, 0, "bad", ("it is not in the store",))
-            for job, task in missing
+            CheckpointVerdict(job, task, "", 0, 0, "bad", ("not in the store",)) for job, task in missing
         ]
 
     @contextmanager
@@ -131,7 +130,7 @@ class OpenedStore:
     def judged(
         self, now_ms: int | None, older_than_ms: int, unknown_after_ms: int | None = None
     ) -> tuple[JudgedFolder, ...]:
-        """Return what ``gc`` would do with each folder, reading each application's end once.
+        """Return the decision of ``gc`` about each folder; read each application's end once.
 
         ``unknown_after_ms``: also unknown jobs whose files were last written so long ago (None: never).
 
@@ -174,7 +173,7 @@ class OpenedStore:
     ) -> dict[tuple[str, str], str]:
         """Delete the folders that may be deleted; return (what, job) -> why one was not, or must not be.
 
-        Right before, each is read again, and so is its application's end.
+        Each folder, and its application's end, is read again right before.
         """
         failed: dict[tuple[str, str], str] = {}
         for row in rows:
@@ -194,7 +193,7 @@ class OpenedStore:
     def _changed(
         self, row: JudgedFolder, now_ms: int | None, older_than_ms: int, unknown_after_ms: int | None
     ) -> str:
-        """Return why a folder that was judged before must not be deleted now; "": it may be."""
+        """Return why a folder with an earlier decision must not be deleted now; "": it may be."""
         is_checkpoints = row.what == "checkpoints"
         ends = {application_of(row.job): self.application_ends.of(application_of(row.job))}
         held = self.jobs([row.job]) if is_checkpoints else self._requests([row.job])
@@ -202,11 +201,11 @@ class OpenedStore:
         forgotten = self._unknown(checkpoints, requests, ends, unknown_after_ms)
         again = decide(checkpoints, requests, ends, now_ms, older_than_ms, forgotten)
         if not again:
-            return "kept: it is gone already"
+            return "kept: the folder does not exist any more"
         if not again[0].delete:
             return f"kept: {again[0].why}"
         if (again[0].bytes, again[0].files) != (row.bytes, row.files):
-            return "kept: what is in it has changed just now"
+            return "kept: the folder's content has just changed"
         return ""
 
     def _requests(self, jobs: Sequence[str] = ()) -> tuple[JobCheckpoints, ...]:
@@ -240,11 +239,15 @@ def _stored(store: Any, jobs: Sequence[str], layout: RunnerFolders) -> tuple[Job
 
 
 def checked_root(option: str, path: str) -> str:
-    """Return a root without a slash at its end; raises BadInput for one that cannot be a store's."""
+    """Return a root without a slash at its end; raises BadInput for an invalid folder of a store."""
     clean = path.rstrip("/")
     parts = clean.split("/")[1:]
     if not path.startswith("/") or not parts or any(part in ("", ".", "..") for part in parts):
-        raise BadInput(option, f"{path[:80]!r} is no folder of its own", "name one like /yarnctl/checkpoints")
+        raise BadInput(
+            option,
+            f"{path[:80]!r} is not a folder below the root of HDFS",
+            "use a folder such as /yarnctl/checkpoints",
+        )
     return clean
 
 

@@ -1,8 +1,7 @@
-"""Verifying: whether each checkpoint is as its manifest describes: seal, ids, owner, fields, every byte.
+"""Verify each checkpoint against its manifest: seal, ids, owner, fields, every byte.
 
-Law: reading only; the runner's own readers judge what they can judge. A checkpoint that a runner has set
-aside is no error, and a file that no manifest names is only left over. Every other mismatch is a problem
-with its reason.
+Law: reading only, with the runner's own readers. A checkpoint that a runner has set aside is not an error,
+nor is a file that no manifest names. Every other mismatch is a problem with its reason.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def verify_task(store: Store, held: TaskCheckpoints, opened: Opened | None) -> t
         return (CheckpointVerdict(held.job, held.task, "", 0, 0, "bad", (held.problem,)),)
     folder = []
     if held.mode & 0o022:
-        folder.append(f"the task's folder: others may write to it (mode {held.mode:o})")
+        folder.append(f"the task's folder: other users can write to it (mode {held.mode:o})")
     rows, manifests = [], []
     for name in held.manifests:
         row, manifest = _verify(store, held, name, opened)
@@ -91,17 +90,19 @@ def _fields(manifest: Manifest, owner: str) -> list[str]:
     """Judge the fields that a resume would use."""
     raw, wrong = manifest.raw, []
     if not _SHA256.fullmatch(manifest.keys_digest):
-        wrong.append("keys_digest is no sha256")
+        wrong.append("keys_digest is not a SHA-256")
     rule = raw.get("key_rule")
     fields = rule.get("fields") if isinstance(rule, dict) else None
     if not isinstance(fields, int) or isinstance(fields, bool) or fields < 1:
-        wrong.append("key_rule says no number of fields")
+        wrong.append("key_rule has no number of fields")
     if not isinstance(raw.get("reducer"), list) or not raw["reducer"]:
-        wrong.append("reducer is no command")
+        wrong.append("reducer is not a command")
     if raw.get("user") != owner:
         wrong.append(f"written by {str(raw.get('user'))[:60]!r}, but {owner} owns the folder")
     wrong += [
-        f"{part.name}: its sha256 is none" for part in _files(manifest) if not _SHA256.fullmatch(part.sha256)
+        f"{part.name}: the manifest has no valid SHA-256"
+        for part in _files(manifest)
+        if not _SHA256.fullmatch(part.sha256)
     ]
     return wrong
 
@@ -119,8 +120,8 @@ def _content(held: TaskCheckpoints, part: Part, opened: Opened) -> str:
     except (StoreError, Unusable) as error:
         return f"{part.name}: {error}"[:300]
     if size != part.bytes:
-        return f"{part.name}: {size} bytes, not {part.bytes}"
-    return "" if digest.hexdigest() == part.sha256 else f"{part.name}: its sha256 is another one"
+        return f"{part.name}: {size} bytes instead of {part.bytes}"
+    return "" if digest.hexdigest() == part.sha256 else f"{part.name}: the SHA-256 differs from the manifest"
 
 
 def _order(manifests: list[Manifest]) -> list[str]:

@@ -43,6 +43,7 @@ PROGRAM = program(
     "yarnctl",
     "Checkpoint preemption for an unmodified Hadoop 3 YARN: research gives way, nothing is lost.",
     COMMANDS,
+    extras=("prediction",),
 )
 
 

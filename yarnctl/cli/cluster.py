@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 import click
 
 from yarnctl.errors import BadInput
-from yarnctl.old_names import renamed_option
 
 if TYPE_CHECKING:
     from yarnctl.config import ClusterAddress
@@ -136,16 +135,14 @@ _CLUSTER = (
 CLUSTER_OPTIONS = ("managers", "name_nodes", "config", "user")
 """The names under which a command is given them."""
 _QUEUES = (
-    renamed_option(
+    click.option(
         "--preempting",
-        was="--hurried",
         multiple=True,
         metavar="QUEUE",
         help="Leaf queue that gets room, by its full path or its own name.  [production]",
     ),
-    renamed_option(
+    click.option(
         "--preemptable",
-        was="--victims",
         multiple=True,
         metavar="QUEUE",
         help="Leaf queue whose jobs give way, named likewise.  [research]",

@@ -79,14 +79,16 @@ def _named(argument: str) -> str:
 
 
 def _require_runs(file: Path | None) -> None:
-    """Refuse a file of runs that is none, or has a line that is no run."""
+    """Raise BadInput for a file of runs that cannot be read, or without the extra that predicts from it."""
     if file is None:
         return
     if not file.is_file():
         raise BadInput(f"--runs {file}", "is no file", "yarnctl runs import --store FILE makes one")
     from yarnctl.cli.runs import kept_runs
+    from yarnctl.extras import require_extra
 
     kept_runs(file)
+    require_extra("prediction")
 
 
 def pools_of(given: dict[str, Any]) -> tuple[PoolSettings, ...]:

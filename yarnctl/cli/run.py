@@ -26,7 +26,6 @@ from yarnctl.cli.cluster import (
 )
 from yarnctl.cli.gate_options import admission_options, admitting_of, history_of
 from yarnctl.errors import BadInput
-from yarnctl.old_names import renamed_option
 
 if TYPE_CHECKING:
     from yarnctl.daemon.loop import Loop
@@ -63,10 +62,10 @@ REST_MS = 1_000
 @click.option(
     "--in-flight-least",
     type=click.IntRange(1),
-    default=1,
+    default=4,
     show_default=True,
-    help="... but so many may. Where research holds fewer than 20 containers a tenth of them is one at a"
-    " time: raise this on a small cluster if production is to get its room sooner.",
+    help="Minimum number of concurrent suspensions, even if --in-flight allows fewer. It decides where"
+    " research holds fewer than 40 containers.",
 )
 @click.option(
     "--eviction",
@@ -94,16 +93,14 @@ REST_MS = 1_000
     " (docs/levers.md).",
 )
 @click.option("--allow-priority", is_flag=True, help="With --mode deadlines: change YARN's priorities.")
-@renamed_option(
+@click.option(
     "--cap-queue",
-    was="--hold-queue",
     is_flag=True,
     help="While asks are being served lower the preemptable queues' maximum-capacity to their guarantee, so"
     " that the room is not taken back; it is put back in any case. Needs a scheduler that can be changed.",
 )
-@renamed_option(
+@click.option(
     "--predicted-demand",
-    was="--ahead",
     type=click.IntRange(0, 1000),
     metavar="CONTAINERS",
     default=0,

@@ -1,1 +1,1 @@
-"""The daemon: the loop that waits, and what it publishes."""
+"""The daemon: its loop, and the state that it publishes."""

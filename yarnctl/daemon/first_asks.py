@@ -1,9 +1,9 @@
-"""First asks: predicted demand of starting jobs, from their last runs (``--predicted-demand``).
+"""Predict the first asks of starting jobs from their last runs (``--predicted-demand``).
 
 Law: the loop never waits for it. The last day's runs are read at the start, and again when they
-are older than ``LEARNED_FOR_MS``; a job not among them is queried once, when it starts.
-The history worker does both beside the loop; an answer counts from the first observation after it. While
-``may_foresee`` returns False, nothing is predicted.
+are older than ``LEARNED_FOR_MS``; any other job is queried once, when it starts. The history worker does both
+in its own thread; an answer counts from the first observation after it. While ``may_predict`` returns False,
+nothing is predicted.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from yarnctl.daemon.admission.history_worker import Answer, History, HistoryWork
 from yarnctl.deciding.model import ContainerAsk
 
 KEPT_MAX = 1_000
-"""The most jobs whose answers are kept; the oldest is dropped first: a job starts for a minute at most."""
+"""The maximum number of kept answers; the oldest is dropped first. A job starts within a minute."""
 LEARNED_BACK_MS = 86_400_000
 LEARNED_FOR_MS = 600_000
 
 Runs = Mapping[tuple[str, str], tuple[ContainerAsk, ...]]
-"""(user, folded name) -> what the last run asked for first."""
+"""(user, folded name) -> the first asks of the last run."""
 
 
 class FirstAsks:
-    """Queries the last runs of the jobs in preempting queues by ``clerk``.
+    """Reads the last runs of the jobs in preempting queues from ``history_worker``.
 
     ``may_predict`` may be set later.
     """
 
     def __init__(
         self,
-        clerk: HistoryWorker,
+        history_worker: HistoryWorker,
         clock_ms: Callable[[], int],
         is_preempting: Callable[[str], bool],
         may_foresee: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._history_worker = clerk
+        self._history_worker = history_worker
         self._clock_ms = clock_ms
         self._is_preempting = is_preempting
         self._runs: Runs = {}
@@ -57,7 +57,7 @@ class FirstAsks:
             self._learning = self._history_worker.ask(_latest(now_ms - LEARNED_BACK_MS, self._is_preempting))
 
     def of(self, job: StartingJob) -> tuple[ContainerAsk, ...]:
-        """Return a job's predicted first asks; () while they are unknown or must not count."""
+        """Return a job's predicted first asks; () while they are unknown or prediction is off."""
         if not self.may_predict():
             return ()
         self.learn()

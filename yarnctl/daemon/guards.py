@@ -1,8 +1,8 @@
-"""Guards: when the loop may act, and when it must only observe.
+"""Decide when the loop may act, and when it may only observe.
 
 Law: not suspending is always allowed. A guard can only block an action; withdrawing a request (Withdraw), or
 restoring a queue or a priority, is never blocked. While a guard blocks, the cluster is "unreachable" to the
-controller: nothing new is decided, and facts about open orders are still applied.
+controller: it makes no new decision, and still applies facts about open orders.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LOG = logging.getLogger("yarnctl.daemon")
 
 
 class Lock(Protocol):
-    """What the guard needs of :class:`yarnctl.hadoop.lock.LockFile`."""
+    """The part of :class:`yarnctl.hadoop.lock.LockFile` that the guard needs."""
 
     @property
     def held(self) -> bool:
@@ -57,11 +57,11 @@ class Lock(Protocol):
 
 
 class FoldersState(Protocol):
-    """What the guard needs of :class:`yarnctl.daemon.safe_folders.Folders`."""
+    """The part of :class:`yarnctl.daemon.safe_folders.Folders` that the guard needs."""
 
     @property
     def why(self) -> ModeReason | None:
-        """Why our folders in HDFS may not be used; None if they may."""
+        """Why yarnctl's folders in HDFS may not be used; None if they may."""
         ...
 
     def recheck(self, now_ms: int) -> None:
@@ -70,17 +70,17 @@ class FoldersState(Protocol):
 
 
 class WriteGuard:
-    """All reasons why nothing may be decided or done now; None if there is none.
+    """All reasons why no decision or action is allowed now.
 
-    ``paused`` is set by a person; ``store_why`` (HDFS cannot be written) and ``has_rival`` (another process
-    has the lock) are set by the loop, which keeps it; ``aside`` asks the port; ``lock`` and ``folders`` are
-    None in observe mode.
+    An operator sets ``paused``. The loop, which renews the lock, sets ``store_why`` (HDFS cannot be written)
+    and ``has_rival`` (another process has the lock). ``port_why`` returns the port's reason. ``lock`` and
+    ``folders`` are None in observe mode.
     """
 
     def __init__(
         self,
         lock: Lock | None,
-        aside: Callable[[], ModeReason | None],
+        port_why: Callable[[], ModeReason | None],
         misdirection: Misdirection,
         folders: FoldersState | None = None,
     ) -> None:
@@ -90,10 +90,10 @@ class WriteGuard:
         self.paused: Paused | None = None
         self.store_why: HdfsUnwritable | None = None
         self.has_rival = True
-        self._aside = aside
+        self._port_why = port_why
 
     def closed(self) -> tuple[str, ModeReason | None]:
-        """Return the loop's state and why ("running", None: it is open)."""
+        """Return the loop's state and the reason ("running", None: actions are allowed)."""
         if self.paused:
             return "paused", self.paused
         if self.lock is not None and not self.lock.held:
@@ -104,35 +104,34 @@ class WriteGuard:
             return "blocked", self.folders.why
         if self.misdirection.why:
             return "blocked", self.misdirection.why
-        aside = self._aside()
-        return ("running", None) if aside is None else ("blocked", aside)
+        why = self._port_why()
+        return ("running", None) if why is None else ("blocked", why)
 
 
 class GuardedPort:
-    """A ClusterPort that acts only while the gate is open, and not at all when it only observes.
+    """A ClusterPort that acts only while the guard permits it, and never in observe mode.
 
-    ``seen`` keeps the newest whole observation, for people, and ``problem`` says why the port failed in it;
-    no error of the port below gets out, whatever a job's data causes in it. ``clock_ms`` gives the instant
-    of a failure.
-    ``going_on`` are the orders of an earlier run: each may have been sent, whatever sending it again gives.
-    ``sold`` returns the deadlines that count, by application (None: those of YARN's tags do).
+    ``last_observation`` keeps the newest observation for the view, ``problem`` why the port failed in it.
+    Every exception of the port below is caught. ``clock_ms`` gives the time of a failure.
+    ``open_orders``: the orders of an earlier run; each may have been sent, even if sending it again fails.
+    ``sold`` returns the deadlines by application (None: those of YARN's tags count).
     """
 
     def __init__(
         self,
         port: ClusterPort,
-        gate: WriteGuard,
+        guard: WriteGuard,
         *,
         enforce: bool,
         clock_ms: Callable[[], int] | None = None,
-        going_on: Collection[str] = (),
+        open_orders: Collection[str] = (),
         sold: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
         self.port = port
         self._sold = sold
         self._clock_ms = clock_ms
-        self._open_orders = frozenset(going_on)
-        self.gate = gate
+        self._open_orders = frozenset(open_orders)
+        self.guard = guard
         self.enforce = enforce
         self.last_observation: Observation | None = None
         self.snapshot: Snapshot | None = None
@@ -145,7 +144,7 @@ class GuardedPort:
         self._noted: dict[str, str] = {}
 
     def identify(self) -> ClusterIdentity:
-        """Return the ResourceManager's identity and keep it; epoch "" if that ended in an error."""
+        """Return the ResourceManager's identity and keep it; epoch "" after an error."""
         try:
             self.identity = self.port.identify()
             self.well("identifying")
@@ -155,12 +154,12 @@ class GuardedPort:
         return self.identity
 
     def observe(self, scope: ObservationRequest) -> Observation:
-        """Observe; while the gate is closed, hide the cluster so that nothing is decided."""
+        """Observe; while the guard blocks, hide the cluster so that the controller makes no decision."""
         seen = self._observe(scope)
         self.last_observation = seen
         if seen.snapshot is not None:
             self.show(seen.snapshot, seen.as_of_ms)
-        if self.gate.closed()[1] is not None:
+        if self.guard.closed()[1] is not None:
             return msgspec.structs.replace(seen, snapshot=None, cluster="unreachable", tasks={})
         return seen
 
@@ -175,7 +174,7 @@ class GuardedPort:
             self.identity = msgspec.structs.replace(self.identity, node_count=snapshot.node_count)
 
     def _observe(self, scope: ObservationRequest) -> Observation:
-        """Observe; an error that the port promised not to raise counts as an unreachable cluster."""
+        """Observe; an exception of the port counts as an unreachable cluster."""
         try:
             seen = self.port.observe(scope)
             if seen.snapshot is not None:
@@ -196,7 +195,7 @@ class GuardedPort:
         return now_ms if self._clock_ms is None else max(now_ms, self._clock_ms())
 
     def note(self, about: str, story: str) -> bool:
-        """Count an error and keep it as the last; say whether it is another one than before of ``about``."""
+        """Count an error and keep it as the last; return whether it is new for ``about``."""
         self.errors += 1
         self.last_error, self.last_error_at_ms = story, self._now_ms()
         is_new = self._noted.get(about) != story
@@ -204,32 +203,32 @@ class GuardedPort:
         return is_new
 
     def well(self, about: str) -> None:
-        """Note that something goes well again: its next error is logged, also the same one."""
+        """Note a success of ``about``: its next error is logged, even if it is the same one."""
         self._noted.pop(about, None)
 
     def _failed(self, doing: str, error: Exception) -> None:
-        """Count an error and log it, the same one but once."""
-        told = f"{type(error).__name__}: {str(error)[:300]}"
-        if self.note(doing, told):
-            _LOG.error("%s failed: %s", doing, told, exc_info=error)
+        """Count an error; log it if it is new."""
+        problem = f"{type(error).__name__}: {str(error)[:300]}"
+        if self.note(doing, problem):
+            _LOG.error("%s failed: %s", doing, problem, exc_info=error)
 
     def perform(self, action: Action) -> Outcome:
-        """Act, if that is allowed now."""
+        """Perform an action, if it is permitted now."""
         outcome = self._perform(action)
         if not (isinstance(outcome, Withheld | Refused) and isinstance(action, Suspend | Kill | Drain)):
             return outcome
-        # An earlier life may have sent it just before it ended. Only time, or a fact, settles it then: given
-        # up it is withdrawn for certain, forgotten now its request would stand.
+        # An earlier run may have sent it just before it ended. Only the time-out, or a fact, settles it:
+        # after the time-out its request is withdrawn; a refusal now would leave the request in HDFS.
         return Unknown(outcome.why) if self.enforce and action.order in self._open_orders else outcome
 
     def _perform(self, action: Action) -> Outcome:
         if not self.enforce:
             return Withheld(Observing())
-        why = self.gate.closed()[1]
+        why = self.guard.closed()[1]
         back = isinstance(action, Grow) or (isinstance(action, SetQueueMaximum | SetPriority) and action.back)
         if why is not None and not (back or isinstance(action, Withdraw)):
-            # A Release is asked again, and given up in time: refused, its attempt would only wait.
-            # That anything else may not be sent now is no fault of the order.
+            # A Release is retried until its time-out; after a refusal its attempt would only wait.
+            # Any other action that may not be sent now does not count as a failure of its order.
             return Unknown(why) if isinstance(action, Release) else Withheld(why)
         try:
             return self.port.perform(action)

@@ -1,7 +1,7 @@
 """The daemon's loop: the same tick as in virtual time, after waiting on the wall clock.
 
 Law: one thread, one loop body (``yarnctl.loop.tick``). Observations and decisions are published after each
-tick; an error is logged and waited out and never ends the loop. At a stop, orders without a checkpoint are
+tick; an error is logged, and the loop continues after a pause. At a stop, orders without a checkpoint are
 withdrawn, the reason is published, the lock is released and the journal is closed.
 """
 
@@ -67,7 +67,7 @@ RETRY_MS = 1000
 LOCK_EVERY_MS = 2000
 REFUSED_MAX = 1000
 SHOW_EVERY_MS = 5000
-"""While no preempting application waits the loop need not poll; so often it does, for the view."""
+"""The interval of polls for the view while no preempting application has pending requests."""
 
 OPEN_WHY: dict[str, ModeReason] = {
     "enforcing": NothingInTheWay(),
@@ -76,42 +76,42 @@ OPEN_WHY: dict[str, ModeReason] = {
 
 
 EXPECTED = ManagerSettling | QueuesUnread | QueuesVanished | QueueProblem
-"""Reasons that are no warning in the line about the state: they pass, or have had a warning of their own."""
+"""Reasons that are logged as information: they pass soon, or another line has warned about them."""
 
 
 class HdfsLock(Protocol):
-    """What the loop needs of :class:`yarnctl.hadoop.lock.LockFile`."""
+    """The part of :class:`yarnctl.hadoop.lock.LockFile` that the loop needs."""
 
     @property
     def held(self) -> bool:
-        """Whether it is certain that no other process holds it."""
+        """Whether this process certainly holds the lock."""
         ...
 
     def acquire(self) -> bool:
-        """Try once."""
+        """Try once to get the lock; return whether this process holds it."""
         ...
 
     def renew(self) -> bool:
-        """Renew; False: it is lost."""
+        """Renew the lock; False: it is lost."""
         ...
 
     def release(self) -> None:
-        """Give it up."""
+        """Release the lock."""
         ...
 
 
 class Recorder:
-    """The journal, with all its readers: the publisher, the guards, the log.
+    """Writes records to the journal and passes them to the publisher, the guard and the log.
 
-    ``observing``: no request is sent, and the log has what would be.
+    ``observing``: no order is sent, and the log shows the orders that yarnctl would send.
     """
 
     def __init__(
-        self, journal: Journal, publisher: Publisher, gate: WriteGuard, *, observing: bool = False
+        self, journal: Journal, publisher: Publisher, guard: WriteGuard, *, observing: bool = False
     ) -> None:
         self.journal = journal
         self.publisher = publisher
-        self.gate = gate
+        self.guard = guard
         self.begun = False
         self.met_another = False
         self.failed: OSError | None = None
@@ -128,7 +128,7 @@ class Recorder:
             raise
         self.begun = True
         self.publisher.record(records)
-        self.gate.misdirection.apply(records)
+        self.guard.misdirection.apply(records)
         for record in records:
             self.met_another |= isinstance(record, Epoch)
             self._log(record)
@@ -136,10 +136,10 @@ class Recorder:
                 self._log_refused(record.application, record.outcome)
 
     def append_if_possible(self, records: Sequence[Record]) -> None:
-        """Write the records of undoing, which is done whether they can be written or not.
+        """Write the records of restoring, which happens even if they cannot be written.
 
-        After one that could not be written there are no more: a journal with a gap cannot be replayed. The
-        log tells of all of them.
+        After one failed write no more records are written: a journal with a gap cannot be replayed. The log
+        has all of them.
         """
         if not self.begun:
             return
@@ -148,12 +148,12 @@ class Recorder:
                 self.append(records)
                 return
             except OSError as error:
-                _LOG.error("the journal cannot be written (%s): what is undone now is not in it", error)
+                _LOG.error("cannot write to the journal (%s); it lacks the last restored settings", error)
         for record in records:
             self._log(record)
 
     def _log(self, record: Record) -> None:
-        """Log in one line what has just been written; an order that was only observed is logged as that."""
+        """Log a record that was just written in one line; mark orders that were not sent."""
         if isinstance(record, Performed):
             if record.action in ORDER_VERBS and isinstance(record.outcome, Withheld):
                 self._withheld.add(record.order)
@@ -168,7 +168,7 @@ class Recorder:
         """Log once why an application keeps its priority."""
         why: OutcomeReason | None = outcome.why if isinstance(outcome, Refused) else None
         if why is not None and self._refused.get(application) != why:
-            _LOG.warning("the priority of %s is not changed: %s", application, text(why))
+            _LOG.warning("cannot change the priority of %s: %s", application, text(why))
         self._refused.pop(application, None)
         if why is not None:
             self._refused[application] = why
@@ -177,7 +177,7 @@ class Recorder:
 
 
 def _log(record: Record, observing: bool) -> None:
-    """Log in one line what has just been written."""
+    """Log a record that was just written in one line."""
     if isinstance(record, Decision):
         picked = ", ".join(f"{pick.task.attempt} of {pick.application}" for pick in record.picks)
         would = "would order " if observing and picked else ""
@@ -185,12 +185,17 @@ def _log(record: Record, observing: bool) -> None:
     elif isinstance(record, Transition):
         _LOG.info("%s: %s -> %s %s", record.order, record.source, record.target, said(record.why))
     elif isinstance(record, Return):
-        told_ms = (record.attempt, record.order, record.cost_ms, record.predicted_ms)
-        _LOG.info("%s goes on after %s: coming back has cost %d ms, %d were expected", *told_ms)
+        _LOG.info(
+            "%s resumed (order %s): resume cost %.1f s, predicted %.1f s",
+            record.attempt,
+            record.order,
+            record.cost_ms / 1000,
+            record.predicted_ms / 1000,
+        )
     elif isinstance(record, SavedLost):
         _LOG.warning(
-            "%s: work lost: %s began from generation %d, not from %d (%s keys were saved);"
-            " its standard error says why",
+            "%s: work lost: %s resumed from generation %d instead of %d (%s keys were saved);"
+            " see its standard error for the reason",
             record.order,
             record.attempt,
             record.generation_found,
@@ -198,10 +203,15 @@ def _log(record: Record, observing: bool) -> None:
             record.keys_lost if record.keys_lost >= 0 else "unknown",
         )
     elif isinstance(record, Holding):
-        told = (record.queue, record.before_ratio * 100, record.ratio * 100, said(record.why))
-        _LOG.info("%s: maximum from %g %% to %g %%: %s", *told)
+        _LOG.info(
+            "%s: maximum changed from %g %% to %g %%: %s",
+            record.queue,
+            record.before_ratio * 100,
+            record.ratio * 100,
+            said(record.why),
+        )
     elif isinstance(record, Restoring):
-        _LOG.info("%s: priority back to %d: %s", record.application, record.priority, said(record.why))
+        _LOG.info("%s: priority restored to %d: %s", record.application, record.priority, said(record.why))
     elif isinstance(record, Stance):
         is_usual = record.stance in (*OPEN_WHY, CONTINUED) or isinstance(record.why, EXPECTED)
         level = logging.INFO if is_usual else logging.WARNING
@@ -209,25 +219,24 @@ def _log(record: Record, observing: bool) -> None:
 
 
 class LoopParts(NamedTuple):
-    """What a loop may have besides controller, port, journal and publisher.
+    """The optional parts of a loop.
 
-    ``restorer`` restores the priorities that an earlier run changed; ``epoch`` is its last ResourceManager.
-    ``look`` polls the cluster when the port need not (None: it cannot be reached); without it nothing new is
-    shown in quiet times. ``problem`` is why the port could not poll the cluster last. ``left_alone`` is
-    why single tasks cannot be suspended, by attempt. ``holder`` caps victims' queues, ``desk`` is admission.
-    ``in_place`` raises OSError when the state directory is not the one that was begun with. ``names`` (None:
-    the controller has the port's own) resolves queues; ``adopt`` returns the controller that decides by their
-    paths.
+    ``priorities`` restores the priorities that an earlier run changed; ``epoch``: its last ResourceManager.
+    ``observe_soon`` polls the cluster for the view (it returns None if the cluster does not answer); without
+    it the view is not updated while no preempting application has pending requests. ``problem``: why the
+    port's last poll failed. ``left_alone``: why single tasks cannot be suspended, by attempt. ``in_place``
+    raises OSError if the state directory was replaced. ``names`` resolves queues (None: the controller has
+    the port's own); ``adopt`` returns the controller that decides by their paths.
     """
 
     lock: HdfsLock | None = None
-    restorer: PriorityRestoring | None = None
+    priorities: PriorityRestoring | None = None
     epoch: str = ""
-    look: Callable[[], Snapshot | None] | None = None
+    observe_soon: Callable[[], Snapshot | None] | None = None
     problem: Callable[[], ModeReason | None] = lambda: None
     left_alone: Callable[[], Mapping[str, EligibilityReason]] = dict
-    holder: QueueCaps | None = None
-    desk: AdmissionController | None = None
+    queue_caps: QueueCaps | None = None
+    admission: AdmissionController | None = None
     in_place: Callable[[], None] = lambda: None
     names: QueueNames | None = None
     adopt: Callable[[Controller, NamedQueues, Resolved], Controller] = lambda controller, *_: controller
@@ -237,7 +246,7 @@ NO_PARTS = LoopParts()
 
 
 class LockRenewal:
-    """Renews the lock and tells the write guard of it. ``lock`` None: there is none."""
+    """Renews the lock and updates the write guard. ``lock`` None: none is needed."""
 
     def __init__(self, lock: HdfsLock | None, port: GuardedPort) -> None:
         self.lock = lock
@@ -245,30 +254,30 @@ class LockRenewal:
         self._next_ms = self._failed = 0
 
     def renew(self, now_ms: int) -> None:
-        """Renew it, or try to get it: by that it is also known whether HDFS can be written."""
+        """Renew the lock, or try to get it; the result also shows whether HDFS can be written."""
         if self.lock is None or now_ms < self._next_ms:
             return
         self._next_ms = now_ms + LOCK_EVERY_MS
-        gate = self._port.gate
+        guard = self._port.guard
         try:
             is_ours = (self.lock.held and self.lock.renew()) or self.lock.acquire()
         except YarnctlError as error:
             self._failed += 1
             if self._failed > 1 or isinstance(error, SafeMode | Standby) or not self.lock.held:
-                gate.store_why = HdfsUnwritable(str(error)[:FAULT_MAX])
-            _note(self._port, "lock", f"the lock: {error}")
+                guard.store_why = HdfsUnwritable(str(error)[:FAULT_MAX])
+            _note(self._port, "lock", f"cannot renew the lock: {error}")
         else:
-            self._failed, gate.store_why, gate.has_rival = 0, None, not is_ours
+            self._failed, guard.store_why, guard.has_rival = 0, None, not is_ours
             self._port.well("lock")
 
     def release(self) -> None:
-        """Let the next daemon begin at once; a lock that cannot be given up runs out by itself."""
+        """Release the lock so that the next daemon can start at once; otherwise the lock expires."""
         if self.lock is None or not self.lock.held:
             return
         try:
             self.lock.release()
         except YarnctlError as error:
-            _LOG.warning("the lock could not be given up: %s", error)
+            _LOG.warning("cannot release the lock; it expires: %s", error)
 
 
 def _note(port: GuardedPort, about: str, story: str) -> None:
@@ -278,7 +287,7 @@ def _note(port: GuardedPort, about: str, story: str) -> None:
 
 
 class Loop:
-    """One daemon's loop. ``clock_ms`` tells ms since the epoch, the port's clock."""
+    """One daemon's loop. ``clock_ms`` returns ms since the epoch, by the port's clock."""
 
     def __init__(
         self,
@@ -292,9 +301,9 @@ class Loop:
     ) -> None:
         self.controller = controller
         self.port = port
-        self.gate = port.gate
+        self.guard = port.guard
         self.publisher = publisher
-        self.recorder = Recorder(journal, publisher, port.gate, observing=not port.enforce)
+        self.recorder = Recorder(journal, publisher, port.guard, observing=not port.enforce)
         self.lock_renewal = LockRenewal(parts.lock, port)
         self.ticks = 0
         self.tick_ms: float | None = None
@@ -305,18 +314,18 @@ class Loop:
         self._poked = False
         self._state = ""
         self._state_logged: tuple[str, tuple[ModeReason, ...]] | None = None
-        self._restorer = parts.restorer
+        self._priorities = parts.priorities
         self._epoch = parts.epoch
         self._continued = False
         self._logged: tuple[str, tuple[ModeReason, ...]] | None = None
-        self._observe = parts.look
+        self._observe_soon = parts.observe_soon
         self._problem = parts.problem
         self._left_alone = parts.left_alone
-        self._queue_caps = parts.holder
-        self.admission = parts.desk
+        self._queue_caps = parts.queue_caps
+        self.admission = parts.admission
         if self.admission is not None:
             self.admission.request_queue.on_wake = self.wake
-            # The service may answer before the first tick: who waits since an earlier run is known then.
+            # The service may answer before the first tick, with the requests of an earlier run.
             publisher.admission = self.admission.shown()
             publisher.set_status(publisher.view.loop, self._started_at_ms)
         self._in_place = parts.in_place
@@ -325,26 +334,26 @@ class Loop:
         self._unresolved: tuple[ModeReason, ...] = ()
         self._ended: ModeReason | None = None
 
-    # --- what others may say to it (any thread) -----------------------------------------------
+    # --- control (any thread) -----------------------------------------------------------------
 
     def pause(self, why: str) -> None:
-        """Stop deciding and acting after the tick that runs."""
-        self.gate.paused = Paused(why or "paused by a person")
+        """Stop deciding and acting after the current tick."""
+        self.guard.paused = Paused(why or "paused by an operator")
         self.wake()
 
     def go_on(self) -> None:
-        """Take a pause back, and begin to count misdirected releases anew."""
-        self.gate.paused = None
+        """End a pause, and restart the count of misdirected releases."""
+        self.guard.paused = None
         self._continued = True
         self.wake()
 
     def stop(self) -> None:
-        """End after the tick that runs."""
+        """End after the current tick."""
         self._stopping = True
         self.wake()
 
     def wake(self) -> None:
-        """Do the next tick at once."""
+        """Run the next tick at once."""
         with self._wake:
             self._poked = True
             self._wake.notify_all()
@@ -352,7 +361,7 @@ class Loop:
     # --- the loop -----------------------------------------------------------------------------
 
     def run(self, ticks: int | None = None) -> None:
-        """Run until stopped, or for so many ticks. Raises InvariantBroken, and OSError of the journal."""
+        """Run until stopped, or for ``ticks``. Raises InvariantBroken, and OSError of the journal."""
         self._ended = None
         try:
             while not self._stopping and (ticks is None or self.ticks < ticks):
@@ -367,12 +376,12 @@ class Loop:
             raise self.recorder.failed
 
     def _once(self) -> int:
-        """Do one tick; return when to do the next (ms of the port's clock)."""
+        """Run one tick; return the time of the next one (ms of the port's clock)."""
         began = time.perf_counter()
         self._require_in_place()
         now_ms = self._clock_ms()
-        if self.gate.folders is not None:
-            self.gate.folders.recheck(now_ms)
+        if self.guard.folders is not None:
+            self.guard.folders.recheck(now_ms)
         self.lock_renewal.renew(now_ms)
         try:
             self._identify()
@@ -383,7 +392,7 @@ class Loop:
         except InvariantBroken:
             raise
         except YarnctlError as error:
-            # Nothing answered, or not as it should: said once, and tried again.
+            # No answer, or an invalid one: log it once, and retry.
             _note(self.port, "tick", str(error))
             wake_at_ms = now_ms + RETRY_MS
         self.ticks += 1
@@ -392,7 +401,7 @@ class Loop:
         return wake_at_ms
 
     def _require_in_place(self) -> None:
-        """End the loop if nothing would read what it writes."""
+        """End the loop if the state directory was replaced."""
         try:
             self._in_place()
         except OSError as error:
@@ -400,22 +409,22 @@ class Loop:
             raise
 
     def _adopt_queues(self) -> None:
-        """Go on with a controller that decides by the queues' paths, once names are resolved after the start.
+        """Continue with a controller that decides by queues' paths, once names are resolved after the start.
 
-        It takes the ledger over as after a restart, and the journal has its header.
+        It adopts the ledger as after a restart, and the journal gets its header.
         """
         names = self._names
         if names is None:
             return
         if names.problems and names.problems != self._unresolved:
-            _LOG.warning("nothing is done: %s", joined(names.problems))
+            _LOG.warning("preemption and admission disabled: %s", joined(names.problems))
         self._unresolved = names.problems
         if names.found is not None and not names.adopted:
             self.controller = self._adopt(self.controller, names.named, names.found)
             names.adopted = True
 
     def _identify(self) -> None:
-        """Query the ResourceManager's identity, if it is unknown or another one answers."""
+        """Query the ResourceManager's identity if it is unknown or another one answers."""
         known = self.port.identity
         if known is None or not known.epoch or self.recorder.met_another:
             self.recorder.met_another = False
@@ -427,15 +436,15 @@ class Loop:
         if self._continued:
             self._continued = False
             self._write(Stance(self.controller.now_ms, CONTINUED, Continued()))
-        state, why = self.gate.closed()
+        state, why = self.guard.closed()
         stance = state if why is not None else ("enforcing" if self.port.enforce else "observing")
         if stance != self._state:
             self._state = stance
             reason = why or OPEN_WHY[stance]
             self._write(Stance(self.controller.now_ms, stance, reason))
             self._state_logged = (stance, (reason,)) if self.recorder.begun else None
-        if self._restorer is not None and self.recorder.begun and self.port.enforce:
-            self._restorer.reconcile(self._write, self.controller.now_ms)
+        if self._priorities is not None and self.recorder.begun and self.port.enforce:
+            self._priorities.reconcile(self._write, self.controller.now_ms)
         if self._queue_caps is not None and self.recorder.begun and self.port.enforce:
             orders = len(self.controller.ledger.open)
             self._queue_caps.reconcile(self._write, self.controller.now_ms, orders, self._is_demand(), why)
@@ -443,32 +452,32 @@ class Loop:
         if self.admission is not None and self.recorder.begun and resolved:
             self._run_admission(self.admission)
 
-    def _run_admission(self, desk: AdmissionController) -> None:
-        """Run admission; a fault of its own does not stop preemption."""
+    def _run_admission(self, admission: AdmissionController) -> None:
+        """Run admission; its own exceptions do not stop preemption."""
         try:
             snapshot = self.publisher.view.snapshot
             known = () if snapshot is None or not self.port.enforce else snapshot.applications
-            desk.after_tick(
+            admission.after_tick(
                 self._write,
                 self.controller.now_ms,
-                paused=bool(self.gate.paused),
+                paused=bool(self.guard.paused),
                 suspendable={each.application for each in known if each.runner},
             )
-            self.port.well("gate")
+            self.port.well("admission")
         except (InvariantBroken, OSError):  # the journal's
             raise
         except Exception as error:
-            _note(self.port, "gate", f"the gate: {type(error).__name__}: {error}")
+            _note(self.port, "admission", f"admission failed: {type(error).__name__}: {error}")
 
     def _note_epoch(self) -> None:
-        """Record the ResourceManager's epoch when none was known; another one later is a fact of its own."""
+        """Record the ResourceManager's first known epoch; a later change is a fact."""
         identity = self.port.identity
         if not self._epoch and self.recorder.begun and identity is not None and identity.epoch:
             self._epoch = identity.epoch
             self._write(Contact(self.controller.now_ms, identity.epoch))
 
     def _is_demand(self) -> bool:
-        """Return whether a preempting application waits, by the last snapshot."""
+        """Return whether a preempting application has pending requests, by the last snapshot."""
         snapshot = None if self.port.last_observation is None else self.port.last_observation.snapshot
         settings = self.controller.settings
         return snapshot is not None and any(demand_waits(view, settings) for view in snapshot.applications)
@@ -485,11 +494,11 @@ class Loop:
                     break
                 most_ms = self.controller.settings.tick_ms
                 if not self._wake.wait(min(left_ms, most_ms) / 1000) and left_ms > most_ms:
-                    break  # no step waits longer than a tick: the clock has gone back
+                    break  # no step waits longer than a tick: the clock was set back
             self._poked = False
 
     def _end(self) -> None:
-        """Take back what is under way, say so, and give the lock up, in this order."""
+        """Restore settings and withdraw orders, publish the end, and release the lock, in this order."""
         try:
             self._undo()
         finally:
@@ -499,7 +508,7 @@ class Loop:
             self.lock_renewal.release()
 
     def _undo(self) -> None:
-        """Put lowered queues back and withdraw the open orders, written down if that is possible."""
+        """Restore lowered queues and withdraw open orders; write records if that is possible."""
         if self._queue_caps is not None and self.port.enforce:
             self._queue_caps.stop(self._write_if_possible, self.controller.now_ms)
         if not self.recorder.begun:
@@ -514,11 +523,11 @@ class Loop:
     def _write_if_possible(self, record: Record) -> None:
         self.recorder.append_if_possible((record,))
 
-    # --- telling ------------------------------------------------------------------------------
+    # --- publishing ---------------------------------------------------------------------------
 
     def status(self, *, stopped: bool = False) -> LoopStatus:
-        """Return how the loop is."""
-        state, why = self.gate.closed()
+        """Return the loop's status."""
+        state, why = self.guard.closed()
         seen = self.port.last_observation
         reachable = seen is not None and seen.cluster != "unreachable"
         problem = None if reachable else self.port.problem or self._problem() or ClusterUnseen()
@@ -540,7 +549,7 @@ class Loop:
             last_error=self.port.last_error,
             last_error_at_ms=self.port.last_error_at_ms,
             problem=problem,
-            store_problem=self.gate.store_why,
+            store_problem=self.guard.store_why,
             started_at_ms=self._started_at_ms,
             cluster=self.port.identity,
         )
@@ -568,13 +577,13 @@ class Loop:
             self.publisher.set_status(status, self._clock_ms())
 
     def _shown(self) -> Snapshot | None:
-        """Poll for the view, if the loop itself has not polled for some time."""
+        """Poll for the view, if the loop itself has not polled for ``SHOW_EVERY_MS``."""
         seen, at_ms = self.port.last_observation, self.port.snapshot_at_ms
-        if self._observe is None or seen is None or seen.cluster != "quiet":
+        if self._observe_soon is None or seen is None or seen.cluster != "quiet":
             return None
         if at_ms is not None and seen.now_ms - at_ms < SHOW_EVERY_MS:
             return None
-        shown = self._observe()
+        shown = self._observe_soon()
         if shown is not None:
             shown = self.port.with_deadlines(shown)
             self.port.show(shown, seen.now_ms)

@@ -1,8 +1,8 @@
-"""The queues that a daemon's options and files name, and the same options with full paths in their place.
+"""Resolve the queue names in a daemon's options and files to full paths.
 
-Law: names become paths here, once, before anything decides by them. A name that the cluster's queues disprove
-ends the start with BadInput. Where the cluster cannot be read at the start, or an earlier run has left what
-must be restored, the daemon starts and stands aside until the names stand for queues.
+Law: names become paths here, once, before anything decides by them. A name that no leaf queue has ends the
+start with BadInput. If the cluster cannot be read at the start, or an earlier run has left settings to
+restore, the daemon starts, and sends no orders until the names are resolved.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def named_in(
     admitting: AdmissionOptions | None,
     optional: frozenset[str],
 ) -> NamedQueues:
-    """Return all names. ``optional``: those that may be missing."""
+    """Return all names. ``optional``: names of queues that may be missing."""
     rules = settings.levers.rules if isinstance(settings.levers, LeverSettings) else ()
     return NamedQueues(
         preempting=attachment.preempting_queues,
@@ -56,7 +56,7 @@ def named_in(
 def with_paths(settings: Settings, named: NamedQueues, found: Resolved) -> Settings:
     """Return the controller's settings with paths for names.
 
-    A role without a queue keeps its names, which no queue has: no name at all would stand for every queue.
+    A role without a queue keeps its names, which no queue has: an empty role would mean every queue.
     """
     levers = settings.levers
     if isinstance(levers, LeverSettings) and levers.rules:
@@ -73,33 +73,33 @@ def with_paths(settings: Settings, named: NamedQueues, found: Resolved) -> Setti
     )
 
 
-def gate_with_paths(told: AdmissionOptions, found: Resolved) -> AdmissionOptions:
-    """Return the gate's options with paths for names."""
-    pools = tuple(msgspec.structs.replace(pool, queue=found.paths[pool.queue]) for pool in told.pools)
-    return msgspec.structs.replace(told, queues=found.of(told.queues), pools=pools)
+def admission_with_paths(options: AdmissionOptions, found: Resolved) -> AdmissionOptions:
+    """Return admission's options with paths for names."""
+    pools = tuple(msgspec.structs.replace(pool, queue=found.paths[pool.queue]) for pool in options.pools)
+    return msgspec.structs.replace(options, queues=found.of(options.queues), pools=pools)
 
 
 def resolve_at_start(names: QueueNames, cluster: ClusterAddress, *, must_undo: bool) -> None:
     """Read the cluster's queues and resolve the names, if the ResourceManager answers.
 
-    Raises BadInput for names that the queues disprove, unless ``must_undo``.
+    Raises BadInput for names that no leaf queue has, unless ``must_undo``.
     """
     manager = loop_manager(cluster)
     try:
         manager.identify()
         names.read(queue_tree(manager.root_queue()))
     except YarnctlError as error:
-        _LOG.warning("the queues' names are resolved when the ResourceManager answers: %s", error)
+        _LOG.warning("queue names are not resolved until the ResourceManager answers: %s", error)
     if names.problems and not must_undo:
-        remedy = "name a leaf queue by its full path, or by a name that only one leaf queue has"
+        remedy = "use the full path of a leaf queue, or a name that only one leaf queue has"
         raise BadInput(_options(names), joined(names.problems), remedy)
     names.adopted = names.found is not None
 
 
 def _options(names: QueueNames) -> str:
-    """Return the options whose names are not usable."""
+    """Return the options with unusable names."""
     named = names.named
-    told = {
+    by_option = {
         "--preempting": named.preempting,
         "--preemptable": named.preemptable,
         "--admission-queue": named.gate,
@@ -107,7 +107,7 @@ def _options(names: QueueNames) -> str:
         "--budgets": named.budgets,
     }
     bad = {name for problem in names.problems for name in _names_in(problem)}
-    return ", ".join(option for option, given in told.items() if bad.intersection(given))
+    return ", ".join(option for option, given in by_option.items() if bad.intersection(given))
 
 
 def _names_in(problem: QueueProblem) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""Restores priorities that an earlier run changed: each try is journalled first, then performed.
+"""Restore priorities that an earlier run changed.
 
-Law: a changed priority is restored after the next start, whatever its options are and whether or not asks are
-pending; a failed try is repeated. Only YARN's acceptance ends it.
+Law: each attempt is written to the journal first, then performed. A changed priority is restored after the
+next start, with any options and with or without pending requests. A failed attempt is repeated until YARN
+accepts it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _LOG = logging.getLogger("yarnctl.daemon")
 RETRY_MS = 5_000
 RETRY_MAX_MS = 600_000
 AT_ONCE_MAX = 8
-"""The most tries after one tick: each is a request that the ResourceManager may answer slowly."""
+"""The maximum number of attempts after one tick: the ResourceManager may answer each slowly."""
 
 
 class PriorityRestoring:
@@ -53,5 +54,6 @@ class PriorityRestoring:
         if isinstance(outcome, Accepted):
             del self.changed[application]
         elif isinstance(outcome, Refused | Unknown):
-            told = f"{application} has not got its priority {priority} back yet: {said(outcome.why)}"
-            _LOG.warning("%s; it is tried again", told)
+            _LOG.warning(
+                "cannot restore priority %d of %s, will retry: %s", priority, application, said(outcome.why)
+            )

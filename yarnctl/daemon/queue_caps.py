@@ -1,11 +1,13 @@
-"""Capping preemptable queues (``--cap-queue``): recorded first, then set, and restored in every case.
+"""Lower the maximum of preemptable queues while production has demand (``--cap-queue``), and restore it.
 
-Law: a lowered maximum is restored when the demand ends, when yarnctl may not act any more, when it stops, and
-when it starts again after a crash; a failed try is repeated. Before a queue is lowered its maximum is
-recorded in HDFS (``keeper``), so that a daemon on another host can restore it; the record is removed after
-the queue is restored. Only a value that is still the one we set is restored: a maximum that was changed since
-belongs to its administrator. A scheduler that cannot be changed is logged once, and the loop continues
-without caps.
+Law:
+
+* A lowered maximum is restored when the demand ends, when yarnctl may not act any more, when it stops, and
+  when it starts again after a crash. A failed attempt is repeated.
+* Before a queue is lowered its maximum is recorded in HDFS (``cap_file``), so that a daemon on another host
+  can restore it. The record is removed after the queue is restored.
+* A maximum is restored only if it still has the value that yarnctl set: another value is an administrator's.
+* A scheduler that cannot be changed is logged once, and the loop continues without caps.
 """
 
 from __future__ import annotations
@@ -47,23 +49,23 @@ Write = Callable[[Record], None]
 
 
 class ReadLimits(Protocol):
-    """Returns a preemptable queue's path and configured limits, or why they cannot be known."""
+    """Returns a preemptable queue's path and configured limits, or why they are unknown."""
 
     def __call__(self, queue: str) -> tuple[str, QueueLimits] | str:
-        """Ask for one queue."""
+        """Read one queue."""
         ...
 
 
 class QueueMaximum(Protocol):
-    """Returns a queue's configured maximum, None if it does not exist, or why it cannot be known."""
+    """Returns a queue's configured maximum, None if the queue does not exist, or why it is unknown."""
 
     def __call__(self, path: str) -> float | str | None:
-        """Ask for one queue by its full path."""
+        """Read one queue by its full path."""
         ...
 
 
 class CapFile(Protocol):
-    """What the holder needs of :class:`yarnctl.hadoop.lowered_queues.LoweredFile`."""
+    """The part of :class:`yarnctl.hadoop.lowered_queues.LoweredFile` that caps need."""
 
     @property
     def name(self) -> str:
@@ -84,51 +86,53 @@ class CapFile(Protocol):
 
 
 class CapRecords:
-    """The records in HDFS of lowered queues: this process's, and those that others have left.
+    """The records in HDFS of lowered queues: this process's, and those of other processes.
 
-    ``lasting`` has the records that exist, or perhaps do: name -> the queues in them. Without
-    ``keeper`` there are none. A fault of HDFS is logged once and answered by trying again later.
+    ``lasting``: the records that exist, or may exist: name -> the queues in them. Without ``cap_file`` there
+    are none. A fault of HDFS is logged once, and the operation is retried later.
     """
 
-    def __init__(self, keeper: CapFile | None) -> None:
-        self._keeper = keeper
+    def __init__(self, cap_file: CapFile | None) -> None:
+        self._cap_file = cap_file
         self.lasting: dict[str, tuple[str, ...]] = {}
-        self._read = keeper is None
+        self._read = cap_file is None
         self._again_at_ms = 0
         self._logged = ""
 
-    def remove(self) -> None:
-        """Read the others' records again: another daemon may have held the lock meanwhile."""
-        self._read = self._keeper is None
+    def reread(self) -> None:
+        """Read the records of other processes again: another daemon may have held the lock meanwhile."""
+        self._read = self._cap_file is None
 
     def write(self, queues: Sequence[LoweredQueue], now_ms: int) -> bool:
-        """Write what is lowered and what is about to be; False: that failed, so it must not be lowered."""
-        if self._keeper is None:
+        """Record the queues that are lowered or about to be; False: it failed, so lower no queue."""
+        if self._cap_file is None:
             return True
         if not self._read or now_ms < self._again_at_ms:
             return False
-        self.lasting[self._keeper.name] = tuple(one.queue for one in queues)
+        self.lasting[self._cap_file.name] = tuple(one.queue for one in queues)
         try:
-            self._keeper.write(queues)
+            self._cap_file.write(queues)
         except YarnctlError as problem:
-            self._failed(now_ms, f"no queue is lowered, for its maximum cannot be recorded: {problem}")
+            self._failed(
+                now_ms, f"queue capping paused: cannot record the queue's maximum in HDFS: {problem}"
+            )
             return False
         return True
 
     def left(self, now_ms: int) -> Mapping[str, tuple[str, LoweredQueue]]:
-        """Return once what other processes have left: queue -> the record's name and its content."""
-        if self._read or self._keeper is None or now_ms < self._again_at_ms:
+        """Return the records of other processes, once: queue -> the record's name and its content."""
+        if self._read or self._cap_file is None or now_ms < self._again_at_ms:
             return {}
         try:
-            found = self._keeper.all()
+            found = self._cap_file.all()
         except YarnctlError as problem:
-            self._failed(now_ms, f"the records of lowered queues cannot be read: {problem}")
+            self._failed(now_ms, f"cannot read the records of lowered queues: {problem}")
             return {}
         self._read, self._logged = True, ""
         left: dict[str, tuple[str, LoweredQueue]] = {}
         for name, record in found.items():
             if record is None:
-                _LOG.warning("%s beside the lock is no record of a lowered queue: see yarnctl check", name)
+                _LOG.warning("%s in the lock's folder is not a valid record; run yarnctl check", name)
                 continue
             self.lasting.setdefault(name, tuple(one.queue for one in record.queues))
             for one in record.queues:
@@ -137,20 +141,20 @@ class CapRecords:
         return left
 
     def tidy(self, held: Mapping[str, Holding], now_ms: int) -> None:
-        """Remove the records without a queue that is still held."""
-        if self._keeper is None or not self.lasting or now_ms < self._again_at_ms:
+        """Remove the records without a queue that is still lowered."""
+        if self._cap_file is None or not self.lasting or now_ms < self._again_at_ms:
             return
         for name in [name for name, queues in self.lasting.items() if held.keys().isdisjoint(queues)]:
             try:
-                self._keeper.remove(name)
+                self._cap_file.remove(name)
             except YarnctlError as problem:
-                self._failed(now_ms, f"the record {name}, of no lowered queue, is not removed yet: {problem}")
+                self._failed(now_ms, f"cannot remove the obsolete record {name}, will retry: {problem}")
                 return
             del self.lasting[name]
             self._logged = ""
 
     def at_once(self) -> None:
-        """Let the next try be made now."""
+        """Make the next attempt now."""
         self._again_at_ms = 0
 
     def _failed(self, now_ms: int, story: str) -> None:
@@ -161,34 +165,34 @@ class CapRecords:
 
 
 class QueueCaps:
-    """Caps the queues ``victims`` while asks are being served, and restores those in ``held``.
+    """Caps ``preemptable_queues`` while requests are being served, and restores those in ``held``.
 
-    ``perform`` carries an action out, ``write`` puts a record into the journal; ``stands`` looks a queue's
-    maximum up before it is put back, ``keeper`` keeps records in HDFS (None: there are none). ``enabled``
-    False: only what an earlier run, or another daemon, left is put back.
+    ``perform`` performs an action. ``maximum_of`` reads a queue's maximum before it is restored. ``cap_file``
+    keeps records in HDFS (None: no records). ``cap`` decides when to cap. ``enabled`` False: only queues that
+    an earlier run, or another daemon, left lowered are restored.
     """
 
     def __init__(
         self,
         limits: ReadLimits,
         perform: Callable[[SetQueueMaximum], Outcome],
-        victims: Iterable[str],
+        preemptable_queues: Iterable[str],
         held: Mapping[str, Holding] | None = None,
         *,
-        stands: QueueMaximum,
-        keeper: CapFile | None = None,
+        maximum_of: QueueMaximum,
+        cap_file: CapFile | None = None,
         enabled: bool = True,
-        when: QueueCap | None = None,
+        cap: QueueCap | None = None,
     ) -> None:
         self._limits = limits
         self._perform = perform
-        self._maximum_of = stands
-        self.preemptable_queues = tuple(victims)
+        self._maximum_of = maximum_of
+        self.preemptable_queues = tuple(preemptable_queues)
         self.enabled = enabled
-        self._when = when or QueueCap()
+        self._cap = cap or QueueCap()
         self._queues = HeldQueues(held)
         self.capped = self._queues.held
-        self.records = CapRecords(keeper)
+        self.records = CapRecords(cap_file)
         self._left: QueueReason | None = LeftByEarlierRun() if self.capped else None
         self._again_at_ms = 0
         self._pause_ms = RETRY_MS
@@ -196,35 +200,35 @@ class QueueCaps:
     def reconcile(
         self, write: Write, now_ms: int, open_orders: int, waiting: bool, closed: ModeReason | None
     ) -> None:
-        """After a tick: cap, or restore. ``closed`` is why yarnctl may not act (None: it may)."""
+        """After a tick: cap or restore. ``closed``: why yarnctl may not act (None: it may)."""
         if closed is not None:
-            self._when.clear()
-            self.records.remove()
+            self._cap.clear()
+            self.records.reread()
             self._restore(write, now_ms, MayNotAct())
         else:
             self._lower_due(write, now_ms, open_orders, waiting)
         self.records.tidy(self.capped, now_ms)
 
     def _lower_due(self, write: Write, now_ms: int, open_orders: int, waiting: bool) -> None:
-        """Put back what was left lowered; then hold while asks are being served, and put back after."""
+        """Restore queues that were left lowered; then cap while requests are served, and restore after."""
         self._adopt(write, now_ms)
         if self._left:
             self._restore(write, now_ms, self._left)
-        elif self._when.is_due(now_ms, open_orders, waiting):
+        elif self._cap.is_due(now_ms, open_orders, waiting):
             if self.enabled and not self.capped:
                 self._lower(write, now_ms)
         else:
             self._restore(write, now_ms, DemandOver())
 
     def stop(self, write: Write, now_ms: int) -> None:
-        """Restore all queues, or never (never: the records keep them, and the next start restores them)."""
+        """Try once to restore all queues; the next start restores the rest from the records."""
         self._again_at_ms = 0
         self.records.at_once()
         self._restore(write, now_ms, Stopping())
         self.records.tidy(self.capped, now_ms)
 
     def _adopt(self, write: Write, now_ms: int) -> None:
-        """Hold what a daemon that is gone has left lowered, so that it is put back."""
+        """Adopt queues that another daemon left lowered, so that they are restored."""
         for queue, (name, one) in self.records.left(now_ms).items():
             if queue not in self.capped:
                 self._note(write, HoldFound(now_ms, queue, one.before_ratio, one.ratio, name))
@@ -248,7 +252,7 @@ class QueueCaps:
 
     def _abandon(self, why: str) -> None:
         self.enabled = False
-        _LOG.warning("queues are not held back from now on, all else goes on: %s", why)
+        _LOG.warning("queue capping disabled: %s", why)
 
     def _restore(self, write: Write, now_ms: int, why: QueueReason) -> None:
         if not self.capped or now_ms < self._again_at_ms:
@@ -257,8 +261,13 @@ class QueueCaps:
             problem = self._back(write, record)
             if problem:
                 by_hand = command_for(record.queue, record.ratio)
-                told = f"{record.queue} has not been put back to {record.ratio:g} yet: {problem}"
-                _LOG.warning("%s; it is tried again (by hand: %s)", told, by_hand)
+                _LOG.warning(
+                    "cannot restore the maximum of %s to %g %%, will retry (or run: %s): %s",
+                    record.queue,
+                    record.ratio * 100,
+                    by_hand,
+                    problem,
+                )
         if self.capped:
             self._again_at_ms = now_ms + self._pause_ms
             self._pause_ms = min(2 * self._pause_ms, RETRY_MAX_MS)
@@ -266,20 +275,20 @@ class QueueCaps:
             self._left, self._again_at_ms, self._pause_ms = None, 0, RETRY_MS
 
     def _back(self, write: Write, record: Holding) -> str:
-        """Restore one queue if it is still as it was set; return why that is to be tried again, or ""."""
-        stands = self._maximum_of(record.queue)
-        if isinstance(stands, str):
-            return stands
-        ours = (record.before_ratio, record.ratio)  # put back perhaps, without a record
-        if stands is None or not any(same_ratio(stands, one) for one in ours):
-            why: QueueReason = QueueGone() if stands is None else ChangedByOthers()
-            self._note(write, HoldEnded(record.at_ms, record.queue, stands, why))
+        """Restore one queue if it still has the lowered maximum; return why to retry, or ""."""
+        found = self._maximum_of(record.queue)
+        if isinstance(found, str):
+            return found
+        ours = (record.before_ratio, record.ratio)  # it may be restored already, without a record
+        if found is None or not any(same_ratio(found, one) for one in ours):
+            why: QueueReason = QueueGone() if found is None else ChangedByOthers()
+            self._note(write, HoldEnded(record.at_ms, record.queue, found, why))
             return ""
         outcome = self._done(write, record)
-        return "" if isinstance(outcome, Accepted) else said(outcome.why) or "nobody answered"
+        return "" if isinstance(outcome, Accepted) else said(outcome.why) or "no answer"
 
     def _done(self, write: Write, record: Holding) -> Outcome:
-        """Write down what is to be changed, change it, and write down what came of it."""
+        """Write the change to the journal, perform it, and write its outcome."""
         self._note(write, record)
         action = action_of(record)
         outcome = self._perform(action)

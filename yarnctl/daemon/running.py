@@ -1,7 +1,7 @@
-"""Running: from options to a daemon that runs, with everything checked before anything starts.
+"""Run a daemon from its options; check everything before anything starts.
 
-Law: nothing is half-started. Bad input is reported before the first request; what was started is stopped in
-the opposite order, also after an error.
+Law: nothing is half-started. Bad input is reported before the first request. Parts are stopped in the reverse
+order of their start, also after an error.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from yarnctl.daemon.admission.building import (
     AdmissionOptions,
     make_admission_controller,
     open_histories,
-    set_gate,
+    set_queue_paths,
 )
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import Loop, LoopParts
-from yarnctl.daemon.named_queues import gate_with_paths, named_in, resolve_at_start, with_paths
+from yarnctl.daemon.named_queues import admission_with_paths, named_in, resolve_at_start, with_paths
 from yarnctl.daemon.priority_restoring import PriorityRestoring
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.safe_folders import Folders
@@ -62,7 +62,7 @@ from yarnctl.journal.rebuild import Rebuilt, rebuild
 from yarnctl.loop import ClusterPort
 
 APART_MS = 5_000
-"""So far the wall clock may move away before it is said: checkpoints carry its time."""
+"""The difference of the wall clock that is logged: checkpoints contain its time."""
 
 
 def wall_ns() -> int:
@@ -88,29 +88,29 @@ class SteadyClock:
         return now_ms
 
     def ahead_ms(self) -> int:
-        """Return how much more the wall clock shows, which may have been set since the start."""
+        """Return the wall clock, which may have been set since the start, minus this clock."""
         return self._wall_ns() // 1_000_000 - self()
 
     def _compare(self, ahead_ms: int) -> None:
-        """Say so when the wall clock has been set."""
+        """Log that the wall clock was set."""
         if abs(ahead_ms - self._logged_ms) < APART_MS:
             return
         self._logged_ms = ahead_ms
         if abs(ahead_ms) >= APART_MS:
-            told = f"{abs(ahead_ms) / 1000:.0f} s {'forward' if ahead_ms > 0 else 'back'}"
-            _LOG.warning("the wall clock was set %s; yarnctl goes by its own until it is started again", told)
+            by = f"{abs(ahead_ms) / 1000:.0f} s {'forward' if ahead_ms > 0 else 'back'}"
+            _LOG.warning("the wall clock was set %s; yarnctl keeps its own time until it is restarted", by)
 
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """All settings of a daemon. ``ticks``: stop after so many (None: run on).
+    """All settings of a daemon. ``ticks``: stop after this many (None: never).
 
-    ``store_root``: the folder of checkpoints that is made if it is missing. ``journal_bytes``: a file of
-    the journal that has grown so large is set aside (None: never), and the next is begun. ``admitting``:
-    the gate (None: there is none). ``history``: the history server that foresight asks ("": found).
-    ``optional_queues``: the names of queues that may be missing.
+    ``store_root``: the folder of checkpoints, created if it is missing. ``journal_bytes``: the size at which
+    the journal continues in a new file (None: never). ``admitting``: admission's options (None: off).
+    ``history``: the history server for predicted demand ("": found). ``optional_queues``: the names of queues
+    that may be missing.
     """
 
     cluster: ClusterAddress
@@ -126,44 +126,42 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostPermission(Protocol):
-    """What a host needs of the permission check
-    (:class:`yarnctl.attach.eligibility.permission.Permission`).
-    """
+    """The part of :class:`yarnctl.attach.eligibility.permission.Permission` that a host needs."""
 
     host: Callable[[], ModeReason | None]
-    """Returns why the host may do nothing now, or None."""
+    """Returns why the host may not act now, or None."""
 
     def why_nothing(self) -> ModeReason | None:
-        """Return why nothing may be changed now, or None."""
+        """Return why no action may be sent now, or None."""
         ...
 
 
 class QueueSettings(Protocol):
-    """What a host needs of :class:`yarnctl.attach.observing.cluster_state.Queues`."""
+    """The part of :class:`yarnctl.attach.observing.cluster_state.Queues` that a host needs."""
 
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
-        """Return a preemptable queue's path and configured limits, or why they cannot be known."""
+        """Return a preemptable queue's path and configured limits, or why they are unknown."""
         ...
 
     def maximum(self, path: str) -> float | str | None:
-        """Return a queue's configured maximum, None if there is no such queue, or why it cannot be known."""
+        """Return a queue's configured maximum, None if the queue does not exist, or why it is unknown."""
         ...
 
 
 class Attached(ClusterPort, Protocol):
-    """A ClusterPort that adopts orders made before it began, with what a daemon needs beside it.
+    """A ClusterPort that adopts earlier orders, with the other methods that a daemon needs.
 
-    The loop sees the three methods of ClusterPort only.
+    The loop uses the three methods of ClusterPort only.
     """
 
     @property
     def permission(self) -> HostPermission:
-        """What may be done now."""
+        """The permission check."""
         ...
 
     @property
     def last_problem(self) -> ModeReason | None:
-        """Why the cluster could not be seen last; None: it could."""
+        """Why the last observation of the cluster failed; None: it succeeded."""
         ...
 
     def left_alone(self) -> Mapping[str, EligibilityReason]:
@@ -172,19 +170,19 @@ class Attached(ClusterPort, Protocol):
 
     @property
     def queue_settings(self) -> QueueSettings:
-        """What queues are set to."""
+        """The reader of queues' settings."""
         ...
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
-        """Go on with open orders, made under the ResourceManager ``epoch``."""
+        """Track open orders that were made under the ResourceManager ``epoch``."""
         ...
 
     def expect(self, orders: Iterable[Order]) -> None:
-        """Observe whether the tasks of these orders return."""
+        """Observe whether the tasks of these orders resume."""
         ...
 
     def observe_soon(self) -> Snapshot | None:
-        """Poll the cluster for the view; None if it cannot be reached."""
+        """Poll the cluster for the view; None if it does not answer."""
         ...
 
 
@@ -193,7 +191,7 @@ clock_ms = SteadyClock()
 
 
 def with_hdfs(plan: Plan) -> Plan:
-    """Find HDFS by the ResourceManager's own configuration if no option names it.
+    """Return the plan with the NameNodes of the ResourceManager's configuration, if no option names them.
 
     Raises Unreachable if the ResourceManager does not answer and BadInput if it names none; a daemon
     that only observes does without.
@@ -208,7 +206,7 @@ def with_hdfs(plan: Plan) -> Plan:
     except YarnctlError as error:
         if plan.attachment.enforce:
             raise
-        _LOG.warning("HDFS is not known: %s", error)
+        _LOG.warning("cannot find HDFS: %s", error)
         return plan
     return msgspec.structs.replace(plan, cluster=msgspec.structs.replace(plan.cluster, name_nodes=found))
 
@@ -222,14 +220,16 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
     plan = with_hdfs(plan)
     with ExitStack() as stack:
         state = stack.enter_context(StateDir(plan.state_dir, lambda: secrets.token_hex(4)))
-        half = "the journal ended in half a line; it was moved to %s"
+        half = "the journal ended with an incomplete line, which was moved to %s"
         rebuilt = rebuild(state.journal, moved=lambda torn: _LOG.warning(half, torn))
-        told = msgspec.structs.replace(plan.attachment, store_root=plan.store_root, instance=state.instance)
-        names = QueueNames(named_in(told, plan.settings, plan.admitting, plan.optional_queues))
+        attachment = msgspec.structs.replace(
+            plan.attachment, store_root=plan.store_root, instance=state.instance
+        )
+        names = QueueNames(named_in(attachment, plan.settings, plan.admitting, plan.optional_queues))
         resolve_at_start(names, plan.cluster, must_undo=rebuilt is not None and rebuilt.must_undo)
-        first_asks = _first_asks(plan, names, stack) if told.predicted_max else None
+        first_asks = _first_asks(plan, names, stack) if attachment.predicted_max else None
         predicted = (lambda _: ()) if first_asks is None else first_asks.of
-        port = attach(plan.cluster, told, clock_ms, predicted, names)
+        port = attach(plan.cluster, attachment, clock_ms, predicted, names)
         stack.callback(port.close)
         loop, journal = make_loop(plan, state, port, rebuilt, first_asks, names)
         stack.callback(journal.file.close)
@@ -241,9 +241,9 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
 
 
 def _first_asks(plan: Plan, names: QueueNames, stack: ExitStack) -> FirstAsks:
-    """Return what starting jobs are foreseen by, already learning; ``stack`` ends it."""
-    clerk = HistoryWorker(lambda: open_histories(plan.history, plan.cluster), lambda: None)
-    first_asks = FirstAsks(clerk, clock_ms, names.means_preempting)
+    """Return the source of predicted demand, already reading the history; ``stack`` closes it."""
+    history_worker = HistoryWorker(lambda: open_histories(plan.history, plan.cluster), lambda: None)
+    first_asks = FirstAsks(history_worker, clock_ms, names.means_preempting)
     stack.callback(first_asks.close)
     first_asks.learn()
     return first_asks
@@ -257,10 +257,10 @@ def make_loop(
     first_asks: FirstAsks | None = None,
     names: QueueNames | None = None,
 ) -> tuple[Loop, JournalFile]:
-    """Put controller, port, guards, journal and publisher together.
+    """Build controller, port, guard, journal, publisher and loop.
 
-    ``first_asks``: the source of predicted demand, used only while queues can be capped. ``names``: what the
-    queues' names stand for (None: the plan has the names that the port uses).
+    ``first_asks``: the source of predicted demand, used only while queues can be capped. ``names``: the
+    resolved names of queues (None: the plan has the names that the port uses).
     """
     if names is not None and names.found is not None:
         plan = _with_paths(plan, names.named, names.found)
@@ -271,29 +271,29 @@ def make_loop(
         _go_on(rebuilt, port, publisher)
     holder_name = f"{state.instance}-{secrets.token_hex(4)}"
     lock = _lock(plan, state, holder_name) if enforce else None
-    gate = WriteGuard(lock, port.permission.why_nothing, misdirection, _folders(plan) if enforce else None)
-    desk = _admission(plan, state, rebuilt, names)
-    sold = None if desk is None or not desk.sells else partial(sold_deadlines, desk.store)
+    guard = WriteGuard(lock, port.permission.why_nothing, misdirection, _folders(plan) if enforce else None)
+    admission = _admission(plan, state, rebuilt, names)
+    sold = None if admission is None or not admission.sells else partial(sold_deadlines, admission.store)
     settings = msgspec.structs.replace(plan.settings, deadlines=msgspec.UNSET if sold is None else "sold")
     controller = Controller(settings, remembered=rebuilt.remembered if rebuilt else None)
     fold = Fold() if rebuilt is None else rebuilt.fold
     journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes, fold=fold)
-    port.permission.host = lambda: gate.closed()[1]
-    going_on = rebuilt.remembered.ledger.open if rebuilt else ()
-    guarded = GuardedPort(port, gate, enforce=enforce, clock_ms=clock_ms, going_on=going_on, sold=sold)
-    keeper = LoweredFile(_hdfs(plan), LOCK_PATH, holder_name) if enforce else None
-    holder = _queue_caps(plan, port, guarded, rebuilt, keeper)
+    port.permission.host = lambda: guard.closed()[1]
+    open_orders = rebuilt.remembered.ledger.open if rebuilt else ()
+    guarded = GuardedPort(port, guard, enforce=enforce, clock_ms=clock_ms, open_orders=open_orders, sold=sold)
+    cap_file = LoweredFile(_hdfs(plan), LOCK_PATH, holder_name) if enforce else None
+    queue_caps = _queue_caps(plan, port, guarded, rebuilt, cap_file)
     if first_asks is not None:
-        first_asks.may_predict = lambda: holder.enabled
+        first_asks.may_predict = lambda: queue_caps.enabled
 
     def adopt(before: Controller, named: NamedQueues, found: Resolved) -> Controller:
         """Return the controller that decides by the paths, once all names are resolved."""
-        told = _with_paths(plan, named, found)
-        holder.preemptable_queues = told.settings.victim_queues
-        if desk is not None and told.admitting is not None:
-            set_gate(desk, told.admitting, told.cluster, state.instance)
-        by_path = msgspec.structs.replace(told.settings, deadlines=settings.deadlines)
-        return Controller(by_path, remembered=Remembered(before.ledger, before.now_ms))
+        by_path = _with_paths(plan, named, found)
+        queue_caps.preemptable_queues = by_path.settings.victim_queues
+        if admission is not None and by_path.admitting is not None:
+            set_queue_paths(admission, by_path.admitting, by_path.cluster, state.instance)
+        path_settings = msgspec.structs.replace(by_path.settings, deadlines=settings.deadlines)
+        return Controller(path_settings, remembered=Remembered(before.ledger, before.now_ms))
 
     loop = Loop(
         controller,
@@ -303,13 +303,13 @@ def make_loop(
         clock_ms=clock_ms,
         parts=LoopParts(
             lock=lock,
-            restorer=_restorer(plan, guarded, rebuilt),
+            priorities=_priorities(plan, guarded, rebuilt),
             epoch=rebuilt.epoch if rebuilt else "",
-            look=port.observe_soon,
+            observe_soon=port.observe_soon,
             problem=lambda: port.last_problem,
             left_alone=port.left_alone,
-            holder=holder,
-            desk=desk,
+            queue_caps=queue_caps,
+            admission=admission,
             names=names,
             adopt=adopt,
             in_place=lambda: _require_in_place(state, journal),
@@ -319,86 +319,89 @@ def make_loop(
 
 
 def _require_in_place(state: StateDir, journal: JournalFile) -> None:
-    """Raise OSError if lock or journal are not at their paths any more."""
+    """Raise OSError if the lock or the journal was moved or replaced."""
     state.require_in_place()
     journal.require_in_place()
 
 
 def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher) -> None:
-    """Log what an earlier run has left."""
+    """Adopt the orders of an earlier run, and log their number."""
     publisher.record(rebuilt.recent)
     back_ms = max(0, rebuilt.remembered.now_ms - clock_ms())
     port.adopt([set_back(order, back_ms) for order in rebuilt.remembered.ledger.open.values()], rebuilt.epoch)
     port.expect(rebuilt.remembered.ledger.suspended.values())
-    _LOG.info("%d orders go on from the journal", len(rebuilt.remembered.ledger.open))
+    _LOG.info("%d open orders continue from the journal", len(rebuilt.remembered.ledger.open))
     if (ahead_ms := rebuilt.remembered.now_ms - clock_ms()) > APART_MS:
-        told = "the journal is %d s ahead of this clock, which was set back: orders go on by this clock"
-        _LOG.warning(told, ahead_ms // 1000)
+        message = "the clock was set back by %d s since the last run; orders continue by the new time"
+        _LOG.warning(message, ahead_ms // 1000)
 
 
 def _with_paths(plan: Plan, named: NamedQueues, found: Resolved) -> Plan:
     """Return a plan with paths for the names of queues."""
-    gate = None if plan.admitting is None else gate_with_paths(plan.admitting, found)
-    return msgspec.structs.replace(plan, settings=with_paths(plan.settings, named, found), admitting=gate)
+    admitting = None if plan.admitting is None else admission_with_paths(plan.admitting, found)
+    return msgspec.structs.replace(
+        plan, settings=with_paths(plan.settings, named, found), admitting=admitting
+    )
 
 
 def _admission(
     plan: Plan, state: StateDir, rebuilt: Rebuilt | None, names: QueueNames | None
 ) -> AdmissionController | None:
-    """Return the admission controller, with what an earlier run left of it."""
-    book = None if rebuilt is None else rebuilt.book
+    """Return the admission controller with the state of an earlier run; None without --admission."""
+    store = None if rebuilt is None else rebuilt.book
     if plan.admitting is None:
-        if book is not None and book.opened:
-            _LOG.warning("%d admissions of an earlier run stay as they are: no --admission", len(book.opened))
+        if store is not None and store.opened:
+            _LOG.warning("%d open admissions are ignored without --admission", len(store.opened))
         return None
     last_ms = 0 if rebuilt is None else rebuilt.remembered.now_ms
     tree = (lambda: None) if names is None else (lambda: names.tree)
     return make_admission_controller(
-        plan.admitting, plan.cluster, state.instance, book, clock_ms, last_ms=last_ms, queues=tree
+        plan.admitting, plan.cluster, state.instance, store, clock_ms, last_ms=last_ms, queues=tree
     )
 
 
 def _queue_caps(
-    plan: Plan, port: Attached, guarded: GuardedPort, rebuilt: Rebuilt | None, keeper: LoweredFile | None
+    plan: Plan, port: Attached, guarded: GuardedPort, rebuilt: Rebuilt | None, cap_file: LoweredFile | None
 ) -> QueueCaps:
-    """Return what holds queues back, and puts back what an earlier run held."""
+    """Return the queue caps, which also restore queues that an earlier run lowered."""
     held = {} if rebuilt is None else rebuilt.held
     if held and not plan.attachment.enforce:
-        told = ", ".join(f"{queue} from {held[queue].before_ratio:g}" for queue in sorted(held))
+        names = ", ".join(f"{queue} (from {held[queue].before_ratio * 100:g} %)" for queue in sorted(held))
         by_hand = "; ".join(command_for(queue, held[queue].before_ratio) for queue in sorted(held))
-        story = "an earlier run lowered the maximum of %s: run with --enforce to put it back, or by hand: %s"
-        _LOG.warning(story, told, by_hand)
+        message = "an earlier run lowered the maximum of %s; to restore it, run with --enforce, or run: %s"
+        _LOG.warning(message, names, by_hand)
     return QueueCaps(
         port.queue_settings.limits,
         guarded.perform,
         plan.settings.victim_queues,
         held,
-        stands=port.queue_settings.maximum,
-        keeper=keeper,
+        maximum_of=port.queue_settings.maximum,
+        cap_file=cap_file,
         enabled=plan.attachment.allow_queue_cap,
     )
 
 
-def _restorer(plan: Plan, port: GuardedPort, rebuilt: Rebuilt | None) -> PriorityRestoring | None:
-    """Return what puts back the priorities an earlier run changed; None if they go on being managed."""
+def _priorities(plan: Plan, port: GuardedPort, rebuilt: Rebuilt | None) -> PriorityRestoring | None:
+    """Return the restoring of priorities that an earlier run changed; None if this run manages them."""
     if rebuilt is None or (plan.attachment.allow_priority and plan.settings.mode == "deadlines"):
         return None
     if rebuilt.priorities and not plan.attachment.enforce:
-        told = ", ".join(f"{name} from {before}" for name, before in sorted(rebuilt.priorities.items()))
-        _LOG.warning("an earlier run changed the priority of %s: run with --enforce to put it back", told)
+        names = ", ".join(f"{name} (from {before})" for name, before in sorted(rebuilt.priorities.items()))
+        _LOG.warning("an earlier run changed the priority of %s; run with --enforce to restore it", names)
     return PriorityRestoring(port.perform, rebuilt.priorities)
 
 
 def _lock(plan: Plan, state: StateDir, holder: str) -> LockFile:
-    """Return the cluster-wide lock: one daemon that acts per cluster, in HDFS, renewed."""
+    """Return the lock in HDFS: at most one daemon per cluster acts."""
     return LockFile(_hdfs(plan), LOCK_PATH, holder, place=state.journal_path)
 
 
 def _folders(plan: Plan) -> Folders:
-    """Return our folders in HDFS after a first check; raises BadInput for what is wrong with them."""
-    told = plan.attachment
+    """Return yarnctl's folders in HDFS after a first check; raises BadInput if they are not safe."""
     begin = Facts(
-        caller_identity=told.requests_owner, requests_root=told.requests_root, store_root=plan.store_root
+        caller_identity=plan.attachment.requests_owner,
+        requests_root=plan.attachment.requests_root,
+        store_root=plan.store_root,
     )
     folders = Folders(_hdfs(plan), begin)
     folders.require(clock_ms())
@@ -406,10 +409,10 @@ def _folders(plan: Plan) -> Folders:
 
 
 def _hdfs(plan: Plan) -> WebHdfs:
-    """Return a client for lock and folders, on the loop's own thread: every call as short as the loop's."""
+    """Return a client for lock and folders with the loop's bounds, because the loop's thread uses it."""
     limits = hdfs_limits(plan.cluster.limits)
-    told = plan.cluster
-    return WebHdfs(told.name_nodes, told.identity, limits, bulk=limits, ca_file=told.ca_file)
+    cluster = plan.cluster
+    return WebHdfs(cluster.name_nodes, cluster.identity, limits, bulk=limits, ca_file=cluster.ca_file)
 
 
 def _stop_on_signals(loop: Loop, stack: ExitStack) -> None:
@@ -421,5 +424,5 @@ def _stop_on_signals(loop: Loop, stack: ExitStack) -> None:
 
 
 def cluster_name(cluster: ClusterAddress) -> str:
-    """Return host:port of the first ResourceManager: what the default state directory is named after."""
+    """Return host:port of the first ResourceManager, the name of the default state directory."""
     return urlsplit(cluster.resource_managers[0]).netloc.rpartition("@")[2]

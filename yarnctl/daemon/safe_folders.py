@@ -1,7 +1,7 @@
-"""Checks that our folders in HDFS exist, are ours, and are safe; otherwise the daemon performs no action.
+"""Check that yarnctl's folders in HDFS exist, belong to its user, and are safe.
 
-Law: nothing is enforced over folders that have not been observed to be safe. The check is repeated, because
-folders may be changed later; while HDFS does not answer, the last result counts.
+Law: the daemon performs no action before a successful check. The check is repeated, because folders may
+change later; while HDFS does not answer, the last result counts.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ AGAIN_MS = 60_000
 
 
 class Folders:
-    """Checks the folders repeatedly. ``why`` is the reason why nothing may be done, None if there is none.
+    """Checks the folders repeatedly. ``why``: the reason why no action is allowed, None if there is none.
 
-    ``begin`` names the two roots and our own user.
+    ``begin`` has the two roots and yarnctl's user.
     """
 
     def __init__(self, hdfs: WebHdfs, begin: Facts) -> None:
@@ -43,7 +43,7 @@ class Folders:
             raise BadInput("HDFS", bad[0].observed, f"{bad[0].fix}, or run without --enforce")
 
     def recheck(self, now_ms: int) -> None:
-        """Check if the pause is over: make missing folders, judge existing ones."""
+        """Check the folders if the pause is over; create missing ones."""
         if now_ms < self._next_ms:
             return
         try:
@@ -67,7 +67,7 @@ class Folders:
         facts = hdfs_rules.observed(self._hdfs, self._begin)
         if facts.absent:
             made = hdfs_rules.make(self._hdfs, facts)
-            _LOG.info("made in HDFS: %s", ", ".join(made))
+            _LOG.info("created in HDFS: %s", ", ".join(made))
             facts = hdfs_rules.observed(self._hdfs, self._begin)
         return hdfs_rules.words(facts)
 
@@ -75,10 +75,10 @@ class Folders:
         roots = f"{self._begin.requests_root} and {self._begin.store_root}"
         us = self._begin.caller_identity
         fix = (
-            f"make them as HDFS's administrator: {self._begin.requests_root} owned by {us}, mode 755,"
+            f"create them as HDFS's administrator: {self._begin.requests_root} owned by {us}, mode 755,"
             f" {self._begin.store_root} mode 1777"
         )
-        return CheckResult("fail", f"{roots} cannot be seen or made by {us}: {problem}", fix)
+        return CheckResult("fail", f"{us} cannot read or create {roots}: {problem}", fix)
 
     def _log(self, said: tuple[CheckResult, ...], severities: tuple[str, ...]) -> None:
         for word in said:

@@ -1,8 +1,8 @@
-"""The state directory: a daemon's files on its own disk, for one daemon at a time.
+"""Open the state directory: a daemon's files on its own disk, for one daemon at a time.
 
 Law: one process at a time (by a lock that the operating system releases when the process ends), readable by
-its owner only. ``instance`` is a name of this directory's own, made once; it is part of every order's name on
-the cluster, so that two daemons never mistake each other's requests for their own.
+its owner only. ``instance`` is the name of this directory, made once. It is part of every order's name on the
+cluster, so that two daemons never use each other's requests.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class InUse(YarnctlError):
-    """Another daemon works with this state directory."""
+    """Another daemon uses this state directory."""
 
 
 class StateDir:
-    """An opened state directory; close it (or leave the ``with``) to let the next one in."""
+    """An opened state directory and context manager; close it so that another daemon can open it."""
 
     def __init__(self, path: Path, new_name: Callable[[], str]) -> None:
         self.path = path
@@ -38,21 +38,20 @@ class StateDir:
         except OSError:
             os.close(self._lock)
             raise InUse(
-                f"--state-dir {path}: another yarnctl runs with it; stop it, or name another directory"
+                f"--state-dir {path}: another yarnctl uses it; stop that one, or use another directory"
             ) from None
         self.instance = self._instance(new_name)
 
     @property
     def journal(self) -> Path:
-        """Where the journal is."""
+        """The path of the journal."""
         return self.path / JOURNAL
 
     @property
     def journal_path(self) -> str:
-        """Name the file that only one process has locked: by this boot of the system, and the file.
+        """The id of the locked file, by this boot of the system and the file; "" if it is unknown.
 
-        A copy of the directory, or the same one seen from another host, has another name; "" if there is no
-        telling.
+        A copy of the directory, or the same one on another host, has another id.
         """
         try:
             boot = BOOT_ID.read_text(encoding="ascii").strip()
@@ -67,7 +66,7 @@ class StateDir:
             name = file.read_text(encoding="ascii", errors="replace").strip()
             if name.isalnum() and 4 <= len(name) <= 32:
                 return name
-            raise BadInput(str(file), "is no name of an instance", "remove the file")
+            raise BadInput(str(file), "invalid instance name", "remove the file")
         name = new_name()
         beside = self.path / "instance.new"
         beside.write_text(name + "\n", encoding="ascii")
@@ -79,7 +78,7 @@ class StateDir:
         require_same(self.path / "lock", self._lock)
 
     def close(self) -> None:
-        """Let the next one in."""
+        """Release the directory."""
         os.close(self._lock)
 
     def __enter__(self) -> StateDir:
@@ -90,7 +89,7 @@ class StateDir:
 
 
 def default_path(cluster: str, environment: Mapping[str, str]) -> Path:
-    """Return where the state of a daemon for this cluster (host:port) is kept by default."""
+    """Return the default state directory of a daemon for a cluster (host:port)."""
     root = environment.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
     safe = "".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in cluster)
     return Path(root) / "yarnctl" / safe

@@ -89,9 +89,8 @@ class Remembered(NamedTuple):
 class _Deferred(msgspec.Struct):
     """A snapshot under decision, and the observed tasks of its jobs so far.
 
-    ``silent`` are the jobs that cannot be observed now; a job that did not answer stays among them for
-    ``silent_ms``, over many snapshots: one hung master must not delay all other decisions. ``asked`` is the
-    demand of the snapshot, computed when the ledger's fingerprint was ``standing``.
+    ``asked`` is the demand of the snapshot, computed at one fingerprint of the ledger. Jobs that did not
+    answer are kept for some time, over many snapshots: one hung master must not delay all other decisions.
     """
 
     snapshot: Snapshot

@@ -110,7 +110,7 @@ class InputReader:
 
 
 class BudgetRows:
-    """What was written last of ``held`` and ``consents``."""
+    """The container time and the consents that were written last."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, int], HeldTime] = {}

@@ -112,8 +112,3 @@ TABLE: dict[State, dict[Event, State]] = {
     "withdrawn": {},
     "taken": {},
 }
-
-
-def after(state: State, event: Event) -> State | None:
-    """Return the state after ``event``, or None if the event means nothing in ``state``."""
-    return TABLE[state].get(event)

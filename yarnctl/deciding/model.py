@@ -62,7 +62,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled. ``runner``: its
     reduces carry the task runner and can be suspended (None: not known, its master cannot be reached);
     ``why_not``: why they cannot (None: they can, or it
-    was not checked). ``foreseen`` of its asks are predicted demand (:mod:`yarnctl.deciding.foresight`).
+    was not checked). ``predicted`` of its asks are predicted demand (:mod:`yarnctl.deciding.foresight`).
     ``name`` is the job's: nothing is decided by it.
     """
 
@@ -243,7 +243,7 @@ class ObservationRequest(msgspec.Struct, frozen=True):
     """What the controller needs in the next observation.
 
     ``cluster``: a snapshot, which the port may leave out (None) when the demand probe shows that no
-    queue in ``gate_queues`` (empty: any queue) has pending demand. ``victims``: the tasks of
+    queue in ``probe_queues`` (empty: any queue) has pending demand. ``victims``: the tasks of
     these applications. ``orders``: facts about these open orders' containers, and ``askers`` the
     applications on whose behalf they were made: grants to these matter most.
     """

@@ -62,7 +62,7 @@ class ClusterDemand(NamedTuple):
     """The demand of one snapshot.
 
     ``refused`` are triggers without a decision, and why; ``room`` is the free room that is not assigned;
-    ``victim_queues`` the preemptable queues (empty in deadline mode: every less urgent application counts).
+    ``preemptable_queues`` is empty in deadline mode: every less urgent application counts.
     """
 
     applications: tuple[ApplicationDemand, ...]
@@ -74,7 +74,7 @@ class ClusterDemand(NamedTuple):
 class DemandInput(NamedTuple):
     """One observation of the cluster: the snapshot, its instant, and the instant of deciding.
 
-    ``doubted``: application -> asks that may be stale (``StaleAsks``). ``held`` and ``consents``: as in
+    ``stale``: application -> asks that may be stale. ``held`` and ``consents``: as in
     the observation with the snapshot, whose instant is ``held_at_ms``.
     """
 

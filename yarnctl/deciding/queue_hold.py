@@ -37,7 +37,7 @@ CONTINUED = "continued"
 class Misdirection:
     """Three of the last ten misdirected is too many. ``last``: the moves that gave room.
 
-    Once ``why`` is set it stays so until a person continues the loop (or ``forget``).
+    Once ``why`` is set it stays so until a person continues the loop (or ``clear``).
     """
 
     def __init__(self, last: Iterable[Transition] = (), why: Misdirected | None = None) -> None:

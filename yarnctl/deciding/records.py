@@ -46,8 +46,8 @@ from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
 
-FORMAT = 6
-"""Version of the journal's format that is written: 6 has the inputs of each step."""
+FORMAT = 1
+"""Version of the journal's format, which may change until 0.1.0 is tagged; no other one is read."""
 
 
 class Header(msgspec.Struct, frozen=True, tag="header"):
@@ -171,7 +171,7 @@ class Ranking(msgspec.Struct, frozen=True, tag="ranking"):
 class Return(msgspec.Struct, frozen=True, tag="return", kw_only=True):
     """A suspended task does new keys again: its measured resume cost, beside the predicted; spans in ms.
 
-    ``cost_ms`` is the sum of the parts: from the order to the container's end, and those of ``CameBack``.
+    ``cost_ms`` is the sum of the parts: from the order to the container's end, and the three others.
     """
 
     order: str
@@ -188,7 +188,7 @@ class Return(msgspec.Struct, frozen=True, tag="return", kw_only=True):
 class SavedLost(msgspec.Struct, frozen=True, tag="saved-lost", kw_only=True):
     """A suspended task began again with less than was saved: no later attempt counts as its resumption.
 
-    The fields are those of ``CameBackWithout``.
+    The fields are those of :class:`yarnctl.deciding.model.CameBackWithout`.
     """
 
     order: str

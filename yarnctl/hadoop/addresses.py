@@ -1,8 +1,8 @@
-"""Addresses: where the daemons are, by Hadoop's own configuration.
+"""Compute the base URLs of daemons from Hadoop's own configuration.
 
 Law: pure; a site in, base URLs out, in the order of the configuration. Only the keys of daemons' addresses
-are read here, with the defaults of the 3.x documents (yarn-default.xml, hdfs-default.xml). A key is judged
-only where its value is used: BadInput names the key that is needed and cannot be used.
+are read here, with the defaults of the 3.x documents (yarn-default.xml, hdfs-default.xml). A key is checked
+only if its value is used: BadInput names a key that is needed and has an invalid value.
 
 An address that is not set, or empty, is derived as Hadoop derives it:
 
@@ -54,7 +54,11 @@ def resource_managers(site: HadoopSite, here: str = LOCAL) -> tuple[str, ...]:
         ids = site.list_of("yarn.resourcemanager.ha.rm-ids")
         if not ids:
             where = site.where("yarn.resourcemanager.ha.enabled")
-            raise BadInput(where, "is true without yarn.resourcemanager.ha.rm-ids", "list the ids")
+            raise BadInput(
+                where,
+                "true, but yarn.resourcemanager.ha.rm-ids is not set",
+                "set it to the ids of the ResourceManagers",
+            )
         return tuple(_resource_manager(site, key, f".{one}", secure, here) for one in ids)
     if not any(name in site.entries for name in (key, "yarn.resourcemanager.hostname")):
         return ()
@@ -102,7 +106,7 @@ def history_server(site: HadoopSite, here: str = LOCAL) -> str:
 
 
 def web_proxy(site: HadoopSite, here: str = LOCAL) -> str | None:
-    """Return the base URL of the web proxy; "": the ResourceManagers serve it; None: no key is shown.
+    """Return the base URL of the web proxy; "": the ResourceManagers serve it; None: no key is set.
 
     Hadoop's ResourceManager serves the proxy where no address is set, or its own one.
     """
@@ -120,7 +124,7 @@ def web_proxy(site: HadoopSite, here: str = LOCAL) -> str | None:
 
 
 def authentication(site: HadoopSite) -> str:
-    """Return ``simple`` or ``kerberos``: a secured HDFS needs tickets, whatever other web interfaces need."""
+    """Return ``simple`` or ``kerberos``: a secured HDFS needs tickets even if other web interfaces do not."""
     names = ("hadoop.http.authentication.type", "hadoop.security.authentication")
     return "kerberos" if any(site.text(name).lower() == "kerberos" for name in names) else "simple"
 
@@ -158,7 +162,7 @@ def _told(site: HadoopSite, keys: Iterable[str]) -> _Told:
     text = _default_authority(site) if key == "fs.defaultFS" else site.text(key) if key else ""
     match = _AUTHORITY.fullmatch(text)
     if match is None or int(match[2] or 1) not in range(1, 1 << 16):
-        raise BadInput(site.where(key), f"{text[:80]!r} is no host:port")
+        raise BadInput(site.where(key), f"{text[:80]!r} does not have the form host:port")
     return _Told("" if match[1] in _ANY else match[1], int(match[2] or 0))
 
 

@@ -1,9 +1,8 @@
-"""A job's MapReduce master, reached through YARN's web proxy (facts, section 2).
+"""The client of a job's MapReduce master, through YARN's web proxy (facts, section 2).
 
-Law: a master that cannot be reached is ordinary (it has not begun, has ended, restarts): then the value is
-``Absent`` with the reason, never an exception. Anything that is not JSON, and every redirect, means
-Absent: the proxy answers for a master that is gone with pages of its own. Only a refused or uncertain
-*change* raises.
+Law: a master may be unreachable (it has not started, has ended, restarts). The value is then ``Absent`` with
+the reason, never an exception. Any answer that is not JSON, and every redirect, means Absent: for a master
+that has ended, the proxy returns its own pages. Only a refused or uncertain *change* raises.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ _INNER = re.compile(r"(?:job|task|attempt)_[0-9]+_[0-9]+(?:_[mr]_[0-9]+(?:_[0-9]
 
 
 class Absent(msgspec.Struct, frozen=True):
-    """The master did not answer as one; ``why`` is for people.
+    """The reason why a master has not answered; ``why`` is text for people.
 
-    ``at``: the addresses where it was not reached ("": it was); ``fault``: why, without the address.
+    ``at``: the addresses that could not be reached ("": it was reached); ``fault``: why, without the address.
     """
 
     why: str
@@ -40,15 +39,15 @@ class Absent(msgspec.Struct, frozen=True):
 
 
 def absent(to: Transport, problem: Unreachable | Rejected) -> Absent:
-    """Return what a failed request to a master means."""
+    """Return the reason of a failed request to a master."""
     return Absent(str(problem), " and ".join(to.addresses), problem.fault or str(problem))
 
 
 def approved(transport: Transport, application: str) -> dict[str, str]:
-    """Return the query with which the proxy lets us through; raises BadInput if the id is none."""
+    """Return the query that passes the proxy's warning page; raises BadInput for an invalid id."""
     if _APPLICATION.fullmatch(application) is None:
         raise BadInput(
-            f"id {application[:60]!r}", "is no application's", "expected application_<time>_<number>"
+            f"id {application[:60]!r}", "not an application id", "use the form application_<time>_<number>"
         )
     if transport.identity.method != "kerberos":
         return {}
@@ -76,7 +75,7 @@ class MasterClient:
         rows = self.jobs()
         if isinstance(rows, Absent):
             return rows
-        return next((row for row in rows if row.job == self.job_id), Absent("its job has not begun"))
+        return next((row for row in rows if row.job == self.job_id), Absent("the job has not started"))
 
     def reduces(self) -> tuple[wire.Task, ...] | Absent:
         """Return the reduce tasks, finished ones included, ordered by id."""
@@ -93,7 +92,7 @@ class MasterClient:
         return tuple(sorted((row for row in rows if row.kind in (kind, "")), key=lambda row: row.task))
 
     def maps_finished_at_ms(self) -> int | Absent:
-        """Return when the last of the finished maps finished (0: none has): a shuffle can end only then."""
+        """Return when the last finished map finished (0: none has): a shuffle ends after that."""
         rows = self.maps()
         return rows if isinstance(rows, Absent) else max((row.finished_at_ms for row in rows), default=0)
 
@@ -122,10 +121,10 @@ class MasterClient:
         return rows if isinstance(rows, Absent) else {row.name: row.value for row in rows}
 
     def kill(self, task: str, attempt: str) -> str | Absent:
-        """Ask for the end of one attempt; it does not count as failed, and a new one is scheduled.
+        """Kill one attempt; it does not count as failed, and a new one is scheduled.
 
         Returns the echoed word KILLED at once, while the kill itself happens later (facts, section
-        2.1). Absent: the master surely did not get the request. Raises Rejected and Uncertain.
+        2.1). Absent: the master did not get the request. Raises Rejected and Uncertain.
         """
         path = self._root + self._state_path(task, attempt)
         try:
@@ -141,20 +140,20 @@ class MasterClient:
     def _state_path(self, task: str, attempt: str) -> str:
         return f"/jobs/{self.job_id}/tasks/{_id(task)}/attempts/{_id(attempt)}/state"
 
-    def _counters(self, below: str, shape: OneDecoder[Any]) -> Counters | Absent:
-        value = self._read(f"/jobs/{self.job_id}{below}/counters", shape)
+    def _counters(self, below: str, decoder: OneDecoder[Any]) -> Counters | Absent:
+        value = self._read(f"/jobs/{self.job_id}{below}/counters", decoder)
         return value if isinstance(value, Absent) else wire.counters(value.groups)
 
     def _read(
-        self, path: str, shape: OneDecoder[Any] | ListDecoder[Any], query: dict[str, str] | None = None
+        self, path: str, decoder: OneDecoder[Any] | ListDecoder[Any], query: dict[str, str] | None = None
     ) -> Any:
         try:
-            return self._to.read(self._root + path, shape, {**self._query, **(query or {})})
+            return self._to.read(self._root + path, decoder, {**self._query, **(query or {})})
         except (Unreachable, Rejected) as problem:
             return absent(self._to, problem)
 
 
 def _id(given: str) -> str:
     if not _INNER.fullmatch(given):
-        raise BadInput(f"id {given[:60]!r}", "is none of MapReduce's", "expected task_... or attempt_...")
+        raise BadInput(f"id {given[:60]!r}", "not an id of MapReduce", "use an id task_... or attempt_...")
     return given

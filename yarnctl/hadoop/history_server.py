@@ -1,9 +1,9 @@
-"""The MapReduce history server: its records of jobs that have ended.
+"""The client of the MapReduce history server: records of jobs that have ended.
 
 Law: reading only. Each method is one request and returns wire records; ``attach.history.fitting`` interprets
-them. An answer about another job is refused. A job appears here only some time after the ResourceManager has
-called it finished (the server scans for new files every ``mapreduce.jobhistory.move.interval-ms``, three
-minutes by default): until then it is Missing.
+them. An answer about another job is rejected. A job appears here some time after the ResourceManager reports
+its end (the server scans for new files every ``mapreduce.jobhistory.move.interval-ms``, three minutes by
+default). Until then it is Missing.
 
 Source: Hadoop's ``HsWebServices`` (paths, parameters). Trap: ``limit`` cuts the list at its *end*, and
 the list begins with the oldest job (``CachedHistoryStorage``), so that the newest are requested by a time,
@@ -24,20 +24,20 @@ from yarnctl.hadoop.wire.mapreduce import EndedJob
 HISTORY = "/ws/v1/history/mapreduce/jobs"
 DAEMON = "history server"
 QUICK = CallLimits(connect_ms=1_000, read_timeout_ms=2_000, answer_ms=4_000, answer_bytes=64 << 20, retries=0)
-"""Bounds for a caller that must not wait: one call lasts five seconds at most."""
+"""Bounds for a caller that must not wait: one call takes at most 5 s."""
 LISTED_MAX = 20_000
-"""The history server itself lists no more (``mapreduce.jobhistory.joblist.cache.size``)."""
+"""The history server's own limit of a list (``mapreduce.jobhistory.joblist.cache.size``)."""
 
 _APPLICATION = re.compile(r"application_([0-9]{1,20}_[0-9]{1,12})")
 _JOB = re.compile(r"job_[0-9]{1,20}_[0-9]{1,12}")
 
 
 def job_of(application: str) -> str:
-    """Return the id of an application's job; BadInput if it is no application's id."""
+    """Return the id of an application's job; raises BadInput for an invalid application id."""
     match = _APPLICATION.fullmatch(application)
     if match is None:
         raise BadInput(
-            f"id {application[:60]!r}", "is no application's", "expected application_<time>_<number>"
+            f"id {application[:60]!r}", "not an application id", "use the form application_<time>_<number>"
         )
     return f"job_{match[1]}"
 
@@ -99,9 +99,9 @@ class HistoryServer:
     @staticmethod
     def _path(job: str) -> str:
         if not _JOB.fullmatch(job):
-            raise BadInput(f"id {job[:60]!r}", "is no job's", "expected job_<time>_<number>")
+            raise BadInput(f"id {job[:60]!r}", "not a job id", "use the form job_<time>_<number>")
         return f"{HISTORY}/{job}"
 
-    def _about(self, path: str, told: str, asked: str) -> None:
-        if told != asked:
-            raise BadAnswer(explain(self._to.pinned + path, "it speaks of another job", asked))
+    def _about(self, path: str, answered: str, requested: str) -> None:
+        if answered != requested:
+            raise BadAnswer(explain(self._to.pinned + path, "the answer is about another job", requested))

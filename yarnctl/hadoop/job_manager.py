@@ -1,7 +1,7 @@
-"""A Flink application's JobManager, through YARN's web proxy (docs/facts/flink.md, 3).
+"""The client of a Flink application's JobManager, through YARN's web proxy (docs/facts/flink.md, 3).
 
-Law: as of ``app_master``. One request changes something: the bounds of a job's parallelism, by PUT, which the
-proxy passes.
+Law: a JobManager that does not answer gives ``Absent``, as in ``app_master``. One request changes something:
+the bounds of a job's parallelism, by PUT, which the proxy passes.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class JobManager:
         return rows if isinstance(rows, Absent) else {row.key: row.value for row in rows}
 
     def job(self) -> wire.FlinkJob | Absent:
-        """Return the job that is not over; Absent if there is none, or there are several."""
+        """Return the job that has not ended; Absent if there is none, or there are several."""
         rows = self._read("/jobs/overview", wire.JOBS)
         if isinstance(rows, Absent):
             return rows
         alive: list[wire.FlinkJob] = [row for row in rows if row.state not in OVER]
         if len(alive) != 1 or not _JOB.fullmatch(alive[0].job):
-            return Absent(f"{len(alive)} jobs are not over")
+            return Absent(f"{len(alive)} jobs have not ended; exactly one is supported")
         return alive[0]
 
     def task_managers(self) -> tuple[wire.TaskManager, ...] | Absent:
@@ -57,21 +57,21 @@ class JobManager:
         found = self._read(f"/jobs/{_id(job)}/checkpoints", wire.CHECKPOINT)
         if isinstance(found, Absent):
             return found
-        return found.latest.completed or Absent("no checkpoint is completed")
+        return found.latest.completed or Absent("the job has no completed checkpoint")
 
     def bounds(self, job: str) -> wire.Bounds | Absent:
         """Return the bounds of every vertex; Absent where the job's scheduler has none (a batch job)."""
         try:
             answer = self._to.fetch(f"{self._root}/jobs/{_id(job)}/resource-requirements", self._query)
             if len(answer.body) > BOUNDS_BYTES_MAX:
-                return Absent("the bounds of its vertices are too long")
+                return Absent("the bounds of the job's vertices are too long")
             found = msgspec.json.decode(answer.body, type=wire.Bounds)
         except (Unreachable, Rejected, msgspec.MsgspecError, ValueError, RecursionError) as problem:
             return Absent(str(problem))
-        return found or Absent("a job without vertices")
+        return found or Absent("the job has no vertices")
 
     def set_bounds(self, job: str, bounds: wire.Bounds) -> Absent | None:
-        """Set the bounds of every vertex. Absent: surely not done. Raises Rejected and Uncertain."""
+        """Set the bounds of every vertex. Absent: not done. Raises Rejected and Uncertain."""
         path = f"{self._root}/jobs/{_id(job)}/resource-requirements"
         try:
             answer = self._to.change("PUT", path, msgspec.json.encode(bounds), query=self._query)
@@ -81,14 +81,14 @@ class JobManager:
             return Absent(str(problem))
         return Absent(f"HTTP {answer.status}") if answer.status >= 300 or "html" in answer.kind else None
 
-    def _read(self, path: str, shape: OneDecoder[Any] | ListDecoder[Any]) -> Any:
+    def _read(self, path: str, decoder: OneDecoder[Any] | ListDecoder[Any]) -> Any:
         try:
-            return self._to.read(f"{self._root}{path}", shape, self._query)
+            return self._to.read(f"{self._root}{path}", decoder, self._query)
         except (Unreachable, Rejected) as problem:
             return absent(self._to, problem)
 
 
 def _id(job: str) -> str:
     if not _JOB.fullmatch(job):
-        raise BadInput(f"id {job[:60]!r}", "is no Flink job's", "expected 32 hexadecimal digits")
+        raise BadInput(f"id {job[:60]!r}", "not the id of a Flink job", "use 32 hexadecimal digits")
     return job

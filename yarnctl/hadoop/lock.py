@@ -1,4 +1,4 @@
-"""The lock: one holder at a time, kept in HDFS.
+"""A lock in HDFS with at most one holder at a time.
 
 Law: the holder is decided by one atomic operation only, the exclusive create of the next *term*. A lock is a
 directory of files ``term-1``, ``term-2``, ...; the owner of the highest term is the holder. Only it ever
@@ -30,9 +30,9 @@ RECORD_BYTES = 1 << 16
 
 
 class LockRecord(msgspec.Struct, frozen=True):
-    """The content of a term's file. ``beat`` grows with every renewal; ``released``: given up in order.
+    """The content of a term's file. ``beat`` grows with every renewal; ``released``: the holder released it.
 
-    ``place``: what only one process at a time can have, "" if nothing.
+    ``place``: an id that only one process at a time can have, "" if none.
     """
 
     holder: str
@@ -72,11 +72,11 @@ class LockFile:
 
     @property
     def held(self) -> bool:
-        """Whether it is certain now that no other process holds the lock. Check before every action."""
+        """Whether this process certainly holds the lock now. Check it before every action."""
         return self._renewed_at is not None and (self._clock() - self._renewed_at) * 1000 < self.ttl_ms / 2
 
     def acquire(self) -> bool:
-        """Try once; while it returns False call again, every second or so."""
+        """Try once; return whether this process holds the lock. Call again every second while it does not."""
         began = self._clock()
         top = self._highest()
         if top is None:
@@ -88,7 +88,7 @@ class LockFile:
         return False
 
     def renew(self) -> bool:
-        """Renew; False: it is lost, stop acting at once. Call every ``ttl_ms / 5``."""
+        """Renew the lock. False: it is lost, stop acting at once. Call every ``ttl_ms / 5``."""
         began = self._clock()
         if not self.held or self._highest() != self._record.term:
             self._renewed_at = None
@@ -98,13 +98,13 @@ class LockFile:
         return self.held
 
     def release(self) -> None:
-        """Give the lock up so that the next candidate may acquire it at once."""
+        """Release the lock so that the next candidate can acquire it at once."""
         if self.held and self._highest() == self._record.term:
             self._replace(msgspec.structs.replace(self._record, beat=self._record.beat + 1, released=True))
         self._renewed_at = None
 
     def current(self) -> LockRecord | None:
-        """Return the record of the highest term, for people; None if there is none."""
+        """Return the record of the highest term, for display; None if there is none."""
         top = self._highest()
         return None if top is None else self.read(top)
 
@@ -126,7 +126,7 @@ class LockFile:
         return f"{self.path}/term-{term}"
 
     def _is_expired(self, rival: LockRecord) -> bool:
-        """Return whether a record is of this process, or of an earlier one with this process's place."""
+        """Return whether a record belongs to this process or to an earlier one with its place."""
         return rival.holder == self.holder or (bool(rival.place) and rival.place == self._record.place)
 
     def _is_unchanged(self, rival: LockRecord, now: float) -> bool:
@@ -136,7 +136,7 @@ class LockFile:
         return (now - self._last_read[1]) * 1000 >= rival.ttl_ms
 
     def _begin(self, term: int, began: float) -> bool:
-        """Create the next term: of many candidates exactly one succeeds."""
+        """Create the next term; exactly one of several candidates succeeds."""
         record = LockRecord(self.holder, term, 0, self.ttl_ms, place=self._record.place)
         try:
             self._store.create(self._name(term), msgspec.json.encode(record), mode=0o644)
@@ -148,7 +148,7 @@ class LockFile:
         return self.held
 
     def _replace(self, record: LockRecord) -> None:
-        """Write beside and rename onto it, so that half a record is never read."""
+        """Write a temporary file and rename it, so that half a record is never read."""
         beside = f"{self.path}/renewal-{record.term}"
         self._store.create(beside, msgspec.json.encode(record), mode=0o644, overwrite=True)
         self._store.rename(beside, self._name(record.term), overwrite=True)

@@ -1,9 +1,9 @@
-"""Records in HDFS of the queues that a daemon has lowered, so that another host can put them back.
+"""Keep records in HDFS of the queues with a lowered maximum, so that a daemon on another host can restore it.
 
 Law: a record is written before the queue is lowered and removed after it is restored. Each process writes one
-file of its own, beside the lock's terms, whole or not at all (written beside, then renamed); the holder of
-the lock may read and remove the files of others, for their writers are not its holder any more. A record has
-the maximum that was set and the one before: whether the queue still has it must be read before restoring.
+file of its own in the lock's folder, by a temporary file and a rename. The holder of the lock may read and
+remove the files of others, because their writers do not hold the lock any more. A record has the maximum that
+was set and the one before: whether the queue still has it must be read before restoring.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HALF = re.compile(rf"\.{_NAME.pattern}\.tmp")
 
 
 class LoweredQueue(msgspec.Struct, frozen=True):
-    """One queue: its full path, its maximum before and the one that was set (parts of its parent)."""
+    """One queue: its full path, its maximum before, and the one that was set (ratios of its parent)."""
 
     queue: str
     before_ratio: float
@@ -46,7 +46,7 @@ class LoweredFile:
         self.name = f"lowered-{holder}.json"
 
     def write(self, queues: Sequence[LoweredQueue]) -> None:
-        """Write this process's record; it is in HDFS, whole, when this returns."""
+        """Write this process's record; it is complete in HDFS when this returns."""
         beside = f"{self._folder}/.{self.name}.tmp"
         data = msgspec.json.encode(LoweredRecord(self._holder, tuple(queues)))
         self._store.create(beside, data, mode=0o644, overwrite=True)
@@ -55,7 +55,7 @@ class LoweredFile:
     def all(self) -> Mapping[str, LoweredRecord | None]:
         """Return every record by its file's name, this process's too; None for one that cannot be read.
 
-        Only for the holder of the lock: what a writer that died left half-written is removed.
+        Only for the holder of the lock: removes incomplete files of writers that died.
         """
         for row in _listed(self._store, self._folder):
             if _HALF.fullmatch(row.name) and row.name != f".{self.name}.tmp":
@@ -63,7 +63,7 @@ class LoweredFile:
         return read_all(self._store, self._folder)
 
     def remove(self, name: str) -> None:
-        """Remove a record; fine if it is gone already."""
+        """Remove a record, if it still exists."""
         self._store.delete(self.path(name))
 
     def path(self, name: str) -> str:
@@ -72,7 +72,7 @@ class LoweredFile:
 
 
 def read_all(store: WebHdfs, folder: str) -> dict[str, LoweredRecord | None]:
-    """Return every record in ``folder`` by its file's name; None for one that is no record."""
+    """Return every record in ``folder`` by its file's name; None for a file with other content."""
     names = [row.name for row in _listed(store, folder) if _NAME.fullmatch(row.name)]
     found = ((name, _read(store, f"{folder}/{name}")) for name in names)
     return {name: record for name, record in found if not isinstance(record, Missing)}
@@ -100,5 +100,5 @@ def command_for(queue: str, ratio: float) -> str:
 
 
 def same_ratio(left: float, right: float) -> bool:
-    """Return whether two maxima are one: they travel as percentages of ten digits."""
+    """Return whether two maxima are equal: they are sent as percentages of ten digits."""
     return abs(left - right) < 1e-7

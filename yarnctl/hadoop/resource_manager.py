@@ -35,7 +35,7 @@ from yarnctl.hadoop.wire.decoders import OneDecoder
 ROOT = "/ws/v1/cluster"
 CAPACITY = "yarn.scheduler.capacity."
 QUEUE_SHARE = (("capacity", ""), ("maximum-capacity", "100"))
-"""A queue's keys below :data:`CAPACITY`, and what counts where they are not set ("": they must be)."""
+"""A queue's keys below :data:`CAPACITY`, with their defaults ("": the key must be set)."""
 Signal = Literal["OUTPUT_THREAD_DUMP", "GRACEFUL_SHUTDOWN", "FORCEFUL_SHUTDOWN"]
 UNFINISHED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
@@ -118,15 +118,17 @@ class ResourceManager:
         return word.state
 
     def application_end(self, application: str) -> yarn.ApplicationOutcome:
-        """Return how an application ended; BadAnswer if the answer is about another one."""
+        """Return how an application ended; raises BadAnswer if the answer is about another one."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}"
         row = self._to.read(path, yarn.APPLICATION_END)
         if row.application != application:
-            raise BadAnswer(explain(self._to.pinned + path, "it speaks of another one", application))
+            raise BadAnswer(
+                explain(self._to.pinned + path, "the answer is about another application", application)
+            )
         return row
 
     def ended_application(self, application: str) -> yarn.EndedApplication:
-        """Return what one application has held, if it has ended; Missing if it is not known (any more)."""
+        """Return the usage of an application that has ended; Missing if it is not known (any more)."""
         return self._to.read(f"{ROOT}/apps/{_id(_APPLICATION, application)}", yarn.ENDED_APPLICATION)
 
     def ended_applications(self, since_ms: int, user: str = "") -> tuple[yarn.EndedApplication, ...]:
@@ -167,7 +169,7 @@ class ResourceManager:
         return {row.name: row.value for row in rows}
 
     def counted_resources(self) -> tuple[str, ...]:
-        """Return what the scheduler's calculator counts ("memory-mb", "vcores"); Missing before 3.4.0."""
+        """Return the resources that the scheduler's calculator counts; raises Missing before 3.4.0."""
         told = self._to.read(f"{ROOT}/scheduler-overview", yarn.SCHEDULER_OVERVIEW)
         rows = told.resource_types.strip("[]").split(
             ","
@@ -179,7 +181,7 @@ class ResourceManager:
     def signal(self, container: str, signal: Signal) -> None:
         """Send a signal through the node's next heartbeat. Success proves neither permission nor effect.
 
-        The body of a success is empty (3.4) or no JSON at all (3.5) and is not read.
+        The body of a success is empty (3.4) or not JSON (3.5) and is not read.
         """
         path = f"{ROOT}/containers/{_id(_CONTAINER, container)}/signal/{signal}"
         _done(self._to.change("POST", path))
@@ -238,11 +240,11 @@ class ResourceManager:
         return self._share(keys, path)[1]
 
     def _share(self, keys: Mapping[str, str], path: str) -> tuple[float, float]:
-        told = [keys.get(f"{CAPACITY}{path}.{key}", other) for key, other in QUEUE_SHARE]
+        values = [keys.get(f"{CAPACITY}{path}.{key}", other) for key, other in QUEUE_SHARE]
         try:
-            capacity, maximum = (float(text) / 100 for text in told)
+            capacity, maximum = (float(text) / 100 for text in values)
         except ValueError:
-            story = f"{path} is not configured by percentages ({', '.join(told)[:120]})"
+            story = f"the shares of {path} are not percentages ({', '.join(values)[:120]})"
             raise Rejected(explain(self._to.pinned + f"{ROOT}/scheduler-conf", story)) from None
         return capacity, 1.0 if maximum < 0 else maximum
 
@@ -250,24 +252,26 @@ class ResourceManager:
         """Set a queue's maximum, as a part of its parent; Rejected where that cannot be changed."""
         self.set_scheduler({path: {QUEUE_SHARE[1][0]: f"{ratio * 100:.10g}"}})
 
-    def _put(self, path: str, body: Mapping[str, Any], shape: OneDecoder[Any], field: str) -> Any:
+    def _put(self, path: str, body: Mapping[str, Any], decoder: OneDecoder[Any], field: str) -> Any:
         answer = _done(self._to.change("PUT", path, msgspec.json.encode(body)))
-        return _echoed_maximum(answer, shape, field) if answer.status == 200 else None
+        return _echoed_maximum(answer, decoder, field) if answer.status == 200 else None
 
     def _await(
-        self, path: str, shape: OneDecoder[Any], field: str, asked: Any, echo: Any, wait_ms: int
+        self, path: str, decoder: OneDecoder[Any], field: str, asked: Any, echo: Any, wait_ms: int
     ) -> None:
         """Compare the echoed value with the requested one; after a 202 poll until it has settled."""
         until = self._clock() + wait_ms / 1000
         settled = echo is not None
         while not settled:
-            echo = getattr(self._to.read(path, shape), field)
+            echo = getattr(self._to.read(path, decoder), field)
             settled = _same(asked, echo) or self._clock() >= until
             if not settled:
                 self._pause(self._poll_ms / 1000)
         if not _same(asked, echo):
             remedy = (
-                "see yarn.cluster.max-application-priority" if field == "priority" else "see the queue's name"
+                "check yarn.cluster.max-application-priority"
+                if field == "priority"
+                else "check the queue's name"
             )
             story = explain(self._to.pinned + path, f"{field} became {echo!r}", f"{asked!r}", remedy)
             raise Altered(story, str(asked), str(echo))
@@ -295,9 +299,9 @@ def _not_active(info: yarn.ClusterInfo) -> str:
 
 
 def _id(pattern: re.Pattern[str], given: str) -> str:
-    """Return a well-formed id for use in a path; refuse others."""
+    """Return a well-formed id for use in a path; raises BadInput for others."""
     if not pattern.fullmatch(given):
-        raise BadInput(f"id {given[:60]!r}", "is none of YARN's", f"expected the form {pattern.pattern}")
+        raise BadInput(f"id {given[:60]!r}", "not an id of YARN", f"use the form {pattern.pattern}")
     return given
 
 
@@ -306,26 +310,33 @@ def _named(application: str, row: yarn.AppAttempt) -> str:
 
 
 def _done(answer: HttpAnswer) -> HttpAnswer:
-    """Accept a success of a change; a redirect or a page with status 200 is none."""
+    """Accept a success of a change; raises for a redirect or a page with status 200."""
     if answer.status >= 300:
         target = f" to {answer.location.partition('?')[0]}" if answer.location else ""
         raise BadAnswer(
-            explain(answer.url, f"HTTP {answer.status}{target}", "200 or 202", "name the active daemon")
+            explain(
+                answer.url,
+                f"HTTP {answer.status}{target}",
+                "200 or 202",
+                "use the address of the active daemon",
+            )
         )
     if "html" in answer.kind:
-        raise Uncertain(explain(answer.url, "an HTML page", "200 or 202", "look whether the change was made"))
+        raise Uncertain(
+            explain(answer.url, "an HTML page", "200 or 202", "check whether the change was made")
+        )
     return answer
 
 
-def _echoed_maximum(answer: HttpAnswer, shape: OneDecoder[Any], field: str) -> Any:
-    """Return the value that the answer to a change repeats (None where it is 202 and empty)."""
+def _echoed_maximum(answer: HttpAnswer, decoder: OneDecoder[Any], field: str) -> Any:
+    """Return the value that the answer to a change repeats (None if it is 202 and empty)."""
     if answer.status == 202 and not answer.body.strip():
         return None
-    return getattr(decoded(msgspec.structs.replace(answer, status=200), shape), field)
+    return getattr(decoded(msgspec.structs.replace(answer, status=200), decoder), field)
 
 
 def _same(asked: Any, got: Any) -> bool:
-    """Return whether an echo is what was asked for; a queue is echoed by its path or its last part."""
+    """Return whether an echo equals the requested value; a queue is echoed by its path or its last part."""
     if isinstance(asked, str):
         return spells(str(got), asked) or spells(asked, str(got))
     return bool(asked == got)

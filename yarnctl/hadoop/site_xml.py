@@ -1,7 +1,7 @@
-"""Site files: ``core-site.xml`` and its like, read as Hadoop's ``Configuration`` reads them.
+"""Read site files such as ``core-site.xml`` by the rules of Hadoop's ``Configuration``.
 
-Law: a file is untrusted text. A document type or an entity is refused, size and depth are bounded, an
-include is a local file and never a circle. The rules are Hadoop's: later files win, except over a
+Law: a file is untrusted text. Document types and entities are rejected, size and depth are bounded, and an
+include is a local file without a cycle. The rules are Hadoop's: later files win, except over a
 value marked final; ``${name}`` is replaced by another key, a property or ``${env.NAME}`` (with
 ``${env.NAME:-default}`` and ``${env.NAME-default}``), at most 20 times; an unknown name stays as it is.
 """
@@ -94,10 +94,10 @@ class HadoopSite:
             value = value[: match.start()] + (self._known(match[1]) or "") + value[match.end() :]
             if len(value) > MAX_VALUE:
                 raise BadInput(
-                    self.where(name), f"grows beyond {MAX_VALUE} characters when variables are replaced"
+                    self.where(name), f"exceeds {MAX_VALUE} characters after the replacement of variables"
                 )
         if any(self._known(one[1]) is not None for one in _VARIABLE.finditer(value)):
-            remedy = "look for variables that name each other"
+            remedy = "remove variables that refer to each other"
             raise BadInput(
                 self.where(name), f"needs more than {MAX_SUBSTITUTIONS} replacements of variables", remedy
             )
@@ -124,10 +124,10 @@ def load(
 ) -> HadoopSite:
     """Read the site files of a configuration folder, in Hadoop's order; files may be missing.
 
-    Raises BadInput naming file and line for a folder that is none and for a file that cannot be used.
+    Raises BadInput with file and line for a missing folder or a file that cannot be used.
     """
     if not folder.is_dir():
-        raise BadInput(str(folder), "is no folder", "set HADOOP_CONF_DIR to the folder with core-site.xml")
+        raise BadInput(str(folder), "not a folder", "set HADOOP_CONF_DIR to the folder with core-site.xml")
     merged: dict[str, SiteEntry] = {}
     for name in names:
         if (folder / name).is_file():
@@ -152,7 +152,7 @@ def read_file(path: Path, above: tuple[Path, ...] = ()) -> list[tuple[str, SiteE
     except (OSError, RuntimeError, ValueError) as error:  # ValueError: a NUL in the path
         raise BadInput(str(path), f"cannot be read ({type(error).__name__})") from None
     if real in above:
-        raise BadInput(str(path), "includes itself", "remove the include that closes the circle")
+        raise BadInput(str(path), "includes itself", "remove this include")
     if len(text) > MAX_BYTES or len(above) >= MAX_INCLUDES:
         raise BadInput(str(path), f"longer than {MAX_BYTES} bytes, or more than {MAX_INCLUDES} includes deep")
     return _entries(_parse(text, path), path, (*above, real))
@@ -179,11 +179,13 @@ def _parse(text: bytes, path: Path) -> _Element:
 
     def refuse(*_: object) -> None:
         place = f"{path}:{parser.CurrentLineNumber}"
-        raise BadInput(place, "a document type or entity is not read", "remove the DOCTYPE")
+        raise BadInput(place, "document types and entities are not supported", "remove the DOCTYPE")
 
     def start(name: str, attributes: dict[str, str]) -> None:
         if len(open_elements) > MAX_DEPTH:
-            raise BadInput(f"{path}:{parser.CurrentLineNumber}", f"nested more than {MAX_DEPTH} deep")
+            raise BadInput(
+                f"{path}:{parser.CurrentLineNumber}", f"elements are nested more than {MAX_DEPTH} deep"
+            )
         element = _Element(name, attributes, parser.CurrentLineNumber)
         open_elements[-1].children.append(element)
         open_elements.append(element)
@@ -204,7 +206,7 @@ def _parse(text: bytes, path: Path) -> _Element:
         parser.Parse(text, True)
     except (expat.ExpatError, ValueError, LookupError) as error:
         line = getattr(error, "lineno", 1)
-        raise BadInput(f"{path}:{line}", f"is no XML ({str(error)[:80]})") from None
+        raise BadInput(f"{path}:{line}", f"invalid XML ({str(error)[:80]})") from None
     return top.children[0]
 
 
@@ -237,7 +239,7 @@ def _include(element: _Element, path: Path, above: tuple[Path, ...]) -> list[tup
     place, href = f"{path}:{element.line}", element.attributes.get("href", "")
     parts = urlsplit(href)
     if not href or parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost"):
-        raise BadInput(place, f"includes {href[:120]!r}", "only local files can be included")
+        raise BadInput(place, f"includes {href[:120]!r}", "include a local file instead")
     target = path.parent / unquote(parts.path)
     if not target.is_file():
         fallback = next((child for child in element.children if child.name == FALLBACK), None)

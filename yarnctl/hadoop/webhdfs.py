@@ -175,7 +175,7 @@ class WebHdfs:
             yield chunks
 
     def data_address(self, folder: str) -> str:
-        """Return the base URL of the DataNode that a new file's bytes would be sent to.
+        """Return the base URL of the DataNode to which a new file's bytes would be sent.
 
         Only the first of a create's two requests is sent, and for a path that is a folder: no server writes
         anything for it. The redirect is read, as it comes to a transfer, and not followed (``noredirect`` is
@@ -189,7 +189,7 @@ class WebHdfs:
         except ValueError:
             usable = False
         if not usable:
-            raise BadAnswer(explain(answer.url, "redirects to an address that cannot be used", "a DataNode"))
+            raise BadAnswer(explain(answer.url, "redirected to an invalid address", "a DataNode"))
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
     # --- changing -----------------------------------------------------------------------------
@@ -257,21 +257,21 @@ class WebHdfs:
     def _yes(self, method: str, path: str, op: str, query: dict[str, str]) -> None:
         answer = self._change(method, path, op, query)
         if not decoded(answer, _BOOLEAN).yes:
-            raise Rejected(explain(answer.url, "the NameNode answered no", "boolean true"), 200)
+            raise Rejected(explain(answer.url, "the NameNode answered false", "boolean true"), 200)
 
     def _why_not(self, source: str, target: str) -> None:
-        """Raise the reason why a rename was refused, as far as another read shows it."""
+        """Raise the reason why a rename was refused, by reading the paths again."""
         if self.find(source) is None:
-            raise Missing(explain(self._url(source), "is not there to be renamed"), 200)
+            raise Missing(explain(self._url(source), "does not exist and cannot be renamed"), 200)
         if self.find(target) is not None:
-            raise ExistsAlready(explain(self._url(target), "exists, so nothing was renamed onto it"), 200)
+            raise ExistsAlready(explain(self._url(target), "exists already; the file was not renamed"), 200)
         parent = posixpath.dirname(target)
         if self.find(parent) is None:
-            raise Missing(explain(self._url(parent), "is missing, so nothing can be renamed into it"), 200)
+            raise Missing(explain(self._url(parent), "does not exist; the file was not renamed into it"), 200)
 
     @contextmanager
     def _translated(self, method: str, path: str) -> Iterator[None]:
-        """Turn whatever the package raises into ours, without its text where that may contain a URL."""
+        """Convert the package's exceptions to ours, without their text if it may contain a URL."""
         url = self._url(path)
         try:
             yield
@@ -282,7 +282,7 @@ class WebHdfs:
         except (KeyError, TypeError, AttributeError, ValueError, IndexError):
             remedy = "check that this is WebHDFS"
             raise BadAnswer(
-                explain(url, "an answer that is not WebHDFS's", "JSON or a Location", remedy)
+                explain(url, "the answer is not from WebHDFS", "JSON or a Location", remedy)
             ) from None
 
 
@@ -293,10 +293,10 @@ def _unanswered(url: str, method: str, error: Exception) -> Unreachable:
     if not problem.is_sent:
         is_name_node = urlsplit(asked).netloc == urlsplit(url).netloc
         return unreached(asked, problem, "HDFS" if is_name_node else "a DataNode")
-    story = f"the transfer broke off ({FAULT_WORDS[problem.fault]})"
+    story = f"the transfer was interrupted ({FAULT_WORDS[problem.fault]})"
     if method == "GET":
         return Unreachable(explain(asked, story, "a whole answer", "try again"))
-    return Uncertain(explain(asked, story, "201 Created", "look again before repeating it"))
+    return Uncertain(explain(asked, story, "201 Created", "check the state before you repeat it"))
 
 
 def _reported(url: str, method: str, error: Any) -> Exception:
@@ -321,5 +321,5 @@ def _at(path: str) -> str:
     clean = posixpath.normpath(path) if path else ""
     odd = any(not letter.isprintable() for letter in path) or "#LATEST" in path or ";" in path
     if not path.startswith("/") or odd or ".." in path.split("/"):
-        raise BadInput(f"HDFS path {path[:120]!r}", "cannot be used", "name an absolute path without ..")
+        raise BadInput(f"HDFS path {path[:120]!r}", "not a valid path", "use an absolute path without ..")
     return PREFIX + quote("/" + clean.lstrip("/"), safe="/=")

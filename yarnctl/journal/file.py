@@ -23,8 +23,6 @@ from yarnctl.deciding.records import FORMAT, Decision, Header, Record, State, de
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import END, ENVELOPE_MAX, Chain, body_of, last_link
 from yarnctl.journal.fold import Fold
-from yarnctl.journal.older.records_5 import OLDER, decode_5
-from yarnctl.journal.older.translating import Translator
 from yarnctl.journal.segments import (
     STATE,
     NotNow,
@@ -46,10 +44,7 @@ JOURNAL = "journal.jsonl"
 
 
 class Line(NamedTuple):
-    """One record with the number of its line (the journal's first is 1) and its own bytes, no envelope.
-
-    A line of an older format may stand for several of today's records: they all carry its number and bytes.
-    """
+    """One record with the number of its line (the journal's first is 1) and its own bytes, no envelope."""
 
     number: int
     record: Record
@@ -110,9 +105,8 @@ class JournalFile(JournalStream):
     ``durable``: wait for the disk at each append (a real cluster), not only for the operating
     system (an emulator's run). An existing journal is appended to. ``segment_bytes``: a file
     that has grown so large is set aside, and the journal continues in a new one (None: never). ``fold`` is
-    the state after the journal so far, as it was rebuilt (None: nothing): a new file begins with it, and one
-    of an older format is set aside at once. Raises BadInput if the file ends in the middle of a line: after a
-    crash, a person has to check it first.
+    the state after the journal so far, as it was rebuilt (None: nothing): a new file begins with it. Raises
+    BadInput if the file ends in the middle of a line: after a crash, a person has to check it first.
     """
 
     def __init__(
@@ -132,8 +126,7 @@ class JournalFile(JournalStream):
         if segment_bytes is not None and self.fold is None:
             raise ValueError(f"{path} is there already: only who knows what it leaves can begin a new file")
         chain = _chain_after(path)
-        needs_head = self.fold is not None and (last not in (None, path) or self.fold.format in OLDER)
-        if needs_head:
+        if self.fold is not None and last not in (None, path):
             try:
                 fresh = self._next_file(chain)
             except NotNow as error:
@@ -246,7 +239,7 @@ def read_last(path: Path) -> Iterator[Line]:
 
 def _read(path: Path, files: Sequence[Path], chain: Chain, *, closed: bool = False) -> Iterator[Line]:
     """Yield the records of these files, the first of which continues ``chain``."""
-    decoding, begun_at = _Decoding(), chain.number
+    begun_at = chain.number
     ended = True  # the first line, and the next after a closing one, must be a header, or a state before one
     where = str(path)
     for where, raw in _lines(files):
@@ -254,15 +247,14 @@ def _read(path: Path, files: Sequence[Path], chain: Chain, *, closed: bool = Fal
             raise Interrupted(where, "the line is torn (no newline at its end)")
         body = body_of(raw)
         is_end = body == END and chain.number > 0
-        records = () if is_end else decoding.records(raw, where)
-        is_state = bool(records) and isinstance(records[0], State) and chain.number > 0
-        if records and ended and not (is_state or isinstance(records[0], Header)):
+        record = None if is_end else _record(raw, where)
+        is_state = isinstance(record, State) and chain.number > 0
+        if record is not None and ended and not (is_state or isinstance(record, Header)):
             raise BadInput(where, "a journal begins with a header")
         _check_link(raw, body, chain, where)
         ended = is_end or (ended and is_state and chain.number > begun_at + 1)
-        if body is not None:
-            for record in records:
-                yield Line(chain.number, record, body)
+        if body is not None and record is not None:
+            yield Line(chain.number, record, body)
     if chain.number == begun_at:
         raise BadInput(str(path), "the journal is empty")
     if closed and not ended:
@@ -299,32 +291,20 @@ class _Kind(msgspec.Struct):
 
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Record))
 WROTE_IT = "start the version that wrote it; nothing was changed"
-"""What to do about a journal of a newer program: to leave out what is not understood would be a guess."""
+"""What to do about another program's journal: to leave out what is not understood would be a guess."""
 
 
-class _Decoding:
-    """Reads lines in the format that the last header names; those of older formats as today's records."""
-
-    def __init__(self) -> None:
-        self._translator = Translator()
-        self._is_older = False
-
-    def records(self, raw: bytes, where: str) -> tuple[Record, ...]:
-        """Return a line's records, and check what no record's type can express."""
-        try:
-            if raw.startswith((HEADER, STATE)):
-                self._begin(msgspec.json.decode(raw, type=_Format).format, where)
-            records = self._translator.take(decode_5(raw)) if self._is_older else (decode(raw),)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            _require_known_kind(raw, where)
-            raise BadInput(where, f"no record of a yarnctl journal ({error})") from None
-        for record in records:
-            _check(record, where)
-        return records
-
-    def _begin(self, number: int, where: str) -> None:
-        _require_known(number, where)
-        self._is_older = number in OLDER
+def _record(raw: bytes, where: str) -> Record:
+    """Return a line's record, and check what no record's type can express."""
+    try:
+        if raw.startswith((HEADER, STATE)):
+            _require_format(msgspec.json.decode(raw, type=_Format).format, where)
+        record = decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        _require_known_kind(raw, where)
+        raise BadInput(where, f"no record of a yarnctl journal ({error})") from None
+    _check(record, where)
+    return record
 
 
 def _require_known_kind(raw: bytes, where: str) -> None:
@@ -337,17 +317,15 @@ def _require_known_kind(raw: bytes, where: str) -> None:
         raise BadInput(where, f"records of kind {kind!r} are not known to this yarnctl", WROTE_IT)
 
 
-def _require_known(number: int, where: str) -> None:
-    if number > FORMAT:
-        told = f"format {number} of the journal is newer than this yarnctl ({FORMAT})"
-        raise BadInput(where, told, WROTE_IT)
-    if number not in (*OLDER, FORMAT):
-        raise BadInput(where, f"format {number} of the journal is not known", f"expected {FORMAT}")
+def _require_format(number: int, where: str) -> None:
+    if number != FORMAT:
+        told = f"the journal has format {number}; this yarnctl reads format {FORMAT} only"
+        raise BadInput(where, told, "start the version that wrote it, or use another --state-dir")
 
 
 def _check(record: Record, where: str) -> None:
     if isinstance(record, Header | State):
-        _require_known(record.format, where)
+        _require_format(record.format, where)
     if isinstance(record, Decision):
         counts = (len(record.orders), len(record.groups), len(record.picks))
         if len(set(counts)) > 1:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from heapq import heapify
 
-import msgspec
-
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.payments import payment_problem
 from yarnctl.deciding.awaited_ends import AwaitedEnds
@@ -38,10 +36,7 @@ from yarnctl.deciding.settings import DEFAULT, Settings
 
 
 class Fold:
-    """``ledger`` and ``now_ms`` after the last step; the changes of the daemon's own parts.
-
-    ``format`` is that of the last header (0: there was none).
-    """
+    """``ledger`` and ``now_ms`` after the last step; the changes of the daemon's own parts."""
 
     def __init__(self) -> None:
         self.ledger = Ledger()
@@ -51,7 +46,6 @@ class Fold:
         self.misdirection = Misdirection()
         self.book = AdmissionStore()
         self.epoch = ""
-        self.format = 0
         self._header: Header | None = None
         self._fresh: Header | None = None
 
@@ -61,7 +55,7 @@ class Fold:
             self._go_on(record)
             return
         if isinstance(record, Header):
-            self._fresh, self.format = record, record.format
+            self._fresh = record
         elif isinstance(record, Resumed):
             self._resumed(record)
         elif isinstance(record, Observed | Stopped):
@@ -99,12 +93,12 @@ class Fold:
             self.ledger.issued = order_number(record.orders[0]) - 1
 
     def state(self) -> State:
-        """Return all of it as a value, in today's format."""
+        """Return all of it as a value."""
         return State(
             format=FORMAT,
             now_ms=self.now_ms,
-            header=_of_today(self._header),
-            fresh=_of_today(self._fresh),
+            header=self._header,
+            fresh=self._fresh,
             ledger=state_of(self.ledger),
             lowered=tuple(self.queues.held.values()),
             maximum_due=self.queues.due,
@@ -124,7 +118,7 @@ class Fold:
         self.priorities = ChangedPriorities(left.priorities, left.priority_due)
         self.misdirection = Misdirection(left.claims, left.misdirected)
         self.book = AdmissionStore(left.book)
-        self.format, self._header, self._fresh = left.format, left.header, left.fresh
+        self._header, self._fresh = left.header, left.fresh
 
     def copy(self) -> Fold:
         """Return another fold that is the same."""
@@ -144,10 +138,6 @@ class Fold:
             or self.book.problem(record)
             or payment_problem(self.book, record)
         )
-
-
-def _of_today(header: Header | None) -> Header | None:
-    return None if header is None else msgspec.structs.replace(header, format=FORMAT)
 
 
 def state_of(ledger: Ledger) -> LedgerState:

@@ -3,8 +3,8 @@
 Law: the recorded observations are taken as true; all else must come out the same, byte for byte. A step's
 records follow its input; the outcomes of its actions follow them, each once and in order, before the next
 input. The records of the daemon's own parts and of admission may come between steps; they are compared with
-the state after the records before them, and so is a state at the head of a file. Lines of an older format are
-folded only, up to the state that ends them. The first difference ends the replay with its story.
+the state after the records before them, and so is a state at the head of a file. The first difference ends
+the replay with its story.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from yarnctl.deciding.inputs import InputReader, Observed
 from yarnctl.deciding.model import Action
 from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.records import (
-    FORMAT,
     Contact,
     Decision,
     Header,
@@ -90,7 +89,6 @@ class Replay:
         self._opening: list[bytes] = []
         self._expected: deque[bytes] = deque()
         self._due: deque[Action] = deque()
-        self._older: tuple[str, int] | None = None
 
     def differ(self, story: str) -> NoReturn:
         """End the replay."""
@@ -100,31 +98,11 @@ class Replay:
         """Check one line; raises Different, or BadInput for a header that no controller writes."""
         record = line.record
         self.where = f"{self.source}:{line.number}"
-        if self._is_older(record):
-            self.fold.apply(record)
-            return
         if encode(record) != line.raw:
             self.differ("the record reads back to other bytes than the line holds")
         self._take(record, line.raw)
         self.fold.apply(record)
         self._count(record)
-
-    def _is_older(self, record: Record) -> bool:
-        """Return whether a line is of an older format, which a state alone may end."""
-        if isinstance(record, Header) and record.format != FORMAT:
-            self._older = self._older or (self.where, record.format)
-        elif isinstance(record, State):
-            self._older = None
-        elif isinstance(record, Header):
-            self.require_decided()
-        return self._older is not None
-
-    def require_decided(self) -> None:
-        """Raise BadInput if the line read last is of an older format, which cannot be decided again."""
-        if self._older is not None:
-            where, number = self._older
-            told = f"a journal of format {number} can be explained and gone on from, not decided again"
-            raise BadInput(where, told, "replay it with the yarnctl that wrote it")
 
     def _take(self, record: Record, raw: bytes) -> None:
         """Compare a record with the one that is due."""
@@ -280,13 +258,8 @@ def replay(lines: Iterable[Line], source: str, *, closed: bool = True) -> Replay
     ``source`` names the journal in messages; ``closed``: it must leave no action out at its end.
     """
     state = Replay(source)
-    try:
-        for line in lines:
-            state.line(line)
-    except BadInput:
-        state.require_decided()  # the first condition that must hold
-        raise
-    state.require_decided()
+    for line in lines:
+        state.line(line)
     if closed:
         state.finish()
     return Replayed(

@@ -1,9 +1,9 @@
-"""Connections: how long one may take to send a request, and which is closed when there are too many.
+"""Bound the time and the number of connections of a server.
 
-Law: a caller that sends or reads slowly loses its own connection. A connection on which a whole request is
-being answered is never closed to make room; of the others the one that has waited longest is closed first,
-those with an incomplete request before those that are idle. So a flood of connections keeps no caller out
-that sends a request at once. Everything here runs on the server's event loop; a request that comes whole
+Law: a caller that sends or reads slowly loses its own connection. If there are too many connections, one is
+closed: never one with a request that is being answered; first those with an incomplete request, then idle
+ones; of each kind the one that has waited longest. So a flood of connections does not block a caller that
+sends a whole request at once. Everything here runs on the server's event loop. A request that arrives whole
 costs one comparison and no reading of a clock.
 """
 
@@ -12,9 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+if TYPE_CHECKING:
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
 
 SWEEPS = 4
 """The number of checks for late callers within the shortest bound."""
@@ -84,15 +88,23 @@ def oldest(connections: Iterable[BoundedConnection]) -> BoundedConnection | None
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """uvicorn's protocol, with a bound on how long each part of a request may take.
+    """A connection of uvicorn with a bound on the time of each part of a request.
 
     ``has_unanswered_request``: the caller has not yet sent a whole request, or does not read the answer;
     ``until_s``: its deadline for that, by the loop's clock (0: none); ``turn``: the smaller, the earlier the
     wait began.
     """
 
-    def __init__(self, *given: Any, among: Connections, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        among: Connections,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
         self._among = among
         self._head_s, self._body_s, self._each_piece, self._taking_s, _ = among.bounds
         self.has_unanswered_request = False
@@ -107,9 +119,9 @@ class BoundedConnection(HttpToolsProtocol):
         return self.has_unanswered_request or self.cycle.response_complete
 
     def is_late(self, now_s: float) -> bool:
-        """Return whether the caller's time is over; while the server does not read, the caller is not late.
+        """Return whether the caller has exceeded its time; while the server does not read, it has not.
 
-        A caller that reads a part of an answer gets as long for the next.
+        A caller that reads a part of an answer gets the same time for the next part.
         """
         if not self.has_unanswered_request or not 0 < self.until_s < now_s or self.flow.read_paused:
             return False
@@ -136,7 +148,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._among.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Drop it."""
+        """Remove the connection from the open ones."""
         self._among.open.discard(self)
         super().connection_lost(exc)
 

@@ -1,4 +1,4 @@
-"""Names: which Host and Origin headers a server answers.
+"""Check the Host and Origin headers of requests to a server.
 
 Law: only names that the server was given are answered, so that a foreign name which is pointed at its address
 (DNS rebinding) reaches nothing, and a page of another origin neither. On loopback these are loopback's names;
@@ -17,7 +17,7 @@ from yarnctl.errors import BadInput
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 ANY_ADDRESS = "*.ip"
-"""Means every IP address among the names that are answered."""
+"""The name that stands for every IP address."""
 KNOWN_MAX = 256
 """The most values of Host remembered as good."""
 
@@ -25,15 +25,17 @@ _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?|\[[0-9a-f:.]{2,45}\
 
 
 class RefusedRequest(NamedTuple):
-    """Why a request is not answered: HTTP status, a short name, a sentence."""
+    """The reason why a request is rejected: HTTP status, code, sentence."""
 
     status: int
     code: str
     problem: str
 
 
-BAD_HOST = RefusedRequest(421, "bad-host", "the Host header names none of the names that are answered here")
-BAD_ORIGIN = RefusedRequest(403, "foreign-origin", "the Origin header names another site than this one")
+BAD_HOST = RefusedRequest(421, "bad-host", "the Host header is not a name of this server (--allow-host)")
+BAD_ORIGIN = RefusedRequest(
+    403, "foreign-origin", "the Origin header is not a name of this server (--allow-host)"
+)
 
 
 class Answered:
@@ -111,12 +113,12 @@ def is_loopback(host: str) -> bool:
 
 
 def checked_names(allowed: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of ``--allow-host`` in small letters; raises BadInput for what is no name."""
+    """Return the names of ``--allow-host`` in small letters; raises BadInput for an invalid name."""
     names = tuple(name.strip().lower() for name in allowed)
     for name in names:
         if not _NAME.fullmatch(name):
-            remedy = "give the name alone, without port, for instance yarnctl.example.org"
-            raise BadInput("--allow-host", f"{name[:80]!r} is no host name", remedy)
+            remedy = "use a name without a port, for example yarnctl.example.org"
+            raise BadInput("--allow-host", f"{name[:80]!r} is not a host name", remedy)
     return names
 
 

@@ -1,25 +1,28 @@
-"""``python -m yarnctl.task_runner.build [--check]``: makes the one file that is shipped to the nodes.
+"""``python -m yarnctl.task_runner.build``: makes the one file that is shipped to the nodes.
 
 Law: the file is the text of the package ``runner`` and nothing else: its head, its standard imports merged,
-then every module in the order of ``MODULES`` as it is written, without its imports. The file is not edited: a
-test and ``make lint`` compare every byte. What cannot be put together without a change of meaning is refused:
-a name that is defined twice or renamed by an import, an import below other statements, and one of a module
-that comes later or that is not of the standard library.
+then every module in the order of ``MODULES`` as it is written, without its imports. The same sources give the
+same bytes. The file is not edited: its digest is checked before it is shipped
+(:mod:`yarnctl.task_runner.shipped`). What cannot be put together without a change of meaning is refused: a
+name that is defined twice or renamed by an import, an import below other statements, and one of a module that
+comes later or that is not of the standard library. The build of a wheel runs this, so it needs no package.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import builtins
+import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from yarnctl.task_runner.shipped import EMPTY_DIGEST, RUNNER, SOURCES, signed
+
 PACKAGE = "yarnctl.task_runner.runner"
-SOURCE = Path(__file__).with_name("runner")
-BUILT = Path(__file__).with_name("yarnctl_task.py")
+SOURCE = RUNNER.with_name(SOURCES)
+BUILT = RUNNER
 HEAD = "head.sh"
 MODULES = (
     "protocol/key_rule",
@@ -40,9 +43,10 @@ MODULES = (
 )
 """Each imports only from those before it."""
 
-NOTICE = """\
+NOTICE = f"""\
 # BUILT from yarnctl/task_runner/runner by `python -m yarnctl.task_runner.build`: change that package and
 # build again. In this file no change lasts.
+{EMPTY_DIGEST}
 """
 WIDTH = 110
 
@@ -77,7 +81,8 @@ def built(source: Path = SOURCE, modules: Sequence[str] = MODULES) -> str:
             imports.setdefault(module, set()).update(names)
     head = (source / HEAD).read_text(encoding="utf-8").rstrip("\n")
     start = f"{head}\n#\n{NOTICE}\nfrom __future__ import annotations\n\n{merged(imports)}\n"
-    return start + "\n\n".join(f"{commented(name, one.law)}\n\n\n{one.body}" for name, one in pieces.items())
+    rest = "\n\n".join(f"{commented(name, one.law)}\n\n\n{one.body}" for name, one in pieces.items())
+    return signed(start + rest, source)
 
 
 def taken_apart(name: str, text: str) -> ModuleText:
@@ -190,24 +195,19 @@ def commented(name: str, law: str) -> str:
     return "\n".join([f"# {rule} {name}.py", *(f"# {line}".rstrip() for line in law.splitlines())])
 
 
-def main(arguments: Iterable[str]) -> int:
-    """Build the file, or say by the exit status whether it is what the package builds."""
-    parser = argparse.ArgumentParser(prog="python -m yarnctl.task_runner.build", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if it differs")
-    options = parser.parse_args(list(arguments))
+def main() -> int:
+    """Build the file; exit status 1 and the reason on stderr if that is not possible."""
     try:
         text = built()
     except (CannotBuild, SyntaxError) as why:
         sys.stderr.write(f"error: {BUILT.name} cannot be built: {why}\n")
         return 1
-    if not options.check:
-        BUILT.write_text(text, encoding="utf-8")
-        BUILT.chmod(0o755)
-    elif BUILT.read_text(encoding="utf-8") != text:
-        sys.stderr.write(f"error: {BUILT}: not what its package builds; run `make runner`\n")
-        return 1
+    part = BUILT.with_name(f".{BUILT.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.chmod(0o755)
+    part.replace(BUILT)  # whole or not at all: another process may be reading it
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -24,7 +24,7 @@ from yarnctl.errors import BadInput
 from yarnctl.task_runner.runner.protocol.job_conf import Conf, read_rule
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule, Scanner
 from yarnctl.task_runner.runner.protocol.stores import EXIT_SUSPENDED, Unusable
-from yarnctl.task_runner.wrapping import RUNNER
+from yarnctl.task_runner.shipped import shipped_runner
 
 SHOWN_BYTES = 80
 KINDS = {"counter": "counter lines", "status": "status lines"}
@@ -188,7 +188,7 @@ def interrupted(
         where = (
             ["--suspend-at", str(cut), "--exit-when-saved", "--poll-ms", "0"] if cut else ["--poll-ms", "0"]
         )
-        argv = [sys.executable, "-IS", str(RUNNER), *promises, *where, "--", *reducer]
+        argv = [sys.executable, "-IS", str(shipped_runner()), *promises, *where, "--", *reducer]
         env = environment(settings, folder, attempt)
         work = folder / f"out/attempt_{TASK}_{attempt}"
         work.mkdir(parents=True)

@@ -11,7 +11,6 @@ import posixpath
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from yarnctl.errors import BadInput
@@ -35,8 +34,7 @@ from yarnctl.task_runner.runner.protocol.job_conf import (
 )
 from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.webhdfs_store import split_store
-
-RUNNER = Path(__file__).with_name("yarnctl_task.py")
+from yarnctl.task_runner.shipped import RUNNER, shipped_runner
 
 SETTINGS = {
     "mapreduce.reduce.speculative": "false",
@@ -276,12 +274,16 @@ def refuse_options(line: CommandLine) -> None:
 
 
 def add_file(line: CommandLine) -> None:
-    """Ship the runner: one more name in the first ``-files``, the only one that Hadoop reads."""
+    """Ship the runner: one more name in the first ``-files``, the only one that Hadoop reads.
+
+    Raises BadInput if the built runner is not that of its sources.
+    """
+    runner = shipped_runner()
     for place, each in enumerate(line.options):
         if each.name == "-files":
-            line.options[place] = each.with_value(f"{each.value},{RUNNER}")
+            line.options[place] = each.with_value(f"{each.value},{runner}")
             return
-    line.options.insert(0, option("-files", str(RUNNER)))
+    line.options.insert(0, option("-files", str(runner)))
 
 
 def promise_test(

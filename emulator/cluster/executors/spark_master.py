@@ -18,7 +18,7 @@ import msgspec
 from emulator.cluster.app_master import AppMaster, MasterHost
 from emulator.cluster.entities import EXECUTOR, GRANTED, NEVER, RUNNING, Application, Ask, Container
 from emulator.cluster.executors.spark_stages import SparkExecutor, SparkStages, TaskRun, cut
-from emulator.workload.job import Job
+from yarnctl.traces.job import Job
 
 EXECUTOR_PRIORITY = 1
 """The request priority of executors: any but 0, which is the driver's own."""
@@ -229,7 +229,7 @@ class SparkMaster(AppMaster):
         del self.executors[executor.number]
         self._hand_over(executor)
         self._end(container, "suspended")
-        self.suspensions += 1
+        self.suspended_at_ms.append(now_ms)
         self.drained += 1
         self.host.exit(container, now_ms + self.timing.exit_ms)
         mates = self.leaving_of.get(executor.decision, set())

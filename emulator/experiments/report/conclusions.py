@@ -1,54 +1,95 @@
-"""The reading: what the numbers of a comparison say, in plain sentences.
+"""Conclusions: which scheme a comparison recommends, and why, in plain sentences.
 
-Law: every word follows from the numbers; nothing is claimed of a scheme that was not run, and
-a result against our schemes is reported in the same words.
+Invariants:
+
+* Every figure is one of the comparison's. Nothing is said of a scheme that was not run.
+* The rule does not know which schemes are yarnctl's. It recommends another scheme in the same words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from emulator.experiments.results.summary import ClassSummary, SchemeSummary
 from emulator.virtual.schemes import SCHEMES
 
 Summaries = Mapping[str, SchemeSummary]
 
+NEAR_RATIO = 1.02
+"""Up to this ratio to the fastest scheme, production counts as equally fast."""
+
+RULE = (
+    f"Rule: of the schemes with production within {NEAR_RATIO - 1:.0%} of the fastest, the one that loses"
+    " least work; where two lose the same, the one with the shorter research time."
+)
+
+
+class Recommendation(NamedTuple):
+    """The recommended scheme, and the fastest of the other schemes for production."""
+
+    scheme: str
+    rival: str
+
+
+def recommended(summaries: Summaries) -> Recommendation | None:
+    """Return what ``RULE`` recommends; None with fewer than two schemes, or where a class has no jobs."""
+    shared = {
+        name: (one.production.mean_s, one.lost_work_s, one.research.mean_s)
+        for name, one in summaries.items()
+        if not SCHEMES[name].alone
+    }
+    times = {name: production for name, (production, _, _) in shared.items() if production is not None}
+    if len(times) < 2 or any(research is None for _, _, research in shared.values()):
+        return None
+    fastest_s = min(times.values())
+    near = [name for name, mean_s in times.items() if mean_s <= fastest_s * NEAR_RATIO]
+    best = min(near, key=lambda name: shared[name][1:])
+    return Recommendation(best, min((name for name in times if name != best), key=times.__getitem__))
+
 
 def finding(summaries: Summaries) -> str:
-    """Return the finding in one sentence."""
-    if "natjam" not in summaries:
-        return "Schemes side by side: " + ", ".join(summaries)
-    natjam = summaries["natjam"]
-    losing = [name for name in ("kill", "yarn", "yarn-tuned") if name in summaries]
-    lost = [f"{name} {_hours(summaries[name].lost_work_s)}" for name in losing if summaries[name].lost_work_s]
-    said = f"natjam: {_delay(summaries, 'natjam')}, {_loss(natjam)}"
-    return f"{said}; lost under {', '.join(lost)}" if lost else said
+    """Return the comparison in one sentence: the recommended scheme beside its rival."""
+    found = recommended(summaries)
+    if found is None:
+        return "; ".join(f"{name}: {_figures(one)}" for name, one in summaries.items())
+    best, rival = summaries[found.scheme], summaries[found.rival]
+    beside = ", ".join((_mean(rival.production), _mean(rival.research), _hours(rival.lost_work_s)))
+    return f"Recommended: {found.scheme}. {_figures(best).capitalize()} ({found.rival}: {beside})"
 
 
-def reading(summaries: Summaries) -> list[str]:
-    """Return one sentence per scheme: what production pays, what research pays."""
-    return [_sentence(summaries, name) for name in summaries]
+def reasons(summaries: Summaries) -> list[str]:
+    """Return why a scheme is recommended, and where natjam and soft-cap differ from it; [] without one."""
+    found = recommended(summaries)
+    if found is None:
+        return []
+    best, rival = summaries[found.scheme], summaries[found.rival]
+    sentences = [
+        f"{found.scheme} ({SCHEMES[found.scheme].what}) is recommended.",
+        f"Production takes {_compared(best.production, rival.production, found.rival)}.",
+        f"Research takes {_compared(best.research, rival.research, found.rival)}.",
+        f"{_hours(best.lost_work_s)} of container time are lost, under {found.rival}"
+        f" {_hours(rival.lost_work_s)}.",
+    ]
+    return [*sentences, *_differences(summaries, found.scheme)]
 
 
-def _sentence(summaries: Summaries, name: str) -> str:
-    one = summaries[name]
-    said = [f"{name} ({SCHEMES[name].what})"]
-    if name == "ideal":
-        return f"{said[0]}: production {_mean(one.production)}, research {_mean(one.research)} on average."
-    said.append(f"production {_against(summaries, one, 'production')}")
-    said.append(f"research {_against(summaries, one, 'research')}")
-    if one.suspensions or one.kills or one.lost_work_s:
-        counts = [f"{one.suspensions} suspensions"] if one.suspensions else []
-        counts += [f"{one.kills} kills"] if one.kills else []
-        counts.append(_loss(one))
-        said.append(", ".join([*counts, f"{_hours(one.overhead_s)} spent on coming back"]))
-    return f"{said[0]}: {'; '.join(said[1:])}."
-
-
-def _against(summaries: Summaries, one: SchemeSummary, job_class: str) -> str:
-    ours: ClassSummary = getattr(one, job_class)
-    ratio = over_ideal(summaries, one, job_class)
-    return _mean(ours) if ratio is None else f"{_mean(ours)} ({against_ideal(ratio)})"
+def _differences(summaries: Summaries, best: str) -> list[str]:
+    """Return why natjam alone is slower for production and soft-cap is kinder to research, if they are."""
+    sentences = []
+    natjam, soft_cap, chosen = summaries.get("natjam"), summaries.get("soft-cap"), summaries[best]
+    if natjam is not None and _seconds(natjam.production) > _seconds(chosen.production) * NEAR_RATIO:
+        sentences.append(
+            f"natjam alone is slower for production ({_seconds(natjam.production):.0f} s): it suspends only"
+            " reduces that have begun work, and waits until maps and other reduces end."
+        )
+    if soft_cap is not None and _seconds(soft_cap.research) < _seconds(chosen.research):
+        sentences.append(
+            f"soft-cap is kinder to research ({_seconds(soft_cap.research):.0f} s): it takes no container"
+            " from a running task. Production pays with its waiting time"
+            f" ({_seconds(soft_cap.production):.0f} s)."
+        )
+    return sentences
 
 
 def over_ideal(summaries: Summaries, one: SchemeSummary, job_class: str) -> float | None:
@@ -56,35 +97,36 @@ def over_ideal(summaries: Summaries, one: SchemeSummary, job_class: str) -> floa
     if "ideal" not in summaries:
         return None
     best: ClassSummary = getattr(summaries["ideal"], job_class)
-    ours: ClassSummary = getattr(one, job_class)
-    return None if not best.mean_s or ours.mean_s is None else ours.mean_s / best.mean_s - 1.0
+    own: ClassSummary = getattr(one, job_class)
+    return None if not best.mean_s or own.mean_s is None else own.mean_s / best.mean_s - 1.0
 
 
-def against_ideal(ratio: float) -> str:
-    """Say a ratio over ideal: in percent, or as a multiple where that reads better."""
-    return f"{_percent(ratio)} against ideal" if ratio < 1 else f"{ratio + 1:.1f} times ideal"
+def against_ideal(ratio: float | None) -> str | None:
+    """Return a ratio over ideal in percent, or as a multiple from +100 % on: ``+17%``, ``2.4x``."""
+    return None if ratio is None else f"{ratio:+.0%}" if ratio < 1 else f"{ratio + 1:.1f}x"
 
 
-def _delay(summaries: Summaries, name: str) -> str:
-    one = summaries[name]
-    ratio = over_ideal(summaries, one, "production")
-    if ratio is None:
-        return f"production {_mean(one.production)} on average"
-    return f"production {_percent(ratio)} over ideal"
+def _compared(own: ClassSummary, other: ClassSummary, name: str) -> str:
+    percent = round((_seconds(own) / _seconds(other) - 1) * 100)
+    if not percent:
+        return f"{_seconds(own):.0f} s, as long as under {name}"
+    change = f"{abs(percent)} % {'more' if percent > 0 else 'less'}"
+    return f"{_seconds(own):.0f} s, {change} than under {name} ({_seconds(other):.0f} s)"
 
 
-def _loss(one: SchemeSummary) -> str:
-    return "research loses nothing" if one.lost_work_s == 0 else f"{_hours(one.lost_work_s)} of work lost"
-
-
-def _percent(ratio: float) -> str:
-    percent = round(ratio * 100)
-    return f"{'+' if percent >= 0 else '-'}{abs(percent)} %"
+def _figures(one: SchemeSummary) -> str:
+    times = f"production {_mean(one.production)}, research {_mean(one.research)}"
+    return f"{times}, {_hours(one.lost_work_s)} of work lost"
 
 
 def _mean(summary: ClassSummary) -> str:
-    return "no jobs" if summary.mean_s is None else f"{summary.mean_s:.0f} s"
+    return "without jobs" if summary.mean_s is None else f"{summary.mean_s:.0f} s"
+
+
+def _seconds(summary: ClassSummary) -> float:
+    return summary.mean_s or 0.0
 
 
 def _hours(span_s: float) -> str:
-    return f"{span_s / 3600:.1f} container hours" if span_s >= 360 else f"{span_s:.1f} container seconds"
+    """Return a span of container time; below 6 minutes in seconds, which hours would show as 0.0."""
+    return "0 h" if not span_s else f"{span_s / 3600:.1f} h" if span_s >= 360 else f"{span_s:.0f} s"

@@ -17,13 +17,11 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from emulator.experiments.report import drawing
 from emulator.experiments.report.conclusions import finding
 from emulator.experiments.results.runs import Comparison
-from emulator.experiments.results.summary import SchemeSummary, completions_ms, evicted_at_ms
+from emulator.experiments.results.summary import SchemeSummary, completions_ms
 from emulator.scenario import node_size
 
 if TYPE_CHECKING:
@@ -49,7 +47,9 @@ SCHEME_COLOURS = {
     "mix": "#0b6b8a",
 }
 CLASS_COLOURS = {"production": "#3b7bd9", "research": "#e0ab4b"}
-MARK = "#c2255c"
+MARK_COLOURS = {"suspended": "#12996f", "killed": "#c2255c"}
+MARK_HEIGHTS = {"suspended": (103, 110), "killed": (112, 119)}
+"""Where the marks of each kind begin and end, on the axis of the cluster's percentages."""
 
 STRETCH = 1.5
 """A scheme that lasts this many times longer than all others does not squeeze them."""
@@ -150,20 +150,20 @@ def _bars(axes: Axes, names: Sequence[str], values: Sequence[float], title: str,
 # --- distribution of completion times -------------------------------------------------------
 
 
-def completion_svg(results: Mapping[str, Result]) -> str:
-    """Draw the distribution of completion times: a panel per class, a line per scheme."""
+def completion_svg(results: Mapping[str, Result], best: str | None) -> str:
+    """Draw the distribution of completion times: a panel per class, a line per scheme, ``best`` thicker."""
     with styled("completion"):
         figure = new_figure(9.6, 3.7)
         panels = figure.subplots(1, 2, sharey=True)
         for axes, job_class in zip(panels, ("production", "research"), strict=True):
-            _distributions(axes, results, job_class)
+            _distributions(axes, results, job_class, best)
         panels[0].set_ylabel("part of the jobs done within")
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
         return text_of(figure)
 
 
-def _distributions(axes: Axes, results: Mapping[str, Result], job_class: str) -> None:
+def _distributions(axes: Axes, results: Mapping[str, Result], job_class: str, best: str | None) -> None:
     for name, result in results.items():
         spans = [span / 1000 for span in completions_ms(result, job_class)]
         parts = [(rank + 1) / len(spans) for rank in range(len(spans))]
@@ -173,9 +173,9 @@ def _distributions(axes: Axes, results: Mapping[str, Result], job_class: str) ->
             where="post",
             label=name,
             color=SCHEME_COLOURS[name],
-            linewidth=2.2 if name == "natjam" else 1.3,
+            linewidth=2.2 if name == best else 1.3,
             linestyle="--" if name == "ideal" else "-",
-            zorder=3 if name == "natjam" else 2,
+            zorder=3 if name == best else 2,
         )
     axes.set_xscale("log")
     axes.set_xlabel("completion time (s)")
@@ -187,10 +187,8 @@ def _distributions(axes: Axes, results: Mapping[str, Result], job_class: str) ->
 # --- occupancy over time --------------------------------------------------------------------
 
 
-def occupancy_svg(
-    results: Mapping[str, Result], total_mib: int, marks_at_ms: Mapping[str, Sequence[int]]
-) -> str:
-    """Draw the containers of each class over time, a panel per scheme; suspensions are marked above.
+def occupancy_svg(results: Mapping[str, Result], total_mib: int) -> str:
+    """Draw the containers of each class over time, a panel per scheme, with suspensions and kills above.
 
     Schemes that run each class alone have no shared cluster and no panel.
     """
@@ -198,28 +196,23 @@ def occupancy_svg(
     if not shown:
         return ""
     with styled("occupancy"):
-        rows = -(-len(shown) // 2)
-        columns = min(2, len(shown))
-        figure = new_figure(9.6, 0.7 + 1.55 * rows)
-        panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        flat = [axes for row in panels for axes in row]
-        occupancy(flat[: len(shown)], {name: results[name] for name in shown}, total_mib, marks_at_ms)
-        for axes in flat[len(shown) :]:
-            axes.set_axis_off()
-        occupancy_legend(figure, flat[0])
+        figure = new_figure(9.6, 0.7 + 1.55 * -(-len(shown) // 2))
+        occupancy(figure, {name: results[name] for name in shown}, total_mib)
         return text_of(figure)
 
 
-def occupancy(
-    panels: Sequence[Axes],
-    results: Mapping[str, Result],
-    total_mib: int,
-    marks_at_ms: Mapping[str, Sequence[int]],
-) -> None:
-    """Draw a scheme's occupancy into each panel; the panels share both axes."""
+def occupancy(figure: Figure | SubFigure, results: Mapping[str, Result], total_mib: int) -> None:
+    """Draw the occupancy of each scheme into a panel, two panels a row; all panels share both axes."""
+    rows, columns = -(-len(results) // 2), min(2, len(results))
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    panels: list[Axes] = [axes for row in grid for axes in row]
+    for axes in panels[len(results) :]:
+        axes.set_axis_off()
+    panels = panels[: len(results)]
     for axes, (name, result) in zip(panels, results.items(), strict=True):
         _areas(axes, result.samples, total_mib)
-        _marks(axes, name, marks_at_ms.get(name, ()))
+        axes.set_title(name, color=SCHEME_COLOURS[name], fontweight="bold")
+        _marks(axes, result)
         axes.set_xlabel("time (min)")
         axes.label_outer()
     ends = [result.samples[-1].at_ms / 60_000 for result in results.values()]
@@ -230,8 +223,9 @@ def occupancy(
                 f"until {end:.0f} min", (1, 0.3), xycoords="axes fraction", ha="right", fontsize="small"
             )
     panels[0].set_xlim(0, shown_min)
-    panels[0].set_ylim(0, 118)
+    panels[0].set_ylim(0, 121)
     panels[0].set_yticks([0, 50, 100], ["0 %", "50 %", "100 %"])
+    occupancy_legend(figure, panels[0])
 
 
 def _shown_min(ends: Sequence[float]) -> float:
@@ -258,17 +252,18 @@ def _areas(axes: Axes, samples: Sequence[MemorySample], total_mib: int) -> None:
     )
 
 
-def _marks(axes: Axes, name: str, marks_at_ms: Sequence[int]) -> None:
-    axes.set_title(name, color=SCHEME_COLOURS[name], fontweight="bold")
-    if not marks_at_ms:
-        return
-    every = max(1, -(-len(marks_at_ms) // MOST_MARKS))
-    minutes: list[float] = []
-    heights: list[float] = []
-    for at_ms in marks_at_ms[::every]:
-        minutes += [at_ms / 60_000] * 2 + [math.nan]  # one line with gaps: a small file
-        heights += [104, 116, math.nan]
-    axes.plot(minutes, heights, color=MARK, linewidth=0.7, alpha=0.8)
+def _marks(axes: Axes, result: Result) -> None:
+    """Mark suspensions and kills, and give their counts at the title's right."""
+    counts = (f"{result.suspensions:,} suspended", f"{result.kills:,} killed")
+    axes.set_title(", ".join(counts), loc="right", fontsize="small")
+    for kind, instants_ms in (("suspended", result.suspended_at_ms), ("killed", result.killed_at_ms)):
+        minutes: list[float] = []
+        heights: list[float] = []
+        for at_ms in instants_ms[:: max(1, -(-len(instants_ms) // MOST_MARKS))]:
+            minutes += [at_ms / 60_000] * 2 + [math.nan]  # one line with gaps: a small file
+            heights += [*MARK_HEIGHTS[kind], math.nan]
+        if minutes:
+            axes.plot(minutes, heights, color=MARK_COLOURS[kind], linewidth=0.7, alpha=0.8)
 
 
 def occupancy_legend(figure: Figure | SubFigure, axes: Axes) -> None:
@@ -276,9 +271,10 @@ def occupancy_legend(figure: Figure | SubFigure, axes: Axes) -> None:
     from matplotlib.lines import Line2D
 
     handles, labels = axes.get_legend_handles_labels()
-    handles.append(Line2D([], [], color=MARK, marker="|", linestyle="none", markersize=9))
-    labels.append("a task suspended (kill: killed)")
-    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    for kind, colour in MARK_COLOURS.items():
+        handles.append(Line2D([], [], color=colour, marker="|", linestyle="none", markersize=9))
+        labels.append(f"a task {kind}")
+    figure.legend(handles, labels, loc="outside upper center", ncols=4)
 
 
 # --- paper against ours ---------------------------------------------------------------------
@@ -362,26 +358,24 @@ def alone(svg: str) -> str:
     return f'{head} {style}>\n<rect width="100%" height="100%" fill="#ffffff"/>{rest}'
 
 
-BESIDE = ("soft-cap", "yarn-tuned", "natjam")
-"""The schemes whose occupancy is shown: no preemption, YARN's own, and ours."""
+BESIDE = ("soft-cap", "yarn-tuned", "natjam", "mix")
+"""The schemes whose occupancy is shown: no preemption, YARN's own, and yarnctl's two."""
 
 
-def picture_svg(outcome: Comparison, out: Path | None) -> str:
-    """Draw means and losses of all schemes, and under them the occupancy under three."""
+def picture_svg(outcome: Comparison) -> str:
+    """Draw means and losses of all schemes, and under them the occupancy under four."""
     summaries, results = outcome.summaries(), outcome.results
     scenario = outcome.prepared.scenario
     total_mib = scenario.nodes * node_size(scenario).memory_mib
     shown = [name for name in BESIDE if name in results and results[name].samples]
-    with drawing.styled("picture"):
-        figure = drawing.new_figure(9.6, 1.0 + 0.3 * len(summaries) + (1.9 if shown else 0))
-        heights = [0.3 * len(summaries) + 0.3, 1.9] if shown else [1]
+    with styled("picture"):
+        below = 0.6 + 1.5 * -(-len(shown) // 2)
+        figure = new_figure(9.6, 1.0 + 0.3 * len(summaries) + (below if shown else 0))
+        heights = [0.3 * len(summaries) + 0.3, below] if shown else [1]
         rows = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
         title = textwrap.fill(finding(summaries), 110)
         figure.suptitle(title, fontsize=10.5, fontweight="bold", x=0.01, ha="left")
-        drawing.glance(rows[0].subplots(1, 3, sharey=True), summaries)
+        glance(rows[0].subplots(1, 3, sharey=True), summaries)
         if shown:
-            marks = {name: evicted_at_ms(out, name) for name in shown}
-            panels = rows[1].subplots(1, len(shown), sharex=True, sharey=True, squeeze=False)[0]
-            drawing.occupancy(list(panels), {name: results[name] for name in shown}, total_mib, marks)
-            drawing.occupancy_legend(rows[1], panels[0])
-        return drawing.alone(drawing.text_of(figure))
+            occupancy(rows[1], {name: results[name] for name in shown}, total_mib)
+        return alone(text_of(figure))

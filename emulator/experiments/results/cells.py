@@ -22,8 +22,8 @@ from emulator.experiments.results.store import CellStore, ResultStore
 from emulator.experiments.results.workers import spread
 from emulator.virtual.run import Result, Setup, run_scheme
 from emulator.virtual.schemes import Scheme
-from emulator.workload.job import Job
 from yarnctl.command_line import ProgressBar
+from yarnctl.traces.job import Job
 
 Answer = TypeVar("Answer")
 Key = TypeVar("Key", bound=Hashable)

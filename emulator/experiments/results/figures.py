@@ -6,7 +6,7 @@ fails is left out.
 
 95 % intervals of means, and what they say of an ordering: right, wrong, or a tie.
 
-Law: what is written in docs/paper.md, "How a claim is judged", and nothing else. A verdict is a
+Law: what is written in research/notes/paper.md, "How a claim is judged", and nothing else. A verdict is a
 function of the values; a change of it changes that page first.
 """
 

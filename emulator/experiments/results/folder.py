@@ -71,13 +71,13 @@ EXPERIMENT = ResultsLayout(
     kept=tuple(SCHEMES),
 )
 PAPER = ResultsLayout(
-    kind="yarn-emulator paper",
+    kind="yarn-research paper",
     files=("manifest.json", CELLS, "results.json", "alternatives.json", "run.json", "report.html"),
     folders=(),
     kept=(CELLS,),
 )
 STUDY = ResultsLayout(
-    kind="yarn-emulator study",
+    kind="yarn-research study",
     files=("manifest.json", CELLS, "results.json", "run.json"),
     folders=(),
     kept=(CELLS,),

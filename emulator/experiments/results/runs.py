@@ -26,9 +26,9 @@ from emulator.virtual.run import SAMPLES, Result, run_scheme
 from emulator.virtual.schemes import SCHEMES
 
 if TYPE_CHECKING:
-    from emulator.workload.job import Job
     from yarnctl.deciding.records import Record
     from yarnctl.loop import Journal
+    from yarnctl.traces.job import Job
 
 
 _MOST_WALL_S = 1e9
@@ -186,17 +186,21 @@ def run_json(outcome: Comparison, known: Mapping[str, float]) -> dict[str, objec
     }
 
 
-def program_facts() -> dict[str, object]:
-    """Return the command line, versions and machine: the part of a ``run.json`` common to all runs."""
+def program_version() -> str:
+    """Return the version of yarnctl that is installed; "unknown" in a tree that is not."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        program = version("yarnctl")
+        return version("yarnctl")
     except PackageNotFoundError:
-        program = "unknown"
+        return "unknown"
+
+
+def program_facts() -> dict[str, object]:
+    """Return the command line, versions and machine: the part of a ``run.json`` common to all runs."""
     return {
         "argv": sys.argv,
-        "yarnctl": program,
+        "yarnctl": program_version(),
         "python": platform.python_version(),
         "platform": platform.platform(),
     }

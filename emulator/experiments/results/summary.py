@@ -4,22 +4,14 @@ Law: computed from integer milliseconds alone, rounded once at the end, in this 
 Completion time counts from submission. The percentile is the *nearest rank*: the smallest
 completion time such that at least 95 % of the jobs took no longer. The median of an even
 number of jobs is the mean of the middle two. A class without jobs has null for its times.
-
-Instants at which a task was suspended or killed, read from a scheme's journal.
-
-Law: the journal is read, never interpreted: a suspension is where a manifest was found to be
-valid, a kill where a kill was performed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-
-from emulator.experiments.results.folder import JOURNAL
 
 if TYPE_CHECKING:
     from emulator.virtual.run import Result
@@ -112,23 +104,3 @@ def median_ms(spans: Sequence[int]) -> float:
 def percentile_ms(spans: Sequence[int], percent: int) -> int:
     """Return the nearest-rank percentile of sorted spans, rank = ceil(percent x n / 100)."""
     return spans[-(-percent * len(spans) // 100) - 1]
-
-
-def evicted_at_ms(out: Path | None, scheme: str) -> tuple[int, ...]:
-    """Return the instants in order; none if the scheme has no journal."""
-    from yarnctl.deciding.records import Performed, Transition, decode
-    from yarnctl.journal.chain import body_of
-
-    path = out / scheme / JOURNAL if out else None
-    if path is None or not path.exists():
-        return ()
-    found = []
-    with path.open("rb") as lines:
-        for line in lines:
-            if not line.startswith((b'{"type":"transition"', b'{"type":"performed"')):
-                continue  # decisions are long, and hold nothing that is looked for here
-            record = decode(body_of(line) or line)
-            manifest = isinstance(record, Transition) and record.event == "manifest"
-            if manifest or (isinstance(record, Performed) and record.action == "kill"):
-                found.append(record.at_ms)  # type: ignore[union-attr]
-    return tuple(found)

@@ -64,7 +64,7 @@ def spread(
                 done = future.result()
             yield done
     except BrokenProcessPool:
-        raise RunFailed("a worker process was ended from outside (is there memory enough?)", 1) from None
+        raise RunFailed("a worker process was killed from outside; check the free memory", 1) from None
     except BaseException:
         for child in set(multiprocessing.active_children()) - before:
             child.terminate()
@@ -75,7 +75,7 @@ def spread(
 
 @contextmanager
 def _failing(name: str) -> Iterator[None]:
-    """Name the order whose error it is."""
+    """Name the failed order in its error."""
     try:
         yield
     except YarnctlError as error:

@@ -5,7 +5,7 @@ executor shortens, and work that they share. It holds all its containers from it
 never suspended. The file of the application is that model: ``modelled:2+24`` takes 2 s, and 24 s divided by
 the executors. One of Spark whose tags let executors leave has a driver: the work that they share is cut into
 tasks of a second, and the rest is one task. Parsed here as spark-submit and flink do, so that what yarnctl
-writes is read by somebody else.
+writes is read by another program.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Literal
 import msgspec
 
 from emulator.live.wire.submitted_job import ModelledJob
-from emulator.workload.job import Job, SparkShape
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job, SparkShape
 
 SPARK, FLINK = "SPARK", "Apache Flink"
 _MODEL = re.compile(r"modelled:([0-9]{1,6}(?:\.[0-9]{1,3})?)\+([0-9]{1,6}(?:\.[0-9]{1,3})?)")
@@ -128,7 +128,7 @@ def flink_box(words: Sequence[str]) -> BlackBox:
     """Return the application that the words after ``flink`` describe; BadInput names what is wrong."""
     rest = list(words)
     if not rest or rest.pop(0) not in ("run", "run-application"):
-        raise BadInput("flink", "runs applications only", "write flink run-application ...")
+        raise BadInput("flink", "runs applications only", "use flink run-application ...")
     told: dict[str, str] = {}
     options: dict[str, str] = {}
     while rest and rest[0].startswith("-"):
@@ -166,14 +166,14 @@ def _model(rest: Sequence[str]) -> tuple[int, int]:
     match = _MODEL.fullmatch(rest[0]) if rest else None
     if match is None:
         named = rest[0][:60] if rest else "the application"
-        raise BadInput(named, "is no modelled:SECONDS+SECONDS", "write it like modelled:2+24")
+        raise BadInput(named, "is not modelled:SECONDS+SECONDS", "use for example modelled:2+24")
     return round(float(match[1]) * 1000), round(float(match[2]) * 1000)
 
 
 def _count(told: dict[str, str], name: str, default: int) -> int:
     text = told.get(name, str(default))
     if not re.fullmatch(r"[0-9]{1,5}", text) or (default and not int(text)):
-        raise BadInput(f"{name}={text[:40]}", "is no number of these")
+        raise BadInput(f"{name}={text[:40]}", "is not a count")
     return int(text)
 
 

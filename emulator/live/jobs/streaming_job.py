@@ -16,7 +16,8 @@ from emulator.live.tasks.task_specs import input_files
 from emulator.live.wire.submitted_job import StreamingJob, check, number_setting
 from yarnctl.errors import BadInput
 from yarnctl.task_runner.hadoop_words import configured
-from yarnctl.task_runner.wrapping import RUNNER, refuse_partial_key, refuse_settings
+from yarnctl.task_runner.shipped import shipped_runner
+from yarnctl.task_runner.wrapping import refuse_partial_key, refuse_settings
 from yarnctl.units import Resources
 
 SIZES = {
@@ -32,7 +33,7 @@ def pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise BadInput(f"{option} {text[:80]}", "is no NAME=VALUE")
+            raise BadInput(f"{option} {text[:80]}", "is not NAME=VALUE")
         found[name] = value
     return found
 
@@ -47,7 +48,7 @@ def shipped(commands: tuple[str, ...], given: tuple[str, ...]) -> dict[str, str]
     for name in given:
         path = Path(name)
         if not path.is_file():
-            raise BadInput(f"--file {name}", "is no file")
+            raise BadInput(f"--file {name}", "is not a file")
         files[path.name] = str(path.absolute())
     for command in commands:
         for word in words_of(command):
@@ -74,12 +75,13 @@ def wrapped(
     refuse_settings(settings, group_fields)
     if restartable and not group_fields:
         refuse_partial_key(settings)
+    runner = shipped_runner()
     options = "--restartable " if restartable else ""
     options += f"--group-fields {group_fields} " if group_fields else ""
     return msgspec.structs.replace(
         job,
-        reducer=f"sh {RUNNER.name} {options}-- {job.reducer}",
-        files={**job.files, RUNNER.name: str(RUNNER)},
+        reducer=f"sh {runner.name} {options}-- {job.reducer}",
+        files={**job.files, runner.name: str(runner)},
         settings={"mapreduce.reduce.speculative": "false", **job.settings},
         cmdenv={**environment, **job.cmdenv},
     )
@@ -106,8 +108,8 @@ def checked(job: StreamingJob) -> StreamingJob:
     for command in (job.mapper, job.reducer, job.combiner):
         words_of(command)
     if not input_files(job.inputs) and job.reduces:
-        raise BadInput("--input", "holds no file")
+        raise BadInput("--input", "has no file", "name a file, or a folder with files")
     output = Path(job.output)
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise BadInput(f"--output {output}", "exists already", "name a new folder")
+        raise BadInput(f"--output {output}", "exists", "use a new folder")
     return job

@@ -30,7 +30,7 @@ class Client:
     def __init__(self, rm: str, user: str) -> None:
         parts = urlsplit(rm)
         if parts.scheme != "http" or not parts.hostname:
-            raise BadInput(f"--rm {rm}", "is no http address", "expected http://HOST:PORT")
+            raise BadInput(f"--rm {rm}", "is not an http address", "use http://HOST:PORT")
         self.url = rm.rstrip("/")
         self.user = user
 
@@ -48,7 +48,7 @@ class Client:
             answer = asyncio.run(asyncio.wait_for(asking, TIMEOUT_S))
         except (OSError, ValueError) as error:
             why = str(error) or f"no answer within {TIMEOUT_S:g} s"
-            raise Unreachable(f"{url}: {why}; is yarn-emulator serve running there?") from None
+            raise Unreachable(f"{url}: {why}; check that yarn-emulator serve runs there") from None
         return answer.status, answer.body
 
     def _json(self, path: str, method: str = "GET", body: object = None) -> dict[str, Any]:
@@ -59,7 +59,9 @@ class Client:
         except ValueError:
             found = None
         if status >= 500 or not isinstance(found, dict):
-            raise Unreachable(f"{self.url}{path}: status {status} and no JSON; is it a ResourceManager?")
+            raise Unreachable(
+                f"{self.url}{path}: status {status} and no JSON; check that it is a ResourceManager"
+            )
         if status >= 400:
             said = found.get("RemoteException") or {}
             raise BadInput(f"{self.url}{path}", str(said.get("message") or f"status {status}"))
@@ -76,16 +78,22 @@ class Client:
         """Return HOST:PORT of the cluster's WebHDFS."""
         found = self.setting("dfs.namenode.http-address")
         if not found:
-            raise BadInput("--rm", "its /conf names no dfs.namenode.http-address", "give --store")
+            raise BadInput(
+                "--rm", "its /conf has no dfs.namenode.http-address", "start serve or rm with WebHDFS"
+            )
         return found
 
-    def make_folder(self, webhdfs: str, path: str) -> None:
-        """Make a folder in which everybody may make their own (mode 1777), if it is not there."""
-        url = f"http://{webhdfs}/webhdfs/v1{path}"
-        status, _ = self._ask("GET", f"{url}?op=GETFILESTATUS&user.name={quote(self.user)}")
-        if status == 404:
-            wanted = f"op=MKDIRS&permission=1777&user.name={quote(self.user)}"
-            status, data = self._ask("PUT", f"{url}?{wanted}")
+    def make_checkpoint_folders(self, webhdfs: str, owner: str = REQUESTS_OWNER) -> None:
+        """Make the folder of checkpoints (mode 1777) and the one above it as ``owner``, if they are missing.
+
+        ``owner`` is the daemon's user: any other owner could remove the checkpoints of all users.
+        """
+        for path, mode in ((CHECKPOINTS.rpartition("/")[0], 755), (CHECKPOINTS, 1777)):
+            url = f"http://{webhdfs}/webhdfs/v1{path}"
+            status, _ = self._ask("GET", f"{url}?op=GETFILESTATUS&user.name={quote(self.user)}")
+            if status != 404:
+                continue
+            status, data = self._ask("PUT", f"{url}?op=MKDIRS&permission={mode}&user.name={quote(owner)}")
             if status != 200:
                 raise BadInput(f"folder {path}", f"status {status}: {data[:200].decode(errors='replace')}")
 
@@ -102,7 +110,7 @@ class Client:
         """Submit a job; return its application's id. ``kind`` is its application type."""
         name = str(self._json("/ws/v1/cluster/apps/new-application", "POST", {}).get("application-id", ""))
         if not name:
-            raise Unreachable(f"{self.url}: new-application answered no id")
+            raise Unreachable(f"{self.url}: new-application returned no id")
         size = am_size(job)
         context = {
             "application-id": name,

@@ -13,18 +13,18 @@ from typing import NamedTuple
 import click
 
 from emulator.cluster.timing import HADOOP3
-from emulator.live.jobs.submission_client import CHECKPOINTS, FINAL_STATES, Client, checkpoint_environment
+from emulator.live.jobs.submission_client import FINAL_STATES, Client, checkpoint_environment
 from emulator.live.wire.submitted_job import ModelledJob
-from emulator.workload.job import Job
 from yarnctl.command_line import print_json, print_table
 from yarnctl.errors import BadInput, Unreachable
+from yarnctl.traces.job import Job
 
 POLL_S = 1.0
 REPORT_EVERY_S = 10.0
-"""Progress is reported at most so often."""
+"""The shortest time between two reports of progress."""
 
 UNREACHABLE_S = 60.0
-"""So long a ResourceManager may not answer while jobs are waited for."""
+"""The longest time without an answer of the ResourceManager while jobs run."""
 
 Report = Callable[[str], object]
 
@@ -83,8 +83,7 @@ def play(
     refuses, Unreachable if it does not answer.
     """
     webhdfs = client.webhdfs()
-    for folder in (CHECKPOINTS.rpartition("/")[0], CHECKPOINTS):
-        client.make_folder(webhdfs, folder)
+    client.make_checkpoint_folders(webhdfs)
     environment = checkpoint_environment(webhdfs)
     followed = _TrackedJobs(client, len(jobs), began_s or time.time(), speed, tell)
     for job in jobs:

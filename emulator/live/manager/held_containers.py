@@ -38,7 +38,7 @@ class HeldContainers:
         self, actor: Container, app: AppRecord, attempt: AttemptRecord, node: NodeRecord
     ) -> ContainerRecord:
         """Name a container and keep it. Sums of time are counted up to the grant."""
-        now_ms = self._state.pace.kernel.now_ms
+        now_ms = self._state.driver.kernel.now_ms
         held_ms = now_ms - app.counted_at_ms
         app.mib_ms += (app.actor.used_mib - actor.memory_mib) * held_ms
         app.vcore_ms += (app.actor.used_vcores - actor.vcores) * held_ms

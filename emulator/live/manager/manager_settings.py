@@ -54,9 +54,11 @@ def queues_of_text(text: str) -> tuple[QueueConfig, ...]:
     for part in text.split(","):
         name, equals, share = part.strip().partition("=")
         if not equals or not _is_name(name):
-            raise BadInput("--queues", f"{part[:60]!r} is no NAME=SHARE", "write production=95,research=5")
+            raise BadInput(
+                "--queues", f"{part[:60]!r} is not NAME=SHARE", "use for example production=95,research=5"
+            )
         if name in shares:
-            raise BadInput("--queues", f"{name} stands twice", "name each queue once")
+            raise BadInput("--queues", f"{name} is named twice", "name each queue once")
         shares[name] = _ratio("--queues", share, 100)
     _check_sum("--queues", shares)
     return tuple(
@@ -80,7 +82,9 @@ def queues_of_file(path: Path) -> tuple[QueueConfig, ...]:
     for name in names:
         where = f"{path}: {PREFIX}root.{name}"
         if not _is_name(name) or f"{PREFIX}root.{name}.queues" in entries:
-            raise BadInput(where, "is no leaf under root", "the emulator has one level of queues")
+            raise BadInput(
+                where, "is not a leaf under root", "use one level of queues; the emulator has no more"
+            )
         shares[name] = _ratio(f"{where}.capacity", said(name, "capacity", ""), 100)
     _check_sum(f"{path}: capacities", shares)
     priorities = {name: _number(f"{path}: priority of {name}", said(name, "priority", "0")) for name in names}
@@ -104,11 +108,11 @@ def read_properties(path: Path) -> Mapping[str, str]:
     if len(data) > LARGEST_FILE_BYTES:
         raise BadInput(str(path), f"larger than {LARGEST_FILE_BYTES} bytes", "give a capacity-scheduler.xml")
     if b"<!ENTITY" in data or b"<!DOCTYPE" in data:
-        raise BadInput(str(path), "has a document type", "leave it out")
+        raise BadInput(str(path), "has a document type", "remove it")
     try:
         root = ElementTree.fromstring(data)  # noqa: S314  # no entities: see above
     except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise BadInput(str(path), f"is no XML ({error})", "give a capacity-scheduler.xml") from None
+        raise BadInput(str(path), f"is not XML ({error})", "give a capacity-scheduler.xml") from None
     return {
         (one.findtext("name") or "").strip(): (one.findtext("value") or "").strip()
         for one in root.iterfind("property")
@@ -123,7 +127,7 @@ def _number(where: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise BadInput(where, f"{text[:60]!r} is no number", "give one") from None
+        raise BadInput(where, f"{text[:60]!r} is not a number") from None
 
 
 def _ratio(where: str, text: str, whole: float) -> float:
@@ -141,4 +145,4 @@ def _factor(path: Path, text: str) -> float | None:
 def _check_sum(where: str, shares: Mapping[str, float]) -> None:
     total = sum(shares.values()) * 100
     if abs(total - 100) > 1e-3:
-        raise BadInput(where, f"shares add up to {total:g}", "they must add up to 100")
+        raise BadInput(where, f"shares add up to {total:g}", "use shares that add up to 100")

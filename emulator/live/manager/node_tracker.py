@@ -35,7 +35,7 @@ class NodeTracker:
 
     def register_node(self, registration: NodeRegistration) -> NodeRegistered:
         """Register a node; a known one is registered anew, and keeps the containers it reports."""
-        now_ms = self._state.pace.catch_up()
+        now_ms = self._state.driver.catch_up()
         known = self._state.nodes.get(registration.node)
         phase_ms = self._phase_ms(registration, len(self._state.actor.nodes))
         if known is not None and self._same_shape(known, registration):
@@ -59,7 +59,7 @@ class NodeTracker:
             self._state.actor.register_node(actor)
             self._state.lost.pop(registration.node, None)
             self._state.nodes[registration.node] = NodeRecord(
-                registration.node, actor, registration.address, registration.rack, now_ms, now_ms
+                registration.node, actor, registration.address, registration.rack, now_ms
             )
         self._watch()
         return NodeRegistered(
@@ -84,7 +84,7 @@ class NodeTracker:
 
     def node_heartbeat(self, report: NodeReport) -> NodeOrders:
         """Take a heartbeat: what ended is freed, the room that is left is offered."""
-        now_ms = self._state.pace.catch_up()
+        now_ms = self._state.driver.catch_up()
         node = self._state.nodes.get(report.node)
         number = report.number
         if node is None or (node.number is not None and number != node.number and number != node.number + 1):

@@ -61,7 +61,7 @@ class MasterCalls:
 
     def register_master(self, registration: MasterRegistration) -> MasterRegistered:
         """Take an AM in; a repeated call changes nothing."""
-        now_ms = self._state.pace.catch_up()
+        now_ms = self._state.driver.catch_up()
         interval_ms = self._state.settings.timing.am_heartbeat_ms
         app, attempt, why = self._current(registration.application, registration.attempt)
         if app is None or attempt is None:
@@ -90,7 +90,7 @@ class MasterCalls:
 
     def allocate(self, message: Allocate) -> Allocated:
         """Handle an AM's heartbeat: apply its asks, return what was granted and what ended."""
-        now_ms = self._state.pace.catch_up()
+        now_ms = self._state.driver.catch_up()
         app, attempt, why = self._current(message.application, message.attempt)
         number = message.number
         if app is None or attempt is None:
@@ -144,7 +144,7 @@ class MasterCalls:
 
     def unregister(self, message: MasterUnregistration) -> Acknowledged:
         """End the application; what is late or repeated changes nothing."""
-        now_ms = self._state.pace.catch_up()
+        now_ms = self._state.driver.catch_up()
         app, attempt, _ = self._current(message.application, message.attempt)
         if app is not None and attempt is not None:
             attempt.state = "FINISHED"
@@ -159,7 +159,7 @@ class MasterCalls:
     def _lingers(self, container: ContainerRecord) -> None:
         """Stop an AM that has unregistered and still runs."""
         if container.id in self._state.containers:
-            self._held.take(container, EXIT_ABORTED, "", self._state.pace.kernel.now_ms)
+            self._held.take(container, EXIT_ABORTED, "", self._state.driver.kernel.now_ms)
 
 
 After = Callable[[int, Callable[[None], object], None], None]
@@ -225,26 +225,26 @@ class LiveResourceManager:
     """
 
     def __init__(
-        self, pace: RealTimeDriver, settings: ManagerSettings | None = None, epoch: int | None = None
+        self, driver: RealTimeDriver, settings: ManagerSettings | None = None, epoch: int | None = None
     ) -> None:
-        self.driver = pace
+        self.driver = driver
         self.settings = settings = settings or ManagerSettings()
-        self.epoch = pace.now_ms() if epoch is None else epoch
-        self.started_at_ms = pace.now_ms()
-        self._state = state = ManagerState(pace, settings, self.epoch, self)
+        self.epoch = driver.now_ms() if epoch is None else epoch
+        self.started_at_ms = driver.now_ms()
+        self._state = state = ManagerState(driver, settings, self.epoch, self)
         self.actor, self.register = state.actor, state.register
         self.nodes, self.lost, self.containers = state.nodes, state.lost, state.containers
         self.applications, self.finished = state.register.unfinished, state.register.finished
-        floor_ms = int(settings.silence_floor_ms * pace.speed)
+        floor_ms = int(settings.silence_floor_ms * driver.speed)
         self.node_expiry_ms = max(settings.timing.node_expiry_ms, floor_ms)
         self.am_expiry_ms = max(settings.am_expiry_ms, floor_ms)
         self._liveness = Liveness(
             self._deadlines_ms,
             self._lose_expired,
             state.after,
-            now_ms=lambda: pace.kernel.now_ms,
-            lag_ms=lambda: pace.now_ms() - pace.kernel.now_ms,
-            late_ms=max(1, int(LATE_WALL_MS * pace.speed)),
+            now_ms=lambda: driver.kernel.now_ms,
+            lag_ms=lambda: driver.now_ms() - driver.kernel.now_ms,
+            late_ms=max(1, int(LATE_WALL_MS * driver.speed)),
             grace_ms=floor_ms,
         )
         self._held = HeldContainers(state)

@@ -60,7 +60,6 @@ class NodeRecord:
     actor: Node
     address: str
     rack: str
-    registered_at_ms: int
     heartbeat_at_ms: int
     number: int | None = None
     answer: NodeOrders = _NO_ORDERS
@@ -123,7 +122,7 @@ class AttemptRecord:
 class AppRecord:
     """One application, also after its end.
 
-    ``told`` is what its master has reported at the end; None where it could not.
+    ``job_report`` is what its master has reported at the end; None if it has not.
     """
 
     submission: Submission
@@ -238,8 +237,10 @@ class ManagerState:
     ``epoch`` (ms) names this start. ``nodes`` are those that count now; ``lost`` those that do not any more.
     """
 
-    def __init__(self, pace: RealTimeDriver, settings: ManagerSettings, epoch: int, host: ActorHost) -> None:
-        self.pace = pace
+    def __init__(
+        self, driver: RealTimeDriver, settings: ManagerSettings, epoch: int, host: ActorHost
+    ) -> None:
+        self.driver = driver
         self.settings = settings
         self.epoch = epoch
         self.actor = ResourceManager(settings.queues, host, settings.locality_delay)
@@ -252,6 +253,6 @@ class ManagerState:
 
     def after(self, span_ms: int, handler: Callable[[Any], object], argument: Any) -> None:
         """Call a handler after a span of kernel time."""
-        self.pace.kernel.at(self.pace.kernel.now_ms + span_ms, handler, argument)
+        self.driver.kernel.at(self.driver.kernel.now_ms + span_ms, handler, argument)
         if self.driven:
-            self.pace.wake()
+            self.driver.wake()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from emulator.live.master.attempts import Attempt, Attempts
 from emulator.live.wire.messages import JobReport
-from emulator.workload.job import Job
+from yarnctl.traces.job import Job
 
 WallOf = Callable[[int], int]
 

@@ -15,7 +15,7 @@ from emulator.cluster.entities import MAP, NEVER, RUNNING, Application, Ask, Con
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY
 from emulator.cluster.task import Launching
 from emulator.live.wire.submitted_job import number_setting
-from emulator.workload.job import Job
+from yarnctl.traces.job import Job
 
 
 class LiveHost(MasterHost, Protocol):

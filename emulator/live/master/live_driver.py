@@ -16,7 +16,7 @@ from emulator.cluster.entities import ENDED, RUNNING, Application, Container
 from emulator.cluster.executors.spark_master import EXECUTOR_PRIORITY, SparkMaster
 from emulator.cluster.executors.spark_stages import SparkExecutor, TaskRun
 from emulator.live.master.live_actor import LiveActor, LiveHost
-from emulator.workload.job import Job
+from yarnctl.traces.job import Job
 
 Ending = Literal["", "left", "preempted", "failed"]
 ENDINGS: dict[str, Ending] = {"suspended": "left", "killed": "preempted"}

@@ -46,8 +46,8 @@ from emulator.live.wire.messages import (
 from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.submitted_job import DEFAULTS, SubmittedJob, configuration, number_setting
 from emulator.live.wire.transports import MasterTransport
-from emulator.workload.job import Job
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
 
 BLAMELESS = (EXIT_ABORTED, EXIT_PREEMPTED)
 """A container that ends so was preempted: its attempt is KILLED. Other ends without a report are failures."""
@@ -128,15 +128,15 @@ class LiveMaster:
         tasks: Tasks,
         *,
         transport: MasterTransport,
-        pace: RealTimeDriver,
+        driver: RealTimeDriver,
         timing: Timing,
         gone: Callable[[int, str], object],
     ) -> None:
         self.launch = launch
         self.submitted = submitted
         self.tasks = tasks
-        self.driver = pace
-        self.kernel: Kernel = pace.kernel
+        self.driver = driver
+        self.kernel: Kernel = driver.kernel
         self.conf = configuration(submitted)
         self.timing = _with_slow_start(timing, self.conf)
         self.tracking_url = ""

@@ -93,7 +93,7 @@ class LiveNode:
     """One NodeManager. ``shape`` describes it; its ``running`` is filled in here."""
 
     def __init__(
-        self, shape: NodeRegistration, wire: NodeTransport, pace: RealTimeDriver, launcher: Launcher
+        self, shape: NodeRegistration, wire: NodeTransport, driver: RealTimeDriver, launcher: Launcher
     ) -> None:
         self.shape = shape
         self.launcher = launcher
@@ -103,7 +103,7 @@ class LiveNode:
         self.beats = 0
         self.late_beats = 0
         self._wire = wire
-        self._driver = pace
+        self._driver = driver
         self._containers: dict[str, StartedContainer] = {}
         self._past: dict[str, None] = {}
         self._asked_to_end: dict[str, int] = {}

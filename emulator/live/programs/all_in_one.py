@@ -34,8 +34,8 @@ from emulator.live.wire.messages import (
 )
 from emulator.live.wire.transports import DirectMasterTransport, DirectNodeTransport
 from emulator.live.wire.web import Web
-from emulator.workload.job import Job
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
+from yarnctl.traces.job import Job
 
 NODE_PORT, NODE_HTTP_PORT = 8041, 8042
 
@@ -93,7 +93,7 @@ class LocalLauncher:
             live = open_master(
                 launch,
                 transport=DirectMasterTransport(self.site.manager, self.node_at),
-                pace=self.site.manager.driver.sibling(Kernel()),
+                driver=self.site.manager.driver.sibling(Kernel()),
                 work=self.work,
                 gone=over,
                 timing=self.site.manager.settings.timing,
@@ -151,7 +151,7 @@ class AllInOne:
         node = self.nodes.get(address)
         if node is None:
             raise Unreachable(
-                f"{address}: no node of this 'serve'; for several processes start 'rm' and 'nm'"
+                f"{address}: not a node of this 'serve'; for several processes start 'rm' and 'nm'"
             )
         return node
 
@@ -186,7 +186,7 @@ def jobs_of(workloads: Sequence[str]) -> tuple[Job, ...]:
     for text in workloads:
         queue, given, spec = text.partition("=")
         if not given or not queue:
-            raise BadInput(f"--workload {text[:60]}", "names no queue", "expected QUEUE=SPEC")
+            raise BadInput(f"--workload {text[:60]}", "names no queue", "use QUEUE=SPEC")
         loaded = load(spec, "production" if queue == "production" else "research")
         jobs += [msgspec.structs.replace(job, queue=queue) for job in loaded.jobs]
     return tuple(sorted(jobs, key=lambda job: job.submitted_at_ms))
@@ -204,11 +204,20 @@ def replay_beside(url: str, jobs: tuple[Job, ...], speed: float, warn: Callable[
         try:
             rows = play(Client(url, getpass.getuser()), jobs, speed, tell=warn)
             failed = sum(row.final_status != "SUCCEEDED" for row in rows)
-            warn(f"the workload is over: {len(rows) - failed} jobs succeeded, {failed} did not")
+            warn(f"workload done: {len(rows) - failed} jobs succeeded, {failed} did not")
         except YarnctlError as error:
-            warn(f"error: the workload ends here: {error}")
+            warn(f"error: the workload stopped: {error}")
 
     threading.Thread(target=submit_all, name="workload", daemon=True).start()
+
+
+def example(folder: Path, url: str, plan: ClusterPlan) -> str:
+    """Write the example jobs into ``folder`` and return the commands that run them."""
+    from emulator.live.jobs.example_jobs import next_steps, write_example
+
+    containers = plan.nodes * min(plan.vcores, plan.memory_mib // 1024)
+    write_example(folder, containers)
+    return next_steps(url, folder, containers)
 
 
 def run(
@@ -230,11 +239,14 @@ def run(
 
     def started() -> None:
         if as_json:
-            told = {"url": url, "epoch": cluster.site.manager.epoch, "nodes": len(cluster.nodes)}
-            say(msgspec.json.encode(told).decode())
+            line = {"url": url, "epoch": cluster.site.manager.epoch, "nodes": len(cluster.nodes)}
+            say(msgspec.json.encode(line).decode())
         else:
-            size = f"{plan.nodes} x ({plan.memory_mib} MiB, {plan.vcores} vcores)"
-            say(f"yarn-emulator serve: {url} answers, {size}; stop with Ctrl-C")
+            size = f"{plan.nodes} nodes of {plan.memory_mib} MiB and {plan.vcores} vcores"
+            say(f"yarn-emulator serve: {url} answers, {size}. Stop it with Ctrl-C.")
+            names = {queue.name for queue in settings.queues}
+            if plan.processes and not jobs and names >= {"production", "research"}:
+                say(example(options.work.absolute() / "example", url, plan))
         if jobs:
             replay_beside(url, jobs, options.speed, warn)
 

@@ -47,7 +47,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 def settings_of(options: Options) -> ManagerSettings:
     """Return the manager's settings. Raises BadInput."""
     if options.queues and options.scheduler_xml is not None:
-        raise BadInput("--queues", "given together with --scheduler-xml", "give one of them")
+        raise BadInput("--queues", "cannot be combined with --scheduler-xml", "give one of them")
     queues = QUEUES
     if options.queues:
         queues = queues_of_text(options.queues)
@@ -84,8 +84,8 @@ def run(options: Options, as_json: bool, say: Callable[[str], object]) -> None:
     site = site_of(options, settings, url_of(listener))
 
     def started() -> None:
-        told = {"url": site.url, "epoch": site.manager.epoch}
+        facts = {"url": site.url, "epoch": site.manager.epoch}
         line = f"yarn-emulator rm: {site.url} answers (Hadoop {site.dialect.hadoop_version} dialect)"
-        say(msgspec.json.encode(told).decode() if as_json else line)
+        say(msgspec.json.encode(facts).decode() if as_json else line)
 
     serve(site.web, listener, started)

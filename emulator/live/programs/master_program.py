@@ -32,7 +32,6 @@ from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.submitted_job import ModelledJob, StreamingJob, number_setting, read_job
 from emulator.live.wire.transports import HttpMasterTransport, MasterTransport
 from emulator.live.wire.web import Web
-from yarnctl.old_names import renamed_keys
 
 HEARTBEAT = "yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms"
 
@@ -51,7 +50,7 @@ def open_master(
     launch: MasterLaunch,
     *,
     transport: MasterTransport,
-    pace: RealTimeDriver,
+    driver: RealTimeDriver,
     work: Path,
     gone: Callable[[int, str], object],
     timing: Timing = HADOOP3,
@@ -60,7 +59,7 @@ def open_master(
 ) -> LiveMaster:
     """Return the master of one launch, not started yet (``start(tracking_url)`` does that).
 
-    ``pace`` is its own, with a kernel of its own (``RealTimeDriver.sibling``). ``timing`` is for modelled
+    ``driver`` is its own, with a kernel of its own (``RealTimeDriver.sibling``). ``timing`` is for modelled
     jobs only. ``poll_ms``: modelled runners poll for requests so often, where ``LiveMaster.ring`` cannot be
     called. ``gone`` is called once with its exit status and diagnostics. Raises BadInput if the job is
     unreadable.
@@ -73,7 +72,7 @@ def open_master(
         tasks, spans = ExecutorTasks(launch, job, work), own_spans(timing, job)
     else:
         tasks, spans = ModelledTasks(launch, job, work, poll_ms), own_spans(timing, job)
-    return LiveMaster(launch, job, tasks, transport=transport, pace=pace, timing=spans, gone=gone)
+    return LiveMaster(launch, job, tasks, transport=transport, driver=driver, timing=spans, gone=gone)
 
 
 def serve_master(live: LiveMaster, web: Web) -> Web:
@@ -87,18 +86,13 @@ def own_beat(timing: Timing, job: StreamingJob) -> Timing:
     return msgspec.structs.replace(timing, am_heartbeat_ms=max(1, interval_ms))
 
 
-OLD_SPANS = {"emulator.timing.hold_ms": "emulator.timing.release_wait_ms"}
-"""Old names of a modelled job's settings, read for one release."""
-
-
 def own_spans(timing: Timing, job: ModelledJob) -> Timing:
     """Return the spans with those that the job itself names (``emulator.timing.launch_ms`` ...)."""
-    settings = renamed_keys(job.settings, OLD_SPANS, "job settings")
     found: dict[str, int] = {}
     for name in Timing.__struct_fields__:
         key = f"emulator.timing.{name}"
-        if name.endswith("_ms") and key in settings:
-            found[name] = int(number_setting(settings, key, 0))
+        if name.endswith("_ms") and key in job.settings:
+            found[name] = int(number_setting(job.settings, key, 0))
     return msgspec.structs.replace(timing, **found)
 
 
@@ -129,7 +123,7 @@ class MasterProgram:
         live = self._live = open_master(
             self.launch,
             transport=HttpMasterTransport(self.rm, lambda heard: live.around(heard)),
-            pace=RealTimeDriver(Kernel()),
+            driver=RealTimeDriver(Kernel()),
             work=self.work,
             gone=self._gone,
             listening=Listening(self.host, self.bind),

@@ -127,7 +127,7 @@ def _job(entries: list[_Pair] | _Pair) -> msgspec.Raw:
     try:
         msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise bad(f"{ENTRY} is no JSON: {error}") from None
+        raise bad(f"{ENTRY} is not JSON: {error}") from None
     return msgspec.Raw(text)
 
 

@@ -237,7 +237,7 @@ def _number(key: str, value: str, least: float, most: float) -> float:
     try:
         number = float(value)
     except ValueError:
-        raise bad(f"{key}={value[:60]!r} is no number") from None
+        raise bad(f"{key}={value[:60]!r} is not a number") from None
     if not least <= number <= most:
         raise bad(f"{key}={value[:60]} is not between {least:g} and {most:g}")
     return number
@@ -250,7 +250,7 @@ def read_changes(body: bytes, kind: str) -> list[Change]:
     """Return the changes that a body asks for, in XML (the documented form) or JSON."""
     changes = _from_xml(body) if kind.endswith("/xml") else _from_json(body)
     if not changes:
-        raise bad("no change is asked for")
+        raise bad("the request has no change")
     if len(changes) > MOST_CHANGES:
         raise bad(f"more than {MOST_CHANGES} changes")
     return changes
@@ -262,7 +262,7 @@ def _from_xml(body: bytes) -> list[Change]:
     try:
         root = ElementTree.fromstring(body)  # noqa: S314  # see above
     except (ElementTree.ParseError, ValueError, UnicodeError, LookupError) as error:
-        raise bad(f"no XML: {error}") from None
+        raise bad(f"not XML: {error}") from None
     if root.tag != "sched-conf":
         raise bad(f"expected sched-conf, not {root.tag[:40]}")
     changes: list[Change] = []
@@ -288,7 +288,7 @@ def _from_json(body: bytes) -> list[Change]:
     try:
         root: Any = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise bad(f"no JSON: {error}") from None
+        raise bad(f"not JSON: {error}") from None
     root = root.get("sched-conf", root) if isinstance(root, dict) else root
     if not isinstance(root, dict):
         raise bad("expected an object")

@@ -16,7 +16,6 @@ import msgspec
 from emulator.live.wire.web import HttpProblem, Reply, remote_exception
 
 Version = Literal["3.4", "3.5"]
-VERSIONS: tuple[Version, ...] = ("3.4", "3.5")
 JSON_KIND = "application/json;charset=utf-8"
 
 _DATA = Path(__file__).parents[2] / "data" / "hadoop" / "constant-fields.json"

@@ -132,9 +132,9 @@ NO_WRITER = "MessageBodyWriter not found for media type=application/json"
 class ManagerSite:
     """A live ResourceManager's REST at ``url``.
 
-    ``web`` is what to serve (``on_start`` lets the manager's time pass). ``proxy.local`` takes masters of
-    this process. ``name_node``: base URL of WebHDFS (default: the same place). ``mutable``: whether the
-    scheduler's configuration can be changed. ``conf`` are further entries of /conf.
+    ``web`` is the application to serve (its start lets the manager's time pass). ``proxy.local`` takes
+    masters of this process. ``name_node``: base URL of WebHDFS (default: the same place). ``mutable``:
+    whether the scheduler's configuration can be changed. ``conf`` are further entries of /conf.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ class Owners:
             self._base.execute(_TABLE)
             rows = self._base.execute("SELECT path, owner, mode FROM owned").fetchall()
         except sqlite3.Error as error:
-            remedy = "stop who uses it, or name another folder"
+            remedy = "stop the process that uses it, or use another folder"
             raise BadInput(str(path), f"cannot be used ({error})", remedy) from None
         self._rows = {path: Owned(owner, mode) for path, owner, mode in rows}
 

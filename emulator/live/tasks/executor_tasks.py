@@ -18,10 +18,10 @@ from emulator.live.tasks.driver_plugin import PluginOrder, obey, orders_after
 from emulator.live.tasks.timetables import Timetables
 from emulator.live.wire.messages import MasterLaunch, Signal, TaskLaunch
 from emulator.live.wire.submitted_job import ModelledJob
-from emulator.workload.job import SparkShape
 from yarnctl.errors import BadInput
 from yarnctl.task_runner.runner.protocol.stores import Store, StoreError
 from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
+from yarnctl.traces.job import SparkShape
 
 
 class ExecutorTasks(Timetables):

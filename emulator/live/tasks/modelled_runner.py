@@ -101,7 +101,6 @@ class ModelledRunners:
         self._host = host
         self._user = user
         self._owners = owners
-        self._store_url, self._requests_url = store, requests
         self.store = open_store(store, user)
         self.requests = open_store(requests, user)
 

@@ -30,8 +30,8 @@ from emulator.live.tasks.task_specs import (
 from emulator.live.wire.messages import MasterLaunch, Signal, TaskLaunch
 from emulator.live.wire.submitted_job import StreamingJob, configuration, number_setting
 from emulator.live.wire.umbilical import Report, TaskLine, TaskMessage, UmbilicalServer
-from emulator.workload.job import Job
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
 
 PROCESS_TIMING = Timing(am_start_ms=1, launch_ms=0, task_commit_ms=0, job_commit_ms=1, exit_ms=1)
 """Real processes take their own time; nothing is added."""
@@ -63,7 +63,7 @@ class ProcessTasks:
         except BadInput as problem:
             self.problem = problem
         if job.reduces and not self.splits and self.problem is None:
-            self.problem = BadInput("input", "no file to read", "name a folder with files")
+            self.problem = BadInput("input", "no file to read", "use a folder with files")
         self.job: Job = job_record(job, self.splits)
         self.staging = Staging(work, self.job_id)
         self.history = TaskHistory(self.staging.folder)

@@ -47,7 +47,7 @@ def read_faults(conf: dict[str, str]) -> list[TaskFault]:
         for text in filter(None, conf.get(name, "").split(",")):
             match = _FAULT.fullmatch(text.strip())
             if match is None:
-                raise BadInput(f"-D {name}={text[:40]}", "is no fault", "write r:TASK@MS or m:TASK@MS")
+                raise BadInput(f"-D {name}={text[:40]}", "is not a fault", "use r:TASK@MS or m:TASK@MS")
             found.append(TaskFault(kind, match[1] == "m", int(match[2]), int(match[3])))
     return found
 

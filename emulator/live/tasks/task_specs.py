@@ -18,8 +18,8 @@ from emulator.live.master.attempts import Attempt
 from emulator.live.tasks.streaming import ENTRY, merge_folders
 from emulator.live.wire.messages import TaskLaunch
 from emulator.live.wire.submitted_job import StreamingJob, configuration, number_setting
-from emulator.workload.job import Job
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
 
 SOURCES = str(Path(__file__).resolve().parents[3])
 """What a task's own Python needs on its path; the user's command has none of it."""
@@ -180,7 +180,7 @@ class TaskOutput:
         """Make the folder; a first attempt refuses one that holds something."""
         try:
             if first and self.folder.exists() and any(self.folder.iterdir()):
-                raise BadInput(f"output {self.folder}", "exists already", "name a new folder")
+                raise BadInput(f"output {self.folder}", "exists", "use a new folder")
             self.committed.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(f"output {self.folder}", error.strerror or "cannot be written") from error

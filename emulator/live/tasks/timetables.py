@@ -16,9 +16,9 @@ from emulator.live.master.attempts import Attempt, TaskHistory
 from emulator.live.master.live_master import LiveMaster
 from emulator.live.wire.messages import MasterLaunch
 from emulator.live.wire.submitted_job import ModelledJob
-from emulator.workload.job import Job
 from yarnctl.errors import BadInput
 from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
+from yarnctl.traces.job import Job
 
 T = TypeVar("T")
 

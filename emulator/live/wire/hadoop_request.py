@@ -44,7 +44,7 @@ def whole(request: WebRequest, name: str, default: int) -> int:
     if not text:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise bad(f"{name} is no number of at least 0")
+        raise bad(f"{name} is not a number of at least 0")
     return int(text)
 
 

@@ -36,9 +36,9 @@ class Address:
             if any(each.isspace() for each in url):
                 raise ValueError("a blank in it")
         except ValueError as error:
-            raise BadInput(f"{where} {url}", str(error), "give http://HOST:PORT") from None
+            raise BadInput(f"{where} {url}", str(error), "use http://HOST:PORT") from None
         if parts.scheme != "http" or not parts.hostname or parts.username:
-            raise BadInput(f"{where} {url}", "is no address of plain http", "give http://HOST:PORT")
+            raise BadInput(f"{where} {url}", "is not a plain http address", "use http://HOST:PORT")
         self.host = parts.hostname
         self.port = port or 80
         self.netloc = parts.netloc

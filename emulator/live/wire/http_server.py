@@ -84,7 +84,7 @@ def bind(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise BadInput(f"address {host}:{port}", why, "choose another --port or --host") from None
+        raise BadInput(f"address {host}:{port}", why, "use another --port or --host") from None
     return listener
 
 

@@ -175,7 +175,7 @@ class Allocated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a master reports of its job when it ends, for the history (``job_told``); spans in ms."""
+    """What a master reports of its job when it ends, for the history; spans in ms."""
 
     numbers: dict[str, int]
     counters: dict[str, int]

@@ -37,7 +37,7 @@ class RealTimeDriver:
         kernel.now_ms = max(kernel.now_ms, self._began_ms)
 
     def sibling(self, kernel: Kernel) -> RealTimeDriver:
-        """Return a pace for another kernel on the same axis of time (instants can be compared)."""
+        """Return a driver for another kernel on the same axis of time (instants can be compared)."""
         other = RealTimeDriver(kernel, self.speed, self._wall_ms)
         other._began_ms = self._began_ms
         kernel.now_ms = max(kernel.now_ms, other.now_ms())

@@ -10,8 +10,8 @@ from urllib.parse import quote_plus
 
 import msgspec
 
-from emulator.workload.job import ONE_SLOT, Job
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import ONE_SLOT, Job
 from yarnctl.units import Resources
 
 ENTRY = "YARN_EMULATOR_JOB"
@@ -51,7 +51,7 @@ class ModelledJob(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     """A job without processes: the timetable of the virtual emulator, lived through in real time.
 
     ``runner``: its reduces carry the task runner (they answer requests); without it they are left alone.
-    ``cmdenv`` has where its checkpoints and requests are (``YARNCTL_STORE``, ``YARNCTL_REQUESTS``).
+    ``cmdenv`` has the places of its checkpoints and requests (YARNCTL_STORE, YARNCTL_REQUESTS).
     """
 
     job: Job
@@ -73,7 +73,7 @@ def read_job(data: bytes | str | msgspec.Raw) -> SubmittedJob:
     try:
         job = _DECODER.decode(raw)
     except msgspec.DecodeError as error:
-        raise BadInput(ENTRY, f"no job: {error}", "see emulator/live/wire/submitted_job.py") from error
+        raise BadInput(ENTRY, f"not a job: {error}", "see emulator/live/wire/submitted_job.py") from error
     check(job)
     return job
 
@@ -112,7 +112,7 @@ def check(job: SubmittedJob) -> None:
     if job.reduces and not job.reducer:
         raise BadInput(f"job {job.name}", "reduces without a reducer", "set reduces to 0")
     if any("/" in name or name in ("", ".", "..") for name in job.files):
-        raise BadInput(f"job {job.name}", "a file's name in the task's folder is no plain name")
+        raise BadInput(f"job {job.name}", "a file's name in the task's folder has a path", "use plain names")
 
 
 def write_job(job: SubmittedJob) -> str:
@@ -201,9 +201,9 @@ def _modelled_base(job: ModelledJob) -> dict[str, str]:
 
 
 def number_setting(settings: dict[str, str], name: str, default: float) -> float:
-    """Return a numeric setting, the default where it is absent; BadInput if it is no number."""
+    """Return a numeric setting, the default where it is absent; BadInput if it is not a number."""
     text = settings.get(name, "")
     try:
         return float(text) if text else default
     except ValueError as error:
-        raise BadInput(f"-D {name}={text[:60]}", "is no number") from error
+        raise BadInput(f"-D {name}={text[:60]}", "is not a number") from error

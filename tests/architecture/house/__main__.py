@@ -32,8 +32,10 @@ class Measured(NamedTuple):
         return [finding for group in self.checks.values() for finding in group]
 
 
-def measure(root: Path, known: ratchet.Known, listed: clients.Listed) -> Measured:
-    """Run every check."""
+def measure(
+    root: Path, known: ratchet.Known, listed: clients.Listed, allowed: sizes.Allowed | None = None
+) -> Measured:
+    """Run every check; statements are judged where ``allowed`` has the budgets."""
     modules = sources.read(root)
     of_functions, wrong_exceptions = functions.functions(modules, root, known.exceptions)
     of_clients, wrong_clients = clients.clients(modules, root, listed)
@@ -49,6 +51,7 @@ def measure(root: Path, known: ratchet.Known, listed: clients.Listed) -> Measure
     }
     findings = [finding for group in checks.values() for finding in group]
     wrong = [*ratchet.problems(findings, known), *wrong_exceptions, *wrong_clients, *wrong_reasons]
+    wrong += sizes.over_budget(modules, allowed) if allowed is not None else []
     return Measured(checks, tuple(wrong))
 
 
@@ -96,10 +99,10 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--shrink", action="store_true", help="take out of known.toml what is mended")
     options = parser.parse_args(arguments)
     known, listed = root / ratchet.LISTED, clients.load(root / clients.LISTED)
-    measured = measure(root, ratchet.load(known), listed)
+    measured = measure(root, ratchet.load(known), listed, sizes.budget(root))
     if options.shrink:
         known.write_text(ratchet.shrunk(known.read_text("utf-8"), measured.findings), "utf-8")
-        measured = measure(root, ratchet.load(known), listed)
+        measured = measure(root, ratchet.load(known), listed, sizes.budget(root))
     if options.json:
         print(json.dumps(document(measured), indent=1, ensure_ascii=False))
     else:

@@ -2,15 +2,13 @@
 
 Law: lines are counted here: from the first statement of the body to the last line, docstring, comments,
 blank lines and inner functions included. Complexity (C901) is ruff's, run without the project's
-configuration and without heeding ``noqa``. A kernel is a function that ``@compiled`` hands to numba; it may
-have more lines.
+configuration and without heeding ``noqa``.
 ``[exceptions]`` in ``known.toml`` names functions that may stay over a limit, each with its reason: at most
 five.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import subprocess
@@ -21,11 +19,9 @@ from pathlib import Path
 from tests.architecture.house.sources import PACKAGES, Breach, Figure, Finding, Function, Module, definitions
 
 BODY_LINES = 60
-KERNEL_LINES = 80
 COMPLEXITY = 12
 EXCEPTIONS = 5
 
-KERNEL = "compiled"
 NUMBERS = re.compile(r"\((?P<found>\d+) > \d+\)")
 RULES = {"C901": "complexity"}
 
@@ -54,21 +50,15 @@ def long_bodies(modules: Mapping[str, Module]) -> Iterator[Breach]:
     for module in modules.values():
         for name, node in definitions(module.tree):
             if isinstance(node, Function):
-                most = KERNEL_LINES if is_kernel(node) else BODY_LINES
                 lines = body_lines(node)
-                if lines > most:
-                    says = f"{name} has {lines} lines in its body, at most {most} may be"
+                if lines > BODY_LINES:
+                    says = f"{name} has {lines} lines in its body, at most {BODY_LINES} may be"
                     yield Breach(f"{module.path}:{name}", lines, f"{module.path}:{node.lineno}", says)
 
 
 def body_lines(node: Function) -> int:
     """Return how many lines a function has from its first statement to its last line."""
     return (node.end_lineno or 0) - node.body[0].lineno + 1
-
-
-def is_kernel(node: Function | ast.ClassDef) -> bool:
-    """Say whether numba compiles a function."""
-    return any(getattr(each, "id", getattr(each, "attr", "")) == KERNEL for each in node.decorator_list)
 
 
 def measured_by_ruff(modules: Mapping[str, Module], root: Path) -> dict[str, list[Breach]]:

@@ -7,7 +7,6 @@ union, an enumeration or a ``Literal`` is a value and may be compared. The class
 read from annotations, ``isinstance`` and ``case``; where it cannot be, every class with such a field is
 asked. A local name whose type cannot be read is annotated (``why: Why``). ``[:300]`` bounds a text and
 reads nothing. The names in ``WEAK`` have other meanings, too: they count where they are known as text.
-Journals of older formats hold sentences only: the translator in ``OLDER`` may read them, and nothing else.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tests.architecture.house.declared import DEPTH, Kind, World, name_of
 from tests.architecture.house.sources import Breach, Figure, Finding, Function, Module
-
-OLDER = "yarnctl/journal/older/"
 
 STRONG = frozenset(("why", "why_not", "reason", "cause", "because"))
 WEAK = frozenset(("told", "said", "seen"))
@@ -51,7 +48,7 @@ def reasons(modules: Mapping[str, Module], others: Mapping[str, str]) -> tuple[F
     """Return the places that read the text of a reason; ``others`` names those whose text is no reason."""
     world = World(modules.values())
     places: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for module in (each for each in modules.values() if not str(each.path).startswith(OLDER)):
+    for module in modules.values():
         for function, line, expression in Reading(world).places(module.tree):
             places[f"{module.path}:{function}: {expression}"].append((f"{module.path}:{line}", expression))
     breaches = tuple(

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from yarnctl.deciding.admission.mechanisms import (
-    ALLOCATORS,
     MECHANISMS,
     SIZINGS,
     Memory,
@@ -22,7 +21,7 @@ from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimat
 from yarnctl.deciding.admission.rounds import Grant, hold
 from yarnctl.deciding.admission.sizing import NoMemory, queue_key, required_ratio
 
-PYTHIA, JUSTICE, ORACLE = ALLOCATORS["pythia"], ALLOCATORS["justice"], ALLOCATORS["oracle"]
+PYTHIA, JUSTICE, ORACLE = SIZINGS["pythia"], SIZINGS["justice"], SIZINGS["oracle"]
 
 
 def request(sequence: int = 0, tasks: int = 10, deadline_ms: int = 100, **fields) -> Request:
@@ -202,7 +201,7 @@ def test_memory_and_choices_of_each_mechanism_are_told_apart_when_written_down(n
 
 
 def test_every_allocator_cites_its_source_and_knows_its_name():
-    for name, allocator in ALLOCATORS.items():
+    for name, allocator in SIZINGS.items():
         assert allocator.name == name
         assert "PYTHIA" in allocator.paper or "Justice" in allocator.paper
 

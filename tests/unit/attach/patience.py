@@ -16,7 +16,7 @@ class Hangs:
     """
 
     def __init__(self, port: AttachedPort, application: str, kind: str = "") -> None:
-        self.guard = port._link.guard
+        self.guard = port._connection.guard
         self.guard.wait = self.wait
         self.application = application
         self.kind = kind

@@ -69,7 +69,7 @@ def test_without_hdfs_bounds_are_restored_later(fake, job):
     for each in drains(2, 3):
         port.perform(each)
     again = looking(fake, levers=True)
-    again._link.hdfs = None
+    again._connection.hdfs = None
     assert isinstance(again.perform(Grow(FLINK, (1,))), Unknown)
 
 

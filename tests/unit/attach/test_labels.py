@@ -84,7 +84,7 @@ def test_nothing_is_guaranteed_where_every_node_has_a_label(capfd):
     with RecordedCase(C06).served() as case:
         found = checked(case.url, capfd)
         assert (found["labels"]["severity"], "all 2 nodes" in found["labels"]["seen"]) == ("fail", True)
-        assert "80 %" not in found["queues"]["seen"] + found["hurried-share"]["seen"]
+        assert "80 %" not in found["queues"]["seen"] + found["production-share"]["seen"]
         shown = case.snapshot()
         assert (shown.total, shown.largest_node, shown.free_by_node) == (NOTHING, NOTHING, {})
         assert {queue.guaranteed for queue in shown.queues} == {NOTHING}
@@ -336,7 +336,7 @@ def test_a_container_that_holds_a_gpu_is_left_alone_with_the_reason(cluster, map
 
 @pytest.mark.parametrize("kind", ["worker", "executor"])
 def test_an_application_that_chooses_its_workers_is_left_alone_as_a_whole(cluster, kind):
-    unmodelled = Unmodelled(LiveContainers(cluster.port()._link))
+    unmodelled = Unmodelled(LiveContainers(cluster.port()._connection))
     nodes = [yarn.NodeRow("n1:1", labels=("gpu",)), yarn.NodeRow("n2:1")]
     unmodelled.note(nodes, {})
     tasks = tuple(TaskView(f"t{n}", f"c{n}", f"n{n}:1", SLOT, kind, -1, 0, 0, 0, True, False) for n in (1, 2))
@@ -378,7 +378,7 @@ def test_what_is_left_out_is_logged_once(cluster, caplog):
     with caplog.at_level(logging.INFO):
         for _ in range(3):
             port.observe(ObservationRequest())
-    lines = [each.getMessage() for each in caplog.records if "model" in each.getMessage()]
+    lines = [each.getMessage() for each in caplog.records if "ignor" in each.getMessage()]
     assert len([line for line in lines if "gpu" in line]) == 1
     assert len([line for line in lines if "evil" in line]) == 1
     assert all(line.isprintable() for line in lines)

@@ -448,8 +448,8 @@ def test_why_a_task_cannot_be_suspended_is_logged_once_in_its_runners_words(clus
         cluster.now_ms += 1000
         port.observe(ObservationRequest())
         port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
-    told = [line.getMessage() for line in caplog.records if "its runner says" in line.getMessage()]
-    assert told == [f"{attempt(1, 1)} cannot be suspended, its runner says: 'side files: a\\x1b[1mb'"]
+    told = [line.getMessage() for line in caplog.records if "its task runner reports" in line.getMessage()]
+    assert told == [f"{attempt(1, 1)} cannot be suspended; its task runner reports: 'side files: a\\x1b[1mb'"]
     assert port.left_alone() == {attempt(1, 1): RunnerSays("side files: a\x1b[1mb")}
     row["status"] = "yarnctl phase=run groups=5 gen=0 can=1 > reduce"
     port.observe(ObservationRequest(cluster=False, victims=(application(1),)))

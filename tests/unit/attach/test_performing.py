@@ -168,7 +168,7 @@ def test_a_doorbell_that_does_not_ring_is_noted_and_the_request_stands(cluster):
     port = looking(cluster)
     cluster.break_("POST .*/signal/", Reply("", 500))
     assert port.perform(SUSPEND) == Accepted()
-    assert "doorbell" in port.notes["o-1"]
+    assert "the signal to the task runner failed" in port.notes["o-1"]
     assert f"{FOLDER}/o-1.request.json" in cluster.hdfs.files
 
 

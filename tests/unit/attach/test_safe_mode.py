@@ -95,7 +95,7 @@ def test_nobody_is_asked_while_the_lock_cannot_be_renewed(problem: YarnctlError,
     lock.problem = problem
     for _ in range(renewals - 1):
         loop.lock_renewal.renew(loop.lock_renewal._next_ms)
-        assert loop.gate.closed() == ("running", None)
+        assert loop.guard.closed() == ("running", None)
     loop.run(20)
     assert kinds(cluster) == []
     assert (loop.status().state, str(problem) in joined(loop.status().why)) == ("blocked", True)
@@ -110,13 +110,13 @@ def test_a_lock_that_cannot_be_taken_is_not_called_anothers() -> None:
     lock = Lock(held=False)
     loop, _ = daemon(busy(), lock=lock)
     loop.lock_renewal.renew(loop.lock_renewal._next_ms)
-    assert loop.gate.closed() == ("waiting", LockHeldElsewhere())
+    assert loop.guard.closed() == ("waiting", LockHeldElsewhere())
 
     def away() -> bool:
         raise Unreachable("http://nn: connection refused")
 
     lock.acquire = away  # type: ignore[method-assign]
     loop.lock_renewal.renew(loop.lock_renewal._next_ms)
-    state, why = loop.gate.closed()
+    state, why = loop.guard.closed()
     assert state == "waiting"
     assert why == HdfsUnwritable("http://nn: connection refused")

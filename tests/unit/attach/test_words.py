@@ -174,7 +174,9 @@ RESEARCH = QueueNames(NamedQueues(("root.production",), ("root.research",)))
 RESEARCH.read(QueueTree(("root.production", "root.research")))
 OURS = Attachment(name_nodes=("http://nn1:9870", "nn2:9870"))
 GOOD = {
-    "stream.reduce.streamprocessor": "sh+yarnctl_task.py+--restartable+--hold-ms+9000+--+python3+red.py",
+    "stream.reduce.streamprocessor": (
+        "sh+yarnctl_task.py+--restartable+--release-wait-ms+9000+--+python3+red.py"
+    ),
     "stream.addenvironment": "YARNCTL_STORE=webhdfs://NN1:9870,nn9:1/yarnctl/checkpoints "
     "YARNCTL_REQUESTS=webhdfs://nn2:9870/yarnctl/requests YARNCTL_REQUESTS_OWNER=yarnctl LANG=C",
     "mapreduce.reduce.speculative": "false",

@@ -130,7 +130,7 @@ def test_list_and_show(capfd) -> None:
 @pytest.mark.parametrize(
     ("harm", "why"),
     [
-        (lambda files, names: files.update({names[1]: files[names[1]][:-1] + b"X"}), "its sha256"),
+        (lambda files, names: files.update({names[1]: files[names[1]][:-1] + b"X"}), "the SHA-256 differs"),
         (lambda files, names: files.update({names[1]: b""}), "0 bytes, not 4"),
         (lambda files, names: files.pop(names[1]), "missing"),
         (lambda files, names: files.update({names[0]: files[names[0]].replace(b"ann", b"bob")}), "check"),
@@ -196,7 +196,7 @@ def test_gc_collects_requests_too(capfd, day) -> None:
     assert hdfs.deleted == [f"{REQUESTS}/{jobs[0]}"]
     whys = {row["job"]: row["why"] for row in done["folders"]}
     assert "RUNNING" in whys[jobs[1]]
-    assert "no runner writes" in whys[jobs[2]]
+    assert "no task runner writes" in whys[jobs[2]]
 
 
 def test_gc_believes_the_history_server_where_the_manager_has_forgotten(capfd, day) -> None:
@@ -213,7 +213,7 @@ def test_gc_believes_the_history_server_where_the_manager_has_forgotten(capfd, d
     whys = {row["job"]: row["why"] for row in done["folders"]}
     assert "less than 24 h" in whys[jobs[1]]
     assert "RUNNING" in whys[jobs[2]]
-    assert "neither ResourceManager nor history server" in whys[jobs[3]]
+    assert "neither the ResourceManager nor the history server" in whys[jobs[3]]
 
 
 def test_a_refused_delete_is_said_and_the_rest_goes_on(capfd, day) -> None:
@@ -310,7 +310,7 @@ TABLE = [
     (ApplicationEnd(why="silent"), "unknown (silent)"),
     (ApplicationEnd("RUNNING"), "RUNNING"),
     (ApplicationEnd("FINAL_SAVING", NOW_MS - 2 * DAY_MS), "FINAL_SAVING"),
-    (ApplicationEnd("FINISHED", 0), "not known"),
+    (ApplicationEnd("FINISHED", 0), "time of its end is unknown"),
     (ApplicationEnd("FINISHED", NOW_MS + 1), "future"),
     (ApplicationEnd("FAILED", NOW_MS - DAY_MS + 1), "less than"),
     (ApplicationEnd("FAILED", NOW_MS - DAY_MS), ""),
@@ -393,8 +393,8 @@ def test_gc_deletes_what_nobody_knows_only_where_it_is_told_to(capfd, day) -> No
     assert hdfs.deleted == [f"{ROOT}/{jobs[0]}", f"{REQUESTS}/{jobs[0]}"]
     assert done["jobs"] == 1
     whys = {(row["what"], row["job"]): row["why"] for row in told["folders"]}
-    assert whys["checkpoints", jobs[0]] == "nobody knows it, written to 30.0 d ago"
-    assert "written to 30.0 d ago, less than 30 d" in whys["checkpoints", jobs[1]]
+    assert whys["checkpoints", jobs[0]] == "unknown job, last written 30.0 d ago"
+    assert "last written 30.0 d ago, less than 30 d" in whys["checkpoints", jobs[1]]
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "ACCEPTED"])
@@ -425,7 +425,7 @@ def test_one_file_that_is_young_keeps_the_whole_folder(capfd, day) -> None:
         with history({}) as server:
             done = run(capfd, hdfs, knowing_nobody(), *UNKNOWN, "--history", server.url)
         assert hdfs.deleted == [], path
-        assert "written to 1.0 d ago, less than 30 d" in done["folders"][0]["why"]
+        assert "last written 1.0 d ago, less than 30 d" in done["folders"][0]["why"]
 
 
 def test_another_clusters_younger_id_stays_and_silence_is_not_ignorance(capfd, day) -> None:
@@ -434,11 +434,11 @@ def test_another_clusters_younger_id_stays_and_silence_is_not_ignorance(capfd, d
     with history({}) as server:
         younger = knowing_nobody(epoch_ms=1_600_000_000_000)
         done = run(capfd, hdfs, younger, *UNKNOWN, "--history", server.url)
-        assert "another cluster's?" in done["folders"][0]["why"]
+        assert "another cluster" in done["folders"][0]["why"]
         run(capfd, hdfs, {}, *UNKNOWN, "--history", server.url)  # does not say when it was started
     with Replay(dated(lambda heard: Reply("busy", 503))) as silent:
         told = run(capfd, hdfs, knowing_nobody(), *UNKNOWN, "--history", silent.url)
-        assert told["folders"][0]["why"].startswith("its state is unknown")
+        assert told["folders"][0]["why"].startswith("the job's state is unknown")
     assert hdfs.deleted == []
 
 
@@ -457,7 +457,7 @@ def test_what_becomes_known_or_is_written_to_in_between_stays(capfd, day) -> Non
     with Replay(dated(answer)) as server:
         done = run(capfd, hdfs, knowing_nobody(), *UNKNOWN, "--history", server.url, status=1)
     assert hdfs.deleted == []
-    assert done["failed"][0]["problem"] == "kept: it is RUNNING"
+    assert done["failed"][0]["problem"] == "kept: the job is RUNNING"
 
 
 @pytest.mark.parametrize(
@@ -486,12 +486,17 @@ OLD = {("checkpoints", "job_5_1"): 1}
             ApplicationEnd(why="no answer"),
             40 * DAY_MS,
             ForgottenJobs(30 * DAY_MS, 9, OLD),
-            "its state is unknown (no answer)",
+            "the job's state is unknown (no answer)",
         ),
-        (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, None, OLD), "was started is not known"),
-        (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, 4, OLD), "another cluster's?"),
-        (NOBODY, None, ForgottenJobs(30 * DAY_MS, 9, OLD), "does not tell its time"),
-        (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, 9, {}), "when it was written to is not known"),
+        (
+            NOBODY,
+            40 * DAY_MS,
+            ForgottenJobs(30 * DAY_MS, None, OLD),
+            "start time of the ResourceManager is unknown",
+        ),
+        (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, 4, OLD), "another cluster"),
+        (NOBODY, None, ForgottenJobs(30 * DAY_MS, 9, OLD), "the cluster's time is unknown"),
+        (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, 9, {}), "the time of the last write is unknown"),
         (NOBODY, 30 * DAY_MS, ForgottenJobs(30 * DAY_MS, 9, OLD), "less than 30 d"),
         (NOBODY, 6 * DAY_MS, ForgottenJobs(0, 9, OLD), "less than 7 d"),
         (NOBODY, WEEK_MS + 1, ForgottenJobs(0, 9, OLD), ""),

@@ -195,7 +195,7 @@ class AtTheDesk:
         sizes = {pool.name: partial(self.yarn.how_large_is, pool) for pool in pools}
         size = sizes or self.yarn.how_large
         self.desk = AdmissionController(
-            terms, self.yarn, size, self.window, book=book, clerk=clerk, queues=lambda: tree
+            terms, self.yarn, size, self.window, store=book, history_worker=clerk, queues=lambda: tree
         )
 
     @property

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.unit.daemon.at_the_desk import HERE, MINUTE, START_MS, AtTheDesk, Past, Yarn, asking, told
-from yarnctl.daemon.admission.admission_controller import ERRANDS_MAX
+from yarnctl.daemon.admission.admission_controller import COMMANDS_MAX
 from yarnctl.daemon.admission.backlog import MANY, NAMED_MAX, SHRINK_AFTER_MS, STEPS_MAX, Size, compact
 from yarnctl.daemon.admission.feedback import LEARN_FOR_MS
 from yarnctl.daemon.admission.reconciler import ENDED_AFTER_MS, REST_EVERY_MS
@@ -170,7 +170,7 @@ def test_large_containers_count_as_several_and_what_a_job_holds_beyond_its_grant
 @pytest.mark.parametrize(
     ("fields", "word"),
     [
-        ({"user": "eve"}, "ann's"),
+        ({"user": "eve"}, "belongs to user ann"),
         ({"queue": "root.research"}, "root.production"),
         ({"submitted_at_ms": START_MS - 10 * MINUTE}, "older"),
     ],
@@ -472,7 +472,7 @@ def test_a_history_server_that_is_away_stops_nobody_and_is_said_once(caplog):
     there.yarn.end(APPLICATION)
     there.go(3 * MINUTE)
     assert there.state(admission) == "ended"
-    said = [record for record in caplog.records if "nothing is learned" in record.message]
+    said = [record for record in caplog.records if "history server unavailable" in record.message]
     assert len(said) == 1
     there.past.away = False
     there.past.jobs[APPLICATION] = HALF
@@ -564,9 +564,9 @@ def test_many_requests_at_once_are_done_a_few_at_a_time():
     there.go(3_000)
     woken: list[int] = []
     there.window.on_wake = lambda: woken.append(1)
-    errands = [there.hand(asking(1)) for _ in range(ERRANDS_MAX + 3)]
+    errands = [there.hand(asking(1)) for _ in range(COMMANDS_MAX + 3)]
     there.tick()
-    assert sum(each.answer is not None for each in errands) == ERRANDS_MAX
+    assert sum(each.answer is not None for each in errands) == COMMANDS_MAX
     assert woken
     there.tick()
     assert all(each.answer is not None for each in errands)

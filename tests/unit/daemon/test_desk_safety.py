@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Past, Yarn, asking, told
 from tests.unit.daemon.test_desk import APPLICATION, HALF, past_of, taught
-from yarnctl.daemon.admission.admission_controller import ERRANDS_MAX, ESTIMATE_MS
+from yarnctl.daemon.admission.admission_controller import COMMANDS_MAX, ESTIMATE_MS
 from yarnctl.daemon.admission.feedback import FRESH_MS, ClusterCapacity, Estimates, Feedback, WantedJob
 from yarnctl.daemon.admission.history_worker import Answer, HistoryWorker
 from yarnctl.daemon.admission.reconciler import ASKED_ABOUT_MAX, ASKED_FOR_MS
@@ -232,7 +232,7 @@ def test_many_that_wait_for_estimates_do_not_drive_the_loop():
     there.desk._estimates = Estimates(Silent())
     woken: list[int] = []
     there.window.on_wake = lambda: woken.append(1)
-    for _ in range(ERRANDS_MAX + 3):
+    for _ in range(COMMANDS_MAX + 3):
         there.hand(asking(1))
     there.tick()
     assert woken == []
@@ -262,7 +262,7 @@ def test_who_is_not_come_to_in_time_takes_his_request_back_and_a_withdrawal_stay
     refusal = there.window.submit(asking(), 0)
     assert isinstance(refusal, Refusal)
     assert refusal.code == "not-written"
-    assert "cannot be seen); it was taken back" in refusal.problem
+    assert "cannot be seen); the request was withdrawn" in refusal.problem
     assert there.window.handed() == []
     there.go(5_000)
     assert there.book.admissions == {}

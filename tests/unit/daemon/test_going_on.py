@@ -45,7 +45,7 @@ from yarnctl.deciding.prioritising import ChangedPriorities
 from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.modes import YarnPreempts
 from yarnctl.deciding.reasons.orders import LeftByEarlierRun
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import (
     FORMAT,
     Contact,
@@ -80,7 +80,7 @@ def life(
         misdirection = rebuilt.misdirection
     gate = WriteGuard(lock or Lock(), cluster.permission.why_nothing, misdirection)
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
-    port = GuardedPort(cluster, gate, enforce=enforce, going_on=going_on)
+    port = GuardedPort(cluster, gate, enforce=enforce, open_orders=going_on)
     loop = Loop(
         Controller(
             msgspec.structs.replace(DEFAULT, observe_only=not enforce),
@@ -92,7 +92,7 @@ def life(
         Publisher(),
         clock_ms=lambda: next(AHEAD),
         parts=LoopParts(
-            restorer=PriorityRestoring(port.perform, rebuilt.priorities) if rebuilt and enforce else None,
+            priorities=PriorityRestoring(port.perform, rebuilt.priorities) if rebuilt and enforce else None,
             epoch=rebuilt.epoch if rebuilt else "",
         ),
     )
@@ -227,9 +227,9 @@ def changed(*records: Record) -> dict[str, int]:
     [
         (None, {NAME: 3}),  # killed before the answer was written down
         (Accepted(), {NAME: 3}),
-        (Unknown(Said("no answer")), {NAME: 3}),
-        (Refused(Said("HTTP 403")), {}),
-        (Withheld(Said("observing")), {}),
+        (Unknown(ClientFault("no answer")), {NAME: 3}),
+        (Refused(ClientFault("HTTP 403")), {}),
+        (Withheld(ClientFault("observing")), {}),
     ],
 )
 def test_a_change_counts_as_made_until_it_is_known_not_to_be(
@@ -242,11 +242,11 @@ def test_a_change_counts_as_made_until_it_is_known_not_to_be(
 def test_a_refusal_does_not_undo_an_earlier_change() -> None:
     first = performed(5, SetPriority(NAME, 10), Accepted())
     again = Ranking(6, (Ranked(NAME, 0, 0, 9, 10),))
-    refused = performed(6, SetPriority(NAME, 9), Refused(Said("HTTP 403")))
+    refused = performed(6, SetPriority(NAME, 9), Refused(ClientFault("HTTP 403")))
     assert changed(CHANGE, first, again, refused) == {NAME: 3}
     back = SetPriority(NAME, 3, back=True)
     told = Restoring(7, NAME, 3, LeftByEarlierRun())
-    assert changed(CHANGE, first, told, performed(7, back, Unknown(Said("?")))) == {NAME: 3}
+    assert changed(CHANGE, first, told, performed(7, back, Unknown(ClientFault("?")))) == {NAME: 3}
     assert changed(CHANGE, first, told, performed(7, back, Accepted())) == {}
 
 
@@ -260,7 +260,7 @@ def test_what_is_only_observed_changes_no_priority() -> None:
 def test_priorities_are_put_back_written_first_and_until_accepted() -> None:
     told: list[Record] = []
     done: list[Action] = []
-    answers: list[Outcome] = [Unknown(Said("no answer")), Refused(Said("HTTP 503"))]
+    answers: list[Outcome] = [Unknown(ClientFault("no answer")), Refused(ClientFault("HTTP 503"))]
 
     def perform(action: Action) -> Outcome:
         assert isinstance(told[-1], Restoring), "written down first, done then"
@@ -386,5 +386,5 @@ def test_a_daemon_is_put_together_with_what_the_journal_knows(
         journal.file.close()
         assert cluster.adopted_epoch == "7"
         told = " ".join(line.getMessage() for line in caplog.records)
-        assert f"changed the priority of {NAME} from 3: run with --enforce" in told
-        assert "s ahead of this clock" in told
+        assert f"changed the priority of {NAME} (from 3); run with --enforce" in told
+        assert "the clock was set back by" in told

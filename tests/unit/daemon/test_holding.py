@@ -15,7 +15,7 @@ from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum, 
 from yarnctl.deciding.queue_hold import CAP_AFTER_MS, HeldQueues, QueueCap, QueueLimits
 from yarnctl.deciding.reasons.modes import Paused
 from yarnctl.deciding.reasons.orders import DemandOver, QueueServing
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Holding, Performed, Record, State, performed
 from yarnctl.errors import Different
 from yarnctl.journal.chain import MemoryJournal
@@ -51,7 +51,7 @@ class Queues:
 
 def holder_of(queues: Queues, held: dict[str, Holding] | None = None, enabled: bool = True) -> QueueCaps:
     return QueueCaps(
-        queues.limits, queues.perform, ("research",), held, stands=queues.stands, enabled=enabled
+        queues.limits, queues.perform, ("research",), held, maximum_of=queues.stands, enabled=enabled
     )
 
 
@@ -96,7 +96,7 @@ def test_a_scheduler_that_cannot_be_changed_is_told_once(how: str, caplog: pytes
     if how == "not shown":
         queues.why = "HTTP 400 only supported by MutableConfScheduler"
     else:
-        queues.answers = [Refused(Said("HTTP 403"))]
+        queues.answers = [Refused(ClientFault("HTTP 403"))]
     holder = holder_of(queues)
     for at_ms in range(0, 60_000, 1000):
         holder.reconcile(told.append, at_ms, 1, True, None)
@@ -109,7 +109,7 @@ def test_a_scheduler_that_cannot_be_changed_is_told_once(how: str, caplog: pytes
 def test_a_gate_that_closes_in_between_is_no_no_of_the_scheduler() -> None:
     queues, told = Queues(), list[Record]()
     holder = holder_of(queues)
-    queues.answers = [Withheld(Said("another yarnctl holds the lock"))]
+    queues.answers = [Withheld(ClientFault("another yarnctl holds the lock"))]
     holder.reconcile(told.append, 0, 1, True, None)
     assert holder.capped == {}
     holder.reconcile(told.append, 250, 1, True, None)
@@ -124,10 +124,10 @@ def test_a_gate_that_closes_in_between_is_no_no_of_the_scheduler() -> None:
 def test_a_try_that_fails_is_made_again_less_and_less_often() -> None:
     queues, told = Queues(), list[Record]()
     holder = holder_of(queues)
-    queues.answers = [Unknown(Said("no answer"))]  # perhaps lowered: it must be put back
+    queues.answers = [Unknown(ClientFault("no answer"))]  # perhaps lowered: it must be put back
     holder.reconcile(told.append, 0, 1, True, None)
     assert RESEARCH in holder.capped
-    queues.answers = [Refused(Said("HTTP 503")), Unknown(Said("no answer"))]
+    queues.answers = [Refused(ClientFault("HTTP 503")), Unknown(ClientFault("no answer"))]
     tries = []
     for at_ms in range(CAP_AFTER_MS, CAP_AFTER_MS + 60_000, 250):
         before = len(queues.done)

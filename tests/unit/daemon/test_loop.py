@@ -149,7 +149,7 @@ def daemon(
         clock_ms=lambda: next(ahead),
         parts=LoopParts(
             lock=lock,
-            look=cluster.observe_soon,
+            observe_soon=cluster.observe_soon,
             problem=lambda: cluster.last_problem,
             left_alone=cluster.left_alone,
         ),
@@ -216,7 +216,7 @@ def test_what_an_earlier_life_may_have_sent_is_not_forgotten_while_the_gate_is_c
     """Killed after the request was written: "surely not sent" would leave the request standing for ever."""
     cluster, lock = busy(), Lock()
     gate = WriteGuard(lock, cluster.permission.why_nothing, Misdirection())
-    port = GuardedPort(cluster, gate, enforce=True, going_on=["o-000001"])
+    port = GuardedPort(cluster, gate, enforce=True, open_orders=["o-000001"])
     lock.held = False
     earlier, new = Suspend("o-000001", "r-1", "a", "c-2", 1, 0), Suspend("o-000002", "r-1", "b", "c-3", 1, 0)
     assert isinstance(port.perform(earlier), Unknown)
@@ -449,7 +449,7 @@ def test_two_misdirected_releases_far_apart_are_forgiven() -> None:
 def test_misdirection_stops_the_loop_until_somebody_continues_it() -> None:
     cluster = busy()
     loop, journal = daemon(cluster, lock=Lock())
-    loop.gate.misdirection.why = Misdirected((("o-000001", "x"),) * 3, 5)
+    loop.guard.misdirection.why = Misdirected((("o-000001", "x"),) * 3, 5)
     loop.run(10)
     assert cluster.actions == []
     assert loop.status().state == "blocked"
@@ -468,7 +468,7 @@ def test_one_daemon_per_state_directory(tmp_path: Path) -> None:
     with StateDir(tmp_path / "state", lambda: "other") as again:
         assert again.instance == "abcd1234"
     (tmp_path / "state" / "instance").write_text("../../x")
-    with pytest.raises(BadInput, match="no name of an instance"):
+    with pytest.raises(BadInput, match="invalid instance name"):
         StateDir(tmp_path / "state", lambda: "other")
 
 
@@ -570,7 +570,7 @@ def test_the_number_of_nodes_follows_in_quiet_times(monkeypatch: pytest.MonkeyPa
     loop.run(3)
     shown = loop.port.snapshot
     assert shown is not None
-    loop._observe = lambda: msgspec.structs.replace(shown, node_count=2)
+    loop._observe_soon = lambda: msgspec.structs.replace(shown, node_count=2)
     assert loop.port.last_observation is not None
     loop.port.last_observation = msgspec.structs.replace(loop.port.last_observation, cluster="quiet")
     loop.port.snapshot_at_ms = loop.port.last_observation.now_ms - SHOW_EVERY_MS

@@ -124,7 +124,9 @@ def test_an_end_with_a_full_disk_puts_back_and_does_not_pass_for_a_good_one() ->
 def holder_of(scheduler: Scheduler, hdfs: Folder, *, enabled: bool = True) -> QueueCaps:
     keeper = LoweredFile(hdfs.store, FOLDER, "one")
     limits, stands = scheduler.limits, scheduler.stands
-    return QueueCaps(limits, scheduler.perform, ("research",), stands=stands, keeper=keeper, enabled=enabled)
+    return QueueCaps(
+        limits, scheduler.perform, ("research",), maximum_of=stands, cap_file=keeper, enabled=enabled
+    )
 
 
 def left_behind(before_ratio: float = MAXIMUM) -> tuple[Folder, Scheduler]:
@@ -240,7 +242,7 @@ def test_what_cannot_be_recorded_is_not_lowered(caplog: pytest.LogCaptureFixture
     for at_ms in range(250, 60_000, 250):
         holder.reconcile(told.append, at_ms, 1, True, None)
     assert (scheduler.maximum_ratio, told) == (MAXIMUM, [])
-    assert len([line for line in caplog.records if "cannot be recorded" in line.message]) == 1
+    assert len([line for line in caplog.records if "cannot record" in line.message]) == 1
     hdfs.away = False
     holder.reconcile(told.append, 60_000 + RETRY_MS, 1, True, None)
     assert scheduler.maximum_ratio == GUARANTEE

@@ -22,7 +22,7 @@ from yarnctl.deciding.model import (
     SetPriority,
 )
 from yarnctl.deciding.queue_hold import Misdirection
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Return, SavedLost, performed
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.explaining.explain import explain, in_words
@@ -73,24 +73,24 @@ def test_the_service_remembers_what_became_of_a_suspended_task(fact, words):
 def test_people_are_told_once_why_a_priority_is_not_changed(caplog):
     recorder = Recorder(MemoryJournal(), Publisher(), WriteGuard(None, lambda: None, Misdirection()))
     caplog.set_level(logging.INFO)
-    for outcome in (Refused(Said("not allowed")), Refused(Said("not allowed")), Refused(Said("busy"))):
-        recorder.append([performed(1, SetPriority("a", 3), outcome)])
+    for fault in ("not allowed", "not allowed", "busy"):
+        recorder.append([performed(1, SetPriority("a", 3), Refused(ClientFault(fault)))])
     told = [line.getMessage() for line in caplog.records if "priority" in line.getMessage()]
-    assert told == [f"the priority of a is not changed: {why}" for why in ("not allowed", "busy")]
+    assert told == [f"cannot change the priority of a: {why}" for why in ("not allowed", "busy")]
 
 
 def test_people_are_told_of_a_return(caplog):
     recorder = Recorder(MemoryJournal(), Publisher(), WriteGuard(None, lambda: None, Misdirection()))
     caplog.set_level(logging.INFO)
     recorder.append([_returned()])
-    assert "again goes on after o-1: coming back has cost 6700 ms, 7000 were expected" in caplog.text
+    assert "again resumed (order o-1): resume cost 6.7 s, predicted 7.0 s" in caplog.text
 
 
 @pytest.mark.parametrize(("keys", "words"), [(7, "7 keys were saved"), (-1, "unknown keys were saved")])
 def test_people_are_warned_of_saved_work_that_was_lost(caplog, keys, words):
     recorder = Recorder(MemoryJournal(), Publisher(), WriteGuard(None, lambda: None, Misdirection()))
     recorder.append([_lost("o-1", keys)])
-    assert f"o-1: work lost: again began from generation 0, not from 1 ({words})" in caplog.text
+    assert f"o-1: work lost: again resumed from generation 0 instead of 1 ({words})" in caplog.text
     assert [line.levelname for line in caplog.records] == ["WARNING"]
 
 

@@ -32,7 +32,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.policies import JOB_POLICIES
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.errors import YarnctlError
 
 ENDINGS: tuple[Ending, ...] = ("suspended", "completed", "killed", "failed", "lost")
@@ -41,9 +41,9 @@ MOST_MOVES = 30
 OUTCOMES: tuple[Outcome, ...] = (
     Accepted(),
     Accepted(),
-    Refused(Said("no")),
+    Refused(ClientFault("no")),
     Unknown(),
-    Withheld(Said("not now")),
+    Withheld(ClientFault("not now")),
 )
 
 

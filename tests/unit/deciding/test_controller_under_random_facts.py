@@ -26,7 +26,7 @@ from yarnctl.deciding.model import (
     UploadProgressed,
     Withheld,
 )
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import (
     Decision,
     KilledEnded,
@@ -92,7 +92,9 @@ MOVES = st.builds(
     pending=st.tuples(st.integers(0, 4), st.integers(0, 3)),
     free=st.dictionaries(NODES, st.integers(0, 2), max_size=2),
     facts=st.lists(FACTS, max_size=4),
-    outcome=st.sampled_from([Accepted(), Refused(Said("no")), Unknown(), Withheld(Said("not now"))]),
+    outcome=st.sampled_from(
+        [Accepted(), Refused(ClientFault("no")), Unknown(), Withheld(ClientFault("not now"))]
+    ),
     absent=st.sampled_from([(), (), *((name,) for name in JOBS)]),
     again=st.sampled_from([False, False, False, True]),
     blind=st.sampled_from([False, False, False, True]),

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.deciding.tiny import TinyCluster
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Suspend, Withdraw, Withheld
-from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Decision, Transition
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.chain import MemoryJournal
@@ -49,7 +49,7 @@ def test_no_more_than_the_cap_is_in_flight(ratio: float, least: int, most: int) 
 def test_who_observes_decides_once_and_waits() -> None:
     """Nothing is performed; the same ask is not decided on again and nothing times out."""
     cluster = busy(pending=2)
-    cluster.perform = lambda action: Withheld(Said("observing"))  # type: ignore[method-assign]
+    cluster.perform = lambda action: Withheld(ClientFault("observing"))  # type: ignore[method-assign]
     controller = Controller(msgspec.structs.replace(DEFAULT, observe_only=True), validate=True)
     journal = MemoryJournal()
     for now_ms in range(0, 60_000, 250):

@@ -131,7 +131,7 @@ def test_web_proxy_as_hadoop_derives_it(told: dict[str, str], expected: str | No
     assert web_proxy(site(told), "here") == expected
 
 
-def test_load_cluster_reads_old_names_of_keys(tmp_path: Path) -> None:
+def test_load_cluster_reads_hadoops_old_names_of_keys(tmp_path: Path) -> None:
     conf = written(tmp_path, core={"fs.default.name": "hdfs://h:8020"}, hdfs={"dfs.http.address": "h:7"})
     found = load_cluster(None, {"HADOOP_CONF_DIR": str(conf)}, {"resource_managers": ["http://rm:1"]})
     assert found.name_nodes == ("http://h:7",)

@@ -99,7 +99,7 @@ def test_nothing_listens_is_absent():
 
 def test_a_job_that_has_not_begun_is_absent():
     with serve({("", "/jobs"): '{"jobs":{}}'}) as rm:
-        assert master(rm).job() == Absent("its job has not begun")
+        assert master(rm).job() == Absent("the job has not started")
 
 
 @pytest.mark.parametrize(

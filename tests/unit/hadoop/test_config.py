@@ -67,7 +67,7 @@ def test_other_places_are_named_too(tmp_path):
         load_cluster(environment={"YARNCTL_AUTHENTICATION": "x", "YARNCTL_RM": "http://x"})
     with pytest.raises(BadInput, match="--answer-ms: answer_ms"):
         load_cluster(options={"answer_ms": "soon"})
-    with pytest.raises(BadInput, match="is no folder"):
+    with pytest.raises(BadInput, match="not a folder"):
         load_cluster(environment={"HADOOP_CONF_DIR": str(tmp_path / "none")})
 
 

@@ -112,8 +112,8 @@ def test_nobody_there_is_unreachable_and_no_id_is_bad_input():
         ).jobs(0)
     assert job_of(APP) == JOB
     for name in ("application_x", "job_1_1", "application_1_0001/../x"):
-        with pytest.raises(BadInput, match="is no application's"):
+        with pytest.raises(BadInput, match="not an application id"):
             job_of(name)
-    with Replay(Reply("{}")) as daemon, pytest.raises(BadInput, match="is no job's"):
+    with Replay(Reply("{}")) as daemon, pytest.raises(BadInput, match="not a job id"):
         server(daemon).job("job_1_1/../../conf")
     assert daemon.heard == []

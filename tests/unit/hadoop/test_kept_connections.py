@@ -54,7 +54,7 @@ def test_chunks_are_put_together():
 @pytest.mark.parametrize(
     ("reply", "kind", "words"),
     [
-        (Reply(LONG, cut=400_000), Unreachable, "ends in its middle"),
+        (Reply(LONG, cut=400_000), Unreachable, "the answer is incomplete"),
         (Reply(LONG * 6), BadAnswer, "too long"),
         (Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Type: a/json\r\n\r\n" + LONG * 6), BadAnswer, "too long"),
         (Reply(raw=b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n"), Unreachable, "HTTP"),

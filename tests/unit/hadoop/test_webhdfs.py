@@ -106,9 +106,9 @@ def test_a_rename_that_says_no_is_no_rename_and_says_why(little):
     fs.create("/b", b"2")
     with pytest.raises(ExistsAlready):
         fs.rename("/a", "/b")
-    with pytest.raises(Missing, match="not there to be renamed"):
+    with pytest.raises(Missing, match="does not exist and cannot be renamed"):
         fs.rename("/no", "/c")
-    with pytest.raises(Missing, match="renamed into"):
+    with pytest.raises(Missing, match="was not renamed into"):
         fs.rename("/a", "/no/c")
     assert little.files == {"/a": b"1", "/b": b"2"}
     fs.rename("/a", "/b", overwrite=True)
@@ -219,7 +219,7 @@ def test_safe_mode_is_told_as_what_it_is(little, exception):
 
 @pytest.mark.parametrize(
     ("host", "words"),
-    [("1566bb80c4dc.invalid:50075", "does not resolve from here"), ("", "connection refused")],
+    [("1566bb80c4dc.invalid:50075", "cannot resolve the host name"), ("", "connection refused")],
 )
 def test_create_names_the_data_node_that_did_not_answer(host: str, words: str) -> None:
     at = host or f"127.0.0.1:{closed_port()}"

@@ -41,8 +41,8 @@ def test_reclaim_lists_are_the_ledgers(served):
     [each] = page["items"]
     shown = [(entry["order"], entry["state"]) for entry in each["entries"]]
     assert shown == [(entry.order.order, entry.order.state) for entry in busy().entries]
-    assert (each["application"], each["queue"], each["class"]) == (PRODUCTION, "production", "hurried")
-    assert each["on_their_way"] == sum(e.order.serves for e in busy().entries if e.order.state in OPEN)
+    assert (each["application"], each["queue"], each["role"]) == (PRODUCTION, "production", "preempting")
+    assert each["expected"] == sum(e.order.serves for e in busy().entries if e.order.state in OPEN)
     assert page["now_ms"] == busy().now_ms
 
 
@@ -105,7 +105,7 @@ def test_decisions_newest_first(served):
     assert page["total"] == len(numbers)
     newest = page["items"][0]
     assert newest["victims"] == [RESEARCH]
-    assert sum(newest["states"].values()) == newest["chosen"] <= newest["need"]
+    assert sum(newest["states"].values()) == newest["chosen"] <= newest["shortfall"]
 
 
 def test_a_decision_tells_all_that_was_written_about_it(served):
@@ -203,18 +203,18 @@ def test_a_new_decision_neither_repeats_nor_hides_one_between_two_pages(served):
 def test_the_snapshot_adds_up(served):
     seen = served.get("/v1/snapshot")
     assert seen["cluster"] == {"epoch": "virtual-1", "node_count": 3, "capabilities": []}
-    used = sum(seen[name]["used"]["memory_mib"] for name in ("hurried", "victim", "other"))
+    used = sum(seen[name]["used"]["memory_mib"] for name in ("preempting", "preemptable", "other"))
     assert used + seen["free"]["memory_mib"] == seen["total"]["memory_mib"]
-    assert {queue["queue"]: queue["class"] for queue in seen["queues"]} == {
-        "production": "hurried",
-        "research": "victim",
+    assert {queue["queue"]: queue["role"] for queue in seen["queues"]} == {
+        "production": "preempting",
+        "research": "preemptable",
     }
     assert seen["open_orders"] == sum(1 for entry in busy().entries if entry.order.state in OPEN)
 
 
 def test_applications(served):
     by_name = {each["application"]: each for each in served.get("/v1/applications")["items"]}
-    assert by_name[RESEARCH]["giving"] == by_name[PRODUCTION]["on_their_way"] > 0
+    assert by_name[RESEARCH]["suspending"] == by_name[PRODUCTION]["expected"] > 0
     assert [a["application"] for a in served.get("/v1/applications?waiting=true")["items"]] == [PRODUCTION]
     assert [a["application"] for a in served.get("/v1/applications?queue=research")["items"]] == [RESEARCH]
     assert served.get("/v1/applications?user=nobody")["total"] == 0
@@ -235,7 +235,7 @@ def test_before_the_first_tick_there_is_nothing_and_that_is_said(served):
     for path in ("reclaims", "decisions", "checkpoints", "applications", "refusals", "occupancy"):
         assert served.get(f"/v1/{path}")["items"] == []
     seen = served.get("/v1/snapshot")
-    assert (seen["cluster"], seen["total"], seen["loop"]["state"]) == (None, None, "starting")
+    assert (seen["cluster"], seen["total"], seen["loop"]["loop_state"]) == (None, None, "starting")
     assert "yarnctl_ticks_total 0.0" in served.answer("/metrics").text
     assert served.get("/readyz", 503)["error"]["code"] == "no-tick-yet"
     assert served.get("/healthz")["status"] == "ok"
@@ -308,8 +308,8 @@ def test_why_single_tasks_are_left_alone_is_shown(served):
     assert not any(told for name, told in rows.items() if name != RESEARCH)
     line = f"now: {attempt} cannot be suspended: its task runner reports: 'it writes side files'"
     for wanted in (RESEARCH, attempt):
-        assert line in served.get(f"/v1/explanations/{wanted}")["said"]
-    assert line not in served.get(f"/v1/explanations/{PRODUCTION}")["said"]
+        assert line in served.get(f"/v1/explanations/{wanted}")["rendered"]
+    assert line not in served.get(f"/v1/explanations/{PRODUCTION}")["rendered"]
 
 
 def test_metrics_can_be_parsed_and_agree_with_the_view(served):
@@ -479,8 +479,14 @@ def test_an_end_that_many_ids_have_is_refused(served, monkeypatch):
     error = served.get("/v1/explanations/000001_0", 404)["error"]
     assert error["message"] == f"000001_0 is ambiguous: {known[1]}, {known[0]}"
     assert error["next"] == "give the whole id"
-    assert served.get("/v1/explanations/r_000001_0", 404)["error"]["message"] == "r_000001_0 does not exist or is no longer kept"
-    assert served.get("/v1/explanations/7_000001_0", 404)["error"]["message"] == "7_000001_0 does not exist or is no longer kept"
+    assert (
+        served.get("/v1/explanations/r_000001_0", 404)["error"]["message"]
+        == "r_000001_0 does not exist or is no longer kept"
+    )
+    assert (
+        served.get("/v1/explanations/7_000001_0", 404)["error"]["message"]
+        == "7_000001_0 does not exist or is no longer kept"
+    )
 
 
 def test_an_application_that_is_left_alone_says_why(served):
@@ -505,10 +511,10 @@ def test_an_application_that_is_left_alone_says_why(served):
         told = served.get(f"/v1/explanations/{name}")
         assert (told["id"], told["roles"]) == ("application_1_000777", ["application"])
         held = f"holds {java.containers} containers"
-        assert told["said"] == [
+        assert told["rendered"] == [
             f"now: user carol, queue research (preemptable), {held}; cannot be suspended: {why}"
         ]
-        assert told["text"] == ["application_1_000777 (application)", f"  {told['said'][0]}"]
+        assert told["text"] == ["application_1_000777 (application)", f"  {told['rendered'][0]}"]
 
 
 def test_a_decisions_number_is_explained(served):

@@ -33,7 +33,6 @@ from yarnctl.api.paged import Count, ErrorBody, Page, Size
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.service.answers.describing import AnswerRoute, described
-from yarnctl.service.answers.old_fields import OLD_FIELDS, OLD_VALUES, encoded
 from yarnctl.service.routes.admissions import admission_routes
 from yarnctl.service.routes.health import state_routes, writing_routes
 from yarnctl.service.routes.lists import reading_routes
@@ -60,7 +59,7 @@ MISSING = ("/v1/reclaims/application_9", "/v1/decisions/4711", "/v1/explanations
 
 def same_bytes(content: bytes, kind: Any) -> bool:
     """Say whether a struct holds all that an answer says, in its order."""
-    return encoded(msgspec.json.decode(content, type=kind)) == content
+    return msgspec.json.encode(msgspec.json.decode(content, type=kind)) == content
 
 
 @pytest.mark.parametrize(("address", "kind"), READ)
@@ -156,18 +155,15 @@ def test_the_document_has_the_structs_names_and_order() -> None:
         (Explained, "Explained"),
     ):
         schema = described(kind).model_json_schema(mode="serialization")
-        old = OLD_FIELDS.get(kind, {})
-        both = [(field.encode_name, old.get(field.name)) for field in msgspec.structs.fields(kind)]
-        names = [name for pair in both for name in pair if name is not None]
+        names = [field.encode_name for field in msgspec.structs.fields(kind)]
         may_lack = {field.name for field in msgspec.structs.fields(kind) if field.default is msgspec.UNSET}
         required = [each for each in names if each not in may_lack]
         assert (schema["title"], list(schema["properties"]), schema["required"]) == (name, names, required)
         assert may_lack == ({"given_by", "phases"} if kind is Estimate else set())
 
 
-def test_constraints_and_the_word_class_are_described() -> None:
+def test_constraints_and_roles_are_described() -> None:
     schema = described(Queue).model_json_schema()
-    assert schema["properties"]["class"]["enum"] == ["hurried", "victim", "other"]
     assert schema["properties"]["role"]["enum"] == ["preempting", "preemptable", "other"]
     assert schema["properties"]["containers"]["minimum"] == 0
     assert schema["additionalProperties"] is False
@@ -191,29 +187,3 @@ def test_a_route_that_is_made_a_second_time_encodes_once() -> None:
     second = AnswerRoute("/told", first.endpoint)
     assert first.endpoint().body == second.endpoint().body == b'{"number":3}'
     assert first.response_model is second.response_model is described(Told)
-
-
-def members(value: Any) -> list[dict[str, Any]]:
-    """Return every object inside a JSON value."""
-    if isinstance(value, list):
-        return [found for each in value for found in members(each)]
-    if not isinstance(value, dict):
-        return []
-    return [value, *members(list(value.values()))]
-
-
-@pytest.mark.parametrize("kind", OLD_FIELDS)
-def test_an_old_name_is_answered_beside_the_new_one_and_is_deprecated(served: Served, kind: type) -> None:
-    served.view = busy()
-    answers = members([msgspec.json.decode(served.answer(address).content) for address, _ in READ])
-    schema = msgspec.json.decode(served.answer("/openapi.json").content)["components"]["schemas"][
-        kind.__name__
-    ]
-    for new, old in OLD_FIELDS[kind].items():
-        found = [each for each in answers if schema["properties"].keys() <= each.keys()]
-        assert found
-        values = OLD_VALUES.get(old, {})
-        assert all(each[old] == (values.get(each[new], each[new]) if values else each[new]) for each in found)
-        assert schema["properties"][old]["deprecated"] is True
-        assert "deprecated" not in schema["properties"][new]
-        assert {old, new} <= set(schema["required"])

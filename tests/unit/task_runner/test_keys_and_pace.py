@@ -213,7 +213,7 @@ def test_a_time_out_of_zero_is_not_endless():
     assert settings.task_timeout_ms == job_conf.TASK_TIMEOUT_MS
 
 
-@pytest.mark.parametrize("arguments", [[], ["--restartable", "--hold-ms", "soon"], ["--restart"]])
+@pytest.mark.parametrize("arguments", [[], ["--restartable", "--release-wait-ms", "soon"], ["--restart"]])
 def test_what_is_not_promised_or_not_understood_is_said(arguments):
     with pytest.raises(Unusable):
         read_settings(arguments, ENV)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarnctl.task_runner.runner.protocol.job_conf import OLD_NAMES, OPTIONS, read_options
+from yarnctl.task_runner.runner.protocol.job_conf import OPTIONS, read_options
 from yarnctl.task_runner.runner.protocol.stores import Unusable
 
 
@@ -23,11 +23,10 @@ class Reference(argparse.ArgumentParser):
 def reference() -> Reference:
     parser = Reference(add_help=False, allow_abbrev=False)
     for name, default in OPTIONS.items():
-        names = [name, *(old for old, new in OLD_NAMES.items() if new == name)]
         if isinstance(default, bool):
-            parser.add_argument(*names, dest=name, action="store_true")
+            parser.add_argument(name, dest=name, action="store_true")
         else:
-            parser.add_argument(*names, dest=name, type=type(default), default=default)
+            parser.add_argument(name, dest=name, type=type(default), default=default)
     return parser
 
 
@@ -46,8 +45,7 @@ def outcome(read: Any, words: list[str]) -> object:
 WORDS = st.sampled_from(
     [
         *OPTIONS,
-        *OLD_NAMES,
-        *(f"{name}=7" for name in (*OPTIONS, *OLD_NAMES)),
+        *(f"{name}=7" for name in OPTIONS),
         *(
             "",
             "-",
@@ -82,25 +80,8 @@ def test_options_are_read_as_argparse_reads_them(words):
         (["--store"], "argument --store: expected one argument"),
         (["--store", "--restartable"], "argument --store: expected one argument"),
         (["--release-wait-ms", "soon"], "argument --release-wait-ms: invalid int value: 'soon'"),
-        (["--hold-ms", "soon"], "argument --hold-ms: invalid int value: 'soon'"),
     ],
 )
 def test_what_is_refused_is_named(words, says):
     with pytest.raises(Unusable, match=says):
         read_options(words)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "values"),
-    [
-        ("--hold-ms", "--release-wait-ms", ["9000"]),
-        ("--leave-when-saved", "--exit-when-saved", []),
-    ],
-)
-def test_an_old_name_is_the_new_ones_other_name_for_good(old, new, values, capsys):
-    """It stands in stored command lines; a node's stderr has no warning, and the last of both counts."""
-    assert OLD_NAMES[old] == new
-    assert read_options([old, *values]) == read_options([new, *values]) != read_options([])
-    assert capsys.readouterr() == ("", "")
-    both = [old, *values, new, *(["7"] if values else [])]
-    assert read_options(both)[new] == (7 if values else True)

@@ -127,7 +127,7 @@ def test_a_wait_is_a_span_of_time():
 
 @pytest.mark.parametrize(("given", "held"), [("0", 0), ("-5", 0), ("7", 7)])
 def test_a_hold_is_not_below_zero(given, held):
-    assert settings("--hold-ms", given).hold_ms == held
+    assert settings("--release-wait-ms", given).hold_ms == held
 
 
 # -- tokens ---------------------------------------------------------------------------------------

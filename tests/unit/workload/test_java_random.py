@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from emulator.workload.synthetic import length_table, next_doubles
+from yarnctl.traces.lengths import length_table, next_doubles
 
 
 def test_the_generator_is_javas():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from emulator.workload.swim import HOUR_MS, Hours, TaskModel, jobs_from_swim, parse_swim, slice_hours
 from yarnctl.errors import BadInput
+from yarnctl.traces.swim import HOUR_MS, Hours, TaskModel, jobs_from_swim, parse_swim, slice_hours
 
 MIB, GIB = 2**20, 2**30
 MODEL = TaskModel()

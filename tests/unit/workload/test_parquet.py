@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.workload.job import Job
-from emulator.workload.parquet import read_parquet, write_parquet
 from emulator.workload.spec import load
 from emulator.workload.synthetic import synthetic
 from tests.thoroughness import examples
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
+from yarnctl.traces.parquet import read_parquet, write_parquet
 from yarnctl.units import Resources
 
 _MS = st.integers(1, 10**9)
@@ -182,7 +182,7 @@ def test_only_a_file_of_jobs_is_replaced(stored, tmp_path):
     link.symlink_to(stored)
     os.mkfifo(pipe)
     for path in (letter, link, pipe, tmp_path, tmp_path / "a\0b"):
-        with pytest.raises(BadInput, match=r"exists, and is no file of jobs|NUL"):
+        with pytest.raises(BadInput, match=r"exists and is not a file of jobs|NUL"):
             write_parquet(jobs, path)
     assert letter.read_text() == "dear"
     assert link.is_symlink()

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from emulator.workload.parquet import read_parquet, write_parquet
 from emulator.workload.spec import load
+from yarnctl.traces.parquet import read_parquet, write_parquet
 
 ROOT = Path(__file__).parents[3]
 TRACES = ROOT.parent / "shared" / "traces"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.workload.rumen import parse_rumen, read_rumen
 from tests.thoroughness import examples
 from yarnctl.errors import BadInput
+from yarnctl.traces.rumen import parse_rumen, read_rumen
 
 T0 = 1_240_335_962_848
 

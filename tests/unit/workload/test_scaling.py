@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.workload.job import Job
 from emulator.workload.scaling import MAX_TASKS, peak_offered_load, scale_to_load
 from tests.thoroughness import examples
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
 
 
 def job(name, at_ms, maps, reduces, map_ms=60_000, reduce_ms=120_000):
@@ -80,5 +80,5 @@ def test_lengths_stay_the_jobs_own_and_keys_stay_with_their_reduce(sizes, wish):
 
 def test_spans_that_cannot_be_cut_into_windows_are_bad_input():
     years = [job(f"j{i}", 0, 1, 0, map_ms=366 * 86_400_000) for i in range(200)]
-    with pytest.raises(BadInput, match="too many, or too long"):
+    with pytest.raises(BadInput, match="too many or too long"):
         scale_to_load(years, slots=10, peak_load=1.0)

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.workload.job import Job
 from emulator.workload.spec import PACKAGED, load, merge, parse_spec, with_load
-from emulator.workload.swim import Hours
 from emulator.workload.synthetic import synthetic
 from tests.thoroughness import examples
 from yarnctl.errors import BadInput
+from yarnctl.traces.job import Job
+from yarnctl.traces.swim import Hours
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ def test_a_spec_says_kind_name_and_hours(text, kind, name, hours):
         ("", "not a workload"),
         ("swim:", "not a workload"),
         ("trace.tsv", "not a workload"),
-        ("hive:x", "not a workload; one of swim:PATH"),
+        ("hive:x", "not a workload; use one of swim:PATH"),
         ("swim:a@8-7", "the hours 8-7 are empty; FROM must be below TO"),
         ("swim:a@7-7", "the hours 7-7 are empty"),
         ("swim:a@7", "the hours '7' are not FROM-TO"),
         ("swim:a@-1-2", "the hours '-1-2' are not FROM-TO"),
         ("swim:@1-2", "no path before '@'"),
-        ("packaged:none", "no such packaged trace; one of fb2009"),
-        ("synthetic:none", "unknown workload; one of research-xl"),
+        ("packaged:none", "no such packaged trace; use one of fb2009"),
+        ("synthetic:none", "unknown workload; use one of research-xl"),
         ("swim:no/such.tsv", "no/such.tsv: cannot be read"),
         ("rumen:no/such.json", "no/such.json: cannot be read"),
         ("parquet:no/such", "no/such: cannot be read"),
@@ -116,7 +116,7 @@ def test_load_divides_the_time_between_arrivals_and_keeps_deadlines_at_their_dis
 
 
 def test_a_load_that_puts_off_a_job_for_years_is_refused():
-    with pytest.raises(BadInput, match="--load: 1e-10 lets job b come more than 366 days after"):
+    with pytest.raises(BadInput, match="--load: 1e-10 makes job b start more than 366 days after"):
         with_load((bare("a", 0), bare("b", 1000)), 1e-10)
     assert with_load((bare("a", 0),), 1e-300)[0].submitted_at_ms == 0
 

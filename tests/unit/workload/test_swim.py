@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.workload.swim import HOUR_MS, Hours, SwimRows, parse_swim, read_swim, slice_hours
 from tests.thoroughness import examples
 from yarnctl.errors import BadInput
+from yarnctl.traces.swim import HOUR_MS, Hours, SwimRows, parse_swim, read_swim, slice_hours
 
 TRACE = "job0\t49\t49\t740773\t2339561\t627471\njob1\t3600\t3551\t0\t0\t5\n"
 _FIELDS = ("names", "submitted_at_ms", "gap_s", "input_bytes", "shuffle_bytes", "output_bytes")

@@ -79,7 +79,9 @@ def test_every_name_serves_both_classes_in_order():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(BadInput, match=r"synthetic:nap: unknown workload; one of research-xl, .*steady-5000"):
+    with pytest.raises(
+        BadInput, match=r"synthetic:nap: unknown workload; use one of research-xl, .*steady-5000"
+    ):
         synthetic("nap", "research")
 
 

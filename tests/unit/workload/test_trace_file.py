@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
-from emulator.workload.trace_file import read_text, unique_names
 from yarnctl.errors import BadInput
+from yarnctl.traces.trace_file import read_text, unique_names
 
 
 def test_gzip_is_known_by_its_first_bytes_not_by_its_name(tmp_path):

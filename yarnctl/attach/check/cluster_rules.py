@@ -1,7 +1,7 @@
-"""Preflight rules about daemons, rights, queues that were left lowered, and the defaults of jobs.
+"""Preflight rules about daemons, rights, queues with a lowered maximum, and the defaults of jobs.
 
-Law: pure; see ``preflight``. A rule's docstring is its purpose, as users read it. Group membership is not
-known here: a right that only a group could grant is "unknown".
+Law: pure; see ``preflight``. ``yarnctl check`` prints a rule's docstring as the reason why it matters. Group
+membership is not known here: a right that only a group could grant is "unknown".
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ SPECULATION = "mapreduce.reduce.speculative"
 SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
 CACHE = "yarn.apps.cache.enable"
 CLOCK_WARN_MS, CLOCK_FAIL_MS = 5_000, 60_000
+ANONYMOUS = "dr.who"
+"""The user that Hadoop gives to a request without a name."""
 
 
 def _version(facts: Facts) -> tuple[int, int] | None:
@@ -41,10 +43,10 @@ def _version(facts: Facts) -> tuple[int, int] | None:
 
 
 def version(facts: Facts) -> CheckResult:
-    """The answers that are known here are those of Hadoop 3.3 to 3.5."""
+    """Only Hadoop 3.3 to 3.5 is supported."""
     found = _version(facts)
     if found is None:
-        return unknown(facts.unseen("info", "no version is told"))
+        return unknown(facts.unseen("info", "the ResourceManager reports no version"))
     said = f"Hadoop {found[0]}.{found[1]}"
     if found < (3, 0):
         return fail(said, "upgrade to Hadoop 3.3 or later")
@@ -54,19 +56,20 @@ def version(facts: Facts) -> CheckResult:
 
 
 def signal(facts: Facts) -> CheckResult:
-    """A signal rings the runner's doorbell at once; without it the runner looks every 15 s (YARN-8693)."""
+    """A signal makes a task runner read its orders at once. Without it the runner reads them every 15 s."""
     found = _version(facts)
     if found is None:
-        return unknown(facts.unseen("info", "no version is told"))
+        return unknown(facts.unseen("info", "the ResourceManager reports no version"))
     if found < (3, 3):
         return warn(
-            "no signals to containers before 3.3.0", "upgrade to 3.3 or later, or expect slow answers"
+            "Hadoop before 3.3.0 cannot send signals to containers (YARN-8693)",
+            "upgrade to Hadoop 3.3 or later; until then tasks take up to 15 s to react",
         )
-    return ok("containers can be signalled over REST")
+    return ok("the ResourceManager can send signals to containers")
 
 
 def manager_ha(facts: Facts) -> CheckResult:
-    """After a failover yarnctl must know the other ResourceManagers, or it is blind."""
+    """After a failover yarnctl can work only if it knows the other ResourceManager's address."""
     enabled = facts.setting("yarn.resourcemanager.ha.enabled")
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
@@ -74,116 +77,119 @@ def manager_ha(facts: Facts) -> CheckResult:
         return ok("one ResourceManager")
     ids = [one for one in (facts.setting("yarn.resourcemanager.ha.rm-ids") or "").split(",") if one.strip()]
     if facts.managers < len(ids):
-        return warn(f"{len(ids)} ResourceManagers, {facts.managers} given", "give --rm once for each of them")
-    return ok(f"{facts.managers} ResourceManagers given")
+        said = f"the cluster has {len(ids)} ResourceManagers; --rm names {facts.managers}"
+        return warn(said, "set --rm once for each ResourceManager")
+    return ok(f"--rm names all {facts.managers} ResourceManagers")
 
 
 def clock(facts: Facts) -> CheckResult:
-    """Ages, deadlines and remaining times compare the cluster's instants with ours."""
+    """The daemon compares the cluster's timestamps with the clock of its own host."""
     ahead = facts.clock_ahead_ms
     if ahead is None:
         return unknown(facts.unseen("clock_ahead_ms"))
-    said = f"the cluster's clock is {abs(ahead) / 1000:.0f} s {'ahead' if ahead > 0 else 'behind'}"
+    said = f"the cluster's clock is {abs(ahead) / 1000:.0f} s {'fast' if ahead > 0 else 'slow'}"
     if abs(ahead) > CLOCK_FAIL_MS:
         return fail(said, "synchronise the clocks (NTP) of this host and the cluster")
     if abs(ahead) > CLOCK_WARN_MS:
         return warn(said, "synchronise the clocks (NTP) of this host and the cluster")
-    return ok("clocks agree within a few seconds")
+    return ok(f"the clocks differ by less than {CLOCK_WARN_MS / 1000:.0f} s")
 
 
 def caller(facts: Facts) -> CheckResult:
-    """Kills and priorities are done in our name; the static user dr.who owns nothing."""
+    """YARN checks this user's rights when yarnctl kills an attempt or sets a priority."""
     if facts.caller is None:
         return unknown(facts.unseen("caller"))
     user = facts.caller.user.partition("@")[0].partition("/")[0]
     fix = (
-        "keep hadoop.http.filter.initializers at its default, or add "
-        "org.apache.hadoop.security.AuthenticationFilterInitializer to it; and give --user"
+        "set --user; keep hadoop.http.filter.initializers at its default, or add "
+        "org.apache.hadoop.security.AuthenticationFilterInitializer to it"
     )
-    if user in ("", "dr.who", "null"):
-        return fail(f"we are {user or 'nobody'} to the ResourceManager", fix)
+    if user in ("", ANONYMOUS, "null"):
+        return fail(f"the ResourceManager sees yarnctl as the anonymous user {user or ANONYMOUS}", fix)
     if facts.caller_identity and user != facts.caller_identity:
-        return warn(f"we are {user}, not {facts.caller_identity}, to the ResourceManager", fix)
-    return ok(f"we are {user}")
+        return warn(f"the ResourceManager sees yarnctl as {user}, not as {facts.caller_identity}", fix)
+    return ok(f"the ResourceManager sees yarnctl as {user}")
 
 
 def proxy(facts: Facts) -> CheckResult:
-    """Masters, drivers and JobManagers are read, and their tasks ended, through YARN's web proxy."""
+    """The daemon reads ApplicationMasters, drivers and JobManagers through YARN's web proxy."""
     found = facts.proxy
     if found is None:
         return unknown(facts.unseen("proxy"))
     where = f"{found.at} ({found.source})"
     if found.fault == "unknown-host":
-        fix = f"make {urlsplit(found.at).hostname} known to this host by DNS or /etc/hosts"
+        fix = f"add {urlsplit(found.at).hostname} to DNS or to /etc/hosts of this host"
         return fail(f"{found}: {where}", f"{fix}, or correct {WEB_PROXY} (yarn-site.xml)")
     if found.fault in NO_CONNECTION:
-        fix = f"start the web proxy and let this host reach it, or correct {WEB_PROXY} (yarn-site.xml)"
-        return fail(f"{where}: {found.said}", fix)
-    if found.said:
-        fix = f"see the logs of {found.application}'s master and of the web proxy"
-        fix = f"{fix}; set {WEB_PROXY} (yarn-site.xml) if the proxy is elsewhere"
-        return warn(f"no page of an application at {where}: {found.said}", fix)
-    return ok(f"{where} shows the page of {found.application}")
+        fix = "start the web proxy and open its port to this host"
+        return fail(f"{where}: {found.problem}", f"{fix}, or correct {WEB_PROXY} (yarn-site.xml)")
+    if found.problem:
+        fix = f"read the logs of the web proxy and of {found.application}'s ApplicationMaster"
+        fix = f"{fix}; set {WEB_PROXY} (yarn-site.xml) if the proxy has another address"
+        return warn(f"{where} does not return an application's page: {found.problem}", fix)
+    return ok(f"{where} returns the page of {found.application}")
 
 
 def apps_cache(facts: Facts) -> CheckResult:
-    """Decisions rest on lists of applications: a cache shows them as they were (YARN-11276, from 3.4.0)."""
+    """The daemon decides on the list of applications. This cache delays it (YARN-11276, from 3.4.0)."""
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
     if not is_true(facts.setting(CACHE)):
         return ok("off")
     age = facts.setting(f"{CACHE.removesuffix('.enable')}.expire") or "30s"
-    return warn(f"lists of applications are up to {age} old", f"set {CACHE}=false (yarn-site.xml)")
+    return warn(f"the list of applications is up to {age} old", f"set {CACHE}=false (yarn-site.xml)")
 
 
 # --- jobs' defaults ---------------------------------------------------------------------------
 
 
 def speculation(facts: Facts) -> CheckResult:
-    """Two attempts of one reduce cannot share a checkpoint: the runner refuses jobs that speculate."""
-    fix = f"set {SPECULATION}=false (mapred-site.xml, or the job; yarnctl wrap does)"
-    told = facts.setting(SPECULATION)
-    if told is None:
-        return unknown(f"the ResourceManager does not tell {SPECULATION}; its default is true", fix)
-    return ok("off by default") if told.lower() == "false" else warn("on by default", fix)
+    """The task runner rejects jobs with speculative reduces: two attempts cannot share one checkpoint."""
+    fix = f"set {SPECULATION}=false (mapred-site.xml); yarnctl wrap sets it for each wrapped job"
+    value = facts.setting(SPECULATION)
+    if value is None:
+        return unknown(f"the ResourceManager does not show {SPECULATION}; its default is true", fix)
+    return ok("off by default") if value.lower() == "false" else warn("on by default", fix)
 
 
 def slow_start(facts: Facts) -> CheckResult:
-    """Where reduces wait for all maps nothing is asked for in between: patient jobs take the room back."""
-    told = number_of(facts.setting(SLOW_START))
-    fix = f"set {SLOW_START}=0.05 for hurried jobs (mapred-site.xml)"
-    if told is None:
-        return unknown(f"the ResourceManager does not tell {SLOW_START}; its default is 0.05", fix)
-    return warn(f"{told:g}", fix) if told >= 0.95 else ok(f"{told:g}")
+    """If reduces start only after the last map, research gets production's containers between the phases."""
+    ratio = number_of(facts.setting(SLOW_START))
+    fix = f"set {SLOW_START}=0.05 for production jobs (mapred-site.xml)"
+    if ratio is None:
+        return unknown(f"the ResourceManager does not show {SLOW_START}; its default is 0.05", fix)
+    seen = f"reduces start after {ratio * 100:g} % of the maps"
+    return warn(seen, fix) if ratio >= 0.95 else ok(seen)
 
 
 def lowered(facts: Facts) -> CheckResult:
-    """A queue that yarnctl lowered while it made room stays small until somebody puts it back."""
+    """A queue's maximum that yarnctl lowered stays low until yarnctl or an administrator restores it."""
     if facts.lowered is None:
         return unknown(facts.unseen("lowered"))
     for name, record in facts.lowered.items():
         path = f"{facts.lock_path}/{name}"
         if record is None:
-            fix = f"compare the victim queues' maxima with capacity-scheduler.xml, then: hdfs dfs -rm {path}"
-            return warn(f"{path} is no record of a lowered queue", fix)
+            fix = f"compare the queues' maxima with capacity-scheduler.xml; then hdfs dfs -rm {path}"
+            return warn(f"{path} does not contain a record of a lowered queue", fix)
         for one in record.queues:
             if _is_down(facts, one):
                 return _named(facts, one, is_held=record.holder == facts.lock_holder)
-    return ok("no queue stands lowered by yarnctl")
+    return ok("yarnctl has lowered no queue's maximum")
 
 
 def _named(facts: Facts, one: LoweredQueue, *, is_held: bool) -> CheckResult:
     """Name a lowered queue, and the command that restores it."""
     now, before = one.ratio * 100, one.before_ratio * 100
-    said = f"{one.queue} stands at {now:g} %, lowered by yarnctl from {before:g} %"
+    said = f"yarnctl lowered the maximum of {one.queue} from {before:g} % to {now:g} %"
     command = command_for(one.queue, one.before_ratio)
     if is_held:
-        return warn(f"{said}, which holds the lock and puts it back", f"if that yarnctl is gone: {command}")
-    return fail(f"{said}, which holds the lock no more", f"run yarnctl with --enforce, or: {command}")
+        seen = f"{said}; the daemon that did it has the lock and restores the maximum"
+        return warn(seen, f"only if that daemon does not run any more: {command}")
+    return fail(f"{said}; the daemon that did it has lost the lock", f"yarnctl run --enforce, or: {command}")
 
 
 def _is_down(facts: Facts, one: LoweredQueue) -> bool:
-    """Return whether a queue still has the lowered maximum; it counts as lowered where none is shown."""
+    """Return whether a queue still has the lowered maximum; a maximum that is not shown counts as lowered."""
     percent = number_of(facts.capacity(f"{one.queue}.maximum-capacity"))
     if percent is None and (found := facts.of((one.queue,))):
         percent = found[0].queue.maximum_percent
@@ -191,14 +197,15 @@ def _is_down(facts: Facts, one: LoweredQueue) -> bool:
 
 
 def acls(facts: Facts) -> CheckResult:
-    """Where ACLs count, stopping an attempt and setting a priority need the right to administer the queue."""
+    """With YARN's ACLs on, killing attempts and setting priorities need the right to administer the queue."""
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
     if not is_true(facts.setting("yarn.acl.enable")):
-        return ok("yarn.acl.enable is false: anybody may, and so may we")
+        return ok("yarn.acl.enable is false: every user has the right")
+    user = facts.caller_identity or "yarnctl"
     admins = facts.setting("yarn.admin.acl")
     if _listed(facts.caller_identity, "*" if admins is None else admins):
-        return ok("yarn.admin.acl names us")
+        return ok(f"yarn.admin.acl contains {user}")
     names = facts.preempting_queues + (facts.preemptable_queues if facts.mode == "queues" else ())
     found, word = leaf_queues(facts, names)
     if word is not None:
@@ -207,17 +214,17 @@ def acls(facts: Facts) -> CheckResult:
         reason = facts.unseen("scheduler", "capacity-scheduler.xml is not shown")
         return unknown(
             f"yarn.acl.enable is true; {reason}",
-            f"let each acl_administer_queue name {facts.caller_identity}",
+            f"add {user} to {CAPACITY}QUEUE.acl_administer_queue of each preempting and preemptable queue",
         )
     for leaf in found:
-        told = _queue_acls(facts, leaf.path)
-        if any(_listed(facts.caller_identity, acl) for acl in told):
+        acls_of_queue = _queue_acls(facts, leaf.path)
+        if any(_listed(facts.caller_identity, acl) for acl in acls_of_queue):
             continue
-        fix = f"set {CAPACITY}{leaf.path}.acl_administer_queue={facts.caller_identity or 'yarnctl'}"
-        if any(acl.partition(" ")[2].strip() for acl in told):
-            return unknown(f"{leaf.path} is administered by groups, and ours are not known here", fix)
-        return fail(f"{facts.caller_identity or 'we'} may not administer {leaf.path}", fix)
-    return ok("we may administer the queues")
+        fix = f"set {CAPACITY}{leaf.path}.acl_administer_queue={user}"
+        if any(acl.partition(" ")[2].strip() for acl in acls_of_queue):
+            return unknown(f"groups administer {leaf.path}; the groups of {user} are not known here", fix)
+        return fail(f"{user} may not administer {leaf.path}", fix)
+    return ok(f"{user} may administer the queues")
 
 
 def _queue_acls(facts: Facts, path: str) -> list[str]:
@@ -225,8 +232,8 @@ def _queue_acls(facts: Facts, path: str) -> list[str]:
     parts = path.split(".")
     above = [".".join(parts[: end + 1]) for end in range(len(parts))]
     default = {"root": "*"}
-    told = [(facts.capacity(f"{one}.acl_administer_queue"), default.get(one, " ")) for one in above]
-    return [otherwise if acl is None else acl for acl, otherwise in told]
+    found = [(facts.capacity(f"{one}.acl_administer_queue"), default.get(one, " ")) for one in above]
+    return [otherwise if acl is None else acl for acl, otherwise in found]
 
 
 def _listed(user: str, acl: str) -> bool:

@@ -1,4 +1,4 @@
-"""Gathering the facts of ``yarnctl check``: each read is independent; a failed one is noted with its reason.
+"""Gather the facts of ``yarnctl check``. Each read is independent; a failed one is noted with its reason.
 
 Law: reading only. The ResourceManager's ``/info`` must answer (else Unreachable); everything else may
 fail and is then "unknown".
@@ -33,15 +33,15 @@ from yarnctl.hadoop.wire.views import leaves, queue_tree
 T = TypeVar("T")
 NAME_NODE_STATE = "Hadoop:service=NameNode,name=FSNamesystemState"
 PAGES = {"MAPREDUCE": "/ws/v1/mapreduce/info", SPARK: "/api/v1/version", FLINK: "/jobmanager/config"}
-"""What an application's page is asked for, by YARN's application type; of others the page itself."""
+"""The path requested of an application's page, by YARN's application type; of other types "/"."""
 TRIED_MAX = 3
 HDFS = ("data_node", "requests", "store", "fallback", "lock", "lowered", "above", "name_node", "safe_mode")
 
 
 def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
-    """Return ``begin`` with all that the cluster shows.
+    """Return ``begin`` with all facts that the cluster shows.
 
-    Raises Unreachable if no active ResourceManager answers, BadInput if another daemon does.
+    Raises Unreachable if no active ResourceManager answers, BadInput if another kind of daemon answers.
     """
     to = cluster.transport()
     manager, why = ResourceManager(to), dict[str, str]()
@@ -65,24 +65,24 @@ def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -
     elif begin.spark:
         why["hosts"] = why["nodes"]
     if seen["clock_ahead_ms"] is None:
-        why.setdefault("clock_ahead_ms", "the ResourceManager's answers carry no Date")
+        why.setdefault("clock_ahead_ms", "the ResourceManager's responses have no Date header")
     configuration = seen["configuration"] or {}
     nodes = cluster.name_nodes or _try(why, "webhdfs", lambda: name_nodes_in(configuration, to.pinned)) or ()
     if nodes:
         seen |= _hdfs(msgspec.structs.replace(cluster, name_nodes=nodes), begin, why)
     else:
-        reason = why.setdefault("webhdfs", "no NameNode is named, and /conf names none")
+        reason = why.setdefault("webhdfs", "--name-node is not set, and /conf names no NameNode")
         why |= dict.fromkeys(HDFS, reason)
     return msgspec.structs.replace(begin, **seen, why=why)
 
 
 def _identified(manager: ResourceManager, to: Transport) -> yarn.ClusterInfo:
-    """Return the cluster's identity; BadInput for another daemon of Hadoop, which has no such address."""
+    """Return the cluster's identity. Raises BadInput for another kind of daemon, which lacks this address."""
     try:
         return manager.identify()
     except Missing:
-        remedy = "give --rm the host and port of yarn.resourcemanager.webapp.address (by default port 8088)"
-        problem = "answers, but is no ResourceManager"
+        remedy = "set --rm to the host and port of yarn.resourcemanager.webapp.address (default port 8088)"
+        problem = "this server answers, but it is not a ResourceManager"
         raise BadInput(to.pinned or to.addresses[0], problem, remedy) from None
 
 
@@ -92,20 +92,21 @@ def _proxy(cluster: ClusterAddress, to: Transport, configuration: Mapping[str, s
     rows = [row for row in manager.applications() if row.state == "RUNNING"]
     rows.sort(key=lambda row: (row.kind.upper() not in PAGES, -row.containers, row.application))
     if not rows:
-        raise Unreachable("not judged: no application is running")
+        raise Unreachable("not checked: no application is running")
     found = find_proxy(cluster, manager, configuration, to.pinned)
     limits = msgspec.structs.replace(cluster.limits, retries=0)
-    own = found.addresses, cluster.identity, limits
-    with Transport(*own, daemon=found.daemon, ca_file=cluster.ca_file) as masters:
+    with Transport(
+        found.addresses, cluster.identity, limits, daemon=found.daemon, ca_file=cluster.ca_file
+    ) as masters:
         for row in rows[:TRIED_MAX]:
             tried = _page(masters, row)._replace(source=found.source)
-            if tried.fault or not tried.said:
+            if tried.fault or not tried.problem:
                 break
     return tried
 
 
 def _page(masters: Transport, row: yarn.AppInfo) -> TriedAddress:
-    """Request one application's page: its program answers, and proves nothing but that it is reached."""
+    """Request one application's page. An answer proves only that the page can be reached."""
     begun = TriedAddress(" and ".join(masters.addresses), application=row.application)
     path = PAGES.get(row.kind.upper())
     try:
@@ -113,14 +114,14 @@ def _page(masters: Transport, row: yarn.AppInfo) -> TriedAddress:
         answer = masters.fetch(f"/proxy/{row.application}{path or '/'}", query, JSON if path else "*/*")
     except (Unreachable, Rejected) as problem:
         kind = problem.kind if isinstance(problem, Unreachable) else ""
-        return begun._replace(fault=kind, said=(problem.fault or str(problem))[:200])
+        return begun._replace(fault=kind, problem=(problem.fault or str(problem))[:200])
     if path is None or (answer.status == 200 and answer.is_json):
         return begun
-    return begun._replace(said=f"HTTP {answer.status} {answer.kind}".strip())
+    return begun._replace(problem=f"HTTP {answer.status} {answer.kind}".strip())
 
 
 def _data_node(cluster: ClusterAddress, hdfs: WebHdfs, folder: str) -> TriedAddress:
-    """Try the DataNode that bytes in an existing folder would be sent to; nothing is written."""
+    """Connect to the DataNode that HDFS names for a new file in an existing folder; write nothing."""
     at = hdfs.data_address(folder)
     fault = connection_fault(at, msgspec.structs.replace(cluster.limits, retries=0), cluster.ca_file)
     return TriedAddress(at) if fault is None else TriedAddress(at, fault, FAULT_WORDS[fault])

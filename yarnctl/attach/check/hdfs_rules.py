@@ -1,7 +1,7 @@
 """Preflight rules about HDFS: whether it answers, and whether yarnctl's folders in it are safe to use.
 
-Law: pure; see ``preflight``. A rule's docstring is its purpose, as users read it. The rules of folders agree
-with what the task runner refuses on the node; ``yarnctl run --enforce`` applies them, too.
+Law: pure; see ``preflight``. ``yarnctl check`` prints a rule's docstring as the reason why it matters. The
+rules of folders agree with the task runner's checks on the node; ``yarnctl run --enforce`` applies them, too.
 The folder of checkpoints has mode 1777 (only the owner of an entry can move it), that of requests 755
 (runners accept requests of its owner only). Both are made before a job needs them.
 """
@@ -50,10 +50,10 @@ def observed(hdfs: WebHdfs, begin: Facts) -> Facts:
 
 
 def make(hdfs: WebHdfs, facts: Facts) -> tuple[str, ...]:
-    """Make what is missing by ``facts``; return what was made. Raises as the client does.
+    """Create the folders that ``facts`` reports as absent; return their paths. Raises as the client does.
 
-    The folder of checkpoints is made together with those above it with write access for all users, so that
-    no job that starts in between is refused; the folders above are closed right afterwards.
+    HDFS creates the folder of checkpoints together with those above it, all with write access for all users,
+    so that no job that starts meanwhile is rejected. The folders above get their mode right afterwards.
     """
     made: list[str] = []
     if facts.store is None:
@@ -71,7 +71,7 @@ def make(hdfs: WebHdfs, facts: Facts) -> tuple[str, ...]:
 
 
 def _open_to(hdfs: WebHdfs, path: str, mode: int) -> None:
-    """Set the mode of a folder just made; one that another user made first is left, and judged later."""
+    """Set the mode of a folder just made. If another user made it first, keep its mode; a rule checks it."""
     found: FileStatus = hdfs.status(path)
     if found.mode == mode:
         return
@@ -87,137 +87,139 @@ def words(facts: Facts) -> tuple[CheckResult, ...]:
 
 
 SHARED_GROUPS = ("supergroup", "hadoop", "users", "hdfs", "hive")
-"""Groups to which HDFS or a distribution assigns files by default: we do not control their members."""
+"""Groups that HDFS or a distribution assigns to files by default; their members may be tenants."""
 
 
 def webhdfs(facts: Facts) -> CheckResult:
-    """Checkpoints and requests travel over WebHDFS; without it nothing can be saved."""
+    """Task runners and yarnctl read and write checkpoints and orders over WebHDFS."""
     if facts.webhdfs:
-        return ok("it answers")
-    return fail(
-        facts.unseen("webhdfs"), "give --name-node, and keep dfs.webhdfs.enabled=true (hdfs-site.xml)"
-    )
+        return ok("the NameNode answers")
+    return fail(facts.unseen("webhdfs"), "set --name-node, and keep dfs.webhdfs.enabled=true (hdfs-site.xml)")
 
 
 def datanodes(facts: Facts) -> CheckResult:
-    """The bytes of checkpoints and requests go to DataNodes, under the names that the NameNode knows."""
+    """This host must reach the DataNodes under the host names that the NameNode returns."""
     found = facts.data_node
     if found is None:
         return unknown(facts.unseen("data_node"))
     host = urlsplit(found.at).hostname
     if found.fault == "unknown-host":
-        known = f"make {host} known to this host by DNS or /etc/hosts"
-        fix = f"{known}, or set dfs.datanode.hostname (hdfs-site.xml of that DataNode) to a name that is"
+        fix = f"add {host} to DNS or to /etc/hosts of this host"
+        fix = f"{fix}, or set dfs.datanode.hostname (hdfs-site.xml of that DataNode) to a name that resolves"
         return fail(str(found), fix)
     if found.fault in NO_CONNECTION:
-        return fail(str(found), f"let this host reach {host} at the port of dfs.datanode.http(s).address")
-    return warn(str(found), f"see the log of the DataNode at {host}") if found.said else ok(str(found))
+        return fail(str(found), f"open the port of dfs.datanode.http(s).address on {host} to this host")
+    return warn(str(found), f"read the log of the DataNode on {host}") if found.problem else ok(str(found))
 
 
 def safe_mode(facts: Facts) -> CheckResult:
-    """In safe mode HDFS cannot be written: nobody is asked to stop, and attempts that start fail at once."""
+    """In safe mode HDFS rejects writes. yarnctl sends no orders, and attempts that start fail at once."""
     if facts.safe_mode is None:
         return unknown(facts.unseen("safe_mode"))
     if facts.safe_mode:
-        fix = "hdfs dfsadmin -safemode get; it ends by itself, or: hdfs dfsadmin -safemode leave"
+        fix = "wait until hdfs dfsadmin -safemode get prints OFF, or run hdfs dfsadmin -safemode leave"
         return fail("HDFS is in safe mode", fix)
     return ok("off")
 
 
 def permissions(facts: Facts) -> CheckResult:
-    """Without permissions any tenant may change another's checkpoints and requests."""
+    """Without permission checks in HDFS any user can change other users' checkpoints and yarnctl's orders."""
     for source in (facts.name_node, facts.configuration):
-        told = None if source is None else source.get("dfs.permissions.enabled")
-        if told is not None:
+        value = None if source is None else source.get("dfs.permissions.enabled")
+        if value is not None:
             fix = "set dfs.permissions.enabled=true (hdfs-site.xml of the NameNode)"
-            return ok("on") if is_true(told) else fail("off", fix)
-    return unknown(facts.unseen("name_node", "it does not say", "the NameNode's /conf: "))
+            return ok("on") if is_true(value) else fail("off", fix)
+    return unknown(facts.unseen("name_node", "the key is not set", "the NameNode's /conf: "))
 
 
 def isolation(facts: Facts) -> CheckResult:
-    """With simple authentication everybody may say to be anybody: good will alone keeps tenants apart."""
-    told = (facts.name_node or {}).get("hadoop.security.authentication") or facts.setting(
-        "hadoop.security.authentication"
-    )
-    if told is None:
+    """Simple authentication does not verify user names. Any user can impersonate another."""
+    key = "hadoop.security.authentication"
+    value = (facts.name_node or {}).get(key) or facts.setting(key)
+    if value is None:
         return unknown(not_in_conf(facts))
-    if told.strip().lower() == "kerberos":
+    if value.strip().lower() == "kerberos":
         return ok("Kerberos")
-    fix = "set hadoop.security.authentication=kerberos (core-site.xml), if tenants must not trust each other"
-    return warn(f"{told} authentication: names are not proven", fix)
+    fix = f"set {key}=kerberos (core-site.xml) unless all users trust each other"
+    return warn(f"{key} is {value}", fix)
 
 
 def requests_root(facts: Facts) -> CheckResult:
-    """Runners obey requests only in a folder that is ours and that nobody else may write to."""
+    """Task runners obey orders only in a folder that yarnctl's user owns and no other user can write to."""
     root, found = facts.requests_root, facts.requests
-    us = facts.caller_identity or "yarnctl"
-    fix = f"hdfs dfs -mkdir -p {root} && hdfs dfs -chown {us} {root} && hdfs dfs -chmod 755 {root}"
+    user = facts.caller_identity or "yarnctl"
+    fix = f"hdfs dfs -mkdir -p {root} && hdfs dfs -chown {user} {root} && hdfs dfs -chmod 755 {root}"
     if found is None:
         if root in facts.absent:
-            return warn(f"{root} is not there yet", fix)
+            return warn(f"{root} does not exist", fix)
         return unknown(facts.unseen("requests"))
     if found.kind != "DIRECTORY":
-        return fail(f"{root} is no folder", fix)
-    if found.owner != us or not found.mode & 0o200:
-        return fail(f"{root} belongs to {found.owner}, mode {found.mode:o}: we may not write to it", fix)
+        return fail(f"{root} is not a folder", fix)
+    if found.owner != user or not found.mode & 0o200:
+        return fail(f"{_owned(root, found)}; {user} cannot write to it", fix)
     if found.mode & 0o022:
-        return fail(f"{root} may be written to by others (mode {found.mode:o})", fix)
-    return ok(f"{root} is ours, mode {found.mode:o}")
+        return fail(f"other users can write to {root} (mode {found.mode:o})", fix)
+    return ok(_owned(root, found))
+
+
+def _owned(path: str, found: FileStatus) -> str:
+    """Return a folder's path, owner and mode as text."""
+    return f"{path} belongs to {found.owner}, mode {found.mode:o}"
 
 
 def store_root(facts: Facts) -> CheckResult:
-    """Each user makes a folder of their own here (1777); by its group the daemon, and nobody else, reads."""
+    """Each user writes checkpoints to an own folder here (mode 1777). yarnctl reads them by the group."""
     root, found = facts.store_root, facts.store
-    us = facts.caller_identity or "yarnctl"
-    fix = f"hdfs dfs -mkdir -p {root} && hdfs dfs -chmod 1777 {root} && hdfs dfs -chown {us}:{us} {root}"
+    user = facts.caller_identity or "yarnctl"
+    fix = f"hdfs dfs -mkdir -p {root} && hdfs dfs -chmod 1777 {root} && hdfs dfs -chown {user}:{user} {root}"
     if found is None:
         if root in facts.absent:
-            return warn(f"{root} is not there yet", fix)
+            return warn(f"{root} does not exist", fix)
         return unknown(facts.unseen("store"))
     if found.kind != "DIRECTORY":
-        return fail(f"{root} is no folder", fix)
+        return fail(f"{root} is not a folder", fix)
     if found.mode & 0o022 and not found.mode & 0o1000:
-        return fail(f"{root} may be written to by others and is not sticky (mode {found.mode:o})", fix)
+        return fail(f"other users can write to {root}, and it is not sticky (mode {found.mode:o})", fix)
     if not found.mode & 0o022:
-        return fail(f"nobody but {found.owner} may keep checkpoints in {root} (mode {found.mode:o})", fix)
+        return fail(f"only {found.owner} can write checkpoints to {root} (mode {found.mode:o})", fix)
     if not found.mode & 0o002:
-        return warn(f"only {found.owner} and its group may use {root} (mode {found.mode:o})", fix)
-    if found.owner not in _is_safe_owner(facts, found.owner):
-        said = f"{root} belongs to {found.owner}, who may remove what others keep there"
-        return warn(said, f"hdfs dfs -chown {us}:{us} {root}")
+        return warn(f"only {found.owner} and its group can write to {root} (mode {found.mode:o})", fix)
+    if found.owner not in _safe_owners(facts, found.owner):
+        said = f"{root} belongs to {found.owner}, and an owner can remove all checkpoints"
+        return warn(said, f"hdfs dfs -chown {user}:{user} {root}")
     top = facts.above.get("/")
-    if found.group in SHARED_GROUPS and (top is None or top.owner != us):
-        said = f"its group is {found.group}: unless we are in it we see no checkpoint, and nobody is asked"
-        return warn(said, f"hdfs dfs -chgrp {us} {root}, a group that we are in and no tenant")
+    if found.group in SHARED_GROUPS and (top is None or top.owner != user):
+        said = f"the group of {root} is {found.group}; yarnctl must be a member of it to see checkpoints"
+        return warn(said, f"hdfs dfs -chgrp {user} {root} (a group with yarnctl and without other users)")
     return ok(f"mode {found.mode:o}, group {found.group or 'unknown'}")
 
 
 def folders_above(facts: Facts) -> CheckResult:
-    """Who may rename a folder above ours may put another one in its place."""
+    """A user with write access above yarnctl's folders can replace them."""
     if not facts.above:
         return unknown(facts.unseen("above", "the folders above were not seen"))
     for path, found in facts.above.items():
         if found.mode & 0o022 and not found.mode & 0o1000:
             fix = f"hdfs dfs -chmod {'1777' if path == '/' else '755'} {path}"
-            return fail(f"{path} may be written to by others and is not sticky (mode {found.mode:o})", fix)
-        if found.owner not in _is_safe_owner(facts, found.owner):
+            return fail(f"other users can write to {path}, and it is not sticky (mode {found.mode:o})", fix)
+        if found.owner not in _safe_owners(facts, found.owner):
             fix = f"hdfs dfs -chown {facts.caller_identity or 'yarnctl'} {path} && hdfs dfs -chmod 755 {path}"
-            return warn(f"{path} belongs to {found.owner}, who may remove what is in it", fix)
-    return ok(f"{', '.join(facts.above)}: nobody else may change what is in them")
+            return warn(f"{path} belongs to {found.owner}, and an owner can remove its content", fix)
+    return ok(f"only trusted users can write to {', '.join(facts.above)}")
 
 
 def lock(facts: Facts) -> CheckResult:
-    """One daemon acts per cluster: by a lock that we must be able to write, or nothing is ever enforced."""
-    us, path = facts.caller_identity or "yarnctl", facts.lock_path
+    """A daemon enforces only while it has the lock. One daemon per cluster can have it."""
+    user, path = facts.caller_identity or "yarnctl", facts.lock_path
     home = posixpath.dirname(path)
     if facts.lock is not None and (
         facts.lock.kind != "DIRECTORY" or not _is_writable_by_caller(facts, facts.lock)
     ):
-        said = f"{path} belongs to {facts.lock.owner}, mode {facts.lock.mode:o}: we may not write to it"
-        fix = f"hdfs dfs -chown -R {us} {path} && hdfs dfs -chmod 755 {path} (while no yarnctl runs)"
+        said = f"{_owned(path, facts.lock)}; {user} cannot write to it"
+        fix = f"stop all yarnctl daemons; hdfs dfs -chown -R {user} {path} && hdfs dfs -chmod 755 {path}"
         return fail(said, fix)
     if facts.lock is not None:
-        return ok(f"{path} is there, and we may write to it")
+        return ok(f"{user} can write to {path}")
     if "lock" in facts.why:
         return unknown(facts.unseen("lock"))
     if not facts.above:
@@ -226,10 +228,9 @@ def lock(facts: Facts) -> CheckResult:
     if not there:
         return unknown("no folder above the lock was seen")
     if _is_writable_by_caller(facts, facts.above[there]):
-        return ok(f"we may make {path}")
-    fix = f"hdfs dfs -mkdir -p {home} && hdfs dfs -chown {us} {home} && hdfs dfs -chmod 755 {home}"
-    found = facts.above[there]
-    return fail(f"{there} belongs to {found.owner}, mode {found.mode:o}: we cannot make {path}", fix)
+        return ok(f"{user} can create {path}")
+    fix = f"hdfs dfs -mkdir -p {home} && hdfs dfs -chown {user} {home} && hdfs dfs -chmod 755 {home}"
+    return fail(f"{_owned(there, facts.above[there])}; {user} cannot create {path}", fix)
 
 
 def _upwards(path: str) -> list[str]:
@@ -241,15 +242,15 @@ def _upwards(path: str) -> list[str]:
 
 
 def _is_writable_by_caller(facts: Facts, found: FileStatus) -> bool:
-    """Return whether the caller may make files there: as owner, by the bits for others, or as superuser."""
-    us, top = facts.caller_identity or "yarnctl", facts.above.get("/")
-    if top is not None and top.owner == us:
+    """Return whether the caller can create files there: as owner, by the bits for others, or as superuser."""
+    user, top = facts.caller_identity or "yarnctl", facts.above.get("/")
+    if top is not None and top.owner == user:
         return True
-    return bool(found.mode & (0o200 if found.owner == us else 0o002))
+    return bool(found.mode & (0o200 if found.owner == user else 0o002))
 
 
-def _is_safe_owner(facts: Facts, otherwise: str) -> tuple[str, ...]:
-    """Return the accepted owners of folders near ours: the caller and HDFS's superuser (the root's owner)."""
+def _safe_owners(facts: Facts, otherwise: str) -> tuple[str, ...]:
+    """Return the accepted owners: the caller and HDFS's superuser (the owner of "/", else ``otherwise``)."""
     top = facts.above.get("/")
     return (facts.caller_identity or "yarnctl", otherwise if top is None else top.owner)
 

@@ -1,8 +1,8 @@
-"""Preflight: whether this cluster is fit for checkpoint preemption. The facts, and the check results.
+"""The facts and the check results of ``yarnctl check``.
 
-Law: pure. A rule is one function from the facts to one finding, in the plain dict of ``rules.RULES``; what
-could not be seen is "unknown" with the reason, never "ok". Every finding that is not ok names its fix with
-the exact key (facts, sections 1, 5, 6 and 11; good values are in hadoop-conf/).
+Law: pure. A rule is one function from the facts to one finding, in the plain dict of ``rules.RULES``. A fact
+that could not be read gives "unknown" with the reason, never "ok". Every finding that is not ok names its fix
+with the exact key (facts, sections 1, 5, 6 and 11; good values are in hadoop-conf/).
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ LOCK_PATH = "/yarnctl/lock"
 
 
 class Unseen(NamedTuple):
-    """Why a fact is absent, in the words of the daemon that was asked; ``where`` it would have been. One
-    fault may hide several facts.
+    """Why a fact is absent: the daemon's error in ``words``, after the place in ``where``.
+
+    One fault may hide several facts.
     """
 
     words: str
@@ -39,39 +40,41 @@ class Unseen(NamedTuple):
 
 
 class TriedAddress(NamedTuple):
-    """An address that was tried: why nothing answers there ("": something does), or what was wrong with it.
+    """An address that was tried, and its problem.
 
-    ``application``: the application with the page; ``source``: what names the address.
+    ``fault``: why no connection was made, as the HTTP client names it ("": one was made); ``problem``: the
+    same, or the fault of the answer, in words ("": none); ``application``: the application with the page;
+    ``source``: the setting that names the address.
     """
 
     at: str
     fault: str = ""
-    said: str = ""
+    problem: str = ""
     application: str = ""
     source: str = ""
 
     def __str__(self) -> str:
         parts = urlsplit(self.at)
         if self.fault == "unknown-host":
-            return f"{parts.hostname} does not resolve from here"
-        return f"{parts.netloc}: {self.said}" if self.said else f"{parts.netloc} answers"
+            return f"this host cannot resolve {parts.hostname}"
+        return f"{parts.netloc}: {self.problem}" if self.problem else f"{parts.netloc} answers"
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What was gathered. None: not seen; ``why`` (by the field's name) has the reason.
+    """The gathered facts. None: not read; ``why`` (by the field's name) has the reason.
 
-    ``allow_priority`` and ``admission`` (None: no gate) are what the daemon would be started with.
+    ``allow_priority`` and ``admission`` (None: off) are the options of the daemon that the check is for.
     ``parents``: the paths of parent queues.
     ``scheduler``: keys of capacity-scheduler.xml where the cluster shows them. ``name_node``: the
     NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``: the
-    status of the two roots; ``absent``: the roots that surely do not exist; ``above``: the folders above
+    status of the two roots; ``absent``: the roots that do not exist; ``above``: the folders above
     them, by path. ``lock``: the status of ``lock_path``, the directory of the lock. ``lowered``: records of
     queues that a daemon has lowered, by file; ``lock_holder``: the process that has the lock.
     ``safe_mode``: as in the NameNode's /jmx. ``counted``: the resources that the scheduler decides by
-    ("memory-mb", "vcores"). ``proxy``: the page of a running application; ``data_node``: where the NameNode
-    sends a new file's bytes. ``spark``: executors are to leave; ``fallback_root``: where the shuffle blocks
-    of jobs that are suspended whole go ("": none is), with its status; ``hosts`` and
-    ``nodes`` that run containers.
+    ("memory-mb", "vcores"). ``proxy``: the page of a running application; ``data_node``: the address to which
+    the NameNode sends a new file's bytes. ``spark``: yarnctl may drain executors; ``fallback_root``: the
+    folder for the shuffle blocks of whole suspended jobs ("": none), with its status in ``fallback``;
+    ``hosts``: the number of hosts with ``nodes``.
     """
 
     caller_identity: str = ""
@@ -114,17 +117,17 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def queues(self) -> QueueTree:
-        """The paths of all queues (none, where none were seen)."""
+        """The paths of all queues; empty if they could not be read."""
         return QueueTree([leaf.path for leaf in self.leaves or ()], self.parents)
 
     @property
     def orders_by_deadline(self) -> bool:
-        """Say whether YARN is to serve one queue's jobs in the order of their deadlines, by priorities."""
+        """Whether yarnctl orders the jobs of one queue by deadline, with YARN's priorities."""
         return self.mode == "deadlines" and (self.allow_priority or self.admission == "mrm")
 
     @property
     def is_all_labelled(self) -> bool:
-        """Whether there are nodes, and each has a label: then queues have no share that yarnctl models."""
+        """Whether there are nodes and each has a label. yarnctl models no queue's share then."""
         return bool(self.nodes) and all(node.partition for node in self.nodes or ())
 
     def setting(self, key: str) -> str | None:
@@ -145,13 +148,13 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         found = resolved(NamedQueues(preemptable=names), self.queues)
         return tuple(by_path[path] for path in found.of(names))
 
-    def unseen(self, name: str, otherwise: str = "it was not shown", where: str = "") -> Unseen:
+    def unseen(self, name: str, otherwise: str = "the cluster does not show it", where: str = "") -> Unseen:
         """Return why a fact is absent."""
         return Unseen(self.why.get(name, otherwise), where)
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One rule's check result: what was seen, its purpose, what to do ("" where nothing is to be done)."""
+    """One rule's check result: the observed state, why it matters, and the fix ("": none needed)."""
 
     id: str
     severity: Severity
@@ -161,7 +164,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """A finding before its rule's id and purpose are added; ``fault``: why what it rests on is absent."""
+    """A finding without its rule's id and purpose. ``fault``: why a fact that the rule needs is absent."""
 
     severity: Severity
     observed: str
@@ -170,22 +173,22 @@ class CheckResult(msgspec.Struct, frozen=True):
 
 
 def ok(seen: str) -> CheckResult:
-    """Return a check result: it is well."""
+    """Return a check result: the rule is satisfied."""
     return CheckResult("ok", seen)
 
 
 def warn(seen: str, fix: str) -> CheckResult:
-    """Return a check result: it works, less well."""
+    """Return a check result: yarnctl works, with a disadvantage."""
     return CheckResult("warn", seen, fix)
 
 
 def fail(seen: str | Unseen, fix: str) -> CheckResult:
-    """Return a check result: it cannot work, or loses work."""
+    """Return a check result: yarnctl cannot work, or jobs lose work."""
     return CheckResult("fail", str(seen), fix, _fault(seen))
 
 
 def unknown(seen: str | Unseen, fix: str = "") -> CheckResult:
-    """Return a check result: it was not seen."""
+    """Return a check result: a fact could not be read."""
     return CheckResult("unknown", str(seen), fix, _fault(seen))
 
 
@@ -197,12 +200,12 @@ def _fault(seen: str | Unseen) -> Unseen | None:
 
 
 def is_true(text: str | None) -> bool:
-    """Read a setting of true or false; one that is absent is false."""
+    """Return a setting of true or false as a bool; an absent one is False."""
     return (text or "").strip().lower() == "true"
 
 
 def number_of(text: str | None) -> float | None:
-    """Read a setting that is a number; None if it is none."""
+    """Return a setting as a number; None if it is absent or not a number."""
     try:
         return None if text is None else float(text)
     except ValueError:
@@ -211,11 +214,11 @@ def number_of(text: str | None) -> float | None:
 
 def not_in_conf(facts: Facts) -> Unseen:
     """Return why a key of the daemon's configuration is not known."""
-    return facts.unseen("configuration", "it does not say", "/conf: ")
+    return facts.unseen("configuration", "the key is not set", "the ResourceManager's /conf: ")
 
 
 def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...], CheckResult | None]:
-    """Return the leaves by these names, or the one check result that replaces a judgement of them."""
+    """Return the leaf queues by these names, or the check result to use instead."""
     if facts.leaves is None:
         return (), unknown(facts.unseen("leaves"))
     named = NamedQueues(
@@ -225,6 +228,6 @@ def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...],
     )
     problems = resolved(named, facts.queues).problems
     if problems:
-        fix = f"add it to {CAPACITY}root.queues, or name others with --preempting and --preemptable"
+        fix = f"set --preempting and --preemptable to leaf queues, or add the queue to {CAPACITY}root.queues"
         return (), fail(joined(problems), fix)
     return facts.of(names), None

@@ -1,6 +1,6 @@
-"""The rules of preflight: what a cluster must be like, one function each, by the id of its finding.
+"""All rules of ``yarnctl check``, one function each, by the id of the finding.
 
-Law: a plain dict; see ``preflight`` for what a rule is.
+Law: a plain dict; see ``preflight`` for the definition of a rule.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ RULES: dict[str, Rule] = {
     "queues": scheduler.queues,
     "labels": scheduler.labels,
     "resources": scheduler.resources,
-    "hurried-share": scheduler.preempting_share,
-    "victim-share": scheduler.preemptable_share,
+    "production-share": scheduler.preempting_share,
+    "research-share": scheduler.preemptable_share,
     "maxima": scheduler.maxima,
     "user-limit": scheduler.user_limit,
     "user-share": scheduler.user_share,
@@ -59,24 +59,24 @@ RULES: dict[str, Rule] = {
     "spark-shuffle-service": spark.shuffle_service,
     "spark-fallback": spark.fallback,
 }
-"""Every rule by the id of its finding, in the order in which they are shown."""
+"""Every rule by the id of its finding, in the order in which the findings are printed."""
 
 BY_DEADLINE = frozenset({"user-share", "ordering-policy"})
-"""The rules that matter only where YARN is to serve the earliest deadline first."""
+"""The rules that matter only if YARN must serve the earliest deadline first."""
 
 FOR_SPARK = frozenset({"spark-shell", "spark-hosts", "spark-shuffle-service"})
-"""The rules that matter only where executors of Spark are to leave."""
+"""The rules that matter only if yarnctl may drain executors of Spark."""
 
-WITHOUT_SCHEDULER = "not judged: it needs the capacity scheduler; mend 'scheduler' first"
-"""The check result of every rule that reads the capacity scheduler's queues and keys, under another one."""
+WITHOUT_SCHEDULER = "not checked: needs the capacity scheduler; fix 'scheduler' first"
+"""The check result of every rule that reads the capacity scheduler, if the cluster has another scheduler."""
 
 
 def judge(facts: Facts) -> tuple[Finding, ...]:
     """Return the finding of every rule that matters, in the dict's order.
 
-    One cause is reported once, by the first rule.
+    Only the first rule that a cause affects reports the cause.
     """
-    told: dict[str | Unseen, Finding] = {}
+    reported: dict[str | Unseen, Finding] = {}
     is_other = RULES["scheduler"](facts).severity == "fail"
     findings = []
     for name, rule in RULES.items():
@@ -85,19 +85,19 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
         word = rule(facts)
         if is_other and word.severity == "unknown" and rests_on_scheduler(name):
             word = unknown(WITHOUT_SCHEDULER)
-        elif first := _already_reported(word, told):
-            word = unknown(f"not judged, for the reason of '{first}'; mend that first")
+        elif first := _already_reported(word, reported):
+            word = unknown(f"not checked, for the same reason as '{first}'; fix '{first}' first")
         one = Finding(name, word.severity, word.observed, (rule.__doc__ or "").strip(), word.fix)
         findings.append(one)
         if word.severity in ("fail", "unknown"):
-            told.setdefault(word.observed, one)
+            reported.setdefault(word.observed, one)
             if word.fault is not None:
-                told.setdefault(word.fault, one)
+                reported.setdefault(word.fault, one)
     return tuple(findings)
 
 
 def _matters(name: str, facts: Facts) -> bool:
-    """Return whether a rule is judged; ``user-share`` includes ``user-limit``."""
+    """Return whether a rule is checked; ``user-share`` includes ``user-limit``."""
     if name in FOR_SPARK:
         return facts.spark
     if name == "spark-fallback":
@@ -107,12 +107,12 @@ def _matters(name: str, facts: Facts) -> bool:
     return name not in BY_DEADLINE
 
 
-def _already_reported(word: CheckResult, told: Mapping[str | Unseen, Finding]) -> str:
+def _already_reported(word: CheckResult, reported: Mapping[str | Unseen, Finding]) -> str:
     """Return the id of an earlier finding with the same text or the same fault; "" if there is none."""
     if word.severity == "unknown" and not word.fix:
-        first = told.get(word.observed if word.fault is None else word.fault)
+        first = reported.get(word.observed if word.fault is None else word.fault)
         return "" if first is None else first.id
-    same = told.get(word.observed)
+    same = reported.get(word.observed)
     return same.id if same is not None and (same.severity, same.fix) == (word.severity, word.fix) else ""
 
 

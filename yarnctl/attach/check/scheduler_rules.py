@@ -1,8 +1,8 @@
 """Preflight rules about the scheduler: queues, shares, limits, how it counts, and its own preemption.
 
-Law: pure; see ``preflight``. A rule's docstring is its purpose, as users read it. Those about preemption
-show beforehand what ``eligibility.permission`` enforces: the daemon does nothing where YARN may preempt what
-yarnctl would save.
+Law: pure; see ``preflight``. ``yarnctl check`` prints a rule's docstring as the reason why it matters. The
+rules about YARN's own preemption report what ``eligibility.permission`` enforces: the daemon sends no order
+where YARN may preempt the same containers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from yarnctl.attach.check.preflight import (
     CAPACITY,
     CheckResult,
     Facts,
+    Unseen,
     fail,
     is_true,
     leaf_queues,
@@ -31,28 +32,29 @@ from yarnctl.hadoop.wire.yarn import MODELLED, label_in
 MAX_PRIORITY = "yarn.cluster.max-application-priority"
 FULL_PERCENT = 99.0
 AM_RATIO_MIN = 0.2
+ONE_QUEUE = "not needed with --mode deadlines: production and research share one queue"
 PRIORITY_LEVELS_MIN = 10
-"""With fewer levels, jobs of different deadlines share one and are served as they came."""
+"""With fewer levels, jobs with different deadlines share one, and YARN serves them in order of arrival."""
 BY_PRIORITY = frozenset({"fifo", "fifo-with-partitions"})
-"""The orders of a leaf queue's applications that put the higher priority first."""
+"""The ordering policies of a leaf queue that serve the higher priority first."""
 
 
 def scheduler(facts: Facts) -> CheckResult:
-    """Only the capacity scheduler's order is modelled: who gets room that is freed."""
+    """Only with the capacity scheduler can yarnctl predict which application gets a freed container."""
     name = facts.setting("yarn.resourcemanager.scheduler.class")
     fix = (
         "set yarn.resourcemanager.scheduler.class=org.apache.hadoop.yarn.server.resourcemanager"
         ".scheduler.capacity.CapacityScheduler (yarn-site.xml)"
     )
     if facts.leaves is not None:
-        return ok("the capacity scheduler answers")
+        return ok("the capacity scheduler is in use")
     if name is not None and not name.endswith(".CapacityScheduler"):
-        return fail(name.rpartition(".")[2], fix)
+        return fail(f"{name.rpartition('.')[2]} is not supported", fix)
     return unknown(facts.unseen("leaves"))
 
 
 def labels(facts: Facts) -> CheckResult:
-    """Nodes with a label, and requests for one, are not modelled: yarnctl leaves both out."""
+    """Node labels are not modelled. The daemon ignores labelled nodes and requests for a label."""
     if facts.nodes is None:
         return unknown(facts.unseen("nodes"))
     if facts.is_all_labelled:
@@ -61,15 +63,14 @@ def labels(facts: Facts) -> CheckResult:
         label = label_in(leaf.queue.default_label)
         if label:
             said = f"{leaf.path} requests nodes with the label {shown_name(label)} by default"
-            return fail(
-                said, f"remove {CAPACITY}{leaf.path}.default-node-label-expression, or name another queue"
-            )
+            fix = f"remove {CAPACITY}{leaf.path}.default-node-label-expression"
+            return fail(said, f"{fix}, or set --preempting and --preemptable to other queues")
     named = _labels(facts)
     if not named:
         return ok("no node has a label")
     count = sum(bool(node.partition) for node in facts.nodes)
-    fix = "keep what yarnctl is to serve or preempt on nodes without a label (docs/limitations.md)"
-    return warn(f"{count} of {len(facts.nodes)} nodes have a label and are left out: {named}", fix)
+    fix = "run production and research jobs on nodes without a label (docs/limitations.md)"
+    return warn(f"yarnctl ignores {count} of {len(facts.nodes)} nodes, which have a label: {named}", fix)
 
 
 def _labels(facts: Facts) -> str:
@@ -80,35 +81,32 @@ def _labels(facts: Facts) -> str:
 
 def _all_labelled(facts: Facts) -> CheckResult:
     """Return the check result of a cluster without a node that yarnctl models."""
-    said = f"all {len(facts.nodes or ())} nodes have a label and are left out: {_labels(facts)}"
-    fix = (
-        "take the label off the nodes that yarnctl is to manage: yarn rmadmin -replaceLabelsOnNode HOST:PORT"
-    )
-    return fail(f"{said}; nothing is guaranteed to a queue where no node is", fix)
+    said = f"yarnctl ignores all {len(facts.nodes or ())} nodes, which have a label: {_labels(facts)}"
+    fix = "remove the label from the nodes for yarnctl: yarn rmadmin -replaceLabelsOnNode HOST:PORT"
+    return fail(f"{said}; queues have no guarantee without nodes", fix)
 
 
 def resources(facts: Facts) -> CheckResult:
-    """Requests for other resources than memory and vcores are not modelled: yarnctl leaves them out."""
+    """Only memory and vcores are modelled. The daemon ignores requests for other resources."""
     if facts.nodes is None and facts.counted is None:
         return unknown(facts.unseen("nodes"))
     known = {name for node in facts.nodes or () if node.capacity is not None for name in node.capacity.others}
     others = sorted({shown_name(name) for name in known | set(facts.counted or ()) - MODELLED})
     if not others:
-        return ok("memory and vcores alone")
-    fix = "let what yarnctl is to serve or preempt request memory and vcores alone (docs/limitations.md)"
-    return warn(
-        f"requests for {', '.join(others)} are left out, and containers that hold it are no victims", fix
-    )
+        return ok("memory and vcores only")
+    fix = "let production and research jobs request memory and vcores only (docs/limitations.md)"
+    named = ", ".join(others)
+    return warn(f"yarnctl ignores requests for {named} and preempts no container that has them", fix)
 
 
 def share_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...], CheckResult | None]:
-    """Return the leaves by these names whose shares count, or the one check result that replaces them."""
+    """Return the leaf queues by these names with their shares, or the check result to use instead."""
     found, word = leaf_queues(facts, names)
     return ((), _all_labelled(facts)) if word is None and facts.is_all_labelled else (found, word)
 
 
 def queues(facts: Facts) -> CheckResult:
-    """Hurried and patient jobs must be in different leaf queues that are running."""
+    """Production and research jobs must use different leaf queues, both in state RUNNING."""
     names = facts.preempting_queues + (() if facts.mode == "deadlines" else facts.preemptable_queues)
     found, word = leaf_queues(facts, names)
     if word is not None:
@@ -123,27 +121,29 @@ def queues(facts: Facts) -> CheckResult:
 
 
 def preempting_share(facts: Facts) -> CheckResult:
-    """Freed room goes to the queue furthest below its guarantee: that must be the hurried one."""
+    """YARN gives free containers to the queue furthest below its guarantee. Production must be that queue."""
     if facts.mode == "deadlines":
-        return ok("one queue by deadlines: shares do not matter")
+        return ok(ONE_QUEUE)
     _, word = share_queues(facts, facts.preempting_queues + facts.preemptable_queues)
     if word is not None:
         return word
-    ours = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.preempting_queues))
-    theirs = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.preemptable_queues))
+    production = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.preempting_queues))
+    research = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.preemptable_queues))
     first = facts.of(facts.preempting_queues)[0].path
-    said = f"hurried {ours:g} %, victims {theirs:g} %"
-    if ours <= 0:
+    said = f"guarantee of production {production:g} %, of research {research:g} %"
+    if production <= 0:
         return fail(said, f"set {CAPACITY}{first}.capacity=95")
-    if ours <= theirs:
-        return warn(said, f"set {CAPACITY}{first}.capacity so that it covers what is to be won, e.g. 95")
+    if production <= research:
+        return warn(
+            said, f"set {CAPACITY}{first}.capacity to the share that production needs, for example 95"
+        )
     return ok(said)
 
 
 def preemptable_share(facts: Facts) -> CheckResult:
-    """With a guarantee of 0 % a queue may run one master only; what is guaranteed cannot be taken."""
+    """Only what a queue uses above its guarantee can be preempted. With 0 % it runs one application."""
     if facts.mode == "deadlines":
-        return ok("one queue by deadlines: shares do not matter")
+        return ok(ONE_QUEUE)
     found, word = share_queues(facts, facts.preemptable_queues)
     if word is not None:
         return word
@@ -153,11 +153,11 @@ def preemptable_share(facts: Facts) -> CheckResult:
         if share <= 0:
             return fail(f"{leaf.path} is guaranteed 0 %", f"set {key}=5")
         if share >= most:
-            return fail(f"all that {leaf.path} can have is guaranteed: {share:g} %", f"set {key}=5")
+            said = f"the guarantee of {leaf.path} equals its maximum of {most:g} %: nothing can be preempted"
+            return fail(said, f"set {key}=5")
         if share > 50:
-            return warn(
-                f"{leaf.path} is guaranteed {share:g} %: only more can be taken", f"lower {key}, e.g. to 5"
-            )
+            said = f"{leaf.path} is guaranteed {share:g} %: yarnctl can preempt only what it uses above that"
+            return warn(said, f"lower {key}, for example to 5")
     return ok(", ".join(f"{leaf.path} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
 
 
@@ -170,13 +170,13 @@ def maxima(facts: Facts) -> CheckResult:
         return word
     for leaf in found:
         if leaf.queue.maximum_percent < FULL_PERCENT:
-            said = f"{leaf.path} may have {leaf.queue.maximum_percent:g} % at most"
+            said = f"the maximum of {leaf.path} is {leaf.queue.maximum_percent:g} % of the cluster"
             return warn(said, f"set {CAPACITY}{leaf.path}.maximum-capacity=100")
-    return ok("each may have the whole cluster")
+    return ok("each queue may use the whole cluster")
 
 
 def user_limit(facts: Facts) -> CheckResult:
-    """One user gets the queue's guarantee times user-limit-factor at most, whatever is free."""
+    """One user gets at most the queue's guarantee times user-limit-factor, even if more is free."""
     found, word = share_queues(
         facts, facts.preempting_queues + (() if facts.mode == "deadlines" else facts.preemptable_queues)
     )
@@ -188,13 +188,13 @@ def user_limit(facts: Facts) -> CheckResult:
             continue
         if share * factor < leaf.queue.maximum_percent - 1:
             least = -(-leaf.queue.maximum_percent // max(share, 0.01))
-            said = f"one user of {leaf.path} may have {share * factor:g} % (factor {factor:g})"
+            said = f"one user of {leaf.path} may use {share * factor:g} % of the cluster (factor {factor:g})"
             return warn(said, f"set {CAPACITY}{leaf.path}.user-limit-factor={least:.0f} (or -1 from 3.4.0)")
-    return ok("one user may fill each queue")
+    return ok("one user may use each queue's maximum")
 
 
 def user_share(facts: Facts) -> CheckResult:
-    """Where users share a queue, the job with the earliest deadline gets its user's share only."""
+    """If users share a queue, the job with the earliest deadline gets only its user's share."""
     factors = user_limit(facts)
     if factors.severity != "ok":
         return factors
@@ -204,15 +204,15 @@ def user_share(facts: Facts) -> CheckResult:
         shown = leaf.queue.user_limit_percent
         percent = number_of(facts.capacity(key)) if shown is None else shown
         if percent is None:
-            return unknown(_hidden(facts, f"how users share {leaf.path} is not shown"), f"see to it: {fix}")
+            return unknown(_hidden(facts, f"the user limit of {leaf.path} is unknown"), fix)
         if percent < FULL_PERCENT:
-            said = f"users of {leaf.path} share it, down to {percent:g} % each"
+            said = f"users of {leaf.path} share it; a user's limit can drop to {percent:g} % of the queue"
             return warn(said, fix)
-    return ok("one user may have the whole queue, whoever else waits")
+    return ok("one user may use the whole queue even if other users wait")
 
 
 def ordering_policy(facts: Facts) -> CheckResult:
-    """Deadlines are kept by priorities, and of a leaf queue's orders only fifo heeds them; fair does not."""
+    """Deadlines are kept by priorities. Only the fifo ordering policy follows priorities."""
     found, word = leaf_queues(facts, facts.preempting_queues)
     if word is not None:
         return word
@@ -221,19 +221,19 @@ def ordering_policy(facts: Facts) -> CheckResult:
         fix = f"set {CAPACITY}{key}=fifo"
         name = (leaf.queue.ordering_policy or facts.capacity(key) or "").strip()
         if not name:
-            return unknown(_hidden(facts, f"the order within {leaf.path} is not shown"), f"see to it: {fix}")
+            return unknown(_hidden(facts, f"the ordering policy of {leaf.path} is unknown"), fix)
         if name not in BY_PRIORITY:
-            return fail(f"{leaf.path} is served in the order {name}, whatever the priorities are", fix)
-    return ok(", ".join(f"{leaf.path} by priority, then as they came" for leaf in found))
+            return fail(f"the ordering policy of {leaf.path} is {name}, which ignores priorities", fix)
+    return ok(", ".join(f"{leaf.path} by priority, then by arrival" for leaf in found))
 
 
 def _hidden(facts: Facts, said: str) -> str:
-    """Say what is not known, and why the scheduler's own keys do not tell it."""
-    return f"{said}; {facts.unseen('scheduler', 'its key is not set where it could be read')}"
+    """Return what is not known and why the scheduler's own keys do not show it."""
+    return f"{said}; {facts.unseen('scheduler', 'its key is not set in the configuration that is shown')}"
 
 
 def am_share(facts: Facts) -> CheckResult:
-    """A job whose ApplicationMaster may not start gains nothing by freed room; the default 0.1 starts one."""
+    """A job can use freed containers only after its ApplicationMaster started. This share limits masters."""
     fix = f"set {CAPACITY}maximum-am-resource-percent=0.5"
     names = facts.preempting_queues + (facts.preemptable_queues if facts.mode == "queues" else ())
     found, word = leaf_queues(facts, names)
@@ -242,57 +242,65 @@ def am_share(facts: Facts) -> CheckResult:
     waiting = [leaf for leaf in found if leaf.queue.applications_pending > 0]
     if waiting:
         number = waiting[0].queue.applications_pending
-        return warn(f"{number} applications of {waiting[0].path} are not activated", fix)
-    told = [_am_ratio(facts, leaf) for leaf in found]
-    ratio = None if None in told else min([one for one in told if one is not None], default=None)
+        return warn(f"YARN has not activated {number} applications of {waiting[0].path}", fix)
+    ratios = [_am_ratio(facts, leaf) for leaf in found]
+    ratio = None if None in ratios else min([one for one in ratios if one is not None], default=None)
     if ratio is None:
-        seen = facts.unseen("scheduler", "capacity-scheduler.xml is not shown")
-        return unknown(f"nobody waits for it now; {seen}", f"see that it is so: {fix}")
-    return warn(f"{ratio:g} of a queue", fix) if ratio < AM_RATIO_MIN else ok(f"{ratio:g} of a queue")
+        return unknown(f"all applications are activated; {_no_scheduler_keys(facts)}", fix)
+    said = f"masters may use {ratio * 100:g} % of a queue"
+    return warn(said, fix) if ratio < AM_RATIO_MIN else ok(said)
+
+
+def _no_scheduler_keys(facts: Facts) -> Unseen:
+    """Return why the keys of capacity-scheduler.xml are not known."""
+    return facts.unseen("scheduler", "the ResourceManager does not show capacity-scheduler.xml")
 
 
 def _am_ratio(facts: Facts, leaf: Leaf) -> float | None:
-    """Return the share of a queue that masters may use: its own key, or that of all queues."""
+    """Return the ratio of a queue that masters may use: the queue's own key, else the key of all queues."""
     key = "maximum-am-resource-percent"
     own = number_of(facts.capacity(f"{leaf.path}.{key}"))
     return number_of(facts.capacity(key)) if own is None else own
 
 
 def masters(facts: Facts) -> CheckResult:
-    """A job that is suspended whole keeps its master: masters must not fill what research only borrows."""
+    """A suspended job keeps its ApplicationMaster. Masters must leave capacity that can be preempted."""
     names = facts.preempting_queues if facts.mode == "deadlines" else facts.preemptable_queues
     found, word = share_queues(facts, names)
     if word is not None:
         return word
-    told = []
+    parts = []
     for leaf in found:
         key = f"{CAPACITY}{leaf.path}.maximum-am-resource-percent"
         ratio = _am_ratio(facts, leaf)
         if ratio is None:
-            seen = facts.unseen("scheduler", "capacity-scheduler.xml is not shown")
-            return unknown(f"what masters of {leaf.path} may use is not shown; {seen}", f"see to it: {key}")
+            said = f"the share of masters of {leaf.path} is unknown; {_no_scheduler_keys(facts)}"
+            return unknown(said, f"set {key}={AM_RATIO_MIN:g}")
         share = MastersShare.of(leaf, ratio, facts.mode == "deadlines")
         said = f"masters of {leaf.path} may use {share.masters_percent:g} % of the cluster"
-        said += f", {share.given_back_percent:g} % can be taken back"
+        said += f"; yarnctl can preempt {share.preemptable_percent:g} %"
         if share.can_fill and ratio > AM_RATIO_MIN:
-            return warn(f"{said}: they can fill it", f"set {key}={share.fitting_ratio:g}")
-        told.append(said)
-    return ok("; ".join(told))
+            return warn(f"{said}, and masters can fill it", f"set {key}={share.fitting_ratio:g}")
+        parts.append(said)
+    return ok("; ".join(parts))
 
 
 class MastersShare(NamedTuple):
-    """What a queue's masters may use, and what the queue can be made to give back; parts of the cluster."""
+    """What a queue's masters may use and what yarnctl can preempt of the queue, in % of the cluster.
+
+    ``fitting_ratio``: the largest ``maximum-am-resource-percent`` with which masters cannot fill it.
+    """
 
     masters_percent: float
-    given_back_percent: float
+    preemptable_percent: float
     fitting_ratio: float
 
     @classmethod
     def of(cls, leaf: Leaf, am_ratio: float, is_only_queue: bool) -> MastersShare:
-        """Compute it; of the only queue (by deadlines) all can be given back, else what is borrowed.
+        """Compute the shares. All of the only queue can be preempted, else the part above its guarantee.
 
-        A queue's limit for masters is a part of what it may grow to (docs/facts/hadoop.md, 5). It fits where
-        each master that it lets in leaves room for one container of work: half of what can be given back.
+        A queue's limit for masters is a part of its maximum (docs/facts/hadoop.md, 5). It fits if each master
+        leaves capacity for one container of work: half of what can be preempted.
         """
         most = leaf.queue.maximum_percent
         back = most if is_only_queue else max(0.0, most - leaf.queue.guaranteed_percent)
@@ -301,56 +309,53 @@ class MastersShare(NamedTuple):
 
     @property
     def can_fill(self) -> bool:
-        """Return whether masters alone can use all that can be given back."""
-        return 0 < self.given_back_percent <= self.masters_percent
+        """Whether masters alone can use all that can be preempted."""
+        return 0 < self.preemptable_percent <= self.masters_percent
 
 
 def max_priority(facts: Facts) -> CheckResult:
-    """With --mode deadlines yarnctl orders jobs by priority; a maximum of 0 caps all of them silently."""
+    """With --mode deadlines yarnctl sets priorities. YARN silently lowers each to this maximum."""
     if facts.mode != "deadlines":
-        return ok("not needed without --mode deadlines")
+        return ok("needed only with --mode deadlines")
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
     most = number_of(facts.setting(MAX_PRIORITY)) or 0
     if most <= 0:
         return fail(f"{MAX_PRIORITY} is 0", f"set {MAX_PRIORITY}=10 (yarn-site.xml)")
     if facts.orders_by_deadline and most < PRIORITY_LEVELS_MIN:
-        said = f"{MAX_PRIORITY} is {most:g}: few levels to tell deadlines apart"
+        said = f"{MAX_PRIORITY} is {most:g}: jobs with different deadlines get the same priority"
         return warn(said, f"set {MAX_PRIORITY}={PRIORITY_LEVELS_MIN} or more (yarn-site.xml)")
     return ok(f"{MAX_PRIORITY} is {most:g}")
 
 
 def calculator(facts: Facts) -> CheckResult:
-    """We count MiB and vcores; a scheduler that counts MiB only gives room where we see none."""
+    """The daemon counts MiB and vcores. A scheduler that counts MiB only sees more free capacity."""
     key = "resource-calculator"
-    told = facts.capacity(key)
+    value = facts.capacity(key)
     fix = (
         f"set {CAPACITY}{key}=org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
-        " and start the ResourceManager again"
+        " and restart the ResourceManager"
     )
-    if told is not None:
-        name = told.rpartition(".")[2]
-        return ok(name) if name == "DominantResourceCalculator" else warn(name or "none is named", fix)
+    if value is not None:
+        name = value.rpartition(".")[2]
+        return ok(name) if name == "DominantResourceCalculator" else warn(name or "the key is empty", fix)
     if facts.counted is not None:
-        said = f"it decides by {', '.join(facts.counted) or 'nothing'}"
+        said = f"the scheduler counts {', '.join(facts.counted) or 'no resource'}"
         return ok(said) if "vcores" in facts.counted else warn(said, fix)
-    reason = facts.unseen("scheduler", "capacity-scheduler.xml is not shown")
-    return unknown(f"the default counts MiB only; {reason}", f"see that it is so: {fix}")
+    return unknown(f"the default counts MiB only; {_no_scheduler_keys(facts)}", fix)
 
 
 def locality_delay(facts: Facts) -> CheckResult:
-    """A map that waits for its node lets patient jobs take the freed room in the same pass."""
+    """While a map waits for its preferred node, research can take the freed containers in the same pass."""
     delay = number_of(facts.capacity("node-locality-delay"))
     fix = f"set {CAPACITY}node-locality-delay=-1"
     if delay is None:
-        return unknown(
-            facts.unseen("scheduler", "capacity-scheduler.xml is not shown"), f"see that it is so: {fix}"
-        )
-    return warn(f"{delay:g} missed chances", fix) if delay > 0 else ok("off")
+        return unknown(_no_scheduler_keys(facts), fix)
+    return warn(f"a request skips up to {delay:g} scheduling opportunities", fix) if delay > 0 else ok("off")
 
 
 def minimum_allocation(facts: Facts) -> CheckResult:
-    """Asks are rounded up to this: a large one wastes room and makes sizes of victims and asks differ."""
+    """YARN rounds requests up to this size. A large size wastes memory and makes container sizes differ."""
     key = "yarn.scheduler.minimum-allocation-mb"
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
@@ -366,7 +371,7 @@ def _is_on(facts: Facts) -> bool:
 
 
 def own_preemption(facts: Facts) -> CheckResult:
-    """YARN's own preemption kills what yarnctl would save; yarnctl stands aside where it is on."""
+    """YARN's own preemption kills tasks. The daemon sends no orders while it is on."""
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
     if not _is_on(facts):
@@ -377,12 +382,12 @@ def own_preemption(facts: Facts) -> CheckResult:
     for leaf in found:
         if leaf.queue.preemption_disabled is not True:
             fix = f"set {CAPACITY}{leaf.path}.disable_preemption=true, or {MONITOR}=false (yarn-site.xml)"
-            return fail(f"it is on for {leaf.path}", fix)
-    return ok("on, but not for the victims' queues")
+            return fail(f"on for {leaf.path}", fix)
+    return ok("on, but disabled for the preemptable queues")
 
 
 def intra_queue_preemption(facts: Facts) -> CheckResult:
-    """YARN may also kill within a queue, for users and priorities; its victims lose their work just so."""
+    """YARN can also kill tasks within a queue, for users and priorities. Those tasks lose their work."""
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
     if not _is_on(facts) or not is_true(facts.setting(INTRA_QUEUE)):
@@ -395,7 +400,5 @@ def intra_queue_preemption(facts: Facts) -> CheckResult:
     for leaf in found:
         if leaf.queue.intra_queue_preemption_disabled is not True:
             key = f"{CAPACITY}{leaf.path}.intra-queue-preemption.disable_preemption"
-            return fail(
-                f"it is on within {leaf.path}", f"set {key}=true, or {INTRA_QUEUE}=false (yarn-site.xml)"
-            )
-    return ok("on, but not within the victims' queues")
+            return fail(f"on within {leaf.path}", f"set {key}=true, or {INTRA_QUEUE}=false (yarn-site.xml)")
+    return ok("on, but disabled within the preemptable queues")

@@ -1,7 +1,7 @@
-"""Preflight rules for executors of Spark that are to leave: shells, hosts, where shuffle blocks go.
+"""Preflight rules for draining executors of Spark: shells, hosts, and the places of shuffle blocks.
 
-Law: pure; see ``preflight``. Judged with ``yarnctl check --spark`` alone. What applications themselves set is
-proven by the daemon from their drivers (``attach/eligibility/executor_reader``). Facts: docs/facts/spark.md.
+Law: pure; see ``preflight``. Checked with ``yarnctl check --spark`` only. The daemon checks the settings of
+each application at its driver (``attach/eligibility/executor_reader``). Facts: docs/facts/spark.md.
 """
 
 from __future__ import annotations
@@ -14,57 +14,57 @@ SERVICES = "yarn.nodemanager.aux-services"
 SHUFFLE_SERVICE = "spark_shuffle"
 KNOWN = ("DefaultContainerExecutor", "LinuxContainerExecutor")
 FOLDER_MODE = 0o1777
-BY_PLUGIN = "submit with yarnctl wrap --spark --plugin JAR, which sends no signal"
+BY_PLUGIN = "submit with yarnctl wrap --spark --plugin JAR, which needs no signal"
 
 
 def shell(facts: Facts) -> CheckResult:
-    """By the signal an executor leaves only if its container's shell is bash and reads BASH_ENV."""
+    """A signal can drain an executor only if its container's shell is bash and reads BASH_ENV."""
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
     named = (facts.setting(EXECUTOR) or KNOWN[0]).rpartition(".")[2]
     if named not in KNOWN:
-        return warn(f"containers are started by {named}, which was not tried", BY_PLUGIN)
+        return warn(f"containers are started by {named}, which is not tested", BY_PLUGIN)
     others = [word.strip() for word in (facts.setting(RUNTIMES) or "default").split(",")]
     if images := [word for word in others if word not in ("", "default")]:
-        told = f"containers may run in {', '.join(images)}, whose images may have another shell"
-        return warn(told, f"for those {BY_PLUGIN}")
-    return ok(f"{named}: Hadoop's launch script names /bin/bash (that it is bash cannot be seen from here)")
+        said = f"containers may run in {', '.join(images)}; an image may have another shell"
+        return warn(said, f"for jobs in images, {BY_PLUGIN}")
+    return ok(f"{named}: Hadoop's launch script uses /bin/bash (the file itself is not checked)")
 
 
 def hosts(facts: Facts) -> CheckResult:
-    """Finished map tasks run again where their blocks move to an executor of the same host."""
+    """If an executor's blocks move to another executor of the same host, its finished map tasks run again."""
     if facts.hosts is None:
         return unknown(facts.unseen("hosts"))
     if facts.hosts > 1:
         return ok(f"{facts.hosts} hosts")
-    told = "one host: in a map stage all finished tasks of an executor that leaves run again"
-    return warn(told, "nothing to mend; yarnctl predicts it, and it counts as lost work")
+    said = "one host: in a map stage all finished tasks of a drained executor run again"
+    return warn(said, "add hosts, or accept the lost work, which yarnctl predicts and counts")
 
 
 def shuffle_service(facts: Facts) -> CheckResult:
-    """With an external shuffle service shuffle blocks outlive executors, and cached blocks alone move."""
+    """With an external shuffle service shuffle blocks outlive executors. Only cached blocks must move."""
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
     services = [word.strip() for word in (facts.setting(SERVICES) or "").split(",")]
     if SHUFFLE_SERVICE not in services:
-        return ok("there is none: executors move their shuffle blocks")
-    return ok(f"{SHUFFLE_SERVICE} runs: applications that use it move cached blocks alone")
+        return ok("not in use: executors move their shuffle blocks")
+    return ok(f"{SHUFFLE_SERVICE} runs: applications that use it move only cached blocks")
 
 
 def fallback(facts: Facts) -> CheckResult:
-    """A job is suspended whole only if its executors can write their shuffle blocks to this folder."""
+    """A whole job can be suspended only if its executors can write their shuffle blocks to this folder."""
     root, found = facts.fallback_root, facts.fallback
     fix = f"hdfs dfs -mkdir -p {root} && hdfs dfs -chmod 1777 {root}"
     if found is None:
         if root in facts.absent:
-            return fail(f"{root} is not there, and Spark does not make it for everyone", fix)
+            return fail(f"{root} does not exist, and Spark does not create it for all users", fix)
         return unknown(facts.unseen("fallback"))
     if found.kind != "DIRECTORY":
-        return fail(f"{root} is no folder", fix)
+        return fail(f"{root} is not a folder", fix)
     if not found.mode & 0o022:
-        return fail(f"nobody but {found.owner} may write to {root} (mode {found.mode:o})", fix)
+        return fail(f"only {found.owner} can write to {root} (mode {found.mode:o})", fix)
     if not found.mode & 0o1000:
-        return warn(f"who writes to {root} may remove what others keep there (mode {found.mode:o})", fix)
+        return warn(f"users can remove each other's files in {root} (mode {found.mode:o}, not sticky)", fix)
     if not found.mode & 0o002:
-        return warn(f"only {found.owner} and {found.group} may write to {root} (mode {found.mode:o})", fix)
+        return warn(f"only {found.owner} and {found.group} can write to {root} (mode {found.mode:o})", fix)
     return ok(f"{root}: mode {found.mode:o}")

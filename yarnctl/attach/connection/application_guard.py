@@ -1,18 +1,18 @@
-"""The guard around what a job's owner controls: every request to a driver, a JobManager or a master.
+"""Bound every request to a program that a job's owner controls: a driver, a JobManager or a master.
 
-Law: whatever an application answers, and however slowly, hides that application and nothing else.
+Law: a wrong or slow answer of one application hides only that application.
 
 * All requests of one look at an application share one deadline and one bound of bytes
   (``http.session.Allowance``). Numbers are checked where they are decoded (``wire.owned``).
 * A look never waits longer than :class:`GuardBounds` says, for all applications together. An application
   that is late is a :class:`LateAnswer` in this look; its requests continue beside the loop until their
   deadline, and the next look has their answer, if that is not too old.
-* An application that took longer than that is not waited for until it has answered in time ``PROMPT_AGAIN``
+* The guard stops waiting for an application that took longer until it has answered in time ``PROMPT_AGAIN``
   times.
-* A change begins at once or is surely not sent (``Absent``); one whose answer is late is Uncertain.
+* A change begins at once or is not sent at all (``Absent``); if its answer is late, the result is Uncertain.
 * A read runs in a thread of the guard: it asks and returns, and changes no state of its caller. Reads of one
   application run one after another, the purpose first that was served the longest time ago.
-* Answers come in the order of the names asked for: the same answers are the same result.
+* Answers have the order of the requested names: the same answers give the same result.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 PROMPT_AGAIN = 5
-"""Answers in time after which an application that was late is waited for again."""
+"""Answers in time after which the guard waits again for an application that was late."""
 THREADS_MAX, HELPERS_MAX = 64, 16
 HELPERS_EACH = 3
 """Threads that help with the many requests of one look at one application."""
 FLOOR_MS = 20
-"""How long is waited at least, whatever others have used up."""
+"""The least time to wait for an answer, even if other applications have used up the look's time."""
 RESERVE_BYTES = 128 << 20
 
 
 class LateAnswer(Problem):
-    """Its answer has not come in this look; the requests go on."""
+    """An application has not answered in this look; its requests continue."""
 
 
-LATE = LateAnswer("its answer has not come yet; yarnctl goes on reading")
+LATE = LateAnswer("no answer yet; yarnctl keeps waiting for it")
 
 
 class GuardBounds(NamedTuple):
-    """Bounds in ms and bytes; see ``Attachment``, which has their defaults.
+    """Bounds in ms and bytes; :class:`yarnctl.attach.connection.connection.Attachment` has their defaults.
 
     ``look_ms`` and ``look_bytes``: all requests of one look at an application. ``wait_ms``: how long a look
     waits for all applications together; ``order_wait_ms``: the orders after it. ``answer_age_ms``: an answer
@@ -69,14 +69,14 @@ class GuardBounds(NamedTuple):
 
 
 class ApplicationLook:
-    """One look at an application, as its read sees it."""
+    """One look at an application, as its read function uses it."""
 
     def __init__(self, helpers: ThreadPoolExecutor, helpers_max: int) -> None:
         self._helpers = helpers
         self._helpers_max = helpers_max
 
     def each(self, ask: Callable[[Key], Value], keys: Iterable[Key]) -> dict[Key, Value | Problem]:
-        """Return key -> answer or Problem, in the order of the keys; some are asked side by side."""
+        """Return key -> answer or Problem, in the order of the keys; several are requested in parallel."""
         wanted = list(dict.fromkeys(keys))
         todo, found = deque(wanted), dict[Key, Value | Problem]()
 
@@ -101,14 +101,14 @@ class ApplicationLook:
 
 
 class ReadAnswer(NamedTuple, Generic[Value]):
-    """An answer, and when its reading began (ms of the guard's clock)."""
+    """An answer, with the start of its reading (ms of the guard's clock)."""
 
     value: Value
     began_ms: int
 
 
 class _Read:
-    """One read of an application for one purpose (its first word: the kind), asked for by a look."""
+    """One read of an application for one purpose (its first word: the kind), in one look."""
 
     def __init__(self, purpose: str, read: Callable[[ApplicationLook], Any], look: int) -> None:
         self.purpose = purpose
@@ -120,14 +120,14 @@ class _Read:
 
 
 class _Change(NamedTuple):
-    """One change that was sent, and when."""
+    """One change that was sent, with its time of sending."""
 
     sent: Future[Any]
     began_ms: int
 
 
 class _Application:
-    """What the guard knows of one application. ``in_time``: answers in time since it was late."""
+    """The guard's state of one application. ``in_time``: answers in time since it was late."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -143,23 +143,23 @@ class _Application:
         self._allowance: Allowance | None = None
 
     def allowance_of(self, look: int, make: Callable[[], Allowance]) -> Allowance:
-        """Return what the reads of one look may take together; called by the thread that runs them."""
+        """Return the shared bound of all reads of one look; called by the thread that runs them."""
         if self._allowance is None or self.look != look:
             self.look, self._allowance = look, make()
         return self._allowance
 
     @property
     def is_prompt(self) -> bool:
-        """Whether it is waited for."""
+        """Whether the guard waits for this application."""
         return self.in_time >= PROMPT_AGAIN
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing of it is under way or kept."""
+        """Whether no read or change is running, waiting or kept."""
         return not (self.waiting or self.running or self.reads or self.changes)
 
     def drop_old(self, before_ms: int) -> None:
-        """Drop the answers to what began before an instant."""
+        """Drop the answers of reads and changes that began before an instant."""
         for purpose, read in list(self.reads.items()):
             if read.done.done() and read.began_ms < before_ms:
                 del self.reads[purpose]
@@ -169,7 +169,7 @@ class _Application:
 
 
 Wait = Callable[[Collection[Future[Any]], int], object]
-"""Waits until all are done, or so many ms have passed."""
+"""Waits until all futures are done or the given ms have passed."""
 
 
 def wait_for(futures: Collection[Future[Any]], span_ms: int) -> object:
@@ -178,12 +178,12 @@ def wait_for(futures: Collection[Future[Any]], span_ms: int) -> object:
 
 
 def monotonic_ms() -> int:
-    """Return ms that have passed since some instant."""
+    """Return the time of the monotonic clock in ms."""
     return time.monotonic_ns() // 1_000_000
 
 
 class ApplicationGuard:
-    """Reads applications. ``clock_ms`` and ``wait`` are those of the machine; a test has its own."""
+    """Reads applications within bounds. ``clock_ms`` and ``wait``: the machine's; a test passes its own."""
 
     def __init__(
         self, bounds: GuardBounds, clock_ms: Callable[[], int] = monotonic_ms, wait: Wait = wait_for
@@ -205,7 +205,7 @@ class ApplicationGuard:
     # --- looks --------------------------------------------------------------------------------
 
     def begin_look(self) -> None:
-        """Begin a look: applications get a new deadline, and the look its time to wait."""
+        """Begin a look: give all applications a new deadline, and the look its time to wait."""
         before_ms = self.clock_ms() - self.bounds.answer_age_ms
         with self._lock:
             self._look += 1
@@ -216,12 +216,12 @@ class ApplicationGuard:
                     del self._applications[name]
 
     def begin_orders(self) -> None:
-        """Begin the orders after a look: they have a time to wait of their own."""
+        """Begin the orders after a look, with their own time to wait."""
         with self._lock:
             self._left_ms = self.bounds.order_wait_ms
 
     def is_reading(self, name: str, purpose: str) -> bool:
-        """Return whether a read of an application goes on, or its answer is there."""
+        """Return whether a read of an application is running, or its answer is kept."""
         with self._lock:
             one = self._applications.get(name)
             return one is not None and purpose in one.reads
@@ -251,7 +251,7 @@ class ApplicationGuard:
         return found if isinstance(found, Problem) else found.value
 
     def _begin(self, name: str, purpose: str, read: Callable[[ApplicationLook], Any]) -> _Read:
-        """Return the read for a purpose: the one that goes on or has ended, else a new one."""
+        """Return the read for a purpose: the running or finished one, else a new one."""
         one = self._applications.get(name)
         if one is None:
             one = self._applications[name] = _Application(name)
@@ -269,10 +269,10 @@ class ApplicationGuard:
         return Allowance(deadline_s, self.bounds.look_bytes, self._reserve)
 
     def _taken(self, name: str, read: _Read) -> ReadAnswer[Any] | Problem:
-        """Return a read's answer, which is used once; LateAnswer if there is none yet."""
+        """Remove and return a read's answer; LateAnswer if there is none yet."""
         one = self._applications[name]
         if not read.done.done():
-            # One that waits for a thread, or for which no time was left, is not slow by itself.
+            # A read that waits for a thread, or that had no time left, does not make its application slow.
             if one.running is not None and self._is_slow(one.running):
                 one.in_time = 0
             if one.running is not None and not one.is_late:
@@ -290,7 +290,7 @@ class ApplicationGuard:
         return self.clock_ms() - read.began_ms >= self.bounds.wait_ms
 
     def _wait_for(self, futures: Collection[Future[Any]]) -> None:
-        """Wait for some, no longer than this look may still."""
+        """Wait for futures, at most for this look's remaining time."""
         if not futures:
             return
         began_ms = self.clock_ms()
@@ -300,7 +300,7 @@ class ApplicationGuard:
     # --- threads ------------------------------------------------------------------------------
 
     def _dispatch(self) -> None:
-        """Start what may run now: those that answer in time first. The lock is held."""
+        """Start the reads that may run now, prompt applications first. The caller holds the lock."""
         if self._is_closed:
             return
         for is_prompt in (True, False):
@@ -324,7 +324,7 @@ class ApplicationGuard:
         return one.waiting.pop(read.purpose)
 
     def _run(self, one: _Application) -> None:
-        """Run an application's reads, in a thread of the pool; those of one look share an allowance."""
+        """Run an application's reads in a thread of the pool; reads of one look share an allowance."""
         read = one.running
         while read is not None:
             allowance = one.allowance_of(read.look, self._allowance)
@@ -347,17 +347,17 @@ class ApplicationGuard:
     # --- changes ------------------------------------------------------------------------------
 
     def change(self, name: str, purpose: str, send: Callable[[], Value]) -> Value | Absent:
-        """Send one change and return its answer; Absent: surely not sent.
+        """Send one change and return its answer; Absent: it was not sent.
 
-        Raises as ``send`` does, and Uncertain: its answer has not come yet. While an earlier change for this
-        purpose goes on, or its answer was not fetched, that is the answer.
+        Raises as ``send`` does, and Uncertain if the answer is late. While an earlier change for this purpose
+        is running, or its answer was not fetched, the earlier change is used instead.
         """
         with self._lock:
             one = self._applications.setdefault(name, _Application(name))
             if purpose not in one.changes:
                 is_busy = any(not each.sent.done() for each in one.changes.values())
                 if is_busy or self._running + self._changing >= THREADS_MAX:
-                    return Absent("its last change is not answered yet, or too many applications are late")
+                    return Absent("an earlier change has no answer yet, or too many applications are late")
                 self._changing += 1
                 one.changes[purpose] = _Change(self._pool.submit(self._send, send), self.clock_ms())
             sent, is_prompt = one.changes[purpose].sent, one.is_prompt
@@ -390,7 +390,7 @@ class ApplicationGuard:
                     self._applications[name].has_ended = True
 
     def close(self) -> None:
-        """Accept no new read; running ones end by their deadline."""
+        """Reject new reads; running ones end by their deadline."""
         with self._lock:
             self._is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -398,9 +398,9 @@ class ApplicationGuard:
 
 
 def _bound(read: Callable[[str, ApplicationLook], Value], name: str) -> Callable[[ApplicationLook], Value]:
-    return lambda reading: read(name, reading)
+    return lambda look: read(name, look)
 
 
 def values(found: Mapping[str, ReadAnswer[Value] | Problem]) -> dict[str, Value | Problem]:
-    """Return the answers without their instants."""
+    """Return the answers without their times."""
     return {name: each if isinstance(each, Problem) else each.value for name, each in found.items()}

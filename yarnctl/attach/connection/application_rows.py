@@ -4,8 +4,8 @@ Law: an unchanged row costs only its comparison. A cluster has thousands of appl
 cent change between two observations; so rows are compared as columns, and views, pending sums and eligibility
 are computed anew only for those that changed. The result is the same as if all were computed anew.
 
-Ranks only order: a row keeps its rank as long as it may (no rank twice, none smaller than one before it),
-so that an application that ends does not touch the views of all behind it.
+Ranks only order: a row keeps its rank while ranks stay unique and ascending, so that the end of an
+application does not change the views of all later ones.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class ApplicationRows:
         self._moved.discard(name)
 
     def _note(self, changed: Iterable[str], before: Mapping[str, yarn.AppInfo]) -> None:
-        """Note which views are to be made anew, and the pending sums."""
+        """Note which views must be made again, and the pending sums."""
         for name in changed:
             row, was = self.by_name[name], before.get(name)
             self._stale.add(name)
@@ -123,7 +123,7 @@ class ApplicationRows:
         return [self.by_name[name] for name in names]
 
     def ended(self) -> set[str]:
-        """Return the applications that have gone since the last call and have not come back."""
+        """Return the applications that have left the list since the last call and are still absent."""
         names, self._ended = self._ended, set()
         return names
 
@@ -134,7 +134,7 @@ class ApplicationRows:
     # --- views --------------------------------------------------------------------------------
 
     def views(self, make: MakeView, *inputs: Mapping[str, Any]) -> tuple[ApplicationView, ...]:
-        """Return the views in serving order; ``inputs`` (by id) are what else ``make`` reads."""
+        """Return the views in serving order; ``inputs`` (by id) are the other inputs of ``make``."""
         if not self._ranks_by_name:
             self._put_in_order()
         stale, shown, places, rows = self._stale, self._views, self._ranks_by_name, self.by_name

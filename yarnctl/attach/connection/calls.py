@@ -1,6 +1,6 @@
-"""Calls: many at once, and a fault of the cluster as a value.
+"""Make many calls in parallel, with a fault of the cluster as a value.
 
-Law: :func:`attempt` raises nothing: what one application's owner wrote must not hide all others.
+Law: :func:`attempt` raises nothing, so that one application's data cannot hide all others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 FAULTS = (YarnctlError, StoreError, Unusable)
-"""All that a fault of the cluster or of its contents can raise."""
+"""The exceptions that a fault of the cluster or of its content raises."""
 
 
 class Problem(str):
@@ -31,7 +31,7 @@ class Problem(str):
 
 
 class Calls:
-    """Runs calls side by side, ``at_once`` of them; a single call runs in the caller's thread."""
+    """Runs at most ``at_once`` calls in parallel; a single call runs in the caller's thread."""
 
     def __init__(self, at_once: int) -> None:
         self._pool = ThreadPoolExecutor(max_workers=max(1, at_once), thread_name_prefix="look")
@@ -44,34 +44,34 @@ class Calls:
         return dict(zip(wanted, self._pool.map(lambda key: attempt(ask, key), wanted), strict=True))
 
     def begin(self, work: Callable[[], None]) -> Future[None]:
-        """Start work beside the caller's next steps; ``result()`` raises what it raised."""
+        """Start work in another thread; ``result()`` raises the exception of ``work``."""
         return self._pool.submit(work)
 
     def close(self) -> None:
-        """Accept no new call; running ones end by their own bounds."""
+        """Reject new calls; running ones end by their own bounds."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def attempt(ask: Callable[[Key], Value], key: Key) -> Value | Problem:
-    """Make one call; a fault becomes a Problem.
+    """Make one call; any exception becomes a Problem.
 
-    So does an error that the cluster did not cause: what one job's owner wrote must not hide all others.
+    An unexpected exception does, too: one job's data must not hide all other jobs.
     """
     try:
         return ask(key)
     except Exception as fault:
-        return Problem(told(fault))
+        return Problem(fault_text(fault))
 
 
-def told(fault: Exception) -> str:
+def fault_text(fault: Exception) -> str:
     """Return the text of a fault; an unexpected one is logged with its place, once."""
     if isinstance(fault, FAULTS):
         return str(fault)
     _log_once("".join(traceback.format_exception(fault)[-6:])[-2000:])
-    return f"it cannot be understood ({type(fault).__name__})"
+    return f"the answer cannot be parsed ({type(fault).__name__})"
 
 
 @lru_cache(maxsize=64)
 def _log_once(story: str) -> None:
-    """Log a text that recurs with every observation once, while few others come between."""
-    _LOG.error("an answer could not be understood: %s", story)
+    """Log a text once; the last 64 texts are remembered."""
+    _LOG.error("an answer of the cluster cannot be parsed: %s", story)

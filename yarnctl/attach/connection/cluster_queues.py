@@ -1,9 +1,9 @@
-"""What the named queues are on this cluster: resolved once, and watched at every look.
+"""Resolve the names of queues on this cluster once, and log when their leaf queues change.
 
 Law: a name is resolved at the first look at the scheduler's queues and keeps its path from then on, whatever
-is added to the tree. A later leaf with the same name, and a leaf that vanishes, is logged once; while a leaf
-is missing nothing is done in it, and others are not affected. Before all names are resolved they stand for
-no queue, so that nothing is preempting or preemptable.
+is added to the tree. A later leaf with the same name, and a leaf that vanishes, is logged once. While a leaf
+is missing, no order is sent in it, and other queues are not affected. Before all names are resolved, no queue
+is preempting or preemptable.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class QueueNames:
     """The queues that are named, on one cluster.
 
     ``tree`` is the newest (None: none has been read). ``found`` has the paths (None: not resolved), and
-    ``problems`` why not. ``adopted`` False: they were resolved after the start, and the host does not decide
-    by the paths yet; until it does, nothing is done.
+    ``problems`` why not. ``adopted`` False: they were resolved after the start, and the host does not use the
+    paths yet; until it does, no order is sent.
     """
 
     def __init__(self, named: NamedQueues) -> None:
@@ -38,7 +38,7 @@ class QueueNames:
         self._doubled: dict[str, tuple[str, ...]] = {}
 
     def read(self, tree: QueueTree) -> None:
-        """Take a look at the tree: resolve the names, or compare what has become of their queues."""
+        """Resolve the names in a tree that was read, or log what has changed for their queues."""
         if tree == self.tree:
             return
         self.tree = tree
@@ -57,17 +57,17 @@ class QueueNames:
         self.preemptable = frozenset(found.of(self.named.preemptable))
         if self.named.mode == "queues" and not (self.preempting and self.preemptable):
             missing = [name for name in self.named.all() if name not in found.paths]
-            _LOG.warning("nothing is preempted: no leaf queue %s", ", ".join(missing))
+            _LOG.warning("preemption disabled: no leaf queue %s", ", ".join(missing))
 
     def _compare(self, tree: QueueTree, found: Resolved) -> None:
         """Log, once, each leaf queue that has vanished or returned, and each new one that shares a name."""
         gone = tuple(dict.fromkeys(path for path in found.paths.values() if path not in tree))
         for path in gone:
             if path not in self._vanished:
-                _LOG.warning("leaf queue %s has vanished: nothing is done in it until it returns", path)
+                _LOG.warning("leaf queue %s was removed; no order is sent in it until it exists again", path)
         for path in self._vanished:
             if path not in gone:
-                _LOG.info("leaf queue %s is there again", path)
+                _LOG.info("leaf queue %s exists again", path)
         self._vanished = gone
         before, self._doubled = self._doubled, {}
         for name, path in found.paths.items():
@@ -76,13 +76,13 @@ class QueueNames:
                 continue
             self._doubled[name] = others
             if new := [one for one in others if one not in before.get(name, ())]:
-                told = "a new leaf queue shares the name %s: %s; the name still means %s, name it by its path"
-                _LOG.warning(told, name, ", ".join(new), path)
+                message = "a new leaf queue has the name %s: %s; the name still means %s: use its full path"
+                _LOG.warning(message, name, ", ".join(new), path)
 
-    # --- what is what -------------------------------------------------------------------------
+    # --- questions ----------------------------------------------------------------------------
 
     def is_preempting(self, path: str) -> bool:
-        """Return whether a queue's applications may preempt (with deadlines those of every queue may)."""
+        """Return whether a queue's applications may preempt; with deadlines, every queue's may."""
         return self.named.mode == "deadlines" or path in self.preempting
 
     def is_preemptable(self, path: str) -> bool:
@@ -90,26 +90,26 @@ class QueueNames:
         return path in self.preemptable
 
     def may_give(self, path: str) -> bool:
-        """Return whether a queue's applications may be preempted (with deadlines every queue's may)."""
+        """Return whether a queue's applications may be preempted; with deadlines, every queue's may."""
         return self.named.mode == "deadlines" or path in self.preemptable
 
     def means_preempting(self, name: str) -> bool:
-        """Return whether a name that a person wrote beside a job stands for a preempting queue."""
+        """Return whether a queue name in a job's request stands for a preempting queue."""
         found = None if self.tree is None else self.tree.resolve(name)
         return isinstance(found, str) and found in self.preempting
 
     def of_application(self, queue: str) -> str:
-        """Return the path of the queue that YARN names beside an application, or that name if unclear."""
+        """Return the path of the queue in an application's row; the name in the row if it is ambiguous."""
         found = queue if self.tree is None else self.tree.of_application(queue)
         return queue if found is None else found
 
     def is_unclear(self, queue: str) -> bool:
-        """Return whether several leaf queues have the name that YARN writes beside an application."""
+        """Return whether several leaf queues have the name in an application's row."""
         return self.tree is not None and self.tree.of_application(queue) is None
 
     @property
     def why_nothing(self) -> ModeReason | None:
-        """Return why nothing may be done: no name, or no longer any of one role, stands for a queue."""
+        """Return why no order may be sent: no name, or no name of one role, stands for a queue."""
         if self.problems:
             return self.problems[0]
         if self.found is None or not self.adopted:
@@ -124,5 +124,5 @@ class QueueNames:
 
     @property
     def vanished(self) -> QueuesVanished | None:
-        """Return which leaf queues, of those that were named, are not there any more."""
+        """Return which named leaf queues do not exist any more."""
         return QueuesVanished(self._vanished) if self._vanished else None

@@ -1,12 +1,12 @@
 """The connection: the clients, the settings and the clock that every part of an attached port shares.
 
-Law: no part calls another back. What the last observation reported (applications, queues, configuration) is
-kept here, written by the part that observes it and read by the others; nothing is sent by the constructor.
-``Calls`` makes many requests at once: a fault of the cluster is a value there, never an exception, and each
-request has the client's bound. Where HDFS and the history server answer is read from the ResourceManager's
-configuration only where the user named nothing; a wildcard address means the host of ``fs.defaultFS``.
-``Attachment`` has the settings: its defaults observe and change nothing. A queue is its full path, also
-beside an application; ``queues`` knows what the names in the settings stand for.
+Law: no part calls another back. The applications, queues and configuration of the last observation are kept
+here, written by the part that observes them and read by the others. The constructor sends nothing. ``Calls``
+makes many requests in parallel: a fault of the cluster is a value there, never an exception, and each request
+has the client's bound. The addresses of HDFS and the history server come from the ResourceManager's
+configuration only if the user named none; a wildcard address means the host of ``fs.defaultFS``.
+``Attachment`` has the settings; its defaults observe and change nothing. A queue is its full path, also in an
+application's row; ``queues`` resolves the names in the settings.
 """
 
 from __future__ import annotations
@@ -45,33 +45,33 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     ``name_nodes``: every address (``host:port`` or URL) under which jobs may name the HDFS that the port
     writes to. ``store_root``: checkpoints must be below it ("" anywhere in that HDFS). ``requests_owner``:
-    our user name in that HDFS. ``instance``: the daemon whose orders these are (see :meth:`name_of`).
-    ``levers``: the mix decides, so that maps and reduces without the task runner are observed, and may be
-    ended; ``budgets`` and ``loss_window_ms``, that of payers without a rule there: over which windows it is
-    counted what was held. ``allow_kill``: what does not save itself in time may be killed.
+    yarnctl's user name in that HDFS. ``instance``: the name of this daemon (see :meth:`name_of`). ``levers``:
+    the mix decides, so that maps and reduces without the task runner are observed and may be killed;
+    ``budgets`` and ``loss_window_ms`` (for payers without a rule in ``budgets``): the windows over which
+    container time is counted. ``allow_kill``: a task that does not save its state in time may be killed.
 
     Bounds of one observation: ``asks_max`` preempting and ``others_max`` other applications whose asks'
     sizes are read, ``eligibility_reads_max`` jobs whose configuration is read, ``tasks_max`` attempts of one
     job, ``counters_max`` attempts whose counters are read, ``tracked_max`` applications whose containers are
     polled while orders are open, ``observation_bytes`` of the files in one task's folder.
 
-    What a job's owner controls (``application_guard``): ``look_ms`` and ``look_bytes`` of all answers in one
-    look at an application, of which ``looks_at_once`` run side by side; ``look_wait_ms`` for which one look
-    waits for all applications together, ``order_wait_ms`` the orders after it; an answer is used until
-    ``answer_age_ms`` after its reading began.
+    Bounds for programs that a job's owner controls (``application_guard``): ``look_ms`` and ``look_bytes`` of
+    all answers in one look at an application; ``looks_at_once`` of them run in parallel; ``look_wait_ms``,
+    the wait of one look for all applications together, ``order_wait_ms`` that of the orders after it; an
+    answer is used until ``answer_age_ms`` after its reading began.
 
     ``preempting_queues``, ``preemptable_queues``: names, as a person writes them.
     ``predicted_max``: containers of its first wave predicted for a preempting job whose master starts.
 
-    The resume cost as long as none was measured: ``suspend_ms`` from an order to the container's end,
-    ``launch_ms`` from the grant of the next one to the attempt's start, ``start_ms`` its process's start,
-    ``skip_ms`` and ``skip_bytes_per_ms`` the skip to its former position. A suspended task is polled each
+    The resume cost until one is measured: ``suspend_ms`` from an order to the container's end, ``launch_ms``
+    from the grant of the next one to the attempt's start, ``start_ms`` for its process's start, ``skip_ms``
+    and ``skip_bytes_per_ms`` for the skip to its former position. A suspended task is polled every
     ``resume_poll_ms`` until it has resumed.
 
     An executor of Spark: ``spark_move_bytes_per_ms`` at which its blocks move, ``spark_leave_ms`` from its
     last task's end, ``spark_return_ms`` from a new container until it works (docs/facts/spark.md, 2);
-    ``spark_order_ms`` until it begins no further task (docs/spark.md). A job of Flink is interrupted for
-    ``flink_lower_ms`` when it goes on with fewer workers, ``flink_raise_ms`` with more (docs/facts/flink.md).
+    ``spark_order_ms`` until it begins no further task (docs/spark.md). A rescale interrupts a job of Flink
+    for ``flink_lower_ms`` with fewer workers, for ``flink_raise_ms`` with more (docs/facts/flink.md).
     """
 
     preempting_queues: tuple[str, ...] = ("production",)
@@ -130,10 +130,10 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     flink_raise_ms: int = 10_000
 
     def name_of(self, order: str) -> str:
-        """Return an order's name on the cluster, in requests and manifests: no other daemon uses it.
+        """Return an order's name in requests and manifests, which no other daemon uses.
 
-        A controller counts its orders from 1. A checkpoint that was made for another daemon, or for this one
-        before its journal was lost, is thus never taken for an answer.
+        A controller counts its orders from 1. The name keeps a checkpoint that was made for another daemon,
+        or for this one before its journal was lost, from being mistaken for the result of an order.
         """
         return f"{self.instance}-{order}" if self.instance else order
 
@@ -174,10 +174,12 @@ class CheckpointStore(Store):
             raise StoreError(str(error)) from error
 
     def read(self, path: str) -> Iterator[bytes]:
-        """Yield a small file's bytes; Unusable if this store has read ``look_bytes`` already."""
+        """Yield a small file's bytes; raises Unusable if this store has already read ``look_bytes``."""
         limit = SMALL_FILE_BYTES if self._left_bytes is None else min(SMALL_FILE_BYTES, self._left_bytes)
         if limit <= 0:
-            raise Unusable(f"{path}: not read, there is too much to look at")
+            raise Unusable(
+                f"{path}: not read, because the folder exceeds the limit of bytes in one observation"
+            )
         try:
             data = self._hdfs.read(self._at(path), limit)
         except YarnctlError as error:
@@ -203,10 +205,10 @@ def _entry(row: FileStatus, name: str) -> Entry:
 
 
 class Connection:
-    """One cluster, as the parts of a port reach it. ``clock`` returns ms since the epoch.
+    """The clients, settings and last observation of one cluster. ``clock`` returns ms since the epoch.
 
-    ``make_master`` makes the client of an application's master. ``hdfs`` None: nothing can be suspended.
-    ``settling``: the ResourceManager is new to us, and its number of nodes has not been constant yet.
+    ``make_master`` makes the client of an application's master. ``hdfs`` None: no task can be suspended.
+    ``settling``: the ResourceManager has just started to answer, and its number of nodes is not constant yet.
     ``configuration`` is the ResourceManager's own (None: not read yet).
     ``queues`` None: those of the settings.
     """
@@ -333,7 +335,7 @@ def site_of(configuration: Mapping[str, str]) -> HadoopSite:
 
 
 def host_in(url: str) -> str:
-    """Return the host of an address as it is written in URLs: what a wildcard of that daemon means."""
+    """Return the host of a URL as written in URLs; it replaces a wildcard address of that daemon."""
     host = urlsplit(url).hostname or LOCAL
     return f"[{host}]" if ":" in host else host
 
@@ -341,8 +343,6 @@ def host_in(url: str) -> str:
 def require_name_nodes(found: tuple[str, ...]) -> tuple[str, ...]:
     """Return ``found``; raises BadInput if it is empty."""
     if not found:
-        remedy = "give --name-node, set YARNCTL_NAME_NODE, or run without --enforce"
-        raise BadInput(
-            "name_nodes", "no NameNode is named, and the ResourceManager's /conf names none", remedy
-        )
+        remedy = "set --name-node or YARNCTL_NAME_NODE, or run without --enforce"
+        raise BadInput("name_nodes", "not set, and the ResourceManager's /conf names no NameNode", remedy)
     return found

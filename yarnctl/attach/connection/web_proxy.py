@@ -1,6 +1,6 @@
 """The web proxy: the address at which the pages of applications' masters are served.
 
-Law: the first that names an address counts.
+Law: the first source that names an address counts.
 
 1. ``yarn.web-proxy.address`` in the ResourceManager's /conf. Empty, or the ResourceManager's own address: the
    ResourceManagers serve the proxy.
@@ -13,14 +13,14 @@ An application's owner must not choose an address. The ResourceManager makes the
 that it started itself, and repeats what an *unmanaged* master registered. So a ``trackingUrl`` counts only if
 
 * it has the form ``http(s)://HOST[:PORT]/proxy/APPLICATION/...`` with the id of exactly that application,
-* the ResourceManager says that the application is not unmanaged, to a caller with the right to see it (if a
-  version does not say it: if the host is a ResourceManager's),
+* the ResourceManager reports that the application is not unmanaged, to a caller with the right to see it
+  (if a version does not report it: if the host is a ResourceManager's),
 * all such applications name the same address, and its port is not a ResourceManager's (then it is another
   name of that ResourceManager), and
 * authentication is ``simple``: a ticket goes only to hosts that the administrator's options and files, or the
   ResourceManager's own configuration, name.
 
-``originalTrackingUrl`` is the owner's, and never read.
+``originalTrackingUrl`` is set by the owner, and never read.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from yarnctl.hadoop.wire.yarn import TrackedApplication
 SITE_FILES = ("core-site.xml", "yarn-site.xml")
 RESOURCE_MANAGER, PROXY = "ResourceManager", "web proxy"
 AGAIN_MS, NOT_FOUND_AGAIN_MS = 60_000, 5_000
-"""How long an address is used, and how long none, before it is looked for again."""
+"""The time until the address is determined again: after one was found, and after none was found."""
 
 _LOG = logging.getLogger("yarnctl.attach")
 
 
 class ProxyAddress(NamedTuple):
-    """Where masters are reached. ``source``: what names it; ``is_named`` False: nothing does, so far."""
+    """The address of masters. ``source``: the setting that names it; ``is_named`` False: none does so far."""
 
     addresses: tuple[str, ...]
     daemon: str
@@ -67,20 +67,21 @@ def find_proxy(
 ) -> ProxyAddress:
     """Return the proxy's address; ``configuration`` is the ResourceManager's (None: not shown)."""
     here = host_in(manager_url)
-    told = None if configuration is None else _usable(configuration, here)
+    address = None if configuration is None else _usable(configuration, here)
     source = f"{WEB_PROXY} in the ResourceManager's /conf"
-    if told is None and cluster.hadoop_conf_dir:
-        told, source = _by_files(Path(cluster.hadoop_conf_dir), here), f"{WEB_PROXY} in yarn-site.xml"
-    if told is None and cluster.identity.method == "simple":
+    if address is None and cluster.hadoop_conf_dir:
+        address, source = _by_files(Path(cluster.hadoop_conf_dir), here), f"{WEB_PROXY} in yarn-site.xml"
+    if address is None and cluster.identity.method == "simple":
         try:
             rows = manager.tracked_applications()
         except YarnctlError:
             rows = ()
-        told, source = tracked_base(rows, cluster.resource_managers) or None, "the applications' trackingUrl"
-    if told:
-        return ProxyAddress((told,), PROXY, source)
-    is_named = told is not None
-    source = "there is no web proxy of its own" if is_named else f"no {WEB_PROXY} is shown"
+        address = tracked_base(rows, cluster.resource_managers) or None
+        source = "the applications' trackingUrl"
+    if address:
+        return ProxyAddress((address,), PROXY, source)
+    is_named = address is not None
+    source = "the ResourceManager serves the web proxy" if is_named else f"{WEB_PROXY} is not shown"
     return ProxyAddress(cluster.resource_managers, RESOURCE_MANAGER, source, is_named)
 
 
@@ -134,12 +135,12 @@ class WebProxy:
         self._due_ms = 0
 
     def locate(self, configuration: Mapping[str, str] | None, now_ms: int) -> None:
-        """Look for the address, if ``configuration`` is another one than before, or it is time."""
+        """Determine the address again if ``configuration`` is a new object or the last result is too old."""
         if configuration is self._by and now_ms < self._due_ms:
             return
         found = find_proxy(self._cluster, ResourceManager(self._manager), configuration, self._manager.pinned)
         self._by = configuration
         self._due_ms = now_ms + (AGAIN_MS if found.is_named else NOT_FOUND_AGAIN_MS)
         if found.addresses != self._masters.addresses:
-            _LOG.info("masters are reached at %s (%s)", " and ".join(found.addresses), found.source)
+            _LOG.info("address of ApplicationMasters: %s (%s)", " and ".join(found.addresses), found.source)
             self._masters.move_to(found.addresses, found.daemon)

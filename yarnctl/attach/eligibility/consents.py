@@ -1,6 +1,7 @@
-"""The frameworks whose executors may be asked to leave, by YARN's application type: who judges that.
+"""The rules by which executors of each framework may be drained, by YARN's application type.
 
-Law: a plain dict. Without levers none of them is read, but what an earlier daemon drained comes back.
+Law: a plain dict. Without levers no driver is read, but executors that an earlier daemon drained are
+restored.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ JobManagerOf = Callable[[str], JobManager]
 def consents(
     settings: Attachment, driver: DriverOf | None, job_manager: JobManagerOf | None
 ) -> dict[str, Consent]:
-    """Return who judges the applications of each framework."""
+    """Return the consent rules of each framework."""
     found: dict[str, Consent] = {}
     if driver is not None:
         found[SPARK] = SparkConsent(settings, driver)

@@ -1,9 +1,8 @@
-"""Which applications of a framework let their executors be asked to leave: a tag, and what their driver says.
+"""Decide which applications of a framework may have executors drained, by a tag and their driver's settings.
 
-Law: the submitter's tag allows it, and the driver's own settings must show what the tag promises: a setting
-that does not hold, or cannot be read, leaves the application alone with the reason. Settings of a driver are
-fixed when it starts, so the answer holds for the application's life. What a framework's driver is asked, and
-how that is judged, is its :class:`Consent`.
+Law: the submitter's tag allows draining, and the driver's own settings must confirm it. If a setting has
+another value or cannot be read, the application is left alone with the reason. A driver's settings are fixed
+when it starts, so the result is valid for the application's life. Each framework has its :class:`Consent`.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from yarnctl.hadoop.wire.spark_rest import Route
 
 NOT_YET = ConfigurationUnread()
 SHOWN_MAX = 80
-"""So much of a setting is repeated: its application's owner wrote it."""
+"""The characters of a setting that a reason repeats: the application's owner wrote it."""
 
 
 class Drainable(NamedTuple):
-    """How the executors of an application are asked, and how many of them stay (0: it is suspended whole).
+    """The route of drain orders of an application, and how many executors stay (0: it is suspended whole).
 
-    ``room_in_ms``: how long they take to leave, where settings alone decide that (0: they do not).
+    ``room_in_ms``: the time until they have left, if settings alone decide it (0: they do not).
     """
 
     route: Route | Literal["rescale"]
@@ -44,27 +43,27 @@ class Drainable(NamedTuple):
 
 
 class Consent(Protocol):
-    """Who may be asked, of one framework."""
+    """The rules of one framework: which applications may have executors drained."""
 
     def is_tagged(self, tags: Sequence[str]) -> bool:
-        """Return whether the submitter's tags allow that executors are asked."""
+        """Return whether the submitter's tags allow draining."""
 
     def judge(self, application: str, tags: Sequence[str]) -> Drainable | EligibilityReason | Absent:
-        """Return whether executors of an application may be asked; Absent: its driver did not say."""
+        """Return how executors may be drained, or why not; Absent: the driver gave no answer."""
 
 
 class ExecutorReader:
-    """Keeps the answers; ``reasons`` (shared with other frameworks) has why an application is left alone."""
+    """Keeps the results; ``reasons`` (shared by all frameworks) has why an application is left alone."""
 
     def __init__(
         self,
-        link: Connection,
+        connection: Connection,
         kind: str,
         consent: Consent,
         reasons: dict[str, EligibilityReason],
     ) -> None:
-        self._link = link
-        self._settings = link.settings
+        self._connection = connection
+        self._settings = connection.settings
         self._kind = kind
         self._consent = consent
         self.drainable: dict[str, Drainable] = {}
@@ -74,28 +73,28 @@ class ExecutorReader:
         self._again_at_ms: dict[str, int] = {}
 
     def read_some(self, rows: Iterable[yarn.AppInfo]) -> None:
-        """Read the settings of a few drivers not read yet, of tagged applications that may be preempted."""
+        """Read the settings of a few drivers that are not read yet, of tagged preemptable applications."""
         for row in rows:
             name = row.application
             if row.kind.upper() != self._kind or name in self._settled:
                 continue
             self._unread.pop(name, None)
-            if not self._link.queues.may_give(row.queue):
+            if not self._connection.queues.may_give(row.queue):
                 self.reasons[name] = InNoVictimQueue()
             elif not self._consent.is_tagged(tags_in(row.tags)):
                 self.reasons[name] = NoDrainTag()
             else:
                 self.reasons.setdefault(name, NOT_YET)
                 self._unread[name] = row
-        now_ms, again = self._link.clock(), self._again_at_ms
+        now_ms, again = self._connection.clock(), self._again_at_ms
         due = [row for row in self._unread.values() if now_ms >= again.get(row.application, 0)]
         due.sort(key=lambda row: (-row.containers, len(row.application), row.application))
-        late = [row for row in due if self._link.guard.is_reading(row.application, SETTINGS)]
+        late = [row for row in due if self._connection.guard.is_reading(row.application, SETTINGS)]
         others = [row for row in due if row not in late][: self._settings.eligibility_reads_max]
         self._read({row.application: row for row in (*late, *others)})
 
     def judged(self, row: yarn.AppInfo) -> Drainable | EligibilityReason:
-        """Return an application's answer, reading its driver's settings if need be."""
+        """Return an application's result; read its driver's settings if necessary."""
         if row.application not in self._settled:
             self._read({row.application: row})
         found = self.drainable.get(row.application)
@@ -107,7 +106,7 @@ class ExecutorReader:
 
     def _read(self, rows: Mapping[str, yarn.AppInfo]) -> None:
         tags = {name: tags_in(row.tags) for name, row in rows.items()}
-        said = self._link.guard.read_each(
+        said = self._connection.guard.read_each(
             SETTINGS, lambda name, _: self._consent.judge(name, tags[name]), rows
         )
         for name, found in values(said).items():
@@ -116,7 +115,7 @@ class ExecutorReader:
                 continue
             if isinstance(found, Problem | Absent):
                 self.reasons[name] = unread(found)
-                self._again_at_ms[name] = self._link.clock() + self._settings.eligibility_retry_ms
+                self._again_at_ms[name] = self._connection.clock() + self._settings.eligibility_retry_ms
                 continue
             self._settled.add(name)
             self._unread.pop(name, None)

@@ -1,8 +1,8 @@
-"""Which Flink jobs let their workers be asked to leave: a tag, and what their JobManager says.
+"""Decide which Flink jobs may be rescaled, by a tag and their JobManager's settings.
 
-Law: as of ``executor_reader``. Only the adaptive scheduler can be rescaled, and with Flink's own time-outs
-workers leave after a minute and a half (docs/facts/flink.md, 3 and 4). That a job has a checkpoint from which
-it goes on is looked at each time (``observing/flink_workers``).
+Only the adaptive scheduler can be rescaled. With Flink's default time-outs workers leave after a minute and a
+half (docs/facts/flink.md, 3 and 4). ``observing/flink_workers`` checks each time that the job has a
+checkpoint from which it can resume.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from yarnctl.hadoop.wire.flink_rest import (
 )
 
 ORDER_MS = 1_500
-"""From the order until slots are idle, and from the last time-out until YARN's list shows it."""
+"""The time from the order until slots are idle, plus that from the last time-out until YARN shows it."""
 
 
 def judge(tags: Sequence[str], settings: Mapping[str, str]) -> Drainable | EligibilityReason:
-    """Return whether workers of a job may be asked, by its tags and its JobManager's settings."""
+    """Return how a job may be rescaled, or why not, by its tags and its JobManager's settings."""
     if ROUTE not in routes_in(tags):
         return NoDrainTag()
     scheduler = settings.get(SCHEDULER, "")
@@ -39,22 +39,22 @@ def judge(tags: Sequence[str], settings: Mapping[str, str]) -> Drainable | Eligi
     for name in (IDLE, GONE):
         if not 0 <= duration_ms(settings.get(name, "")) <= TIMEOUT_MAX_MS:
             return SettingForbidsDrain(name, settings.get(name, "")[:SHOWN_MAX], TIMEOUT)
-    # Each time-out is looked at once in its own length: it takes one to two times that.
+    # Flink checks each time-out once per its own length, so it takes one to two times that.
     waits_ms = duration_ms(settings[IDLE]) + duration_ms(settings[GONE])
     return Drainable(ROUTE, min_executors_of(tags), waits_ms * 3 // 2 + ORDER_MS)
 
 
 class FlinkConsent:
-    """Reads what a JobManager says, and judges it."""
+    """Reads a JobManager's settings and applies the rules to them."""
 
     def __init__(self, job_manager: Callable[[str], JobManager]) -> None:
         self._job_manager = job_manager
 
     def is_tagged(self, tags: Sequence[str]) -> bool:
-        """Return whether the submitter's tags allow that workers are asked."""
+        """Return whether the submitter's tags allow rescaling."""
         return ROUTE in routes_in(tags)
 
     def judge(self, application: str, tags: Sequence[str]) -> Drainable | EligibilityReason | Absent:
-        """Return whether workers of a job may be asked; Absent: its JobManager did not say."""
+        """Return how a job may be rescaled, or why not; Absent: the JobManager gave no answer."""
         settings = self._job_manager(application).settings()
         return settings if isinstance(settings, Absent) else judge(tags, settings)

@@ -1,8 +1,8 @@
-"""The eligibility reader: reads jobs' configurations, a few at each observation, and keeps the results.
+"""Read jobs' configurations, a few at each observation, and keep their eligibility.
 
 Law: a job whose configuration has not been read is not eligible, and ``why_not`` has the reason. A job's
 configuration is fixed when it is submitted (a restarted master reads the same file), so the result is valid
-for the application's whole life; a master that did not answer is asked again later.
+for the application's whole life. If a master did not answer, the request is repeated later.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _LOG = logging.getLogger("yarnctl.attach")
 KINDS = ("MAPREDUCE", "")
 NOT_YET = ConfigurationUnread()
 SETTINGS = "settings"
-"""What an application's settings are read for."""
+"""The guard's purpose for reading an application's settings."""
 UNREAD_MAX = 200
-"""So much is shown of an address, and of why it was not reached."""
+"""The characters of an address, and of its fault, that a reason repeats."""
 
 
 def unread(answer: Problem | Absent) -> EligibilityReason:
@@ -48,14 +48,14 @@ def unread(answer: Problem | Absent) -> EligibilityReason:
 class EligibilityReader:
     """Keeps eligibility by application; ``reasons`` has why each that is not eligible is left alone.
 
-    Applications of ``other_kinds`` are judged elsewhere.
+    Applications of ``other_kinds`` have other readers.
     """
 
-    def __init__(self, link: Connection, other_kinds: frozenset[str] = frozenset()) -> None:
-        self._link = link
+    def __init__(self, connection: Connection, other_kinds: frozenset[str] = frozenset()) -> None:
+        self._connection = connection
         self._other_kinds = other_kinds
-        self._settings = link.settings
-        self._clock = link.clock
+        self._settings = connection.settings
+        self._clock = connection.clock
         self.eligible: dict[str, Eligibility] = {}
         self.reasons: dict[str, EligibilityReason] = {}
         self._again_at_ms: dict[str, int] = {}
@@ -64,7 +64,7 @@ class EligibilityReader:
         self._quarantined: dict[str, tuple[int, Eligibility]] = {}
 
     def read_some(self, rows: Iterable[yarn.AppInfo]) -> None:
-        """Read the configurations of the largest jobs not read yet, in the queues that may be preempted.
+        """Read the configurations of the largest jobs that are not read yet, in preemptable queues.
 
         ``rows`` are those that are new or have changed since the last observation.
         """
@@ -75,7 +75,7 @@ class EligibilityReader:
             if name in self.eligible or name in self._settled or row.kind.upper() in self._other_kinds:
                 continue
             if row.queue not in judged:
-                judged[row.queue] = self._link.queues.may_give(row.queue)
+                judged[row.queue] = self._connection.queues.may_give(row.queue)
             self._unread.pop(name, None)
             if not judged[row.queue]:
                 self.reasons[name] = InNoVictimQueue()
@@ -88,35 +88,37 @@ class EligibilityReader:
         unread = self._unread.values()
         due = [row for row in unread if row.containers > 1 and now_ms >= again.get(row.application, 0)]
         due.sort(key=lambda row: (-row.containers, len(row.application), row.application))
-        late = [row for row in due if self._link.guard.is_reading(row.application, SETTINGS)]
+        late = [row for row in due if self._connection.guard.is_reading(row.application, SETTINGS)]
         others = [row for row in due if row not in late][: self._settings.eligibility_reads_max]
         self._read({row.application: row.user for row in (*late, *others)})
 
     def judge(self, application: str, user: str) -> Eligibility | EligibilityReason:
-        """Return one job's eligibility, or why it has none, reading its configuration if need be."""
+        """Return one job's eligibility, or why it has none; read its configuration if necessary."""
         if application not in self.eligible and application not in self._settled:
             self._read({application: user})
         return self.eligible.get(application) or self.reasons.get(application, NOT_YET)
 
     def store_of(self, application: str) -> tuple[CheckpointStore, Eligibility] | None:
-        """Return where a job's checkpoints are; None if it is not eligible, or there is no HDFS."""
-        if self._link.hdfs is None:
+        """Return the store of a job's checkpoints; None if the job is not eligible or there is no HDFS."""
+        if self._connection.hdfs is None:
             return None
-        proof = self.eligible.get(application)
-        if proof is None:
-            found = self.judge(application, self._link.row(application).user)
+        eligibility = self.eligible.get(application)
+        if eligibility is None:
+            found = self.judge(application, self._connection.row(application).user)
             if not isinstance(found, Eligibility):
                 return None
-            proof = found
-        return CheckpointStore(self._link.hdfs, proof.store_path, self._settings.observation_bytes), proof
+            eligibility = found
+        return CheckpointStore(
+            self._connection.hdfs, eligibility.store_path, self._settings.observation_bytes
+        ), eligibility
 
     def quarantine(self, application: str, why: EligibilityReason) -> None:
-        """Leave an eligible job alone for ``quarantine_ms``, for a cause beside its configuration."""
-        proof = self.eligible.pop(application, None)
-        if proof is not None:
-            self._quarantined[application] = (self._clock() + self._settings.quarantine_ms, proof)
+        """Exclude an eligible job for ``quarantine_ms``, for a cause outside its configuration."""
+        eligibility = self.eligible.pop(application, None)
+        if eligibility is not None:
+            self._quarantined[application] = (self._clock() + self._settings.quarantine_ms, eligibility)
             self.reasons[application] = why
-            _LOG.warning("%s is left alone: %s", application, text(why))
+            _LOG.warning("%s is not suspended for now: %s", application, text(why))
 
     def _end_quarantine(self) -> None:
         now_ms = self._clock()
@@ -129,7 +131,9 @@ class EligibilityReader:
         return application in self._settled
 
     def _read(self, users: dict[str, str]) -> None:
-        answers = self._link.guard.read_each(SETTINGS, lambda name, _: self._judged(name, users[name]), users)
+        answers = self._connection.guard.read_each(
+            SETTINGS, lambda name, _: self._judged(name, users[name]), users
+        )
         for name, answer in values(answers).items():
             if isinstance(answer, LateAnswer):
                 self.reasons[name] = AnswerLate()
@@ -145,11 +149,11 @@ class EligibilityReader:
                 self.reasons.pop(name, None)
             else:
                 self.reasons[name] = answer
-                _LOG.info("%s is left alone: %s", name, text(answer))
+                _LOG.info("%s is never suspended: %s", name, text(answer))
 
     def _judged(self, name: str, user: str) -> Eligibility | EligibilityReason | Absent:
-        """Read a job's configuration and judge it; a master that writes an odd one is not asked again."""
-        configuration = self._link.master(name).configuration()
+        """Read a job's configuration and judge it. One that cannot be parsed is not read again."""
+        configuration = self._connection.master(name).configuration()
         if isinstance(configuration, Absent):
             return configuration
         found = attempt(lambda _: judge(configuration, user, self._settings), name)

@@ -1,9 +1,9 @@
 """Eligibility: whether a job's reduces may be suspended at all, and which folders its runner uses.
 
 Law: pure. The job's effective configuration, as its master shows it, is read by the runner's own code
-(``read_settings``): what the runner would refuse on the node is refused here, with its own text. In addition
-the port must be able to reach the same store and requests, and the runner must accept us as their owner.
-What is not proven is left alone, with the reason as a value.
+(``read_settings``): a job that the runner would reject on the node is not eligible, with the runner's text.
+In addition the port must be able to reach the same store and requests, and the runner must accept yarnctl's
+user as their owner. A job that does not satisfy all rules is left alone, with the reason as a value.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TASK = {
     "mapreduce_task_id": "task_0_0_r_0",
     "mapreduce_task_attempt_id": "attempt_0_0_r_0_0",
 }
-"""Set for each task by its own environment, so it is not in the job's configuration."""
+"""Variables of each task's own environment; the job's configuration does not contain them."""
 
 
 class Eligibility(NamedTuple):
@@ -63,9 +63,9 @@ class Eligibility(NamedTuple):
 
 
 COMMAND_MAX = 1 << 16
-"""The characters of a reducer's command: it is split letter by letter."""
+"""The maximum length of a reducer's command, which is split character by character."""
 PATH_MAX = 200
-"""A longer path, or a longer text of the runner, is cut in a reason."""
+"""The characters of a path that a reason repeats."""
 
 
 class _Unfit(Exception):
@@ -140,7 +140,7 @@ def environment(text: str) -> dict[str, str]:
 
 
 def _reachable(url: str, attachment: Attachment, what: str) -> str:
-    """Return the path of a store's URL in our HDFS; a URL elsewhere makes the job ineligible."""
+    """Return the path of a store's URL in yarnctl's HDFS; a URL elsewhere makes the job ineligible."""
     parts = urlsplit(url)
     if parts.scheme not in ("webhdfs", "swebhdfs"):
         raise _Unfit(NotInHdfs(what, url[:120]))
@@ -159,7 +159,7 @@ def _is_below(path: str, root: str) -> bool:
 
 
 def _check_requests(settings: Settings, attachment: Attachment) -> None:
-    """Refuse a job whose runner would not find, or not accept, our requests."""
+    """Reject a job if its runner would not find, or not accept, yarnctl's requests."""
     path = _reachable(settings.requests_url, attachment, "folder of requests")
     if path != attachment.requests_root.rstrip("/"):
         raise _Unfit(RequestsElsewhere(path[:PATH_MAX], attachment.requests_root))

@@ -1,13 +1,16 @@
-"""The permission check: whether an action may be sent now, and why not.
+"""Check whether an action may be sent now, and return why not.
 
 Law: there is one check, made twice: before anything is read for an action, and again right before an attempt
-is ended, since reading may take long. Nothing is changed unless the settings enforce; nothing outside the
-queues that are named; nothing of a job that is not eligible (but a lever may end a map, or a reduce that has
-begun nothing, of every MapReduce job there: to run a task again is that framework's own contract); nothing
-while YARN itself preempts, while the ResourceManager is new to us, or while HDFS cannot be written.
-Withdrawing a request, and restoring a queue or a priority, only needs ``enforce``. Whether YARN preempts is
-judged by its configuration: what is not known counts as "it may", since not acting is always allowed (facts,
-section 6).
+is killed, since reading may take long. An action is permitted only if all of these hold:
+
+* the settings enforce,
+* it concerns a named queue,
+* the job is eligible (a lever may also kill a map, or a reduce that has begun nothing, of every MapReduce job
+  there: that framework runs a killed task again),
+* YARN itself does not preempt there (an unknown configuration counts as preempting; facts, section 6),
+* the ResourceManager has answered for a while, and HDFS can be written.
+
+Withdrawing a request, and restoring a queue or a priority, need only the first.
 """
 
 from __future__ import annotations
@@ -73,7 +76,7 @@ POLICY = "ProportionalCapacityPreemptionPolicy"
 def preempted_by_yarn(
     configuration: Mapping[str, str] | None, leaves: Iterable[Leaf], queues: QueueNames
 ) -> ModeReason | None:
-    """Return why nothing may be changed; None: it may. ``configuration`` is the daemon's /conf."""
+    """Return why no order may be sent, None if orders may be. ``configuration``: the ResourceManager's."""
     if configuration is None:
         return PreemptionUnknown()
     if not _is_on(configuration, MONITOR) or POLICY not in configuration.get(POLICIES, POLICY):
@@ -96,29 +99,29 @@ def _is_on(configuration: Mapping[str, str], name: str) -> bool:
 
 
 STORE_RETRY_MS = 5_000
-"""No request is written for this long after one failed; the keeper of the lock has noticed by then."""
+"""Requests are not written for this time after one failed; the lock's holder has noticed by then."""
 
 
 class Permission:
-    """Permits or refuses every action; ``host`` returns why the host may do nothing now (None: it may)."""
+    """Permits or refuses every action; ``host`` returns why the host may not act now (None: it may)."""
 
     def __init__(
         self,
-        link: Connection,
-        prover: EligibilityReader,
+        connection: Connection,
+        eligibility: EligibilityReader,
         executors: Mapping[str, ExecutorReader] | None = None,
     ) -> None:
         self._executors = executors or {}
-        self._link = link
-        self._settings = link.settings
-        self._queues = link.queues
-        self._prover = prover
+        self._connection = connection
+        self._settings = connection.settings
+        self._queues = connection.queues
+        self._eligibility = eligibility
         self._unwritable: HdfsUnwritable | None = None
         self._unwritable_until_ms = 0
         self.host: Callable[[], ModeReason | None] = lambda: None
 
     def may_act(self, action: Action) -> Outcome | None:
-        """Return the outcome of an action that may not be sent; None: it may. Raises Unreachable."""
+        """Return the outcome of an action that may not be sent, None if it may be. Raises Unreachable."""
         if not self._settings.enforce:
             return Withheld(Observing())
         match action:
@@ -142,18 +145,18 @@ class Permission:
                 return None
 
     def why_nothing(self) -> ModeReason | None:
-        """Return why no action at all may be sent now; None: some may (if enforcing)."""
-        if self._link.settling:
+        """Return why no action may be sent now, None if some may be (when enforcing)."""
+        if self._connection.settling:
             return ManagerSettling()
-        if self._link.clock() < self._unwritable_until_ms:
+        if self._connection.clock() < self._unwritable_until_ms:
             return self._unwritable
         why = self._queues.why_nothing
-        return why or preempted_by_yarn(self._link.configuration, self._link.leaves, self._queues)
+        return why or preempted_by_yarn(self._connection.configuration, self._connection.leaves, self._queues)
 
     def store_failed(self, problem: Exception) -> None:
-        """Note that a request could not be written: none is written for a while."""
+        """Note that a request could not be written; none is written for ``STORE_RETRY_MS``."""
         self._unwritable = HdfsUnwritable(str(problem)[:FAULT_MAX])
-        self._unwritable_until_ms = self._link.clock() + STORE_RETRY_MS
+        self._unwritable_until_ms = self._connection.clock() + STORE_RETRY_MS
 
     def store_works(self) -> None:
         """Note that a request was written."""
@@ -164,27 +167,27 @@ class Permission:
         return later(action, why) if why else None
 
     def _of_job(self, application: str) -> Outcome | None:
-        """Refuse an action on an application that may not be touched. Raises Unreachable: not known yet."""
-        row = self._link.row(application)
+        """Refuse an action on an application that is not eligible. Raises Unreachable: not known yet."""
+        row = self._connection.row(application)
         if not self._queues.is_preemptable(row.queue):
             return Refused(OfNoVictimQueue(row.queue))
-        proof = self._prover.judge(application, row.user)
-        if isinstance(proof, Eligibility):
+        eligibility = self._eligibility.judge(application, row.user)
+        if isinstance(eligibility, Eligibility):
             return None
-        if not self._prover.is_settled(application):
-            raise Unreachable(text(proof))
-        return Refused(proof)
+        if not self._eligibility.is_settled(application):
+            raise Unreachable(text(eligibility))
+        return Refused(eligibility)
 
     def _of_mapreduce(self, application: str) -> Outcome | None:
-        """Refuse to end a task of what is no MapReduce job of a preemptable queue; no runner is needed."""
-        row = self._link.row(application)
+        """Refuse to kill a task outside the MapReduce jobs of preemptable queues; no runner is needed."""
+        row = self._connection.row(application)
         if not self._queues.is_preemptable(row.queue):
             return Refused(OfNoVictimQueue(row.queue))
         return None if row.kind.upper() in KINDS else Refused(OtherKind(row.kind[:40]))
 
     def _of_executors(self, application: str) -> Outcome | None:
-        """Refuse to ask executors of what is in no preemptable queue, or whose driver does not allow it."""
-        row = self._link.row(application)
+        """Refuse to drain executors outside preemptable queues, or against the driver's settings."""
+        row = self._connection.row(application)
         if not self._queues.is_preemptable(row.queue):
             return Refused(OfNoVictimQueue(row.queue))
         reader = self._executors.get(row.kind.upper())
@@ -200,7 +203,7 @@ class Permission:
     def _of_priority(self, application: str) -> Outcome | None:
         if not self._settings.allow_priority:
             return Refused(PriorityNotAllowed())
-        queue = self._link.row(application).queue
+        queue = self._connection.row(application).queue
         is_named = self._queues.is_preemptable(queue) or self._queues.is_preempting(queue)
         return None if is_named else Refused(QueueNotNamed(queue))
 
@@ -211,17 +214,17 @@ class Permission:
 
 
 def unread(answer: Absent | Problem) -> OutcomeReason:
-    """Return why what an application's own program says is not known now."""
+    """Return why an application's own program gave no answer."""
     if isinstance(answer, LateAnswer):
         return AnswerLate()
     return MasterSilent((answer if isinstance(answer, Problem) else answer.why)[:FAULT_MAX])
 
 
 def later(action: Action, why: OutcomeReason) -> Outcome:
-    """Return the outcome of an action that could not be sent now; one that ends a suspension is sent again.
+    """Return the outcome of an action that cannot be sent now.
 
-    A Refused there would leave an attempt in its release wait, or about to stop, without an order. A Suspend
-    that was not sent is no failure of its attempt.
+    The controller retries an action that ends a suspension: Refused would leave an attempt in its release
+    wait, or about to stop, without an order. An unsent Suspend does not count as a failure of its attempt.
     """
     if isinstance(action, Release | Withdraw | Grow):
         return Unknown(why)

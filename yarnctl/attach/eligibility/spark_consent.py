@@ -1,6 +1,6 @@
-"""Which applications of Spark let their executors be asked to leave: a tag, and what their driver says.
+"""Decide which Spark applications may have executors drained, by a tag and their driver's settings.
 
-Law: as of ``executor_reader``. Settings of a driver are fixed when it starts (docs/facts/spark.md, 2 and 3).
+A driver's settings are fixed when it starts (docs/facts/spark.md, 2 and 3).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from yarnctl.hadoop.wire.spark_rest import (
 
 
 class DriverSays(NamedTuple):
-    """What a driver says of itself."""
+    """A driver's settings and version."""
 
     settings: Mapping[str, str]
     version: str
@@ -45,9 +45,9 @@ class DriverSays(NamedTuple):
 def judge(
     tags: Iterable[str], driver: DriverSays, requests: str, owner: str
 ) -> Drainable | EligibilityReason:
-    """Return whether executors of an application may be asked, by its tags and its driver's settings.
+    """Return how executors may be drained, or why not, by the application's tags and its driver's settings.
 
-    ``requests`` and ``owner``: where we write orders to a plugin, and the account that we are there.
+    ``requests`` and ``owner``: the folder of yarnctl's orders to a plugin, and yarnctl's user there.
     """
     named = tuple(tags)
     route = route_of(named)
@@ -55,14 +55,14 @@ def judge(
         return NoDrainTag()
     if version_of(driver.version) < LEAST_VERSION:
         return SparkTooOld(driver.version[:SHOWN_MAX])
-    ours = {REQUESTS: requests, REQUESTS_OWNER: owner}
-    needed = {**REQUIRED, **(REQUIRED_BY_SIGNAL if route == "signal" else ours)}
+    by_plugin = {REQUESTS: requests, REQUESTS_OWNER: owner}
+    needed = {**REQUIRED, **(REQUIRED_BY_SIGNAL if route == "signal" else by_plugin)}
     for name, value in needed.items():
-        said = driver.settings.get(name, "")
-        if said.strip().lower() != value.lower():
-            return SettingForbidsDrain(name, said[:SHOWN_MAX], value)
+        found = driver.settings.get(name, "")
+        if found.strip().lower() != value.lower():
+            return SettingForbidsDrain(name, found[:SHOWN_MAX], value)
     if FORCE_KILL in driver.settings:
-        needed_here = "no such limit: Spark kills what has not left by then"
+        needed_here = "no limit, because Spark kills an executor that reaches it"
         return SettingForbidsDrain(FORCE_KILL, driver.settings[FORCE_KILL][:SHOWN_MAX], needed_here)
     if route == "signal" and (odd := no_signal_options(driver.settings)):
         return SettingForbidsDrain(odd[0], driver.settings[odd[0]][:SHOWN_MAX], "no -Xrs")
@@ -73,18 +73,18 @@ def judge(
 
 
 class SparkConsent:
-    """Reads what a driver says, and judges it."""
+    """Reads a driver's settings and applies the rules to them."""
 
     def __init__(self, settings: Attachment, driver: Callable[[str], SparkDriver]) -> None:
         self._requests, self._owner = settings.requests_root.rstrip("/"), settings.requests_owner
         self._driver = driver
 
     def is_tagged(self, tags: Sequence[str]) -> bool:
-        """Return whether the submitter's tags allow that executors are asked."""
+        """Return whether the submitter's tags allow draining."""
         return route_of(tags) is not None
 
     def judge(self, application: str, tags: Sequence[str]) -> Drainable | EligibilityReason | Absent:
-        """Return whether executors of an application may be asked; Absent: its driver did not say."""
+        """Return how executors may be drained, or why not; Absent: the driver gave no answer."""
         driver = self._driver(application)
         settings = driver.settings()
         if isinstance(settings, Absent):

@@ -1,13 +1,13 @@
-"""Ended applications as numbers: a record for the allocators, an estimate for the next run; of any framework.
+"""Compute feedback for admission, and an estimate for the next run, from ended applications of any framework.
 
-Law: pure. Of an application the ResourceManager tells how long it ran and how much memory it held over that
-time, and no more: no tasks, no phases. Its containers are that memory over time, in whole ones; who knows the
-number that it was given says so.
+Law: pure. The ResourceManager reports only how long an application ran and how much memory it used over that
+time: no tasks, no phases. The number of containers is that memory over time, rounded to whole containers,
+unless the caller knows it.
 
-How long it takes with other numbers is not known. Fewer executors take as much longer as there are fewer,
-which is the most it can be where work is divided among them (Graham 1969); more executors save nothing, which
-is the least that can be said. The container time to *reserve* is the most of c x time(c), as in ``fitting``:
-it suffices for whatever number of containers the gate chooses.
+The time with another number of containers is unknown. With fewer executors the time grows in proportion,
+which is its upper bound if work is divided among them (Graham 1969). With more executors it stays the same.
+The container time to *reserve* is the maximum of c x time(c), as in ``fitting``: it suffices for any number
+of containers that admission chooses.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def estimate_of_runs(name: str, runs: Sequence[ApplicationRun], most: int, capac
 
 
 def time_ms(run: ApplicationRun, containers: int) -> int:
-    """Return how long an application takes at most on so many containers, from the verdict to its end."""
+    """Return the longest time of an application on a number of containers, from admission to its end."""
     had, gets = max(1, run.containers - MASTER), max(1, containers - MASTER)
     longer_ms = run.elapsed_ms if gets >= had else -(-run.elapsed_ms * had // gets)
     return SUBMITTING_MS + longer_ms
@@ -117,7 +117,7 @@ def time_ms(run: ApplicationRun, containers: int) -> int:
 def reserve_ms(run: ApplicationRun, most: int, capacity: int) -> int:
     """Return the container-ms that suffice for 2 to ``most`` containers; the cluster has ``capacity``.
 
-    c x time(c) is convex up to what the run had, and grows from there: the most is at one of the three ends.
+    c x time(c) is convex up to the run's number and grows above it: the maximum is at one of three ends.
     """
     most = max(2, most if capacity <= 1 else min(most, capacity))
     return max(count * time_ms(run, count) for count in (2, min(max(2, run.containers), most), most))

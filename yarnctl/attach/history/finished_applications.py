@@ -1,8 +1,7 @@
-"""The applications that have ended, of any framework, as the ResourceManager knows them.
+"""Read ended applications of any framework from the ResourceManager.
 
-Law: each method is one request. MapReduce jobs are left out: the history server knows more of them. What the
-ResourceManager has forgotten (it keeps a bounded number, and none over a restart without a store) teaches
-nothing.
+Law: each method is one request. MapReduce jobs are left out: the history server knows more about them. The
+ResourceManager keeps a bounded number of applications, and none over a restart without a store.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from yarnctl.hadoop.resource_manager import ResourceManager
 
 MAPREDUCE = "MAPREDUCE"
 TAUGHT = ("SPARK", "Apache Flink")
-"""Types of applications whose ends teach also where the gate did not admit them: they run once and end."""
+"""Types of applications that give feedback even without an admission: they run once and end."""
 RUNS_MAX = 10
-"""The most of the latest runs that an estimate is made of."""
+"""The number of latest runs that an estimate uses."""
 TRAINING_MAX = 100
-"""The most of the latest applications that are feedback at the start."""
+"""The number of latest applications that are feedback at the start."""
 
 
 class FinishedApplications:
-    """What applications teach. ``capacity`` in containers of ``container_mib``; both may change later.
+    """Feedback of applications. ``capacity`` in containers of ``container_mib``; both may change later.
 
     All methods raise Unreachable where the ResourceManager does not answer.
     """
@@ -37,7 +36,7 @@ class FinishedApplications:
         self._manager = manager
 
     def finished(self, application: str, containers: int = 0) -> tuple[Finished | None, LessonReason | None]:
-        """Return what one ended application teaches that was given ``containers``, or None and why."""
+        """Return the feedback of one ended application that had ``containers``, or None and why."""
         try:
             row = self._manager.ended_application(application)
         except Missing:
@@ -50,7 +49,7 @@ class FinishedApplications:
         return fitting.finished_run(run, self.capacity), None
 
     def recent(self, since_ms: int) -> Sequence[Finished]:
-        """Return what the latest ``TRAINING_MAX`` applications since an instant teach, ordered by ends."""
+        """Return the feedback of the latest ``TRAINING_MAX`` applications since a time, ordered by ends."""
         rows = [row for row in self._manager.ended_applications(since_ms) if row.kind in TAUGHT]
         found = [fitting.application_run(row, self.container_mib) for row in rows[:TRAINING_MAX]]
         runs = [run for run in found if isinstance(run, fitting.ApplicationRun)]
@@ -65,5 +64,5 @@ class FinishedApplications:
         return [run for run in found if isinstance(run, fitting.ApplicationRun)][:RUNS_MAX]
 
     def estimate(self, name: str, user: str, most: int) -> Estimate | None:
-        """Return the containers x time that the next run needs, which can use ``most``; None: no run."""
+        """Return the containers x time for the next run, which can use ``most``; None: no run is known."""
         return fitting.estimate_of_runs(name, self.runs(name, user), most, self.capacity)

@@ -1,9 +1,9 @@
-"""The history of jobs: feedback for the gate, read from the history server and kept.
+"""Read finished jobs from the history server, as feedback for admission, and keep them.
 
 Law: each method makes a bounded number of calls, and each finished job is read once (``KEPT_MAX`` of them are
-kept, the least recently used are dropped). A job that cannot be used, or that we may not see, is None with
-its reason; only a server that does not answer, or lists no jobs to us, raises. The meaning of the numbers is
-defined in ``fitting``, which is pure.
+kept, the least recently used are dropped). A job that cannot be used, or that yarnctl may not read, is None
+with its reason. Methods raise only if the server does not answer or lists no jobs for yarnctl. ``fitting``,
+which is pure, defines the numbers.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from yarnctl.hadoop.http.answers import BadAnswer, Missing, Rejected
 from yarnctl.hadoop.wire.mapreduce import EndedJob
 
 RUNS_MAX = 10
-"""The most of the latest runs that an estimate is made of."""
+"""The number of latest runs that an estimate uses."""
 TRAINING_MAX = 100
-"""The most of the latest jobs that are feedback at the start."""
+"""The number of latest jobs that are feedback at the start."""
 KEPT_MAX = 2_000
 FIRST_MAX = 100
 ALL_TIMES_MS = 0
@@ -67,9 +67,7 @@ class FinishedJobs:
         return tuple(fitting.finished(one, self.capacity) for one in usable)
 
     def estimate(self, name: str, user: str) -> Estimate | None:
-        """Return the containers x time that the next run of a user's job needs, by its last runs; None: there
-        are none.
-        """
+        """Return the containers x time for the next run of a user's job, by its last runs; None: no run."""
         return fitting.estimate(name, self.runs(name, user), self.capacity)
 
     def tasks(self, name: str, user: str) -> int | None:
@@ -91,7 +89,7 @@ class FinishedJobs:
         """Return (user, folded name) -> its first asks, of the ``FIRST_MAX`` latest jobs.
 
         ``is_preempting``: whether a queue counts, by the name that a job's submitter wrote. A job whose name
-        may have been cut is left out.
+        may have been truncated is skipped.
         """
         last: dict[tuple[str, str], EndedJob] = {}
         for row in self._server.jobs(since_ms):

@@ -1,4 +1,4 @@
-"""Finished jobs as numbers: a record for the allocators, and an estimate for the next run of the same name.
+"""Compute feedback for admission, and an estimate for the next run, from finished jobs of the same name.
 
 Law: pure. Numbers of the history server in, records of ``deciding.admission`` out; nothing here decides.
 A job whose numbers are missing or contradict themselves gives no feedback, and the reason is returned.
@@ -7,11 +7,11 @@ A job whose numbers are missing or contradict themselves gives no feedback, and 
 MILLIS_REDUCES, failed and killed ones included) and the master's own from the job's start to its end. So
 ``containers`` and ``tasks`` count the master too.
 
-The papers divide work by time and obtain the containers. But tasks are whole, a phase starts after the one
-before, and a master is alone at first: on c containers a job takes longer than work / c, and would miss a
-deadline computed so. The container time to *reserve* is c times that time. Of a job that ran under limits it
-is known (its containers, for as long as it ran); for the next run it is estimated for the worst c, so that it
-suffices for whatever number of containers the gate chooses.
+The papers divide work by time to get the containers. But tasks are indivisible, phases follow each other, and
+a master is alone at first. So on c containers a job takes longer than work / c, and would miss a deadline
+computed that way. The container time to *reserve* is c times the job's time. It is known for a job that ran
+under limits (its containers times its time). For the next run it is estimated for the worst c, so that it
+suffices for any number of containers that admission chooses.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ client is a JVM of its own, and YARN grants the master's container on a heartbea
 machine with shared CPU).
 """
 TURN_MS = 2_000
-"""The time of each wave beside its tasks: a node's heartbeat and the master's, a second each."""
+"""The extra time of each wave of tasks: a node's heartbeat and the master's, 1 s each."""
 TRIED_MAX = 1_000
-"""Numbers of containers up to this are tried one by one; beyond, the rounding of waves is small."""
+"""Up to this number every number of containers is tried; above, the rounding of waves is small."""
 NAME_MAX = 50
 """Lists of the history server cut names after this many bytes, by default."""
 
@@ -53,7 +53,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 class FinishedJob(msgspec.Struct, frozen=True):
-    """One finished job, as far as it counts here. Spans and instants in ms; ``work_ms`` in container-ms.
+    """The numbers of one finished job. Spans and times in ms; ``work_ms`` in container-ms.
 
     ``containers`` is the most it could use at once, given by its limits if it is ``limited``; ``map_ms`` and
     ``reduce_ms`` are the time of all attempts of a kind together.
@@ -85,7 +85,7 @@ def folded(name: str) -> str:
 
 
 def same_name(listed: str, name: str) -> bool:
-    """Return whether a name as the history server lists it may be a run of the job ``name``.
+    """Return whether a name in the history server's list may be a run of the job ``name``.
 
     Long names are listed cut; then the remaining part decides.
     """
@@ -94,10 +94,10 @@ def same_name(listed: str, name: str) -> bool:
 
 
 def most_at_once(maps: int, reduces: int) -> int:
-    """Return the most containers a job of so many tasks can use at once: one phase, and the master.
+    """Return the most containers that a job can use at once: the tasks of one phase, and the master.
 
-    Maps and reduces overlap only while slow start lets reduces in before the last map; the gate's settings
-    turn that off, so that a limit on each is a limit on both.
+    Maps and reduces overlap only if slow start starts reduces before the last map. The settings of an
+    admission turn that off, so that a limit on each phase is a limit on the job.
     """
     return max(maps, reduces) + MASTER
 
@@ -144,7 +144,7 @@ def finished_job(
 
 
 def first_asks(job: EndedJob, counters: Mapping[str, Mapping[str, int]]) -> tuple[ContainerAsk, ...]:
-    """Return a job's first asks (``deciding/foresight``); () where they are not known, or cannot be.
+    """Return a job's first asks (``deciding/foresight``); () if they are not known.
 
     The number of tasks that ran at once (its limits) is not used: the next run may have other limits.
     """
@@ -158,7 +158,7 @@ def first_asks(job: EndedJob, counters: Mapping[str, Mapping[str, int]]) -> tupl
 
 
 def _task_size(spans: Mapping[str, int], kind: str) -> Resources | None:
-    """Return what each task of a kind asked for: MB_MILLIS_MAPS is the maps' time times their memory."""
+    """Return the size of each task of a kind: MB_MILLIS_MAPS is the maps' time times their memory."""
     spent_ms = spans.get(f"MILLIS_{kind}", 0)
     products = [spans.get(f"{unit}_MILLIS_{kind}", 0) for unit in ("MB", "VCORES")]
     if spent_ms <= 0 or min(products) < spent_ms:
@@ -213,7 +213,7 @@ def estimate(name: str, runs: Sequence[FinishedJob], capacity: int) -> Estimate 
 def phases_of(runs: Sequence[FinishedJob], spent_ms: int) -> Phases:
     """Return the phases of the next run: the most tasks of any run, and how long one holds its container.
 
-    That is its run and its turn. ``spent_ms``: what the master takes beside the waves.
+    That is its run and its turn. ``spent_ms``: the master's time outside the waves.
     """
     return Phases(
         tuple(
@@ -242,19 +242,19 @@ def _phase(kind: str, sides: Sequence[tuple[int, int]]) -> Phase | None:
 
 
 def phases_ms(job: FinishedJob, containers: int) -> int:
-    """Return how long the job's tasks of average length take, in waves on containers less the master's."""
+    """Return the time of the job's tasks of average length, in waves on all containers but the master's."""
     at_once = max(1, containers - MASTER)
     sides = ((job.maps, job.map_ms), (job.reduces, job.reduce_ms))
     return sum(-(-count // at_once) * (-(-total_ms // count) + TURN_MS) for count, total_ms in sides if count)
 
 
 def alone_ms(job: FinishedJob, capacity: int) -> int:
-    """Return the time beyond the waves of the job's tasks: its master's start, its commit, all waiting."""
+    """Return the time outside the waves of the job's tasks: its master's start, its commit, all waiting."""
     return max(0, job.elapsed_ms - phases_ms(job, _at_most(job.containers, capacity)))
 
 
 def usage_ms(job: FinishedJob, spent_ms: int, capacity: int) -> int:
-    """Return the container-ms that suffice for whatever number of containers: the most of c x time(c).
+    """Return the container-ms that suffice for any number of containers: the maximum of c x time(c).
 
     c from two (a master and a task) to what the job can use or the cluster has; ``spent_ms`` is added to the
     time of the waves of tasks.
@@ -271,5 +271,5 @@ def _at_most(containers: int, capacity: int) -> int:
 
 
 def _number(text: str) -> int:
-    """Return a whole number of at most 18 digits; 0 for anything else (as Hadoop's default)."""
+    """Return a whole number of at most 18 digits; 0 for any other value (as Hadoop's default)."""
     return int(text) if text.strip().isdecimal() and text.isascii() and len(text) <= 18 else 0

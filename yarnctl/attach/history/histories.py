@@ -1,7 +1,7 @@
-"""What ended jobs teach: MapReduce's by the history server, those of other kinds by the ResourceManager.
+"""Feedback of ended jobs: MapReduce's from the history server, those of other kinds from the ResourceManager.
 
-Law: a question goes to one of the two, by the job's kind; only the past at the start is asked of both. Where
-no history server is known, MapReduce's jobs teach nothing, and all others do.
+Law: a request goes to one of the two, by the job's kind; only the history at the start is read from both.
+Without a history server there is no feedback of MapReduce's jobs, but of all others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from yarnctl.deciding.reasons.verdicts import LessonReason
 from yarnctl.errors import BadInput
 
 MAPREDUCE = "mapreduce"
-"""The kind that the history server knows."""
+"""The kind of jobs in the history server."""
 
 
 class Histories:
@@ -36,13 +36,13 @@ class Histories:
     def finished(
         self, application: str, kind: str = MAPREDUCE, containers: int = 0
     ) -> tuple[Finished | None, LessonReason | None]:
-        """Return what one ended application teaches that was given ``containers``, or None and why."""
+        """Return the feedback of one ended application that had ``containers``, or None and why."""
         if kind == MAPREDUCE:
             return self._jobs().finished(application)
         return self._sized_applications().finished(application, containers)
 
     def recent(self, since_ms: int) -> Sequence[Finished]:
-        """Return what the jobs since an instant teach, of all kinds, ordered by their ends."""
+        """Return the feedback of jobs of all kinds since a time, ordered by their ends."""
         found = list(self._sized_applications().recent(since_ms))
         try:
             found += self._jobs().recent(since_ms)
@@ -54,19 +54,19 @@ class Histories:
         )
 
     def estimate(self, name: str, user: str, kind: str = MAPREDUCE, most: int = 0) -> Estimate | None:
-        """Return what the next run of a job needs, by its last runs; ``most``: the containers it can use."""
+        """Return the estimate for the next run of a job; ``most``: the containers that it can use."""
         if kind == MAPREDUCE:
             return self._jobs().estimate(name, user)
         return self._sized_applications().estimate(name, user, most)
 
     def first_asks(self, name: str, user: str) -> tuple[ContainerAsk, ...]:
-        """Return what the last run of a MapReduce job asked for first."""
+        """Return the first asks of the last run of a MapReduce job."""
         return self._jobs().first_asks(name, user)
 
     def latest_first_asks(
         self, since_ms: int, is_preempting: Callable[[str], bool]
     ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
-        """Return what the last run of each of the latest MapReduce jobs asked for first."""
+        """Return the first asks of the last run of each of the latest MapReduce jobs."""
         return self._jobs().latest_first_asks(since_ms, is_preempting)
 
     def _jobs(self) -> FinishedJobs:

@@ -1,16 +1,17 @@
-"""The state of the cluster: a cheap demand probe, and, if it finds demand, one snapshot for the controller.
+"""Read the state of the cluster: a cheap demand probe and, if it finds demand, one snapshot.
 
 Law: an observation costs one GET of /scheduler while no preempting application has pending asks; else one
 each of /nodes and /apps, and one for each preempting application with pending asks (only its own page has
 the asks' sizes). The asks of other queues are read within bounds and kept while their sum is unchanged;
 beyond the bounds they are counted as asks of the application's own average size.
 
-Reservations: no answer names the node of a reservation. YARN reserves only on a node that has some room, but
-too little for the ask; those nodes are the candidates. A reservation of an application that is not preempting
-is put on every candidate: then no attempt there is preempted for room that another application would get
-(not suspending is always allowed). Candidates are excluded from free room only where they are surely
-reserved: when there are no more of them than reserved containers. A preempting application's own reservation
-is named only where it is sure: it must not keep room elsewhere from being made for that application.
+Reservations: no answer names the node of a reservation. YARN reserves only on a node that has some free
+capacity, but too little for the ask; those nodes are the candidates. A reservation of an application that is
+not preempting is put on every candidate: then no attempt there is preempted for a container that another
+application would get (not suspending is always allowed). Candidates are excluded from the free capacity only
+if they are certainly reserved: when there are no more of them than reserved containers. A preempting
+application's own reservation is named only if it is certain: it must not prevent orders on other nodes for
+that application.
 
 Nodes with a label, and requests for a label or for a resource beside memory and vcores, are left out.
 """
@@ -58,9 +59,9 @@ class LiveContainers:
     ``holding``: application -> container -> a resource beside memory and vcores that it holds, as last read.
     """
 
-    def __init__(self, link: Connection) -> None:
-        self._manager = link.manager
-        self._calls = link.calls
+    def __init__(self, connection: Connection) -> None:
+        self._manager = connection.manager
+        self._calls = connection.calls
         self._attempts: dict[str, str] = {}
         self._known: dict[str, set[str]] = {}
         self.holding: dict[str, dict[str, str]] = {}
@@ -106,13 +107,13 @@ class LiveContainers:
         except Missing:
             return False  # unknown is not finished
 
-    # --- what is new --------------------------------------------------------------------------
+    # --- grants -------------------------------------------------------------------------------
 
     def grants(self, seen: dict[str, Held | Problem], new: Iterable[str]) -> list[Grant]:
         """Return the containers that are new since the last observation, by application and id.
 
         The first observation of an application yields no grants, unless it is one of ``new``, which did not
-        exist while others were observed: all of their containers are new.
+        exist at the last observation: all of their containers are new.
         """
         fresh = set(new)
         found: list[Grant] = []
@@ -129,7 +130,7 @@ class LiveContainers:
         return found
 
     def drop(self, keep: Iterable[str] = ()) -> None:
-        """Stop observing all but ``keep``."""
+        """Forget the containers of all applications but ``keep``."""
         kept = set(keep)
         self._known = {name: held for name, held in self._known.items() if name in kept}
 
@@ -161,14 +162,14 @@ class Asks(NamedTuple):
 
 
 class ClusterObserver:
-    """Makes snapshots; its observations of applications and queues are kept in the connection."""
+    """Makes snapshots; the connection keeps the observed applications and queues."""
 
-    def __init__(self, link: Connection) -> None:
-        self._link = link
-        self._manager = link.manager
-        self._calls = link.calls
-        self._settings = link.settings
-        self._applications = link.applications
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._manager = connection.manager
+        self._calls = connection.calls
+        self._settings = connection.settings
+        self._applications = connection.applications
         self.sizes: dict[str, Sizes] = {}
         self._asks: dict[str, Asks] = {}
         self._tree: QueueTree | None = None
@@ -178,14 +179,16 @@ class ClusterObserver:
     def probe_demand(self, queues: Sequence[str]) -> yarn.QueueInfo | None:
         """Return the tree of queues if one of ``queues`` (paths; none: any) has pending asks."""
         root = self.tree()
-        waits = any(_waits(leaf.queue) for leaf in self._link.leaves if not queues or leaf.path in queues)
+        waits = any(
+            _waits(leaf.queue) for leaf in self._connection.leaves if not queues or leaf.path in queues
+        )
         return root if waits else None
 
     def tree(self) -> yarn.QueueInfo:
         """Return the tree of queues; raises as the client does."""
         root = self._manager.root_queue()
-        self._link.leaves = views.leaves(root)
-        self._link.queues.read(views.queue_tree(root))
+        self._connection.leaves = views.leaves(root)
+        self._connection.queues.read(views.queue_tree(root))
         return root
 
     # --- the snapshot -------------------------------------------------------------------------
@@ -210,16 +213,16 @@ class ClusterObserver:
 
     def refresh(self) -> None:
         """Read the unfinished applications anew; raises as the client does."""
-        self._applications.update([self._link.placed(row) for row in self._manager.applications()])
+        self._applications.update([self._connection.placed(row) for row in self._manager.applications()])
         for kept in (self._asks, self.sizes):
-            for gone in kept.keys() - self._link.rows.keys():
+            for gone in kept.keys() - self._connection.rows.keys():
                 del kept[gone]
 
     def _views(
         self, asks: Mapping[str, tuple[ContainerAsk, ...]], why_not: Mapping[str, EligibilityReason]
     ) -> tuple[ApplicationView, ...]:
-        """Return the views in serving order; one that has not changed keeps its record."""
-        queues = self._link.queues
+        """Return the views in serving order; an unchanged view keeps its record."""
+        queues = self._connection.queues
 
         def make(row: yarn.AppInfo, rank: int) -> ApplicationView:
             name = row.application
@@ -243,40 +246,40 @@ class ClusterObserver:
 
     def _demand(self) -> dict[str, tuple[ContainerAsk, ...]]:
         """Return the asks of every application that has pending ones."""
-        known, waiting, rows = self._asks, self._applications.waiting, self._link.rows
-        is_preempting = self._link.queues.is_preempting
+        known, waiting, rows = self._asks, self._applications.waiting, self._connection.rows
+        is_preempting = self._connection.queues.is_preempting
         for name in [name for name in waiting if name not in known or known[name].pending != waiting[name]]:
             asks = supposed(rows[name], waiting[name], self.sizes.get(name))
             known[name] = Asks(waiting[name], asks, reported=False)
         found = {name: known[name].asks for name in waiting}
-        hurried = [rows[name] for name in waiting if is_preempting(rows[name].queue)]
+        preempting = [rows[name] for name in waiting if is_preempting(rows[name].queue)]
         unknown = [rows[name] for name in waiting if not known[name].reported]
         others = [row for row in unknown if not is_preempting(row.queue)]
-        found.update(self._ask(hurried, self._settings.asks_max))
+        found.update(self._ask(preempting, self._settings.asks_max))
         found.update(self._ask(others, self._settings.others_max))
         return {name: asks for name, asks in found.items() if asks}
 
     def _ask(self, rows: list[yarn.AppInfo], most: int) -> dict[str, tuple[ContainerAsk, ...]]:
-        """Read the sizes of the first ``most`` in serving order; a refusal leaves the assumed ones."""
+        """Read the sizes of the first ``most`` in serving order; keep the assumed ones if that fails."""
         if len(rows) > most:
             rows = nsmallest(most, rows, key=serving_order)
         if not rows:
             return {}
         answers = self._calls.each(self._manager.application, (row.application for row in rows))
-        labels = views.queue_labels(self._link.leaves)
+        labels = views.queue_labels(self._connection.leaves)
         found: dict[str, tuple[ContainerAsk, ...]] = {}
         for name, answer in answers.items():
             if not isinstance(answer, Problem):
                 found[name], left_out = views.requested(
-                    answer, labels.get(self._link.placed(answer).queue, "")
+                    answer, labels.get(self._connection.placed(answer).queue, "")
                 )
                 self._asks[name] = Asks(self._applications.waiting[name], found[name], True, left_out)
         return found
 
-    # --- what is not modelled -----------------------------------------------------------------
+    # --- requests that are not modelled -------------------------------------------------------
 
     def _left_out(self) -> dict[str, NotModelled]:
-        """Return, by application, what of its pending requests is left out."""
+        """Return the pending requests that are not modelled, by application."""
         found = dict(self._applications.left_out)
         for name in self._applications.waiting:
             left_out = views.merged(found.get(name), self._asks[name].left_out)
@@ -292,10 +295,10 @@ class ClusterObserver:
         nodes: Sequence[yarn.NodeRow],
         asks: Mapping[str, tuple[ContainerAsk, ...]],
     ) -> tuple[dict[str, str], frozenset[str]]:
-        """Return node -> application with a reservation there, and the nodes that surely are reserved."""
+        """Return node -> application with a reservation there, and the nodes that are certainly reserved."""
         named: dict[str, str] = {}
         sure: set[str] = set()
-        holders = [row for row in self._link.rows.values() if row.reserved_mib > 0]
+        holders = [row for row in self._connection.rows.values() if row.reserved_mib > 0]
         largest = {node.node: node.total for node in nodes} if holders else {}
         for row in sorted(holders, key=serving_order):
             sizes = [ask.size for ask in asks.get(row.application, ())] or [views.reserved(row)]
@@ -305,7 +308,7 @@ class ClusterObserver:
             ]
             count = max(1, row.reserved_mib // max(1, size.memory_mib))
             certain = len(candidates) <= count
-            if certain or not self._link.queues.is_preempting(row.queue):
+            if certain or not self._connection.queues.is_preempting(row.queue):
                 for node in candidates:
                     named.setdefault(node, row.application)
             if certain:
@@ -318,7 +321,7 @@ def _waits(queue: yarn.QueueInfo) -> bool:
 
 
 def average(row: yarn.AppInfo) -> Sizes:
-    """Return the average size of its containers, for use where the sizes are unknown."""
+    """Return the average size of an application's containers, for use if the sizes are unknown."""
     if row.containers <= 0 or row.allocated_mib <= 0:
         return Sizes(SMALLEST, SMALLEST)
     size = Resources(row.allocated_mib // row.containers, max(1, row.allocated_vcores // row.containers))
@@ -326,7 +329,7 @@ def average(row: yarn.AppInfo) -> Sizes:
 
 
 def supposed(row: yarn.AppInfo, pending: tuple[int, int], sizes: Sizes | None) -> tuple[ContainerAsk, ...]:
-    """Return an application's assumed asks, by the pending sum alone; none if that has other resources."""
+    """Return an application's asks estimated from its pending sum; none if that has other resources."""
     if row.uses is not None and row.uses.default.pending.others:
         return ()
     size = (sizes or average(row)).task
@@ -349,19 +352,19 @@ def sizes_of(containers: Iterable[yarn.ContainerRow]) -> Sizes | None:
 class Queues:
     """Reads queues' settings."""
 
-    def __init__(self, link: Connection) -> None:
-        self._link = link
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
-        """Return a preemptable queue's path and configured limits, or why they cannot be known or changed."""
+        """Return a preemptable queue's path and configured limits, or why they are unknown or fixed."""
         try:
-            return queue, QueueLimits(*self._link.manager.queue_share(queue))
+            return queue, QueueLimits(*self._connection.manager.queue_share(queue))
         except YarnctlError as problem:
             return str(problem)
 
     def maximum(self, path: str) -> float | str | None:
-        """Return a queue's configured maximum, None if there is no such queue, or why it cannot be known."""
+        """Return a queue's configured maximum, None if the queue does not exist, or why it is unknown."""
         try:
-            return self._link.manager.queue_maximum(path)
+            return self._connection.manager.queue_maximum(path)
         except YarnctlError as problem:
             return str(problem)

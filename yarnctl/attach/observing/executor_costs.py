@@ -1,12 +1,16 @@
-"""What it costs when an executor of Spark leaves: predicted from its driver's answers.
+"""Predict the cost of draining an executor of Spark, from its driver's answers.
 
-Law: pure. An executor leaves when its last task has ended (it may begin one before the order arrives) and its
-blocks have moved; what cannot be predicted makes it no candidate. Lost is what tasks do twice: Spark does not
-tell a running stage where moved blocks are (SPARK-44635), so that each order within a reduce stage begins at
-most one task for each remaining core again, and between stages none; finished map tasks run again if their
-blocks move to an executor of the same host. Where a job may be suspended whole, the executor that would leave
-last bears what all of them leaving costs: cached partitions go nowhere and are computed again. So the sum is
-never less than what is lost, whichever leave. Sources: docs/facts/spark.md, 3, 4 and 6.
+Law: pure.
+
+* An executor leaves when its last task has ended (it may begin one before the order arrives) and its blocks
+  have moved. An executor without a prediction is not a candidate.
+* Lost work is work that tasks do twice. Spark does not inform a running stage of the new place of moved
+  blocks (SPARK-44635). So each order within a reduce stage repeats at most one task for each remaining core,
+  and between stages none. Finished map tasks run again if their blocks move to an executor of the same host.
+* If a job may be suspended whole, the executor that would leave last bears the cost of suspending the job:
+  cached partitions are lost and computed again. So the sum is never less than the lost work.
+
+Sources: docs/facts/spark.md, 3, 4 and 6.
 """
 
 from __future__ import annotations
@@ -19,11 +23,11 @@ from yarnctl.hadoop.wire.spark_rest import Executor, Stage, StageTask
 
 
 class CostTerms(NamedTuple):
-    """How fast blocks move, and spans that are the same for all executors, in ms.
+    """The speed at which blocks move, and times that are the same for all executors, in ms.
 
     ``leave_ms``: from the last task's end, with nothing to move, until the container is gone. ``return_ms``:
     from a new container until its executor works. ``order_ms``: from the look that predicts until the
-    executor begins no further task; what ends sooner is followed by another task.
+    executor begins no further task; another task follows one that ends sooner.
     """
 
     move_bytes_per_ms: int
@@ -33,7 +37,7 @@ class CostTerms(NamedTuple):
 
 
 class StageNow(NamedTuple):
-    """An active stage, its running tasks, and how long half and 95 % of its finished tasks took at most."""
+    """An active stage, its running tasks, and the times within which 50 % and 95 % of its tasks ended."""
 
     stage: Stage
     running: tuple[StageTask, ...]
@@ -41,9 +45,10 @@ class StageNow(NamedTuple):
 
 
 class DriverLook(NamedTuple):
-    """What a driver told: executors, active stages, finished stages whose shuffle blocks are still used.
+    """A driver's answer: executors, active stages, and finished stages.
 
-    ``finished``: all finished stages, without their parts by executor.
+    ``written``: finished stages with shuffle blocks that are still used; ``finished``: all finished stages,
+    without their parts by executor.
     """
 
     executors: tuple[Executor, ...]
@@ -53,14 +58,14 @@ class DriverLook(NamedTuple):
 
 
 class Together(NamedTuple):
-    """The cores of all executors that work, and how many of them each host has."""
+    """The cores of all active executors, and the number of executors on each host."""
 
     cores: int
     hosts: Counter[str]
 
 
 class ExecutorCost(NamedTuple):
-    """The prediction for one executor. ``room_in_ms`` -1: not known, so it is no candidate."""
+    """The prediction for one executor. ``room_in_ms`` -1: unknown, so it is not a candidate."""
 
     room_in_ms: int
     rest_ms: int
@@ -70,10 +75,10 @@ class ExecutorCost(NamedTuple):
 
 
 def rest_ms(age_ms: int, spans_ms: Sequence[float]) -> int:
-    """Return how long a task still runs; -1: no finished task of its stage tells, or its age is not known.
+    """Return the remaining time of a task; -1: no task of its stage has finished, or its age is unknown.
 
-    A task younger than half of the finished ones is taken to be like them, one older to be among the slow
-    ones, and one older than 95 % to take as long again.
+    A task younger than the median of finished ones is expected to end at the median, an older one at the 95 %
+    quantile, and one older than that to take its age again.
     """
     if not spans_ms or age_ms < 0:
         return -1
@@ -86,7 +91,7 @@ def rest_ms(age_ms: int, spans_ms: Sequence[float]) -> int:
 def costs(
     look: DriverLook, terms: CostTerms, now_ms: int, *, may_leave_whole: bool = False
 ) -> dict[str, ExecutorCost]:
-    """Return the prediction for each executor that works, by its id, those that leave sooner first."""
+    """Return the prediction for each active executor by its id, the earliest to leave first."""
     alive = [each for each in look.executors if each.is_active and not each.is_driver]
     rests = _rests(look.active, now_ms)
     together = Together(sum(max(1, each.cores) for each in alive), Counter(map(_host, alive)))
@@ -104,9 +109,9 @@ def _leaves(name: str, predicted: Mapping[str, ExecutorCost]) -> tuple[int, str]
 
 
 def cache_again_ms(look: DriverLook) -> int:
-    """Return the most that it takes to compute all cached partitions again.
+    """Return the longest time to compute all cached partitions again.
 
-    Which stage computed a partition is not told; its longest tasks stand for all.
+    The driver does not report the stage that computed a partition, so the longest tasks are used for all.
     """
     partitions = sum(max(0, each.cached_partitions) for each in look.executors if each.is_active)
     task_ms = max((each.run_ms / each.complete for each in look.finished if each.complete > 0), default=0.0)
@@ -114,7 +119,7 @@ def cache_again_ms(look: DriverLook) -> int:
 
 
 def _rests(active: Sequence[StageNow], now_ms: int) -> dict[str, int]:
-    """Return the rest of the longest running task of each executor that has one; -1: not known."""
+    """Return the remaining time of each executor's longest running task; -1: unknown."""
     found: dict[str, int] = {}
     for now in active:
         for task in now.running:
@@ -150,7 +155,7 @@ def _cost(
 
 
 def _last_end_ms(left_ms: int, active: Sequence[StageNow], order_ms: int) -> int:
-    """Return how long until an executor's last task ends, ``left_ms`` its running one; -1: not known."""
+    """Return the time until an executor's last task ends (``left_ms``: its running task); -1: unknown."""
     if left_ms < 0 or left_ms >= order_ms:
         return left_ms
     begun = [now for now in active if now.stage.waiting > 0]
@@ -160,7 +165,7 @@ def _last_end_ms(left_ms: int, active: Sequence[StageNow], order_ms: int) -> int
 
 
 def _lost_ms(each: Executor, together: Together, look: DriverLook) -> int:
-    """Return the most that is done twice if this executor leaves now."""
+    """Return the most work in ms that is done twice if this executor leaves now."""
     lost = 0.0
     cores = together.cores - max(1, each.cores)
     neighbours = together.hosts[_host(each)] > 1

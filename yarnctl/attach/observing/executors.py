@@ -1,8 +1,8 @@
-"""The executors of Spark applications that may be asked to leave, as tasks with a container each.
+"""Observe the executors of Spark applications that may be drained, as tasks with a container each.
 
-Law: an executor is shown only if YARN's own list has its container. As many stay as the submitter said, those
-that would take longest; while some of an application are leaving, no other is asked. A driver that does not
-answer makes its application unreachable.
+Law: an executor is shown only if YARN's own list has its container. The submitter's number of executors
+stays: those that would take longest to leave. While executors of an application are leaving, no other is a
+candidate. If a driver does not answer, its application is unreachable.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.wire.spark_rest import ActiveJob, Executor, Stage
 
 ACTIVE_MAX, WRITTEN_MAX = 4, 16
-"""So many stages of an application are read; one with more active ones is left alone."""
+"""The maximum number of stages that are read; an application with more active stages is left alone."""
 ROWS_MAX = 10_000
-"""An application with more executors that work, or more running tasks, is left alone."""
+"""An application with more active executors, or more running tasks, is left alone."""
 
 _CONTAINER = re.compile(r"container_(?:e[0-9]+_)?([0-9]+_[0-9]+)_[0-9]+_[0-9]+")
 ID_DIGITS_MAX = 9
@@ -45,7 +45,7 @@ def name_of(application: str, executor: str) -> str:
 
 
 def executor_in(application: str, name: str) -> str | None:
-    """Return the executor's id within its application; None if the name is not one of it."""
+    """Return the executor's id within its application; None if it belongs to another application."""
     match = _NAME.fullmatch(name)
     if match is None or f"application_{match[1]}" != application:
         return None
@@ -59,38 +59,38 @@ def is_container_of(application: str, name: str) -> bool:
 
 
 class LeavingObserver(Protocol):
-    """Who sees the executors of a framework's applications."""
+    """Observes the executors of a framework's applications."""
 
     def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
-        """Observe applications; a Problem for one that cannot be seen now. One left alone shows no task."""
+        """Observe applications; a Problem for one that does not answer. One left alone shows no task."""
 
     def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
-        """Return why executors are gone, by application and name."""
+        """Return why executors were removed, by application and name."""
 
 
 RemoveReason = str | Absent | Problem | None
-"""Why an executor is gone, in its driver's words; None: it is not yet seen as gone."""
+"""The driver's reason why an executor was removed; None: the driver still lists it."""
 
 
 class ExecutorObserver:
-    """Observes drivers; ``leaving`` says whether executors of an application are under order."""
+    """Observes drivers; ``leaving`` returns whether executors of an application are under order."""
 
     def __init__(
         self,
-        link: Connection,
+        connection: Connection,
         live: LiveContainers,
         reader: ExecutorReader,
         driver: Callable[[str], SparkDriver],
         leaving: Callable[[str], bool],
     ) -> None:
         self._live = live
-        self._guard = link.guard
-        self._clock = link.clock
+        self._guard = connection.guard
+        self._clock = connection.clock
         self._reader = reader
         self._driver = driver
         self._leaving = leaving
         self._written: dict[str, dict[tuple[int, int], Stage]] = {}
-        settings = link.settings
+        settings = connection.settings
         self._terms = CostTerms(
             settings.spark_move_bytes_per_ms,
             settings.spark_leave_ms,
@@ -99,7 +99,7 @@ class ExecutorObserver:
         )
 
     def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
-        """Observe applications; a Problem for one that cannot be seen now. One left alone shows no task."""
+        """Observe applications; a Problem for one that does not answer. One left alone shows no task."""
         ours = [name for name in victims if name in self._reader.drainable]
         held = self._live.observe(ours)
         written = self._written = {name: self._written.get(name, {}) for name in ours}
@@ -114,7 +114,7 @@ class ExecutorObserver:
         return self._victim(application, held, look.value)
 
     def still_there(self, application: str, name: str, container: str) -> str | Absent | Problem:
-        """Return "" if an executor works in this container now; else what it does instead."""
+        """Return "" if an executor is active in this container now, else its state in words."""
         rows = self._guard.read(application, "order", lambda _name, _: self._driver(application).executors())
         if isinstance(rows, Absent | Problem):
             return rows
@@ -127,11 +127,11 @@ class ExecutorObserver:
         return "" if row.container == container else f"in {row.container}"
 
     def settings(self, application: str) -> dict[str, str] | Absent | Problem:
-        """Return a driver's settings as they are now."""
+        """Return a driver's current settings."""
         return self._guard.read(application, "start", lambda _name, _: self._driver(application).settings())
 
     def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
-        """Return why executors are gone, in their drivers' words; None: not yet seen as gone."""
+        """Return why executors were removed, by their drivers; None: the driver still lists it."""
         names = [application for application, _ in wanted]
         told = values(self._guard.read_each("removed", lambda name, _: self._driver(name).executors(), names))
         found: dict[tuple[str, str], RemoveReason] = {}
@@ -148,9 +148,9 @@ class ExecutorObserver:
     # --- one driver -----------------------------------------------------------------------------
 
     def _look(self, driver: SparkDriver, known: Mapping[tuple[int, int], Stage]) -> DriverLook | Absent:
-        """Read what a prediction needs, one after the other: at most three answers and three a stage.
+        """Read the input of a prediction, in sequence: at most three answers, and three per stage.
 
-        ``known`` finished stages are not read again: they change no more.
+        ``known`` finished stages are not read again: they do not change any more.
         """
         executors, jobs, stages = driver.executors(), driver.jobs(), driver.stages()
         if isinstance(executors, Absent):
@@ -161,9 +161,9 @@ class ExecutorObserver:
             return stages
         active = [each for each in stages if each.status == "ACTIVE"]
         if len(active) > ACTIVE_MAX:
-            return Absent(f"{len(active)} stages are active")
+            return Absent(f"{len(active)} stages are active, at most {ACTIVE_MAX} are supported")
         if sum(each.is_active for each in executors) > ROWS_MAX:
-            return Absent(f"more than {ROWS_MAX} executors work")
+            return Absent(f"more than {ROWS_MAX} executors are active")
         shown = [self._stage_now(driver, each) for each in active]
         wanted = _written(jobs, stages)
         written = [known[which] if which in known else driver.stage(*which) for which in wanted]
@@ -186,7 +186,7 @@ class ExecutorObserver:
         if isinstance(running, Absent):
             return running
         if len(running) > ROWS_MAX:
-            return Absent(f"more than {ROWS_MAX} tasks run")
+            return Absent(f"more than {ROWS_MAX} tasks are running")
         spans_ms = driver.task_spans_ms(each.stage, each.attempt) if detail.complete else ()
         return StageNow(detail, running, () if isinstance(spans_ms, Absent) else spans_ms)
 
@@ -211,7 +211,7 @@ class ExecutorObserver:
     def _staying(
         self, application: str, shown: Iterable[str], predicted: Mapping[str, ExecutorCost]
     ) -> set[str]:
-        """Return the executors that are not asked: those not predicted, and as many as are to stay."""
+        """Return the executors that are not candidates: without a prediction, or because they must stay."""
         if self._leaving(application):
             return set(shown)
         names = [name for name in predicted if name in shown]

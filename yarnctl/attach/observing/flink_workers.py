@@ -1,8 +1,9 @@
-"""The workers (TaskManagers) of Flink jobs that may be asked to leave, as tasks with a container each.
+"""Observe the workers (TaskManagers) of Flink jobs that may be rescaled, as tasks with a container each.
 
-Law: as of ``executors``. A rescale interrupts the whole job and repeats its work since the last checkpoint,
-however many leave: each worker bears that cost, and who chooses pays it once (``deciding/mix``). A job of
-which a part does not run, or that has no completed checkpoint, shows none. Source: docs/facts/flink.md, 4.
+Law: a worker is shown only if YARN's own list has its container. A rescale interrupts the whole job and
+repeats its work since the last checkpoint, for any number of workers that leave: each worker has that cost,
+and ``deciding/mix`` counts it once. A job with a part that is not running, or without a completed checkpoint,
+shows no worker. Source: docs/facts/flink.md, 4.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from yarnctl.hadoop.wire.flink_rest import TaskManager, least
 
 
 class WorkerLook(NamedTuple):
-    """What a JobManager answered: its TaskManagers, and since when work is done again (-1: none may leave).
+    """A JobManager's answer: its TaskManagers, and the job's bounds.
 
-    ``least``: the parallelism below which its owner's bounds do not let the job go.
+    ``since_ms``: the start of the work that a rescale repeats (-1: no worker may leave); ``least``: the least
+    parallelism by its owner's bounds.
     """
 
     managers: tuple[TaskManager, ...]
@@ -34,29 +36,29 @@ class WorkerLook(NamedTuple):
 
 
 class WorkerObserver:
-    """Observes JobManagers; ``leaving`` says whether workers of an application are under order."""
+    """Observes JobManagers; ``leaving`` returns whether workers of an application are under order."""
 
     def __init__(
         self,
-        link: Connection,
+        connection: Connection,
         live: LiveContainers,
         reader: ExecutorReader,
         job_manager: Callable[[str], JobManager],
         leaving: Callable[[str], bool],
     ) -> None:
-        self._link, self._live, self._reader = link, live, reader
+        self._connection, self._live, self._reader = connection, live, reader
         self._job_manager, self._leaving = job_manager, leaving
 
     def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
-        """Observe applications; a Problem for one that cannot be seen now. One left alone shows no task."""
+        """Observe applications; a Problem for one that does not answer. One left alone shows no task."""
         ours = [name for name in victims if name in self._reader.drainable]
         held = self._live.observe(ours)
-        looks = self._link.guard.read_each(TASKS, lambda name, _: self._look(name), ours)
+        looks = self._connection.guard.read_each(TASKS, lambda name, _: self._look(name), ours)
         found: dict[str, ObservedVictim] = {name: Victim((), None) for name in victims}
         return found | victims_of(held, looks, self._victim)
 
     def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
-        """Return "": of workers that are gone as many left by themselves as were asked."""
+        """Return "" for each worker: an ended worker always counts as drained."""
         return dict.fromkeys(wanted, "")
 
     def _look(self, application: str) -> WorkerLook | Absent:
@@ -66,7 +68,7 @@ class WorkerObserver:
             return managers
         if isinstance(job, Absent):
             return job
-        saved = manager.checkpoint(job.job) if job.works else Absent("not all of it runs")
+        saved = manager.checkpoint(job.job) if job.works else Absent("not all tasks of the job are running")
         bounds = manager.bounds(job.job)
         if isinstance(saved, Absent) or isinstance(bounds, Absent):
             return WorkerLook(managers, -1, 1)
@@ -74,14 +76,14 @@ class WorkerObserver:
 
     def _victim(self, application: str, held: Held, answer: ReadAnswer[WorkerLook]) -> Victim:
         look = answer.value
-        rules, now_ms = self._reader.drainable[application], self._link.clock()
+        rules, now_ms = self._reader.drainable[application], self._connection.clock()
         shown = sorted(each.container for each in look.managers if each.container in held.containers)
-        # One that is not registered is coming, or is one too many that will be given back: wait for that.
+        # A worker that is not registered is starting, or Flink will release it: wait until it has.
         settled = look.since_ms >= 0 and len(shown) == len(look.managers) == len(held.containers) - 1
         slots = max(1, min((each.slots for each in look.managers), default=1))
         stay = max(1, rules.min_executors, -(-look.least // slots))
         free = len(shown) - stay if settled and not self._leaving(application) else 0
-        terms = self._link.settings
+        terms = self._connection.settings
         again_ms = max(0, now_ms - look.since_ms) * len(shown) if look.since_ms >= 0 else 0
         return Victim(
             tuple(

@@ -1,10 +1,10 @@
-"""What preemptable applications held inside the windows of the loss budgets, by YARN's counters.
+"""Measure the container time of preemptable applications in the windows of the loss budgets.
 
 The rule is that of :mod:`yarnctl.deciding.loss_budget`. Each observation of all unfinished applications adds
-how much each one's own counter (memorySeconds) grew since the observation before. The sums are a sample of
-:class:`HeldWindows`, at most 720 times in the shortest window (every 5 s of an hour), so that few numbers
-differ from one step to the next. A job that says by its tag what may be lost of it is counted by itself, and
-not for its queue.
+the growth of each application's own counter (memorySeconds) since the observation before. The sums are a
+sample of :class:`HeldWindows`, at most 720 times in the shortest window (every 5 s of an hour), so that few
+numbers differ from one step to the next. A job with a tag that permits a loss is counted separately, and not
+for its queue.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import may_lose_tag_ratio, tags_in
 
 QUIET_MS = 5_000
-"""The applications are not read more often for the budgets alone."""
+"""The minimum interval between readings of the applications for the budgets only."""
 
 
 class HeldTimes:
-    """The counter of each application as observed last, and the sums of each payer."""
+    """The last counter of each application, and the sums of each payer."""
 
     def __init__(self, settings: Attachment, queues: QueueNames) -> None:
         self._queues = queues
@@ -35,12 +35,12 @@ class HeldTimes:
         self._observed_at_ms = self._sampled_at_ms = -1
 
     def is_due(self, now_ms: int) -> bool:
-        """Return whether the applications must be read now, though nothing else needs them."""
+        """Return whether the applications must be read now for the budgets."""
         every_ms = max(QUIET_MS, min(MARK_MS, spacing_ms(self._windows.shortest_ms)))
         return self._observed_at_ms < 0 or abs(now_ms - self._observed_at_ms) >= every_ms
 
     def restart(self) -> None:
-        """Make the next observation the first one: the counters are another ResourceManager's."""
+        """Discard the counters: another ResourceManager counts from now on."""
         self._counters, self._sums, self._sampled_at_ms = {}, {}, -1
         self._windows.restart()
 
@@ -73,7 +73,7 @@ class HeldTimes:
         self._sample(at_ms, fallen)
 
     def _payers(self, row: yarn.AppInfo, queue: str) -> tuple[str, ...]:
-        """Return whose time an application's is, and note what its tag says."""
+        """Return the payer of an application's time, and note the consent in its tag."""
         ratio, user = may_lose_tag_ratio(tags_in(row.tags)), user_owner(row.user)
         if ratio is not None:
             self._consents[row.application] = JobConsent(row.application, row.user, ratio)
@@ -81,7 +81,7 @@ class HeldTimes:
         return (payer, user) if self._windows.has_own(user) else (payer,)
 
     def _sample(self, at_ms: int, fallen: Collection[str]) -> None:
-        """Take a sample if it is time, or if a counter fell: then its payers' sums begin at 0 again."""
+        """Take a sample if one is due, or if a counter decreased: then its payers' sums begin at 0 again."""
         for payer in fallen:
             self._sums[payer] = 0
         if fallen or self._sampled_at_ms < 0 or at_ms - self._sampled_at_ms >= self._sample_ms:
@@ -89,9 +89,9 @@ class HeldTimes:
             self._windows.sample(at_ms, self._sums)
 
     def held(self, now_ms: int) -> tuple[HeldTime, ...]:
-        """Return what each payer held in each of its windows that end now."""
+        """Return the container time of each payer in each of its windows that end now."""
         return self._windows.held(now_ms)
 
     def consents(self) -> tuple[JobConsent, ...]:
-        """Return what tagged jobs allow, by id."""
+        """Return the consents of tagged jobs, by id."""
         return tuple(self._consents[name] for name in sorted(self._consents))

@@ -1,10 +1,10 @@
-"""Tasks that no task runner shows: maps, and reduces of jobs that carry none or have begun nothing.
+"""Tasks without a task runner's status: maps, and reduces without a runner or that have begun nothing.
 
-Law: pure; from the master's own row of an attempt. None of them is checkpointable. What a map has done is
-the time since its start; a reduce has begun nothing until its master knows that its input is merged, which it
-learns by a report of the task (every three seconds at most, mapreduce.task.progress-report.interval): so long
-a reduce may have reduced unseen. Remaining time is drawn from Java's progress, and is unknown (-1) while
-that is too little.
+Law: pure; from the master's row of an attempt. None of these tasks is checkpointable. The work of a map is
+the time since its start. A reduce has begun nothing until its master knows that its input is merged. The
+master learns that by a report of the task (every 3 s, mapreduce.task.progress-report.interval), so a reduce
+may work for that time without being seen. The remaining time is computed from Java's progress, and is unknown
+(-1) while that is too small.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 
 KNOWN_RATIO = 0.05
-"""Less progress than this tells nothing about the rest."""
+"""With less progress than this the remaining time is unknown."""
 REDUCE_PHASE = 2 / 3
 """Java's progress of a reduce when it begins to reduce."""
 
@@ -26,7 +26,7 @@ def is_map(attempt: str) -> bool:
 
 
 def map_view(row: TaskAttempt, container: yarn.ContainerRow, launch_ms: int, now_ms: int) -> TaskView:
-    """Return a running map; ``launch_ms``: what running it again takes before it works."""
+    """Return a running map; ``launch_ms``: the time from a new container until it works again."""
     done = row.progress_percent / 100
     return TaskView(
         attempt=row.attempt,
@@ -44,7 +44,7 @@ def map_view(row: TaskAttempt, container: yarn.ContainerRow, launch_ms: int, now
 
 
 def reduce_view(row: TaskAttempt, container: yarn.ContainerRow, launch_ms: int, now_ms: int) -> TaskView:
-    """Return a running reduce without a runner; one that has begun nothing fetches again what it fetched."""
+    """Return a running reduce without a runner; one that has begun nothing repeats its fetches."""
     begun = row.merged_at_ms > 0
     done = (row.progress_percent / 100 - REDUCE_PHASE) / (1 - REDUCE_PHASE)
     return TaskView(
@@ -63,7 +63,7 @@ def reduce_view(row: TaskAttempt, container: yarn.ContainerRow, launch_ms: int, 
 
 
 def left_ms(worked_ms: int, done_ratio: float) -> int:
-    """Return how long the rest takes at the speed so far; -1: not known."""
+    """Return the remaining time at the speed so far; -1: unknown."""
     if worked_ms <= 0 or done_ratio < KNOWN_RATIO:
         return -1
     return int(worked_ms * max(0.0, 1 - done_ratio) / done_ratio)

@@ -1,4 +1,4 @@
-"""The resume cost: what suspending a task has cost, as measured, and a prediction computed from that.
+"""Measure what suspending a task has cost, and predict the cost of the next suspension.
 
 Law: measured from recorded instants (YARN's, the master's, the runner's own clock), so that a late poll costs
 no accuracy; reported once for each order. A part not measured yet is predicted by the job's own spans, else
@@ -10,7 +10,7 @@ by those of other jobs, else by a setting::
              maps; for a first attempt times the measured ratio of a resumed one (it shuffled beside all)
     skip     the runner from its start to the first new key: a fixed part, and the bytes that are done
 
-Waiting for a container is no cost. The median of the newest few counts: one slow node is not the rule.
+Waiting for a container is not a cost. The median of the newest measurements counts.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ POLLS_MAX = 4
 
 SUSPENDED_MAX = 5000
 LAUNCH_MAX_MS = 600_000
-"""A longer launch shows a clock that is wrong."""
+"""A longer launch is ignored: a clock is wrong."""
 
 SLOWER_MAX = 10_000
-"""The most thousandths of the first shuffle that count as the next one's; a larger ratio is cut."""
+"""The maximum ratio of a resumed attempt's shuffle to the first one's, in thousandths."""
 
 LARGE_BYTES = 16 << 20
 """A skip of at least this many bytes measures the skip rate; a shorter one measures the fixed part."""
@@ -51,7 +51,7 @@ LARGE_BYTES = 16 << 20
 class Spans:
     """Spans of one kind in ms (or thousandths, or bytes per ms): a job's newest, and the last of some jobs.
 
-    A job counts once for the others, however often it resumed: its owner can influence its spans.
+    A job counts once for the others, even if it has resumed repeatedly: its owner can influence its spans.
     """
 
     def __init__(self, prior: int) -> None:
@@ -69,7 +69,7 @@ class Spans:
             del self._last[next(iter(self._last))]
 
     def usual(self, job: str) -> int:
-        """Return the median of the job's, else of other jobs', else the setting."""
+        """Return the median of the job's spans, else of other jobs' spans, else the setting."""
         seen = self._of.get(job) or self._last.values()
         return median_low(seen) if seen else self._prior
 
@@ -79,7 +79,7 @@ class Spans:
 
 
 class SuspendedTask(msgspec.Struct):
-    """A task that an order stopped and that has not been seen at new keys since. Instants in ms.
+    """A task that an order stopped and that has not reached new keys since. Times in ms.
 
     ``generation``, ``groups``: what is saved, by its runner's status; 0: not known.
     """
@@ -95,14 +95,14 @@ class SuspendedTask(msgspec.Struct):
 
 
 class ResumeCosts:
-    """The suspended tasks, the measured resume costs, and predicted ones."""
+    """The suspended tasks with measured and predicted resume costs."""
 
-    def __init__(self, link: Connection, live: LiveContainers) -> None:
-        settings = link.settings
-        self._link = link
+    def __init__(self, connection: Connection, live: LiveContainers) -> None:
+        settings = connection.settings
+        self._connection = connection
         self._live = live
         self._settings = settings
-        self._clock = link.clock
+        self._clock = connection.clock
         self._leave = Spans(settings.suspend_ms)
         self._launch = Spans(settings.launch_ms)
         self._shuffle_permille = Spans(1000)
@@ -122,7 +122,7 @@ class ResumeCosts:
         return usual_ms + shuffle_ms + self._skip_ms(application, done_bytes)
 
     def launch_ms(self, application: str) -> int:
-        """Return the predicted span from a container's grant to its process at work."""
+        """Return the predicted time from a container's grant to its process at work."""
         return self._launch.usual(application) + self._settings.start_ms
 
     def _skip_ms(self, application: str, done_bytes: int) -> int:
@@ -155,7 +155,7 @@ class ResumeCosts:
     ) -> None:
         """Start polling a task that an order has stopped, until it has resumed. ``leave_ms`` -1: not seen.
 
-        ``generation``: the least that is known to be saved, whatever the runner's last status shows.
+        ``generation``: the least that is known to be saved, even if the runner's last status shows less.
         """
         if leave_ms >= 0:
             self._leave.add(application, leave_ms)
@@ -170,14 +170,14 @@ class ResumeCosts:
             del self.suspended[next(iter(self.suspended))]
 
     def poll(self) -> list[CameBack | CameBackWithout]:
-        """Return which suspended tasks have resumed, with their saved work or without; never raises."""
+        """Return which suspended tasks have resumed, with their saved work or without it; never raises."""
         now_ms = self._clock()
         every_ms = self._settings.resume_poll_ms
         due = [one for one in self.suspended.values() if now_ms - one.polled_at_ms >= every_ms]
         due = sorted(due, key=lambda one: (one.polled_at_ms, one.order))[:POLLS_MAX]
         if not due:
             return []
-        answers = attempts_of(self._link, RESUMED, [(one.application, one.task) for one in due])
+        answers = attempts_of(self._connection, RESUMED, [(one.application, one.task) for one in due])
         back: list[tuple[SuspendedTask, TaskAttempt]] = []
         without: list[CameBackWithout] = []
         for one in due:
@@ -237,19 +237,19 @@ class ResumeCosts:
 
 
 RESUMED = "resumed"
-"""What attempts are read for that may have resumed a task."""
+"""The guard's purpose for reading attempts that may have resumed a task."""
 
 
 def attempts_of(
-    link: Connection, purpose: str, wanted: Iterable[tuple[str, str]]
+    connection: Connection, purpose: str, wanted: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]:
     """Return the attempts at tasks, by application and task."""
     tasks: dict[str, list[str]] = {}
     for application, task in wanted:
         tasks.setdefault(application, []).append(task)
     answers = values(
-        link.guard.read_each(
-            purpose, lambda name, reading: reading.each(link.master(name).attempts, tasks[name]), tasks
+        connection.guard.read_each(
+            purpose, lambda name, look: look.each(connection.master(name).attempts, tasks[name]), tasks
         )
     )
     found: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem] = {}
@@ -263,7 +263,7 @@ def attempts_of(
 def _returned(
     one: SuspendedTask, rows: Sequence[TaskAttempt]
 ) -> tuple[TaskAttempt | None, TaskAttempt | None]:
-    """Return the attempt that began without what was saved, or the one that has resumed."""
+    """Return the attempt that began without the saved work, or the one that has resumed."""
     later = _later(one, rows)
     lost = next((row for row in later if _started_lower(one, row)), None)
     row = next((row for row in later if _is_back(row)), None)
@@ -287,7 +287,7 @@ def _is_back(row: TaskAttempt) -> bool:
 
 
 def _started_lower(one: SuspendedTask, row: TaskAttempt) -> bool:
-    """Return whether an attempt works on less than what was saved: its runner could not use all of it."""
+    """Return whether an attempt began at an older generation than the saved one."""
     status = parse(row.status)
     return status is not None and status.phase in WORKING and 0 <= status.gen < one.generation
 

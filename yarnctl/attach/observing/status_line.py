@@ -1,8 +1,8 @@
 """The runner's status line, and the remaining time computed from it.
 
-Law: the line is written by the job and is used only for ranking, never for stopping anything. Java's progress
-is not remaining time (facts, section 11); the runner's position is: bytes its child has taken, of bytes that
-are known. Where the line lacks a value the result is "unknown" (-1), not a guess.
+Law: the job writes the line, and it is used only for ranking, never to end a task. Java's progress does not
+give the remaining time (facts, section 11); the runner's position does: bytes its child has read, of bytes
+that are known. If the line lacks a value, the result is "unknown" (-1), not a guess.
 
 ``yarnctl phase=run groups=12 done=3400 known=9000 all=1 gen=2 can=1 ran=2500 base=900``; lines that begin a
 phase have fewer words, so the last value of each word is kept for each attempt. The reducer's own status
@@ -34,13 +34,13 @@ SAVING = ("finish", "drain", "save")
 LINE_MAX = 1000
 WHY = " why="
 JAVA_PHASE = " > reduce"
-"""Java adds its phase to every status."""
+"""The phase that Java appends to every status."""
 BAR = " | "
-"""Between the runner's words and the reducer's."""
+"""The separator between the runner's words and the reducer's."""
 
 
 class Status(NamedTuple):
-    """One line; -1 and "" for a value that it lacks."""
+    """The values of one status line; -1 and "" for a missing value."""
 
     phase: str = ""
     groups: int = -1
@@ -64,7 +64,7 @@ _WORDS = (*_NUMBERS, "phase", "ckpt", "order")
 
 
 def parse(text: str) -> Status | None:
-    """Return the values of a status line; None if it is not the runner's."""
+    """Return the values of a status line; None if the runner did not write it."""
     own, _, words_of_why = own_part(text).partition(WHY)
     first, *words = own.split()[:40] or [""]
     if first != "yarnctl":
@@ -92,7 +92,7 @@ def own_part(text: str) -> str:
 
 
 def needs_java_counters(row: TaskAttempt, progress: Progress | None) -> bool:
-    """Return whether Java's counters make a reduce's total more exact: its buffers are a large part of it.
+    """Return whether Java's counters make a reduce's total more exact, because its buffers are a large part.
 
     By its newest status; ``progress``: what is kept of the attempt, for a line that does not tell.
     """
@@ -107,7 +107,7 @@ def needs_java_counters(row: TaskAttempt, progress: Progress | None) -> bool:
 
 
 class Progress:
-    """The state of one attempt, updated by each observation. Instants in ms, positions in bytes of input.
+    """The state of one attempt, updated by each observation. Times in ms, positions in bytes of input.
 
     ``why``: why it cannot be suspended any more, in its runner's words ("": no reason given).
     ``back_ms``: its runner's time from its start to the first new key, if it resumed (-1: not known).
@@ -178,7 +178,7 @@ class Progress:
 
     @property
     def done_bytes(self) -> int:
-        """Return how much input the child had taken at the last observation (0: not known)."""
+        """Return the bytes of input that the child had read at the last observation (0: unknown)."""
         return self._last[0] if self._last else 0
 
     def rate(self, usual: float = 0.0) -> float:
@@ -192,7 +192,7 @@ class Progress:
         return taken / passed_ms if taken > 0 and passed_ms > 0 else 0.0
 
     def _worked(self) -> tuple[int, int]:
-        """Return bytes taken and ms passed: by the runner's own clock, else between observations."""
+        """Return bytes read and ms passed, by the runner's own clock, else between observations."""
         if self._reported is not None:
             return self._reported
         if self._base is None or self._last is None:
@@ -201,7 +201,7 @@ class Progress:
 
     @property
     def known(self) -> int:
-        """Return the bytes of its input that are known; -1: not told."""
+        """Return the known bytes of its input; -1: not reported."""
         return self._known
 
     @property
@@ -210,7 +210,7 @@ class Progress:
         return self._all > 0
 
     def total_bytes(self, row: TaskAttempt) -> int:
-        """Return how much input there is; -1 if unknown.
+        """Return the total bytes of input; -1 if unknown.
 
         Until the runner has seen its end, the part that Java has passed on follows from Java's progress: its
         last third is the reduce phase.
@@ -240,5 +240,5 @@ class Progress:
 
     @property
     def checkpointable(self) -> bool:
-        """Return whether the runner would save now, by its last status."""
+        """Return whether the runner would save its state now, by its last status."""
         return self.phase == "run" and self.can != 0

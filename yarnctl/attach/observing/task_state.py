@@ -3,7 +3,7 @@
 Law: an attempt is shown only if YARN's own list contains its container (with node and size), and counts as
 checkpointable only in its reduce phase (``mergeFinishTime`` > 0) with a runner whose status shows it at work.
 Maps, and reduces of jobs that are not eligible, are shown only where levers may end them (``plain_tasks``).
-Tasks on nodes with a label, and those that hold another resource, are left alone (``Unmodelled``).
+Tasks on nodes with a label, and those with another resource, are left alone (``Unmodelled``).
 A job whose master or whose containers cannot be seen is unreachable as a whole. All calls are bounded in
 number and in time.
 
@@ -48,7 +48,7 @@ COUNTERS, GROUPS = "org.apache.hadoop.mapreduce.TaskCounter", "REDUCE_INPUT_GROU
 
 
 class TaskPlace(NamedTuple):
-    """Where an attempt runs, kept for later orders."""
+    """The place of an attempt, kept for later orders."""
 
     application: str
     container: str
@@ -57,7 +57,7 @@ class TaskPlace(NamedTuple):
 
 
 class MasterLook(NamedTuple):
-    """What a master told: the running attempts of each running task; ``at_ms``: when it was asked.
+    """A master's answer: the running attempts of each running task; ``at_ms``: the time of the request.
 
     ``maps_finished_at_ms`` 0: not asked, or none has. ``groups``: attempt -> Java's counter of groups it has
     read.
@@ -72,37 +72,37 @@ class MasterLook(NamedTuple):
 class TaskObserver:
     """Observes preemptable jobs; ``places`` by attempt.
 
-    ``why_not``: application -> attempt -> why it cannot be suspended, in its runner's words, as last seen.
+    ``why_not``: application -> attempt -> its runner's reason why it cannot be suspended, as last seen.
     """
 
     def __init__(
         self,
-        link: Connection,
+        connection: Connection,
         live: LiveContainers,
-        returning: ResumeCosts,
+        resume_costs: ResumeCosts,
         ineligible: Mapping[str, EligibilityReason],
     ) -> None:
         self._ineligible = ineligible
-        self._master = link.master
+        self._master = connection.master
         self._live = live
-        self._guard = link.guard
-        self._settings = link.settings
-        self._clock = link.clock
+        self._guard = connection.guard
+        self._settings = connection.settings
+        self._clock = connection.clock
         self.places: dict[str, TaskPlace] = {}
         self.why_not: dict[str, dict[str, str]] = {}
         self._progress: dict[str, Progress] = {}
         self._rates: dict[str, dict[str, float]] = {}
-        self._resume_costs = returning
+        self._resume_costs = resume_costs
 
     def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
-        """Observe jobs; a Problem for one that cannot be seen now. One of another kind shows no task."""
+        """Observe jobs; a Problem for one that does not answer. A job of another kind shows no task."""
         foreign = [name for name in victims if isinstance(self._ineligible.get(name), OtherKind)]
         ours = [name for name in victims if name not in foreign]
         held = self._live.observe(ours)
         counters_max = max(1, self._settings.counters_max // max(1, len(ours)))
         known = {name: self._resume_costs.maps_finished.get(name, 0) for name in ours}
         looks = self._guard.read_each(
-            TASKS, lambda name, reading: self._look(name, reading, known[name], counters_max), ours
+            TASKS, lambda name, look: self._look(name, look, known[name], counters_max), ours
         )
         found: dict[str, ObservedVictim] = {name: Victim((), None) for name in foreign}
         return found | victims_of(held, looks, self._victim)
@@ -110,7 +110,7 @@ class TaskObserver:
     # --- one master, in a thread of the guard ---------------------------------------------------------
 
     def _look(
-        self, application: str, reading: ApplicationLook, maps_finished_at_ms: int, counters_max: int
+        self, application: str, look: ApplicationLook, maps_finished_at_ms: int, counters_max: int
     ) -> MasterLook | Absent:
         master, at_ms = self._master(application), self._clock()
         running = self._running(master)
@@ -119,7 +119,7 @@ class TaskObserver:
         names = [row.task for row in running[: self._settings.tasks_max]]
         attempts: dict[str, tuple[TaskAttempt, ...]] = {}
         has_merged = False
-        for task, rows in reading.each(master.attempts, names).items():
+        for task, rows in look.each(master.attempts, names).items():
             if isinstance(rows, Problem):
                 return Absent(str(rows))
             if isinstance(rows, Absent):
@@ -129,7 +129,7 @@ class TaskObserver:
         if has_merged and not maps_finished_at_ms:  # a job's first reduces waited until its last map finished
             found = master.maps_finished_at_ms()
             maps_finished_at_ms = 0 if isinstance(found, Absent) else found
-        groups = self._groups(master, reading, attempts, counters_max)
+        groups = self._groups(master, look, attempts, counters_max)
         return MasterLook(at_ms, attempts, maps_finished_at_ms, groups)
 
     def _running(self, master: MasterClient) -> tuple[Task, ...] | Absent:
@@ -142,18 +142,18 @@ class TaskObserver:
     def _groups(
         self,
         master: MasterClient,
-        reading: ApplicationLook,
+        look: ApplicationLook,
         attempts: Mapping[str, Sequence[TaskAttempt]],
         counters_max: int,
     ) -> dict[str, int]:
-        """Read Java's counters where its buffers are a large part of a reduce's input, a few at a time."""
+        """Read Java's counters of reduces whose buffers are a large part of the input, a few at a time."""
         wanted = [
             (task, row.attempt)
             for task, rows in attempts.items()
             for row in rows
             if _merged(row) and needs_java_counters(row, self._progress.get(row.attempt))
         ][:counters_max]
-        answers = reading.each(lambda key: master.attempt_counters(*key), wanted)
+        answers = look.each(lambda key: master.attempt_counters(*key), wanted)
         return {
             attempt: counters.get(COUNTERS, {}).get(GROUPS, 0)
             for (_, attempt), counters in answers.items()
@@ -228,7 +228,7 @@ class TaskObserver:
         said = progress.why
         progress.apply(row, now_ms)
         if progress.why and not said:
-            _LOG.info("%s cannot be suspended, its runner says: %s", row.attempt, ascii(progress.why))
+            _LOG.info("%s cannot be suspended; its task runner reports: %s", row.attempt, ascii(progress.why))
         return progress
 
     def _usual_rate(self, task: str, attempt: str, progress: Progress) -> float:
@@ -265,15 +265,15 @@ def _merged(row: TaskAttempt) -> bool:
 
 
 LOGGED_MAX = 256
-"""So many different lines are logged."""
+"""The maximum number of different lines that are logged."""
 
 
 class Unmodelled:
-    """Leaves alone what is on nodes with a label, and what holds a resource beside memory and vcores.
+    """Excludes tasks on nodes with a label, and tasks with a resource beside memory and vcores.
 
-    YARN counts a container by its node's label, so what it frees there serves no request without one. The
-    memory and vcores of a container with another resource would serve others, but its queue is guaranteed a
-    part of that resource too, which is not read here, and others may get it before the task resumes.
+    YARN counts a container by its node's label, so freed capacity there serves no request without a label.
+    The memory and vcores of a container with another resource would serve others. But its queue is guaranteed
+    a part of that resource too, which is not read here, and others may get it before the task resumes.
     ``why``: application -> attempt -> why it is left alone, as last observed.
     """
 
@@ -284,7 +284,7 @@ class Unmodelled:
         self.why: dict[str, dict[str, EligibilityReason]] = {}
 
     def note(self, nodes: Sequence[yarn.NodeRow], left_out: Mapping[str, NotModelled]) -> None:
-        """Keep the nodes' labels; log each label, and each kind of request that is left out, once."""
+        """Keep the nodes' labels; log each label, and each kind of ignored request, once."""
         labels = {node.node: views.shown_name(node.partition) for node in nodes if node.partition}
         if labels != self._labels:
             self._labels = labels
@@ -292,11 +292,11 @@ class Unmodelled:
         for label in sorted(set(labels.values())):
             if self._is_new(f"label {label}"):
                 count = list(labels.values()).count(label)
-                told = "left out: %d of %d nodes have the label %s, which is not modelled"
-                _LOG.warning(told, count, len(nodes), label)
+                message = "ignoring %d of %d nodes, which have the label %s"
+                _LOG.warning(message, count, len(nodes), label)
         for name, why in left_out.items():
             if self._is_new(text(why)):
-                _LOG.warning("left out: %s %s", name, text(why))
+                _LOG.warning("%s %s; yarnctl ignores such requests", name, text(why))
 
     def _is_new(self, line: str) -> bool:
         if line in self._logged or len(self._logged) >= LOGGED_MAX:
@@ -305,9 +305,9 @@ class Unmodelled:
         return True
 
     def modelled(self, application: str, tasks: tuple[TaskView, ...]) -> tuple[TaskView, ...]:
-        """Return the tasks that may be victims; note why the others are left alone.
+        """Return the tasks that may be preempted; note why the others are left alone.
 
-        An application of workers chooses which of them leave: all of them are left alone if one is.
+        A Flink job chooses which of its workers leave, so all of them are left alone if one is.
         """
         found = {task.attempt: why for task in tasks if (why := self._objection(application, task))}
         if found and any(task.kind == "worker" for task in tasks):
@@ -327,18 +327,18 @@ class Unmodelled:
         return None if resource is None else HoldsResource(views.shown_name(resource))
 
     def drop(self, applications: Iterable[str]) -> None:
-        """Drop what is known of applications that have ended."""
+        """Drop the state of applications that have ended."""
         for name in applications:
             self.why.pop(name, None)
 
 
 LEAST_KEYS = ("yarn.scheduler.minimum-allocation-mb", "yarn.scheduler.minimum-allocation-vcores")
 LEAST = Resources(1024, 1)
-"""YARN's defaults of the smallest allocation, of which every ask is made a multiple (vcores: at least)."""
+"""YARN's defaults of the smallest allocation; every ask is rounded up to a multiple (vcores: at least)."""
 
 
 class StartingJob(NamedTuple):
-    """A job whose master starts, with its name and user."""
+    """The application id, name and user of a job with a starting master."""
 
     application: str
     name: str
@@ -346,22 +346,24 @@ class StartingJob(NamedTuple):
 
 
 FirstAsksOf = Callable[[StartingJob], tuple[ContainerAsk, ...]]
-"""Returns a starting job's first asks, in the sizes that it asks for; (): not known (yet)."""
+"""Returns a starting job's first asks in their original sizes; (): not known (yet)."""
 
 
 class PredictedDemand:
     """Adds the predicted demand of starting jobs to snapshots."""
 
-    def __init__(self, link: Connection, first_asks: FirstAsksOf) -> None:
-        settings = link.settings
-        self._link = link
+    def __init__(self, connection: Connection, first_asks: FirstAsksOf) -> None:
+        settings = connection.settings
+        self._connection = connection
         self._first_asks = first_asks
-        self._prediction = Prediction(settings.predicted_max, link.queues.is_preempting, self._predicted)
+        self._prediction = Prediction(
+            settings.predicted_max, connection.queues.is_preempting, self._predicted
+        )
         self._wanted = settings.predicted_max > 0
 
     @property
     def expected(self) -> bool:
-        """Return whether a job's first asks are still predicted, so that the probe does not suffice."""
+        """Return whether a job's first asks are still predicted; then a snapshot is needed without demand."""
         return self._prediction.expects
 
     def added(self, snapshot: Snapshot, now_ms: int) -> Snapshot:
@@ -372,19 +374,19 @@ class PredictedDemand:
         return msgspec.structs.replace(snapshot, applications=shown)
 
     def _predicted(self, view: ApplicationView) -> tuple[ContainerAsk, ...]:
-        row = self._link.rows.get(view.application)
+        row = self._connection.rows.get(view.application)
         if row is None or self._has_label(row):
             return ()
         job = StartingJob(row.application, row.name, row.user)
         asks = attempt(self._first_asks, job)
         if isinstance(asks, Problem):
             return ()
-        known = self._link.configuration or {}
+        known = self._connection.configuration or {}
         return tuple(ask._replace(size=normalised(ask.size, known)) for ask in asks)
 
     def _has_label(self, row: yarn.AppInfo) -> bool:
-        """Return whether its tasks will request nodes with a label."""
-        labels = views.queue_labels(self._link.leaves)
+        """Return whether an application's tasks will request nodes with a label."""
+        labels = views.queue_labels(self._connection.leaves)
         own = yarn.label_in(row.label)
         return bool(labels.get(row.queue, "") if own is None else own)
 

@@ -1,7 +1,7 @@
-"""Victims: what was read of applications that may be preempted, made into tasks, each application by itself.
+"""Make tasks from the answers of preemptable applications, each application separately.
 
-Law: nothing that one application answers ends the look at others: whatever making its tasks raises hides it
-alone. Tasks that contradict each other, or YARN, are none.
+Law: an exception in one application's answer hides only that application. Tasks that contradict each other,
+or YARN, are rejected.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from yarnctl.hadoop.wire.decoders import Unreadable
 Value = TypeVar("Value")
 
 TASKS = "tasks"
-"""What the tasks of an application are read for by a look."""
+"""The guard's purpose for reading the tasks of an application."""
 NUMBER_MAX = 2**62
 ATTEMPT_MAX = 200
-"""The characters of an attempt's id."""
+"""The maximum number of characters of an attempt's id."""
 
 
 class Victim(NamedTuple):
-    """The result of observing one job."""
+    """The observed tasks and sizes of one job."""
 
     tasks: tuple[TaskView, ...]
     sizes: Sizes | None
 
 
 ObservedVictim = Victim | Problem
-"""A Problem: the application cannot be seen now."""
+"""A Problem: the application did not answer."""
 
 
 def victims_of(
@@ -41,7 +41,7 @@ def victims_of(
     answers: Mapping[str, ReadAnswer[Value | Absent] | Problem],
     make: Callable[[str, Held, ReadAnswer[Value]], Victim],
 ) -> dict[str, ObservedVictim]:
-    """Return each application's tasks, made of what it holds and what it answered."""
+    """Return each application's tasks, made from its containers and its answer."""
 
     def one(name: str) -> ObservedVictim:
         mine, answer = held[name], answers[name]
@@ -63,12 +63,12 @@ def sound(victim: Victim, held: Held) -> Victim:
     if len({each.container for each in tasks}) < len(tasks) or len({each.attempt for each in tasks}) < len(
         tasks
     ):
-        raise Unreadable("it names a container or an attempt twice")
+        raise Unreadable("the answer names a container or an attempt twice")
     for each in tasks:
         if each.container not in held.containers or len(each.attempt) > ATTEMPT_MAX:
-            raise Unreadable("it names a container or an attempt that cannot be")
+            raise Unreadable("the answer names an unknown container or an invalid attempt")
         if not all(-1 <= number <= NUMBER_MAX for number in (each.remaining_ms, each.return_cost_ms)):
-            raise Unreadable("its numbers cannot be")
+            raise Unreadable(f"the answer contains a number outside of -1 to {NUMBER_MAX}")
         if not -NUMBER_MAX <= each.since_ms <= NUMBER_MAX:
-            raise Unreadable("its instants cannot be")
+            raise Unreadable("the answer contains an impossible time")
     return victim

@@ -1,7 +1,7 @@
-"""The only folder that changes something on a cluster for an order: request, signal, kill, withdrawal.
+"""Send orders: the only folder that changes a cluster for an order (request, signal, kill, withdrawal).
 
 Law: each change passes the permission check once more right before it is made, and a release needs a
-manifest that names the attempt and the order, found in HDFS and verified. What is not certain is not done.
+manifest in HDFS that names the attempt and the order and is verified. In doubt nothing is sent.
 The contract "only the attached port carries out orders" checks who imports it; tests/unit/attach and
 tests/soak/test_refusals.py check each condition.
 """

@@ -1,7 +1,8 @@
-"""Which container answers an order, where its application chooses who leaves.
+"""Assign ended containers to orders whose application chooses which of its containers leave.
 
-Law: an order names a container, and is answered by it if that is gone; else by another one of those that its
-application held when it was asked, if no order has that one. A container answers one order.
+Law: an order names a container. If that container has ended, it fulfils the order. Otherwise another
+container that the application held at the time of the order fulfils it, if no other order names that
+container. One container fulfils one order.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from yarnctl.attach.observing.cluster_state import Held
 
 
 class NumberedOrder(Protocol):
-    """An order to one of several containers. ``others``: container -> node, of all that were there; ``left``:
-    the one that answers it.
+    """An order for one of several containers of an application.
+
+    ``others``: container -> node of all containers at the time of the order; ``left``: the container that has
+    fulfilled it ("": none yet).
     """
 
     order: str
@@ -27,13 +30,13 @@ class NumberedOrder(Protocol):
 
 
 def bind(orders: Sequence[NumberedOrder], seen: Mapping[str, Held | Problem]) -> None:
-    """Let each order that is not answered have a container that is gone."""
+    """Assign a container that has ended to each order that has none."""
     for one in sorted(orders, key=lambda one: one.order):
         held = seen.get(one.application)
         if not isinstance(held, Held) or held.ended or one.left:
             continue
         if one.container not in held.containers:
-            take(one, one.container, orders)
+            fulfil(one, one.container, orders)
     for one in sorted(orders, key=lambda one: one.order):
         held = seen.get(one.application)
         if not isinstance(held, Held) or held.ended or one.left:
@@ -41,11 +44,11 @@ def bind(orders: Sequence[NumberedOrder], seen: Mapping[str, Held | Problem]) ->
         named = {each.container for each in orders if not each.left}
         gone = sorted(one.others.keys() - held.containers.keys() - named)
         if gone:
-            take(one, gone[0], orders)
+            fulfil(one, gone[0], orders)
 
 
-def take(one: NumberedOrder, container: str, orders: Sequence[NumberedOrder]) -> None:
-    """Let a container answer an order, and no other."""
+def fulfil(one: NumberedOrder, container: str, orders: Sequence[NumberedOrder]) -> None:
+    """Let a container fulfil one order, and no other order."""
     one.left, one.node = container, one.others.get(container, one.node)
     for each in orders:
         each.others.pop(container, None)

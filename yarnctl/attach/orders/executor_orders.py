@@ -1,7 +1,8 @@
-"""Asking executors of Spark to leave, and their application to grow again: one action, one outcome.
+"""Drain executors of Spark, and let their application request as many again.
 
-Law: as of ``performing``. An executor is looked at in its driver right before it is asked, once; by which
-route is its submitter's word. Without a plugin Spark asks again by itself, so nothing is sent then.
+Law: one action gives one outcome, by the rules of ``performing``. An executor's state is read from its driver
+right before the order, which is sent once. The submitter's tag decides the route. Without a plugin Spark
+requests executors again without an order, so none is sent then.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from yarnctl.hadoop.http.answers import Uncertain
 
 
 class LeavingOrders(Protocol):
-    """How the applications of a framework are asked; raises as the clients do."""
+    """The orders to applications of one framework; methods raise as the clients do."""
 
     def drain(self, action: Drain) -> Outcome:
-        """Ask an executor to leave, once."""
+        """Order an executor to leave, once."""
 
     def grow(self, action: Grow) -> Outcome:
         """Let an application that has not ended have as many executors as before."""
@@ -44,20 +45,20 @@ class ExecutorOrders:
 
     def __init__(
         self,
-        link: Connection,
+        connection: Connection,
         tracking: OrderTracking,
         permission: Permission,
         executors: ExecutorObserver,
         drainable: ExecutorReader,
     ) -> None:
-        self._link = link
+        self._connection = connection
         self._tracking = tracking
         self._permission = permission
         self._executors = executors
         self._drainable = drainable
 
     def drain(self, action: Drain) -> Outcome:
-        """Ask an executor to leave, once."""
+        """Order an executor to leave, once."""
         one = self._tracking.begin(
             action.order, action.application, action.attempt, action.container, 0, "drain"
         )
@@ -65,19 +66,19 @@ class ExecutorOrders:
             return Refused(ForeignAttempt(action.attempt, action.application))
         if one.released_at_ms:
             return Accepted()
-        told = self._executors.still_there(one.application, one.attempt, one.container)
-        if isinstance(told, Absent | Problem):
-            return Withheld(unread(told))
-        if told:
-            return Refused(ExecutorBusy(told[:FAULT_MAX]))
+        obstacle = self._executors.still_there(one.application, one.attempt, one.container)
+        if isinstance(obstacle, Absent | Problem):
+            return Withheld(unread(obstacle))
+        if obstacle:
+            return Refused(ExecutorBusy(obstacle[:FAULT_MAX]))
         route = self._route(one.application)
         if no := self._permission.may_act(action):
             return no
-        one.released_at_ms = self._link.clock()
+        one.released_at_ms = self._connection.clock()
         try:
             if route == "plugin":
                 return self._order_plugin(action)
-            self._link.manager.signal(one.container, "GRACEFUL_SHUTDOWN")
+            self._connection.manager.signal(one.container, "GRACEFUL_SHUTDOWN")
         except Uncertain:
             raise
         except YarnctlError:
@@ -87,21 +88,21 @@ class ExecutorOrders:
 
     def grow(self, action: Grow) -> Outcome:
         """Let an application that has not ended have as many executors as before."""
-        found = self._drainable.judged(self._link.row(action.application))
-        if not self._drainable.is_settled(action.application):  # only its settings say by which route
-            return later(action, MasterSilent("its driver has not answered yet"))
+        found = self._drainable.judged(self._connection.row(action.application))
+        if not self._drainable.is_settled(action.application):  # the route is not known yet
+            return later(action, MasterSilent("the driver has not answered yet"))
         if not isinstance(found, Drainable) or found.route != "plugin":
             return Accepted()
         return self._order_plugin(action)
 
     def _route(self, application: str) -> str | None:
-        """Return how executors of an application are asked; None: they are not."""
-        found = self._drainable.judged(self._link.row(application))
+        """Return the route of drain orders to an application; None: it gets none."""
+        found = self._drainable.judged(self._connection.row(application))
         return found.route if isinstance(found, Drainable) else None
 
     def _order_plugin(self, action: Drain | Grow) -> Outcome:
-        """Write an order to the plugin in a driver: all executors of a decision, or those to undo."""
-        hdfs, settings = self._link.hdfs, self._executors.settings(action.application)
+        """Write an order to the plugin in a driver: drain all executors of a decision, or undo decisions."""
+        hdfs, settings = self._connection.hdfs, self._executors.settings(action.application)
         if hdfs is None:
             return Withheld(NoHdfs())
         if isinstance(settings, Absent | Problem):
@@ -109,7 +110,10 @@ class ExecutorOrders:
         start = start_of(settings)
         if not start:
             return Refused(AttemptUnknown())
-        orders, name_of = PluginOrders(hdfs, self._link.settings.requests_root), self._link.settings.name_of
+        orders, name_of = (
+            PluginOrders(hdfs, self._connection.settings.requests_root),
+            self._connection.settings.name_of,
+        )
         if isinstance(action, Grow):
             orders.back(action.application, start, [name_of(f"d{number}") for number in action.decisions])
         else:

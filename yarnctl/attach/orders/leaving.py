@@ -1,6 +1,6 @@
-"""Who sees the executors of each framework, and who asks them to leave.
+"""Make the observers of executors of each framework, and the senders of drain orders.
 
-Law: plain dicts by YARN's application type, of those frameworks whose applications are judged.
+Law: plain dicts by YARN's application type, of the frameworks that have an eligibility reader.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from yarnctl.hadoop.wire.spark_rest import KIND as SPARK
 
 
 class Parts(NamedTuple):
-    """What observing and asking need of a port."""
+    """The parts of a port that observers and senders of drain orders need."""
 
-    link: Connection
+    connection: Connection
     live: LiveContainers
     tracking: OrderTracking
     permission: Permission
@@ -33,7 +33,7 @@ class Parts(NamedTuple):
 
 
 class LeavingParts(NamedTuple):
-    """By application type."""
+    """The observers and the senders of drain orders, by application type."""
 
     observers: dict[str, LeavingObserver]
     orders: dict[str, LeavingOrders]
@@ -42,12 +42,14 @@ class LeavingParts(NamedTuple):
 def leaving(parts: Parts, driver: DriverOf | None, job_manager: JobManagerOf | None) -> LeavingParts:
     """Return observers and orders of the frameworks that have a reader."""
     found = LeavingParts({}, {})
-    link, live, tracking, permission, readers = parts
+    connection, live, tracking, permission, readers = parts
     if SPARK in readers and driver is not None:
-        executors = ExecutorObserver(link, live, readers[SPARK], driver, tracking.are_leaving)
+        executors = ExecutorObserver(connection, live, readers[SPARK], driver, tracking.are_leaving)
         found.observers[SPARK] = executors
-        found.orders[SPARK] = ExecutorOrders(link, tracking, permission, executors, readers[SPARK])
+        found.orders[SPARK] = ExecutorOrders(connection, tracking, permission, executors, readers[SPARK])
     if FLINK in readers and job_manager is not None:
-        found.observers[FLINK] = WorkerObserver(link, live, readers[FLINK], job_manager, tracking.are_leaving)
-        found.orders[FLINK] = WorkerOrders(link, live, tracking, permission, job_manager)
+        found.observers[FLINK] = WorkerObserver(
+            connection, live, readers[FLINK], job_manager, tracking.are_leaving
+        )
+        found.orders[FLINK] = WorkerOrders(connection, live, tracking, permission, job_manager)
     return found

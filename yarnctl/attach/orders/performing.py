@@ -1,9 +1,8 @@
-"""Performing: one action, one outcome.
+"""Perform actions: each gives one outcome.
 
 Law: nothing is sent that the permission check (``permission``) does not allow, and no attempt is released
-without a valid manifest that was read a moment before. All of it is idempotent by the order: doing it twice
-is doing it once. The doorbell may fail: the request is in HDFS, and the runner reads the requests now and
-then anyway.
+without a valid manifest that was read a moment before. Every action is idempotent by its order. The signal
+to a runner may fail: the request is in HDFS, and the runner reads its folder regularly.
 
 ======================================  ==========================
 what happened                           outcome
@@ -11,10 +10,10 @@ what happened                           outcome
 it was done, or had been done before    Accepted
 the settings do not enforce             Withheld
 a guard on the job or the attempt       Refused, with the reason
-Suspend surely not sent, for other      Withheld: no fault of the
+Suspend not sent, for other             Withheld: no fault of the
 reasons (blocked, no HDFS)              attempt
 sent, and no answer came                Unknown; only a fact decides
-Release or Withdraw not possible now    Unknown, so that it is sent again
+Release or Withdraw not possible now    Unknown, so that it is retried
 ======================================  ==========================
 """
 
@@ -22,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from yarnctl.attach.connection.calls import Problem, told
+from yarnctl.attach.connection.calls import Problem, fault_text
 from yarnctl.attach.connection.connection import CheckpointStore, Connection
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
@@ -86,28 +85,28 @@ FOLDER_MODE, FILE_MODE = 0o755, 0o644
 
 
 class Performing:
-    """Performs actions."""
+    """Performs all actions of the controller on one cluster."""
 
     def __init__(
         self,
-        link: Connection,
-        watch: OrderTracking,
-        prover: EligibilityReader,
+        connection: Connection,
+        tracking: OrderTracking,
+        eligibility: EligibilityReader,
         permission: Permission,
         leaving: Mapping[str, LeavingOrders] | None = None,
     ) -> None:
         self._leaving = leaving or {}
-        self._link = link
-        self._manager = link.manager
-        self._hdfs = link.hdfs
-        self._settings = link.settings
-        self._clock = link.clock
-        self._tracking = watch
-        self._prover = prover
+        self._connection = connection
+        self._manager = connection.manager
+        self._hdfs = connection.hdfs
+        self._settings = connection.settings
+        self._clock = connection.clock
+        self._tracking = tracking
+        self._eligibility = eligibility
         self._permission = permission
 
     def perform(self, action: Action) -> Outcome:
-        """Carry out one action; never raises for a fault of the cluster, or what an application answers."""
+        """Perform one action; never raises for a fault of the cluster or of an application's data."""
         try:
             return self._permission.may_act(action) or self._perform(action)
         except Uncertain as problem:
@@ -116,8 +115,8 @@ class Performing:
             return Refused(ManifestUnusable(str(problem)[:FAULT_MAX]))
         except (YarnctlError, StoreError) as problem:
             return later(action, _fault(problem))
-        except Exception as problem:  # of what an application wrote: it is not known what was sent
-            return Unknown(ClientFault(told(problem)[:FAULT_MAX]))
+        except Exception as problem:  # an application's data: it is not known whether the action was sent
+            return Unknown(ClientFault(fault_text(problem)[:FAULT_MAX]))
 
     def _perform(self, action: Action) -> Outcome:
         match action:
@@ -130,7 +129,7 @@ class Performing:
             case Kill():
                 return self._kill(action)
             case Drain():
-                orders = self._leaving.get(self._link.row(action.application).kind.upper())
+                orders = self._leaving.get(self._connection.row(action.application).kind.upper())
                 return Refused(KillNotAllowed()) if orders is None else orders.drain(action)
             case Grow():
                 return self._grow(action)
@@ -140,9 +139,9 @@ class Performing:
                 return self._set_maximum(action)
 
     def _grow(self, action: Grow) -> Outcome:
-        """Let an application grow again; one that has ended needs nothing."""
+        """Let an application grow again; do nothing if it has ended."""
         try:
-            row = self._link.manager.application(action.application)
+            row = self._connection.manager.application(action.application)
         except Missing:
             return Accepted()
         orders = self._leaving.get(row.kind.upper())
@@ -166,7 +165,7 @@ class Performing:
         return Accepted()
 
     def _ask(self, hdfs: WebHdfs, one: TrackedOrder) -> None:
-        """Write the request; if HDFS cannot be written now, no request is written for a while."""
+        """Write the request; if HDFS cannot be written now, block all requests for a while."""
         try:
             self._write_request(hdfs, one)
         except Unreachable as problem:
@@ -175,22 +174,20 @@ class Performing:
         self._permission.store_works()
 
     def _cannot_see(self, one: TrackedOrder) -> CheckpointUnseen | None:
-        """Return why the attempt's checkpoint is not visible (then no request is written), None: it is."""
-        place = self._prover.store_of(one.application)
+        """Return why the attempt's checkpoints cannot be read (then write no request); None: they can."""
+        place = self._eligibility.store_of(one.application)
         try:
             if place is not None:
                 place[0].list(one.task.folder)
         except StoreError as problem:
             why = CheckpointUnseen(str(problem)[:FAULT_MAX])
-            if isinstance(
-                problem.__cause__, Rejected
-            ):  # the same holds for all its tasks: do not try each in turn
-                self._prover.quarantine(one.application, why)
+            if isinstance(problem.__cause__, Rejected):  # its other tasks would fail the same way
+                self._eligibility.quarantine(one.application, why)
             return why
         return None
 
     def _write_request(self, hdfs: WebHdfs, one: TrackedOrder) -> None:
-        """Write beside and rename, so that half a request is never read; fine if it is there already."""
+        """Write a temporary file and rename it, so that half a request is never read."""
         data = canonical(
             {"schema": SCHEMA, "order": one.name, "attempt": one.attempt, "generation": one.generation}
         )
@@ -214,11 +211,11 @@ class Performing:
         return f"{self._root}/{one.task.job}/{one.task.attempt}"
 
     def _notify_runner(self, one: TrackedOrder) -> None:
-        """Ring the doorbell; its effect is observed elsewhere."""
+        """Send the runner a signal to read its requests; its effect is observed elsewhere."""
         try:
             self._manager.signal(one.container, "OUTPUT_THREAD_DUMP")
         except YarnctlError as problem:
-            self._tracking.notes[one.order] = f"the doorbell did not ring: {problem}"
+            self._tracking.notes[one.order] = f"the signal to the task runner failed: {problem}"
 
     def _withdraw(self, action: Withdraw) -> Outcome:
         one = self._tracking.begin(
@@ -252,17 +249,22 @@ class Performing:
         if row.state != "RUNNING":
             ours = bool(one.released_at_ms) and row.state == "KILLED"
             return Accepted() if ours else Refused(AttemptOver(row.state))
-        place = self._prover.store_of(one.application)
+        place = self._eligibility.store_of(one.application)
         if place is None:
             return later(action, CheckpointsUnseen())
         no = self._unsafe(one, action, row, *place)
         return no or self._end(one, "released_at_ms", action, place[1])
 
     def _unsafe(
-        self, one: TrackedOrder, action: Release, row: TaskAttempt, store: CheckpointStore, proof: Eligibility
+        self,
+        one: TrackedOrder,
+        action: Release,
+        row: TaskAttempt,
+        store: CheckpointStore,
+        eligibility: Eligibility,
     ) -> Outcome | None:
-        """Refuse if ending the attempt now would, or might, lose work; None: nothing would be lost."""
-        manifest = safe_manifest(store, one.task, proof)
+        """Return a refusal if ending the attempt now might lose work; None: no work would be lost."""
+        manifest = safe_manifest(store, one.task, eligibility)
         self._tracking.find_manifest(one)  # after a restart the store has not been polled yet
         is_known = one.manifest_generation == manifest.generation > 0
         if not (is_ordered(manifest, one.task, one.name) or is_known):
@@ -270,16 +272,16 @@ class Performing:
         status = parse(row.status)
         if status is not None and _has_resumed_in_place(status, manifest, one):
             return Refused(GoneOn())
-        if self._is_over(one, proof):
+        if self._is_over(one, eligibility):
             return Refused(HoldOver())
         if one.answer == UNCHANGED and not _is_in_release_wait(status, one):
             return later(action, NotHoldingYet())
         return None
 
-    def _is_over(self, one: TrackedOrder, proof: Eligibility) -> bool:
-        """Return whether its release wait is over, or nearly so."""
-        left_ms = one.release_wait_from_ms + proof.release_wait_ms - self._clock()
-        return left_ms < min(self._settings.release_wait_margin_ms, proof.release_wait_ms // 2)
+    def _is_over(self, one: TrackedOrder, eligibility: Eligibility) -> bool:
+        """Return whether an attempt's release wait has expired or is about to."""
+        left_ms = one.release_wait_from_ms + eligibility.release_wait_ms - self._clock()
+        return left_ms < min(self._settings.release_wait_margin_ms, eligibility.release_wait_ms // 2)
 
     def _kill(self, action: Kill) -> Outcome:
         known = self._tracking.orders.get(action.order)
@@ -302,11 +304,11 @@ class Performing:
         return self._end(one, "killed_at_ms", action, None)
 
     def _attempt(self, one: TrackedOrder, action: Action) -> TaskAttempt | Outcome:
-        """Read the attempt once more: it must be this one, in this container."""
-        rows = self._link.guard.read(
+        """Read the attempt again and require that it runs in the order's container."""
+        rows = self._connection.guard.read(
             one.application,
             f"order {one.task.task}",
-            lambda name, _: self._link.master(name).attempts(one.task.task),
+            lambda name, _: self._connection.master(name).attempts(one.task.task),
         )
         if isinstance(rows, Absent | Problem):
             return later(action, unread(rows))
@@ -318,23 +320,26 @@ class Performing:
         one.row = row
         return row
 
-    def _end(self, one: TrackedOrder, instant: str, action: Action, proof: Eligibility | None) -> Outcome:
-        """Let the master end the attempt. An uncertain answer counts as perhaps done.
+    def _end(
+        self, one: TrackedOrder, instant: str, action: Action, eligibility: Eligibility | None
+    ) -> Outcome:
+        """Let the master end the attempt. An uncertain answer counts as possibly done.
 
-        Reading may have taken long: permission and release wait (``proof``: of a Release) are checked again.
+        Reading may have taken long: permission and release wait (``eligibility``: of a Release) are checked
+        again.
         """
         no = self._permission.may_act(action)
         if no is not None:
             return no
-        if proof is not None and self._is_over(one, proof):
+        if eligibility is not None and self._is_over(one, eligibility):
             return Refused(HoldOver())
         before = getattr(one, instant)
         setattr(one, instant, before or self._clock())
         try:
-            word = self._link.guard.change(
+            word = self._connection.guard.change(
                 one.application,
                 f"kill {one.attempt}",
-                lambda: self._link.master(one.application).kill(one.task.task, one.attempt),
+                lambda: self._connection.master(one.application).kill(one.task.task, one.attempt),
             )
         except Uncertain:
             raise
@@ -354,11 +359,11 @@ class Performing:
         try:
             self._manager.set_priority(action.application, action.priority)
         except Altered as problem:
-            return Unknown(_fault(problem))  # it was changed, though to another value: to be restored later
+            return Unknown(_fault(problem))  # it was changed to another value: restore it later
         return Accepted()
 
     def _restore_priority(self, action: SetPriority) -> Outcome:
-        """Restore the former priority, whatever is allowed now; an ended application needs no change."""
+        """Restore the former priority without further permission; skip an application that has ended."""
         try:
             row = self._manager.application(action.application)
         except Missing:
@@ -382,8 +387,8 @@ def _fault(problem: Exception) -> ClientFault:
 def _has_resumed_in_place(status: Status, manifest: Manifest, one: TrackedOrder) -> bool:
     """Return whether a status line shows work that is in no checkpoint.
 
-    The line may lag behind, but groups are never counted back. Right after "unchanged" a line of the work
-    before names the same generation.
+    The line may be old, but the number of groups never decreases. Right after "unchanged" an older line of
+    the work names the same generation.
     """
     if status.phase not in WORKING:
         return False

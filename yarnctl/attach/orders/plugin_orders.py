@@ -1,8 +1,8 @@
 """Orders to the plugin in a driver of Spark: numbered files in the daemon's own folder in HDFS.
 
-Law: an order is written beside and renamed, so that half of one is never read; its name has its number, its
-kind and its decision, so that the same order is written once however often it is performed.
-The folder bears the instant of the driver's start: a later attempt never reads it
+Law: an order is written to a temporary file and renamed, so that half of one is never read. Its name has its
+number, its kind and its decision, so that the same order is written once even if it is performed repeatedly.
+The folder's name has the start time of the driver: a later attempt never reads it
 (``submitting/spark_plugin/Leave.java``).
 """
 
@@ -19,7 +19,7 @@ FOLDER_MODE, FILE_MODE = 0o755, 0o644
 _ORDER = re.compile(r"([0-9]{9})-([a-z]+)-([A-Za-z0-9._-]{1,80})\.order")
 _START = re.compile(r"[0-9]{1,19}")
 TRIES = 3
-"""Another of our requests may take a number first."""
+"""Attempts to write an order: another request of the daemon may use a number first."""
 
 
 class PluginOrders:
@@ -34,7 +34,7 @@ class PluginOrders:
         self._write(application, start, "leave", decision, f"leave {' '.join(executors)}\n")
 
     def back(self, application: str, start: str, decisions: Sequence[str]) -> None:
-        """Order the driver to ask again for as many executors as left by these decisions."""
+        """Order the driver to request as many executors as left by these decisions."""
         self._write(application, start, "back", decisions[-1], f"back {' '.join(decisions)}\n")
 
     def _write(self, application: str, start: str, kind: str, decision: str, text: str) -> None:
@@ -53,7 +53,7 @@ class PluginOrders:
             except ExistsAlready:
                 continue
         self._hdfs.delete(beside)
-        raise ExistsAlready(f"{folder}: its numbers are taken as soon as they are read")
+        raise ExistsAlready(f"{folder}: another daemon writes orders here; {TRIES} attempts failed")
 
     def _names(self, folder: str) -> list[str]:
         try:
@@ -63,6 +63,6 @@ class PluginOrders:
 
 
 def start_of(settings: Mapping[str, str]) -> str:
-    """Return the instant of a driver's start, as its settings tell; "" if they do not."""
-    told = settings.get(START, "")
-    return told if _START.fullmatch(told) else ""
+    """Return the start time of a driver by its settings, as text in ms; "" if they do not have it."""
+    start = settings.get(START, "")
+    return start if _START.fullmatch(start) else ""

@@ -1,8 +1,7 @@
-"""Whether an attempt's work is saved: decided by the files in the store, never by a status.
+"""Decide whether an attempt's work is saved, by the files in the store and never by a status.
 
-Law: a manifest counts only if the task's next attempt would resume from it: the runner's own code decides
-that, in the next attempt's name. Everything else about a checkpoint (an answer "unchanged", a status line)
-only shows which files to read.
+Law: a manifest counts only if the task's next attempt would resume from it. The runner's own code decides
+that, with the id of a later attempt. An answer "unchanged" or a status line only shows which files to read.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ LATER = 999_999_999
 """An attempt number higher than all others."""
 ANSWER_BYTES_MAX = 1 << 16
 UNCHANGED = "unchanged"
-"""The runner's answer for: nothing was done since the generation that is valid."""
+"""The runner's answer if the task has processed nothing since its valid checkpoint."""
 
 
 class Answer(NamedTuple):
-    """The runner's answer instead of a manifest; ``kind``: unchanged, refused or completing."""
+    """The runner's answer without a new manifest; ``kind``: unchanged, refused or completing."""
 
     kind: str
     generation: int
@@ -35,7 +34,7 @@ class Answer(NamedTuple):
 
 
 def task_of(application: str, attempt: str, kinds: str = "r") -> TaskId | None:
-    """Return the ids that belong to an attempt of this application; None if it is not one.
+    """Return the ids of an attempt of this application; None if it belongs to another one.
 
     ``kinds``: reduces (``r``), or maps, too (``mr``).
     """
@@ -45,15 +44,15 @@ def task_of(application: str, attempt: str, kinds: str = "r") -> TaskId | None:
     return TaskId(f"job_{match[1]}", f"task_{match[1]}_{match[2]}_{match[3]}", attempt)
 
 
-def safe_manifest(store: CheckpointStore, task: TaskId, proof: Eligibility) -> Manifest:
+def safe_manifest(store: CheckpointStore, task: TaskId, eligibility: Eligibility) -> Manifest:
     """Return the manifest from which the task's next attempt would resume; raise Unusable with the reason.
 
     Raises StoreError where the store cannot be read.
     """
     later = task._replace(attempt=f"{task.task.replace('task_', 'attempt_', 1)}_{LATER}")
-    why = "there is no manifest"
-    for reducer in proof.reducers:
-        found = find_checkpoint(store, later, proof.rule, reducer, proof.owners)
+    why = "no manifest in the store"
+    for reducer in eligibility.reducers:
+        found = find_checkpoint(store, later, eligibility.rule, reducer, eligibility.owners)
         if found.manifest is not None:
             return found.manifest
         why = "; ".join(found.refused) or why
@@ -72,26 +71,26 @@ def manifests_of(entries: Sequence[Entry], attempt: str) -> frozenset[str]:
 
 
 def read_answer(
-    store: Store, task: TaskId, order: str, entries: Sequence[Entry], proof: Eligibility
+    store: Store, task: TaskId, order: str, entries: Sequence[Entry], eligibility: Eligibility
 ) -> Answer:
-    """Return the answer to an order that is in the listing; raise Unusable if it cannot be trusted."""
+    """Return the answer to an order from the listing; raise Unusable if its owner or content is wrong."""
     name = answer_name(order, task.attempt)
     entry = next(entry for entry in entries if entry.name == name)
-    check_owner(entry, proof.owners, name)
+    check_owner(entry, eligibility.owners, name)
     if entry.bytes > ANSWER_BYTES_MAX:
         raise Unusable(f"{name}: larger than {ANSWER_BYTES_MAX} bytes")
     try:
         raw = json.loads(store.read_small(f"{task.folder}/{name}"))
         if raw["order"] != order or raw["attempt"] != task.attempt:
-            raise Unusable(f"{name}: of another order")
+            raise Unusable(f"{name}: belongs to another order")
         return Answer(_text(raw["answer"]), int(raw["generation"]), _text(raw["reason"]))
     except NO_SENSE as error:
-        raise Unusable(f"{name}: no answer ({type(error).__name__})") from None
+        raise Unusable(f"{name}: not a valid answer ({type(error).__name__})") from None
 
 
-def _text(told: object) -> str:
-    """Return a job owner's value as text that can be shown and written anywhere."""
-    return str(told)[:200].encode("utf-8", "replace").decode()
+def _text(value: object) -> str:
+    """Return a job owner's value as text of at most 200 characters that is valid UTF-8."""
+    return str(value)[:200].encode("utf-8", "replace").decode()
 
 
 def answer_name(order: str, attempt: str) -> str:

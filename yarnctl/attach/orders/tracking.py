@@ -1,11 +1,11 @@
-"""Tracking orders: what has become of each attempt under order, reported as facts, each once.
+"""Track orders: report what has happened to each attempt under order, as facts, each once.
 
-Law: facts are observations, at the instant of the poll, ends before grants. A manifest is reported only if
-the task's next attempt would resume from it (``saved_work``); an end only when YARN's list of live
-containers lacks the container, with the terminal state that the master shows. What is not known yet is
-reported later, not guessed.
+Law: facts are observations with the time of the poll, ends before grants. A manifest is reported only if the
+task's next attempt would resume from it (``saved_work``). An end is reported only when YARN's list of live
+containers lacks the container, with the terminal state that the master shows. An unknown fact is reported
+later, not guessed.
 
-The reported generation is never above the requested one: a torn upload may use numbers up, so the runner's
+The reported generation is never above the requested one: a broken upload may use numbers up, so the runner's
 own number can be higher. ``TrackedOrder.manifest_generation`` keeps the real one.
 """
 
@@ -52,13 +52,13 @@ from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId
 from yarnctl.task_runner.runner.protocol.stores import Entry, Unusable
 
 UNDER_ORDER = "attempts"
-"""What attempts are read for that are under order."""
+"""The guard's purpose for reading attempts under order."""
 LINGER_MS = 60_000
-"""A killed attempt is polled for this long after its order was settled: its container ends later."""
+"""The time for which a killed attempt is polled after its order was settled: its container ends later."""
 
 
 class TrackedOrder(msgspec.Struct):
-    """One order and what has been reported of it. Instants in ms of the port's clock, 0: not yet.
+    """One order and the facts reported about it. Times in ms of the port's clock, 0: not yet.
 
     ``name`` is the order's on the cluster (``Attachment.name_of``).
     ``absent_at_ms``: the start of the last poll that found nothing; ``release_wait_from_ms``: the earliest
@@ -95,35 +95,35 @@ class TrackedOrder(msgspec.Struct):
 
     @property
     def is_by_number(self) -> bool:
-        """Whether its application chooses which of its containers leaves: they are named by their ids."""
+        """Whether the application chooses which container leaves; the order names containers by their ids."""
         return self.attempt == self.container
 
 
 NO_TASK = TaskId("", "", "")
-"""The task of an order that asks an executor: it has none."""
+"""The task of a drain order, which has none."""
 
 
 class OrderTracking:
-    """All tracked orders, and the facts about them. ``observer_of``: who sees an application's executors."""
+    """All tracked orders, and the facts about them. ``observer_of``: the observer of its executors."""
 
     def __init__(
         self,
-        link: Connection,
+        connection: Connection,
         live: LiveContainers,
         tasks: TaskObserver,
-        returning: ResumeCosts,
-        prover: EligibilityReader,
+        resume_costs: ResumeCosts,
+        eligibility: EligibilityReader,
         observer_of: Callable[[str], LeavingObserver | None] = lambda _: None,
     ) -> None:
         self._observer_of = observer_of
-        self._link = link
+        self._connection = connection
         self._live = live
         self._tasks = tasks
-        self._resume_costs = returning
-        self._prover = prover
-        self._calls = link.calls
-        self._settings = link.settings
-        self._clock = link.clock
+        self._resume_costs = resume_costs
+        self._eligibility = eligibility
+        self._calls = connection.calls
+        self._settings = connection.settings
+        self._clock = connection.clock
         self.orders: dict[str, TrackedOrder] = {}
         self.notes: dict[str, str] = {}
         self._ended_applications: set[str] = set()
@@ -133,7 +133,7 @@ class OrderTracking:
     def begin(
         self, order: str, application: str, attempt: str, container: str, generation: int, verb: str
     ) -> TrackedOrder | None:
-        """Track an order, or continue; None if the ids do not belong together."""
+        """Track an order, or return the tracked one; None if the ids do not belong together."""
         known = self.orders.get(order)
         if known is not None:
             same = (known.application, known.attempt, known.container) == (application, attempt, container)
@@ -156,7 +156,7 @@ class OrderTracking:
         return task_of(application, attempt, "mr" if verb == "kill" and self._settings.levers else "r")
 
     def are_leaving(self, application: str) -> bool:
-        """Return whether executors of an application are under order, and not gone."""
+        """Return whether executors of an application are under order and have not ended."""
         return any(
             one.verb == "drain" and not one.ended
             for one in self.orders.values()
@@ -175,14 +175,14 @@ class OrderTracking:
     # --- one poll -----------------------------------------------------------------------------
 
     def poll(self, tracked: Iterable[str], new: Iterable[str]) -> list[Fact]:
-        """Return what has happened since the last poll. ``tracked``: applications to poll for containers."""
+        """Return the facts since the last poll. ``tracked``: applications to poll for containers."""
         running = [one for one in self.orders.values() if not one.ended]
         victims = list(dict.fromkeys(one.application for one in running))
         names = list(dict.fromkeys([*tracked, *victims]))
         seen = self._live.observe(names)
         grants = self._live.grants(seen, new)
         if grants and victims:
-            # A grant seen just now may use room that came free after its victim was polled.
+            # A grant may use a container that ended after its application was polled.
             seen = {**seen, **self._live.observe(victims)}
         facts: list[Fact] = []
         self._poll_attempts([one for one in running if one.verb != "drain" and self._is_due(one, seen)])
@@ -213,7 +213,9 @@ class OrderTracking:
         return late or gone or bool(one.released_at_ms or one.killed_at_ms)
 
     def _poll_attempts(self, due: Sequence[TrackedOrder]) -> None:
-        answers = attempts_of(self._link, UNDER_ORDER, [(one.application, one.task.task) for one in due])
+        answers = attempts_of(
+            self._connection, UNDER_ORDER, [(one.application, one.task.task) for one in due]
+        )
         now_ms = self._clock()
         for one in due:
             rows = answers[(one.application, one.task.task)]
@@ -233,7 +235,7 @@ class OrderTracking:
         waiting = [one for one in running if one.verb == "suspend" and not one.manifest_at_ms]
         found = self._calls.each(self._poll_one, (one.order for one in waiting))
         facts: list[Fact] = []
-        # The first to save is released first, and resumes first; names decide only where that is unknown.
+        # The first attempt to save is released first and resumes first; names decide if that is unknown.
         for one in sorted(waiting, key=lambda one: _saved_at_ms(found[one.order])):
             answer = found[one.order]
             if isinstance(answer, Problem):
@@ -243,8 +245,8 @@ class OrderTracking:
             now_ms = self._clock()
             if manifest is not None:
                 self._note_manifest(one, manifest, now_ms)
-                told = min(manifest.generation, one.generation)
-                facts.append(ManifestSeen(one.order, one.attempt, told, manifest.groups_done, now_ms))
+                generation = min(manifest.generation, one.generation)
+                facts.append(ManifestSeen(one.order, one.attempt, generation, manifest.groups_done, now_ms))
             elif signature != one.signature:
                 before, one.signature = one.signature or ("", ()), signature
                 if any(part and part != was for part, was in zip(signature, before, strict=True)):
@@ -252,7 +254,7 @@ class OrderTracking:
         return facts
 
     def find_manifest(self, one: TrackedOrder) -> None:
-        """Search for the manifest that answers an order, if none has been seen; raises as the store does."""
+        """Search for the manifest of an order, if none has been seen; raises as the store does."""
         manifest = None if one.manifest_at_ms else self._poll_one(one.order)[0]
         if manifest is not None:
             self._note_manifest(one, manifest, self._clock())
@@ -261,30 +263,30 @@ class OrderTracking:
     def _note_manifest(one: TrackedOrder, manifest: Manifest, now_ms: int) -> None:
         """Note a manifest, and the earliest start of its attempt's release wait.
 
-        Our own clock bounds it by the last poll without the manifest; after a restart or a long outage of the
-        store only foreign clocks do. One that is behind then only causes a refusal.
+        The port's clock bounds it by the last poll without the manifest. After a restart or a long outage of
+        the store only other clocks do; if such a clock is slow, the release is refused.
         """
         one.manifest_at_ms, one.manifest_generation = now_ms, manifest.generation
-        told_ms = (
+        created_at_ms = (
             one.answered_at_ms if one.answer == UNCHANGED else _instant(manifest.raw.get("created_at_ms"))
         )
-        one.release_wait_from_ms = one.absent_at_ms or min(now_ms, told_ms)
+        one.release_wait_from_ms = one.absent_at_ms or min(now_ms, created_at_ms)
 
     def _poll_one(self, order: str) -> tuple[Manifest | None, tuple[object, ...]]:
-        """Return the manifest that answers the order, and a signature of its progress while there is none."""
+        """Return the manifest of the order, or None, and a signature of its progress."""
         one = self.orders[order]
         began_ms = self._clock()
         phase = self._saving_phase(one)
-        place = self._prover.store_of(one.application)
+        place = self._eligibility.store_of(one.application)
         if place is None:
             return None, (phase, ())
-        store, proof = place
+        store, eligibility = place
         entries = store.list(one.task.folder)
-        manifest = self._manifest(one, store, proof, entries, began_ms)
+        manifest = self._manifest(one, store, eligibility, entries, began_ms)
         mine = [entry for entry in entries if one.attempt in entry.name and "answer-" not in entry.name]
         new = [(entry.name, entry.bytes) for entry in mine if entry.name not in one.known_names]
         if not one.signature:
-            # Files that the attempt saved before this order are no progress of this order.
+            # Files that the attempt saved before this order do not count as progress of this order.
             one.known_names = frozenset(entry.name for entry in mine)
             new = []
         return manifest, (phase, tuple(new))
@@ -297,16 +299,16 @@ class OrderTracking:
         self,
         one: TrackedOrder,
         store: CheckpointStore,
-        proof: Eligibility,
+        eligibility: Eligibility,
         entries: Sequence[Entry],
         began_ms: int,
     ) -> Manifest | None:
         manifest = None
         try:
             if answer_name(one.name, one.attempt) in {entry.name for entry in entries}:
-                return self._answered(one, store, proof, entries)
+                return self._answered(one, store, eligibility, entries)
             if manifests_of(entries, one.attempt):
-                manifest = safe_manifest(store, one.task, proof)
+                manifest = safe_manifest(store, one.task, eligibility)
         except Unusable as why:
             self.notes[one.order] = str(why)
             return None
@@ -316,16 +318,16 @@ class OrderTracking:
         return None
 
     def _answered(
-        self, one: TrackedOrder, store: CheckpointStore, proof: Eligibility, entries: Sequence[Entry]
+        self, one: TrackedOrder, store: CheckpointStore, eligibility: Eligibility, entries: Sequence[Entry]
     ) -> Manifest | None:
-        """Return an older generation that is still valid: it serves as a new one; any other answer is no."""
-        answer = read_answer(store, one.task, one.name, entries, proof)
+        """Return an older manifest that the runner declared valid for this order; None for other answers."""
+        answer = read_answer(store, one.task, one.name, entries, eligibility)
         one.answer = answer.kind
         self.notes[one.order] = f"{answer.kind}: {answer.reason}"
         if answer.kind != UNCHANGED or answer.generation < 1:
             return None
         one.answered_at_ms = store.written_at_ms(f"{one.task.folder}/{answer_name(one.name, one.attempt)}")
-        manifest = safe_manifest(store, one.task, proof)
+        manifest = safe_manifest(store, one.task, eligibility)
         return manifest if manifest.generation == answer.generation else None
 
     # --- ends ---------------------------------------------------------------------------------
@@ -342,7 +344,7 @@ class OrderTracking:
         gone = [one for one in running if self._is_over(one, seen.get(one.application))]
         if not gone:
             return []
-        nodes = self._calls.each(lambda _key: self._link.node_names(), [0])[0]
+        nodes = self._calls.each(lambda _key: self._connection.node_names(), [0])[0]
         reasons = self._remove_reasons([one for one in gone if one.verb == "drain"])
         facts: list[Fact] = []
         for one in gone:
@@ -382,20 +384,20 @@ class OrderTracking:
         return container is None
 
     def _remove_reasons(self, gone: Sequence[TrackedOrder]) -> dict[str, RemoveReason]:
-        """Return why executors under these orders are gone, by order."""
+        """Return why executors under these orders were removed, by order."""
         observers = {one.order: self._observer_of(one.application) for one in gone}
         found: dict[str, RemoveReason] = {}
         for observer in dict.fromkeys(observers.values()):
             if observer is not None:
                 mine = {one.order: one for one in gone if observers[one.order] is observer}
-                told = observer.remove_reasons([(one.application, one.attempt) for one in mine.values()])
-                found |= {order: told[one.application, one.attempt] for order, one in mine.items()}
+                reasons = observer.remove_reasons([(one.application, one.attempt) for one in mine.values()])
+                found |= {order: reasons[one.application, one.attempt] for order, one in mine.items()}
         return found
 
     def _terminal_state(
         self, one: TrackedOrder, now_ms: int, nodes: frozenset[str] | None, reason: RemoveReason
     ) -> Ending | None:
-        """Return its terminal state; None while only a later poll can show it. ``reason``: of an executor."""
+        """Return an attempt's terminal state, None if not known yet. ``reason``: the driver's."""
         if one.verb == "drain":
             return self._executor_ended(one, now_ms, nodes, reason)
         state = one.row.state if one.row is not None else ""
@@ -412,7 +414,7 @@ class OrderTracking:
     def _executor_ended(
         self, one: TrackedOrder, now_ms: int, nodes: frozenset[str] | None, reason: RemoveReason
     ) -> Ending | None:
-        """Return how an executor ended: "suspended" if it left as it was asked to, by its driver's words."""
+        """Return how an executor ended; "suspended" if its driver's reason shows that it was drained."""
         if nodes is not None and one.node and one.node not in nodes:
             return "lost"
         if isinstance(reason, str) and not isinstance(reason, Problem):
@@ -422,11 +424,11 @@ class OrderTracking:
 
 
 def _saved_at_ms(answer: tuple[Manifest | None, object] | Problem) -> float:
-    """Return when a polled manifest was made, by its runner's clock; infinity without one."""
+    """Return when a polled manifest was made, by its runner's clock; infinity if there is none."""
     manifest = None if isinstance(answer, Problem) else answer[0]
     return (manifest and _instant(manifest.raw.get("created_at_ms"))) or inf
 
 
-def _instant(told: object) -> int:
-    """Return an instant that a job's owner wrote, in ms; 0 if it is none."""
-    return told if type(told) is int and told > 0 else 0
+def _instant(value: object) -> int:
+    """Return a time that a job's owner wrote, in ms; 0 if the value is not a positive integer."""
+    return value if type(value) is int and value > 0 else 0

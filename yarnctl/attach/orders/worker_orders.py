@@ -1,9 +1,13 @@
-"""Asking a Flink job to go on with fewer workers, and with as many as before: its bounds, by one PUT.
+"""Rescale a Flink job to fewer workers and back, by one PUT of its bounds.
 
-Law: as of ``performing``. What the bounds were is written into the daemon's own folder in HDFS, whole, before
-they are lowered: a daemon that dies at any point leaves them where the next one finds them. One PUT for all
-workers of a decision; which of them leave is Flink's choice. Bounds that somebody else has changed since are
-theirs. Source: docs/facts/flink.md, 4.
+Law: one action gives one outcome, by the rules of ``performing``.
+
+* The bounds before a change are written to the daemon's own folder in HDFS before they are lowered. If the
+  daemon dies at any point, the next one finds them there.
+* One PUT covers all workers of a decision; Flink chooses which of them leave.
+* Bounds that another user has changed since are not restored.
+
+Source: docs/facts/flink.md, 4.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ BYTES_MAX = 1 << 20
 
 
 class KeptBounds(msgspec.Struct, frozen=True):
-    """The bounds of a job before the first decision lowered them, and what the last one set."""
+    """The bounds of a job before the first decision lowered them, and those that the last one set."""
 
     job: str
     before: Bounds
@@ -42,7 +46,7 @@ class KeptBounds(msgspec.Struct, frozen=True):
 
 
 class JobNow(NamedTuple):
-    """A job that is not over, and its bounds."""
+    """A job that has not ended, and its bounds."""
 
     job: FlinkJob
     bounds: Bounds
@@ -53,22 +57,22 @@ class WorkerOrders:
 
     def __init__(
         self,
-        link: Connection,
+        connection: Connection,
         live: LiveContainers,
         tracking: OrderTracking,
         permission: Permission,
         job_manager: Callable[[str], JobManager],
     ) -> None:
-        self._link, self._tracking, self._permission = link, tracking, permission
+        self._connection, self._tracking, self._permission = connection, tracking, permission
         self._job_manager = job_manager
         self._live = live
         self._done: dict[tuple[str, int], Outcome] = {}
         self._held: dict[str, str] = {}
 
-    # --- fewer ----------------------------------------------------------------------------------
+    # --- drain ----------------------------------------------------------------------------------
 
     def drain(self, action: Drain) -> Outcome:
-        """Ask for a worker less: the first order of a decision asks for all of its workers."""
+        """Drain a worker; the first order of a decision drains all of its workers."""
         one = self._tracking.begin(
             action.order, action.application, action.attempt, action.container, 0, "drain"
         )
@@ -83,21 +87,21 @@ class WorkerOrders:
             except Uncertain as problem:
                 self._done = {which: Unknown(ClientFault(str(problem)[:FAULT_MAX]))}
         outcome = self._done[which]
-        if isinstance(outcome, Accepted | Unknown):  # it is, or perhaps is, done: not once more
-            one.released_at_ms = self._link.clock()
+        if isinstance(outcome, Accepted | Unknown):  # sent, or possibly sent: not to be repeated
+            one.released_at_ms = self._connection.clock()
             one.others = dict(self._held)
         return outcome
 
     def _lower(self, action: Drain) -> Outcome:
-        hdfs, manager = self._link.hdfs, self._job_manager(action.application)
+        hdfs, manager = self._connection.hdfs, self._job_manager(action.application)
         if hdfs is None:
             return Withheld(NoHdfs())
-        told = self._link.guard.read(
+        answer = self._connection.guard.read(
             action.application, "order", lambda _name, _: (_job_now(manager), manager.task_managers())
         )
-        if isinstance(told, Problem):
-            return Withheld(unread(told))
-        now, managers = told
+        if isinstance(answer, Problem):
+            return Withheld(unread(answer))
+        now, managers = answer
         if isinstance(now, Absent):
             return Withheld(unread(now))
         if isinstance(managers, Absent):
@@ -109,7 +113,7 @@ class WorkerOrders:
         self._held = {row.container: row.node for row in held.containers.values()}
         most = (len(here) - len(action.mates)) * max(1, min(here.values()))
         if most < least(now.bounds):
-            return Refused(ExecutorBusy(f"at least {least(now.bounds)} must stay, {most} would"))
+            return Refused(ExecutorBusy(f"the job needs {least(now.bounds)} slots; {most} would remain"))
         fewer = lowered(now.bounds, most)
         if no := self._permission.may_act(action):
             return no
@@ -119,7 +123,7 @@ class WorkerOrders:
         try:
             outcome = self._set(action, manager, now.job.job, fewer)
         except YarnctlError as problem:
-            # What got no answer is settled by reading: only bounds that still are as before were not lowered.
+            # After a missing answer the bounds are read: if they are unchanged, they were not lowered.
             if not isinstance(problem, Uncertain) or manager.bounds(now.job.job) == now.bounds:
                 self._forget(hdfs, path, earlier)
             raise
@@ -128,23 +132,23 @@ class WorkerOrders:
         return outcome
 
     def _set(self, action: Drain | Grow, manager: JobManager, job: str, bounds: Bounds) -> Outcome:
-        told = self._link.guard.change(
+        answer = self._connection.guard.change(
             action.application, f"bounds {_decisions(action)}", lambda: manager.set_bounds(job, bounds)
         )
-        return later(action, unread(told)) if isinstance(told, Absent) else Accepted()
+        return later(action, unread(answer)) if isinstance(answer, Absent) else Accepted()
 
-    # --- as many as before ----------------------------------------------------------------------
+    # --- grow -----------------------------------------------------------------------------------
 
     def grow(self, action: Grow) -> Outcome:
-        """Put the bounds back, unless somebody else has changed them meanwhile."""
-        hdfs, application = self._link.hdfs, action.application
+        """Restore the bounds, unless another user has changed them meanwhile."""
+        hdfs, application = self._connection.hdfs, action.application
         if hdfs is None:
             return later(action, NoHdfs())
         path = self._path(application)
         kept = self._kept(hdfs, path)
         if kept is not None:
             manager = self._job_manager(application)
-            now = self._link.guard.read(application, "grow", lambda _name, _: _job_now(manager))
+            now = self._connection.guard.read(application, "grow", lambda _name, _: _job_now(manager))
             if isinstance(now, Absent | Problem):
                 return later(action, unread(now))
             if (now.job.job, now.bounds) == (kept.job, kept.lowered):
@@ -154,24 +158,24 @@ class WorkerOrders:
         hdfs.delete(path)
         return Accepted()
 
-    # --- what the bounds were -------------------------------------------------------------------
+    # --- the bounds before a change -------------------------------------------------------------
 
     def _path(self, application: str) -> str:
-        return f"{self._link.settings.requests_root.rstrip('/')}/{application}/bounds.json"
+        return f"{self._connection.settings.requests_root.rstrip('/')}/{application}/bounds.json"
 
     @staticmethod
     def _kept(hdfs: WebHdfs, path: str) -> KeptBounds | None:
-        """Return what the last decision left, None: nothing. Raises as the client does, and Unreadable."""
+        """Return the kept bounds, None if there are none. Raises as the client does, and Unreadable."""
         try:
             return msgspec.json.decode(hdfs.read(path, BYTES_MAX), type=KeptBounds)
         except Missing:
             return None
         except msgspec.MsgspecError as problem:
-            raise Unreadable(f"{path} is not what yarnctl wrote: {problem}") from None
+            raise Unreadable(f"{path} was changed and cannot be parsed: {problem}") from None
 
     @staticmethod
     def _keep(hdfs: WebHdfs, path: str, earlier: KeptBounds | None, bounds: KeptBounds) -> None:
-        """Write beside and rename: half a file is never read. Of bounds lowered twice the first are kept."""
+        """Write a temporary file and rename it. Of bounds that were lowered twice, keep the first ones."""
         if earlier is not None and (earlier.job, earlier.lowered) == (bounds.job, bounds.before):
             bounds = msgspec.structs.replace(bounds, before=earlier.before)
         hdfs.make_directories(path.rpartition("/")[0], FOLDER_MODE)
@@ -179,7 +183,7 @@ class WorkerOrders:
         hdfs.rename(f"{path}.tmp", path, overwrite=True)
 
     def _forget(self, hdfs: WebHdfs, path: str, earlier: KeptBounds | None) -> None:
-        """Take back what was kept for a request that lowered nothing: later bounds are their owner's."""
+        """Remove the kept bounds of a request that lowered nothing, so that later bounds are not restored."""
         if earlier is None:
             hdfs.delete(path)
         else:
@@ -187,7 +191,7 @@ class WorkerOrders:
 
 
 def _decisions(action: Drain | Grow) -> str:
-    """Return which decisions an action is for: its change is sent once."""
+    """Return the decisions of an action as text; the change for them is sent once."""
     return f"fewer {action.decision}" if isinstance(action, Drain) else f"back {action.decisions}"
 
 

@@ -1,13 +1,13 @@
-"""The admission controller on a cluster, driven by the loop after each tick.
+"""Admit requests on a cluster; the loop calls the controller after each tick.
 
-Law: it changes nothing on the cluster; it keeps reservations with an expiry and sends no command. A change of
-the gate is written to the journal before it is applied (``AdmissionStore``), so that a crash at any point
-loses nothing that was answered. Without an open admission the cluster is not queried. While the
-ResourceManager does not answer there is no round, no expiry and no end.
+Law: it changes nothing on the cluster. It keeps reservations with an expiry and sends no command. A change of
+its state is written to the journal before it is applied (``AdmissionStore``), so that a crash at any point
+loses no answered request. Without an open admission the cluster is not queried. While the ResourceManager
+does not answer, there is no round, no expiry and no end.
 
-Its time is the daemon's clock. Where that shows less than before, as after a wall clock was set back between
-two lives, one record moves all instants that count time (``ClockSetBack``), and polling, expiry and rounds
-go on at once; deadlines are instants of the wall clock, and stay.
+Its time is the daemon's clock. If that clock shows an earlier time than before (the wall clock was set back
+between two runs), one record moves all times that are counted from (``ClockSetBack``), and polling, expiry
+and rounds continue at once. Deadlines are times of the wall clock, and stay.
 """
 
 from __future__ import annotations
@@ -65,19 +65,19 @@ from yarnctl.journal.rendering import text
 _LOG = logging.getLogger("yarnctl.daemon")
 
 PLANS_EVERY_MS = 10_000
-"""So often new predictions for those that wait are written down, if nothing else changes."""
+"""The interval at which new predictions for waiting requests are written, if nothing else changes."""
 ESTIMATE_MS = 3_000
-"""So long a request waits for an estimate."""
+"""The maximum time for which a request waits for an estimate."""
 WAITING_MAX = 1_000
 WAITING_SHARE = 4
-"""Of the requests that may wait one user may have one of so many."""
-ERRANDS_MAX = 32
-"""So many queued commands are executed after one tick: each is written to the disk."""
+"""One user may have one in this many of the waiting requests."""
+COMMANDS_MAX = 32
+"""The maximum number of queued commands executed after one tick: each is written to the disk."""
 PROMISES_A_TICK = 1_600
-"""A price is computed beside all promises: so many are gone through for the requests of one tick."""
+"""The maximum number of promises that prices of one tick's requests are compared with."""
 
-END_IT = "end the application; what it holds is free then"
-NO_ESTIMATE = "ask again with the same request_key, or give an estimate"
+END_IT = "end the application to free its containers"
+NO_ESTIMATE = "send the request again with the same request_key, or include an estimate"
 
 
 class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,10 +92,10 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The controller's published state: the gate, and every admission that is kept, newest first.
+    """The controller's published state, with every kept admission, the newest first.
 
-    ``ran_ms``: how long those took that have ended, from their start to their end. ``queues``: the cluster's.
-    ``priced``: deadlines are sold.
+    ``ran_ms``: the running times of ended admissions, by id. ``queues``: the cluster's.
+    ``priced``: deadlines have a price.
     """
 
     allocator: str
@@ -118,53 +118,54 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdmissionController:
-    """``size`` measures the cluster, or each pool by name (raises YarnctlError); ``book``: of the journal.
+    """Admits requests on one cluster.
 
-    ``clerk`` None: no history, so no estimates and no learning. ``last_ms`` is the last instant of the life
-    before (0: not known), ``wall_ahead_ms`` by how much the wall clock is ahead of the daemon's. ``queues``:
-    the cluster's newest queues (None: a queue is what a request or the ResourceManager calls it). All other
-    methods run on the loop.
+    ``size`` measures the cluster, or each pool by name (raises YarnctlError). ``store``: the state from the
+    journal. ``history_worker`` None: no history, so no estimates and no feedback. ``last_ms``: the last time
+    of the run before (0: not known). ``wall_ahead_ms`` returns the wall clock minus the daemon's. ``queues``
+    returns the cluster's newest queues (None: queues are compared by name). All other methods run on the
+    loop.
     """
 
     def __init__(
         self,
-        terms: AdmissionSettings,
+        settings: AdmissionSettings,
         manager: Manager,
         size: Callable[[], Size] | Mapping[str, Callable[[], Size]],
-        window: RequestQueue,
+        request_queue: RequestQueue,
         *,
-        book: AdmissionStore | None = None,
-        clerk: HistoryWorker | None = None,
+        store: AdmissionStore | None = None,
+        history_worker: HistoryWorker | None = None,
         last_ms: int = 0,
         wall_ahead_ms: Callable[[], int] = lambda: 0,
         queues: Callable[[], QueueTree | None] = lambda: None,
     ) -> None:
-        self.settings = terms
+        self.settings = settings
         self._queues = queues
-        self.request_queue = window
-        self.store = book or AdmissionStore()
-        self._reconciler = Reconciler(manager, self.store, terms.instance, wall_ahead_ms, queues)
+        self.request_queue = request_queue
+        self.store = store or AdmissionStore()
+        self._reconciler = Reconciler(manager, self.store, settings.instance, wall_ahead_ms, queues)
         measures = size if isinstance(size, Mapping) else {"": size}
-        self._pool_sizes = PoolSizes(terms.pools, terms.queues, measures)
-        self._history_worker = clerk
-        self._estimates = None if clerk is None else Estimates(clerk)
+        self._pool_sizes = PoolSizes(settings.pools, settings.queues, measures)
+        self._history_worker = history_worker
+        self._estimates = None if history_worker is None else Estimates(history_worker)
         self._answers: dict[PendingCommand, str | Refusal] = {}
         self._leases: dict[str, int] = {}
         self._planned_at_ms = 0
         self._asked_about = 0
         self._last_ms = max(last_ms, self.store.now_ms)
-        self.market_desk = MarketDesk(self.store, terms.instance)
-        self._feedback = None if clerk is None else Feedback(clerk, self.store)
+        self.market_desk = MarketDesk(self.store, settings.instance)
+        self._feedback = None if history_worker is None else Feedback(history_worker, self.store)
         self._shown: tuple[tuple[object, ...], AdmissionStatus] | None = None
 
-    def set_queues(self, terms: AdmissionSettings, sizes: Mapping[str, Callable[[], Size]]) -> None:
-        """Use other queues from now on: their paths, where only names were known before."""
-        self.settings = terms
-        self._pool_sizes = PoolSizes(terms.pools, terms.queues, sizes)
+    def set_queues(self, settings: AdmissionSettings, sizes: Mapping[str, Callable[[], Size]]) -> None:
+        """Replace the queues' names by their paths, once they are known."""
+        self.settings = settings
+        self._pool_sizes = PoolSizes(settings.pools, settings.queues, sizes)
 
     @property
     def sells(self) -> bool:
-        """Whether deadlines have a price, also before the cluster was seen."""
+        """Whether deadlines have a price; also known before the cluster's size is."""
         return MECHANISMS[self.settings.allocator].sells
 
     def after_tick(
@@ -175,7 +176,7 @@ class AdmissionController:
         paused: bool = False,
         suspendable: Collection[str] = (),
     ) -> None:
-        """After a tick: execute queued commands, poll if a poll is due, hold a round.
+        """After a tick: execute queued commands, poll if a poll is due, run a round.
 
         While ``paused`` no request is admitted or rejected. ``suspendable`` are the applications whose
         containers can be suspended now.
@@ -184,20 +185,20 @@ class AdmissionController:
         if now_ms < self._last_ms:
             self._set_back(write, now_ms)
         self._last_ms = now_ms
-        errands = self.request_queue.handed()
-        active = bool(errands or self.store.opened)
+        commands = self.request_queue.handed()
+        active = bool(commands or self.store.opened)
         if active or self.store.gate is None:
             self._measure(write, now_ms)
         self._settle(write, now_ms)
         if self._feedback is not None:
             self._feedback.reconcile(lambda record: self._note(write, record), now_ms)
         if active and self.store.gate is not None:
-            self._work(write, now_ms, errands, paused)
+            self._work(write, now_ms, commands, paused)
 
     def _set_back(self, write: Callable[[Record], None], now_ms: int) -> None:
-        """Continue by a clock that was set back: as after a start, leases and polls begin anew."""
+        """Continue by a clock that was set back: leases and polls begin anew, as after a start."""
         by_ms = self._last_ms - now_ms
-        _LOG.warning("the clock was set back by %d s: the gate goes by it as it is now", by_ms // 1000)
+        _LOG.warning("the clock was set back by %d s; admission continues by the new time", by_ms // 1000)
         self._note(write, ClockSetBack(now_ms, by_ms))
         self._leases, self._planned_at_ms, self.market_desk.quotes = {}, 0, {}
         self.request_queue.renewals()
@@ -207,11 +208,11 @@ class AdmissionController:
             self._feedback.begin_anew(now_ms)
 
     def _work(
-        self, write: Callable[[Record], None], now_ms: int, errands: Sequence[PendingCommand], paused: bool
+        self, write: Callable[[Record], None], now_ms: int, commands: Sequence[PendingCommand], paused: bool
     ) -> None:
-        if self.market_desk.is_open and errands:  # prices are computed from a fresh poll only
+        if self.market_desk.is_open and commands:  # prices are computed from a fresh poll only
             self._reconciler.reconcile(lambda record: self._note(write, record), now_ms, asked=True)
-        if self._execute(write, now_ms, errands) and self._answers:
+        if self._execute(write, now_ms, commands) and self._answers:
             self.request_queue.wake()  # else all wait for estimates, and the history worker wakes the loop
         self._renew_leases(write, now_ms)
         fresh = self._reconciler.reconcile(lambda record: self._note(write, record), now_ms)
@@ -222,94 +223,94 @@ class AdmissionController:
             self._run_round(write, now_ms, seen)
 
     def _execute(
-        self, write: Callable[[Record], None], now_ms: int, errands: Sequence[PendingCommand]
+        self, write: Callable[[Record], None], now_ms: int, commands: Sequence[PendingCommand]
     ) -> bool:
-        """Execute queued commands, each in turn; return whether some are left for the next tick.
+        """Execute queued commands in order; return whether some are left for the next tick.
 
         The more promises there are, the fewer commands that need a price are executed.
         """
         self._asked_about = self.market_desk.compared = executed = 0
-        for errand in errands:
-            is_priced = isinstance(errand.command, AdmissionClient | QuoteRequest)
-            if executed == ERRANDS_MAX or (is_priced and self.market_desk.compared >= PROMISES_A_TICK):
+        for pending in commands:
+            is_priced = isinstance(pending.command, AdmissionClient | QuoteRequest)
+            if executed == COMMANDS_MAX or (is_priced and self.market_desk.compared >= PROMISES_A_TICK):
                 continue
             executed += 1
-            self._carry_out(write, now_ms, errand)
-        return executed < len(errands)
+            self._execute_one(write, now_ms, pending)
+        return executed < len(commands)
 
     def _settle(self, write: Callable[[Record], None], now_ms: int) -> None:
-        """Charge, pay back and refill what is due; what a job used is known from the history."""
+        """Charge, refund and refill accounts; the history shows what a job used."""
         self.market_desk.settle(
             lambda record: self._note(write, record), now_ms, learning=self._feedback is not None
         )
 
     def _note(self, write: Callable[[Record], None], record: Record) -> None:
-        """Write down, then let it count."""
+        """Write a record to the journal, then apply it."""
         write(record)
         self.store.take(record)
 
     def _measure(self, write: Callable[[Record], None], now_ms: int) -> None:
-        """Set the gate where the cluster's size, or a setting, is new."""
-        terms, gate = self.settings, self.store.gate
+        """Write the gate's settings if the cluster's size, or a setting, has changed."""
+        settings, gate = self.settings, self.store.gate
         before = self._pool_sizes.problem
         pools = self._pool_sizes.poll(gate, now_ms)
         if self._pool_sizes.problem is not None and self._pool_sizes.problem != before:
-            told = text(self._pool_sizes.problem)
-            _LOG.warning("the gate lets nobody in that it has not seen room for: %s", told)
+            problem = text(self._pool_sizes.problem)
+            _LOG.warning("admission paused: cluster capacity is unknown: %s", problem)
         if pools is None:
             return
-        choices = choices_of(terms.allocator, terms.choices)
-        if gate is None or (gate.mechanism, gate.pools, gate.choices) != (terms.allocator, pools, choices):
-            self._note(write, GateSet(now_ms, terms.allocator, pools, choices))
+        choices = choices_of(settings.allocator, settings.choices)
+        if gate is None or (gate.mechanism, gate.pools, gate.choices) != (settings.allocator, pools, choices):
+            self._note(write, GateSet(now_ms, settings.allocator, pools, choices))
 
-    def _carry_out(self, write: Callable[[Record], None], now_ms: int, errand: PendingCommand) -> None:
-        if errand in self._answers:
+    def _execute_one(self, write: Callable[[Record], None], now_ms: int, pending: PendingCommand) -> None:
+        if pending in self._answers:
             return
-        wanted = self._with_path(errand.command)
+        wanted = self._with_path(pending.command)
         if isinstance(wanted, Refusal):
-            self._answers[errand] = wanted
+            self._answers[pending] = wanted
             return
         if isinstance(wanted, WithdrawRequest):
             answer = self._withdraw(write, now_ms, wanted.admission)
             if answer is not None:
-                self._answers[errand] = answer
+                self._answers[pending] = answer
             return
         if isinstance(wanted, AccountCommand):
             note = partial(self._note, write)
-            self._answers[errand] = self.market_desk.account(note, now_ms, wanted)
+            self._answers[pending] = self.market_desk.account(note, now_ms, wanted)
             return
         if isinstance(wanted, QuoteRequest):
-            estimate = self._estimate(errand, wanted, now_ms)
+            estimate = self._estimate(pending, wanted, now_ms)
             offered = self.market_desk.quoted(wanted, estimate, self._reconciler.last, now_ms)
             if offered is not None:
-                self._answers[errand] = offered
+                self._answers[pending] = offered
             return
         known = self.store.by_key(wanted.key)
         if known is not None:
             same = _same(wanted, known)
-            self._answers[errand] = known.admission if same else _key_used(wanted.key)
+            self._answers[pending] = known.admission if same else _key_used(wanted.key)
             return
-        ready = self._refusal(wanted) or self._completed(errand, wanted, now_ms)
+        ready = self._refusal(wanted) or self._completed(pending, wanted, now_ms)
         if isinstance(ready, Refusal):
-            self._answers[errand] = ready
-        elif ready is not None and self.request_queue.start(errand):
-            self._answers[errand] = self._ask(write, now_ms, errand, ready)
+            self._answers[pending] = ready
+        elif ready is not None and self.request_queue.start(pending):
+            self._answers[pending] = self._ask(write, now_ms, pending, ready)
 
     def _with_path(self, wanted: Command) -> Command | Refusal:
-        """Return a command with its queue's full path, or why its name stands for no leaf queue."""
+        """Return a command with its queue's full path, or why its name is not one of a leaf queue."""
         tree = self._queues()
         if tree is None or not isinstance(wanted, AdmissionClient | QuoteRequest) or not wanted.queue:
             return wanted
         path = tree.resolve(wanted.queue)
         if isinstance(path, str):
             return msgspec.structs.replace(wanted, queue=path)
-        return Refusal("no-such-queue", text(path), "name a leaf queue by its full path")
+        return Refusal("no-such-queue", text(path), "use the full path of a leaf queue")
 
     def _completed(
-        self, errand: PendingCommand, wanted: AdmissionClient, now_ms: int
+        self, pending: PendingCommand, wanted: AdmissionClient, now_ms: int
     ) -> AdmissionClient | Refusal | None:
-        """Return a request with its estimate and options; None: something is still being asked for."""
-        estimate = self._estimate(errand, wanted, now_ms)
+        """Return a request with its estimate and options; None: an answer is still missing."""
+        estimate = self._estimate(pending, wanted, now_ms)
         if estimate is None or isinstance(estimate, Refusal):
             return estimate
         unseen = self.market_desk.unpriced(wanted, *estimate, self._reconciler.last, now_ms)
@@ -324,23 +325,24 @@ class AdmissionController:
         queues = self.store.queues
         anywhere = isinstance(wanted.alternatives, Alternatives) and not wanted.queue
         if queues and not anywhere and wanted.queue not in queues:
-            told = f"queue {wanted.queue} is not behind this gate"
-            return Refusal("queue-not-gated", told, f"use one of {', '.join(queues)}")
+            problem = f"queue {wanted.queue} is not under admission control"
+            return Refusal("queue-not-gated", problem, f"use one of {', '.join(queues)}")
         if self.market_desk.is_untrusted(wanted.estimate):
             return UNTRUSTED
         waiting = self.store.open("waiting")
         own, share = sum(each.user == wanted.user for each in waiting), WAITING_MAX // WAITING_SHARE
         if len(waiting) >= WAITING_MAX:
-            return Refusal("queue-full", f"{WAITING_MAX} requests wait, the maximum", "try again later")
+            problem = f"the admission queue is full ({WAITING_MAX} waiting)"
+            return Refusal("queue-full", problem, "retry later")
         if own >= share:
-            told = f"{own} requests of user {wanted.user} wait, the maximum for one user is {share}"
-            return Refusal("queue-full", told, "withdraw one, or try again when one has started")
+            problem = f"the share of user {wanted.user} is full ({own} waiting, maximum {share})"
+            return Refusal("queue-full", problem, "withdraw a request, or retry when one has started")
         return None
 
     def _estimate(
-        self, errand: PendingCommand, wanted: AdmissionClient | QuoteRequest, now_ms: int
+        self, pending: PendingCommand, wanted: AdmissionClient | QuoteRequest, now_ms: int
     ) -> tuple[Estimate | None] | Refusal | None:
-        """Return the estimate there is, if any; None: it is still being asked for.
+        """Return the estimate, if there is one; None: the history has not answered yet.
 
         A slow history rejects no request: a client that needs an estimate and gets none repeats its request.
         """
@@ -348,18 +350,18 @@ class AdmissionController:
         placed = isinstance(wanted, AdmissionClient) and isinstance(wanted.alternatives, Alternatives)
         if placed or wanted.estimate is not None or self._estimates is None or gate is None:
             return (wanted.estimate,)
-        if errand.at_ms is None or errand.at_ms > now_ms:
-            errand.at_ms = now_ms
+        if pending.at_ms is None or pending.at_ms > now_ms:
+            pending.at_ms = now_ms
         job = WantedJob(wanted.name, wanted.user, wanted.kind, wanted.containers)
         size = ClusterCapacity(gate.capacity, self.store.container_mib)
         asked = self._estimates.of(job, size, now_ms)
-        if not asked.done and now_ms - errand.at_ms < ESTIMATE_MS:
+        if not asked.done and now_ms - pending.at_ms < ESTIMATE_MS:
             return None
         untold = not asked.done or (asked.problem is not None and not asked.never)
         if untold and (MECHANISMS[gate.mechanism].needs_estimate or places(self.store)):
-            problem = "" if asked.problem is None else f" {text(asked.problem)}"
-            told = f"the history has not said yet how much it computes{problem}"
-            return Refusal("no-estimate-yet", told, NO_ESTIMATE)
+            because = "" if asked.problem is None else f": {text(asked.problem)}"
+            problem = f"no estimate of the job's work yet{because}"
+            return Refusal("no-estimate-yet", problem, NO_ESTIMATE)
         found = asked.value if asked.done else None
         return (found if isinstance(found, Estimate) and found.mean_ms > 0 else None,)
 
@@ -367,13 +369,13 @@ class AdmissionController:
         self,
         write: Callable[[Record], None],
         now_ms: int,
-        errand: PendingCommand,
+        pending: PendingCommand,
         wanted: AdmissionClient,
     ) -> str:
-        """Write a request down; its deadline counts from when it was handed over."""
+        """Write a request to the journal; its deadline counts from its submission."""
         number = self.store.numbered + 1
         name = f"adm-{self.settings.instance}-{number}"
-        asked_at_ms = now_ms - self.request_queue.waited_ms(errand)
+        asked_at_ms = now_ms - self.request_queue.waited_ms(pending)
         request = Request(
             number,
             asked_at_ms,
@@ -392,17 +394,16 @@ class AdmissionController:
         return name
 
     def _withdraw(self, write: Callable[[Record], None], now_ms: int, name: str) -> str | Refusal | None:
-        """Withdraw an admission that no application has used; None: it is decided after the next tick.
+        """Withdraw an admission that no application has used; None: the next tick decides.
 
-        Of a reservation the ResourceManager is asked first, as before it expires: a client may have submitted
-        its job a moment ago, and what runs is not paid back.
+        For a reservation the ResourceManager is queried first, as before it expires: a client may have
+        submitted its job a moment ago, and a running job is not refunded.
         """
         found = self.store.admissions.get(name)
         if found is None:
-            told = f"admission {name} is not known"
-            return Refusal("not-found", told, "GET /v1/admissions lists them")
+            return Refusal("not-found", f"admission {name} is unknown", "list them with GET /v1/admissions")
         if found.state == "taken":
-            return Refusal("already-running", f"it runs as {found.application}", END_IT)
+            return Refusal("already-running", f"admission {name} runs as {found.application}", END_IT)
         if found.state not in ("waiting", "admitted"):
             return name
         if found.reservation is not None:
@@ -415,23 +416,23 @@ class AdmissionController:
         return name
 
     def _in_use(self, write: Callable[[Record], None], now_ms: int, found: Admission) -> Refusal | None:
-        """Return why a reservation cannot be given back: its application is in YARN, or that is unknown."""
+        """Return why a reservation cannot be withdrawn: its application is in YARN, or that is unknown."""
         took = None if self._reconciler.unreachable else self._claimant(now_ms, found)
         if took is None:
-            problem = self._reconciler.problem
-            told = "" if problem is None else f": {text(problem)}"
+            fault = self._reconciler.problem
+            because = "" if fault is None else f": {text(fault)}"
             return Refusal(
                 "cluster-unreachable",
-                f"whether its application was submitted is unknown{told}",
-                "withdraw it again when the ResourceManager answers; it stays as it is until then",
+                f"cannot check whether an application uses admission {found.admission}{because}",
+                "withdraw it again when the ResourceManager answers; until then the admission is unchanged",
             )
         if not took:
             return None
         if found.state == "admitted":
             self._note(write, AdmissionTaken(now_ms, found.admission, took))
-            return Refusal("already-running", f"it runs as {took}", END_IT)
-        told = f"{took} was submitted with its tag before its turn"
-        return Refusal("already-running", told, "it takes the admission when its turn comes")
+            return Refusal("already-running", f"admission {found.admission} runs as {took}", END_IT)
+        problem = f"{took} was submitted with the tag of {found.admission} before its turn"
+        return Refusal("already-running", problem, END_IT)
 
     def _claimant(self, now_ms: int, found: Admission) -> str | None:
         """Query the application of an admission; after a fault nothing more is queried in this tick."""
@@ -440,9 +441,9 @@ class AdmissionController:
         return took
 
     def _renew_leases(self, write: Callable[[Record], None], now_ms: int) -> None:
-        """Withdraw requests whose clients have gone; after a start every lease begins anew.
+        """Withdraw requests with an expired lease; after a start every lease begins anew.
 
-        One whose deadline is sold is kept while its application is in YARN, or that is unknown.
+        A request with a sold deadline is kept while its application is in YARN, or while that is unknown.
         """
         for name, until_ms in self.request_queue.renewals().items():
             self._leases[name] = max(self._leases.get(name, 0), until_ms)
@@ -470,9 +471,9 @@ class AdmissionController:
         return any(isinstance(each.plan.reason, Undecided) for each in self.store.open("waiting"))
 
     def _run_round(self, write: Callable[[Record], None], now_ms: int, seen: ClusterUse) -> None:
-        """Hold a round; it is written down if anything has come of it.
+        """Run a round; write it to the journal if it changes anything.
 
-        A round lets go of what has expired: not before it was asked after (``Reconciler``).
+        A round drops expired reservations, but only after the ``Reconciler`` has checked them.
         """
         gate = self.store.gate
         if gate is None or not gate.waiting or expired(gate, now_ms):
@@ -484,8 +485,12 @@ class AdmissionController:
             return
         self._planned_at_ms = now_ms
         made = granted_in(gate, after)
-        told = (blocking or msgspec.UNSET, seen.pool_loads or msgspec.UNSET)
-        self._note(write, AdmissionRound(now_ms, seen.loads, plans, made, *told))
+        self._note(
+            write,
+            AdmissionRound(
+                now_ms, seen.loads, plans, made, blocking or msgspec.UNSET, seen.pool_loads or msgspec.UNSET
+            ),
+        )
         self._settle(write, now_ms)
         for plan in plans:
             if plan.verdict != "defer":
@@ -493,57 +498,57 @@ class AdmissionController:
                 _LOG.info("%s: %s, %d containers: %s", name, plan.verdict, plan.containers, text(plan.reason))
 
     def _is_changed(self, plans: Sequence[Plan], now_ms: int) -> bool:
-        """Say whether to write it down now: a verdict at once, what is only foreseen now and then."""
+        """Return whether to write plans now: verdicts at once, predictions every ``PLANS_EVERY_MS``."""
         if any(plan.verdict != "defer" for plan in plans) or self._undecided():
             return True
         return bool(plans) and now_ms - self._planned_at_ms >= PLANS_EVERY_MS
 
     def shown(self) -> AdmissionStatus:
-        """Return what is to be published."""
-        book, gate = self.store, self.store.gate
+        """Return the state to publish."""
+        store, gate = self.store, self.store.gate
         problem = self._reconciler.problem or self._pool_sizes.problem
         queues = self._queues()
-        state = (book.version, problem, self.market_desk.numbered, queues)
+        state = (store.version, problem, self.market_desk.numbered, queues)
         if self._shown is not None and self._shown[0] == state:
             return self._shown[1]
-        desked = AdmissionStatus(
+        status = AdmissionStatus(
             allocator=self.settings.allocator,
             capacity=None if gate is None else gate.capacity,
-            container_mib=None if gate is None else book.container_mib,
-            waiting=book.counted("waiting"),
+            container_mib=None if gate is None else store.container_mib,
+            waiting=store.counted("waiting"),
             reserved=0 if gate is None else sum(each.containers for each in gate.reserved),
             learned=0 if gate is None else gate.memory.completed,
             problem=problem,
             lease_ms=self.settings.lease_ms,
-            admissions=tuple(reversed(book.admissions.values())),
-            accounts=book.accounts.accounts,
-            payments=book.accounts.payments,
+            admissions=tuple(reversed(store.admissions.values())),
+            accounts=store.accounts.accounts,
+            payments=store.accounts.payments,
             quotes=self.market_desk.quotes,
             pools=() if gate is None else gate.pools,
-            runs=placed_runs(book),
-            ran_ms=dict(book.ran_ms),
+            runs=placed_runs(store),
+            ran_ms=dict(store.ran_ms),
             priced=self.sells,
             queues=queues,
         )
-        self._shown = (state, desked)
-        return desked
+        self._shown = (state, status)
+        return status
 
     def published(self) -> None:
-        """After :meth:`shown` is published: answer executed commands, and wake the threads that wait."""
+        """After :meth:`shown` is published: answer executed commands, and wake waiting threads."""
         answers, self._answers = self._answers, {}
         problem = self._reconciler.problem or self._pool_sizes.problem
         self.request_queue.problem = "" if problem is None else text(problem)
         self.request_queue.announce(answers)
 
     def stop(self) -> None:
-        """Let all that wait go; reservations stay, in the journal."""
+        """Release all waiting threads; reservations stay in the journal."""
         self.request_queue.close()
         if self._history_worker is not None:
             self._history_worker.close()
 
 
 def _same(wanted: AdmissionClient, known: Admission) -> bool:
-    """Say whether a repeated request asks for what it asked for before."""
+    """Return whether a repeated request equals the earlier one."""
     before = known.request
     asked = (wanted.name, wanted.user, wanted.queue, wanted.containers, wanted.deadline_ms, wanted.kind)
     return (*asked, wanted.budget) == (
@@ -558,5 +563,5 @@ def _same(wanted: AdmissionClient, known: Admission) -> bool:
 
 
 def _key_used(key: str) -> Refusal:
-    told = f"request_key {key} was used for another request"
-    return Refusal("request-key-used", told, "use a new one for each request")
+    problem = f"request_key {key} was used for another request"
+    return Refusal("request-key-used", problem, "use a new request_key for each request")

@@ -1,8 +1,9 @@
-"""The containers of other applications, as the gate counts them: fixed load; and applications with our tags.
+"""Count the containers of other applications as fixed load, and find applications with admissions' tags.
 
 Law: an application belongs to an admission only if user, queue and time fit the admission whose tag it has;
-any other application with such a tag is fixed load, like all that were submitted without the gate. Containers
-of other sizes count by memory. The recorded load is small, however many applications there are.
+any other application with such a tag is fixed load, as is one that was submitted without admission.
+Containers of other sizes count by memory. The recorded load has a bounded size for any number of
+applications.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SHRINK_AFTER_MS = 60_000
 
 
 class Size(msgspec.Struct, frozen=True):
-    """How large the cluster is, in containers of ``container_mib``; ``reported``: set by an option."""
+    """The cluster's size in containers of ``container_mib``; ``reported``: set by an option."""
 
     capacity: int
     container_mib: int
@@ -35,7 +36,7 @@ class Size(msgspec.Struct, frozen=True):
 
 
 class Sizing:
-    """``measure`` queries the cluster (raises YarnctlError); ``problem`` is why that failed."""
+    """Keeps a measured size. ``measure`` queries the cluster (raises YarnctlError)."""
 
     def __init__(self, measure: Callable[[], Size]) -> None:
         self.measure = measure
@@ -44,7 +45,7 @@ class Sizing:
         self._candidate: tuple[Size, int] | None = None
 
     def poll(self, known: Size | None, now_ms: int) -> Size | None:
-        """Return the size that counts from now on; None: no measurement is due, or none counts yet."""
+        """Return the size to use from now on; None: no measurement is due, or none is confirmed yet."""
         if now_ms < self._again_at_ms:
             return None
         try:
@@ -76,16 +77,16 @@ class Sizing:
 
 
 CLOCKS_APART_MS = 60_000
-"""So much older than its request an application may seem: clocks differ, and drift."""
+"""The time by which an application may seem older than its request: clocks differ and drift."""
 NAMED_MAX = 12
-"""So many of the largest loads keep their names."""
+"""The number of the largest loads that keep their names."""
 STEPS_MAX = 40
-"""So many different ends are distinguished; later ones count as never."""
+"""The number of different ends that are kept; later ones count as never."""
 MANY = "others"
 
 
 class Claim(NamedTuple):
-    """An application that takes an admission, or may not (``why`` says so, "": it may)."""
+    """An application with an admission's tag. ``why``: the reason why it may not use it ("": it may)."""
 
     admission: str
     application: str
@@ -93,7 +94,7 @@ class Claim(NamedTuple):
 
 
 class ClusterUse(NamedTuple):
-    """The result of one poll: fixed loads, which applications claim an admission, and which there are.
+    """The result of one poll: fixed loads, claims of admissions, and the listed applications.
 
     ``pool_loads`` are those of pools that have a name.
     """
@@ -110,7 +111,7 @@ def tag_of(admission: str) -> str:
 
 
 def claimed(row: yarn.AppInfo, instance: str) -> str:
-    """Return the admission of ours that an application's tags name, or ""."""
+    """Return this daemon's admission in an application's tags, or ""."""
     if ADMISSION_TAG not in row.tags.lower():
         return ""
     ours = f"{ADMISSION_TAG}adm-{instance}-".lower()  # YARN keeps tags in small letters
@@ -124,16 +125,16 @@ def claimed(row: yarn.AppInfo, instance: str) -> str:
 
 def cluster_use(
     rows: Iterable[yarn.AppInfo],
-    book: AdmissionStore,
+    store: AdmissionStore,
     instance: str,
     now_ms: int,
     queues: Sequence[str],
     ahead_ms: int = 0,
 ) -> ClusterUse:
-    """Read one answer of the ResourceManager, with queues by path, against the book.
+    """Read one answer of the ResourceManager, with queues by path, against the store.
 
-    ``queues``: only these count (none: all). ``ahead_ms``: by so much the wall clock, which deadlines in tags
-    are instants of, is ahead of ``now_ms``.
+    ``queues``: only these count (none: all). ``ahead_ms``: the wall clock, which deadlines in tags use, minus
+    ``now_ms``.
     """
     claims: list[Claim] = []
     loads: dict[str, list[Load]] = {}
@@ -142,34 +143,34 @@ def cluster_use(
     for row in sorted(rows, key=lambda row: views.order(row.application)):
         there.add(row.application)
         held = 0
-        ours = book.by_application(row.application)
+        ours = store.by_application(row.application)
         if ours is None and (admission := claimed(row, instance)):
-            why = _objection(row, book, admission, admission in spoken, now_ms)
+            why = _objection(row, store, admission, admission in spoken, now_ms)
             claims.append(Claim(admission, row.application, why))
             if not why:
                 spoken.add(admission)
-                ours = book.admissions[admission]
+                ours = store.admissions[admission]
         if ours is not None:
             held = 0 if ours.reservation is None else ours.reservation.containers
         elif queues and row.queue not in queues:
             continue
-        pool = _pool_of(row, book, ours)
+        pool = _pool_of(row, store, ours)
         more = 0 if pool is None else max(0, containers(row, pool) - held)
         if more and pool is not None:
             until_ms = FOREVER_MS
-            if ours is None and not book.sells:
+            if ours is None and not store.sells:
                 until_ms = _until_ms(row, now_ms, ahead_ms)
             loads.setdefault(pool.name, []).append(Load(row.application, more, now_ms, until_ms))
     named = tuple((name, compact(found)) for name, found in sorted(loads.items()) if name)
     return ClusterUse(compact(loads.get("", ())), tuple(claims), frozenset(there), named)
 
 
-def _pool_of(row: yarn.AppInfo, book: AdmissionStore, ours: Admission | None) -> Pool | None:
-    """Return the pool that an application takes containers of: where it was placed, else its queue's.
+def _pool_of(row: yarn.AppInfo, store: AdmissionStore, ours: Admission | None) -> Pool | None:
+    """Return the pool of an application's containers: the one of its placement, else its queue's.
 
-    There is none without a gate; then an application counts as it is.
+    Without a gate there is no pool; then an application counts by its own numbers.
     """
-    pools = () if book.gate is None else book.gate.pools
+    pools = () if store.gate is None else store.gate.pools
     if len(pools) <= 1:
         return pools[0] if pools else Pool("", 0, 0)
     if ours is not None and ours.reservation is not None and ours.reservation.pool:
@@ -178,10 +179,10 @@ def _pool_of(row: yarn.AppInfo, book: AdmissionStore, ours: Admission | None) ->
 
 
 def containers(row: yarn.AppInfo, pool: Pool) -> int:
-    """Return how many of the gate's containers an application holds; a large one counts as several.
+    """Return an application's usage in admission's containers; a large container counts as several.
 
-    Of the pool without a name, the cluster, what it holds on nodes with a label does not count. How many
-    containers that is is not known, so such an application counts by memory alone.
+    In the pool without a name (the cluster) containers on nodes with a label do not count. Their number is
+    unknown, so such an application counts by memory only.
     """
     used_mib, count = row.allocated_mib, row.containers
     if not pool.name and (in_partition_mib := views.used(row).memory_mib) < used_mib:
@@ -191,7 +192,7 @@ def containers(row: yarn.AppInfo, pool: Pool) -> int:
 
 
 def compact(loads: Sequence[Load]) -> tuple[Load, ...]:
-    """Return the same load with few names and few ends."""
+    """Return the same load with at most ``NAMED_MAX`` names and ``STEPS_MAX`` ends."""
     if len(loads) <= NAMED_MAX:
         return tuple(loads)
     by_size = sorted(loads, key=lambda load: (-load.containers, load.who))
@@ -206,9 +207,9 @@ def compact(loads: Sequence[Load]) -> tuple[Load, ...]:
 
 
 def _until_ms(row: yarn.AppInfo, now_ms: int, ahead_ms: int) -> int:
-    """Return when an application ends: that is unknown, except that one with a deadline is to end by then.
+    """Return when an application ends: unknown, or its deadline if it has one.
 
-    Where deadlines are sold a tag says nothing.
+    If deadlines have a price, tags are not read.
     """
     deadline_ms = views.deadline_at_ms(row)
     if deadline_ms is not None and deadline_ms < FOREVER_MS:
@@ -217,48 +218,48 @@ def _until_ms(row: yarn.AppInfo, now_ms: int, ahead_ms: int) -> int:
 
 
 def claimant(
-    rows: Iterable[yarn.AppInfo], book: AdmissionStore, instance: str, wanted: Admission, now_ms: int
+    rows: Iterable[yarn.AppInfo], store: AdmissionStore, instance: str, wanted: Admission, now_ms: int
 ) -> str:
-    """Return the first application that has an admission's tag and fits it, also an ended one ("": none)."""
+    """Return the first application with an admission's tag that fits it, also an ended one ("": none)."""
     for row in sorted(rows, key=lambda row: views.order(row.application)):
-        if claimed(row, instance) != wanted.admission or book.by_application(row.application) is not None:
+        if claimed(row, instance) != wanted.admission or store.by_application(row.application) is not None:
             continue
-        if not _misfit(row, book, wanted, now_ms):
+        if not _misfit(row, store, wanted, now_ms):
             return row.application
     return ""
 
 
-def _objection(row: yarn.AppInfo, book: AdmissionStore, admission: str, spoken: bool, now_ms: int) -> str:
-    """Return why an application may not take the admission whose tag it carries, or ""."""
-    found = book.admissions.get(admission)
+def _objection(row: yarn.AppInfo, store: AdmissionStore, admission: str, spoken: bool, now_ms: int) -> str:
+    """Return why an application may not use the admission in its tag, or ""."""
+    found = store.admissions.get(admission)
     if found is None:
-        return "it is not known here (any more)"
+        return "the admission is unknown (any more)"
     if spoken or found.state == "taken":
-        return "another application has taken it"
+        return "another application uses the admission"
     if found.state not in ("admitted", "expired"):
-        return f"it is {found.state}"
+        return f"the admission is {found.state}"
     if found.state == "expired" and found.plan.price_mtokens is not None:
-        return "its deadline was given up, because no job was submitted in time"
-    return _misfit(row, book, found, now_ms)
+        return "the admission expired, because no job was submitted in time"
+    return _misfit(row, store, found, now_ms)
 
 
-def _misfit(row: yarn.AppInfo, book: AdmissionStore, found: Admission, now_ms: int) -> str:
-    """Return why an application with an admission's tag is not the one that was asked for, or ""."""
+def _misfit(row: yarn.AppInfo, store: AdmissionStore, found: Admission, now_ms: int) -> str:
+    """Return why an application with an admission's tag differs from the request, or ""."""
     if row.user != found.user:
-        return f"it is {found.user}'s"
-    queue = book.queue_of(found)
+        return f"the admission belongs to user {found.user}"
+    queue = store.queue_of(found)
     if row.queue != queue:
-        return f"it is for queue {queue}"
+        return f"the admission is for queue {queue}"
     if _begun_at_ms(row, now_ms) < found.request.submitted_at_ms - CLOCKS_APART_MS:
-        return "the application is older than it"
+        return "the application is older than the admission"
     return ""
 
 
 def _begun_at_ms(row: yarn.AppInfo, now_ms: int) -> int:
-    """Return when an application was submitted, on our clock; ``now_ms`` at the earliest where it is unknown.
+    """Return when an application was submitted, by the daemon's clock; ``now_ms`` if it is unknown.
 
-    How long it runs is a difference of two instants of the ResourceManager's own clock, which may be far from
-    ours. (Of one that has ended it is how long it ran, so that it seems younger.)
+    Its running time is a difference of two times of the ResourceManager's own clock, which may differ from
+    the daemon's. (An ended application's running time is shorter than its age, so that it seems younger.)
     """
     if row.elapsed_ms > 0:
         return now_ms - row.elapsed_ms

@@ -1,7 +1,6 @@
-"""Admitting: from options to a controller, with its own clients of the cluster and of the history of jobs.
+"""Build the admission controller from options, with its own clients of the cluster and the job history.
 
-Law: nothing is sent here. The loop's clients are bounded as all of the loop's are; the history has a
-thread of its own.
+Law: nothing is sent here. The loop's clients have the bounds of the loop; the history has its own thread.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ from yarnctl.units import Resources
 
 MINIMUM_KEY = "yarn.scheduler.minimum-allocation-mb"
 TASK_MIB = 1024
-"""What MapReduce asks for a task by default; the scheduler may round it up."""
+"""MapReduce's default memory of a task; the scheduler may round it up."""
 NO_HISTORY = "off"
 
 
 class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The gate's options. None: found out; ``history`` "": found, ``off``: none is queried.
+    """The options of admission. None: measured; ``history`` "": found, ``off``: not used.
 
-    The queues of ``queues`` and ``pools`` are names in options, and full paths in what is made of them.
+    The queues of ``queues`` and ``pools`` are names in options, and full paths after they are resolved.
     """
 
     allocator: str
@@ -60,66 +59,78 @@ class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DaemonClock(Protocol):
-    """What admission needs of :class:`yarnctl.daemon.running.SteadyClock`."""
+    """The part of :class:`yarnctl.daemon.running.SteadyClock` that admission needs."""
 
     def __call__(self) -> int:
         """Return the daemon's time: ms since the epoch, by the wall clock at its start."""
         ...
 
     def ahead_ms(self) -> int:
-        """Return how much more the wall clock shows now."""
+        """Return the wall clock minus the daemon's time."""
         ...
 
 
 def make_admission_controller(
-    told: AdmissionOptions,
+    options: AdmissionOptions,
     cluster: ClusterAddress,
     instance: str,
-    book: AdmissionStore | None,
+    store: AdmissionStore | None,
     clock_ms: DaemonClock,
     last_ms: int = 0,
     queues: Callable[[], QueueTree | None] = lambda: None,
 ) -> AdmissionController:
-    """Return the controller, with what the journal has left of it.
+    """Return the controller with the state from the journal.
 
-    ``last_ms``: the journal's last step; ``queues`` are the newest ones.
+    ``last_ms``: the time of the journal's last step; ``queues`` returns the newest queues.
     """
     manager = loop_manager(cluster)
-    predicted = PlacementPredictions(told.runs).alternatives if told.pools else None
-    window = RequestQueue(clock_ms, told.lease_ms, predicted)
-    clerk = None
-    if told.history != NO_HISTORY:
-        clerk = HistoryWorker(lambda: open_histories(told.history, cluster), window.wake)
-    terms, sizes = _terms(told, instance), _sizes(told, manager)
-    return AdmissionController(terms, manager, sizes, window, book=book, clerk=clerk, queues=queues)
-
-
-def set_gate(
-    desk: AdmissionController, told: AdmissionOptions, cluster: ClusterAddress, instance: str
-) -> None:
-    """Give a controller its queues' paths, which were not known when it was made."""
-    desk.set_queues(_terms(told, instance), _sizes(told, loop_manager(cluster)))
-
-
-def _terms(told: AdmissionOptions, instance: str) -> AdmissionSettings:
-    return AdmissionSettings(
-        allocator=told.allocator,
-        instance=instance,
-        queues=told.queues,
-        choices=told.choices,
-        lease_ms=told.lease_ms,
-        pools=told.pools,
+    predicted = PlacementPredictions(options.runs).alternatives if options.pools else None
+    request_queue = RequestQueue(clock_ms, options.lease_ms, predicted)
+    history_worker = None
+    if options.history != NO_HISTORY:
+        history_worker = HistoryWorker(lambda: open_histories(options.history, cluster), request_queue.wake)
+    return AdmissionController(
+        _settings(options, instance),
+        manager,
+        _sizes(options, manager),
+        request_queue,
+        store=store,
+        history_worker=history_worker,
+        last_ms=last_ms,
+        wall_ahead_ms=clock_ms.ahead_ms,
+        queues=queues,
     )
 
 
-def _sizes(told: AdmissionOptions, manager: ResourceManager) -> dict[str, Callable[[], Size]]:
-    if told.pools:
-        return {pool.name: PoolSize(manager, pool) for pool in told.pools}
-    return {"": ClusterSize(manager, told)}
+def set_queue_paths(
+    admission_controller: AdmissionController,
+    options: AdmissionOptions,
+    cluster: ClusterAddress,
+    instance: str,
+) -> None:
+    """Replace a controller's queue names by paths, which were not known when it was made."""
+    admission_controller.set_queues(_settings(options, instance), _sizes(options, loop_manager(cluster)))
+
+
+def _settings(options: AdmissionOptions, instance: str) -> AdmissionSettings:
+    return AdmissionSettings(
+        allocator=options.allocator,
+        instance=instance,
+        queues=options.queues,
+        choices=options.choices,
+        lease_ms=options.lease_ms,
+        pools=options.pools,
+    )
+
+
+def _sizes(options: AdmissionOptions, manager: ResourceManager) -> dict[str, Callable[[], Size]]:
+    if options.pools:
+        return {pool.name: PoolSize(manager, pool) for pool in options.pools}
+    return {"": ClusterSize(manager, options)}
 
 
 class Measured(Protocol):
-    """What measures a cluster, of :class:`yarnctl.hadoop.resource_manager.ResourceManager`."""
+    """The part of :class:`yarnctl.hadoop.resource_manager.ResourceManager` that measures a cluster."""
 
     def configuration(self) -> dict[str, str]:
         """Return the daemon's effective configuration."""
@@ -135,26 +146,26 @@ class Measured(Protocol):
 
 
 class ClusterSize:
-    """Measures how many containers the cluster has, or the gate's queues are guaranteed; by memory.
+    """Measures the containers of the cluster, or of the guarantee of admission's queues; by memory.
 
-    Nodes with a label do not count: who may use them is not modelled.
+    Nodes with a label do not count: labels are not modelled.
     """
 
-    def __init__(self, manager: Measured, told: AdmissionOptions) -> None:
+    def __init__(self, manager: Measured, options: AdmissionOptions) -> None:
         self._manager = manager
-        self._reported = told
-        self._container_mib = told.container_mib
+        self._options = options
+        self._container_mib = options.container_mib
 
     def __call__(self) -> Size:
-        """Ask; raises as the client does, and Unreachable for a queue that is not there."""
+        """Return the size; raises as the client does, and Unreachable for a missing queue."""
         if self._container_mib is None:
             self._container_mib = task_mib(self._manager.configuration())
         container_mib = self._container_mib
-        if self._reported.capacity is not None:
-            return Size(self._reported.capacity, container_mib, reported=True)
+        if self._options.capacity is not None:
+            return Size(self._options.capacity, container_mib, reported=True)
         nodes = views.default_partition(self._manager.nodes())
         most = sum(node.total.memory_mib // container_mib for node in nodes)
-        if self._reported.queues:
+        if self._options.queues:
             total = Resources(
                 sum(node.total.memory_mib for node in nodes), sum(node.total.vcores for node in nodes)
             )
@@ -164,37 +175,37 @@ class ClusterSize:
     def _guaranteed(self, total: Resources) -> list[int]:
         leaves = views.leaves(self._manager.root_queue())
         found = []
-        for queue in self._reported.queues:
+        for queue in self._options.queues:
             leaf = next((one for one in leaves if one.path == queue), None)
             if leaf is None:
-                raise Unreachable(f"--admission-queue: there is no leaf queue {queue}")
+                raise Unreachable(f"--admission-queue: leaf queue {queue} does not exist")
             found.append(views.queue_view(leaf, total).guaranteed.memory_mib)
         return found
 
 
 class PoolSize:
-    """Measures how many containers a pool's queue may have at most, of its label's nodes; by memory."""
+    """Measures the maximum containers of a pool's queue on its label's nodes; by memory."""
 
-    def __init__(self, manager: Measured, told: PoolSettings) -> None:
+    def __init__(self, manager: Measured, settings: PoolSettings) -> None:
         self._manager = manager
-        self._told = told
-        self._container_mib = told.container_mib
+        self._settings = settings
+        self._container_mib = settings.container_mib
 
     def __call__(self) -> Size:
-        """Ask; raises as the client does, and Unreachable for a queue or a label that does not fit."""
+        """Return the size; raises as the client does, and Unreachable for a wrong queue or label."""
         if self._container_mib is None:
             self._container_mib = task_mib(self._manager.configuration())
-        container_mib, label = self._container_mib, self._told.label
-        if self._told.capacity is not None and not label:
-            return Size(self._told.capacity, container_mib, reported=True)
+        container_mib, label = self._container_mib, self._settings.label
+        if self._settings.capacity is not None and not label:
+            return Size(self._settings.capacity, container_mib, reported=True)
         leaf = self._leaf()
         if label and leaf.queue.default_label != label:
-            told = leaf.queue.default_label or "none"
+            default = leaf.queue.default_label or "empty"
             raise self._unfit(
-                f"queue {leaf.path} has {told} for its default-node-label-expression, not {label}"
+                f"the default-node-label-expression of queue {leaf.path} is {default}; set it to {label}"
             )
-        if self._told.capacity is not None:
-            return Size(self._told.capacity, container_mib, reported=True)
+        if self._settings.capacity is not None:
+            return Size(self._settings.capacity, container_mib, reported=True)
         sizes = [node.total for node in self._manager.nodes() if node.partition == label]
         total = Resources(sum(size.memory_mib for size in sizes), sum(size.vcores for size in sizes))
         most_mib = self._most_mib(leaf, total)
@@ -205,46 +216,47 @@ class PoolSize:
 
     def _leaf(self) -> views.Leaf:
         leaves = views.leaves(self._manager.root_queue())
-        leaf = next((one for one in leaves if one.path == self._told.queue), None)
+        leaf = next((one for one in leaves if one.path == self._settings.queue), None)
         if leaf is None:
-            raise self._unfit(f"there is no leaf queue {self._told.queue}")
+            raise self._unfit(f"leaf queue {self._settings.queue} does not exist")
         return leaf
 
     def _most_mib(self, leaf: views.Leaf, total: Resources) -> int:
         """Return the queue's maximum in its partition."""
-        if not self._told.label:
+        if not self._settings.label:
             return views.queue_view(leaf, total).maximum.memory_mib
         rows = leaf.queue.shares.rows if leaf.queue.shares is not None else ()
-        row = next((each for each in rows if each.partition == self._told.label), None)
+        row = next((each for each in rows if each.partition == self._settings.label), None)
         if row is None:
-            raise self._unfit(f"queue {leaf.path} has no share of the nodes labelled {self._told.label}")
+            raise self._unfit(f"queue {leaf.path} has no capacity on nodes with label {self._settings.label}")
         return int(total.memory_mib * row.maximum_percent / 100)
 
-    def _unfit(self, told: str) -> Unreachable:
-        return Unreachable(f"--pools: pool {self._told.name}: {told}")
+    def _unfit(self, problem: str) -> Unreachable:
+        return Unreachable(f"--pools: pool {self._settings.name}: {problem}")
 
 
 def task_mib(configuration: dict[str, str]) -> int:
-    """Return what a task gets that asks for MapReduce's default, by the ResourceManager's configuration."""
+    """Return the memory of a task with MapReduce's default, by the ResourceManager's configuration."""
     text = configuration.get(MINIMUM_KEY, "").strip()
     return max(TASK_MIB, int(text)) if text.isascii() and text.isdigit() else TASK_MIB
 
 
-def open_histories(told: str, cluster: ClusterAddress) -> Histories:
-    """Return what ended jobs of all kinds teach; MapReduce's history at ``told`` ("": found), once asked."""
+def open_histories(address: str, cluster: ClusterAddress) -> Histories:
+    """Return the history of jobs of all kinds, with MapReduce's history server at ``address`` ("": found)."""
     manager = loop_manager(cluster)
-    return Histories(lambda: open_history(told, cluster), FinishedApplications(manager))
+    return Histories(lambda: open_history(address, cluster), FinishedApplications(manager))
 
 
-def open_history(told: str, cluster: ClusterAddress) -> FinishedJobs:
-    """Return the history of jobs, kept at ``told`` ("": found).
+def open_history(address: str, cluster: ClusterAddress) -> FinishedJobs:
+    """Return the history of MapReduce jobs at ``address`` ("": found).
 
-    Raises BadInput where no configuration names its host, and as the client does.
+    Raises BadInput if no configuration names its host, and as the client does.
     """
-    address = told or _found(cluster)
+    address = address or _found(cluster)
     if not address:
-        remedy = "give --history URL, or --history off"
-        raise BadInput("--history", "neither /conf nor HADOOP_CONF_DIR names a history server", remedy)
+        remedy = "set --history URL, or --history off"
+        problem = "not set, and neither /conf nor HADOOP_CONF_DIR names a history server"
+        raise BadInput("--history", problem, remedy)
     transport = Transport((address,), cluster.identity, QUICK, ca_file=cluster.ca_file, daemon=DAEMON)
     return FinishedJobs(HistoryServer(transport), capacity=1)
 

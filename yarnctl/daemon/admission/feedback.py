@@ -1,9 +1,9 @@
-"""Feedback: what the gate learns from finished jobs, one query after the other.
+"""Feed finished jobs back to admission, one query after the other.
 
 Law: a query that has ended is a record, also one without a result; an unanswered one is repeated for a
-limited time. A deadline that nothing could have met is not learned from: one such job would make the gate
-request too many containers for all others. What only the gate has of a job (its request and its containers)
-is added here.
+limited time. A job with an impossible deadline is not used: one such job would make admission request too
+many containers for all others. The request and the containers of a job, which only admission knows, are added
+here.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from yarnctl.deciding.reasons.verdicts import ASK_AGAIN, LessonReason, NoneWould
 from yarnctl.deciding.records import Record
 
 FRESH_MS = 5_000
-"""So long an answer counts from its first use, ..."""
+"""The time for which an answer is valid from its first use, ..."""
 OLD_MS = 300_000
-"""... if its question is not so old."""
+"""... if its question is not older than this."""
 
 
 class _Question:
-    """A question of an instant; ``seen_at_ms``: when its answer was used first (None: not yet)."""
+    """A question with its time; ``seen_at_ms``: when its answer was used first (None: not yet)."""
 
     def __init__(self, answer: Answer, at_ms: int) -> None:
         self.answer = answer
@@ -36,7 +36,7 @@ class _Question:
         self.seen_at_ms: int | None = None
 
     def counts(self, now_ms: int) -> bool:
-        """Say whether its answer is on its way, or still counts."""
+        """Return whether its answer is pending or still valid."""
         if not self.answer.done:
             return True
         if self.seen_at_ms is None:
@@ -46,14 +46,14 @@ class _Question:
 
 
 class ClusterCapacity(NamedTuple):
-    """The cluster as histories are read: ``capacity`` containers of ``container_mib``."""
+    """The cluster's size for estimates: ``capacity`` containers of ``container_mib``."""
 
     capacity: int
     container_mib: int
 
 
 class WantedJob(NamedTuple):
-    """What an estimate is made for: a job's name, its user, its kind, the containers that it can use."""
+    """The job of an estimate: its name, user, kind, and the containers that it can use."""
 
     name: str
     user: str
@@ -62,17 +62,17 @@ class WantedJob(NamedTuple):
 
 
 class Estimates:
-    """Queries ``clerk``; each job of a name, user and kind, for so many containers, is queried once."""
+    """Estimates from ``history_worker``; each name, user, kind and number of containers is queried once."""
 
-    def __init__(self, clerk: HistoryWorker) -> None:
-        self._history_worker = clerk
+    def __init__(self, history_worker: HistoryWorker) -> None:
+        self._history_worker = history_worker
         self._asked: dict[WantedJob, _Question] = {}
 
     def of(self, job: WantedJob, size: ClusterCapacity, now_ms: int) -> Answer:
-        """Return the answer for a job, which may be on its way; ``size`` is the cluster's."""
+        """Return the answer for a job, which may be pending; ``size`` is the cluster's."""
         self._asked = {each: asked for each, asked in self._asked.items() if asked.counts(now_ms)}
         found = self._asked.get(job)
-        if found is None or found.at_ms > now_ms:  # else asked, by a clock that has been set back
+        if found is None or found.at_ms > now_ms:  # the clock may have been set back
             answer = self._history_worker.ask(
                 lambda history: sized(history, size).estimate(*job), of_a_request=True
             )
@@ -80,27 +80,27 @@ class Estimates:
         return found.answer
 
     def __len__(self) -> int:
-        """Return how many are remembered."""
+        """Return the number of kept answers."""
         return len(self._asked)
 
 
 YARN = "yarn"
-"""The kind by which the ResourceManager's own times are asked for, whatever the framework."""
+"""The kind that selects the ResourceManager's own times for any framework."""
 EVERY_MS = 5_000
 EVERY_MAX_MS = 60_000
 TRAIN_MS = 10_000
-"""So long a round waits for what the past teaches."""
+"""The time for which the first round waits for feedback of earlier jobs."""
 LEARN_FOR_MS = 15 * 60_000
-"""So long the history is queried for the feedback of an ended application."""
+"""The time for which the history is queried for the feedback of an ended application."""
 TRAINED_BACK_MS = 7 * 86_400_000
 
 
 class Feedback:
-    """Queries ``clerk`` for what ``book`` has not learned yet."""
+    """Reads feedback from ``history_worker`` for ended admissions in ``store``."""
 
-    def __init__(self, clerk: HistoryWorker, book: AdmissionStore) -> None:
-        self._history_worker = clerk
-        self._store = book
+    def __init__(self, history_worker: HistoryWorker, store: AdmissionStore) -> None:
+        self._history_worker = history_worker
+        self._store = store
         self._asked: tuple[str, Answer] | None = None
         self._asked_at_ms = 0
         self._again_at_ms = 0
@@ -109,13 +109,13 @@ class Feedback:
         self._tried_at_ms: dict[str, int] = {}
 
     def is_training(self, now_ms: int) -> bool:
-        """Say whether to wait for what the past teaches, a little, before anybody is judged."""
+        """Return whether to wait for feedback of earlier jobs before the first round."""
         if self._store.trained or self._tried or not self._learns:
             return False
         return self._asked is None or now_ms - self._asked_at_ms < TRAIN_MS
 
     def begin_anew(self, now_ms: int) -> None:
-        """Query at the next call: the clock that told when the last one was has been set back."""
+        """Query at the next call: the clock was set back, so the time of the last query is wrong."""
         self._asked_at_ms = min(self._asked_at_ms, now_ms)
         self._again_at_ms, self._tried_at_ms = 0, {}
 
@@ -138,17 +138,17 @@ class Feedback:
             self._ask(now_ms, ClusterCapacity(gate.capacity, self._store.container_mib))
 
     def _ask(self, now_ms: int, size: ClusterCapacity) -> None:
-        book = self._store
-        if not book.trained and self._learns:
+        store = self._store
+        if not store.trained and self._learns:
             since_ms = max(0, now_ms - TRAINED_BACK_MS)
             self._begin("", now_ms, lambda history: sized(history, size).recent(since_ms))
-        elif book.unlearned:
-            name = min(book.unlearned, key=lambda one: (self._tried_at_ms.get(one, 0), one))
+        elif store.unlearned:
+            name = min(store.unlearned, key=lambda one: (self._tried_at_ms.get(one, 0), one))
             kind, containers = self._given(name)
             self._begin(name, now_ms, lambda history: sized(history, size).finished(name, kind, containers))
 
     def _given(self, application: str) -> tuple[str, int]:
-        """Return the kind of an admitted application, and how many containers it was given (0: not known)."""
+        """Return the kind of an admitted application, and the number of its containers (0: not known)."""
         found = self._store.by_application(application)
         if found is None:
             return "mapreduce", 0
@@ -175,7 +175,7 @@ class Feedback:
             return
         self._tried_at_ms.pop(application, None)
         if application not in self._store.unlearned:
-            return  # too many have ended since: the book has let it go
+            return  # too many have ended since: the store has dropped it
         if finished is not None:
             finished = self._as_admitted(application, finished)
             why = None if self._is_placed(application) else unusable(finished)
@@ -195,7 +195,7 @@ class Feedback:
         note(GateLearned(now_ms, "", past))
 
     def _is_placed(self, application: str) -> bool:
-        """Say whether an application was placed: how long it took counts, and no deadline is learned from."""
+        """Return whether an application was placed; then only its running time is used."""
         found = self._store.by_application(application)
         return found is not None and bool(found.plan.kind)
 
@@ -208,7 +208,7 @@ class Feedback:
         if found is None or found.reservation is None or gate is None:
             return finished
         ended = self._store.outcomes.get(found.admission)
-        if ended is not None:  # paid: its tag says by when YARN is to serve it, and not what was sold
+        if ended is not None:  # its tag has YARN's deadline, not the one that was sold
             finished = msgspec.structs.replace(finished, met=ended.outcome != "late")
         return msgspec.structs.replace(
             finished,
@@ -221,10 +221,10 @@ class Feedback:
 
 
 def unusable(finished: Finished) -> LessonReason | None:
-    """Say why a job's numbers teach nothing, None if they do.
+    """Return why a job's numbers cannot be used, None if they can.
 
-    They must be above 0 and finite; and some number of containers must have been enough (else the ratio that
-    it needed is above 1, and a gate that learns it admits nothing).
+    They must be above 0 and finite, and some number of containers must have been enough. Otherwise the ratio
+    that it needed is above 1, and admission would admit no job any more.
     """
     least = min(
         finished.work_ms, finished.tasks, finished.deadline_ms, finished.containers, finished.capacity
@@ -238,6 +238,6 @@ def unusable(finished: Finished) -> LessonReason | None:
 
 
 def sized(history: History, size: ClusterCapacity) -> History:
-    """Set the cluster's size of now for the history."""
+    """Set the cluster's current size for the history."""
     history.capacity, history.container_mib = size
     return history

@@ -1,8 +1,8 @@
-"""The history worker: queries the job history beside the loop, from two queues: estimates, and feedback.
+"""Query the job history in two threads, one for estimates and one for feedback.
 
 Law: the loop never blocks on a history server, and an estimate for a waiting request never waits for
-feedback. Queries are few and bounded, in each queue one after the other; an answer is fetched when it is
-there. A server that does not answer is logged once; no answer is a result, too.
+feedback. Queries are few and bounded, in each thread one after the other; an answer is fetched when it is
+ready. A server that does not answer is logged once; no answer is a result, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ QUESTIONS_MAX = 64
 
 
 class History(Protocol):
-    """What admission needs of :class:`yarnctl.attach.history.histories.Histories`."""
+    """The part of :class:`yarnctl.attach.history.histories.Histories` that admission needs."""
 
     capacity: int
     container_mib: int
@@ -33,32 +33,32 @@ class History(Protocol):
     def finished(
         self, application: str, kind: str = "mapreduce", containers: int = 0
     ) -> tuple[Finished | None, LessonReason | None]:
-        """Return what one ended application teaches that was given ``containers``, or None and why."""
+        """Return the feedback of one ended application that had ``containers``, or None and why."""
         ...
 
     def recent(self, since_ms: int) -> Sequence[Finished]:
-        """Return what the jobs since an instant teach."""
+        """Return the feedback of jobs since a time."""
         ...
 
     def estimate(self, name: str, user: str, kind: str = "mapreduce", most: int = 0) -> Estimate | None:
-        """Return what the next run of a job needs, which can use ``most`` containers, by its last runs."""
+        """Return the estimate for the next run of a job, which can use ``most`` containers."""
         ...
 
     def first_asks(self, name: str, user: str) -> tuple[ContainerAsk, ...]:
-        """Return what the last run of a job asked for first."""
+        """Return the first asks of the last run of a job."""
         ...
 
     def latest_first_asks(
         self, since_ms: int, is_preempting: Callable[[str], bool]
     ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
-        """Return what the last run of each of the latest jobs in preempting queues asked for first."""
+        """Return the first asks of the last run of each of the latest jobs in preempting queues."""
         ...
 
 
 class Answer:
-    """One answer: ``done`` when it is there; ``problem`` is why there is no ``value`` (None: there is one).
+    """One answer: ``done`` when it is ready; ``problem``: why there is no ``value`` (None: there is one).
 
-    ``never``: nor will there be one, as long as this daemon runs.
+    ``never``: the problem stays until the daemon is restarted.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ Question = Callable[[History], object]
 
 
 class _Line:
-    """Questions in a row, with the thread that puts them and its own way to the history."""
+    """A queue of questions, with its thread and its own client of the history."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -82,16 +82,17 @@ class _Line:
 
 
 class HistoryWorker:
-    """``open_history`` returns the history (called in each line's thread, again until it succeeds).
+    """Answers questions about the job history in threads of its own.
 
-    ``poke`` is called after each answer. ``in_thread`` False: questions are answered by the calling thread.
+    ``open_history`` returns the history (called in each thread, again until it succeeds). ``wake`` is called
+    after each answer. ``in_thread`` False: the calling thread answers.
     """
 
     def __init__(
-        self, open_history: Callable[[], History], poke: Callable[[], None], *, in_thread: bool = True
+        self, open_history: Callable[[], History], wake: Callable[[], None], *, in_thread: bool = True
     ) -> None:
         self._open = open_history
-        self._wake = poke
+        self._wake = wake
         self._feedback, self._estimates = _Line("history"), _Line("history-estimates")
         self._logged = ""
         self._logged_for_good: set[str] = set()
@@ -100,7 +101,7 @@ class HistoryWorker:
         self._in_thread = in_thread
 
     def ask(self, question: Question, *, of_a_request: bool = False) -> Answer:
-        """Queue a question. ``of_a_request``: a client waits for the answer; it precedes all lessons."""
+        """Queue a question. ``of_a_request``: a client waits for the answer, so it precedes all feedback."""
         answer = Answer()
         line = self._estimates if of_a_request else self._feedback
         if not self._in_thread:
@@ -116,7 +117,7 @@ class HistoryWorker:
         return answer
 
     def close(self) -> None:
-        """Answer no more; a question that is being asked ends by its own bounds."""
+        """Stop answering; a running question ends by its own bounds."""
         for line in (self._feedback, self._estimates):
             with contextlib.suppress(queue.Full):  # the threads are daemons: they end with the process
                 line.questions.put_nowait(None)
@@ -127,7 +128,7 @@ class HistoryWorker:
             self._wake()
 
     def _answer(self, line: _Line, question: Question, answer: Answer) -> None:
-        """Ask the history; whatever goes wrong there is no fault of ours."""
+        """Answer one question; any exception becomes the answer's problem."""
         try:
             if line.history is None:
                 line.history = self._opened()
@@ -149,7 +150,7 @@ class HistoryWorker:
             raise
 
     def _log_once(self, problem: str, *, never: bool = False) -> None:
-        """Log what has changed; what will never change, once."""
+        """Log a problem when it is new, and its end; a permanent problem once."""
         with self._saying:
             if never:
                 said = problem if problem in self._logged_for_good else ""
@@ -157,6 +158,6 @@ class HistoryWorker:
             else:
                 said, self._logged = self._logged, problem
         if problem and not said:
-            _LOG.warning("nothing is learned from finished jobs, all else goes on: %s", problem)
+            _LOG.warning("history server unavailable; estimates are not updated: %s", problem)
         elif said and not problem:
-            _LOG.info("the history of jobs answers again")
+            _LOG.info("history server available again")

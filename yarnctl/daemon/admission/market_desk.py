@@ -1,7 +1,7 @@
-"""The market of the admission controller: quotes, immediate refusals, accounts, and their due records.
+"""Quotes, immediate refusals and accounts of an admission controller that sells deadlines.
 
-Law: a quote reserves nothing and is not written to the journal: what is chosen of it is decided again. A
-refusal charges nothing. ``deciding`` computes prices and payments; a due record is written first.
+Law: a quote reserves nothing and is not written to the journal; a request that refers to it is decided again.
+A refusal charges nothing. ``deciding`` computes prices and payments; a due record is written first.
 """
 
 from __future__ import annotations
@@ -34,23 +34,25 @@ if TYPE_CHECKING:
     from yarnctl.deciding.admission.capacity import Load
 
 QUOTED_FOR_MS = 60_000
-"""So long a quote may be chosen from."""
+"""The time for which a quote is valid."""
 QUOTES_MAX = 1_000
-"""So many quotes are kept for all users; of more, the oldest of the user with the most is dropped."""
+"""The maximum number of quotes; beyond, the oldest of the user with the most quotes is dropped."""
 ANEW_POINTS = 8
-"""The points of a quote that is made because another one does not hold any more."""
+"""The points of a new quote that replaces an invalid one."""
 UNTRUSTED = Refusal(
     "estimate-needs-operate",
-    "deadlines have a price, and an estimate of its payer is not believed",
-    "leave the estimate out: that of the history counts; or send it with a token of the scope operate",
+    "deadlines have a price, so an estimate needs a token with the scope operate",
+    "remove the estimate to use the history's, or send it with such a token",
 )
-NO_ESTIMATE = "run it once without the gate under this name, and the history knows it; or give an estimate"
+NO_ESTIMATE = "run the job once under this name without admission, or include an estimate"
+WORK_UNKNOWN = "no estimate of the job's work is available"
+NEVER_FREE = "the reserved and promised work leaves no time for this job"
 
 Note = Callable[[Record], None]
 
 
 class QuotePoint(msgspec.Struct, frozen=True):
-    """One deadline with its price; ``because``: the terms of the price, by admission."""
+    """One deadline with its price; ``because``: the parts of the price, by admission."""
 
     deadline_at_ms: int
     price_mtokens: int
@@ -60,7 +62,7 @@ class QuotePoint(msgspec.Struct, frozen=True):
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
-    """What each deadline of a job would cost as things are; a quote reserves nothing."""
+    """The prices of a job's deadlines at one time; a quote reserves nothing."""
 
     id: str
     valid_until_ms: int
@@ -73,10 +75,10 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MarketDesk:
-    """``store`` is the controller's, ``instance`` its part of the ids. Quotes are kept for a minute.
+    """Sells deadlines. ``store`` is the controller's, ``instance`` its part of the ids.
 
-    ``suspendable`` are the applications whose containers can be suspended now. ``compared`` counts promises
-    beside which prices were computed.
+    ``suspendable``: the applications whose containers can be suspended now. ``compared`` counts the promises
+    that prices were compared with.
     """
 
     def __init__(self, store: AdmissionStore, instance: str) -> None:
@@ -88,7 +90,7 @@ class MarketDesk:
 
     @property
     def is_open(self) -> bool:
-        """Say whether deadlines have a price."""
+        """Whether deadlines have a price."""
         return self._store.sells
 
     def blocking(self) -> tuple[int, ...]:
@@ -99,7 +101,7 @@ class MarketDesk:
         return tuple(each.sequence for each in running if each.application not in self.suspendable)
 
     def _standing(self, loads: tuple[Load, ...], now_ms: int) -> Seen:
-        """Return what a price is computed from: reservations, promises and fixed load."""
+        """Return the input of a price: reservations, promises and fixed load."""
         gate = self._store.gate
         assert gate is not None
         return Seen(
@@ -107,20 +109,20 @@ class MarketDesk:
         )
 
     def settle(self, note: Note, now_ms: int, *, learning: bool) -> None:
-        """Write down all that is due from accounts."""
+        """Write all records that are due from accounts."""
         for record in due_records(self._store, now_ms, learning=learning):
             note(record)
 
     def account(self, note: Note, now_ms: int, wanted: AccountCommand) -> str | Refusal:
-        """Open an account, or give it tokens; return its name."""
+        """Open an account, or add tokens to one; return its name."""
         known = wanted.account in self._store.accounts.accounts
         if wanted.credit_mtokens is not None:
             if not known:
                 return unknown_account(wanted.account)
             note(TokensGranted(now_ms, wanted.account, wanted.credit_mtokens))
         elif known:
-            told = f"account {wanted.account} is there already"
-            return Refusal("account-known", told, "give it tokens with --credit")
+            problem = f"account {wanted.account} exists already"
+            return Refusal("account-known", problem, "add tokens with --credit")
         else:
             note(AccountSet(now_ms, wanted.account, wanted.daily_mtokens, wanted.cap_mtokens))
         return wanted.account
@@ -134,11 +136,11 @@ class MarketDesk:
         polled: ClusterUse | None,
         now_ms: int,
     ) -> str | Refusal | None:
-        """Return a quote's id or why there is none; None: the estimate or the first poll is not there yet."""
+        """Return a quote's id or why there is none; None: the estimate or the first poll is missing."""
         if not self.is_open:
             mechanism = "" if self._store.gate is None else self._store.gate.mechanism
-            told = f"the gate decides by {mechanism}: deadlines have no price"
-            return Refusal("no-account", told, "yarnctl run --admission mrm")
+            problem = f"deadlines have no price with --admission {mechanism}"
+            return Refusal("no-account", problem, "restart the daemon with --admission mrm")
         if estimate is None or isinstance(estimate, Refusal):
             return estimate
         if self.is_untrusted(wanted.estimate):
@@ -151,10 +153,10 @@ class MarketDesk:
         if wanted.account not in self._store.accounts.accounts:
             return unknown_account(wanted.account)
         if estimate is None:
-            return Refusal("no-estimate", "nobody knows how much it computes", NO_ESTIMATE)
+            return Refusal("no-estimate", WORK_UNKNOWN, NO_ESTIMATE)
         offered = self._priced(estimate, wanted.containers, seen)
         if offered is None:
-            return Refusal("too-early", "there is room for it at no time", "ask when less is going on")
+            return Refusal("too-early", NEVER_FREE, "retry when other work has ended")
         return self._made(offered, wanted.account, wanted.name, wanted.user, wanted.points)
 
     def _made(self, offered: Priced, account: str, name: str, user: str, points: int) -> str:
@@ -181,7 +183,7 @@ class MarketDesk:
         return QuotePoint(at_ms, offered.price_mtokens(at_ms), offered.slack_ms(at_ms), late_ratio, because)
 
     def admission_of(self, who: str) -> str:
-        """Return the id of an admission that a price names by its number."""
+        """Return the id of an admission for its number in a price."""
         return f"adm-{self._instance}-{who}" if who.isdigit() else who
 
     def _priced(self, estimate: Estimate, tasks: int, seen: Seen) -> Priced | None:
@@ -194,9 +196,9 @@ class MarketDesk:
         return priced(found, who, estimate, tasks, gate.choices)
 
     def _forget(self, now_ms: int, user: str) -> None:
-        """Drop quotes that are too old, and one if there are too many beside a new one of ``user``.
+        """Drop expired quotes, and one more if there is no place for a new one of ``user``.
 
-        Users share what is kept: no user's quotes push out those of a user that has fewer.
+        Users share the places: a user's quote never displaces one of a user that has fewer.
         """
         kept = [each for each in self.quotes.values() if each.valid_until_ms > now_ms]
         if len(kept) >= QUOTES_MAX:
@@ -205,16 +207,16 @@ class MarketDesk:
             kept.remove(next(each for each in kept if each.user == most))
         self.quotes = {each.id: each for each in kept}
 
-    # --- what is refused at once --------------------------------------------------------------------
+    # --- immediate refusals -------------------------------------------------------------------------
 
     def is_untrusted(self, estimate: Estimate | None) -> bool:
-        """Return whether an estimate comes from a user, and deadlines have a price."""
+        """Return whether an estimate comes from a user while deadlines have a price."""
         return self.is_open and estimate is not None and estimate.given_by == "user"
 
     def unpriced(
         self, wanted: AdmissionClient, estimate: Estimate | None, polled: ClusterUse | None, now_ms: int
     ) -> Refusal | Literal["unseen"] | None:
-        """Return why a request at a price is refused at once, or that there was no poll yet."""
+        """Return why a request at a price is refused immediately, or "unseen": there was no poll yet."""
         if not self.is_open:
             return None
         if polled is None:
@@ -222,38 +224,38 @@ class MarketDesk:
         return self._refusal(wanted, estimate, self._standing(polled.loads, now_ms))
 
     def _refusal(self, wanted: AdmissionClient, estimate: Estimate | None, seen: Seen) -> Refusal | None:
-        """Return why a request is not written down at all, None if it is; nothing is charged for these."""
+        """Return why a request is refused without a record, None if it is not; it charges nothing."""
         budget = wanted.budget
         if not isinstance(budget, Budget):
-            return Refusal("no-account", "deadlines have a price here", "give a budget and an account")
+            return Refusal("no-account", "deadlines have a price", "include a budget and an account")
         if budget.account not in self._store.accounts.accounts:
             return unknown_account(budget.account)
         if estimate is None:
-            return Refusal("no-estimate", "nobody knows how much it computes", NO_ESTIMATE)
+            return Refusal("no-estimate", WORK_UNKNOWN, NO_ESTIMATE)
         offered = self._priced(estimate, wanted.containers, seen)
         if offered is None:
-            return Refusal("too-early", "there is room for it at no time", "ask when less is going on")
+            return Refusal("too-early", NEVER_FREE, "retry when other work has ended")
         at_ms = None if wanted.deadline_ms is None else seen.now_ms + wanted.deadline_ms
         if at_ms is not None and at_ms < offered.earliest_ms:
-            told = f"the earliest deadline that breaks no promise is {when(offered.earliest_ms)}"
+            problem = f"the earliest possible deadline is {when(offered.earliest_ms)}"
             anew = self._made(offered, budget.account, wanted.name, wanted.user, ANEW_POINTS)
-            return Refusal("too-early", told, "ask for that one or a later one", anew)
+            return Refusal("too-early", problem, "request that one or a later one", anew)
         why = self._moved(wanted, budget, offered) if wanted.quote else ""
         if not why:
             return None
         anew = self._made(offered, budget.account, wanted.name, wanted.user, ANEW_POINTS)
-        return Refusal("quote-moved", why, f"choose from quote {anew}", anew)
+        return Refusal("quote-moved", why, f"use quote {anew}", anew)
 
     def _moved(self, wanted: AdmissionClient, budget: Budget, offered: Priced) -> str:
-        """Return why what was chosen of a quote does not hold any more, "" if it does.
+        """Return why a choice from a quote is not valid any more, "" if it is.
 
-        A deadline may cost no more than it was quoted at; a budget alone must still buy a deadline that is
-        no later than the earliest one that it bought of the quote, but for the time that has passed since.
+        A deadline may cost at most its quoted price. A budget without a deadline must still buy the quoted
+        deadline, moved by the time that has passed since.
         """
         now_ms, quoted = offered.market.now_ms, self.quotes.get(wanted.quote)
         asked_for = (wanted.user, wanted.name)
         if quoted is None or quoted.valid_until_ms <= now_ms or (quoted.user, quoted.name) != asked_for:
-            return f"quote {wanted.quote} is too old, or no such one"
+            return f"quote {wanted.quote} has expired or does not exist"
         if wanted.deadline_ms is None:
             return _later(quoted, budget.most_mtokens, offered)
         at_ms = now_ms + wanted.deadline_ms
@@ -261,22 +263,22 @@ class MarketDesk:
         price = offered.price_mtokens(at_ms)
         if agreed and price <= agreed[-1]:
             return ""
-        return f"the deadline {when(at_ms)} costs {price} mtokens by now"
+        return f"the deadline {when(at_ms)} costs {price} mtokens now"
 
 
 def _later(quoted: Quote, most_mtokens: int, offered: Priced) -> str:
-    """Return that a budget buys a later deadline than it was quoted, "" if it does not."""
+    """Return how much later a budget's deadline is than quoted, as text; "" if it is not later."""
     agreed = next((each.deadline_at_ms for each in quoted.points if each.price_mtokens <= most_mtokens), None)
     if agreed is None:
-        return ""  # it bought nothing of the quote: the round computes what it would cost
+        return ""  # the budget bought no deadline of the quote: the round decides
     found_ms = offered.within(most_mtokens)
     elapsed_ms = offered.market.now_ms - (quoted.valid_until_ms - QUOTED_FOR_MS)
     if found_ms is not None and found_ms <= agreed + elapsed_ms:
         return ""
     now = "no deadline" if found_ms is None else f"{when(found_ms)} at the earliest"
-    return f"{most_mtokens} mtokens bought {when(agreed)}, and buy {now} by now"
+    return f"{most_mtokens} mtokens bought {when(agreed)} in the quote; now they buy {now}"
 
 
 def unknown_account(name: str) -> Refusal:
-    """Say that there is no such account."""
-    return Refusal("no-account", f"there is no account {name}", "ask an operator for one")
+    """Return the refusal of a request with an unknown account."""
+    return Refusal("no-account", f"account {name} does not exist", "ask an operator to open it")

@@ -1,7 +1,7 @@
-"""Pools and options at the desk: how large each pool is, and as what a request may be run.
+"""Measure the pools of placement, and complete the options of a request.
 
-Law: predictions are made here or by who asks, never in the deciding half; only options reach the journal. A
-request without options has those that its estimate gives, in its queue's pool.
+Law: predictions are made here or by the client, never in ``deciding``; only options reach the journal. A
+request without options gets options from its estimate, in its queue's pool.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from yarnctl.deciding.admission.placement_options import OPTIONS_MAX, Alternativ
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.deciding.reasons.verdicts import GateReason
 from yarnctl.errors import BadInput
+from yarnctl.extras import require_extra
 from yarnctl.prediction.application_runs import KnownRun, merged, runs_in_lines
 
 if TYPE_CHECKING:
     from yarnctl.deciding.admission.gate import Gate
 
 LATE_RATIO = 0.05
-"""The chance to exceed an upper bound, where who asks says none."""
-PROFILE = "yarnctl profile APP.toml runs it with several numbers of containers"
+"""The probability to exceed an upper bound, if the request has none."""
+PROFILE = "run yarnctl profile APP.toml to measure it with several numbers of containers"
 
 Measure = Callable[[], Size]
 
 
 class PoolSizes:
-    """How large each pool is; ``measures`` ask the cluster, by the name of a pool ("": the only one).
+    """The sizes of all pools; ``measure`` has a function by the name of a pool ("": the only one).
 
-    ``problem`` is why one could not be measured.
+    ``problem``: why a pool could not be measured.
     """
 
     def __init__(
@@ -50,11 +51,11 @@ class PoolSizes:
         self.problem: GateReason | None = None
 
     def begin_anew(self) -> None:
-        """Measure at the next call: the clock that told when the last one was has been set back."""
+        """Measure at the next call: the clock was set back, so the time of the last measurement is wrong."""
         self._sizes = {name: Sizing(each.measure) for name, each in self._sizes.items()}
 
     def poll(self, gate: Gate | None, now_ms: int) -> tuple[Pool, ...] | None:
-        """Return the pools as they count from now on; None: nothing is new, or one was never measured."""
+        """Return the pools to use from now on; None: no change, or one was never measured."""
         known = {} if gate is None else {pool.name: pool for pool in gate.pools}
         found, fresh = list[Pool](), False
         for name, sizing in self._sizes.items():
@@ -70,29 +71,29 @@ class PoolSizes:
         return tuple(found) if fresh and len(found) == len(self._sizes) else None
 
     def _pool(self, name: str, size: Size) -> Pool:
-        told = self._pools.get(name)
-        if told is None:
+        settings = self._pools.get(name)
+        if settings is None:
             return Pool(name, size.capacity, size.container_mib, self._queues)
         return Pool(
             name,
             size.capacity,
             size.container_mib,
-            (told.queue,),
-            told.kinds,
-            told.cost_mtokens,
-            told.hourly_mtokens,
+            (settings.queue,),
+            settings.kinds,
+            settings.cost_mtokens,
+            settings.hourly_mtokens,
         )
 
 
 class UserRun(msgspec.Struct, frozen=True):
-    """A run of a placed application, and whose it was."""
+    """A run of a placed application, with its user."""
 
     user: str
     run: KnownRun
 
 
 def placed_runs(store: AdmissionStore) -> tuple[UserRun, ...]:
-    """Return the runs of placed applications that have ended, in the order in which they ended."""
+    """Return the runs of placed applications that have ended, in the order of their ends."""
     found = []
     for name, ran_ms in store.ran_ms.items():
         each = store.admissions.get(name)
@@ -115,33 +116,33 @@ def placed_runs(store: AdmissionStore) -> tuple[UserRun, ...]:
 
 
 def places(store: AdmissionStore) -> bool:
-    """Say whether the gate places applications."""
+    """Return whether admission places applications."""
     return store.gate is not None and MECHANISMS[store.gate.mechanism].places
 
 
 def alternatives_of(
     store: AdmissionStore, wanted: AdmissionClient, estimate: Estimate | None
 ) -> Alternatives | Refusal | None:
-    """Return as what a request may be run; None: this gate places nothing, and none was asked for."""
-    said, gate = wanted.alternatives, store.gate
+    """Return a request's options; None: the request has none, and admission places no applications."""
+    alternatives, gate = wanted.alternatives, store.gate
     if gate is None or not places(store):
-        if isinstance(said, Alternatives):
-            told = "this gate places no applications"
-            return Refusal("no-placement", told, "start it with yarnctl run --admission orion --pools FILE")
+        if isinstance(alternatives, Alternatives):
+            remedy = "restart the daemon with --admission orion --pools FILE"
+            return Refusal("no-placement", "admission does not place applications", remedy)
         return None
-    if not isinstance(said, Alternatives):
+    if not isinstance(alternatives, Alternatives):
         return _by_estimate(gate, wanted, estimate)
-    if not said.options:
-        told = f"too few runs are known of {said.application or wanted.name}"
-        return Refusal("no-options", told, PROFILE)
-    options = tuple(_in_pool(gate, wanted.queue, each) for each in said.options)
+    if not alternatives.options:
+        problem = f"too few runs of {alternatives.application or wanted.name} are known"
+        return Refusal("no-options", problem, PROFILE)
+    options = tuple(_in_pool(gate, wanted.queue, each) for each in alternatives.options)
     for each in options:
         if not any(_takes(pool, each) for pool in gate.pools):
-            told = f"no pool takes {each.kind}"
+            problem = f"no pool accepts {each.kind}"
             if each.pool:
-                told = f"pool {each.pool} takes no {each.kind}, or there is no such pool"
-            return Refusal("no-pool", told, f"the pools are {', '.join(pool.name for pool in gate.pools)}")
-    return msgspec.structs.replace(said, options=options)
+                problem = f"pool {each.pool} does not exist or does not accept {each.kind}"
+            return Refusal("no-pool", problem, f"use one of {', '.join(pool.name for pool in gate.pools)}")
+    return msgspec.structs.replace(alternatives, options=options)
 
 
 def _takes(pool: Pool, option: PlacementOption) -> bool:
@@ -162,14 +163,14 @@ def _pool_of(gate: Gate, queue: str) -> Pool | None:
 
 
 def _by_estimate(gate: Gate, wanted: AdmissionClient, estimate: Estimate | None) -> Alternatives | Refusal:
-    """Return the options of one command: it computes as much, whatever number of containers it has."""
+    """Return options with several numbers of containers for one command, by its estimated work."""
     if estimate is None:
-        told = "nobody knows how much it computes, and it has no options"
-        return Refusal("no-options", told, f"give an estimate, or: {PROFILE}")
+        problem = "the request has no options, and no estimate of the job's work is available"
+        return Refusal("no-options", problem, f"include an estimate, or {PROFILE}")
     pool = _pool_of(gate, wanted.queue)
     if pool is None or (pool.kinds and wanted.kind not in pool.kinds):
         return Refusal(
-            "no-pool", f"no pool takes {wanted.kind} in queue {wanted.queue}", "name another queue"
+            "no-pool", f"no pool accepts {wanted.kind} in queue {wanted.queue}", "use another queue"
         )
     most = min(wanted.containers, pool.capacity)
     least = min(2, most)  # its master, and one that works
@@ -191,9 +192,9 @@ def _by_estimate(gate: Gate, wanted: AdmissionClient, estimate: Estimate | None)
 
 
 class PlacementPredictions:
-    """Options of an application by its name: from the runs in a file, and from those that the journal has.
+    """Predicts options of an application by its name, from the runs in a file and in the journal.
 
-    Called by request threads; the file is read whenever it is asked.
+    Called by request threads; each call reads the file.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -206,7 +207,8 @@ class PlacementPredictions:
     def alternatives(
         self, application: str, features: Mapping[str, float], late_ratio: float, journal: Iterable[KnownRun]
     ) -> Alternatives:
-        """Return what an application with these features may be run as; raises BadInput by name."""
+        """Return the options of an application with these features; raises BadInput for an unknown name."""
+        require_extra("prediction")
         from yarnctl.prediction.application_options import predicted_options
 
         runs = [run for run in self.known(journal) if run.application == application]
@@ -220,7 +222,7 @@ class PlacementPredictions:
             for kind, tunables in kinds.items()
         }
         if not chosen:
-            raise BadInput(f"application: {application[:60]}", "has no runs", PROFILE)
+            raise BadInput(f"application: {application[:60]}", "no run is known", PROFILE)
         options, lacking = predicted_options(runs, application, features, chosen, late_ratio)
         return Alternatives(options, application, tuple(sorted(features.items())), lacking)
 
@@ -230,6 +232,7 @@ class PlacementPredictions:
         try:
             text = self._file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
-            told = f"cannot be read ({type(error).__name__})"
-            raise BadInput(f"the daemon's --runs {self._file.name}", told, "tell its operator") from None
+            problem = f"cannot be read ({type(error).__name__})"
+            where = f"--runs {self._file.name} of the daemon"
+            raise BadInput(where, problem, "report it to the operator of the daemon") from None
         return runs_in_lines(text, self._file.name)

@@ -1,8 +1,8 @@
-"""The reconciler: compares admissions with the applications on the cluster, and derives what changes.
+"""Compare admissions with the applications on the cluster, and write the differences as records.
 
-Law: what was not observed is not judged. An admission is running, has ended or was never used only if the
-ResourceManager says so, whatever a client says; while it does not answer nothing follows. If it answers, but
-cannot report on one admission, that admission waits for a limited time and no other does.
+Law: an admission is running, has ended or was never used only if the ResourceManager reports it, independent
+of clients. While it does not answer, nothing changes. If it answers, but cannot report on one admission, only
+that admission waits, for a limited time.
 """
 
 from __future__ import annotations
@@ -39,35 +39,35 @@ POLL_EVERY_MS = 1_000
 REST_EVERY_MS = 5_000
 """The interval while no request waits and all admitted jobs run."""
 ENDED_AFTER_MS = 10_000
-"""So long the ResourceManager must report an application as unknown before it counts as ended."""
+"""The time for which an application must be unknown to the ResourceManager before it counts as ended."""
 ASKED_ABOUT_MAX = 8
-"""So many applications that are no longer listed are queried after one tick."""
+"""The maximum number of applications, no longer listed, that are queried after one tick."""
 ASKED_FOR_MS = 60_000
-"""So long an expired admission is queried, if the answer cannot be used: then it has expired."""
+"""The time for which an expired admission is queried without a usable answer before it is closed."""
 
 Write = Callable[[Record], None]
 
 
 class Manager(Protocol):
-    """What admission needs of :class:`yarnctl.hadoop.resource_manager.ResourceManager`."""
+    """The part of :class:`yarnctl.hadoop.resource_manager.ResourceManager` that admission needs."""
 
     def applications(self) -> Sequence[yarn.AppInfo]:
         """Return the unfinished applications."""
         ...
 
     def tagged(self, tag: str) -> Sequence[yarn.AppInfo]:
-        """Return those with a tag, also ended ones."""
+        """Return the applications with a tag, also ended ones."""
         ...
 
     def application_end(self, application: str) -> yarn.ApplicationOutcome:
-        """Return how one ended, and when; Missing if it is not known."""
+        """Return how an application ended, and when; raises Missing if it is not known."""
         ...
 
 
 class Reconciler:
-    """Polls the applications for ``book``; ``instance`` is the controller's part of its admissions' ids.
+    """Polls the applications for ``store``; ``instance`` is the controller's part of its admissions' ids.
 
-    ``wall_ahead_ms`` is by how much the wall clock, by which users write deadlines into tags, is ahead.
+    ``wall_ahead_ms`` returns the wall clock, which users use for deadlines in tags, minus the daemon's.
     ``last`` is the newest poll, None while the ResourceManager does not answer; ``problem`` is why.
     ``unreachable``: the last poll was not answered.
     """
@@ -75,7 +75,7 @@ class Reconciler:
     def __init__(
         self,
         manager: Manager,
-        book: AdmissionStore,
+        store: AdmissionStore,
         instance: str,
         wall_ahead_ms: Callable[[], int],
         queues: Callable[[], QueueTree | None] = lambda: None,
@@ -84,7 +84,7 @@ class Reconciler:
         self.last: ClusterUse | None = None
         self.problem: GateReason | ClientFault | None = None
         self._manager = manager
-        self._store = book
+        self._store = store
         self._instance = instance
         self.unreachable = False
         self._wall_ahead_ms = wall_ahead_ms
@@ -95,7 +95,7 @@ class Reconciler:
         self._logged: set[tuple[str, str]] = set()
 
     def begin_anew(self) -> None:
-        """Poll at the next call: the clock that told when the last one was has been set back."""
+        """Poll at the next call: the clock was set back, so the time of the last poll is wrong."""
         self._polled_at_ms = None
         self._missing_since, self._queried, self._alive_at_ms = {}, {}, {}
 
@@ -126,7 +126,7 @@ class Reconciler:
         return True
 
     def _read(self, rows: Sequence[yarn.AppInfo], now_ms: int) -> ClusterUse:
-        """Read the rows, each with its queue's path (an unclear one keeps its name, and is in no queue)."""
+        """Read the rows, each with its queue's path (an ambiguous name stays, and is in no queue)."""
         tree = self._queues()
         if tree is not None:
             paths = [tree.of_application(row.queue) or row.queue for row in rows]
@@ -141,13 +141,13 @@ class Reconciler:
                 _LOG.info("%s runs as %s", claim.admission, claim.application)
             elif (claim.application, claim.why) not in self._logged:
                 self._logged.add((claim.application, claim.why))
-                _LOG.warning("%s may not take %s: %s", claim.application, claim.admission, claim.why)
+                _LOG.warning("%s cannot use admission %s: %s", claim.application, claim.admission, claim.why)
         self._logged = {said for said in self._logged if said[0] in seen.there}
 
-    # --- jobs that have ended -----------------------------------------------------------------------
+    # --- ended jobs ---------------------------------------------------------------------------------
 
     def _note_alive(self, now_ms: int, there: frozenset[str]) -> None:
-        """Keep when each application of an admission was listed last as unfinished."""
+        """Keep the time when each application of an admission was last listed as unfinished."""
         names = [each.application for each in self._store.open("taken")]
         before = self._alive_at_ms
         self._alive_at_ms = {
@@ -157,7 +157,7 @@ class Reconciler:
         }
 
     def _end(self, note: Write, now_ms: int, there: frozenset[str]) -> None:
-        """Record which applications have ended: only those that YARN reports as ended."""
+        """Write a record for each application that YARN reports as ended."""
         missed = [each for each in self._store.open("taken") if each.application not in there]
         self._missing_since = {
             name: at_ms
@@ -171,7 +171,7 @@ class Reconciler:
                 note(AdmissionClosed(now_ms, each.admission, "ended", *ended))
 
     def _ended(self, application: str, now_ms: int) -> tuple[ClosedReason, int | msgspec.UnsetType] | None:
-        """Return how an application ended, and when by YARN; None if it did not, or that is unknown."""
+        """Return how an application ended, and YARN's time of it; None if it has not, or if unknown."""
         try:
             found = self._manager.application_end(application)
         except Missing:
@@ -186,9 +186,9 @@ class Reconciler:
         return EndedAs(found.state), self._finish(application, found.ended_at_ms, now_ms)
 
     def _finish(self, application: str, ended_at_ms: int, now_ms: int) -> int | msgspec.UnsetType:
-        """Return YARN's finish time (0: not shown), on this clock: clocks may differ.
+        """Return YARN's finish time (0: not shown), limited by the daemon's clock: clocks may differ.
 
-        An application has not ended before it was listed last as unfinished, nor after now.
+        An application ended after it was last listed as unfinished, and not after now.
         """
         found_ms = min(max(ended_at_ms, self._alive_at_ms.get(application, 0)), now_ms)
         return found_ms if found_ms > 0 else msgspec.UNSET
@@ -196,9 +196,9 @@ class Reconciler:
     # --- jobs that were never submitted -------------------------------------------------------------
 
     def claimant(self, each: Admission, now_ms: int) -> str | None:
-        """Return the application that has an admission's tag and fits it, also an ended one ("": none).
+        """Return the application with an admission's tag that fits it, also an ended one ("": none).
 
-        None: the ResourceManager did not answer, and nothing is known.
+        None: the ResourceManager did not answer.
         """
         try:
             rows = self._manager.tagged(tag_of(each.admission))
@@ -208,7 +208,7 @@ class Reconciler:
         return claimant(rows, self._store, self._instance, each, now_ms)
 
     def _expire(self, note: Write, now_ms: int) -> None:
-        """Close expired admissions; one whose job ran and ended between two polls was taken."""
+        """Close expired admissions, unless their job ran and ended between two polls."""
         gate = self._store.gate
         late = {each.request.sequence for each in expired(gate, now_ms)} if gate is not None else set()
         names = [each for each in self._store.open("admitted") if each.sequence in late]
@@ -216,7 +216,7 @@ class Reconciler:
         self._queried = {
             each.admission: since_ms[each.admission] for each in names if each.admission in since_ms
         }
-        # those whose query failed are behind those that have not been queried
+        # admissions with a failed query come after those that have not been queried
         asked = sorted(names, key=lambda each: (self._queried.get(each.admission, 0), each.sequence))
         for each in asked[:ASKED_ABOUT_MAX]:
             if not self._ask_after(note, now_ms, each):
@@ -229,7 +229,7 @@ class Reconciler:
         """
         took = self.claimant(each, now_ms)
         if took is None and now_ms - self._queried.setdefault(each.admission, now_ms) < ASKED_FOR_MS:
-            return False  # later: all that runs is listed, and none carries the tag
+            return False  # retried later: no running application has the tag
         if took:
             note(AdmissionTaken(now_ms, each.admission, took))
         elif each.reservation is not None:

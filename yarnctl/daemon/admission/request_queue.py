@@ -1,9 +1,9 @@
-"""The request queue: request threads put commands into it and wait for their results.
+"""Queue commands of request threads for the loop; the threads wait for the results.
 
 Law: nothing is decided here and no record is written; only the loop's thread does that. A command is answered
-when its record is in the journal and published, or with a time-out. Waiting is bounded in time and in number:
-the waiting threads are those that the service answers all other requests with. One user has a share of each
-bound, and the last places are kept for operators, so that no user can keep others out.
+when its record is in the journal and published, or with a time-out. Waiting is bounded in time and in number,
+because the service needs the same threads for all other requests. One user has a share of each bound, and the
+last places are reserved for operators, so that no user can block others.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from yarnctl.deciding.admission.records import Budget, Estimate
 from yarnctl.prediction.application_runs import KnownRun
 
 PENDING_MAX = 256
-"""So many commands may be queued at once."""
+"""The maximum number of queued commands."""
 WAITERS_MAX = 24
-"""So many may wait for a verdict at once; more are answered without waiting, and ask again."""
+"""The maximum number of threads that wait for a verdict; more get an answer without waiting."""
 WAITING_THREADS_MAX = 12
-"""So many may wait at once for the loop to come. Together they are fewer than the service's 40 threads."""
+"""The maximum number of threads that wait for the loop. Both together are below the service's 40 threads."""
 USER_SHARE = 3
-"""One user may take one place of so many."""
+"""One user may use one in this many places."""
 RESERVED_OF = 4
-"""One place of so many is kept for operators."""
+"""One in this many places is reserved for operators."""
 
 
 class AdmissionClient(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccountCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """An operator opens an account, or (``credit_mtokens``) gives tokens to one."""
+    """An operator's command: open an account, or (``credit_mtokens``) add tokens to one."""
 
     account: str
     credit_mtokens: int | None = None
@@ -97,11 +97,11 @@ Code = Literal[
 ]
 
 Command = AdmissionClient | WithdrawRequest | QuoteRequest | AccountCommand
-"""What may be queued."""
+"""The commands that may be queued."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why a command was not executed, and what to do; ``quote``: the id of a quote made instead."""
+    """Why a command was not executed, and what to do; ``quote``: the id of a new quote, if one was made."""
 
     code: Code
     problem: str
@@ -120,18 +120,18 @@ NO_SENDER = RequestSender()
 
 
 class PendingCommand:
-    """Something to be done; ``answer`` is the id of its admission, or why not (None: not yet).
+    """A queued command; ``answer`` is the id of its admission, or why it was refused (None: not yet).
 
-    ``handed_at_ms`` is when it was handed over, by the queue's clock (None: now); ``begun`` means that it is
-    being written down, so that it cannot be taken back any more; so many ``heads`` wait for it.
+    ``submitted_at_ms``: when it was queued, by the queue's clock (None: now). ``begun``: its record is being
+    written, so that it cannot be withdrawn any more. ``waiting_threads``: the number of threads that wait.
     """
 
     def __init__(
-        self, wanted: Command, handed_at_ms: int | None = None, sender: RequestSender = NO_SENDER
+        self, command: Command, submitted_at_ms: int | None = None, sender: RequestSender = NO_SENDER
     ) -> None:
-        self.command = wanted
+        self.command = command
         self.sender = sender
-        self.submitted_at_ms = handed_at_ms
+        self.submitted_at_ms = submitted_at_ms
         self.begun = False
         self.waiting_threads = 0
         self.answer: str | Refusal | None = None
@@ -139,12 +139,12 @@ class PendingCommand:
 
 
 PredictsOptions = Callable[[str, Mapping[str, float], float, Iterable[KnownRun]], Alternatives]
-"""From an application's name, its features, the chance to be late and runs of the journal."""
-AGAIN = "try again in a few seconds"
+"""Returns options by an application's name, features, probability to be late, and runs of the journal."""
+AGAIN = "retry in a few seconds"
 
 
 class Places:
-    """How many places of a bound are taken, in all and by each user. The caller holds the lock."""
+    """The used places of a bound, in all and by each user. The caller holds the lock."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -152,19 +152,19 @@ class Places:
         self._by_user: dict[str, int] = {}
 
     def why_full(self, sender: RequestSender) -> str:
-        """Return which bound leaves no place to a sender, "" if there is one."""
+        """Return the bound that leaves no place for a sender, "" if there is a place."""
         if sender.operates:
-            return f"all {self.most} places are taken" if self.taken >= self.most else ""
+            return f"{self.taken} pending" if self.taken >= self.most else ""
         share = max(1, self.most // USER_SHARE)
         if self._by_user.get(sender.user, 0) >= share:
-            return f"user {sender.user or 'unknown'} has {share} requests pending, the maximum for one user"
+            return f"{share} pending of user {sender.user or 'unknown'}, the maximum for one user"
         others = self.most - self.most // RESERVED_OF
         if self.taken >= others:
-            return f"{self.taken} requests are pending; users have {others} places"
+            return f"{self.taken} pending, {others} places for users"
         return ""
 
     def take(self, sender: RequestSender, more: int = 1) -> None:
-        """Take a place, or (-1) give it up."""
+        """Take a place, or (-1) release it."""
         self.taken += more
         if not sender.operates:
             held = self._by_user.pop(sender.user, 0) + more
@@ -174,18 +174,19 @@ class Places:
 
 NOT_DONE = Refusal(
     "not-written",
-    "the loop did not come to it in time, and may still do so",
-    "see GET /v1/snapshot and the daemon's log; ask again with the same request_key",
+    "the daemon did not process the request in time; it may still do so",
+    "check GET /v1/snapshot and the daemon's log; send the request again with the same request_key",
 )
-WITHDRAWN = "it was taken back"
-LATER = "see the daemon's log; ask again with the same request_key"
+WITHDRAWN = "the request was withdrawn"
+LATER = "check the daemon's log; send the request again with the same request_key"
 
 
 class RequestQueue:
-    """``clock_ms`` returns the time (any thread). ``on_wake`` wakes the loop, which sets it.
+    """Queues commands for the loop. ``clock_ms`` returns the time (any thread).
 
-    ``problem`` is why admission cannot work ("": it can); error messages have it. ``predicted`` returns, to a
-    request's thread, the options of an application by its name (None: no runs are kept here).
+    ``on_wake`` wakes the loop, which sets it. ``problem``: why admission cannot work ("": it can); error
+    messages contain it. ``predicted`` returns, in a request's thread, the options of an application by its
+    name (None: no runs are kept here).
     """
 
     def __init__(
@@ -193,7 +194,7 @@ class RequestQueue:
     ) -> None:
         self.lease_ms = lease_ms
         self.predicted = predicted
-        self.on_wake: Callable[[], None] = _nobody
+        self.on_wake: Callable[[], None] = _do_nothing
         self.problem = ""
         self._clock_ms = clock_ms
         self._changed = threading.Condition()
@@ -207,79 +208,79 @@ class RequestQueue:
     # --- any thread -----------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Let the loop come soon."""
+        """Wake the loop."""
         self.on_wake()
 
     def submit(self, wanted: Command, wait_ms: int, sender: RequestSender = NO_SENDER) -> str | Refusal:
         """Queue a command and wait until it is executed and published.
 
-        A command that is not begun in time is withdrawn: its client would not learn the result.
+        A command that has not begun in time is withdrawn, because its client would not receive the result.
         """
         with self._changed:
             if self._closed:
                 return NOT_DONE
-            errand = self._queued(wanted)
-            full = self._waiting_threads.why_full(sender) or ("" if errand else self._why_full(sender))
+            pending = self._queued(wanted)
+            full = self._waiting_threads.why_full(sender) or ("" if pending else self._why_full(sender))
             if full:
-                return Refusal("queue-full", f"the request queue is full: {full}", AGAIN)
-            if errand is None:
-                errand = PendingCommand(wanted, self._arrived_at(wanted), sender)
-                self._pending.append(errand)
+                return Refusal("queue-full", f"the admission queue is full ({full})", AGAIN)
+            if pending is None:
+                pending = PendingCommand(wanted, self._arrived_at(wanted), sender)
+                self._pending.append(pending)
             self._waiting_threads.take(sender)
-            errand.waiting_threads += 1
+            pending.waiting_threads += 1
         self.wake()
         try:
-            self._until(lambda: errand.answer is not None, wait_ms)
+            self._until(lambda: pending.answer is not None, wait_ms)
         finally:
             with self._changed:
                 self._waiting_threads.take(sender, -1)
-                errand.waiting_threads -= 1
-                taken_back = self._withdraw(errand)
-                self._note_repeated(errand)
+                pending.waiting_threads -= 1
+                taken_back = self._withdraw(pending)
+                self._note_repeated(pending)
         if taken_back:
             why = f" ({self.problem})" if self.problem else ""
-            return Refusal("not-written", f"the loop did not come to it in time{why}; {WITHDRAWN}", LATER)
-        return errand.answer or NOT_DONE
+            return Refusal("not-written", f"the daemon was busy{why}; {WITHDRAWN}", LATER)
+        return pending.answer or NOT_DONE
 
     def _why_full(self, sender: RequestSender) -> str:
-        """Return why one command more may not be queued, "" if it may."""
+        """Return why no further command may be queued, "" if one may."""
         places = Places(PENDING_MAX)
         for each in self._pending:
             places.take(each.sender)
         return places.why_full(sender)
 
     def _queued(self, wanted: Command) -> PendingCommand | None:
-        """Return the same command if it is queued already: a repeated request waits for its answer."""
+        """Return the same command if it is already queued: a repeated request waits for its answer."""
         if isinstance(wanted, AdmissionClient) and not wanted.key:
             return None
         return next((each for each in self._pending if each.command == wanted), None)
 
     def _arrived_at(self, wanted: Command) -> int:
-        """Return since when this is requested, also if an earlier try was not executed in time."""
+        """Return when a command was first submitted, also if an earlier attempt was not executed in time."""
         now_ms = self._clock_ms()
         came_at_ms = (
             self._arrived_at_ms.get(wanted.key, now_ms) if isinstance(wanted, AdmissionClient) else now_ms
         )
         return came_at_ms if 0 <= now_ms - came_at_ms <= PENDING_FOR_MAX_MS else now_ms
 
-    def _note_repeated(self, errand: PendingCommand) -> None:
-        key = getattr(errand.command, "key", "")
-        came_at_ms = self._arrived_at_ms.pop(key, errand.submitted_at_ms)
-        if key and came_at_ms is not None and not isinstance(errand.answer, str):
+    def _note_repeated(self, pending: PendingCommand) -> None:
+        key = getattr(pending.command, "key", "")
+        came_at_ms = self._arrived_at_ms.pop(key, pending.submitted_at_ms)
+        if key and came_at_ms is not None and not isinstance(pending.answer, str):
             self._arrived_at_ms[key] = came_at_ms
             if len(self._arrived_at_ms) > PENDING_MAX:
                 del self._arrived_at_ms[next(iter(self._arrived_at_ms))]
 
-    def _withdraw(self, errand: PendingCommand) -> bool:
-        """Remove a request that has no client any more and is not begun.
+    def _withdraw(self, pending: PendingCommand) -> bool:
+        """Remove a request that has no client any more and has not begun.
 
-        A withdrawal stays.
+        Other commands stay.
         """
-        if errand.waiting_threads or errand.answer is not None or errand.begun:
+        if pending.waiting_threads or pending.answer is not None or pending.begun:
             return False
-        if not isinstance(errand.command, AdmissionClient):
+        if not isinstance(pending.command, AdmissionClient):
             return False
-        self._pending = [each for each in self._pending if each is not errand]
+        self._pending = [each for each in self._pending if each is not pending]
         return True
 
     def renew(self, admission: str, wait_ms: int = 0) -> None:
@@ -288,7 +289,7 @@ class RequestQueue:
             self._renewed[admission] = self._clock_ms() + wait_ms
 
     def wait(self, done: Callable[[], bool], wait_ms: int, sender: RequestSender = NO_SENDER) -> None:
-        """Wait until ``done`` returns True for what is published; not at all if too many wait already."""
+        """Wait until ``done`` returns True for a published state; do not wait if too many threads do."""
         with self._changed:
             if self._waiters.why_full(sender):
                 return
@@ -310,39 +311,39 @@ class RequestQueue:
         with self._changed:
             return sorted(self._pending, key=lambda each: not each.sender.operates)
 
-    def start(self, errand: PendingCommand) -> bool:
+    def start(self, pending: PendingCommand) -> bool:
         """Return whether the client still waits; from now on the command cannot be withdrawn."""
         with self._changed:
-            errand.begun = any(each is errand for each in self._pending)
-            return errand.begun
+            pending.begun = any(each is pending for each in self._pending)
+            return pending.begun
 
-    def waited_ms(self, errand: PendingCommand) -> int:
-        """Return how long ago it was handed over; never long, unless a clock was set."""
-        handed_at_ms = errand.submitted_at_ms
-        waited_ms = 0 if handed_at_ms is None else self._clock_ms() - handed_at_ms
+    def waited_ms(self, pending: PendingCommand) -> int:
+        """Return the time since a command's submission, at most ``PENDING_FOR_MAX_MS``."""
+        submitted_at_ms = pending.submitted_at_ms
+        waited_ms = 0 if submitted_at_ms is None else self._clock_ms() - submitted_at_ms
         return max(0, min(waited_ms, PENDING_FOR_MAX_MS))
 
     def renewals(self) -> dict[str, int]:
-        """Return what was renewed since the last call: admission -> instant until which a client waits."""
+        """Return the leases renewed since the last call: admission -> time until which a client waits."""
         with self._changed:
             renewed, self._renewed = self._renewed, {}
         return renewed
 
     def announce(self, answers: dict[PendingCommand, str | Refusal]) -> None:
-        """Wake all waiting threads: something new is published, and these commands' answers."""
+        """Store these commands' answers and wake all waiting threads: a new state is published."""
         with self._changed:
-            for errand, answer in answers.items():
-                errand.answer = answer
+            for pending, answer in answers.items():
+                pending.answer = answer
             if answers:
                 self._pending = [each for each in self._pending if each.answer is None]
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let all that wait go."""
+        """Release all waiting threads."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
 
-def _nobody() -> None:
-    """There is no loop yet."""
+def _do_nothing() -> None:
+    """Do nothing: there is no loop yet."""

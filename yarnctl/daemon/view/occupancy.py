@@ -1,7 +1,7 @@
-"""Occupancy over time: what each role used, at instants that get sparser as their number grows.
+"""Sample the usage of each role over time, with an interval that grows with the number of samples.
 
-Law: bounded memory, whatever the daemon's age. Samples are at least ``spacing_ms`` apart; when there are too
-many, every second one is dropped and the spacing doubles, until it is ``SPACING_MAX_MS``: from then on the
+Law: bounded memory for any age of the daemon. Samples are at least ``spacing_ms`` apart. When there are too
+many, every second one is dropped and the spacing doubles, until it is ``SPACING_MAX_MS``. From then on the
 oldest are dropped. 2,048 samples cover nine hours.
 """
 
@@ -24,7 +24,7 @@ SPACING_MAX_MS = 16_000
 
 
 class RoleUsage(msgspec.Struct, frozen=True):
-    """What one class holds (``used``, in ``containers``) and how many containers it waits for."""
+    """The usage of one class (``used``, in ``containers``), and the number of its pending containers."""
 
     used: Resources = NOTHING
     containers: int = 0
@@ -32,7 +32,7 @@ class RoleUsage(msgspec.Struct, frozen=True):
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster by class at one instant; ``open_orders`` are containers asked for, not settled."""
+    """The cluster by class at one time; ``open_orders``: the number of orders that are not settled."""
 
     at_ms: int
     total: Resources
@@ -43,9 +43,10 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def role_of(view: ApplicationView, settings: Settings) -> Role:
-    """Say what an application is to the controller.
+    """Return an application's role.
 
-    By its queue; with deadlines, where all are in one queue, those that have one are preempting.
+    The queue decides; with deadlines, where all are in one queue, applications with a deadline are
+    preempting.
     """
     if settings.mode == "deadlines":
         return "preemptable" if view.deadline_at_ms is None else "preempting"
@@ -55,7 +56,7 @@ def role_of(view: ApplicationView, settings: Settings) -> Role:
 
 
 def pending_of(view: ApplicationView) -> int:
-    """Return how many containers an application waits for."""
+    """Return the number of an application's pending containers."""
     return sum(ask.count for ask in view.asks)
 
 
@@ -94,11 +95,11 @@ class Occupancy:
         self._frozen: tuple[Sample, ...] = ()
 
     def is_due(self, at_ms: int) -> bool:
-        """Say whether a sample of this instant would be kept."""
+        """Return whether a sample of this time would be kept."""
         return not self._samples or at_ms - self._samples[-1].at_ms >= self.spacing_ms
 
     def add(self, sample: Sample) -> None:
-        """Keep a sample that is due; thin out what has become too much."""
+        """Keep a sample that is due; drop samples if there are too many."""
         self._samples.append(sample)
         if len(self._samples) > self.samples_max:
             if self.spacing_ms < SPACING_MAX_MS:

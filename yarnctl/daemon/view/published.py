@@ -1,8 +1,8 @@
-"""The view: all that is published of the daemon, as one immutable value per tick.
+"""Publish the daemon's state as one immutable view per tick.
 
-Law: the API, the page and the command line read a view and nothing else. A view is never changed once
-it is published; publishing is the swap of one reference, so a reader in another thread sees a whole
-one, old or new. Nothing in here asks for the time: instants are those of the port.
+Law: the API, the page and the command line read a view and nothing else. A published view never changes.
+Publishing replaces one reference, so a reader in another thread sees a complete view, old or new. Nothing
+here reads a clock: times are those of the port.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ASKED_MAX = 50_000
 
 
 class Histogram(msgspec.Struct, frozen=True):
-    """How often a span fell into each bucket of :data:`BOUNDS_MS`, and the sum of all spans."""
+    """The number of spans in each bucket of :data:`BOUNDS_MS`, and the sum of all spans."""
 
     counts: tuple[int, ...] = (0,) * (len(BOUNDS_MS) + 1)
     sum_ms: int = 0
@@ -63,11 +63,11 @@ class Histogram(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """All counters. ``asked`` counts orders by verb, ``ended`` by their last state; neither counts an order
-    that was not sent.
+    """All counters.
 
-    ``checkpoints_lost`` were not used by the next attempt; ``keys_lost`` are the keys in them, where known.
-    ``actions`` counts requests by (action, outcome). ``saved`` and ``freed`` are spans from the order
+    ``asked`` counts orders by verb, ``ended`` by their last state, both without orders that were not sent.
+    ``checkpoints_lost``: checkpoints that the next attempt did not use; ``keys_lost``: the keys in them, if
+    known. ``actions`` counts actions by (action, outcome). ``saved`` and ``freed``: the times from the order
     to its checkpoint, and to the end of its container.
     """
 
@@ -85,7 +85,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counting:
-    """Counts records as they come."""
+    """Counts the records of the journal."""
 
     def __init__(self) -> None:
         self._counts = Counts()
@@ -149,7 +149,7 @@ class Counting:
             self._asked_at_ms.pop(record.order, None)
 
     def counts(self) -> Counts:
-        """Return the counters of now, as a value."""
+        """Return the current counters as a value."""
         if self._dirty:
             self._dirty = False
             self._counts = msgspec.structs.replace(
@@ -166,16 +166,16 @@ def _tag(record: msgspec.Struct) -> str:
 
 
 NO_DEMAND_TICKS = 2
-"""After so many ticks without a snapshot the gate held it back, not the time between two polls."""
+"""After this many ticks without a snapshot the guard blocks it, not the time between two polls."""
 
 
 class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How the loop is. ``why`` says why it does not run: one reason, or two, or none if it does.
+    """The status of the loop. ``why``: one or two reasons why it is not running; none if it is.
 
-    ``reachable``: whether the ResourceManager answered last; ``tick_ms`` is how long the last tick
-    took (ms, None: there was none), ``ticks`` how many there were, ``tick_errors`` how many failed, of
-    which ``last_error`` is the last. ``problem`` is why the cluster cannot be reached now, ``store_problem``
-    why HDFS cannot be used; None: it can.
+    ``reachable``: whether the ResourceManager answered last; ``tick_ms``: the time of the last tick (None: no
+    tick yet); ``ticks``: their number; ``tick_errors``: the number that failed; ``last_error``: the last
+    error. ``problem``: why the cluster does not answer now; ``store_problem``: why HDFS cannot be used (None:
+    it can).
     """
 
     mode: Mode = "observe"
@@ -194,22 +194,22 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SuspendedTasks(NamedTuple):
-    """How many tasks or executors of an application left and are not back, and when the last did."""
+    """The number of an application's suspended tasks and drained executors, with the time of the last."""
 
     tasks: int
     last_at_ms: int
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is published. Instants in ms of the port's clock; sequences as their names say.
+    """The published state. Times in ms of the port's clock.
 
-    ``snapshot`` is the newest one there was, of ``snapshot_at_ms``. While no preempting application waits
-    (``quiet``) the loop does not poll, so it may be old; then it shows none waiting. ``entries`` are open
-    and not yet retired, oldest first; ``ended`` those that left their lists, ``decisions``, ``refusals``
-    and ``checkpoints`` are newest first.
-    ``left_alone`` are attempts that cannot be suspended now, each with the reason.
-    ``budgets``: how loss budgets stand (none without the mix). ``suspended``: by application.
-    ``desk`` is the gate with its admissions (None: there is none). ``version`` grows with every view.
+    ``snapshot`` is the newest one, of ``snapshot_at_ms``. While no preempting application has pending
+    requests (``no_demand``) the loop does not poll, so it may be old; then it shows no pending requests.
+    ``entries``: open orders and those not yet retired, oldest first. ``ended`` (orders that left their
+    lists), ``decisions``, ``refusals`` and ``checkpoints``: newest first. ``left_alone``: attempts that
+    cannot be suspended now, with the reason. ``budgets``: the state of loss budgets (empty without the mix).
+    ``suspended``: by application. ``admission``: the admissions (None: off). ``version`` grows with every
+    view.
     """
 
     version: int
@@ -235,7 +235,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
-    """Count the tasks that are suspended, and the executors that were drained, and are not back."""
+    """Count suspended tasks and drained executors that have not resumed, by application."""
     freed_at_ms: dict[str, list[int]] = {}
     for shrunk in ledger.regrowing.shrunk.values():
         freed_at_ms[shrunk.application] = [shrunk.at_ms] * len(shrunk.orders)
@@ -245,12 +245,12 @@ def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
 
 
 def demand_waits(view: ApplicationView, settings: Settings) -> bool:
-    """Return whether this is a preempting application that waits for containers."""
+    """Return whether a preempting application has pending requests."""
     return bool(view.asks) and (settings.mode == "deadlines" or role_of(view, settings) == "preempting")
 
 
 def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
-    """Return a snapshot in which no preempting application waits: all that is known of a newer one."""
+    """Return a snapshot without pending requests of preempting applications."""
     applications = tuple(
         msgspec.structs.replace(view, asks=()) if demand_waits(view, settings) else view
         for view in snapshot.applications
@@ -263,23 +263,23 @@ def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
 
 
 class Control(Protocol):
-    """What a request with the token may do to the loop. Both return at once; the loop obeys later."""
+    """The control of the loop by requests with a token. Both methods return before the loop reacts."""
 
     def pause(self, why: str) -> None:
-        """Stop deciding and acting after the tick that runs; ``why`` is shown."""
+        """Stop deciding and acting after the current tick; ``why`` is shown."""
         ...
 
     def go_on(self) -> None:
-        """Take a pause back."""
+        """End a pause."""
         ...
 
 
 class Publisher:
     """Makes a view of each tick. One thread writes; any may read :attr:`view`.
 
-    ``record`` is given what the journal is given, in its order; ``tick`` is called after each tick with
-    the last observation it was made of; ``say`` when there was none and only the loop's status is new.
-    ``desked`` and ``left_alone`` show with the next view, too.
+    ``record`` gets the journal's records in their order. ``tick`` is called after each tick with its
+    observation; ``set_status`` if there was no observation and only the loop's status is new. The next view
+    also shows ``admission`` and ``left_alone``.
     """
 
     def __init__(self, status: LoopStatus | None = None, now_ms: int = 0) -> None:
@@ -299,14 +299,14 @@ class Publisher:
         return self._view
 
     def record(self, records: Sequence[Record]) -> None:
-        """Take what was written to the journal; it shows with the next view."""
+        """Apply records that were written to the journal; the next view shows them."""
         for record in records:
             self._recent.apply(record)
             self._counted.apply(record)
             self._reclaim_lists.apply(record)
 
     def set_status(self, status: LoopStatus, now_ms: int) -> None:
-        """Publish a new status of the loop; the rest stays what it was."""
+        """Publish a new status of the loop; the rest is unchanged."""
         view = self._view
         self._view = msgspec.structs.replace(
             view,
@@ -325,10 +325,10 @@ class Publisher:
         snapshot: Snapshot | None = None,
         now_ms: int | None = None,
     ) -> None:
-        """Publish what a tick has led to; ``now_ms`` is the instant, if later than that of ``seen``.
+        """Publish the result of a tick; ``now_ms``: its time, if later than that of ``seen``.
 
-        ``snapshot`` is one that was made for the view alone (``seen`` has none while no preempting job
-        waits), of the instant ``seen.now_ms``.
+        ``snapshot``: one that was made for the view only, at ``seen.now_ms`` (``seen`` has none while no
+        preempting application has pending requests).
         """
         last = self._view
         snapshot, at_ms, quiet = self._shown(controller, seen, snapshot)
@@ -358,7 +358,7 @@ class Publisher:
         )
 
     def _budgets(self, controller: Controller, seen: Observation) -> tuple[BudgetStanding, ...]:
-        """Return how loss budgets stand, by what was counted last."""
+        """Return the state of loss budgets by the last counts."""
         settings = controller.settings
         if not isinstance(settings.levers, LeverSettings):
             return ()
@@ -370,7 +370,7 @@ class Publisher:
     def _shown(
         self, controller: Controller, seen: Observation, looked: Snapshot | None
     ) -> tuple[Snapshot | None, int, bool]:
-        """Return the snapshot to show, its instant, and whether no preempting application waits."""
+        """Return the snapshot to show, its time, and whether preempting applications have no requests."""
         settings = controller.settings
         fresh = looked if seen.snapshot is None else seen.snapshot
         if fresh is None:
@@ -382,7 +382,7 @@ class Publisher:
         return fresh, at_ms, seen.snapshot is None and seen.cluster == "quiet" and not waits
 
     def _kept(self, seen: Observation, settings: Settings) -> tuple[Snapshot | None, int, bool]:
-        """Return the last snapshot and its instant, and whether no preempting application waits."""
+        """Return the last snapshot, its time, and whether preempting applications have no requests."""
         last, at_ms = self._view, self._view.snapshot_at_ms or 0
         old = seen.now_ms - at_ms >= NO_DEMAND_TICKS * settings.tick_ms
         quiet = seen.cluster == "quiet" and (last.no_demand or old)

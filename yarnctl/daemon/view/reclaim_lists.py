@@ -1,9 +1,8 @@
-"""What is shown of orders: the reclaim lists, and the newest decisions with all records about each.
+"""The published orders: the reclaim lists, and the newest decisions with all their records.
 
-Law: the entries, and their states, are the ledger's; records only add to them. An
-entry that has retired from the ledger is remembered for a while. Decisions are bounded by number and by
-records, oldest out first. What is handed out is frozen: a reader sees the state at which the view was
-published, never half of a change.
+Law: the entries and their states are the ledger's; records only add data. An entry that has retired from the
+ledger is kept for a while. Decisions are bounded by number and by records, and the oldest are dropped first.
+Published values are frozen: a reader sees the state of one time, never half of a change.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ NOTES_MAX = 20_000
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of a reclaim list: an order, and what was written about its work.
+    """One entry of a reclaim list: an order, with the recorded data about its work.
 
-    ``remaining_ms`` is what the task had left to do when it was chosen (-1 unknown, None not written),
-    ``predicted_cost_ms`` what leaving and coming back was expected to cost, ``cost_ms`` what it did;
-    ``keys_done`` is what its checkpoint has; ``room_to_...`` who got the containers. ``retired``:
-    the entry has left the list. ``event`` moved the order last; ``reason`` is why, ``why`` is its text.
+    ``remaining_ms``: the task's remaining work when it was chosen (-1: unknown, None: not recorded);
+    ``predicted_cost_ms``: the predicted resume cost, ``cost_ms`` the measured one; ``keys_done``: the keys in
+    its checkpoint; ``room_to_...``: the applications that got the containers. ``retired``: the entry has left
+    the list. ``event``: the last event of the order; ``reason``: its reason, ``why`` the same as text.
     """
 
     order: Order
@@ -61,9 +60,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A manifest that was found: the work of an attempt up to ``keys_done`` (None: unknown) is safe.
+    """A manifest that was found: the work of an attempt up to ``keys_done`` (None: unknown) is saved.
 
-    ``place`` is its place among all that were seen (from 1).
+    ``rank``: its position among all that were seen (from 1).
     """
 
     rank: int
@@ -73,7 +72,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Note(msgspec.Struct):
-    """What was written about one order."""
+    """The recorded data about one order."""
 
     remaining_ms: int | None = None
     predicted_cost_ms: int | None = None
@@ -83,7 +82,7 @@ class _Note(msgspec.Struct):
 
 
 class ReclaimLists:
-    """Follows the ledger from tick to tick."""
+    """The reclaim lists, updated from the ledger at each tick."""
 
     def __init__(self) -> None:
         self._notes: dict[str, _Note] = {}
@@ -116,7 +115,7 @@ class ReclaimLists:
             self._returned[record.order] = record.cost_ms
 
     def update(self, ledger: Ledger) -> None:
-        """Apply the ledger's state of now. Call it after the records of the tick were applied."""
+        """Apply the ledger's current state. Call it after the records of the tick were applied."""
         changed = False
         for orders in (ledger.open, ledger.settled):
             for name, order in orders.items():
@@ -168,7 +167,7 @@ class ReclaimLists:
         self.ended = tuple(self._ended)
 
     def _resume(self) -> None:
-        """Note what coming back has cost; by then the order has nearly always left its list."""
+        """Note a resume cost; the order has usually left its list by then."""
         if not self._returned:
             return
         for place, each in enumerate(self._ended):
@@ -207,7 +206,7 @@ RANKINGS_MAX = 100
 
 
 class RankedRecord(NamedTuple):
-    """A record and its place among all records of this process (from 1)."""
+    """A record and its position among all records of this process (from 1)."""
 
     rank: int
     record: Record
@@ -223,7 +222,7 @@ class Decided(msgspec.Struct, frozen=True):
 
 
 class _Kept:
-    """A decision that is still being written about."""
+    """A decision that still gets records."""
 
     def __init__(self, logged: RankedRecord, record: Decision, header: Header | None) -> None:
         self.record = record
@@ -254,7 +253,7 @@ class RecentDecisions:
         self._newest_first: tuple[Decided, ...] = ()
 
     def apply(self, record: Record) -> None:
-        """Take one record, in the order of the journal."""
+        """Apply one record, in the order of the journal."""
         self._rank += 1
         logged = RankedRecord(self._rank, record)
         if isinstance(record, Decision):

@@ -59,7 +59,7 @@ class Estimate(msgspec.Struct, frozen=True):
     """How much computation a job needs, in container-ms: mean, standard deviation, where from.
 
     Made outside (a trace, a history server, a fit); the mechanisms only read it. ``source`` names
-    its maker, ``trace`` being the truth of a replay. ``phases``: its parts, where they are known; ``mean_ms``
+    its maker, "trace" being the truth of a replay. ``phases``: its parts, where they are known; ``mean_ms``
     suffices for whatever number of containers, and is more than they add up to. ``given_by``: the caller that
     sent it with the request (UNSET: none did); where deadlines have a price a user's is not believed.
     """

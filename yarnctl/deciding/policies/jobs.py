@@ -1,7 +1,7 @@
 """Job eviction: which job gives the next container (Natjam sections 2.1 and 4).
 
 Law: a policy is a pure key function; the job with the smallest key is picked first and the
-selector ends every key in the application id. Adding a policy: docs/tour.md lists the places.
+selector ends every key in the application id. Adding a policy: CONTRIBUTING.md lists the places.
 """
 
 from __future__ import annotations

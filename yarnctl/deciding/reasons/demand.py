@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from yarnctl.deciding.reasons.rooting import Reason, Said
+from yarnctl.deciding.reasons.rooting import Reason
 
 
 class Unmet(Reason, frozen=True):
@@ -105,6 +105,5 @@ TriggerReason = (
     | MoreUrgentWaits
     | OthersFirst
     | NotModelled
-    | Said
 )
 """Why containers are freed for an application, or not (``decision``, ``refusal``)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from yarnctl.deciding.reasons.rooting import Reason, Said
+from yarnctl.deciding.reasons.rooting import Reason
 
 
 class InNoVictimQueue(Reason, frozen=True):
@@ -186,6 +186,5 @@ EligibilityReason = (
     | SparkTooOld
     | OnLabelledNode
     | HoldsResource
-    | Said
 )
 """Why a job's tasks cannot be suspended or drained (``why_not`` in the API)."""

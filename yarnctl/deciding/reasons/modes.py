@@ -12,7 +12,7 @@ from yarnctl.deciding.reasons.queue_naming import (
     QueuesUnread,
     QueuesVanished,
 )
-from yarnctl.deciding.reasons.rooting import Reason, Said
+from yarnctl.deciding.reasons.rooting import Reason
 
 
 class NothingInTheWay(Reason, frozen=True):
@@ -164,6 +164,5 @@ ModeReason = (
     | AskedToStop
     | TicksDone
     | LoopFailed
-    | Said
 )
 """Why the daemon acts or does not (``stance``; the loop's state in the API)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from yarnctl.deciding.model import Ending
-from yarnctl.deciding.reasons.rooting import Reason, Said
+from yarnctl.deciding.reasons.rooting import Reason
 
 
 class ContainerHasEnded(Reason, frozen=True, tag="container-ended"):
@@ -90,7 +90,6 @@ MoveReason = (
     | AnotherManager
     | GivenRoomOf
     | AskerHasRoom
-    | Said
 )
 """Why an order moved or was transferred (``transition``, ``transfer``)."""
 
@@ -122,6 +121,6 @@ class ChangedByOthers(Reason, frozen=True):
 
 
 QueueReason = (
-    QueueServing | DemandOver | LeftByEarlierRun | Stopping | MayNotAct | QueueGone | ChangedByOthers | Said
+    QueueServing | DemandOver | LeftByEarlierRun | Stopping | MayNotAct | QueueGone | ChangedByOthers
 )
 """Why a queue's maximum or a priority is changed or restored (``holding``, ``hold-ended``, ``restoring``)."""

@@ -36,13 +36,6 @@ class Reason(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="code", 
     remedy: ClassVar[str] = ""
 
 
-class Said(Reason, frozen=True):
-    """A sentence of a journal that was written before reasons were values."""
-
-    sentence = "{text}"
-    text: str
-
-
 def code(why: Reason) -> str:
     """Return the tag of a reason, as in ``code``."""
     return str(why.__struct_config__.tag)

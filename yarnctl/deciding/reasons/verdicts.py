@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from yarnctl.deciding.reasons.placements import NothingFits
-from yarnctl.deciding.reasons.rooting import Reason, Said
+from yarnctl.deciding.reasons.rooting import Reason
 
 # --- why an admission has this verdict
 
@@ -176,7 +176,6 @@ PlanReason = (
     | StartsLater
     | NoOptions
     | NothingFits
-    | Said
 )
 """Why an admission has its verdict (``plans`` in ``admission-round``; the plan in the API)."""
 
@@ -208,7 +207,7 @@ class ManagerForgot(Reason, frozen=True):
     sentence = "the ResourceManager no longer lists its application"
 
 
-ClosedReason = WithdrawnByAsker | LeaseOver | NotSubmitted | EndedAs | ManagerForgot | Said
+ClosedReason = WithdrawnByAsker | LeaseOver | NotSubmitted | EndedAs | ManagerForgot
 """Why an admission has ended (``admission-closed``); a rejected one has ended for its ``PlanReason``."""
 
 # --- why nothing was learned of a job
@@ -296,7 +295,6 @@ LessonReason = (
     | NoSpansTold
     | NoInstantsTold
     | NoUsageTold
-    | Said
 )
 """Why nothing was learned of a job (``gate-learned``)."""
 

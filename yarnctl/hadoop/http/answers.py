@@ -1,16 +1,16 @@
-"""Answers of a daemon, and the errors that they mean.
+"""Convert answers of a daemon to errors.
 
 ::
 
     YarnctlError
-    ├── Unreachable             nothing usable answers
-    │   ├── BadAnswer           something answers, but not in the form Hadoop promises
+    ├── Unreachable             no usable answer
+    │   ├── BadAnswer           an answer that is not in Hadoop's form
     │   ├── Standby             a standby daemon answers, and no active one is known
-    │   ├── SafeMode            HDFS can be read and not be written, until that ends
-    │   └── Uncertain           a change was sent and no answer came: it may have been made
+    │   ├── SafeMode            HDFS is in safe mode: it can be read, but not written
+    │   └── Uncertain           a change was sent and not answered: it may have been made
     └── Rejected                the daemon understood and refused (HTTP 4xx, or 5xx to a change)
         ├── Missing             the requested thing does not exist (404)
-        ├── Exists              it exists already (exclusive create, rename)
+        ├── ExistsAlready       the file exists already (exclusive create, rename)
         └── Altered             the daemon accepted a change but made another one
 
 Law: no I/O. A status alone proves nothing (facts, section 9): a standby, a gateway and a proxy all answer
@@ -42,7 +42,7 @@ _USER_INFO = re.compile(r"(?<=//)[^/@\s]+@")
 
 
 class BadAnswer(Unreachable):
-    """Something answers, but not as Hadoop would: HTML, a torn body, another service."""
+    """An answer that is not Hadoop's: HTML, an incomplete body, another service."""
 
 
 class Standby(Unreachable):
@@ -50,15 +50,15 @@ class Standby(Unreachable):
 
 
 class SafeMode(Unreachable):
-    """HDFS is in safe mode: nothing in it can be changed until that ends."""
+    """HDFS is in safe mode and rejects changes until that ends."""
 
 
 class Uncertain(Unreachable):
-    """A change was sent and no answer came back; only reading the state again settles it."""
+    """A change was sent and not answered; only reading the state again shows whether it was made."""
 
 
 class Rejected(YarnctlError):
-    """The daemon refused; ``status`` is HTTP's, ``remote`` the Java exception's short name.
+    """The daemon refused a request; ``status`` is HTTP's, ``remote`` the Java exception's short name.
 
     ``fault``: the same in a few words and without the address.
     """
@@ -78,7 +78,7 @@ class Missing(Rejected):
 
 
 class ExistsAlready(Rejected):
-    """It exists already and was not overwritten."""
+    """The file exists already and was not overwritten."""
 
 
 class Altered(Rejected):
@@ -97,7 +97,7 @@ def safe_url(url: str) -> str:
         host = parts.netloc.rpartition("@")[2]
         op = [value for key, value in parse_qsl(parts.query) if key == "op"]
     except ValueError:
-        return "(an address that is no URL)"
+        return "(an invalid URL)"
     scheme = f"{parts.scheme}://" if parts.scheme else ""
     shown = f"{scheme}{host}{parts.path}" + (f"?op={op[0]}" if op else "")
     return "".join(letter if letter.isprintable() else "?" for letter in shown)[:400]
@@ -127,8 +127,8 @@ def is_safe_mode(remote: str, text: str) -> bool:
 
 def safe_mode(url: str) -> SafeMode:
     """Return the problem, with the command that shows it."""
-    remedy = "it goes on when that ends, see: hdfs dfsadmin -safemode get"
-    return SafeMode(explain(url, "HDFS is in safe mode, nothing can be written", "", remedy))
+    remedy = "wait until hdfs dfsadmin -safemode get prints OFF"
+    return SafeMode(explain(url, "HDFS is in safe mode and rejects writes", "", remedy))
 
 
 JSON = "application/json"
@@ -161,18 +161,18 @@ def bad_answer(answer: HttpAnswer, problem: str, expected: str, remedy: str = ""
     return found
 
 
-def decoded(answer: HttpAnswer, shape: OneDecoder[Any] | ListDecoder[Any]) -> Any:
+def decoded(answer: HttpAnswer, decoder: OneDecoder[Any] | ListDecoder[Any]) -> Any:
     """Decode a 200; raises BadAnswer for anything else, with a description of it."""
     if answer.status != 200:
-        raise bad_answer(answer, f"HTTP {answer.status}{_target(answer)}", shape.words)
+        raise bad_answer(answer, f"HTTP {answer.status}{_target(answer)}", decoder.words)
     if not answer.is_json:
         problem, remedy = _peek(answer)
-        raise bad_answer(answer, problem, shape.words, remedy)
+        raise bad_answer(answer, problem, decoder.words, remedy)
     try:
-        return shape.read(answer.body)
+        return decoder.read(answer.body)
     except Unreadable as error:
         remedy = "check that this is the right daemon"
-        raise bad_answer(answer, excerpt(str(error)), shape.words, remedy) from None
+        raise bad_answer(answer, excerpt(str(error)), decoder.words, remedy) from None
 
 
 def _target(answer: HttpAnswer) -> str:
@@ -180,20 +180,23 @@ def _target(answer: HttpAnswer) -> str:
 
 
 def _peek(answer: HttpAnswer) -> tuple[str, str]:
-    """Return what a page that is not JSON probably is, and what to do about it."""
+    """Return the probable kind of a page that is not JSON, and what to do about it."""
     text = answer.body[:65536].lower()
     if b"proxyapproved" in text or b"not owned by you" in text or b"warning: the following page" in text:
         return "the proxy's warning page", "log in as the application's owner"
     if b"standby rm" in text or b"can not find any active rm" in text:
-        return "a standby's page", "wait, or name the active one"
+        return "a standby's page", "wait, or use the address of the active daemon"
     if b"<form" in text and (b"password" in text or b"login" in text):
-        return "a login page", "set the user or kerberos, or ask the daemon itself and not its gateway"
+        return (
+            "a login page",
+            "set the user or Kerberos, or use the address of the daemon instead of a gateway",
+        )
     what = "an HTML page" if "html" in answer.kind else f"an answer of type {answer.kind or '(none)'}"
     return what, "check that this is the right daemon and port"
 
 
 def judge(answer: HttpAnswer, method: str, daemon: str) -> None:
-    """Raise for an answer that is a refusal, comes from a standby, or shows a temporary state."""
+    """Raise an error for a refusal, an answer of a standby, or a temporary state."""
     if answer.body[:256].lstrip().startswith(NO_ACTIVE):
         raise Standby(explain(answer.url, f"no {daemon} is active", "", "wait for the failover to end"))
     if answer.status < 400:
@@ -208,7 +211,7 @@ def judge(answer: HttpAnswer, method: str, daemon: str) -> None:
     if answer.status >= 500 and method == "GET":
         raise bad_answer(answer, problem, "an answer", f"see the {daemon}'s log")
     if answer.status in (502, 503, 504) and not remote.exception:  # with one, Hadoop itself refuses
-        raise Uncertain(explain(answer.url, problem, "an answer", "look again before repeating it"))
+        raise Uncertain(explain(answer.url, problem, "an answer", "check the state before you repeat it"))
     kind: type[Rejected] = Rejected
     if answer.status == 404 or remote.exception in ("FileNotFoundException", "NotFoundException"):
         kind = Missing
@@ -221,10 +224,10 @@ def judge(answer: HttpAnswer, method: str, daemon: str) -> None:
 
 
 _REMEDIES = {
-    401: "say who you are: set user, or authentication = kerberos with a valid ticket (klist, kinit)",
-    403: "this caller may not: check the ACLs, and that anonymous callers are allowed or user is set",
-    405: "this version or proxy does not allow the method",
-    415: "this version wants another content type",
+    401: "set user, or authentication = kerberos with a valid ticket (klist, kinit)",
+    403: "check the ACLs; set user, or allow anonymous callers",
+    405: "use another version or address: this daemon or proxy does not support the method",
+    415: "use another version: this daemon requires another content type",
 }
 
 

@@ -1,4 +1,4 @@
-"""Authentication to Hadoop: a plain name, or a Kerberos ticket.
+"""Authenticate requests to Hadoop by a plain name or a Kerberos ticket.
 
 Law: no secret is kept here and none is ever put into a URL. With ``simple`` authentication the name
 is sent as ``user.name`` (facts, section 1.5: a stock cluster accepts it unchecked); with ``kerberos`` the
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 TOKEN_KEPT_S = 6 * 3600.0
 """How long one delegation token is used; the NameNode accepts it for a day (facts: the default)."""
 
-OVER_HTTP = "give an https address, or token_over_http = true (YARNCTL_TOKEN_OVER_HTTP=1)"
-"""What to do where a delegation token would go over plain HTTP."""
+OVER_HTTP = "use an https address, or set token_over_http = true (YARNCTL_TOKEN_OVER_HTTP=1)"
+"""The remedy if a delegation token would be sent over plain HTTP."""
 
 Method = Literal["simple", "kerberos"]
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The caller. ``user`` "" with ``simple``: whatever the cluster's static user is.
+    """The identity of the caller. ``user`` "" with ``simple``: the cluster's static user.
 
     ``token_over_http``: a delegation token may be sent over plain HTTP, where it can be read on the way.
     """
@@ -56,10 +56,10 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class Ticket(AuthBase):
-    """Signs with the process's ticket, from any thread.
+    """Signs requests with the process's ticket, from any thread.
 
-    The package keeps one exchange per host in its object: of two threads each would read the other's
-    answer as a forged one. So each thread has an object of its own.
+    The package keeps one exchange per host in its object, and two threads that share it would each reject the
+    other's answer. So each thread has an object of its own.
     """
 
     def __init__(self, make: Callable[[], AuthBase]) -> None:
@@ -117,7 +117,9 @@ class Delegation(AuthBase):
         url = request.url or ""
         place, query = url.partition("?")[0], urlsplit(url).query
         if not self._over_http and not url.startswith("https:"):
-            raise Rejected(explain(place, "a delegation token would go over plain HTTP", "https", OVER_HTTP))
+            raise Rejected(
+                explain(place, "a delegation token would be sent over plain HTTP", "https", OVER_HTTP)
+            )
         if "delegation" not in parse_qs(query):  # a DataNode's address comes with it
             token = self._current()
             if token:

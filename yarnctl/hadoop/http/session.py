@@ -1,4 +1,4 @@
-"""The HTTP client of yarnctl: sessions and single exchanges, each with a bound on time and on size.
+"""The HTTP client of yarnctl: sessions and single exchanges, each with bounds on time and size.
 
 Law: no call made through a session can hang or fill the memory, and no other module of yarnctl opens an HTTP
 connection (except the task runner, which has its own client). Time-outs of sockets alone do not ensure
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from requests.auth import AuthBase
 
 HEADERS = {"User-Agent": "yarnctl", "X-XSRF-Header": "yarnctl"}
-"""What every request carries."""
+"""The headers of every request."""
 FOREIGN = "/proxy/"
 """Below this path of a ResourceManager the answers come from programs of applications."""
 HEADER_SLACK = 1 << 20
@@ -59,7 +59,7 @@ Fault = Literal[
     "compression", "cut-off", "protocol", "broken", "no-http", "other",
 ]
 # fmt: on
-"""Why there is no whole answer."""
+"""The kinds of faults that prevent a whole answer."""
 
 
 class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,14 +87,14 @@ class TooLarge(OSError):
 
 
 class ByteReserve:
-    """Bytes that the long answers of all applications together may take at a time."""
+    """The bytes that the long answers of all applications together may use at a time."""
 
     def __init__(self, size_bytes: int) -> None:
         self._lock = threading.Lock()
         self._left_bytes = size_bytes
 
     def take(self, count_bytes: int) -> bool:
-        """Take some; False: there are not so many left."""
+        """Reserve bytes; False if not enough are left."""
         with self._lock:
             if count_bytes > self._left_bytes:
                 return False
@@ -102,17 +102,17 @@ class ByteReserve:
             return True
 
     def give_back(self, count_bytes: int) -> None:
-        """Return what was taken."""
+        """Return reserved bytes."""
         with self._lock:
             self._left_bytes += count_bytes
 
 
 FREE_BYTES = 2 << 20
-"""Of one allowance; what is beyond comes from the reserve."""
+"""The bytes of one allowance; further bytes come from the reserve."""
 
 
 class Allowance:
-    """What all exchanges under it may take together: time until ``deadline_s`` (monotonic), and bytes."""
+    """The bounds of all exchanges under it together: time until ``deadline_s`` (monotonic), and bytes."""
 
     def __init__(self, deadline_s: float, size_bytes: int, reserve: ByteReserve) -> None:
         self.deadline_s = deadline_s
@@ -130,7 +130,7 @@ class Allowance:
             self._free_bytes = max(0, -beyond_bytes)
             if self._left_bytes < 0 or (beyond_bytes > 0 and not self._reserve.take(beyond_bytes)):
                 self._left_bytes = -1
-                raise TooLarge("the application's answers are too long together")
+                raise TooLarge("the answers of this application exceed the limit of bytes")
             self._reserved_bytes += max(0, beyond_bytes)
 
     def within(self, limits: CallLimits) -> CallLimits:
@@ -146,7 +146,7 @@ class Allowance:
         )
 
     def close(self) -> None:
-        """Give back what was reserved."""
+        """Return the reserved bytes."""
         with self._lock:
             self._reserve.give_back(self._reserved_bytes)
             self._reserved_bytes = 0
@@ -186,7 +186,7 @@ class _MeteredReader(io.RawIOBase):
         """Read some bytes within what is left of time and size."""
         left = self._deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError(f"the whole answer took longer than {self._limits.answer_ms} ms")
+            raise TimeoutError(f"the whole answer took longer than {self._limits.answer_ms / 1000:g} s")
         self._socket.settimeout(min(left, self._limits.read_timeout_ms / 1000))
         count = self._raw.readinto(buffer)
         self._left -= count or 0
@@ -222,10 +222,12 @@ def _pools(limits: CallLimits) -> dict[str, type]:
     class Metered(HTTPConnection):
         response_class = metered(limits)
 
-        def putrequest(self, *args: Any, **kwargs: Any) -> None:
+        def putrequest(
+            self, method: str, url: str, skip_host: bool = False, skip_accept_encoding: bool = False
+        ) -> None:
             if self.sock is not None:  # the last answer may have set a shorter one
                 self.sock.settimeout(limits.read_timeout_ms / 1000)
-            super().putrequest(*args, **kwargs)
+            super().putrequest(method, url, skip_host, skip_accept_encoding)
 
     class PlainPool(HTTPConnectionPool):
         ConnectionCls = Metered
@@ -237,7 +239,7 @@ def _pools(limits: CallLimits) -> dict[str, type]:
 
 
 class _BoundedAdapter(HTTPAdapter):
-    """requests' adapter with our pools, our retries, and time-outs even where none were given."""
+    """The adapter of requests with the pools, retries and time-outs of :class:`CallLimits`."""
 
     def __init__(self, limits: CallLimits) -> None:
         self._limits = limits
@@ -255,8 +257,10 @@ class _BoundedAdapter(HTTPAdapter):
             pool_maxsize=POOL_MAX,
         )
 
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
+    def init_poolmanager(
+        self, connections: int, maxsize: int, block: bool = False, **pool_kwargs: Any
+    ) -> None:
+        super().init_poolmanager(connections, maxsize, block, **pool_kwargs)
         self.poolmanager.pool_classes_by_scheme = _pools(self._limits)
 
     def send(
@@ -295,7 +299,7 @@ class _NoRedirects(requests.Session):
 
 
 class _FollowingRedirects(requests.Session):
-    """A session that follows redirects; one that leads nowhere is no answer."""
+    """A session that follows redirects; a redirect without a target is an error."""
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
         if resp.status_code in (301, 302, 303, 307, 308) and "Location" not in resp.headers:
@@ -304,21 +308,21 @@ class _FollowingRedirects(requests.Session):
 
 
 def _authorities(ca_file: str) -> bool | str:
-    """Return the trusted authorities for requests; a file that it could not read later is refused now."""
+    """Return the trusted authorities for requests; raises BadInput for a file that cannot be used."""
     if not ca_file:
         return True
     try:
         ssl.create_default_context(cafile=ca_file)
     except (OSError, ValueError) as error:
-        fix = "name a PEM file with the certificates of the authorities (keytool -exportcert -rfc)"
+        fix = "set it to a PEM file with the certificates of the authorities (keytool -exportcert -rfc)"
         raise BadInput(f"ca_file {ca_file[:200]}", f"cannot be used ({type(error).__name__})", fix) from None
     return ca_file
 
 
 def passed_ns() -> int:
-    """Return ns that have passed since some instant, also during suspend where that is known.
+    """Return the time of a monotonic clock in ns that also counts while the machine is suspended.
 
-    For what is compared with the world outside this process: a lease, an order's deadline, a token's age.
+    Used for times that other processes also measure: a lease, an order's deadline, a token's age.
     ``time.monotonic`` does not advance while a machine is suspended: after a wake-up a process would count a
     lease as its own that has expired for others. It is used only where a system has no other clock.
     """
@@ -365,7 +369,7 @@ class Received(NamedTuple):
 
 
 class ExchangeFailed(Exception):
-    """There is no whole answer. ``said`` is the system's or the library's text: it may quote the whole URL.
+    """No whole answer was received. ``said``: the system's or the library's text, perhaps with the URL.
 
     ``is_sent``: the request may have arrived. ``is_closed``: a connection that was open already was closed
     before anything of an answer came.
@@ -454,7 +458,7 @@ _FAULTS: tuple[tuple[type[BaseException], Fault], ...] = (
 
 
 def no_answer(error: BaseException) -> ExchangeFailed:
-    """Return the meaning of a library's exception."""
+    """Return our exception for a library's exception."""
     chain = _chain(error)
     found = ((one, fault) for kind, fault in _FAULTS for one in chain if isinstance(one, kind))
     cause, fault = next(found, (error, "other"))
@@ -470,7 +474,7 @@ def no_answer(error: BaseException) -> ExchangeFailed:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """Collect an exception with all that caused it or is wrapped in it."""
+    """Return an exception with all exceptions that caused it or are wrapped in it."""
     found: list[BaseException] = []
     waiting: list[Any] = [error]
     while waiting and len(found) < 30:

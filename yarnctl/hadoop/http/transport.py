@@ -1,4 +1,4 @@
-"""The transport: one request to a daemon that may have stand-ins, one answer or one clear error.
+"""Send one request to a daemon with one or more addresses; return one answer or one error.
 
 Law: nothing is sent before the first call; every call ends in bounded time (``session``). Daemons that
 replace each other (ResourceManagers, NameNodes) are one list of addresses: the one that answered last is
@@ -57,16 +57,16 @@ T = TypeVar("T")
 FAULT_WORDS: dict[Fault, str] = {
     "too-long": "the answer is too long",
     "refused": "connection refused",
-    "unknown-host": "the host name does not resolve from here",
+    "unknown-host": "this host cannot resolve the host name",
     "no-connection": "no connection",
     "connect-timeout": "no connection in time",
     "tls": "no trusted TLS connection (check the scheme and ca_file)",
     "timeout": "no whole answer in time",
-    "compression": "the answer's compression is broken",
-    "cut-off": "the answer ends in its middle",
+    "compression": "the compressed answer is damaged",
+    "cut-off": "the answer is incomplete",
     "protocol": "the connection broke or does not speak HTTP",
     "broken": "the connection broke",
-    "no-http": "the answer is no HTTP",
+    "no-http": "the answer is not HTTP",
     "other": "no answer",
 }
 
@@ -89,7 +89,9 @@ class Transport:
     ) -> None:
         self.addresses = tuple(_checked(address, daemon) for address in addresses)
         if not self.addresses:
-            raise BadInput(f"{daemon} addresses", "none given", "name at least one, like http://host:8088")
+            raise BadInput(
+                f"{daemon} addresses", "empty list", "set at least one, for example http://host:8088"
+            )
         self.identity = identity or Identity()
         self.limits = limits or CallLimits()
         self.daemon = daemon
@@ -99,7 +101,7 @@ class Transport:
         self._pinned = self.addresses[0]
 
     def __enter__(self) -> Transport:
-        """Return itself: the sessions are open already."""
+        """Return the transport, which is open already."""
         return self
 
     def __exit__(
@@ -127,7 +129,7 @@ class Transport:
     def move_to(self, addresses: Sequence[str], daemon: str) -> None:
         """Send requests to other addresses from now on; running ones end where they are.
 
-        With Kerberos they get our ticket: they must come from options, files or a daemon's configuration.
+        With Kerberos they get the ticket: they must come from options, files or a daemon's configuration.
         """
         wanted = tuple(_checked(address, daemon) for address in addresses)
         fresh = {base: self._session(base) for base in wanted if base not in self._sessions}
@@ -144,29 +146,29 @@ class Transport:
     def read(
         self,
         path: str,
-        shape: OneDecoder[T],
+        decoder: OneDecoder[T],
         query: Mapping[str, str] | None = None,
         unusable: Callable[[T], str] | None = None,
     ) -> T: ...
 
     @overload
-    def read(self, path: str, shape: ListDecoder[T], query: Mapping[str, str] | None = None) -> list[T]: ...
+    def read(self, path: str, decoder: ListDecoder[T], query: Mapping[str, str] | None = None) -> list[T]: ...
 
     def read(
         self,
         path: str,
-        shape: OneDecoder[Any] | ListDecoder[Any],
+        decoder: OneDecoder[Any] | ListDecoder[Any],
         query: Mapping[str, str] | None = None,
         unusable: Callable[[Any], str] | None = None,
     ) -> Any:
-        """GET ``path`` and return the JSON as decoded by ``shape``.
+        """GET ``path`` and return the JSON as decoded by ``decoder``.
 
         ``unusable`` may return why an answer does not count (then the next address is tried). Raises
         Unreachable, BadAnswer, Standby, Rejected.
         """
 
         def take(answer: HttpAnswer) -> Any:
-            value = decoded(answer, shape)
+            value = decoded(answer, decoder)
             why = unusable(value) if unusable is not None else ""
             if why:
                 raise Standby(explain(answer.url, why))
@@ -175,7 +177,7 @@ class Transport:
         return self._ask("GET", path, query or {}, b"", "", take)
 
     def fetch(self, path: str, query: Mapping[str, str] | None = None, accept: str = JSON) -> HttpAnswer:
-        """GET ``path`` and return the answer unchanged, redirects (but 307 and 308) included."""
+        """GET ``path`` and return the answer unchanged, also redirects except 307 and 308."""
         return self._ask("GET", path, query or {}, b"", "", lambda answer: answer, accept)
 
     def change(
@@ -191,7 +193,7 @@ class Transport:
         """PUT, POST or DELETE; returns the answer of a 2xx or of a redirect other than 307 and 308.
 
         ``follow`` False: those are returned as well.
-        Raises Rejected (the daemon refused), Uncertain (perhaps done), Unreachable (surely not done).
+        Raises Rejected (the daemon refused), Uncertain (possibly done), Unreachable (not done).
         """
         return self._ask(method, path, query or {}, body, media, lambda answer: answer, follow=follow)
 
@@ -232,7 +234,7 @@ class Transport:
         if safe:  # the active one refused
             raise safe[0]
         story = "; ".join(str(one) for one in problems)
-        raise kind(f"none of {len(problems)} {self.daemon} addresses is of use: {story}")
+        raise kind(f"all {len(problems)} {self.daemon} addresses failed: {story}")
 
     def _redirected(
         self,
@@ -254,9 +256,7 @@ class Transport:
                 judge(answer, method, self.daemon)
                 return answer, self._owner(url, base)
             url, query = self._next(url, answer), {}
-        raise BadAnswer(
-            explain(url, "redirects without an end", "an answer", "check the addresses of the daemons")
-        )
+        raise BadAnswer(explain(url, "too many redirects", "an answer", "check the addresses of the daemons"))
 
     def _next(self, url: str, answer: HttpAnswer) -> str:
         """Return the target of a 307 or 308, if it may be followed."""
@@ -267,7 +267,10 @@ class Transport:
         if not answer.location:
             raise Standby(
                 explain(
-                    url, f"a standby {self.daemon} that knows no active one", "", "name all of them, or wait"
+                    url,
+                    f"this {self.daemon} is in standby and reports no active one",
+                    "",
+                    "list all addresses, or wait",
                 )
             )
         try:
@@ -277,15 +280,20 @@ class Transport:
         except ValueError:
             usable = False
         if not usable or "@" in parts.netloc:
-            raise BadAnswer(explain(url, "redirected to an address that cannot be used", "http or https"))
+            raise BadAnswer(explain(url, "redirected to an invalid address", "http or https"))
         if url.startswith("https:") and parts.scheme == "http":
             raise BadAnswer(
                 explain(url, f"redirected from https to {safe_url(target)}", "https", "not followed")
             )
         if not any(target.startswith(one + "/") for one in self.addresses):
-            remedy = f"name it too if it is a {self.daemon}"
+            remedy = f"add this address if it is a {self.daemon}"
             raise Standby(
-                explain(url, f"redirected to {parts.netloc}, which nobody named", "a known address", remedy)
+                explain(
+                    url,
+                    f"redirected to {parts.netloc}, which is not in the list of addresses",
+                    "an address of the list",
+                    remedy,
+                )
             )
         return target
 
@@ -294,10 +302,9 @@ class Transport:
         return next((one for one in self.addresses if url.startswith(one + "/")), base)
 
     def ahead_ms(self, path: str, clock_ms: Callable[[], int]) -> int | None:
-        """Return the daemon's clock minus ours at the middle of one GET, in ms; None if it is not known.
+        """Return the daemon's clock minus the local clock at the middle of one GET, in ms; None if not known.
 
-        Not better than a second, which is the grain of the header Date. One that is missing or cannot be read
-        is unknown, never zero.
+        The precision is 1 s, that of the header Date. A header that is missing or invalid gives None, not 0.
         """
         base = self._pinned
         try:
@@ -329,15 +336,15 @@ class Transport:
         what = FAULT_WORDS[problem.fault]
         if problem.fault == "too-long" and method == "GET":
             bound = f"at most {self.limits.answer_bytes} bytes"
-            return BadAnswer(explain(url, what, bound, "raise answer_bytes if this is right"))
+            return BadAnswer(explain(url, what, bound, "raise answer_bytes if the answer is valid"))
         if method != "GET" and problem.is_sent:
-            story = f"{method} was sent and then: {what}"
-            return Uncertain(explain(url, story, "an answer", "look again before repeating it"))
+            story = f"{method} was sent, but not answered: {what}"
+            return Uncertain(explain(url, story, "an answer", "check the state before you repeat it"))
         return unreached(url, problem, f"a {self.daemon}")
 
 
 def unreached(url: str, problem: ExchangeFailed, expected: str) -> Unreachable:
-    """Return the error of a request that surely did not arrive, or got no answer and changes nothing."""
+    """Return the error of a request that did not arrive, or that got no answer and changes nothing."""
     words, kind = FAULT_WORDS[problem.fault], problem.fault
     found = Unreachable(explain(url, words, expected, _BY_DNS if kind == "unknown-host" else _REACH))
     found.fault, found.kind = words, kind if kind in NO_CONNECTION else ""
@@ -345,7 +352,7 @@ def unreached(url: str, problem: ExchangeFailed, expected: str) -> Unreachable:
 
 
 def connection_fault(base: str, limits: CallLimits, ca_file: str = "") -> Fault | None:
-    """Return why nothing answers at an address; None: something does. Neither name nor ticket is sent."""
+    """Return why no connection to an address is possible, None if one is; sends neither name nor ticket."""
     with open_session(limits, None, ca_file) as session:
         try:
             exchange(session, limits, "GET", f"{base}/", {}, b"")
@@ -357,9 +364,9 @@ def connection_fault(base: str, limits: CallLimits, ca_file: str = "") -> Fault 
 NO_CONNECTION: frozenset[Fault] = frozenset(
     {"unknown-host", "refused", "no-connection", "connect-timeout", "tls"}
 )
-"""The faults of a host that was not reached at all."""
-_REACH = "check that it runs and that this host may reach it"
-_BY_DNS = "make the name known to this host by DNS or /etc/hosts"
+"""The remedies for a host that could not be reached."""
+_REACH = "check that the daemon runs and that this host can reach it"
+_BY_DNS = "add the name to DNS or to /etc/hosts of this host"
 
 
 def _answer(got: Received, url: str) -> HttpAnswer:
@@ -368,17 +375,17 @@ def _answer(got: Received, url: str) -> HttpAnswer:
 
 
 def _checked(address: str, daemon: str) -> str:
-    """Return the address without a slash at its end; raises BadInput if it is no base URL."""
-    where, remedy = f"{daemon} address {safe_url(address)}", "write it like http://host:8088"
+    """Return the address without a slash at its end; raises BadInput for an invalid base URL."""
+    where, remedy = f"{daemon} address {safe_url(address)}", "use the form http://host:8088"
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        raise BadInput(where, "is no URL", remedy) from None
+        raise BadInput(where, "not a URL", remedy) from None
     if "@" in parts.netloc:
-        raise BadInput(where, "carries user info", "leave it out; say who you are with user or kerberos")
+        raise BadInput(where, "contains user info", "remove it; set user or Kerberos instead")
     if not usable or parts.query or parts.fragment or any(letter.isspace() for letter in address):
-        raise BadInput(where, "is no address of a daemon", remedy)
+        raise BadInput(where, "not an address of a daemon", remedy)
     return address.rstrip("/")
 
 

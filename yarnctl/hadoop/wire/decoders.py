@@ -1,4 +1,4 @@
-"""Decoders: one kind of answer read from whatever form a Hadoop version gives it.
+"""Decode an answer from any of the forms that Hadoop's versions use.
 
 Law: no I/O. The common form is decoded straight into its struct (fast); only when that fails is the
 text read untyped and coerced (tolerant), guided by the struct's own types. What cannot be
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 _NOTHING = object()
 _NOT_DECODED = (msgspec.MsgspecError, ValueError, RecursionError)
-"""ValueError: no text in UTF-8, or a whole number of thousands of digits."""
+"""ValueError: not UTF-8, or a whole number of thousands of digits."""
 
 ELEMENTS_MAX, NESTED_MAX = 3_000_000, 500_000
 """The most values, and the most objects and lists, in an owned answer: a part takes more memory than text."""
@@ -60,12 +60,12 @@ class _Decoder(Generic[T]):
         if not self._owned or len(body) < NESTED_MAX:
             return
         if body.count(b",") > ELEMENTS_MAX or body.count(b"{") + body.count(b"[") > NESTED_MAX:
-            raise Unreadable("it has too many parts")
+            raise Unreadable("the answer has too many parts")
 
     def _untyped(self, body: bytes, size_bytes: int | None = None) -> Any:
         """Read JSON of any kind; ``size_bytes``: what is read so of this answer, if not all of ``body``."""
         if self._owned and (len(body) if size_bytes is None else size_bytes) > COERCED_BYTES_MAX:
-            raise Unreadable("it is too long to be read in another form than the usual one")
+            raise Unreadable("the answer is too long and not in the usual form")
         return _load(body)
 
     def _coerced(self, value: Any, place: str) -> T:
@@ -131,7 +131,7 @@ class ListDecoder(_Decoder[T]):
         odd_bytes = 0
 
         def one(row: bytes, place: str) -> T:
-            """Read one row by itself, so that a single odd one does not make the whole answer slow."""
+            """Read one row separately, so that one unusual row does not make the whole answer slow."""
             nonlocal odd_bytes
             try:
                 return self._row.decode(row)
@@ -224,7 +224,7 @@ def _coerce(value: Any, kind: inspect.Type, place: str, owned: bool) -> Any:
         rows = value if isinstance(value, list) else [value]
         mended = [_coerce(row, kind.item_type, place, owned) for row in rows]
         if owned and _NOTHING in mended:
-            raise Unreadable(f"{place} has a gap")
+            raise Unreadable(f"{place} has an empty element")
         return [row for row in mended if row is not _NOTHING]
     return _NOTHING if value is None else _coerce_scalar(value, kind, place, owned)
 
@@ -260,7 +260,7 @@ def _coerce_scalar(value: Any, kind: inspect.Type, place: str, owned: bool) -> A
         return str(value).strip().lower() in ("true", "1", "yes")
     if isinstance(kind, inspect.IntType | inspect.FloatType):
         if owned and isinstance(value, bool):
-            raise Unreadable(f"{place} is a truth value, not a number")
+            raise Unreadable(f"{place} is a boolean, not a number")
         return _coerce_number(value, whole=isinstance(kind, inspect.IntType), place=place)
     return value
 
@@ -271,7 +271,7 @@ def _writable(text: str, place: str, owned: bool) -> str:
         text.encode()
     except UnicodeEncodeError:
         if owned:
-            raise Unreadable(f"{place} is no text that can be written") from None
+            raise Unreadable(f"{place} contains characters that cannot be encoded in UTF-8") from None
         return text.encode("utf-8", "replace").decode()
     return text
 
@@ -294,7 +294,7 @@ def _coerce_number(value: Any, whole: bool, place: str) -> Any:
 
 
 def _sort(value: Any) -> str:
-    words = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
+    words = {dict: "an object", list: "a list", str: "a text", bool: "a boolean", type(None): "null"}
     return words.get(type(value), "a number")
 
 

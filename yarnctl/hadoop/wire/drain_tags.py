@@ -1,6 +1,6 @@
-"""Tags by which a submitter allows that executors are asked to leave, the same for every framework.
+"""Parse the tags by which a submitter allows draining, the same for every framework.
 
-Law: an odd tag allows less, never more.
+Law: an invalid tag allows less, never more.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 
 DRAIN_TAG = "yarnctl-drain:"
-"""Before the route: the submitter allows that executors are asked to leave."""
+"""The prefix before the route: the submitter allows draining."""
 MIN_EXECUTORS_TAG = "yarnctl-min-executors:"
-"""Before the number of executors that stay."""
+"""The prefix before the number of executors that stay."""
 
 
 def routes_in(tags: Sequence[str]) -> set[str]:
@@ -20,11 +20,11 @@ def routes_in(tags: Sequence[str]) -> set[str]:
 
 
 def min_executors_of(tags: Sequence[str]) -> int:
-    """Return how many executors stay: one, or as many as the largest tag says (an odd one: a million)."""
+    """Return how many executors stay: one, or the largest tag's number (an invalid one: a million)."""
     told = [tag[len(MIN_EXECUTORS_TAG) :] for tag in tags if tag.lower().startswith(MIN_EXECUTORS_TAG)]
     return max((int(each) if re.fullmatch("[0-9]{1,6}", each) else 1_000_000 for each in told), default=1)
 
 
 def without_ours(tags: Sequence[str]) -> list[str]:
-    """Return the tags that are none of these."""
+    """Return the other tags."""
     return [tag for tag in tags if not tag.lower().startswith((DRAIN_TAG, MIN_EXECUTORS_TAG))]

@@ -1,4 +1,4 @@
-"""Records of a Flink job's REST API, and the settings by which its workers may be asked to leave.
+"""Records of a Flink job's REST API, and the settings that a rescale needs.
 
 Law: see ``wire``; Flink's spelling ends here. Shapes and times: docs/facts/flink.md, 3 and 4 (1.20.5).
 """
@@ -17,11 +17,11 @@ from yarnctl.hadoop.wire.owned import Count, InstantMs, Name, Parallel
 KIND = "APACHE FLINK"
 """YARN's application type, in capitals."""
 ROUTE: Literal["rescale"] = "rescale"
-"""How workers are asked: the bounds of the job's parallelism are lowered."""
+"""The route of Flink: yarnctl lowers the bounds of the job's parallelism."""
 
 SCHEDULER, ADAPTIVE = "jobmanager.scheduler", "adaptive"
 IDLE, GONE = "slot.idle.timeout", "resourcemanager.taskmanager-timeout"
-"""How long a slot, and then its TaskManager, is kept without work; Flink's own first is 50 s."""
+"""The times for which an idle slot, and then its TaskManager, is kept; Flink's first default is 50 s."""
 TIMEOUT, TIMEOUT_MAX_MS = "2s", 5_000
 CHECKPOINTS = "execution.checkpointing.interval"
 
@@ -30,7 +30,7 @@ _UNITS_MS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_0
 
 
 def duration_ms(text: str) -> int:
-    """Return a duration as Flink writes it, in ms; -1 if it is none."""
+    """Return a duration in Flink's notation, in ms; -1 if it is invalid."""
     match = _DURATION.fullmatch(text.strip().lower())
     return int(match[1]) * _UNITS_MS[match[2] or ""] if match else -1
 
@@ -43,7 +43,7 @@ class FlinkSetting(msgspec.Struct, frozen=True):
 
 
 class TaskCounts(msgspec.Struct, frozen=True):
-    """How many subtasks a job has, how many run, and how many have nothing left to do."""
+    """The numbers of a job's subtasks: all, running, finished."""
 
     total: Count = 0
     running: Count = 0
@@ -59,7 +59,7 @@ class FlinkJob(msgspec.Struct, frozen=True):
 
     @property
     def works(self) -> bool:
-        """Whether all of it runs now: it is not starting, nor being rescaled."""
+        """Whether all tasks of the job are running: it is neither starting nor being rescaled."""
         tasks = self.tasks
         return self.state == "RUNNING" and 0 < tasks.running == tasks.total - tasks.finished
 
@@ -72,7 +72,7 @@ class TaskManager(msgspec.Struct, frozen=True):
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """A completed checkpoint; ``begun_ms``: all before it is safe."""
+    """A completed checkpoint; ``begun_ms``: work before this time is saved."""
 
     begun_ms: InstantMs = field(name="trigger_timestamp", default=0)
 
@@ -97,7 +97,7 @@ class Parallelism(msgspec.Struct, frozen=True):
 
 
 class Vertex(msgspec.Struct, frozen=True):
-    """What a vertex of a job may use."""
+    """The bounds of a vertex of a job."""
 
     parallelism: Parallelism
 
@@ -112,7 +112,7 @@ def least(bounds: Bounds) -> int:
 
 
 def lowered(bounds: Bounds, most: int) -> Bounds:
-    """Return bounds of which no vertex may run above ``most``; a lower bound is its owner's and stays."""
+    """Return bounds with at most ``most`` for every vertex; the owner's lower bounds stay."""
     found: Bounds = {}
     for name, each in bounds.items():
         lower, upper = each.parallelism.lower, each.parallelism.upper

@@ -1,6 +1,6 @@
-"""The wire, second part: the REST answers of a MapReduce master and of the history server.
+"""Records of the REST answers of a MapReduce master and of the history server.
 
-Law: as in ``wire``. ``elapsedTime`` is not decoded at all: it is 0 for a running reduce attempt
+Law: see ``wire``. ``elapsedTime`` is not decoded at all: it is 0 for a running reduce attempt
 (facts, section 2); spans are computed from instants. Both daemons write counters and configuration of a job
 alike; the history server writes ``finishTime`` where YARN writes ``finishedTime``. Instants are milliseconds
 since the epoch, 0 while the thing has not happened; progress is percent of what *Java* has consumed.
@@ -31,7 +31,7 @@ MASTER = 1
 TAGS_MAX, TAG_MAX = 10, 100
 """YARN's limits: the number of tags, the characters of each. It converts tags to small letters."""
 ADMISSION_TAG = "yarnctl-admission-"
-"""Before the id of an admission: the tag that identifies its application."""
+"""The prefix before the id of an admission, in the tag that identifies its application."""
 DEADLINE_TAG = "deadline:"
 DEADLINE = re.compile(DEADLINE_TAG + r"([0-9]{1,13})", re.IGNORECASE)
 """A deadline: seconds since the epoch, or ms if 13 digits."""
@@ -66,9 +66,9 @@ _PART = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,4})?)(%?)", re.ASCII)
 
 
 def may_lose_tag_ratio(tags: Sequence[str]) -> float | None:
-    """Return the part of its container time that a job lets be lost (``yarnctl-may-lose:2%`` or ``:0.02``).
+    """Return the ratio of its container time that a job permits to lose (``yarnctl-may-lose:2%``, ``:0.02``).
 
-    None: no tag says. A tag that is no part from 0 to 100 % says 0, and of several the least counts.
+    None: no such tag. A tag outside of 0 to 100 % counts as 0; the least of several tags counts.
     """
     found = [_part(tag[len(MAY_LOSE_TAG) :]) for tag in tags if tag.lower().startswith(MAY_LOSE_TAG)]
     return min(found, default=None)
@@ -120,7 +120,7 @@ class EndedJob(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """GET /jobs/{job}/tasks: one task, whatever its attempts."""
+    """GET /jobs/{job}/tasks: one task, with all its attempts."""
 
     task: Name = field(name="id")
     kind: str = field(name="type", default="")

@@ -1,4 +1,4 @@
-"""What a job's owner may write into an answer: numbers within their ranges, names that can be written down.
+"""Types of values that a job's owner writes into an answer: bounded numbers, and valid text.
 
 Law: types only. A driver, a JobManager, a master and a history file belong to a job's owner. A number is
 checked once, where the answer is decoded: one outside its range makes the whole answer unreadable, so that

@@ -1,4 +1,4 @@
-"""Records of a Spark driver's REST API, and the words by which executors may be asked to leave.
+"""Records of a Spark driver's REST API, and the settings and tags that draining needs.
 
 Law: see ``wire``; Spark's spelling ends here. Shapes: https://spark.apache.org/docs/latest/monitoring.html
 (REST API), as 4.0 answers. ``duration`` is no span that one may use: of a running task it is that of its last
@@ -20,17 +20,17 @@ from yarnctl.hadoop.wire.drain_tags import routes_in
 from yarnctl.hadoop.wire.owned import Count, Name, SignedCount, SignedTotal, SpanMs, Total
 
 Route = Literal["signal", "plugin"]
-"""How executors are asked: by SIGTERM, or by a plugin in the driver."""
+"""The routes of drain orders: SIGTERM to the container, or a plugin in the driver."""
 
 KIND = "SPARK"
 """YARN's application type."""
 
 TRAP = "yarnctl-trap.sh"
-"""The file by which the shell of a container outlives SIGTERM (facts/spark.md, 2)."""
+"""The file that keeps a container's shell alive after SIGTERM (docs/facts/spark.md, 2)."""
 PLUGIN = "yarnctl.Leave"
 """The class of the driver's plugin."""
 LEAST_VERSION = (3, 2)
-"""Executors move shuffle blocks since 3.1, and end by themselves when all are moved since 3.2."""
+"""Since 3.1 executors move shuffle blocks; since 3.2 they end when all blocks are moved."""
 
 DECOMMISSION = "spark.decommission.enabled"
 MOVES = "spark.storage.decommission.enabled"
@@ -46,7 +46,7 @@ FALLBACK = "spark.storage.decommission.fallbackStorage.path"
 SHUFFLE_SERVICE = "spark.shuffle.service.enabled"
 PLUGINS = "spark.plugins"
 REQUESTS, REQUESTS_OWNER = "spark.yarnctl.requests", "spark.yarnctl.requests.owner"
-"""Where the plugin reads orders, and the account that must have written them."""
+"""The settings with the plugin's folder of orders and the account that must have written them."""
 START = "spark.app.startTime"
 """Set by Spark: the instant of a driver's start."""
 
@@ -79,7 +79,7 @@ def no_signal_options(settings: Mapping[str, str]) -> list[str]:
 
 
 def route_of(tags: Sequence[str]) -> Route | None:
-    """Return the route that a tag allows; None: executors of this application may not be asked."""
+    """Return the route that a tag allows; None: no executor of this application may be drained."""
     found = routes_in(tags)
     if "plugin" in found:
         return "plugin"
@@ -95,7 +95,7 @@ def leaves_whole(settings: Mapping[str, str], route: Route) -> bool:
 
 
 def left_well(removal: str) -> bool:
-    """Return whether an executor that is gone left by itself, as its driver says (``removeReason``)."""
+    """Return whether an executor left after a drain, by its driver's ``removeReason``."""
     return _ILL.search(removal) is None
 
 
@@ -117,7 +117,7 @@ class Environment(msgspec.Struct, frozen=True):
 
 
 class ExecutorLogs(msgspec.Struct, frozen=True):
-    """Where an executor's output is: the address names its container."""
+    """The addresses of an executor's logs, which contain the id of its container."""
 
     stderr: str = ""
     stdout: str = ""
@@ -164,7 +164,7 @@ class ActiveJob(msgspec.Struct, frozen=True):
 
 
 class StageOfExecutor(msgspec.Struct, frozen=True):
-    """What one executor did in a stage; bytes, and tasks."""
+    """The bytes and tasks of one executor in a stage."""
 
     succeeded: Count = field(name="succeededTasks", default=0)
     shuffle_write: Total = field(name="shuffleWrite", default=0)
@@ -186,7 +186,7 @@ class Stage(msgspec.Struct, frozen=True):
 
     @property
     def waiting(self) -> int:
-        """How many of its tasks have not begun."""
+        """The number of its tasks that have not started."""
         return self.tasks - self.complete - max(0, self.active)
 
 
@@ -198,7 +198,7 @@ class StageTask(msgspec.Struct, frozen=True):
     launched: Name = field(name="launchTime", default="")
 
     def age_ms(self, now_ms: int) -> int:
-        """Return how long it runs, never negative; -1 if its launch cannot be read."""
+        """Return how long the task has run, in ms; -1 if its launch is unknown."""
         text = self.launched
         if len(text) != INSTANT_LENGTH or not text.endswith("GMT"):
             return -1
@@ -217,7 +217,7 @@ class TaskQuantiles(msgspec.Struct, frozen=True):
 
     @property
     def spans_ms(self) -> tuple[float, ...]:
-        """How long tasks took within their executors, with what they needed to begin."""
+        """The times of tasks within their executors, with their start."""
         return tuple(map(sum, zip(self.run_ms, self.begin_ms or (0.0,) * len(self.run_ms), strict=False)))
 
 

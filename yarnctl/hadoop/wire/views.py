@@ -1,4 +1,4 @@
-"""Views: from the ResourceManager's answers to the records that deciding needs.
+"""Convert the ResourceManager's answers to the records that ``deciding`` uses.
 
 Law: pure. Here, and only here, percentages become absolute vectors, rows for nodes and racks are
 left out of the demand, MapReduce's priorities get their meaning, and a queue gets its full path, by walking
@@ -32,7 +32,7 @@ NAME_MAX = 200
 AM_PRIORITY, FAILED_MAP, REDUCE, MAPS = 0, 5, 10, (19, 20)
 """MapReduce's request priorities (facts, section 1.1)."""
 NAMES_MAX, NAME_LENGTH_MAX = 8, 64
-"""So many names of labels and resources, of so many characters, are kept: job owners write them."""
+"""The maximum number of names of labels and resources, and of their characters: job owners write them."""
 
 _WAITING_FOR_LIMIT = "not yet activated"
 
@@ -47,8 +47,8 @@ class Leaf(msgspec.Struct, frozen=True):
 def leaves(root: yarn.QueueInfo) -> tuple[Leaf, ...]:
     """Return the leaf queues in the tree's order, paths built by walking (YARN-10610).
 
-    A leaf is what says that it is one: a parent without children is none. (``type`` names a leaf in every
-    version, ``queueType`` from 3.4 on; a parent has no ``type``.)
+    A queue is a leaf if its own fields say so: a parent without children is not a leaf. (``type`` marks a
+    leaf in every version, ``queueType`` from 3.4 on; a parent has no ``type``.)
     """
     return tuple(Leaf(path, queue) for path, queue in _walk(root, root.name) if is_leaf(queue))
 
@@ -101,20 +101,20 @@ def queue_view(leaf: Leaf, total: Resources) -> QueueView:
 
 
 class Requested(NamedTuple):
-    """The demand of an application, and what of its requests is left out (None: nothing)."""
+    """The demand of an application, and its requests that are not modelled (None: all are)."""
 
     asks: tuple[ContainerAsk, ...]
     left_out: NotModelled | None
 
 
 def requested(application: yarn.AppInfo, queue_label: str = "") -> Requested:
-    """Return an application's demand; ``queue_label`` is that of the queue's requests that name none."""
+    """Return an application's demand; ``queue_label``: the queue's default label."""
     label = label_of(application, queue_label)
     return Requested(asks(application.requests, label), left_out(application.requests, label))
 
 
 def asks(requests: Iterable[yarn.ResourceRequest], label: str = "") -> tuple[ContainerAsk, ...]:
-    """Return the demand: the ``*`` rows that are not yet met, summed by priority and size.
+    """Return the demand: the pending ``*`` rows, summed by priority and size.
 
     Rows for nodes and racks repeat the same containers; rows of 0 are left over. ``label`` is that of rows
     that name none.
@@ -128,7 +128,7 @@ def asks(requests: Iterable[yarn.ResourceRequest], label: str = "") -> tuple[Con
 
 
 def left_out(requests: Iterable[yarn.ResourceRequest], label: str = "") -> NotModelled | None:
-    """Return what :func:`asks` leaves out."""
+    """Return the requests that :func:`asks` skips."""
     rows = _unmet(requests)
     return not_modelled(
         [_label(row, label) for row in rows], [name for row in rows for name in row.size.others]
@@ -193,7 +193,7 @@ def pending(application: yarn.AppInfo) -> Resources:
 
 
 def pending_elsewhere(application: yarn.AppInfo) -> NotModelled | None:
-    """Return what of the pending sums is left out: those of a label, and other resources; None: nothing."""
+    """Return the pending sums that are not modelled (labels, other resources); None: all are."""
     if application.uses is None:
         return None
     labels = [row.partition for row in application.uses.labelled if row.pending.resources > NOTHING]
@@ -201,7 +201,7 @@ def pending_elsewhere(application: yarn.AppInfo) -> NotModelled | None:
 
 
 def used(application: yarn.AppInfo) -> Resources:
-    """Return what an application holds in the default partition; its flat fields are sums over all."""
+    """Return an application's usage in the default partition; its flat fields are sums over all."""
     total = Resources(max(0, application.allocated_mib), max(0, application.allocated_vcores))
     for row in application.uses.labelled if application.uses is not None else ():
         total = minus(total, row.used.resources)
@@ -242,7 +242,7 @@ def application_view(
     demand: Sequence[ContainerAsk] = (),
     why_not: EligibilityReason | None = None,
 ) -> ApplicationView:
-    """Return one application as a record of deciding; a count of -1 (3.5.0, just accepted) is none.
+    """Return one application as a record of deciding; a count of -1 (3.5.0, just accepted) means 0.
 
     ``why_not``: why its reduces cannot be suspended.
     """
@@ -273,7 +273,7 @@ def progress_ratio(application: yarn.AppInfo) -> float:
 
 
 def kind_of(container: yarn.ContainerRow) -> TaskKind | None:
-    """Return what a MapReduce container runs, by its priority; None for other frameworks."""
+    """Return the kind of a MapReduce container by its priority; None for other frameworks."""
     if container.priority == AM_PRIORITY:
         return "am"
     if container.priority == REDUCE:
@@ -287,9 +287,9 @@ def default_partition(nodes: Iterable[yarn.NodeRow]) -> tuple[yarn.NodeRow, ...]
 
 
 def cluster_room(nodes: Iterable[yarn.NodeRow]) -> tuple[Resources, Resources, Mapping[str, Resources]]:
-    """Return the total over nodes without a label, the largest, and the free room of each that has some.
+    """Return the total over nodes without a label, the largest node, and the free capacity by node.
 
-    A node that is being decommissioned counts in the total (its containers run) but has no free room.
+    A node that is being decommissioned counts in the total (its containers run) but has no free capacity.
     """
     nodes = default_partition(nodes)
     sizes = [node.total for node in nodes]

@@ -1,4 +1,4 @@
-"""The wire: the REST answers of YARN, field by needed field.
+"""Records of YARN's REST answers, with the fields that are needed.
 
 Law: no I/O, no decisions. A field has our name with its unit and carries Hadoop's spelling
 beside it; what is not needed is not decoded. Fields that identify a thing have no default, so that
@@ -169,7 +169,7 @@ class AppInfo(msgspec.Struct, frozen=True, gc=False):
 
 
 class TrackedApplication(msgspec.Struct, frozen=True):
-    """GET /apps: where an application's page is. ``unmanaged`` None: this version does not say it."""
+    """GET /apps: the address of an application's page. ``unmanaged`` None: not in this version."""
 
     application: str = field(name="id")
     state: str = ""
@@ -282,7 +282,7 @@ class NodeRow(msgspec.Struct, frozen=True):
 
     @property
     def free(self) -> Resources:
-        """Room for containers; never negative (a node may be shrunk below its use)."""
+        """The free capacity; never negative (a node may be shrunk below its use)."""
         return Resources(max(0, self.available_mib), max(0, self.available_vcores))
 
     @property
@@ -376,7 +376,7 @@ class QueueInfo(msgspec.Struct, frozen=True):
 
     @property
     def default_share(self) -> PartitionShare | None:
-        """What it may have of the default partition; None if that is not shown."""
+        """The queue's row of the default partition; None if that is not shown."""
         rows = self.shares.rows if self.shares is not None else ()
         return next((row for row in rows if not row.partition), None)
 
@@ -400,7 +400,7 @@ class PriorityAnswer(msgspec.Struct, frozen=True):
 
 
 class SchedulerOverview(msgspec.Struct, frozen=True):
-    """GET /scheduler-overview (from 3.4.0): how the scheduler decides; what it counts as text in brackets."""
+    """GET /scheduler-overview (from 3.4.0): the scheduler's resource types, as text in brackets."""
 
     resource_types: str = field(name="schedulingResourceType", default="")
 

@@ -410,7 +410,6 @@ class _Reader:
             priorities=self.priorities,
             admissions=self.admitted.stories,
             rendered=self.rendered,
-            said=self.rendered,
         )
 
 

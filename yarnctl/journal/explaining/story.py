@@ -172,7 +172,7 @@ class Tally(msgspec.Struct, kw_only=True):
 class Explanation(msgspec.Struct, kw_only=True):
     """All that a journal records of one id; ``roles``: the kinds of thing that it names.
 
-    ``rendered``: sentences about it as a whole. ``said`` is its old name, the same list.
+    ``rendered``: sentences about it as a whole.
     """
 
     id: str
@@ -184,7 +184,6 @@ class Explanation(msgspec.Struct, kw_only=True):
     priorities: list[PriorityStory]
     admissions: list[AdmissionStory] = []
     rendered: list[str] = []
-    said: list[str] = []
 
     @property
     def found(self) -> bool:

@@ -35,7 +35,6 @@ from yarnctl.journal.explaining.story import (
     SavedLostStory,
     Tally,
 )
-from yarnctl.service.answers.old_fields import OLD_FIELDS, OLD_TYPES, encoded
 
 
 class Description(NamedTuple):
@@ -132,7 +131,7 @@ def _encoding(function: Callable[..., Any], status: int) -> Callable[..., Any]:
     def answer(found: object) -> Response:
         if isinstance(found, Response):
             return found
-        return Response(encoded(found), status, media_type="application/json")
+        return Response(msgspec.json.encode(found), status, media_type="application/json")
 
     @wraps(function)
     async def awaited(*args: Any, **kwargs: Any) -> Response:
@@ -153,18 +152,11 @@ def described(kind: Any) -> type[BaseModel]:
     """Return the pydantic model by which the OpenAPI document describes a struct."""
     origin = get_origin(kind) or kind
     about = _description(kind, origin)
-    old = OLD_FIELDS.get(origin, {})
     fields: dict[str, Any] = {}
     for each in msgspec.structs.fields(kind):
         shown = _type_of(about.fields.get(each.name, each.type))
         is_optional = each.default is msgspec.UNSET
         fields[each.encode_name] = (shown, None if is_optional else ...)
-        if each.name in old:
-            was = old[each.name]
-            may_be_null = type(None) in get_args(each.type)
-            kept = OLD_TYPES.get(was, shown)
-            kept = kept | None if may_be_null and was in OLD_TYPES else kept
-            fields[was] = (kept, Field(..., deprecated=f"it is {each.encode_name} now"))
     closed = ConfigDict(extra="ignore" if origin in GROWING else "forbid")
     return create_model(about.name, __config__=closed, __doc__=about.text, **fields)
 

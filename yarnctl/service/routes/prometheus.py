@@ -19,7 +19,6 @@ from yarnctl.daemon.view.published import BOUNDS_MS, Histogram, View
 from yarnctl.deciding.admission.book import OPEN as OPEN_ADMISSIONS
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.service.answers.from_view import counted, snapshot
-from yarnctl.service.answers.old_fields import OLD_CLASSES
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -45,10 +44,6 @@ class _OfView(Collector):
         """Yield all metrics."""
         for part in PARTS:
             yield from part(self.view)
-
-
-ROLE = ("role", "class")
-"""The labels of what is summed by role; ``class`` has the old name of the role."""
 
 
 def _loop(view: View) -> Iterator[Metric]:
@@ -96,16 +91,16 @@ def _cluster(view: View) -> Iterator[Metric]:
         shown.masters_only,
     )
     gauges = (
-        GaugeMetricFamily("yarnctl_used_memory_bytes", "Memory in use, by role.", labels=ROLE),
-        GaugeMetricFamily("yarnctl_used_vcores", "Virtual cores in use, by role.", labels=ROLE),
-        GaugeMetricFamily("yarnctl_containers", "Containers, by role.", labels=ROLE),
-        GaugeMetricFamily("yarnctl_pending_containers", "Requested containers, by role.", labels=ROLE),
+        GaugeMetricFamily("yarnctl_used_memory_bytes", "Memory in use, by role.", labels=["role"]),
+        GaugeMetricFamily("yarnctl_used_vcores", "Virtual cores in use, by role.", labels=["role"]),
+        GaugeMetricFamily("yarnctl_containers", "Containers, by role.", labels=["role"]),
+        GaugeMetricFamily("yarnctl_pending_containers", "Requested containers, by role.", labels=["role"]),
     )
     used = {"preempting": shown.preempting, "preemptable": shown.preemptable, "other": shown.other}
     for role, held in used.items():
         row = (held.used.memory_mib * 2**20, held.used.vcores, held.containers, held.pending)
         for gauge, value in zip(gauges, row, strict=True):
-            gauge.add_metric([role, OLD_CLASSES.get(role, role)], value)
+            gauge.add_metric([role], value)
     yield from gauges
 
 

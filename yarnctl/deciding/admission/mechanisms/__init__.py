@@ -89,9 +89,6 @@ MECHANISMS: dict[str, Mechanism] = {
     LEAST_LOADED.name: LEAST_LOADED,
 }
 
-ALLOCATORS = SIZINGS
-"""The old name, for one release."""
-
 
 def choices_of(name: str, said: Choices | OwnChoices) -> OwnChoices:
     """Return a mechanism's own choices, of those that are given for all of them (or are its own)."""
@@ -101,4 +98,4 @@ def choices_of(name: str, said: Choices | OwnChoices) -> OwnChoices:
     return choices
 
 
-__all__ = ["ALLOCATORS", "MECHANISMS", "SIZINGS", "Mechanism", "Memory", "OwnChoices", "Sizing", "choices_of"]
+__all__ = ["MECHANISMS", "SIZINGS", "Mechanism", "Memory", "OwnChoices", "Sizing", "choices_of"]

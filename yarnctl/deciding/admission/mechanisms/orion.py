@@ -5,7 +5,8 @@ the pool's: an option costs price x containers x predicted time (Eq 6). What is 
 from its start until its upper bound, so capacity and hourly budgets hold as long as runs stay below their
 bounds; that it ends in time is decided by the bound, too.
 
-Where Alg 2 says nothing or contradicts itself, ``OrionChoices`` has our reading first (docs/paper.md).
+Where Alg 2 says nothing or contradicts itself, ``OrionChoices`` has our reading first
+(research/notes/paper.md).
 """
 
 from __future__ import annotations

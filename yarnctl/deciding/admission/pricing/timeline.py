@@ -255,7 +255,7 @@ class _Steps:
     """A profile into which work is laid.
 
     Work is served into the steps as they are, from the first that has any free: the steps before it are not
-    gone through again. ``_front[n]``: no step before it has ``n`` free. ``began_ms``: when the work that was
+    gone through again. ``_front[n]``: no step before it has n free. ``began_ms``: when the work that was
     served last begins.
     """
 

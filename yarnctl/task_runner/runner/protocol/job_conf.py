@@ -137,8 +137,6 @@ OPTIONS: dict[str, bool | int | float | str] = {
 ``--suspend-at`` (groups after which to suspend) and ``--exit-when-saved`` (end instead of waiting) are for
 tests and ``wrap --verify``.
 """
-OLD_NAMES = {"--hold-ms": "--release-wait-ms", "--leave-when-saved": "--exit-when-saved"}
-"""Old names of options: accepted for good, for they are in stored command lines of jobs."""
 
 
 def read_options(words: Iterable[str]) -> dict[str, Any]:
@@ -147,19 +145,18 @@ def read_options(words: Iterable[str]) -> dict[str, Any]:
     rest = iter(words)
     for word in rest:
         name, joined, value = word.partition("=")
-        option = OLD_NAMES.get(name, name)
-        kind: Any = type(OPTIONS.get(option))
-        if option not in OPTIONS or (kind is bool and joined):
+        kind: Any = type(OPTIONS.get(name))
+        if name not in OPTIONS or (kind is bool and joined):
             raise Unusable(f"unrecognized arguments: {word}")
         if kind is bool:
-            given[option] = True
+            given[name] = True
             continue
         if not joined:
             value = next(rest, "--")
             if re.match(r"-(?!\d+$|\d*\.\d+$)[^ ]+$", value):  # another option; a negative number is none
                 raise Unusable(f"argument {name}: expected one argument")
         try:
-            given[option] = kind(value)
+            given[name] = kind(value)
         except ValueError:
             raise Unusable(f"argument {name}: invalid {kind.__name__} value: {value!r}") from None
     return given

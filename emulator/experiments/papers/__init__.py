@@ -1,6 +1,0 @@
-"""What each paper reports and claims, beside what the emulator gives.
-
-Law: the rule by which a claim is judged is in docs/paper.md and was written before the run; a miss is
-reported like a hit. What a paper leaves open is a named choice. tests/papers check that docs/ shows what
-was printed.
-"""

@@ -1,0 +1,92 @@
+"""MRM's models: prices of slots against every pattern of arrivals, bounds and fits by other ways."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from yarn_research.market import bounds, slot_runs, slots
+from yarn_research.market import queueing_theory as queues
+from yarn_research.market.priced_jobs import ONE_SIDED_95
+
+
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.8])
+def test_eq_11_is_brute_force(p):
+    assert slots.worst_difference(7, p) < 1e-12
+
+
+def test_a_wrong_end_of_eq_11_is_seen(monkeypatch):
+    """The planted bug: who waits is counted strictly in both sums."""
+    price = slots._price
+    monkeypatch.setattr(slots, "_price", lambda capacity, overflow, p: price(capacity, overflow, p) * (1 - p))
+    assert slots.worst_difference(4, 0.3) > 1e-3
+
+
+def test_a_taken_slot_costs_what_the_empty_one_before_it_costs():
+    told = slots.prices([False, True, True, False, True], 0.3)
+    assert told[1] == told[2] == told[0]
+    assert told[4] == told[3] < told[0]
+    assert slots.prices([True, False], 0.3)[0] == math.inf
+
+
+def test_the_search_for_a_cheap_slot_is_eq_11():
+    chance = np.random.default_rng(0)
+    rooms = np.zeros((slot_runs.HORIZON + 1, slot_runs.HORIZON + 1)), np.zeros(slot_runs.HORIZON + 1)
+    for _ in range(60):
+        taken = np.zeros(slot_runs.HORIZON, dtype=np.bool_)
+        length = int(chance.integers(0, 12))
+        taken[:length] = chance.random(length) < 0.4
+        if length:
+            taken[length - 1] = True
+        p = float(chance.uniform(0.1, 0.9))
+        c = p * float(chance.uniform(0.001, 1))
+        told = slots.prices([bool(each) for each in taken[:80]], p)
+        expected = next(place for place, each in enumerate(told) if each <= c and not taken[place])
+        assert slot_runs.cheap_enough(taken, length, p, c, *rooms) == expected
+
+
+def test_who_can_pay_for_the_first_slot_gives_no_slack():
+    assert slot_runs.run(0.4, 0.3, 0.3, 2000, 0).slack_slots == 0
+
+
+@pytest.mark.parametrize("stages", [1, 2, 7])
+def test_erlang_by_drawing(stages):
+    drawn = np.random.default_rng(1).exponential(1, (200_000, stages)).sum(axis=1)
+    x = queues.erlang_bound(stages, 0.05)
+    assert (drawn > x).mean() == pytest.approx(0.05, abs=0.002)
+    assert queues.erlang_earliness(stages, 0.05) == pytest.approx((x - drawn[drawn <= x]).mean(), rel=0.01)
+
+
+def test_tandem_by_drawing():
+    chance = np.random.default_rng(2)
+    first, second = 1 - 0.8, 1 - 0.23 * 0.8
+    drawn = chance.exponential(1 / first, 400_000) + chance.exponential(1 / second, 400_000)
+    x = np.quantile(drawn, 0.95)
+    assert queues.fixed_tandem(0.8, 0.05, 0.23) == pytest.approx((x - drawn[drawn <= x]).mean(), rel=0.02)
+
+
+def by_the_hour(arrived, durations, means, stdevs):
+    """Return who is late and how early, by going through the jobs one after the other."""
+    ends: list[float] = []
+    late = []
+    for job, at in enumerate(arrived):
+        ahead = [other for other in range(job) if ends[other] > at]
+        began = ends[ahead[0]] - durations[ahead[0]] if ahead else at
+        left = [means[each] + ONE_SIDED_95 * stdevs[each] for each in ahead]
+        if left:
+            left[0] = max(0.0, left[0] - (at - began))
+        deadline = at + sum(left) + means[job] + ONE_SIDED_95 * stdevs[job]
+        ends.append(max(at, ends[-1] if ends else 0.0) + durations[job])
+        late.append(ends[-1] > deadline + 1e-9)
+    return sum(late) / len(late)
+
+
+def test_bounds_in_arrays_are_bounds_job_by_job():
+    chance = np.random.default_rng(3)
+    arrived = np.cumsum(chance.exponential(1.3, 400))
+    durations = np.maximum(0.0, chance.normal(1, 0.4, 400))
+    means, stdevs = chance.uniform(0.8, 1.2, 400), chance.uniform(0.1, 0.5, 400)
+    found = bounds.kept(arrived, durations, means, stdevs)
+    assert found.pi.late_ratio == by_the_hour(arrived, durations, means, stdevs)

@@ -1,0 +1,1 @@
+"""Benchmarks: both sides of every ratio in one run; ``python -m yarn_research.bench``."""

@@ -1,0 +1,1 @@
+"""Campaigns on a real or a live cluster, and how their records are judged."""

@@ -1,0 +1,149 @@
+"""``yarn-research study``: every pair of recorded hours under several schemes, kept and summed up.
+
+Law: which hours are paired, and what is compared, stands in research/notes/levers.md; no option changes it. A run that
+was finished is not made again. Bad input is refused under the option's name before anything is run or
+written.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from emulator.cli.compare import option_of, schemes_of
+from yarnctl.amounts import part_of, span_ms_of
+from yarnctl.command_line import ProgressBar, output_option, print_json, print_table
+from yarnctl.errors import BadInput
+
+DEFAULT_SCHEMES = "soft-cap,yarn-tuned,natjam"
+DEFAULT_MAY_LOSE = "0%,2%"
+MAX_SEEDS = 1000
+LINE_EVERY_S = 10
+
+_HOUR = re.compile(r"[0-9]{1,6}", re.ASCII)
+
+
+@click.command("study")
+@click.option("--production", required=True, metavar="SPEC", help="The trace of the hurried workload.")
+@click.option("--research", required=True, metavar="SPEC", help="The trace of the patient workload.")
+@click.option("--hours", default="all", show_default=True, metavar="all|A,B", help="Hours of production.")
+@click.option("--nodes", required=True, type=int, metavar="N", help="How many nodes.")
+@click.option("--slots", required=True, type=int, metavar="N", help="Containers of each node.")
+@click.option("--schemes", default=DEFAULT_SCHEMES, show_default=True, metavar="A,B", help="Some of them.")
+@click.option(
+    "--seeds",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, MAX_SEEDS),
+    metavar="N",
+    help="Each pair is run with the seeds 1 to N.",
+)
+@click.option(
+    "--may-lose",
+    metavar="P,P",
+    help=f"Loss budgets of the scheme mix, a row each.  [default: {DEFAULT_MAY_LOSE}]",
+)
+@click.option("--room-within", metavar="SPAN", help="mix takes levers that give room within it: 3s.")
+@click.option(
+    "--production-peak",
+    default=1.0,
+    show_default=True,
+    type=float,
+    metavar="X",
+    help="Scale each hour's task counts to this peak offered load (1: the whole cluster).",
+)
+@click.option("--research-peak", default=1.5, show_default=True, type=float, metavar="X", help="The same.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Keep every run.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: all cores]")
+@output_option
+def command(
+    hours: str,
+    seeds: int,
+    may_lose: str | None,
+    room_within: str | None,
+    out: Path,
+    workers: int | None,
+    output: str,
+    **fields: Any,
+) -> None:
+    """Run every pair of recorded hours under several schemes and print what each class takes, in the mean.
+
+    Each hour with work is production once, beside the next hour but eleven as research.
+    What DIR holds finished already is not run again: an interrupted study goes on.
+    """  # fmt: skip
+    from emulator.experiments.results.folder import STUDY, Folder
+    from emulator.scenario import Scenario, check
+    from yarn_research.studies.study_figures import TABLE_COLUMNS, study_json, table_rows
+    from yarn_research.studies.study_rows import rows_of
+    from yarn_research.studies.study_runs import prepare_study, run_study
+
+    scenario = Scenario(**{**fields, "schemes": schemes_of(fields["schemes"])})
+    check(scenario, option_of)
+    rows = rows_of(scenario.schemes, *mix_options(scenario.schemes, may_lose, room_within))
+    study = prepare_study(scenario, rows, seeds, hours_named(hours))
+    Folder(out, study.identity, STUDY).require_ours()
+    with StudyProgress("runs") as progress:
+        answer = run_study(study, out, workers, progress, lambda results: study_json(study, results))
+    for note in study.notes:
+        click.echo(f"note: {note}", err=True)
+    if output == "json":
+        print_json(answer)
+        return
+    title = f"Means over {len(study.jobs)} pairs of hours, seeds 1 to {seeds}"
+    print_table(TABLE_COLUMNS, table_rows(answer["summary"]), title)
+    click.echo(f"every pair: {out / 'results.json'}")
+
+
+def hours_named(text: str) -> tuple[int, ...] | None:
+    """Return the hours that ``--hours`` names; None for all."""
+    if text.strip() == "all":
+        return None
+    named = [part.strip() for part in text.split(",")]
+    for part in named:
+        if _HOUR.fullmatch(part) is None:
+            raise BadInput("--hours", f"{part[:40]!r} is no hour", "give all, or hours like 0,5,13")
+    found = tuple(int(part) for part in named)
+    if len(set(found)) < len(found):
+        raise BadInput("--hours", "an hour stands twice", "name each once")
+    return found
+
+
+def mix_options(
+    schemes: tuple[str, ...], may_lose: str | None, room_within: str | None
+) -> tuple[tuple[float, ...], int | None]:
+    """Return what the scheme ``mix`` may lose, row by row, and within which span, ms, it makes room."""
+    for option, text in (("--may-lose", may_lose), ("--room-within", room_within)):
+        if text is not None and "mix" not in schemes:
+            raise BadInput(option, "the scheme mix is not played", "name it in --schemes")
+    budgets = DEFAULT_MAY_LOSE if may_lose is None else may_lose
+    ratios = tuple(part_of("--may-lose", part.strip()) for part in budgets.split(","))
+    if len(set(ratios)) < len(ratios):
+        raise BadInput("--may-lose", "a budget stands twice", "name each once")
+    return ratios, None if room_within is None else span_ms_of("--room-within", room_within.strip())
+
+
+class StudyProgress(ProgressBar):
+    """A bar on a terminal; elsewhere a line every ten seconds, since a study may take hours."""
+
+    def __init__(self, doing: str) -> None:
+        super().__init__(doing)
+        self._runs = 0
+        self._started_s = self._said_s = time.monotonic()
+
+    def expect(self, more: int) -> None:
+        """Say that there are so many runs more than was known."""
+        super().expect(more)
+        self._runs += more
+
+    def step(self, doing: str | None = None, by: int = 1) -> None:
+        """Count runs that are done."""
+        super().step(doing, by)
+        now_s = time.monotonic()
+        if now_s - self._said_s >= LINE_EVERY_S and not sys.stderr.isatty():
+            self._said_s = now_s
+            click.echo(f"{self.done} of {self._runs} runs, {now_s - self._started_s:.0f} s", err=True)

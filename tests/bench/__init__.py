@@ -1,1 +1,0 @@
-"""Benchmarks: both sides of every ratio in one run; ``python -m tests.bench``."""

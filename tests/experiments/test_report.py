@@ -1,0 +1,382 @@
+"""The report: one file that reaches for nothing, says what the numbers say, and is the same every time."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from emulator.experiments.report import drawing
+from emulator.experiments.report.conclusions import finding, reasons, recommended
+from emulator.experiments.report.drawing import MARK_COLOURS, picture_svg
+from emulator.experiments.report.page import Provenance, paper_html, report_html
+from emulator.experiments.report.scheme_tables import (
+    COLUMNS,
+    MetricRow,
+    narrow_text,
+    outcome_rows,
+    summary_row,
+    waiting_by_class,
+)
+from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim
+from emulator.experiments.results.runs import Comparison, run_experiment
+from emulator.experiments.results.summary import ClassSummary, SchemeSummary
+from emulator.experiments.showing import run_shown
+from emulator.scenario import Scenario, prepare
+from emulator.virtual.schemes import SCHEMES
+from tests.experiments.fig_4 import FIG_4
+from tests.service.browser import browsing
+
+pytestmark = pytest.mark.xdist_group("report")  # what is made once for all is made in one worker
+
+SMALL = Scenario(
+    nodes=3,
+    slots=5,
+    production="synthetic:production-s",
+    research="synthetic:research-s",
+    schemes=tuple(SCHEMES),
+    may_lose=0.2,
+)
+MADE = Provenance("2026-11-28", "0.1.0", "yarn-emulator compare --seed '<1>'")
+
+
+@pytest.fixture(scope="module")
+def outcome() -> Comparison:
+    return run_experiment(prepare(SMALL), workers=1)
+
+
+@pytest.fixture(scope="module")
+def page(outcome: Comparison) -> str:
+    return report_html(outcome, MADE)
+
+
+class Reader(HTMLParser):
+    """Collects what a page reaches for, and whether its elements are closed in order."""
+
+    VOID = ("meta", "br", "rect", "use", "path", "link", "img")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.reached += [
+            value or "" for name, value in attrs if name in ("src", "href", "xlink:href", "action")
+        ]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def test_reaches_for_nothing_outside(page: str) -> None:
+    reader = Reader()
+    reader.feed(page)
+    assert [where for where in reader.reached if not where.startswith("#")] == []
+    assert re.findall(r"url\((?!#)", page) == []
+    assert re.findall(r"(?i)<(script|link|img|iframe|object)\b|@import", page) == []
+    assert reader.open == []
+
+
+def test_ids_that_are_used_exist(page: str) -> None:
+    defined = set(re.findall(r'\bid="([^"]+)"', page))
+    used = set(re.findall(r"url\(#([^)]+)\)", page)) | set(re.findall(r'href="#([^"]+)"', page))
+    assert used <= defined
+
+
+def test_same_results_same_bytes(outcome: Comparison, page: str) -> None:
+    assert report_html(outcome, MADE) == page
+    assert picture_svg(outcome) == picture_svg(outcome)
+    assert "<metadata>" not in page
+
+
+def test_says_what_was_run_and_what_came_of_it(outcome: Comparison, page: str) -> None:
+    assert f"<h1>{finding(outcome.summaries())}" in page
+    assert "2 jobs from synthetic:production-s and synthetic:research-s on 3 nodes of 5 containers" in page
+    assert outcome.prepared.identity in page
+    assert all(f">{name}</th>" in page for name in SCHEMES)
+    assert page.count("<svg") == 3
+    assert "2026-11-28, yarnctl 0.1.0." in page
+    assert "<code>yarn-emulator compare --seed &#39;&lt;1&gt;&#39;</code>" in page
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_what_a_user_has_named_is_text(outcome: Comparison) -> None:
+    prepared = outcome.prepared._replace(sources=("swim:<i>.tsv",), notes=('it\'s "<b>"',))
+    page = report_html(outcome._replace(prepared=prepared), MADE)
+    assert not re.search("<(script|i|b)>", page)
+    assert "jobs from swim:&lt;i&gt;.tsv on" in page
+    assert "<dt>note</dt><dd>it&#39;s &#34;&lt;b&gt;&#34;</dd>" in page
+
+
+def marks(svg: str, colour: str) -> list[int]:
+    """Return how many marks each panel has that has any of a colour; the lines of schemes have one stroke."""
+    lines = re.findall(rf'<path d="([^"]*)"[^>]*style="fill: none; stroke: {colour}', svg)
+    return [line.count("M ") for line in lines]
+
+
+def test_occupancy_marks_every_suspension_and_every_kill_of_every_scheme(outcome: Comparison) -> None:
+    svg = drawing.occupancy_svg(outcome.results, 15 * 1024)
+    results = outcome.results.values()
+    suspended = [result.suspensions for result in results if result.suspensions]
+    killed = [result.kills for result in results if result.kills]
+    assert [name for name, result in outcome.results.items() if result.kills] == [
+        "kill",
+        "yarn",
+        "yarn-tuned",
+    ]
+    assert marks(svg, MARK_COLOURS["suspended"]) == suspended
+    assert marks(svg, MARK_COLOURS["killed"]) == killed
+    for name, result in outcome.results.items():
+        if name != "ideal":
+            assert f"{result.suspensions} suspended, {result.kills} killed" in svg
+        assert list(result.suspended_at_ms) == sorted(result.suspended_at_ms)
+        assert (len(result.suspended_at_ms), len(result.killed_at_ms)) == (result.suspensions, result.kills)
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+def test_the_page_fits_a_window(tmp_path: Path, page: str, width: int) -> None:
+    """Nothing is wider than the window, and no table or picture scrolls inside its frame."""
+    path = tmp_path / "report.html"
+    path.write_text(page)
+    with browsing() as browser:
+        browser.size(width, 900)
+        browser.open(path.as_uri())
+        assert browser.script("return window.innerWidth") <= width
+        assert browser.script("return document.documentElement.scrollWidth <= window.innerWidth")
+        frames = "return [...document.querySelectorAll('.scroll, figure')]"
+        assert browser.script(f"{frames}.filter(each => each.scrollWidth > each.clientWidth).length") == 0
+        assert browser.script("return document.querySelectorAll('.scroll').length") == 2
+
+
+def test_no_table_of_schemes_has_more_than_a_label_and_eight_columns(page: str) -> None:
+    """What the test in a browser shows of this workload holds for others: columns do not depend on it."""
+    heads = re.findall(r'<table class="schemes"><thead><tr>(.*?)</tr>', page)
+    assert [head.count("<th") for head in heads] == [1 + len(SCHEMES)] * 2
+
+
+def test_without_journals_or_schemes_it_still_draws(outcome: Comparison) -> None:
+    ideal = outcome._replace(results={"ideal": outcome.results["ideal"]})
+    assert "Use of the cluster" not in report_html(ideal, MADE)
+    assert "Use of the cluster" in report_html(outcome, MADE)
+    assert picture_svg(ideal).startswith("<svg")
+
+
+def test_one_class_alone_can_be_drawn(tmp_path: Path) -> None:
+    alone = msgspec.structs.replace(SMALL, production=None, schemes=("soft-cap", "natjam"))
+    outcome = run_experiment(prepare(alone), workers=1)
+    assert "<svg" in report_html(outcome, MADE)
+    assert recommended(outcome.summaries()) is None
+    assert all("production" not in row.label for row in waiting_by_class(outcome.results))
+    assert summary_row("natjam", outcome.summaries()["natjam"])[1] is None
+
+
+PAPER = Figure(
+    "4",
+    "Natjam & others",
+    rows=(
+        FigureRow("natjam <s> $x$", "production_s", 60.0, 120.0, 12.0, 5, 1.0),
+        FigureRow("ideal", "production_s", 58.0, 58.0, 0.0, 5, None),
+        FigureRow("kill", "production_s", None, 30.0, 0.0, 5, None),
+    ),
+    claims=(PaperClaim("natjam < kill", "yes & no", "no", False, "default"),),
+    notes=("left open: <script>",),
+)
+
+
+def bars(svg: str, colour: str) -> list[float]:
+    """Return the lengths of the bars of a colour, the legend's last."""
+    paths = re.findall(rf'<path d="([^"]*)"[^>]*style="fill: {colour}', svg)
+    places = [[float(at) for at in re.findall(r"[ML] (-?[\d.]+)", path)] for path in paths]
+    return [max(each) - min(each) for each in places]
+
+
+def test_the_paper_s_bar_stands_beside_ours() -> None:
+    svg = drawing.paper_svg(PAPER)
+    paper, ours = bars(svg, "#8b919c"), bars(svg, "#12996f")
+    assert len(paper) == 2 + 1, "kill has no number in the paper"
+    assert len(ours) == 3 + 1
+    unit = paper[0] / 60
+    assert [length / unit for length in paper[:2]] == pytest.approx([60, 58], rel=0.01)
+    assert [length / unit for length in ours[:3]] == pytest.approx([120, 58, 30], rel=0.01)
+    assert all(f">{number}</text>" in svg for number in ("60", "120", "58", "30"))
+    assert ">natjam &lt;s&gt; $x$</text>" in svg, "a label is no formula"
+    assert drawing.paper_svg(PAPER) == svg
+
+
+def test_a_whisker_is_one_standard_deviation_to_either_side() -> None:
+    def whiskers(svg: str) -> list[float]:
+        paths = re.findall(r'<path d="M (-?[\d.]+) (-?[\d.]+)\s+L (-?[\d.]+) (-?[\d.]+)', svg)
+        flat = [(float(right) - float(left)) for left, above, right, below in paths if above == below]
+        return [length for length in flat if length > 0]
+
+    svg = drawing.paper_svg(PAPER)
+    steady = tuple(msgspec.structs.replace(row, stdev=0.0) for row in PAPER.rows)
+    calm = drawing.paper_svg(msgspec.structs.replace(PAPER, rows=steady))
+    for each, drawn in ((svg, True), (calm, False)):
+        wanted = 24 * bars(each, "#8b919c")[0] / 60
+        assert any(abs(length - wanted) < 0.5 for length in whiskers(each)) is drawn
+
+
+def test_each_metric_has_its_panel_and_a_figure_without_rows_no_plot() -> None:
+    more = FigureRow("jobs that complete earlier", "share", 0.5, -0.25, 0.0, 1, None)
+    svg = drawing.paper_svg(msgspec.structs.replace(PAPER, rows=(*PAPER.rows, more)))
+    assert all(f">{metric}</text>" in svg for metric in ("production_s", "share"))
+    assert ">-0.25</text>" in svg
+    assert drawing.paper_svg(msgspec.structs.replace(PAPER, rows=())) == ""
+    alone = drawing.paper_svg(msgspec.structs.replace(PAPER, rows=PAPER.rows[2:]))
+    assert ">the paper</text>" not in alone
+    assert len(bars(alone, "#12996f")) == 2
+
+
+def test_paper_beside_ours_on_a_page(outcome: Comparison) -> None:
+    page = report_html(outcome, MADE, figures=[PAPER])
+    assert page.count("<svg") == 4
+    assert "Paper against ours: figure 4. Natjam &amp; others" in page
+    assert "natjam &lt;s&gt; $x$: production_s" in page
+    assert "left open: &lt;script&gt;" in page
+    assert "natjam &lt; kill" in page
+    assert "<td>default</td><td>yes &amp; no</td>" in page
+    assert "+100.0%" in page
+    assert "the mean of 5 runs" in page
+    assert '<td class="no">no</td>' in page
+    alone = paper_html("Two <pages>", [PAPER, msgspec.structs.replace(PAPER, figure="5")], "in & short")
+    assert "<h1>Two &lt;pages&gt;</h1>" in alone
+    assert "in &amp; short" in alone
+    for each in (page, alone):
+        test_reaches_for_nothing_outside(each)
+        test_ids_that_are_used_exist(each)
+        used = re.findall(r"url\(#([^)]+)\)", each) + re.findall(r'href="#([^"]+)"', each)
+        assert used
+        assert all(each.count(f'id="{name}"') == 1 for name in used)
+
+
+def test_a_run_of_the_paper_has_its_numbers_in_the_report(tmp_path: Path) -> None:
+    made = {"command": "yarn-emulator run", "date": "2026-11-28", "workers": 1}
+    run_shown(prepare(FIG_4), out=tmp_path / "fig-4", **made)
+    assert "Paper against ours: figure 4." in (tmp_path / "fig-4/report.html").read_text()
+    other = msgspec.structs.replace(FIG_4, nodes=7)
+    run_shown(prepare(other), out=tmp_path / "other", **made)
+    assert "Paper against ours" not in (tmp_path / "other/report.html").read_text()
+
+
+# --- conclusions -----------------------------------------------------------------------------
+
+
+def scheme(
+    production_s: float,
+    research_s: float = 300.0,
+    lost_work_s: float = 0.0,
+    suspensions: int = 0,
+    kills: int = 0,
+) -> SchemeSummary:
+    return SchemeSummary(
+        production=ClassSummary(1, production_s, production_s, production_s),
+        research=ClassSummary(1, research_s, research_s, research_s),
+        lost_work_s=lost_work_s,
+        overhead_s=12.0,
+        suspensions=suspensions,
+        kills=kills,
+        utilisation_ratio=0.5,
+        makespan_s=10.0,
+        events=1,
+    )
+
+
+TUNED = scheme(100, 400, 36_000)
+
+
+@pytest.mark.parametrize(
+    ("summaries", "best"),
+    [
+        # within 2 % of the fastest the least lost work decides, wherever it comes from
+        ({"yarn-tuned": TUNED, "mix": scheme(102, 500, 7200)}, ("mix", "yarn-tuned")),
+        ({"yarn-tuned": TUNED, "mix": scheme(102.1, 300, 0)}, ("yarn-tuned", "mix")),
+        (
+            {"yarn-tuned": TUNED, "soft-cap": scheme(101), "mix": scheme(101, 300, 1)},
+            ("soft-cap", "yarn-tuned"),
+        ),
+        # as much lost: research decides
+        ({"natjam": scheme(100, 310), "soft-cap": scheme(101, 300)}, ("soft-cap", "natjam")),
+        # a class that runs alone is no scheme to share a cluster
+        ({"ideal": scheme(90), "kill": TUNED, "natjam": scheme(120)}, ("kill", "natjam")),
+        ({"ideal": scheme(90), "kill": TUNED}, None),
+        ({"kill": TUNED}, None),
+    ],
+)
+def test_recommended_has_the_least_loss_of_the_fastest(
+    summaries: dict[str, SchemeSummary], best: tuple[str, str] | None
+) -> None:
+    assert recommended(summaries) == best
+
+
+def test_finding_names_the_recommended_scheme_beside_the_fastest_other() -> None:
+    summaries = {"yarn-tuned": TUNED, "mix": scheme(101, 320, 7200)}
+    assert finding(summaries) == (
+        "Recommended: mix. Production 101 s, research 320 s, 2.0 h of work lost"
+        " (yarn-tuned: 100 s, 400 s, 10.0 h)"
+    )
+    assert finding({"natjam": scheme(103, 320, 30)}) == (
+        "natjam: production 103 s, research 320 s, 30 s of work lost"
+    )
+
+
+def test_reasons_explain_natjam_and_soft_cap_where_they_differ() -> None:
+    summaries = {
+        "soft-cap": scheme(150, 280),
+        "yarn-tuned": TUNED,
+        "natjam": scheme(110, 330),
+        "mix": scheme(100, 320, 7200),
+    }
+    assert reasons(summaries) == [
+        "mix (the cheapest levers within a loss budget) is recommended.",
+        "Production takes 100 s, as long as under yarn-tuned.",
+        "Research takes 320 s, 20 % less than under yarn-tuned (400 s).",
+        "2.0 h of container time are lost, under yarn-tuned 10.0 h.",
+        "natjam alone is slower for production (110 s): it suspends only reduces that have begun work, and"
+        " waits until maps and other reduces end.",
+        "soft-cap is kinder to research (280 s): it takes no container from a running task. Production pays"
+        " with its waiting time (150 s).",
+    ]
+    alike = {**summaries, "soft-cap": scheme(150, 320), "natjam": scheme(101, 330, 7201)}
+    assert len(reasons(alike)) == 4
+    assert reasons({"mix": TUNED}) == []
+
+
+# --- tables ----------------------------------------------------------------------------------
+
+
+def test_narrow_tables_of_all_schemes_fit_80_columns(outcome: Comparison) -> None:
+    long = {name: scheme(5591.4, 16_166, 49.7 * 3600, 1790, 1790) for name in SCHEMES}
+    for rows in (outcome_rows(outcome.summaries()), waiting_by_class(outcome.results), outcome_rows(long)):
+        text = narrow_text(list(SCHEMES), rows)
+        assert max(map(len, text.splitlines())) <= 80
+        assert {len(row.cells) for row in rows} == {0, len(SCHEMES)}
+
+
+def test_narrow_text_aligns_values_under_their_scheme() -> None:
+    rows = [MetricRow("production s"), MetricRow("  mean", (101, None))]
+    assert narrow_text(["mix", "natjam"], rows) == (
+        "              mix  natjam\n"
+        "production s\n"
+        "  mean        101       -\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lost_s", "shown"),
+    [(0, "0"), (36, "0.01"), (35_980, "9.99"), (35_999, "10.0"), (179_000, "49.7"), (3.6e6, "1000")],
+)
+def test_hours_have_the_decimals_of_four_characters(lost_s: float, shown: str) -> None:
+    rows = {row.label: row.cells for row in outcome_rows({"mix": scheme(1, 1, lost_s)})}
+    assert rows["lost h"] == (shown,)
+
+
+def test_a_row_has_every_column() -> None:
+    assert len(summary_row("kill", scheme(1))) == len(COLUMNS)

@@ -1,0 +1,50 @@
+"""What a test needs of this machine: a real Hadoop of some version, or a skip that says why not.
+
+Law: no silent skip. Under CI, or with YARNCTL_REQUIRE_HADOOP, what is missing is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from tests.hadoop.artifacts import NotToBeHad, flink_jars, jars, javac, missing_programs, spark_home
+
+
+def need_hadoop(version: str) -> None:
+    """Skip the test, or fail it, if a version of Hadoop cannot be started here."""
+    absent = missing_programs()
+    try:
+        if "java" in absent:
+            raise NotToBeHad("java is not on the path (Debian: openjdk-17-jdk-headless)")
+        jars(version)
+    except NotToBeHad as error:
+        if os.environ.get("CI") or os.environ.get("YARNCTL_REQUIRE_HADOOP"):
+            pytest.fail(f"Hadoop {version} is asked for and cannot be had: {error}", pytrace=False)
+        pytest.skip(f"no real Hadoop {version}: {error}")
+
+
+def need_spark() -> None:
+    """Skip the test, or fail it, if Spark cannot be had here."""
+    _need("Spark", spark_home)
+
+
+def need_flink() -> None:
+    """Skip the test, or fail it, if Flink cannot be had here."""
+    _need("Flink", flink_jars)
+
+
+def need_javac() -> None:
+    """Skip the test, or fail it, if there is no compiler of Java here."""
+    _need("javac", javac)
+
+
+def _need(what: str, find: Callable[[], object]) -> None:
+    try:
+        find()
+    except NotToBeHad as error:
+        if os.environ.get("CI") or os.environ.get("YARNCTL_REQUIRE_HADOOP"):
+            pytest.fail(f"{what} is asked for and cannot be had: {error}", pytrace=False)
+        pytest.skip(f"no {what}: {error}")
