@@ -342,7 +342,7 @@ def test_withdraw_after_submission_claims_the_application() -> None:
     running = there.submit(asked)
     answer = withdrawn(there, asked.admission)
     assert isinstance(answer, Refusal)
-    assert answer.code == "already-taken"
+    assert answer.code == "already-running"
     there.go(5_000)
     assert (there.state(asked), there.book.admissions[asked.admission].application) == ("taken", running)
     assert balance(there) == 5_000_000 - (asked.plan.price_mtokens or 0)

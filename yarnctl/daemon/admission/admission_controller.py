@@ -333,12 +333,10 @@ class AdmissionController:
         own, share = sum(each.user == wanted.user for each in waiting), WAITING_MAX // WAITING_SHARE
         if len(waiting) >= WAITING_MAX:
             problem = f"the admission queue is full ({WAITING_MAX} waiting)"
-            return Refusal("admission-queue-full", problem, "retry later")
+            return Refusal("queue-full", problem, "retry later")
         if own >= share:
             problem = f"the share of user {wanted.user} is full ({own} waiting, maximum {share})"
-            return Refusal(
-                "admission-queue-full", problem, "withdraw a request, or retry when one has started"
-            )
+            return Refusal("queue-full", problem, "withdraw a request, or retry when one has started")
         return None
 
     def _estimate(
@@ -405,7 +403,7 @@ class AdmissionController:
         if found is None:
             return Refusal("not-found", f"admission {name} is unknown", "list them with GET /v1/admissions")
         if found.state == "taken":
-            return Refusal("already-taken", f"admission {name} runs as {found.application}", END_IT)
+            return Refusal("already-running", f"admission {name} runs as {found.application}", END_IT)
         if found.state not in ("waiting", "admitted"):
             return name
         if found.reservation is not None:
@@ -432,9 +430,9 @@ class AdmissionController:
             return None
         if found.state == "admitted":
             self._note(write, AdmissionTaken(now_ms, found.admission, took))
-            return Refusal("already-taken", f"admission {found.admission} runs as {took}", END_IT)
+            return Refusal("already-running", f"admission {found.admission} runs as {took}", END_IT)
         problem = f"{took} was submitted with the tag of {found.admission} before its turn"
-        return Refusal("already-taken", problem, END_IT)
+        return Refusal("already-running", problem, END_IT)
 
     def _claimant(self, now_ms: int, found: Admission) -> str | None:
         """Query the application of an admission; after a fault nothing more is queried in this tick."""
