@@ -232,8 +232,8 @@ class Run:
         port = VariantPort if isinstance(self.cluster.timing, VariantTiming) else VirtualPort
         self.port = port(self.cluster, settings.kill_maps or self.scheme.mix, ahead_max, hurried)
         self.port.drains = self.scheme.mix
-        if isinstance(settings.levers, LeverSettings):
-            self.port.held = HeldWindows(settings.levers.window_ms, settings.levers.rules)
+        if settings.levers is not None:
+            self.port.held = HeldWindows(settings.levers.window_ms, settings.levers.budgets)
             self.cluster.kernel.at(0, self._sample_held, None)
             self.levers = LeverTally(journal, self.port.running)
             self.journal = self.levers

@@ -201,7 +201,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
     )
     if levers is not None:
         attachment = msgspec.structs.replace(
-            attachment, levers=True, budgets=levers.rules, loss_window_ms=levers.window_ms
+            attachment, levers=True, budgets=levers.budgets, loss_window_ms=levers.window_ms
         )
     state_dir = given["state_dir"] or default_path(cluster_name(cluster), os.environ)
     return Plan(
@@ -247,8 +247,6 @@ def predicted_max_of(given: dict[str, Any]) -> int:
 
 def levers_of(given: dict[str, Any]) -> LeverSettings | None:
     """Return how levers are chosen (None: there are none); raises BadInput naming the option."""
-    import msgspec
-
     from yarnctl.daemon.budget_files import read_budgets
     from yarnctl.deciding.settings import LeverSettings
 
@@ -270,7 +268,7 @@ def levers_of(given: dict[str, Any]) -> LeverSettings | None:
         leave_ms=LEAVE_MS,
         commit_ms=COMMIT_MS,
         may_lose_ratio=part_of("--may-lose", given["may_lose"] or "0%"),
-        budgets=msgspec.UNSET if given["budgets"] is None else read_budgets(given["budgets"]),
+        budgets=() if given["budgets"] is None else read_budgets(given["budgets"]),
     )
 
 
@@ -284,7 +282,7 @@ def settings_of(
 
     return msgspec.structs.replace(
         DEFAULT,
-        levers=msgspec.UNSET if levers is None else levers,
+        levers=levers,
         mode=given["mode"],
         hurried_queues=tuple(hurried),
         victim_queues=tuple(victims),

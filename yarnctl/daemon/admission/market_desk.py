@@ -224,7 +224,7 @@ class MarketDesk:
     def _refusal(self, wanted: AdmissionClient, estimate: Estimate | None, seen: Seen) -> Refusal | None:
         """Return why a request is not written down at all, None if it is; nothing is charged for these."""
         budget = wanted.budget
-        if not isinstance(budget, Budget):
+        if budget is None:
             return Refusal("no-account", "deadlines have a price here", "give a budget and an account")
         if budget.account not in self._store.accounts.accounts:
             return unknown_account(budget.account)

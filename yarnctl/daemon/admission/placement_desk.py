@@ -96,7 +96,7 @@ def placed_runs(store: AdmissionStore) -> tuple[UserRun, ...]:
     found = []
     for name, ran_ms in store.ran_ms.items():
         each = store.admissions.get(name)
-        if each is None or not isinstance(each.request.alternatives, Alternatives) or ran_ms <= 0:
+        if each is None or each.request.alternatives is None or ran_ms <= 0:
             continue
         known, plan = each.request.alternatives, each.plan
         if not known.application or not plan.kind:
@@ -125,11 +125,11 @@ def alternatives_of(
     """Return as what a request may be run; None: this gate places nothing, and none was asked for."""
     said, gate = wanted.alternatives, store.gate
     if gate is None or not places(store):
-        if isinstance(said, Alternatives):
+        if said is not None:
             told = "this gate places no applications"
             return Refusal("no-placement", told, "start it with yarnctl run --admission orion --pools FILE")
         return None
-    if not isinstance(said, Alternatives):
+    if said is None:
         return _by_estimate(gate, wanted, estimate)
     if not said.options:
         told = f"too few runs are known of {said.application or wanted.name}"

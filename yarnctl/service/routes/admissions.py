@@ -285,15 +285,13 @@ def quote_of(source: Source, name: str) -> QuoteOut | None:
     return None if made is None else msgspec.convert(made, QuoteOut, from_attributes=True)
 
 
-def _budget_of(
-    caller: Caller, request: AdmissionRequest, status: AdmissionStatus | None
-) -> Budget | msgspec.UnsetType:
+def _budget_of(caller: Caller, request: AdmissionRequest, status: AdmissionStatus | None) -> Budget | None:
     """Return what it may cost; raises ApiProblem (403) for an account that is not the token's.
 
     Where deadlines have no price nothing is paid, and a budget needs no account.
     """
     if request.budget_mtokens is None or (status is not None and not status.priced):
-        return msgspec.UNSET
+        return None
     return Budget(account_of(caller, request.account), request.budget_mtokens, request.refund)
 
 
@@ -322,11 +320,11 @@ def estimate_of(caller: Caller, told: EstimateIn | None) -> Estimate | None:
 
 def _request_of(
     request: AdmissionRequest,
-    alternatives: Alternatives | msgspec.UnsetType,
-    budget: Budget | msgspec.UnsetType,
+    alternatives: Alternatives | None,
+    budget: Budget | None,
     estimate: Estimate | None,
 ) -> AdmissionClient:
-    options = alternatives.options if isinstance(alternatives, Alternatives) else ()
+    options = () if alternatives is None else alternatives.options
     most = max((each.containers for each in options), default=1)
     return AdmissionClient(
         name=request.name,
@@ -428,7 +426,7 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
     """Show one admission, with what to submit with."""
     request, plan, held = each.request, each.plan, each.reservation
     framework = FRAMEWORKS.get(plan.kind or request.kind) if each.state in ("admitted", "taken") else None
-    budget = request.budget if isinstance(request.budget, Budget) else None
+    budget = request.budget
     return AdmissionOut(
         id=each.admission,
         state=each.state,

@@ -93,10 +93,10 @@ class PlacementRequest(BaseModel):
 
 def alternatives_in(
     asked: PlacementRequest, view: View, window: RequestQueue, user: str
-) -> Alternatives | msgspec.UnsetType:
-    """Return as what a request may be run; UNSET: it says nothing of that. Raises ApiProblem (409)."""
+) -> Alternatives | None:
+    """Return as what a request may be run; None: it says nothing of that. Raises ApiProblem (409)."""
     if not asked.is_placed:
-        return msgspec.UNSET
+        return None
     features = dict(sorted((asked.features or {}).items()))
     if asked.options is not None:
         named = tuple(features.items())
@@ -135,7 +135,7 @@ def _runs(view: View) -> tuple[UserRun, ...]:
 def placement(each: Admission, desk: AdmissionStatus) -> PlacementOut | None:
     """Show as what an application runs; None: it was not asked for that."""
     plan = each.plan
-    if not isinstance(each.request.alternatives, Alternatives):
+    if each.request.alternatives is None:
         return None
     return PlacementOut(
         verdict=plan.verdict,
