@@ -100,10 +100,10 @@ bench-estimates: $(VENV)/.dev ## MRM's Tables 2 and 3 on a real Hadoop: 128 smal
 bench-placement: $(VENV)/.dev ## applications placed across frameworks beside the least loaded pool, write placement-ON.json; goes on; ON=live|hadoop (three hours), PLACEMENT_ARGS=--slice
 	$(BIN)/python -m yarn_research.campaigns.placement_bench --on $(ON) --output placement-$(ON).json $(PLACEMENT_ARGS)
 
-bench-spark: $(VENV)/.dev ## executors of a real Spark leave at random, by the plan of docs/spark.md, write spark-soak.json; goes on (an hour), SPARK_ARGS="--minutes 30"
+bench-spark: $(VENV)/.dev ## executors of a real Spark leave at random, by the plan of research/notes/spark.md, write spark-soak.json; goes on (an hour), SPARK_ARGS="--minutes 30"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.spark_soak --output spark-soak.json $(SPARK_ARGS)
 
-bench-spark-production: $(VENV)/.dev ## production beside Spark research on a real Hadoop, by the plan of docs/spark.md, write spark-production.json; goes on (two hours), SPARK_ARGS="--minutes 60"
+bench-spark-production: $(VENV)/.dev ## production beside Spark research on a real Hadoop, by the plan of research/notes/spark.md, write spark-production.json; goes on (two hours), SPARK_ARGS="--minutes 60"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.spark_beside --output spark-production.json $(SPARK_ARGS)
 
 bench-spark-ahead: $(VENV)/.dev ## the same with --predicted-demand, beside alone and YARN tuned, write spark-ahead.json; goes on (an hour), SPARK_ARGS="--minutes 60"

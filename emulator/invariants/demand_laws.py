@@ -82,8 +82,8 @@ def free_room_is_offered(watch: RunWatch) -> Stories:
                 kept = node.reserved
                 if kept is None or (isinstance(kept, NodeReservation) and kept.ask is ask):
                     yield (
-                        f"application {app.number} requests {ask.memory_mib} MiB, {ask.vcores} vcores; node"
-                        f" {index} has {node.free_mib}, {node.free_vcores} free and gets no container"
+                        f"application {app.number} asks for {ask.memory_mib} MiB, {ask.vcores} vcores;"
+                        f" node {index} has {node.free_mib}, {node.free_vcores} free; no container is placed"
                     )
 
 

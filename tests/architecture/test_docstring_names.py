@@ -44,8 +44,8 @@ class ClassIndex:
 
     def names(self, node: ast.ClassDef, seen: frozenset[str] = frozenset()) -> Iterator[str]:
         """Yield the names in a class's body, its parameters and attributes, and those of its bases."""
-        for each in node.body:
-            yield from defined(each)
+        for statement in node.body:
+            yield from defined(statement)
         for each in ast.walk(node):
             if isinstance(each, ast.arg):
                 yield each.arg
@@ -82,8 +82,8 @@ def defined(node: ast.stmt) -> Iterator[str]:
 def names_of_module(tree: ast.Module) -> Iterator[str]:
     """Yield the names that a module defines or imports, and the words of the strings in its code."""
     documents = set()
-    for node in tree.body:
-        yield from defined(node)
+    for statement in tree.body:
+        yield from defined(statement)
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             documents.add(node.value)

@@ -69,14 +69,14 @@ def test_it_waits_says_for_what_and_then_runs_the_command_itself(tmp_path):
     program = tmp_path / "hadoop"
     program.write_text(f'#!/bin/sh\nfor word; do echo "$word"; done > {said}\nexit 7\n')
     program.chmod(0o755)
-    other = admission("waiting", "defer", "12 containers are needed, 9 are free now")
+    other = admission("waiting", "defer", "needs 12 containers, 9 free now")
     odd = ("-mapper", "cat; touch $HOME/x `id`")
     with Daemon(WAITING, WAITING, other, ADMITTED) as daemon:
         done = run_admit(daemon, tmp_path, *odd)
     assert done.returncode == 7, done.stderr
     assert daemon.calls() == ["POST ", *[f"POST /{ID}/renew"] * 3]
     waits = [line for line in done.stderr.splitlines() if line.startswith(f"waiting: {ID}")]
-    assert [("3 are free" in line, "9 are free" in line) for line in waits] == [(True, False), (False, True)]
+    assert [("3 free" in line, "9 free" in line) for line in waits] == [(True, False), (False, True)]
     assert said.read_text().splitlines()[-len(OPTIONS) - 2 :] == [*OPTIONS, *odd]
 
 
@@ -87,7 +87,7 @@ def test_without_waiting_a_deferred_job_leaves_with_75_and_its_plan_and_withdraw
     told = capsys.readouterr()
     (line,) = told.out.splitlines()
     assert line.startswith("deferred: ")
-    assert "12 containers are needed, 3 are free now" in line
+    assert "needs 12 containers, 3 free now" in line
     assert told.err == ""
 
 

@@ -131,12 +131,12 @@ def test_it_says_so_while_the_first_question_is_not_answered(monkeypatch):
 
 
 def test_what_the_gate_itself_waits_for_is_said_once_until_it_changes(capsys):
-    seen = page(gate=gate(problem="the applications cannot be seen"))
+    seen = page(gate=gate(problem="the ResourceManager does not list the applications"))
     with Daemon(WAITING, WAITING, WAITING, ADMITTED, seen=seen) as daemon:
         assert admit(daemon, *TEN_MINUTES) == 0
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("waiting: ")
-    assert line.endswith("; the applications cannot be seen")
+    assert line.endswith("; the ResourceManager does not list the applications")
 
 
 def test_what_no_round_has_decided_on_is_not_yet_told(capsys):

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from emulator.cli import PROGRAM
@@ -122,7 +121,7 @@ def plan(*words: str) -> Any:
 def test_the_daemon_decides_by_natjam_unless_told() -> None:
     told = plan()
     assert not told.attachment.levers
-    assert told.settings.levers is msgspec.UNSET
+    assert told.settings.levers is None
 
 
 def test_in_flight_defaults_let_a_small_cluster_suspend_four_at_once() -> None:

@@ -102,7 +102,7 @@ def test_any_chance_makes_a_bound(late: str, daemon, written, capsys) -> None:
 def test_what_cannot_be_in_time_is_rejected_with_what_would_do(daemon, written, capsys) -> None:
     assert placed(daemon.url, *written, "--deadline", "5s", "--print") == 1
     told = capsys.readouterr().err
-    assert "no option meets its deadline; one would by" in told
+    assert "no option meets the deadline; the earliest possible end is" in told
     assert daemon.there.book.open("waiting") == []
 
 

@@ -47,7 +47,7 @@ ATTEMPT = f"attempt_{STAMP}_0899_r_000003_2"
 CONTAINER = f"container_e17_{STAMP}_0899_01_000012"
 TASK = f"task_{STAMP}_0899_r_000003"
 MANIFEST = f"gen-000001-{ATTEMPT}.manifest.json"
-WHY_NOT = "no streaming job with a reducer of its own: stream.reduce.streamprocessor is not set"
+WHY_NOT = "the streaming job has no reducer command: stream.reduce.streamprocessor is not set"
 
 
 def size(memory_mib: int) -> dict[str, int]:
@@ -87,8 +87,8 @@ ENTRY = {
     "remaining_ms": 33_500,
     "predicted_cost_ms": 23_700,
     "cost_ms": 20_100,
-    "room_to_application": PRODUCTION,
-    "room_to_container": "",
+    "receiver_application": PRODUCTION,
+    "receiver_container": "",
 }
 RECLAIMS = {
     "application": PRODUCTION,
@@ -104,7 +104,7 @@ DECISION = {
     "at_ms": NOW_MS - 500,
     "application": PRODUCTION,
     "queue": "production",
-    "why": "asks that fit on no node",
+    "why": "pending requests fit on no node",
     "shortfall": 4,
     "chosen": 4,
     "unmet": 0,
@@ -140,7 +140,7 @@ ADMISSION: dict[str, Any] = {
         "deadline_at_ms": NOW_MS + 595_000,
         "start_at_ms": None,
         "finish_at_ms": None,
-        "reason": "12 containers are needed, 3 are free now",
+        "reason": "needs 12 containers, 3 free now",
     },
     "application": PRODUCTION,
     "expires_at_ms": None,

@@ -126,7 +126,7 @@ class Served:
                 token=SECRET,
                 journal=Path("journal.jsonl"),
                 clock=lambda: self.view.now_ms + LATE_MS,
-                window=gate().window,
+                request_queue=gate().window,
             ),
             token=SECRET,
         )

@@ -117,7 +117,7 @@ def test_victims_must_be_over_their_guarantee_by_the_tolerance(settings, used, f
     )
     assert needs(snapshot, settings) == found
     if not found:
-        assert reasons(snapshot, settings) == {"p1": "no victim queue is over its guarantee"}
+        assert reasons(snapshot, settings) == {"p1": "no preemptable queue is over its guarantee"}
 
 
 # --- nothing is evicted that admits nobody ----------------------------------------------------
@@ -132,7 +132,7 @@ def test_a_third_queue_with_a_lower_ratio_comes_first():
         guaranteed={"production": 45, "etl": 50, "research": 5},
     )
     assert needs(snapshot) == {}
-    assert reasons(snapshot) == {"p1": "room would be given to e1 in etl"}
+    assert reasons(snapshot) == {"p1": "YARN would give the freed container to e1 in queue etl"}
 
 
 def test_a_third_queue_ends_the_sequence_where_its_turn_comes():
@@ -181,7 +181,9 @@ def test_a_victim_larger_than_the_ask_gives_more_than_is_asked():
     assert needs(small) == {"p1": 1}
     snapshot = cluster(app("r1", "research", 3, 1, slots=3), app("p1", "production", 7, 1), guaranteed=shares)
     assert needs(snapshot) == {}
-    assert reasons(snapshot) == {"p1": "research would take its room back"}
+    assert reasons(snapshot) == {
+        "p1": "YARN would serve queue research first and give it the freed container again"
+    }
 
 
 def test_a_queue_without_guarantee_is_served_last():
@@ -189,7 +191,9 @@ def test_a_queue_without_guarantee_is_served_last():
         research(20), app("p1", "production", 0, 3), guaranteed={"production": 0, "research": 5}
     )
     assert needs(snapshot) == {}
-    assert reasons(snapshot) == {"p1": "research would take its room back"}
+    assert reasons(snapshot) == {
+        "p1": "YARN would serve queue research first and give it the freed container again"
+    }
 
 
 @pytest.mark.parametrize(
@@ -197,10 +201,10 @@ def test_a_queue_without_guarantee_is_served_last():
     [
         ({}, {"p1": 6}, None),
         ({"maximum": {"production": 7}}, {"p1": 4}, None),  # 3 used, 7 at most
-        ({"maximum": {"production": 3}}, {}, "the queue is at its maximum"),
+        ({"maximum": {"production": 3}}, {}, "the application's queue is at its maximum"),
         ({"user_limit": {"production": 5}}, {"p1": 3}, None),  # the one that crosses 5 is still given
-        ({"user_limit": {"production": 2}}, {}, "the user is at the limit"),
-        ({"largest_node": 0}, {}, "no node is large enough"),
+        ({"user_limit": {"production": 2}}, {}, "the application's user is at the user limit"),
+        ({"largest_node": 0}, {}, "no node is large enough for one requested container"),
     ],
 )
 def test_limits_of_the_queue_and_of_the_user(limits, need, why):
@@ -218,7 +222,7 @@ def test_one_users_limit_does_not_stop_another():
         user_limit={"production": 2},
     )
     assert needs(snapshot) == {"p2": 2}
-    assert reasons(snapshot) == {"p1": "the user is at the limit"}
+    assert reasons(snapshot) == {"p1": "the application's user is at the user limit"}
 
 
 def test_a_master_that_is_activated_has_its_place_under_the_masters_limit():
@@ -240,7 +244,9 @@ def test_an_application_that_is_not_activated_gets_nothing():
         app("p2", "production", 1, 2, rank=1),
     )
     assert needs(snapshot) == {"p2": 2}
-    assert reasons(snapshot) == {"p1": "the queue has not activated it"}
+    assert reasons(snapshot)["p1"].startswith(
+        "the limit on application masters keeps the application pending"
+    )
 
 
 def test_free_room_that_others_will_take_is_not_counted():

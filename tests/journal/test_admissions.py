@@ -262,16 +262,16 @@ def test_an_admission_is_explained_from_the_question_to_the_lesson():
     assert there.roles == ["admission"]
     words = "\n".join(in_words(there))
     for word in (
-        "ann asked for job in root.production: 9 containers at most",
+        "user ann requested job in root.production, at most 9 containers",
         "admitted with 3 containers",
-        "taken by application_1_0001",
+        "running as application_1_0001",
         "ended: FINISHED",
-        "learned from: 90000 container-ms with 3 containers, deadline met",
+        "used for estimates: 90 s of container time in 3 containers, deadline met",
     ):
         assert word in words
     by_application = explain(story.records, "application_1_0001")
     assert by_application.roles == ["application"]
-    assert [each.told for each in by_application.admissions] == [each.told for each in there.admissions]
+    assert [each.text for each in by_application.admissions] == [each.text for each in there.admissions]
     assert not explain(story.records, "adm-a1b2-9").found
 
 
@@ -289,6 +289,6 @@ def test_who_waits_is_told_who_holds_what():
     story = Story("pythia", ())
     story.yarn.run("application_9_0001", 10, user="bob")
     story.ask(5)
-    told = explain(story.records, "adm-a1b2-1").admissions[-1].told
-    assert told.startswith("waits: ")
-    assert "past the gate 10 are held: application_9_0001 10" in told
+    told = explain(story.records, "adm-a1b2-1").admissions[-1].text
+    assert told.startswith("waiting: ")
+    assert "10 held without admission: application_9_0001 10" in told

@@ -38,12 +38,12 @@ from yarnctl.deciding.records import (
     Transition,
     performed,
 )
-from yarnctl.deciding.releaser import Reason
+from yarnctl.deciding.releaser import REASONS, Reason
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.explaining.explain import explain, in_words
-from yarnctl.journal.explaining.explanation_text import POLICIES, REASONS, key_words
+from yarnctl.journal.explaining.explanation_text import POLICIES, key_words
 from yarnctl.journal.file import JournalFile
-from yarnctl.journal.rendering import instant, said
+from yarnctl.journal.rendering import instant, said, span
 from yarnctl.short_ids import ids_in
 from yarnctl.units import Resources
 
@@ -101,7 +101,7 @@ def test_a_suspended_victim_lost_nothing(suspended):
     assert {story.verb for story in found.orders} == {"released"}
     (tally,) = found.tallies
     assert (tally.role, tally.orders, tally.lost_work_ms) == ("victim", result.suspensions, 0)
-    assert "cost     released (suspension number 1), no work lost, " in text_of(records, "o-000001")
+    assert "cost     released (suspension 1), no work lost, " in text_of(records, "o-000001")
 
 
 def test_what_coming_back_was_to_cost_and_did_stand_side_by_side(suspended):
@@ -121,7 +121,8 @@ def test_what_coming_back_was_to_cost_and_did_stand_side_by_side(suspended):
         assert abs(record.predicted_ms - record.cost_ms) < 5000
     text = text_of(records, told[0].order)
     assert (
-        f"return   predicted to cost {told[0].predicted_ms} ms, did cost {told[0].cost_ms} ms (leave " in text
+        f"resume   predicted cost {span(told[0].predicted_ms)}, measured {span(told[0].cost_ms)} (leave "
+        in text
     )
 
 
@@ -134,7 +135,7 @@ def test_a_killed_victim_says_so_and_what_it_lost(killed):
     story = found.orders[0]
     text = text_of(records, story.order)
     since_ms = story.working_since_ms
-    assert f"cost     killed, {story.lost_work_ms} ms of work lost (all since {since_ms} ms), freed" in text
+    assert f"cost     killed, {span(story.lost_work_ms)} of work lost (since {since_ms} ms), freed" in text
     assert "suspension" not in text
 
 
@@ -145,15 +146,15 @@ def test_a_kill_after_a_time_out_is_a_kill(timed_out):
     assert len(ended) == result.kills > 0
     assert sum(story.lost_work_ms or 0 for story in stories) == result.lost_work_ms > 0
     text = text_of(records, ended[0].attempt)
-    assert "became   killed: no progress for 3000 ms" in text
-    assert f"cost     killed, {ended[0].lost_work_ms} ms of work lost" in text
+    assert "result   killed: no progress for 3 s" in text
+    assert f"cost     killed, {span(ended[0].lost_work_ms)} of work lost" in text
 
 
 def test_what_was_given_up_goes_on_and_loses_nothing(given_up):
     records, _ = given_up
     story = next(story for story in explain(records, VICTIM).orders if story.state == "given_up")
     text = text_of(records, story.order)
-    assert "became   given up: no progress for 3000 ms" in text
+    assert "result   given up: no progress for 3 s" in text
     assert "cost     not stopped, no work lost, given up after" in text
     assert "suspension" not in text
 
@@ -185,22 +186,19 @@ def test_withdrawn_taken_and_exchanged_orders_are_told(crowded):
             told.setdefault((record.target, record.source), record)
     withdrawn = told["withdrawn", "suspending"]
     text = text_of(records, withdrawn.order)
-    assert f"became   withdrawn: {said(withdrawn.why)}" in text
+    assert f"result   withdrawn: {said(withdrawn.why)}" in text
     assert "cost     not stopped, no work lost, withdrawn after" in text
     taken = told["taken", "freed"]
     (story,) = explain(records, taken.order).orders
     text = text_of(records, taken.order)
-    assert "\n  became   taken\n" in text
-    assert (
-        f"room     {taken.application} took its place with {taken.container};"
-        f" {story.asker} had asked for it" in text
-    )
+    assert "\n  result   taken\n" in text
+    assert f"freed    {taken.application} received {taken.container}; the order was for {story.asker}" in text
     assert "application" in explain(records, taken.application).roles
     assert taken.order in text_of(records, taken.container)
     exchanged = [each for each in stories_of(records) if each.exchanged_for]
     assert exchanged
     text = text_of(records, exchanged[0].order)
-    assert f"; {exchanged[0].asker} has {exchanged[0].exchanged_for} instead" in text
+    assert f"; {exchanged[0].asker} was given {exchanged[0].exchanged_for} in exchange" in text
 
 
 def test_nothing_repeats_itself(suspended, killed, crowded):
@@ -208,8 +206,8 @@ def test_nothing_repeats_itself(suspended, killed, crowded):
         for story in stories_of(records):
             assert story.settled_why != story.state
     text = text_of(suspended[0], "o-000001")
-    assert "\n  became   granted\n" in text
-    assert f"\n  room     {HURRIED} got its place with container_" in text
+    assert "\n  result   granted\n" in text
+    assert f"\n  freed    {HURRIED} received container_" in text
 
 
 # --- who, and for whom --------------------------------------------------------------------------
@@ -224,17 +222,17 @@ def test_a_hurried_application_names_who_gave_for_it(suspended):
     orders = result.suspensions
     assert lines[0] == f"{HURRIED} (application)"
     assert lines[1] == (
-        f"  asked for {orders} containers of {VICTIM} ({orders}): {orders} released; {orders} granted;"
-        " 0 ms of work lost"
+        f"  {orders} containers ordered for it, from {VICTIM} ({orders}): {orders} released;"
+        f" {orders} granted; 0 ms of work lost"
     )
-    assert "decision 1 for application_1_000002, which needed 1 (asks that fit on no node)" in lines[3]
+    assert " for application_1_000002, 1 container short (pending requests fit on no node)" in lines[3]
 
 
 def test_a_victim_names_for_whom_it_gave(killed):
     records, result = killed
     line = in_words(explain(records, VICTIM))[1]
-    assert line.startswith(f"  was asked for {result.kills} containers by {HURRIED} ({result.kills}):")
-    assert line.endswith(f"; {result.lost_work_ms} ms of work lost")
+    assert line.startswith(f"  {result.kills} containers ordered from it, for {HURRIED} ({result.kills}):")
+    assert line.endswith(f"; {span(result.lost_work_ms)} of work lost")
 
 
 def test_an_application_that_was_taken_from_was_not_left_alone(suspended):
@@ -247,14 +245,14 @@ def test_of_one_decision_the_next_ones_are_named_once(suspended):
     records, _ = suspended
     decision = next(each for each in decisions_of(records) if len(each.orders) > 1)
     text = text_of(records, HURRIED)
-    assert f"why not  as said of {decision.orders[0]}" in text
+    assert f"not      as for {decision.orders[0]}" in text
 
 
 def test_an_application_that_asked_in_vain(crowded):
     records, _ = crowded
     refusal = next(record for record in records if isinstance(record, Refusal))
     text = text_of(records, refusal.trigger.application)
-    assert "asked in vain:" in text
+    assert "requests without an order:" in text
     assert f"at {refusal.at_ms} ms no decision for {refusal.trigger.application}: {said(refusal.why)}" in text
 
 
@@ -326,8 +324,8 @@ def moved(order, source, event, target, **fields):
 def test_an_order_without_an_end(suspended):
     header, decision, order = begun(suspended[0])
     text = "\n".join(in_words(explain((header, decision), order)))
-    assert "became   asked so far: the journal tells no end" in text
-    assert "cost     not stopped so far (asked to suspend)" in text
+    assert "result   asked at the end of the journal" in text
+    assert "cost     not stopped yet (order: suspend)" in text
 
 
 @pytest.mark.parametrize(
@@ -335,15 +333,15 @@ def test_an_order_without_an_end(suspended):
     [
         (
             {"event": "ended-otherwise", "target": "lost", "why": ContainerHasEnded("lost")},
-            "ended by others, {lost} ms of work lost (all since {since} ms)",
+            "ended, not by yarnctl, {lost} of work lost (since {since} ms)",
         ),
         (
             {"event": "completed", "target": "completed", "why": ContainerHasEnded("completed")},
-            "done before it was stopped, no work lost",
+            "completed before it stopped, no work lost",
         ),
         (
             {"event": "epoch-changed", "target": "lost", "why": AnotherManager()},
-            "not seen to stop",
+            "end not observed",
         ),
     ],
 )
@@ -352,8 +350,11 @@ def test_ends_that_nobody_ordered(suspended, end, words):
     since_ms = decision.picks[0].task.since_ms
     found = explain((header, decision, moved(order, "suspending", **end)), order)
     text = "\n".join(in_words(found))
-    assert f"became   {end['target']}: {said(end['why'])}" in text
-    assert f"cost     {words.format(lost=60_000 - since_ms, since=since_ms)}, {end['target']} after" in text
+    assert f"result   {end['target']}: {said(end['why'])}" in text
+    assert (
+        f"cost     {words.format(lost=span(60_000 - since_ms), since=since_ms)}, {end['target']} after"
+        in text
+    )
 
 
 @pytest.mark.parametrize(
@@ -377,7 +378,7 @@ def test_a_withdrawn_kill_has_still_killed(killed):
     done = performed(decision.at_ms, kill, Accepted())
     end = moved(order, "suspending", "not-needed", "withdrawn", why=NobodyWaits())
     text = "\n".join(in_words(explain((header, decision, done, end), order)))
-    assert "became   withdrawn: nobody hurried waits" in text
+    assert "result   withdrawn: no production application has pending requests" in text
     assert "cost     killed, " in text
 
 
@@ -393,7 +394,7 @@ def test_a_checkpoint_is_kept_though_its_attempt_is_killed(suspended):
         performed(60_000, kill, Accepted()),
     )
     text = "\n".join(in_words(explain(records, order)))
-    assert "killed, what it did since its checkpoint, if anything, is lost, 9 keys done and kept" in text
+    assert "killed, work since its checkpoint, if any, is lost, 9 keys kept" in text
 
 
 def test_an_order_outlives_a_controller_that_is_started_again(suspended):
@@ -407,9 +408,9 @@ def test_an_order_outlives_a_controller_that_is_started_again(suspended):
 @pytest.mark.parametrize(
     ("keys", "found", "cost", "words"),
     [
-        (7, 0, "lost 7 keys", "LOST: the checkpoint of 7 keys was not used by attempt r_000003_1"),
-        (7, 1, "lost at most 7 keys", "LOST: the checkpoint of 7 keys was not used by attempt r_000003_1"),
-        (-1, 0, "lost 9 keys", "LOST: the checkpoint of 9 keys was not used by attempt r_000003_1"),
+        (7, 0, "lost 7 keys", "LOST: attempt r_000003_1 did not use the checkpoint of 7 keys"),
+        (7, 1, "lost at most 7 keys", "LOST: attempt r_000003_1 did not use the checkpoint of 7 keys"),
+        (-1, 0, "lost 9 keys", "LOST: attempt r_000003_1 did not use the checkpoint of 9 keys"),
     ],
 )
 def test_saved_work_that_was_not_used_is_told_as_lost(suspended, keys, found, cost, words):
@@ -427,8 +428,8 @@ def test_saved_work_that_was_not_used_is_told_as_lost(suspended, keys, found, co
     )
     records = (header, decision, saved, ended, lost)
     text = text_of(records, order)
-    assert f"cost     suspended (suspension number 1), {cost}, 9 keys done and saved" in text
-    assert f"; {words} (it began at generation {found}, not 2)" in text
+    assert f"cost     suspended (suspension 1), {cost}, 9 keys saved" in text
+    assert f"; {words} (it started from generation {found}, not 2)" in text
     assert "no work lost" not in text
     (story,) = explain(records, order).orders
     assert (story.lost_work_ms, story.came_back) == (None, None)
@@ -448,7 +449,7 @@ def test_a_priority_is_told_when_it_changes(suspended):
         (1000, 2, 3),
         (3000, 2, 4),
     ]
-    assert "  at 3000 ms 4, as number 2 (urgency 5 ms)" in in_words(found)
+    assert "  at 3000 ms priority 4, rank 2 (urgency 5 ms)" in in_words(found)
 
 
 def test_every_reason_has_words():
@@ -505,7 +506,8 @@ def test_a_decision_is_explained_by_its_number(tmp_path, capsys, suspended):
     assert lines[0] == f"{decision.number} (decision)"
     assert lines[1] == (
         f"  at {decision.at_ms} ms for {trigger.application} in queue {trigger.queue}:"
-        f" needed {trigger.need} ({said(trigger.why)}), {len(decision.orders)} chosen, {decision.unmet} unmet"
+        f" {trigger.need} containers short ({said(trigger.why)}), {len(decision.orders)} chosen,"
+        f" {decision.unmet} unmet"
     )
     told = {line.partition(":")[0] for line in lines if line.startswith("o-")}
     assert told == set(decision.orders)
@@ -526,8 +528,8 @@ def test_keys_policies_and_instants_are_said_in_words(suspended):
     percent = -100 * job_key / (story.total[0] * story.total[1])
     text = text_of(records, "o-000001")
     assert (
-        f"first by MR: most resources first ({percent:.0f} % of the cluster; key {job_key}), in it first"
-        f" by SRT: shortest remaining time first ({task_key / 1000:.1f} s left; key {task_key})"
+        f"first by MR: most resources first ({percent:.0f} % of the cluster; key {job_key}); task first"
+        f" by SRT: shortest remaining time first ({span(task_key)} left; key {task_key})"
     ) in text
 
 
@@ -548,7 +550,7 @@ TOTAL = Resources(12_288, 12)
         ("MDF", (-5_000, -5), None, "deadline at 5000 ms; key -5000/-5"),
         ("MLF", (-FOREVER_MS, -5), None, "no deadline; key -/-5"),
         ("MLF", (-2_500, -5), None, "laxity 2.5 s; key -2500/-5"),
-        ("MLF", (-90_000, -5), None, "laxity 90.0 s; key -90000/-5"),
+        ("MLF", (-90_000, -5), None, "laxity 90 s; key -90000/-5"),
         ("MLF", (2_500, -5), None, "laxity -2.5 s; key 2500/-5"),
         ("PR", (17,), TOTAL, "key 17"),
         ("", (17,), None, "key 17"),

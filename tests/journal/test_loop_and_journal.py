@@ -326,7 +326,7 @@ def test_explain_follows_transfers(journal_path):
     passed = Transfer(order="o-000001", source="p1", target="p9", at_ms=3500, why=ApplicationHasEnded("p1"))
     found = explain([*records, passed], "p9")
     assert [(story.first_asker, story.asker) for story in found.orders] == [("p1", "p9")]
-    assert "  passed on at 3500 ms to p9: test" in in_words(found)
+    assert "  moved    at 3500 ms to p9: test" in in_words(found)
 
 
 def test_replay_compares_the_bytes(journal_path, journal_bytes):
@@ -376,7 +376,8 @@ def test_explain_a_container(journal_path):
     (story,) = found.orders
     assert (story.order, story.decision, story.asker, story.victim) == ("o-000002", 2, "p1", "r1")
     assert (story.job_key, story.task_key) == ((-6 * 1024 * 12,), (13_000,))
-    assert (story.state, story.room_to_application, story.room_to_container) == ("granted", "p1", "c-p1-004")
+    assert (story.receiver_application, story.receiver_container) == ("p1", "c-p1-004")
+    assert story.state == "granted"
     assert (story.generation, story.keys_done) == (1, 7)
     assert (story.asked_at_ms, story.checkpointed_at_ms) == (9000, 10_500)
     assert [(t.attempt, t.why) for t in story.next_tasks] == [("a-r1-006", "next"), ("a-r1-007", "next")]
@@ -386,12 +387,12 @@ def test_explain_says_it_in_words(journal_path):
     text = "\n".join(in_words(explained(journal_path, "a-r1-003")))
     for part in (
         "a-r1-003 (attempt in c-r1-003, r1, on n00)",
-        "decision 2 for p1",
-        "key -73728), in it first by SRT: shortest remaining time first (13.0 s left; key 13000)",
+        "decision 2 at 9000 ms for p1, 5 containers short",
+        "key -73728); task first by SRT: shortest remaining time first (13 s left; key 13000)",
         "first by MR: most resources first (",
-        "why not  a-r1-006: next: could have been taken, others came first (16.0 s left; key 16000)",
-        "p1 got its place with c-p1-004",
-        "released (suspension number 1), no work lost, 7 keys done and kept, checkpointed after 1500 ms",
+        "not      a-r1-006: next: eligible; other tasks came first (16 s left; key 16000)",
+        "p1 received c-p1-004",
+        "released (suspension 1), no work lost, 7 keys kept, checkpointed after 1.5 s",
     ):
         assert part in text
 

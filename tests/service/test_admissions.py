@@ -53,7 +53,7 @@ class Daemon:
         app = make_app(
             lambda: self.view,
             token=token,
-            window=self.there.window,
+            request_queue=self.there.window,
             control=self.control,
             names=names_for(host),
             open_reads=open_reads,

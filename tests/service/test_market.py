@@ -296,6 +296,6 @@ def test_a_quote_and_an_admission_on_the_command_line(
         exit_status_of(PROGRAM, typed(market.url, "admit", "--budget", "1", "--deadline", "30m", "--print"))
         == 1
     )
-    assert "tokens it could be done by" in capsys.readouterr().err
+    assert "tokens, above the budget of" in capsys.readouterr().err
     for wrong in (("--budget", "0"), ("--account", "analytics", "--deadline", "9m")):
         assert exit_status_of(PROGRAM, typed(market.url, "admit", *wrong)) == 2

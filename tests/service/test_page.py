@@ -83,21 +83,21 @@ def test_it_shows_the_reclaim_list_and_the_loop(page):
     for entry in busy().entries:
         assert entry.order.order in text
         assert entry.order.attempt in text
-    assert f"{PRODUCTION} waits for" in text
+    assert f"{PRODUCTION} requests " in text
     assert "checkpointed" in text
     assert "running" in text
     assert "3 nodes" in text
-    assert "gives as many containers as it may at once" in text
+    assert "the job has the highest allowed number of open orders" in text
 
 
 def test_a_click_tells_why(page):
-    assert "why it" not in page.text()
+    assert "chosen   " not in page.text()
     page.script("document.querySelector('[data-decision=\"2\"]').click()")
     told = page.until(
         "(() => { const p = document.querySelector('pre:not([hidden])'); return p && p.textContent })()"
     )
-    assert "why it   first by MR" in told
-    assert "could have been taken, others came first" in told
+    assert "chosen   job first by MR" in told
+    assert "eligible; other tasks came first" in told
     page.script("document.querySelector('[data-decision=\"2\"]').click()")
     page.until("!document.querySelector('pre:not([hidden])')")
 
@@ -156,9 +156,9 @@ def test_a_daemon_that_is_gone_is_said_to_be(chromium):
         chromium.until("document.querySelectorAll('#reclaims table').length")
     finally:
         gone.handle.stop()
-    chromium.until("!document.querySelector('#gone').hidden")
+    chromium.until("!document.querySelector('#unreachable').hidden")
     assert "yarnctl does not answer" in chromium.text()
-    assert chromium.script("return document.querySelector('#state').textContent") == "gone"
+    assert chromium.script("return document.querySelector('#state').textContent") == "unreachable"
     assert busy().entries[0].order.order in chromium.text()
 
 
@@ -202,11 +202,11 @@ def test_where_reading_needs_the_token_the_page_asks_for_it(chromium):
     handle = serve_in_thread(make_app(busy, token=TOKEN, open_reads=False), token=TOKEN)
     try:
         chromium.open(handle.url)
-        chromium.until("!document.querySelector('#ask').hidden")
+        chromium.until("!document.querySelector('#token-form').hidden")
         assert "reading needs a token" in chromium.text()
         chromium.script("document.querySelector('#token').value = arguments[0]", TOKEN)
-        chromium.script("document.querySelector('#ask button').click()")
-        chromium.until("document.querySelector('#ask').hidden")
+        chromium.script("document.querySelector('#token-form button').click()")
+        chromium.until("document.querySelector('#token-form').hidden")
         chromium.until("document.querySelector('#state').textContent === 'running'")
     finally:
         handle.stop()
@@ -261,8 +261,8 @@ def test_who_waits_stands_in_the_order_of_service_with_the_reason(page, served):
     assert rows[1][1:3] == ["hadoop", "production"]
     assert rows[1][5].endswith(" ordered for it")
     caption = "[...document.querySelectorAll('#reclaims caption')].map(c => c.textContent).join('\\n')"
-    assert "later (hadoop): application_1_000003 waits for" in page.script(f"return {caption}")
-    assert "no order is open: its turn in the queue has not come" in page.script(f"return {caption}")
+    assert "later (hadoop): application_1_000003 requests " in page.script(f"return {caption}")
+    assert "no order is open: YARN serves other applications first" in page.script(f"return {caption}")
 
 
 def test_an_empty_list_says_why_where_one_looks_for_it(page, served):
@@ -273,7 +273,7 @@ def test_an_empty_list_says_why_where_one_looks_for_it(page, served):
     page.until("document.querySelector('#reclaims').textContent.includes('no order is open')")
     caption = page.script("return document.querySelector('#reclaims caption').textContent")
     assert f"no order is open: {text(refused.why)}" in caption
-    assert "r (hadoop): gives as many containers as it may at once" in caption
+    assert "r (hadoop): the job has the highest allowed number of open orders" in caption
     (row,) = rows_of(page, "waiting")
     assert row[5].startswith(text(refused.why))
 
@@ -288,13 +288,13 @@ def test_a_link_leads_to_the_explanation_and_can_be_kept(page, served):
     page.open(f"{served.url}/#explain={order.victim}")
     told = page.until("(document.querySelector('#story pre') || {}).textContent")
     assert told.startswith(f"{order.victim} (application)")
-    assert "now: hadoop's in queue research" in told
+    assert "now: user hadoop, queue research" in told
     page.script("document.querySelector('#explained a').click()")
     page.until("document.querySelector('#explained').hidden")
     for broken in ("%E0%A4%A", "nothing"):
         page.script("location.hash = arguments[0]", f"#explain={broken}")
         page.until(
-            "(document.querySelector('#story pre') || {textContent: ''}).textContent.includes('is not known')"
+            "(document.querySelector('#story pre') || {textContent: ''}).textContent.includes('not exist')"
         )
         page.script("location.hash = ''")
         page.until("document.querySelector('#explained').hidden")
@@ -330,7 +330,7 @@ def test_accounts_and_sold_deadlines_are_shown_promised_against_kept(page, serve
     assert account[0] == "analytics"
     weekly, daily = rows_of(page, "promises")
     assert [weekly[1], weekly[3], weekly[5], weekly[7]] == ["weekly", "analytics", "0", "promised"]
-    assert [daily[1], daily[7][:5]] == ["daily", "kept,"]
+    assert [daily[1], daily[7][:5]] == ["daily", "met, "]
     price = there.book.admissions[daily[0]].plan.price_mtokens
     assert price is not None
     assert daily[4] == f"{price / 1000:,.3f}".rstrip("0").rstrip(".")
@@ -364,9 +364,9 @@ def test_pools_and_what_was_placed_are_shown_predicted_against_what_it_took(page
     there = placed()
     served.view = msgspec.structs.replace(busy(), admission=there.desk.shown())
     page.until("document.querySelector('#placement').checkVisibility()")
-    assert "fast: 4 containers of root.fast, takes spark, flink" in page.text()
-    assert "slow: 6 containers of root.slow, takes mapreduce" in page.text()
-    assert "nothing is reserved" in page.text()
+    assert "fast: 4 containers of root.fast, accepts spark, flink" in page.text()
+    assert "slow: 6 containers of root.slow, accepts mapreduce" in page.text()
+    assert "no reservations" in page.text()
     reserved = rows_of(page, "pools")
     assert [(row[1], row[2]) for row in reserved] == [("spark", "3"), ("spark", "3")]
     fourth, third, second, first = rows_of(page, "placed")
@@ -375,7 +375,7 @@ def test_pools_and_what_was_placed_are_shown_predicted_against_what_it_took(page
     assert first[9] not in ("-", "0.0 s")
     assert (second[10], third[10], fourth[10]) == ("admitted", "waiting", "rejected")
     assert third[9] == fourth[3] == "-"
-    assert "no option meets its deadline" in fourth[11]
+    assert "no option meets the deadline" in fourth[11]
     assert "spark with 3 in fast: " in fourth[12]
 
 
@@ -389,8 +389,8 @@ def test_budgets_are_shown_with_what_was_lost_and_what_that_bought(page, served)
     served.view = msgspec.structs.replace(busy(), budgets=rows)
     page.until("document.querySelector('#losses').checkVisibility()")
     job, queue, user = rows_of(page, "budgets")
-    assert queue == ["queue research", "2 %", "60 min", "0.0 s", "90 s of 1024 MiB", "0", "0.0 s"]
-    assert user == ["user ann", "0.5 %", "24.0 h", "7.0 s", "0.0 s of 1024 MiB", "1", "30 s"]
+    assert queue == ["queue research", "2 %", "60 min", "0.0 s", "90 s of 1.0 GiB containers", "0", "0.0 s"]
+    assert user == ["user ann", "0.5 %", "24.0 h", "7.0 s", "0.0 s of 1.0 GiB containers", "1", "30 s"]
     assert job[:2] == [f"job of {PROBE}", "100 %"]
     assert page.script("return document.querySelectorAll('img, main script').length") == 0
 

@@ -72,7 +72,7 @@ def test_ready_options_are_placed_and_the_plan_says_why(placing: Daemon) -> None
     assert (plan["late_ratio"], plan["settings"]) == (None, {"spark.executor.memory": "640m"})
     assert plan["reason"] == {
         "code": "cheapest-in-time",
-        "text": "spark with 3 containers is the cheapest that ends in time: 1080 tokens",
+        "text": "spark with 3 containers is the cheapest option that meets the deadline: 1080 tokens",
     }
     (refused,) = plan["refused"]
     assert (refused["kind"], refused["containers"]) == ("mapreduce", 4)

@@ -256,7 +256,7 @@ BACKWARDS = "org.apache.hadoop.mapred.lib.KeyFieldBasedComparator"
 ALONE = {
     "unpromised": "--restartable is not set",
     "comparator": f"{COMPARATOR} is {BACKWARDS}",
-    "no-runner": "its reducer does not carry the task runner",
+    "no-runner": "the job's reducer is not wrapped in the task runner",
 }
 
 

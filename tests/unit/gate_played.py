@@ -88,7 +88,7 @@ def admission(state: str, verdict: str, reason: str = "as it is", containers: in
 
 
 ADMITTED = admission("admitted", "admit")
-WAITING = admission("waiting", "defer", "12 containers are needed, 3 are free now")
+WAITING = admission("waiting", "defer", "needs 12 containers, 3 free now")
 
 
 class Daemon(Replay):

@@ -42,7 +42,7 @@ def one(state: str = "waiting", application: str | None = None, **request: objec
         "deadline_at_ms": NOW_MS + 595_000,
         "start_at_ms": NOW_MS + 40_000,
         "finish_at_ms": None,
-        "reason": "12 containers are needed, 3 are free now",
+        "reason": "needs 12 containers, 3 free now",
     }
     return {
         "id": ID,
@@ -140,7 +140,7 @@ def test_what_is_over_or_runs_is_not_given_back(capsys):
     with Gate(withdrawn=one("expired")) as gate:
         assert admissions(gate, "--withdraw", ID) == 1
     assert f"error: {ID}: cannot be withdrawn in state expired" in capsys.readouterr().err
-    runs = {"code": "already-taken", "message": "it runs as application_1_1", "next": "end the application"}
+    runs = {"code": "already-running", "message": "it runs as application_1_1", "next": "end the application"}
     with Gate(withdrawn=Reply(json.dumps({"error": runs}), 409)) as gate:
         assert admissions(gate, "--withdraw", ID) == 2
     assert "it runs as application_1_1; end the application" in capsys.readouterr().err

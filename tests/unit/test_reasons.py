@@ -1,67 +1,47 @@
-"""Reasons against the table of research/notes/design-notes.md: a row has its class, fields and sentence."""
+"""Reasons: each has one sentence, at its class; the reference page is generated from them."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-import re
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 import pytest
 
+from tests.architecture.reasons_page import PAGE, SECTIONS, page, reasons_of
 from yarnctl import api
-from yarnctl.deciding.reasons.demand import NotModelled, TriggerReason, Unmet
+from yarnctl.deciding.reasons.demand import NotModelled, Unmet
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, NoStreamingReducer, OtherOwner
 from yarnctl.deciding.reasons.modes import Misdirected, ModeReason, Paused
-from yarnctl.deciding.reasons.orders import MoveReason, QueueReason, Unclaimed
+from yarnctl.deciding.reasons.orders import Unclaimed
 from yarnctl.deciding.reasons.outcomes import AttemptOver, OutcomeReason, OwnOutcome
 from yarnctl.deciding.reasons.placements import (
     CostsMoreThanChosen,
     EndsTooLate,
     NothingFits,
     OverHourlyBudget,
-    PlacementReason,
 )
+from yarnctl.deciding.reasons.queue_naming import AmbiguousQueue, NoLeafQueue, ParentQueue
 from yarnctl.deciding.reasons.rooting import Reason, kebab
 from yarnctl.deciding.reasons.verdicts import (
     AwaitsTurn,
     CannotPay,
     CheapestInTime,
-    ClosedReason,
     CostsMore,
     EndedOtherwise,
     FreeNow,
-    GateReason,
     LeaseOver,
-    LessonReason,
     Needs,
     NeedsMoreThanItCanUse,
     NeedsMoreThanThereIs,
     NoAccount,
     NotSubmitted,
     PaidFor,
-    PlanReason,
     StartsLater,
 )
-from yarnctl.journal.rendering import MADE, SENTENCES, joined, text
+from yarnctl.journal.rendering import FIELD, SECTION, UNITS, joined, span, text
 
-PAGE = Path(__file__).parents[2] / "research" / "notes" / "design-notes.md"
-UNIONS = {
-    "TriggerReason": TriggerReason,
-    "MoveReason": MoveReason,
-    "QueueReason": QueueReason,
-    "ModeReason": ModeReason,
-    "OutcomeReason": OwnOutcome,
-    "EligibilityReason": EligibilityReason,
-    "PlanReason": PlanReason,
-    "ClosedReason": ClosedReason,
-    "LessonReason": LessonReason,
-    "GateReason": GateReason,
-    "PlacementReason": PlacementReason,
-}
-"""What each table holds; an outcome may have any reason of a mode or of eligibility, too."""
 EXAMPLES: dict[object, object] = {
     int: 7,
     int | None: 8,
@@ -72,145 +52,189 @@ EXAMPLES: dict[object, object] = {
 }
 
 
-def rows(union: str) -> dict[str, tuple[tuple[str, ...], str]]:
-    """Return tag -> fields and sentence, of the table of one union."""
-    section = next(part for part in PAGE.read_text().split("\n### ") if f"`{union}`" in part.split("\n")[0])
-    found = {}
-    for line in section.split("\n"):
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("| `"):
-            found[cells[0].strip("`")] = (tuple(re.findall(r"`(\w+)`", cells[1])), cells[2])
-    return found
+EVERY = sorted(
+    {each for union in SECTIONS.values() for each in reasons_of(union)}, key=lambda kind: kind.__name__
+)
 
 
-def kinds(union: str) -> dict[str, type[Reason]]:
-    return {str(each.__struct_config__.tag): each for each in get_args(UNIONS[union])}
+def test_reference_page_is_up_to_date() -> None:
+    """Run ``python -m tests.architecture.reasons_page --write`` after a change of a sentence."""
+    assert PAGE.read_text(encoding="utf-8") == page()
 
 
-@pytest.mark.parametrize("union", sorted(UNIONS))
-def test_every_row_has_its_class_and_every_class_its_row(union: str) -> None:
-    assert list(kinds(union)) == list(rows(union))
-    for tag, kind in kinds(union).items():
-        assert rows(union)[tag][0] == kind.__struct_fields__, tag
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
+def test_template_uses_fields_of_its_class(kind: type[Reason]) -> None:
+    assert kind.sentence
+    template = f"{kind.sentence} {kind.remedy}"
+    named = {name for name, *_ in SECTION.findall(template)} | {name for name, _ in FIELD.findall(template)}
+    assert named <= set(kind.__struct_fields__)
+    assert {unit for _, unit in FIELD.findall(template)} <= {"", *UNITS}
 
 
-@pytest.mark.parametrize("union", sorted(UNIONS))
-def test_every_reason_reads_as_the_table_says(union: str) -> None:
-    for tag, kind in kinds(union).items():
-        if kind not in MADE:
-            named: dict[str, Any] = {field: f"{{{field}}}" for field in kind.__struct_fields__}
-            assert text(kind(**named)) == rows(union)[tag][1], tag
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
+def test_every_reason_renders_without_placeholders(kind: type[Reason]) -> None:
+    values: dict[str, Any] = {
+        field.name: EXAMPLES.get(field.type, "lost") for field in msgspec.structs.fields(kind)
+    }
+    assert not set("[]{}?") & set(text(kind(**values)))
+
+
+@pytest.mark.parametrize(
+    ("span_ms", "shown"),
+    [
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1000, "1 s"),
+        (1250, "1.25 s"),
+        (12_000, "12 s"),
+        (12_340, "12.3 s"),
+        (119_900, "119.9 s"),
+        (120_000, "2 min"),
+        (125_400, "2 min 5 s"),
+        (7_199_999, "120 min"),
+        (7_200_000, "2 h"),
+        (9_000_000, "2 h 30 min"),
+        (-1500, "-1.5 s"),
+    ],
+)
+def test_span_for_people(span_ms: int, shown: str) -> None:
+    assert span(span_ms) == shown
 
 
 @pytest.mark.parametrize(
     ("why", "sentence"),
     [
-        (Unmet(), "asks that fit on no node"),
-        (Unmet(3), "asks that fit on no node, foreseen while its master starts: 3"),
-        (NotModelled(("gpu",)), "requests nodes with the label gpu, which is not modelled"),
-        (NotModelled((), ("yarn.io/gpu",)), "requests yarn.io/gpu, which is not modelled"),
+        (Unmet(), "pending requests fit on no node"),
+        (Unmet(3), "pending requests fit on no node; 3 of them are predicted, not sent yet"),
+        (
+            NotModelled(("gpu",)),
+            "the application requests what yarnctl does not model (node labels: gpu)",
+        ),
+        (
+            NotModelled((), ("yarn.io/gpu",)),
+            "the application requests what yarnctl does not model (resource types: yarn.io/gpu)",
+        ),
         (
             NotModelled(("a", "b"), ("fpga",)),
-            "requests nodes with the labels a, b and fpga, which are not modelled",
+            "the application requests what yarnctl does not model (node labels: a, b) (resource types: fpga)",
         ),
-        (Unclaimed(5000), "nobody was seen to get it in 5000 ms"),
-        (Unclaimed(5000, True), "nobody was seen to get it in 5000 ms, and its asker still waits"),
+        (Unclaimed(5000), "no application received the freed container within 5 s"),
+        (
+            Unclaimed(12_000, True),
+            "no application received the freed container within 12 s; the requesting application still waits",
+        ),
         (Paused("paused by a person"), "paused by a person"),
         (
             Misdirected((("o-000001", "application_1_0001"), ("o-000002", "")), 10),
-            "the room of 2 of the last 10 releases went to somebody else: o-000001 (application_1_0001),"
-            " o-000002 (unknown); check queue shares and priorities, then continue the loop",
+            "other applications received 2 of the last 10 freed containers: o-000001 (application_1_0001),"
+            " o-000002 (unknown); check queue shares and priorities, then continue the loop"
+            " (POST /v1/loop/continue)",
         ),
-        (AttemptOver("FAILED"), "the attempt is FAILED already"),
-        (AttemptOver(), "the attempt is gone already"),
+        (
+            NoLeafQueue(("a", "b"), ("root.c", "root.d"), 7, ("root.aa",)),
+            "no leaf queue a, b (nearest: root.aa); leaf queues (7): root.c, root.d",
+        ),
+        (NoLeafQueue(("a",), (), 0), "no leaf queue a; leaf queues (0): none"),
+        (
+            AmbiguousQueue("a", ("root.x.a", "root.y.a"), 2),
+            "queue name a is ambiguous, it matches 2 leaf queues: root.x.a, root.y.a; give the full path",
+        ),
+        (
+            ParentQueue("a", ("root.a.b",), 1),
+            "queue a is a parent queue; name one of its 1 leaf queues: root.a.b",
+        ),
+        (AttemptOver("FAILED"), "the attempt no longer runs (FAILED)"),
+        (AttemptOver(), "the attempt no longer runs"),
         (
             NoStreamingReducer(is_streaming=True, key="k"),
-            "no streaming job with a reducer of its own (its reducer is a Java class, or it has none):"
-            " k is not set",
+            "the streaming job has no reducer command: k is not set",
         ),
         (
             NoStreamingReducer(is_streaming=False, key="k"),
-            "no streaming job with a reducer of its own (a Java job): k is not set",
+            "the job is a Java job, not a streaming job: k is not set",
         ),
-        (FreeNow(1), "1 container is free now, and should do"),
-        (FreeNow(2), "2 containers are free now, and should do"),
-        (Needs(1, 0, "known"), "1 container is needed, 0 are free now"),
+        (FreeNow(1), "1 container free now, enough to meet the deadline"),
+        (FreeNow(2), "2 containers free now, enough to meet the deadline"),
+        (Needs(1, 0, "known"), "needs 1 container, 0 free now"),
+        (Needs(5, 4, "unknown"), "needs 5 containers, 4 free now; start time unknown"),
+        (Needs(5, 4, "too-late"), "needs 5 containers, 4 free now; they become free too late"),
+        (NeedsMoreThanItCanUse(12, 10), "needs 12 containers to end by its deadline and can use 10 at once"),
         (
-            Needs(5, 4, "unknown"),
-            "5 containers are needed, 4 are free now; when they will be, nobody can tell",
+            NeedsMoreThanThereIs(12, 8),
+            "needs 12 containers to end by its deadline and the cluster has 8",
         ),
         (
-            Needs(5, 4, "too-late"),
-            "5 containers are needed, 4 are free now; once they are, it will be too late",
+            NothingFits(None),
+            "no option fits at any time: each needs more containers or money than available",
         ),
-        (
-            NeedsMoreThanItCanUse(12, 10),
-            "it needs 12 containers to end by its deadline, it can use 10 at once",
-        ),
-        (NeedsMoreThanThereIs(12, 8), "it needs 12 containers to end by its deadline, the cluster has 8"),
-        (NothingFits(None), "no option fits at any time: it takes more containers or money than there are"),
-        (NothingFits(94), "no option meets its deadline; one would by 94 ms"),
-        (PaidFor(48_200), "its deadline costs 48.2 tokens"),
-        (PaidFor(1_000), "its deadline costs 1 token"),
+        (NothingFits(94), "no option meets the deadline; the earliest possible end is 94 ms"),
+        (PaidFor(48_200), "the deadline costs 48.2 tokens"),
+        (PaidFor(1_000), "the deadline costs 1 token"),
         (
             AwaitsTurn(48_200, 94),
-            "its deadline costs 48.2 tokens and is promised; it is submitted when its turn comes,"
-            " at 94 ms by the plan",
+            "the deadline is promised for 48.2 tokens; the job is submitted at its turn, planned for 94 ms",
         ),
-        (NoAccount(), "it names no account to pay from"),
-        (NoAccount("analytics"), "there is no account analytics"),
+        (NoAccount(), "the request names no account to pay from"),
+        (NoAccount("analytics"), "account analytics does not exist"),
         (
             CostsMore(52_000, 8, 40_000, 9),
-            "for 52 tokens it could be done by 8 ms, and 40 tokens at most were agreed;"
-            " within these it could be done by 9 ms",
+            "the deadline 8 ms costs 52 tokens, above the budget of 40 tokens;"
+            " within the budget the earliest is 9 ms",
         ),
-        (
-            CostsMore(52_000, 8, 1),
-            "for 52 tokens it could be done by 8 ms, and 0.001 tokens at most were agreed",
-        ),
-        (CannotPay(52_000, 8, 0), "for 52 tokens it could be done by 8 ms, and its account holds 0 tokens"),
+        (CostsMore(52_000, 8, 1), "the deadline 8 ms costs 52 tokens, above the budget of 0.001 tokens"),
+        (CannotPay(52_000, 8, 0), "the deadline 8 ms costs 52 tokens, and the account holds 0 tokens"),
         (
             CheapestInTime("spark", 3, 48_200),
-            "spark with 3 containers is the cheapest that ends in time: 48.2 tokens",
+            "spark with 3 containers is the cheapest option that meets the deadline: 48.2 tokens",
         ),
-        (StartsLater("fast", 3, 94), "3 containers of pool fast are reserved from 94 ms on"),
-        (EndsTooLate(94, 93), "it would end at 94 ms, after its deadline at 93 ms"),
-        (OverHourlyBudget(2_000, 1_000), "with it the pool would cost 2 tokens an hour, and may 1 token"),
-        (CostsMoreThanChosen(2_000, 1_000), "it costs 2 tokens, what was chosen 1 token"),
-        (CostsMoreThanChosen(2_000, 2_000), "it costs as much (2 tokens), and starts no sooner"),
+        (StartsLater("fast", 3, 94), "3 containers of pool fast reserved from 94 ms"),
+        (EndsTooLate(94, 93), "would end at 94 ms, after the deadline at 93 ms"),
+        (
+            OverHourlyBudget(2_000, 1_000),
+            "would raise the pool's cost to 2 tokens an hour, above its limit of 1 token",
+        ),
+        (CostsMoreThanChosen(2_000, 1_000), "costs 2 tokens; the chosen option costs 1 token"),
         (
             NothingFits(94, 4, ("flink", "spark")),
-            "no option meets its deadline; one would by 94 ms; 4 containers would do if they were free now;"
-            " too few runs are known on flink, spark",
+            "no option meets the deadline; the earliest possible end is 94 ms;"
+            " 4 containers would suffice if free now; too few known runs on flink, spark",
         ),
-        (LeaseOver(120_000), "nobody has asked for it for 120 s: nobody waits any more"),
-        (NotSubmitted(60_000), "nothing was submitted with its tag within 60 s"),
-        (EndedOtherwise("KILLED"), "it ended KILLED, so that its work is not known"),
-        (EndedOtherwise(), "it ended in an unknown state, so that its work is not known"),
-        (OtherOwner(("bob", "cyd"), "yarnctl"), "it takes requests from bob or cyd, we are yarnctl"),
+        (LeaseOver(120_000), "the lease expired: no client renewed it within 2 min"),
+        (NotSubmitted(60_000), "no application with its tag was submitted within 60 s"),
+        (EndedOtherwise("KILLED"), "the job did not succeed (KILLED), so its work is unknown"),
+        (EndedOtherwise(), "the job did not succeed (unknown state), so its work is unknown"),
+        (
+            OtherOwner(("bob", "cyd"), "yarnctl"),
+            "the job accepts orders from bob or cyd, yarnctl runs as yarnctl",
+        ),
     ],
 )
 def test_sentences_that_depend_on_their_fields(why: Reason, sentence: str) -> None:
     assert text(why) == sentence
 
 
-def test_several_reasons_are_told_in_one_line() -> None:
+def test_foreign_text_is_not_read_as_a_template() -> None:
+    assert text(Paused("{text:span} [text?x|y]")) == "{text:span} [text?x|y]"
+
+
+def test_several_reasons_are_joined_in_one_line() -> None:
     assert joined([LeaseOver(1_000), EndedOtherwise("KILLED")]) == (
-        "nobody has asked for it for 1 s: nobody waits any more;"
-        " it ended KILLED, so that its work is not known"
+        "the lease expired: no client renewed it within 1 s;"
+        " the job did not succeed (KILLED), so its work is unknown"
     )
     assert joined([]) == ""
 
 
-@pytest.mark.parametrize("union", sorted(UNIONS))
-def test_a_reason_is_read_back_as_it_was_written(union: str) -> None:
-    for kind in get_args(UNIONS[union]):
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_a_reason_is_read_back_as_it_was_written(heading: str) -> None:
+    union = SECTIONS[heading]
+    for kind in get_args(union):
         values: dict[str, Any] = {
             field.name: EXAMPLES.get(field.type, "lost") for field in msgspec.structs.fields(kind)
         }
         line = msgspec.json.encode(kind(**values))
-        assert msgspec.json.decode(line, type=UNIONS[union]) == kind(**values)
-        assert msgspec.json.encode(msgspec.json.decode(line, type=UNIONS[union])) == line
+        assert msgspec.json.decode(line, type=union) == kind(**values)
+        assert msgspec.json.encode(msgspec.json.decode(line, type=union)) == line
 
 
 def test_an_outcome_may_have_any_reason_of_a_mode_or_of_eligibility() -> None:
@@ -236,12 +260,6 @@ def test_an_answer_that_says_why_has_the_code_beside_it(kind: type[msgspec.Struc
     names = set(kind.__struct_fields__)
     coded = {"why": "reason", "why_not": "reason", "problem": "reason", "left_alone": "left_alone_reasons"}
     assert {coded[name] for name in names & set(coded)} <= names
-
-
-def test_there_is_one_sentence_for_each() -> None:
-    every = {kind for union in UNIONS.values() for kind in get_args(union)}
-    assert every == {*SENTENCES, *MADE}
-    assert not SENTENCES.keys() & MADE.keys()
 
 
 def test_a_tag_is_the_name_in_kebab_case() -> None:

@@ -67,7 +67,7 @@ def test_every_order_ends_among_the_ended_with_its_last_state():
         record = final[entry.order.order]
         assert (entry.order.state, entry.order.settled_at_ms) == (record.target, record.at_ms)
         assert entry.retired
-        assert entry.room_to_container == record.container
+        assert entry.receiver_container == record.container
     assert {entry.order.order for entry in last().ended} == set(final)
 
 

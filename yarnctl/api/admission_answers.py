@@ -1,7 +1,7 @@
 """Answers about admissions and the gate.
 
-Law: as in :mod:`yarnctl.api`. Work is in container-ms, a deadline is asked for as a span and told as an
-instant on the daemon's clock. Nothing is done for who asks: what is told is what to submit with.
+Work is in container-ms. A request has its deadline as a span, an answer as an instant of the daemon's clock.
+The client submits the job, with the tags and settings of the answer.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from yarnctl.api.placement_answers import PlacementOut, PoolOut
 from yarnctl.deciding.admission.records import Estimate, State, Verdict
 
 
-class AskedOut(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for; ``account`` pays at most ``budget_mtokens`` where deadlines have a price."""
+class AdmissionRequestOut(msgspec.Struct, frozen=True, kw_only=True):
+    """The request; ``account`` pays at most ``budget_mtokens`` where deadlines have a price."""
 
     name: str
     user: str
@@ -29,9 +29,9 @@ class AskedOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanOut(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest verdict with what follows from it; what is unknown is null.
+    """The newest verdict and the plan that follows from it; unknown values are null.
 
-    ``reason`` is a sentence for people; programs compare ``reason_code``.
+    ``reason`` is for people; programs compare ``reason_code``. ``because``: the terms of the price.
     """
 
     verdict: Verdict
@@ -49,19 +49,19 @@ class PlanOut(msgspec.Struct, frozen=True, kw_only=True):
 class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     """One admission.
 
-    ``tags`` and ``settings`` are what to submit with once ``state`` is "admitted" (before, and for a
-    kind that is not known here, ``settings`` are empty); it must have been seen by ``expires_at_ms``.
-    ``lease_ms``: who
-    waits and does not renew for so long is withdrawn. ``why`` says why it is over, or is empty.
-    ``changed_at_ms`` is the instant of its state: of one that has ended, when that was observed.
-    ``refunded_mtokens`` is what was paid back of the plan's price so far, null where nothing has a price.
-    ``placement``: as what it runs, where the gate places applications.
+    ``tags``, ``settings``: submit the job with them once ``state`` is ``admitted`` (before that, and for
+    an unknown kind, ``settings`` is empty). The application must be running by ``expires_at_ms``.
+    ``lease_ms``: a waiting admission that no client renews for this time is withdrawn.
+    ``why``: the reason of its end, or "". ``changed_at_ms``: when it entered its state, or was first
+    observed in it.
+    ``refunded_mtokens``: the part of the price refunded so far, null where deadlines have no price.
+    ``placement``: the framework and pool, where the gate places applications.
     """
 
     id: str
     state: State
     why: str
-    request: AskedOut
+    request: AdmissionRequestOut
     plan: PlanOut
     application: str | None
     expires_at_ms: int | None
@@ -75,11 +75,10 @@ class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GateOut(msgspec.Struct, frozen=True, kw_only=True):
-    """The gate. ``capacity`` in containers of ``container_mib``, null until the cluster has been seen.
+    """The gate. ``capacity``: containers of ``container_mib``, null until the cluster is observed.
 
-    ``pools``: where it places applications; ``capacity`` is that of all.
-
-    ``problem`` ("" if there is none) and ``reason`` say why the gate cannot decide now.
+    ``pools``: where the gate places applications; ``capacity`` is then their sum. ``problem`` ("" if there is
+    none) and ``reason``: why admission is paused.
     """
 
     allocator: str

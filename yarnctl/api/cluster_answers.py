@@ -1,7 +1,4 @@
-"""Answers about the loop and the cluster: queues, applications, and their containers.
-
-Law: as in :mod:`yarnctl.api`.
-"""
+"""Answers about the loop and the cluster: queues, applications, and their containers."""
 
 from __future__ import annotations
 
@@ -11,14 +8,11 @@ import msgspec
 
 from yarnctl.api.paged import Count, ReasonOut, Size
 
-LoopState = Literal["starting", "waiting", "running", "paused", "standing-aside", "stopped"]
-"""What the loop does: ``waiting`` for a cluster or a lock, ``standing-aside`` while a guard blocks it."""
-
-BlockedState = Literal["starting", "waiting", "running", "paused", "blocked", "stopped"]
-"""The same as it is answered: ``blocked`` is ``standing-aside``, which journals hold."""
+LoopState = Literal["starting", "waiting", "running", "paused", "blocked", "stopped"]
+"""What the loop does: ``waiting`` for a cluster or a lock, ``blocked`` while a guard forbids it to act."""
 
 Role = Literal["preempting", "preemptable", "other"]
-"""What an application is to the controller."""
+"""How the controller treats an application."""
 
 Mode = Literal["observe", "enforce"]
 
@@ -27,13 +21,13 @@ Mode = Literal["observe", "enforce"]
 
 
 class Loop(msgspec.Struct, frozen=True, kw_only=True):
-    """How the loop is; ``why`` says why it does not run, or is empty; ``reason`` is the first of it.
+    """The loop's state. ``why``: all reasons why it does not run, or ""; ``reason``: the first of them.
 
-    ``last_error`` is the last one there was, of ``last_error_at_ms``: it may be over.
+    ``last_error`` happened at ``last_error_at_ms`` and need not persist.
     """
 
     enforce: bool
-    loop_state: BlockedState
+    loop_state: LoopState
     why: str
     reachable: bool
     ticks: Count
@@ -46,10 +40,10 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """The process lives and its loop is not stuck; ``age_ms`` is that of the view."""
+    """The process runs and its loop is not stuck; ``age_ms``: the age of the view."""
 
     status: Literal["ok"]
-    loop_state: BlockedState
+    loop_state: LoopState
     age_ms: int
 
 
@@ -57,12 +51,12 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     """The first tick is done and the ResourceManager answers."""
 
     status: Literal["ready"]
-    loop_state: BlockedState
+    loop_state: LoopState
     ticks: Count
 
 
 class Commanded(msgspec.Struct, frozen=True, kw_only=True):
-    """The request was taken; the loop obeys after the tick that runs now."""
+    """The command was accepted; it takes effect after the current tick."""
 
     accepted: Literal["pause", "continue"]
     loop: Loop
@@ -80,7 +74,7 @@ class ClusterOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
-    """One leaf queue as it is, by its full path; ``role`` is what its applications are to the controller."""
+    """One leaf queue, by its full path; ``role``: how the controller treats its applications."""
 
     queue: str
     role: Role
@@ -95,18 +89,17 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
 class Application(msgspec.Struct, frozen=True, kw_only=True):
     """One unfinished application; ``queue`` is the full path of its leaf queue.
 
-    ``pending`` are containers it waits for, ``predicted`` of which it has not asked for yet (its master
-    starts).
-
-    ``expected`` are requests that its open orders will serve, ``would_order`` those that the orders of an
-    observing daemon would serve (it sends none); ``suspending`` are open orders against it. ``why_not``, and
-    as a value ``reason``, say why its reduces cannot be suspended (then ``runner`` is false); ``left_alone``
-    names single reduces that cannot be suspended now, each with its runner's message, and
-    ``left_alone_reasons`` the same with codes. ``name`` is the job's; ``rank`` its place in its queue, the
-    lowest is served first. ``suspended`` are its reduces that were suspended and are not back;
-    ``master_only_ms`` is how long it has held nothing but its master because of that (null: it holds more).
-    ``left_out``: its pending requests that are not modelled (they are not among ``pending``; null: none).
-    ``used`` is what it holds on nodes without a label.
+    * ``pending``: requested containers; ``predicted`` of them are expected and not requested yet, because the
+      application master still starts. ``left_out``: why more requests are not counted (null: all are).
+    * ``expected``: requests that its open orders will serve; ``would_order``: those that an observing daemon
+      would order containers for (it sends no order). ``suspending``: open orders against it.
+    * ``why_not`` and ``reason``: why its tasks cannot be suspended (then ``runner`` is false). ``left_alone``
+      names single reduces that cannot be suspended now, with the task runner's message;
+      ``left_alone_reasons`` has the codes.
+    * ``name``: the job's name. ``rank``: its position in its queue; the lowest is served first.
+    * ``suspended``: reduces that are suspended and have not resumed. ``master_only_ms``: for how long it has
+      held only its application master because of that (null: it holds more).
+    * ``used``: what it holds on nodes without a label.
     """
 
     application: str
@@ -138,7 +131,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Occupied(msgspec.Struct, frozen=True, kw_only=True):
-    """What one class holds and waits for."""
+    """What the applications of one role use and request."""
 
     used: Size
     containers: int
@@ -146,7 +139,7 @@ class Occupied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OccupancySample(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster by class at one instant."""
+    """The cluster by role at one instant."""
 
     at_ms: int
     total: Size
@@ -157,11 +150,11 @@ class OccupancySample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SnapshotOut(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole cluster in short. ``snapshot_at_ms`` is the instant of the observation.
+    """A summary of the cluster. ``snapshot_at_ms``: the instant of the observation.
 
-    ``snapshot_age_ms`` is how long that was before ``now_ms``. While no preempting application waits
-    (``quiet``) the loop observes every few seconds only. ``masters_only``: the applications that are
-    suspended whole, each of which keeps one container.
+    ``snapshot_age_ms``: its age at ``now_ms``. ``quiet``: no preempting application has pending requests, and
+    the loop observes every few seconds only. ``masters_only``: applications with all tasks suspended; each
+    keeps one container.
     """
 
     now_ms: int

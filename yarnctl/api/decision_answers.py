@@ -1,7 +1,7 @@
 """Answers about decisions: in full, refused, and explained.
 
-Law: as in :mod:`yarnctl.api`. An explanation holds the stories of :mod:`yarnctl.journal.explaining.story` as
-they are: ``yarnctl explain --json`` prints the same fields under the same names.
+An explanation holds the stories of :mod:`yarnctl.journal.explaining.story` unchanged; ``yarnctl explain
+-o json`` prints the same fields under the same names.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from yarnctl.journal.explaining.story import (
 )
 
 
-class AskOut(msgspec.Struct, frozen=True, kw_only=True):
-    """``count`` containers of one size wanted at one request priority."""
+class ContainerRequestOut(msgspec.Struct, frozen=True, kw_only=True):
+    """``count`` containers of one size, requested at one priority."""
 
     priority: int
     size: Size
@@ -31,11 +31,14 @@ class AskOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TriggerOut(msgspec.Struct, frozen=True, kw_only=True):
-    """What called for a decision; counts are containers."""
+    """What caused a decision; counts are containers.
+
+    ``placed``: fit into free capacity; ``promised``: met by open orders; ``shortfall``: the rest.
+    """
 
     application: str
     queue: str
-    asks: list[AskOut]
+    asks: list[ContainerRequestOut]
     pending: int
     placed: int
     promised: int
@@ -46,7 +49,7 @@ class TriggerOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PickOut(msgspec.Struct, frozen=True, kw_only=True):
-    """One task that was chosen, with the keys that put it first (``order`` null: handed back)."""
+    """One chosen task, with the keys that ranked it first (``order`` null: handed back)."""
 
     order: str | None
     victim: str
@@ -62,7 +65,7 @@ class PickOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RefusedOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A job (``attempt`` null) or task that was looked at and left alone, and what the reason means."""
+    """A job (``attempt`` null) or task that was not chosen; ``meaning``: the reason's sentence."""
 
     application: str
     attempt: str | None
@@ -73,7 +76,7 @@ class RefusedOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TransitionOut(msgspec.Struct, frozen=True, kw_only=True):
-    """One order moved."""
+    """One change of an order's state."""
 
     order: str
     source: State
@@ -88,7 +91,7 @@ class TransitionOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PerformedOut(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one request to the cluster."""
+    """The outcome of one action on the cluster."""
 
     order: str | None
     action: str
@@ -99,7 +102,7 @@ class PerformedOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is remembered of one id, in words (``text``, one line each) and as data.
+    """All that the daemon remembers of one id, as text (``text``, one line each) and as data.
 
     ``rendered``: sentences about it as a whole.
     """
@@ -117,7 +120,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecisionDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision with all that was written about it."""
+    """One decision with all its records."""
 
     id: Count
     at_ms: int
@@ -136,7 +139,7 @@ class DecisionDetail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RefusalOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A trigger that led to nothing."""
+    """A trigger without a decision."""
 
     at_ms: int
     why: str

@@ -1,7 +1,7 @@
 """Answers about prices and accounts.
 
-Law: as in :mod:`yarnctl.api`. 1 token is 1 container-second; amounts are whole milli-tokens. A quote holds
-nothing: what is chosen of it is decided again.
+1 token is 1 container-second; amounts are whole milli-tokens. A quote reserves nothing; the gate decides
+again on the deadline that is chosen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from yarnctl.api.paged import Count, ErrorBody
 
 
 class QuotePointOut(msgspec.Struct, frozen=True, kw_only=True):
-    """One deadline: what it costs, the slack that it leaves, and the terms of the price (``because``)."""
+    """One deadline: its price, the slack that it leaves, and the terms of the price (``because``)."""
 
     deadline_at_ms: int
     price_mtokens: Count
@@ -33,13 +33,13 @@ class QuoteOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RepricedBody(ErrorBody, frozen=True, kw_only=True):
-    """The body of `quote-moved` and `too-early`: with the curve of now, to choose from."""
+    """The body of `quote-moved` and `too-early`, with the current curve to choose from."""
 
     quote: QuoteOut
 
 
 class AccountOut(msgspec.Struct, frozen=True, kw_only=True):
-    """One account; a refill gives ``daily_mtokens`` a day until it holds ``cap_mtokens``."""
+    """One account; it receives ``daily_mtokens`` a day until it holds ``cap_mtokens``."""
 
     name: str
     balance_mtokens: Count

@@ -1,7 +1,4 @@
-"""Answers about orders: the reclaim lists, the checkpoints that they led to, decisions in a line.
-
-Law: as in :mod:`yarnctl.api`.
-"""
+"""Answers about orders: reclaim lists, checkpoints, summaries of decisions, loss budgets."""
 
 from __future__ import annotations
 
@@ -14,11 +11,12 @@ from yarnctl.deciding.order import OrderVerb
 
 
 class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
-    """One order of a reclaim list. ``remaining_ms`` is what the task had left when it was chosen.
+    """One order of a reclaim list. ``remaining_ms``: the task's remaining time when it was chosen.
 
-    ``keys_done`` is what its checkpoint holds. ``predicted_cost_ms`` is what leaving and coming back was
-    expected to cost, ``cost_ms`` what it did (null: it is not back). ``retired``: it has left the list.
-    ``observed``: yarnctl only observed, so no request was sent: it *would order* this container.
+    ``keys_done``: keys in its checkpoint. ``predicted_cost_ms``: predicted resume cost; ``cost_ms``: measured
+    resume cost (null: not resumed). ``retired``: the order has left the list. ``observed``: yarnctl only
+    observed and sent no order; it would order this container. ``receiver_application``,
+    ``receiver_container``: which application received the freed container ("": none yet).
     """
 
     order: str
@@ -45,18 +43,18 @@ class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
     remaining_ms: int | None
     predicted_cost_ms: int | None
     cost_ms: int | None
-    room_to_application: str
-    room_to_container: str
+    receiver_application: str
+    receiver_container: str
     reason: ReasonOut | None = None
     observed: bool = False
 
 
 class ReclaimList(msgspec.Struct, frozen=True, kw_only=True):
-    """The orders made on behalf of one preempting application, oldest first.
+    """The orders for one preempting application, oldest first.
 
-    ``queue``, ``role`` and ``pending`` are null if the snapshot does not show it any more. ``states``
-    counts the entries shown; ``expected`` are requests that all its open orders will serve, ``would_order``
-    those that an observing daemon would serve: it sends no request and expects no container.
+    ``queue``, ``role`` and ``pending`` are null if the snapshot no longer has the application. ``states``
+    counts the entries shown. ``expected``: requests that its open orders will serve; ``would_order``: those
+    that an observing daemon would order containers for.
     """
 
     application: str
@@ -70,7 +68,7 @@ class ReclaimList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckpointOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A manifest that was seen in answer to an order."""
+    """A checkpoint manifest that was found after an order."""
 
     order: str
     application: str
@@ -82,9 +80,9 @@ class CheckpointOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision in a line; ``states`` counts its orders by state.
+    """A decision in short; ``states`` counts its orders by state.
 
-    ``withheld`` counts the orders that were not sent: yarnctl observed, or the request failed before it left.
+    ``withheld`` counts the orders that were not sent: yarnctl only observed, or sending failed.
     """
 
     id: Count
@@ -102,17 +100,17 @@ class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bought(msgspec.Struct, frozen=True, kw_only=True):
-    """What lost work has bought: containers, and how much sooner, in sum, than by waiting for their tasks."""
+    """What lost work has gained: containers, and the waiting time saved, in sum."""
 
     containers: Count
     waiting_saved_ms: Count
 
 
 class BudgetOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A loss budget as it stands: of a ``queue``, of a ``user``, or of an ``application`` by its own tag.
+    """A loss budget now: of a ``queue``, of a ``user``, or of an ``application`` by its own tag.
 
-    ``may_lose_ratio`` is of the container time that its owner held over the last ``window_ms``. ``lost_ms``
-    is container time; ``left_ms`` is that of containers of ``container_mib``.
+    ``may_lose_ratio``: the part of the container time held during the last ``window_ms`` that may be lost.
+    ``lost_ms``: container time; ``left_ms``: container time of containers of ``container_mib``.
     """
 
     queue: str | None

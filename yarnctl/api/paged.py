@@ -1,7 +1,4 @@
-"""What all answers share: vectors, errors, and the page of a list.
-
-Law: as in :mod:`yarnctl.api`.
-"""
+"""What all answers share: vectors, errors, and the page of a list."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ Item = TypeVar("Item")
 
 
 class ReasonOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Why something is so: a ``code`` for programs (docs/design-notes.md lists them), ``text`` for people."""
+    """A reason: ``code`` for programs (docs/reference/reasons.md lists them), ``text`` for people."""
 
     code: str
     text: str
@@ -28,7 +25,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """What went wrong: a fixed ``code``, a sentence, and what to do next."""
+    """An error: a fixed ``code``, a sentence, and what to do next."""
 
     code: str
     message: str
@@ -42,10 +39,10 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Paged(msgspec.Struct, frozen=True, kw_only=True):
-    """What every page says besides its items.
+    """What every page has besides its items.
 
-    ``total`` counts what matches the filters now; ``next`` is the cursor of the page after, null at the
-    end. ``now_ms`` and ``version`` are those of the view that was read.
+    ``total``: items that match the filters now. ``next``: the cursor of the next page, null at the end.
+    ``now_ms`` and ``version`` are those of the view.
     """
 
     now_ms: int

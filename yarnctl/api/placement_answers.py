@@ -1,6 +1,6 @@
-"""Answers about placement: as what an application runs and why, pools with what is reserved, known runs.
+"""Answers about placement: framework and pool of an application, reservations in pools, known runs.
 
-Law: as in :mod:`yarnctl.api`. Containers include the master's; costs are in milli-tokens.
+Containers include the application master's; costs are in milli-tokens.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from yarnctl.deciding.admission.records import Verdict
 
 
 class NotPlacedOut(msgspec.Struct, frozen=True, kw_only=True):
-    """An option at a start that was not chosen, and why."""
+    """An option that was not chosen, at a start, and why."""
 
     kind: str
     pool: str
@@ -22,11 +22,11 @@ class NotPlacedOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlacementOut(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided for an application that exists for several frameworks.
+    """The decision on an application that exists for several frameworks.
 
-    It is submitted at ``start_at_ms`` and ends by ``finish_at_ms`` but with the chance ``late_ratio`` (null:
-    from too few runs to certify it). Rejected: ``kind`` and ``pool`` are empty. ``refused``: the nearest.
-    ``elapsed_ms`` is what it took, from its start to its end; null until it has ended.
+    It is submitted at ``start_at_ms`` and ends by ``finish_at_ms``, except with probability ``late_ratio``
+    (null: too few runs to certify one). If it is rejected, ``kind`` and ``pool`` are empty. ``refused``: the
+    nearest options that were not chosen. ``elapsed_ms``: from its start to its end, null until it has ended.
     """
 
     verdict: Verdict
@@ -45,9 +45,9 @@ class PlacementOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolReservationOut(msgspec.Struct, frozen=True, kw_only=True):
-    """What an admission holds in a pool, from when until when; ``application`` once it runs.
+    """A reservation of an admission in a pool; ``application``: set once it runs.
 
-    ``admission`` and ``application`` of other users are null where a token reads only its own.
+    ``admission`` and ``application`` of other users are null for a token that reads only its own.
     """
 
     admission: str | None
@@ -59,7 +59,7 @@ class PoolReservationOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool: what it has, what it takes, its price, and what is reserved when."""
+    """A pool: its queues and capacity, the kinds that it accepts, its price, and its reservations."""
 
     name: str
     queues: list[str]
@@ -72,7 +72,7 @@ class PoolOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunOut(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a placed application that has ended; ``elapsed_ms``: from its start to its end."""
+    """One ended run of a placed application; ``elapsed_ms``: from its start to its end."""
 
     application: str
     kind: str
@@ -84,6 +84,6 @@ class RunOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunPage(Paged, frozen=True, kw_only=True):
-    """Runs that the journal has, the newest last."""
+    """Runs in the journal, newest last."""
 
     items: list[RunOut]

@@ -184,13 +184,13 @@ _OPTIONS = (
         flag_value=DEFAULT_ALLOCATOR,
         help="Enable admission control for jobs with deadlines (yarnctl admit): justice, pythia, oracle,"
         f" reactive_fs or no_drop_fs; without a value {DEFAULT_ALLOCATOR}. Works also without --enforce."
-        " mrm prices deadlines (docs/market.md); orion and least_loaded place applications that exist for"
-        " several frameworks (docs/placement.md).  [default: off]",
+        " mrm prices deadlines (docs/admission.md); orion and least_loaded place applications that exist for"
+        " several frameworks (docs/admission.md).  [default: off]",
     ),
     click.option(
         "--pools",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="With --admission orion: TOML file of [[pool]] tables, each a leaf queue (docs/placement.md).",
+        help="With --admission orion: TOML file of [[pool]] tables, each a leaf queue (docs/admission.md).",
     ),
     click.option(
         "--runs",

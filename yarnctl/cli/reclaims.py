@@ -107,7 +107,7 @@ def _print_list(reclaims: ReclaimList, now_ms: int) -> None:
             entry.keys_done,
             span(entry.remaining_ms),
             _cost(entry),
-            plain(entry.room_to_application) or None,
+            plain(entry.receiver_application) or None,
         )
         for entry in reclaims.entries
     ]

@@ -300,7 +300,7 @@ def plan_of(
         import msgspec
 
         attachment = msgspec.structs.replace(
-            attachment, levers=True, budgets=levers.rules, loss_window_ms=levers.window_ms
+            attachment, levers=True, budgets=levers.budgets, loss_window_ms=levers.window_ms
         )
     return Plan(
         cluster=address,
@@ -350,8 +350,6 @@ def predicted_max_of(preemption: PreemptionOptions, mode: Mode, history: str | N
 
 def levers_of(preemption: PreemptionOptions, mode: Mode) -> LeverSettings | None:
     """Return how levers are chosen (None: ``--eviction natjam``); BadInput names the option."""
-    import msgspec
-
     from yarnctl.daemon.budget_files import read_budgets
     from yarnctl.deciding.settings import LeverSettings
 
@@ -377,7 +375,7 @@ def levers_of(preemption: PreemptionOptions, mode: Mode) -> LeverSettings | None
         leave_ms=LEAVE_MS,
         commit_ms=COMMIT_MS,
         may_lose_ratio=part_of("--may-lose", preemption.may_lose or "0%"),
-        budgets=msgspec.UNSET if preemption.budgets is None else read_budgets(preemption.budgets),
+        budgets=() if preemption.budgets is None else read_budgets(preemption.budgets),
     )
 
 
@@ -395,7 +393,7 @@ def settings_of(
 
     return msgspec.structs.replace(
         DEFAULT,
-        levers=msgspec.UNSET if levers is None else levers,
+        levers=levers,
         mode=mode,
         hurried_queues=preempting,
         victim_queues=preemptable,
@@ -437,7 +435,7 @@ def service(
             names=names,
             clock=clock_ms,  # the loop's clock: with another one, a stuck loop could seem recent for ever
             open_reads=open_reads or is_loopback(host),
-            window=None if loop.admission is None else loop.admission.request_queue,
+            request_queue=None if loop.admission is None else loop.admission.request_queue,
         )
         handle = serve_in_thread(app, host, port, token=token, open_reads=open_reads)
         logging.getLogger("yarnctl.daemon").info("page and API at %s", handle.url)

@@ -99,13 +99,13 @@ class WriteGuard:
         if self.lock is not None and not self.lock.held:
             return "waiting", self.store_why or (LockHeldElsewhere() if self.has_rival else LockRanOut())
         if self.store_why:
-            return "standing-aside", self.store_why
+            return "blocked", self.store_why
         if self.folders is not None and self.folders.why:
-            return "standing-aside", self.folders.why
+            return "blocked", self.folders.why
         if self.misdirection.why:
-            return "standing-aside", self.misdirection.why
+            return "blocked", self.misdirection.why
         why = self._port_why()
-        return ("running", None) if why is None else ("standing-aside", why)
+        return ("running", None) if why is None else ("blocked", why)
 
 
 class GuardedPort:

@@ -1,8 +1,8 @@
 """The Releaser: which tasks are eligible, and why the others are not.
 
-Law: *not suspending is always allowed*. A task is eligible only if no rule excludes it; the
-reason of an exclusion is part of the result. The paper's Releaser (section 3.2) has two of these rules
-(reduces only, running only); the rest are guards, off in the profile ``paper``.
+Not suspending is always allowed. A task is eligible only if no rule excludes it; the reason of an exclusion
+is part of the result. The paper's Releaser (section 3.2) has two of these rules (reduces only, running only);
+the others are guards, off in the profile ``paper``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from yarnctl.deciding.model import TaskView
-from yarnctl.deciding.settings import LeverSettings, Settings
+from yarnctl.deciding.settings import Settings
 
 Reason = Literal[
     "",
@@ -41,37 +41,38 @@ Reason = Literal[
     "killed-lately",
     "executor-stays",
 ]
-"""Why a task or job was not picked; the empty reason: eligible.
+"""Why a task or job was not chosen; "": it is eligible. ``REASONS`` has the sentences."""
 
-====================  =========================================================================
-am                    the job's master is never stopped
-map                   maps lose their work; only with ``kill_maps``
-not-checkpointable    in shuffle, skipping or replaying, or its runner is not ready
-already-ordered       an open order names this attempt: never twice
-just-tried            it was asked and did not stop; the pause doubles after each failed try
-task-tries            it was asked ``task_tries_max`` times and did not stop
-node-reserved         the room on its node is reserved for another application than the asker
-remaining-unknown     its remaining time is not known, so it is not known whether suspending pays
-cost                  it is done before suspending and resuming would have paid
-just-resumed          since it resumed it has worked less than ``settle_ms``, or less than another
-                      suspension would cost
-task-budget           suspended ``task_suspensions_max`` times already
-next                  eligible; others came first
-no-runner             (job) its reduces cannot be suspended
-no-task-left          (job) nothing eligible is left
-job-budget            (job) ``job_open_ratio_max`` of its containers are under order
-unreachable           (job) its AM does not answer
-late                  (job) its AM had not answered when the look ended; it is read on
-not-observed          (job) its tasks could not be observed in time
-loss-budget           its work would be lost, and no more may be lost now; or of its job no more may leave
-job-loss-budget       the same, by its job's own tag
-user-loss-budget      the same, by the budget of its user
-not-in-time           it would give room later than ``room_within_ms``
-killed-lately         an attempt of its task was killed within the window of the loss budget
-executor-stays        (Spark) its application keeps so many, others of it are leaving, or how long its tasks
-                      take is not known
-====================  =========================================================================
-"""
+REASONS: dict[str, str] = {
+    "am": "an application master is never stopped",
+    "map": "a map would lose its work",
+    "not-checkpointable": "cannot be suspended now: in shuffle, resuming, or its task runner is not ready",
+    "already-ordered": "has an open order already",
+    "just-tried": "did not stop at an earlier order; each failed try doubles the pause before the next",
+    "task-tries": "did not stop at the highest allowed number of orders",
+    "node-reserved": "YARN would give the container on its node to another application",
+    "remaining-unknown": "its remaining time is unknown, so the benefit of a suspension is unknown",
+    "cost": "ends sooner than a suspension would pay off",
+    "just-resumed": "resumed recently: it has worked for less time than another suspension would cost",
+    "task-budget": "was suspended the highest allowed number of times",
+    "next": "eligible; other tasks came first",
+    "no-runner": "the job's reduces cannot be suspended",
+    "no-task-left": "the job has no other task that can be stopped",
+    "job-budget": "the job has the highest allowed number of open orders",
+    "unreachable": "the job's application master does not answer",
+    "late": "the job's application master or driver has not answered in time; yarnctl continues to read it",
+    "not-observed": "the job's tasks could not be observed in time",
+    "loss-budget": "the loss budget of its queue is used up, or too many of the job's tasks are leaving",
+    "job-loss-budget": "the loss budget of its job is used up",
+    "user-loss-budget": "the loss budget of its user is used up",
+    "not-in-time": "would free its container too late",
+    "killed-lately": "an attempt of this task was killed within the window of the loss budget",
+    "executor-stays": (
+        "the application keeps its minimum, other executors or workers are leaving, or the length of its"
+        " tasks is unknown"
+    ),
+}
+"""What people read. The texts of ``no-runner`` to ``not-observed`` are about jobs, the others about tasks."""
 
 
 def objections(
@@ -80,13 +81,14 @@ def objections(
     barred: Mapping[str, Reason],
     reserved: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[TaskView], Reason]:
-    """Return the function that says why a task may not be stopped now; "": it may.
+    """Return the function that returns why a task must not be stopped now; "": it can be stopped.
 
-    The first reason that applies is returned. Made once per choice: it runs for every candidate task.
-    ``reserved`` are the nodes whose room another application than the asker would get.
+    The first reason that applies is returned. Made once per choice, because it runs for every candidate task.
+    ``barred``: attempts excluded already. ``reserved``: nodes on which YARN would give freed capacity to
+    another application than the requesting one.
     """
     kill_maps, settle_ms = settings.kill_maps, settings.settle_ms
-    drains = isinstance(settings.levers, LeverSettings)
+    drains = settings.levers is not None
     suspensions_max = settings.task_suspensions_max
     guarded = settings.cost_guard and settings.eviction == "suspend"
 

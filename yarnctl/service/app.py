@@ -1,8 +1,8 @@
-"""The API: queries of the daemon's state, and the few commands that change it.
+"""The API: queries of the daemon's state, and the commands that change it.
 
-Law: every answer is made from one view; nothing here reaches the cluster or the journal. Reading is free
-on loopback and needs a token elsewhere, unless configured otherwise; every write needs one. An
-unknown query parameter is refused, never ignored: a mistyped filter must not return everything.
+Every answer is made from one view; nothing here reaches the cluster or the journal. Reading is free on
+loopback and needs a token elsewhere, unless configured otherwise; every write needs one. An unknown query
+parameter is an error, so that a mistyped filter does not return everything.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from yarnctl.service.security.middleware import Guards
 from yarnctl.service.security.tokens import Tokens
 
 STUCK_MS = 60_000
-"""A loop that has published nothing for so long is stuck."""
+"""After this time without a published view the loop counts as stuck."""
 
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 FILES = {
@@ -37,26 +37,25 @@ FILES = {
     "/docs": "docs.html",
     "/docs.js": "docs.js",
 }
-"""The page and the description: files of this package, nothing from elsewhere."""
+"""The page and the API's description: files of this package, nothing from other hosts."""
 
 ABOUT = """\
-What yarnctl sees, decides and does, read from the view that its loop publishes after each tick.
+What yarnctl observes, decides and does. The loop publishes a view after each tick; answers are made from it.
 
 * Instants (`..._at_ms`) and spans (`..._ms`) are integer milliseconds of the loop's clock.
-* Lists come in pages: `limit`, and `cursor` set to the `next` of the page before.
-* A query parameter that is not known is refused with 422 (`unknown-parameter`).
-* Every error has the body `{"error": {"code", "message", "next"}}`; `next` says what to do.
-* A job with a deadline asks to be let in with `POST /v1/admissions` (if the daemon keeps a gate:
-  `--admission`), waits with `POST /v1/admissions/ID/renew?wait_ms=20000`, and is submitted by who asked.
-* A token has scopes: `read`; `submit` (ask for admissions of its own user, see, renew and withdraw these);
-  `operate` (everything: pause and continue the loop, anybody's admissions). It is sent as
-  `Authorization: Bearer TOKEN`; the daemon has tokens only if it was given some (`--tokens`, `--token-file`).
-* Reading is free where the daemon listens on loopback. Elsewhere it needs the scope `read`, except for this
-  page, `/healthz` and `/readyz`, unless the daemon was started with `--open-reads`.
-* Only the Host names `localhost` and `127.0.0.1`, those given with `--allow-host`, and beyond loopback any
-  IP address are answered (421 `bad-host` otherwise), so that no name can be pointed here from outside.
-  A request with a foreign `Origin` is refused (403 `foreign-origin`).
-  There is no CORS: pages of other origins read nothing.
+* Lists are paged: set `limit`, and `cursor` to the `next` of the previous page.
+* An unknown query parameter is an error (422 `unknown-parameter`).
+* Every error has the body `{"error": {"code", "message", "next"}}`. Compare `code`; `next` is what to do.
+* With `--admission` a client requests the admission of a job with `POST /v1/admissions`, waits with
+  `POST /v1/admissions/ID/renew?wait_ms=20000`, and submits the job when the state is `admitted`.
+* A token has scopes: `read`; `submit` (request, read, renew and withdraw admissions of its own user);
+  `operate` (everything: pause and continue the loop, admissions of all users). Send it in the header
+  `Authorization: Bearer TOKEN`. Set the daemon's tokens with `--tokens` or `--token-file`.
+* Reading is free if the daemon listens on loopback. Elsewhere it needs the scope `read`, except this page,
+  `/healthz` and `/readyz`, unless the daemon was started with `--open-reads`.
+* The Host header must be `localhost`, `127.0.0.1`, a name given with `--allow-host`, or, beyond loopback, an
+  IP address (421 `bad-host` otherwise). A foreign `Origin` is an error (403 `foreign-origin`). There is no
+  CORS.
 """
 
 
@@ -74,15 +73,15 @@ def make_app(
     names: frozenset[str] = LOOPBACK_NAMES,
     open_reads: bool = True,
     clock: Callable[[], int] = now_ms,
-    window: RequestQueue | None = None,
+    request_queue: RequestQueue | None = None,
 ) -> FastAPI:
-    """Make the app.
+    """Return the app.
 
-    ``source`` returns the newest view. ``token``: the tokens, or the one operator's; without any (or without
-    ``control``) writes are always refused.
-    ``journal`` is only named, in answers about what has been forgotten. ``names`` are the host names
-    that are answered. Without ``open_reads`` reading needs a token, too. ``clock`` is the clock of
-    :attr:`View.now_ms`, in ms. ``window`` is the admission controller's request queue (None: no gate).
+    ``source`` returns the newest view. ``token``: the tokens, or the secret of one operator token; without
+    tokens or without ``control`` every write is an error. ``journal``: the path named in errors about ids
+    that are no longer kept. ``names``: the host names that are answered. Without ``open_reads`` reading
+    needs a token. ``clock``: the clock of :attr:`View.now_ms`, in ms. ``request_queue``: the admission
+    controller's (None: admission is disabled).
     """
     app = FastAPI(
         title="yarnctl",
@@ -97,8 +96,8 @@ def make_app(
     app.include_router(reading_routes(source, journal))
     tokens = Tokens.of(token)
     app.include_router(writing_routes(source, tokens, control))
-    app.include_router(admission_routes(source, tokens, window))
-    app.include_router(market_routes(source, tokens, window))
+    app.include_router(admission_routes(source, tokens, request_queue))
+    app.include_router(market_routes(source, tokens, request_queue))
     app.include_router(run_routes(source))
     app.include_router(page_routes())
     app.add_middleware(Guards, names=names, readers=None if open_reads else tokens)
@@ -106,7 +105,7 @@ def make_app(
 
 
 def page_routes() -> APIRouter:
-    """Make a route per file; the files are read once, at start: what is served is what was installed."""
+    """Return a route for each file; the files are read once, at the start."""
     router = APIRouter(include_in_schema=False)
     folder = files("yarnctl.service").joinpath("page")
     for path, name in FILES.items():

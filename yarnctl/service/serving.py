@@ -1,8 +1,8 @@
-"""Serving: the app on a uvicorn of its own, in a thread beside the loop.
+"""Serving: the app on its own uvicorn, in a thread beside the loop.
 
-Law: it listens before ``serve_in_thread`` returns, or an error has the reason; stopping waits for the
-thread. Beyond loopback it listens only with a token, or where reading without one is allowed expressly. Slow
-callers lose their connection, and many connections keep no caller out (:mod:`yarnctl.listening.connections`).
+It listens when ``serve_in_thread`` returns, or an error has the reason; stopping waits for the thread. Beyond
+loopback it listens only with a token, or if reading without one is allowed explicitly. Slow clients lose
+their connection, and many connections do not block other clients (:mod:`yarnctl.listening.connections`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from yarnctl.listening.names import is_loopback
 from yarnctl.service.security.tokens import Tokens
 
 CONNECTIONS_MAX = 256
-"""Beyond so many the one is closed that has waited longest for the rest of a request, or is idle."""
+"""Above this number the longest idle or incomplete connection is closed."""
 HEAD_S = 10.0
 BODY_S = 10.0
 ANSWER_READ_S = 30.0
 BOUNDS = Bounds(HEAD_S, BODY_S, answer_read_s=ANSWER_READ_S, connections_max=CONNECTIONS_MAX)
 STOP_S = 2
-"""How long requests that are being answered may still take when the service stops."""
+"""When the service stops, how long open requests may still take."""
 
 PORT_MAX = 65_535
 
@@ -35,7 +35,7 @@ def parse_listen(text: str) -> tuple[str, int]:
     """Read ``HOST:PORT``, ``[IPV6]:PORT`` or ``:PORT`` (loopback). Raises BadInput."""
     host, separator, port = text.strip().rpartition(":")
     if not separator or not port.isascii() or not port.isdigit() or int(port) > PORT_MAX:
-        raise BadInput("--listen", f"{text!r} is no HOST:PORT", "use for instance 127.0.0.1:8188")
+        raise BadInput("--listen", f"{text!r} is not HOST:PORT", "write it like 127.0.0.1:8188")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
@@ -44,17 +44,17 @@ def parse_listen(text: str) -> tuple[str, int]:
 
 
 def require_safe(host: str, token: str | Tokens | None, open_reads: bool = False) -> None:
-    """Raise BadInput for an address beyond loopback without a token, unless reads are open expressly."""
+    """Raise BadInput for an address beyond loopback without a token, unless reads are open."""
     if not is_loopback(host) and not token and not open_reads:
         raise BadInput(
             "--listen",
-            f"{host} can be reached from other machines, and there is no token",
-            "set a token (--tokens, --token-file), let everybody read (--open-reads), or listen on 127.0.0.1",
+            f"{host} is reachable from other machines, and no token is set",
+            "set a token (--tokens, --token-file) or --open-reads, or listen on 127.0.0.1",
         )
 
 
 class Handle:
-    """A running service: ``url`` is where, ``stop`` ends it."""
+    """A running service: ``url`` is its address, ``stop`` ends it."""
 
     def __init__(self, server: uvicorn.Server, thread: threading.Thread, listener: socket.socket) -> None:
         self._server = server
@@ -72,11 +72,11 @@ class Handle:
 
     @property
     def is_alive(self) -> bool:
-        """Say whether the thread still serves."""
+        """Whether the thread still serves."""
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """Answer what is being asked, close, and wait for the thread."""
+        """Finish open requests, close, and wait for the thread."""
         self._server.should_exit = True
         self._thread.join()
         self._listener.close()
@@ -91,10 +91,10 @@ def serve_in_thread(
     open_reads: bool = False,
     bounds: Bounds = BOUNDS,
 ) -> Handle:
-    """Serve on an address (port 0: any that is free) and return when it listens.
+    """Serve on an address (port 0: any free port) and return when it listens.
 
-    ``token`` and ``open_reads`` are the app's: beyond loopback there must be one of them. ``bounds``: of each
-    connection, and of their number. Raises BadInput if the address cannot be had.
+    ``token`` and ``open_reads`` are the app's; beyond loopback one of them must be set. ``bounds``: of each
+    connection, and of their number. Raises BadInput if it cannot listen on the address.
     """
     require_safe(host, token, open_reads)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # yarnctl logs the address itself
@@ -119,7 +119,7 @@ def serve_in_thread(
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens: a connection made from now on waits for the thread, and is answered."""
+    """Return a listening socket: connections from now on wait for the thread, and are answered."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -128,6 +128,6 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.listen(CONNECTIONS_MAX)
     except OSError as error:
         listener.close()
-        told = f"cannot listen on {host}:{port}: {error.strerror or error}"
-        raise BadInput("--listen", told, "choose another address or port") from None
+        problem = f"cannot listen on {host}:{port}: {error.strerror or error}"
+        raise BadInput("--listen", problem, "choose another address or port") from None
     return listener

@@ -84,11 +84,11 @@ class ApplicationFile(NamedTuple):
 def read_application(content: bytes, where: str) -> ApplicationFile:
     """Read a file's content; raises BadInput naming ``where`` and the key."""
     if len(content) > FILE_BYTES_MAX:
-        raise BadInput(where, "exceeds the maximum of 64 KiB", "see docs/placement.md for the format")
+        raise BadInput(where, "exceeds the maximum of 64 KiB", "see docs/admission.md for the format")
     try:
         document = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadInput(where, f"invalid TOML: {error}"[:200], "see docs/placement.md") from None
+        raise BadInput(where, f"invalid TOML: {error}"[:200], "see docs/admission.md") from None
     odd = next((name for name in document if name not in ("name", "features", *FRAMEWORKS)), None)
     if odd is not None:
         remedy = f"use name, features, {', '.join(f'[{kind}]' for kind in FRAMEWORKS)}"
@@ -171,12 +171,12 @@ def _refuse_settled(
 def _tunables(where: str, kind: str, table: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(table, dict) or len(table) > TUNABLES_MAX:
         problem = f"tunables is not a table of at most {TUNABLES_MAX} settings"
-        raise BadInput(where, problem, "see docs/placement.md")
+        raise BadInput(where, problem, "see docs/admission.md")
     found = {}
     for name, values in sorted(table.items()):
         place = f"{where}: tunables: {name[:80]}"
         if not KNOWN_TUNABLES[kind].fullmatch(name):
-            raise BadInput(place, "is not a known tunable", "see docs/placement.md for the known ones")
+            raise BadInput(place, "is not a known tunable", "see docs/admission.md for the known ones")
         words = [_word(each) for each in values] if isinstance(values, list) else []
         if not 0 < len(words) <= VALUES_MAX or not all(_VALUE.fullmatch(each) for each in words):
             problem = f"is not a list of 1 to {VALUES_MAX} words"

@@ -123,11 +123,13 @@ def test_the_page_leads_from_check_to_a_paid_deadline(tmp_path: Path) -> None:
             assert "itself" in shown
             paid = typed.run(admit)
             assert "admitted: adm-" in paid
-            assert "its deadline costs" in paid
+            assert "the deadline costs" in paid
             (sold,) = http_client.get(f"{url}/v1/admissions", timeout=30).json()["items"]
-            until(lambda: "learned from" in typed.run(explain.replace(SOLD, sold["id"])), "it has taught")
+            until(
+                lambda: "used for estimates" in typed.run(explain.replace(SOLD, sold["id"])), "it has taught"
+            )
             told = typed.run(explain.replace(SOLD, sold["id"]))
-    for words in ("asked for daily-2", "analytics paid", "a later deadline was cheaper", "ended: "):
+    for words in ("requested daily-2", "analytics paid", "later deadlines were cheaper", "ended: "):
         assert words in told, told
 
 

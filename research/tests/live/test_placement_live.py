@@ -93,8 +93,8 @@ def test_the_page_runs_and_its_second_application_waits_for_the_first(tmp_path: 
     assert len(ran) == 3
     assert second["start_at_ms"] >= first["start_at_ms"] + 3_000, "it waited for the first"
     waited = told["yarnctl place wordcount.toml --deadline 40s --kind spark"].out
-    assert "of pool spark are reserved from" in waited
+    assert "of pool spark reserved from" in waited
     assert third["cost_mtokens"] <= min(first["cost_mtokens"], second["cost_mtokens"])
     explained = played[-1].out
-    for words in ("asked for wordcount", "reserved from", "as spark in pool spark", "predicted were"):
+    for words in ("requested wordcount", "reserved from", "as spark in pool spark", "run time"):
         assert words in explained, explained

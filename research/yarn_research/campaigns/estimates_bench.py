@@ -2,7 +2,7 @@
 
 ``python -m yarn_research.campaigns.estimates_bench --rows FILE --output FILE``
 
-Law: docs/market.md has the rule by which it is judged. Jobs go in as a user's do, by a command line, so many
+Law: research/notes/market.md has the rule by which it is judged. Jobs go in as a user's do, by a command line, so many
 at once; a program that was stopped goes on where it was. Models see what ``estimates_set`` keeps of a job.
 """
 

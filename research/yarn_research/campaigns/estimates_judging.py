@@ -2,7 +2,7 @@
 
 ``python -m yarn_research.campaigns.estimates_judging research/records/estimates-hadoop-...json``
 
-Law: pure but for reading the file; docs/market.md has the rule, which stood there before the run. Rows stay
+Law: pure but for reading the file; research/notes/market.md has the rule, which stood there before the run. Rows stay
 as they were measured; models are fitted anew, as they are now.
 """
 

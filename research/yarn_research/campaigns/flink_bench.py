@@ -1,4 +1,4 @@
-"""``make bench-flink``: a Flink job beside production in bursts, yarnctl killed at each step (docs/flink.md).
+"""``make bench-flink``: a Flink job beside production in bursts, yarnctl killed at each step (research/notes/flink.md).
 
 Law: the plan stands before the first run. Each job is written down as it ends, also one that failed, and a
 file is gone on with at the same commit only. What came of it is read from the journal and from its output.

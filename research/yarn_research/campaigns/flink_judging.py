@@ -1,4 +1,4 @@
-"""What rescales of a Flink job show: the claims of docs/flink.md, from the jobs of a kept file.
+"""What rescales of a Flink job show: the claims of research/notes/flink.md, from the jobs of a kept file.
 
 ``python -m yarn_research.campaigns.flink_judging FILE`` judges one.
 

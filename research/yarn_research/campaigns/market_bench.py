@@ -2,7 +2,7 @@
 
 ``python -m yarn_research.campaigns.market_bench --on live|hadoop --output FILE``
 
-Law: docs/market.md has the rule by which it is judged. First each kind of job runs alone, which is all that
+Law: research/notes/market.md has the rule by which it is judged. First each kind of job runs alone, which is all that
 the gate knows. Jobs go in as a user's do, by a command line; the schemes of a round differ in that alone:
 with the market ``yarnctl admit`` stands in front of it, with priorities a job whose user cannot wait has one.
 With ``--keep`` each run that ended is a file; a campaign that broke off goes on from the first without one.

@@ -1,4 +1,4 @@
-"""``make bench-mixed``: MapReduce, Spark and Flink research together, production in bursts (docs/levers.md).
+"""``make bench-mixed``: MapReduce, Spark and Flink research together, production in bursts (research/notes/levers.md).
 
 Law: the plan stands before the first run. What was decided is read from the journal, what a reader is told
 from ``yarnctl explain``, what was lost from the daemon's own budgets; outputs say by themselves whether they

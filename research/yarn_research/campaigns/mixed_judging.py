@@ -1,4 +1,4 @@
-"""What three frameworks together show: the claims of docs/levers.md, from a kept file.
+"""What three frameworks together show: the claims of research/notes/levers.md, from a kept file.
 
 ``python -m yarn_research.campaigns.mixed_judging FILE`` judges one.
 

@@ -2,7 +2,7 @@
 
 ``python -m yarn_research.campaigns.placement_bench --on live|hadoop --output FILE [--slice]``
 
-Law: docs/placement.md has the terms and the rule by which it is judged. First each application is profiled,
+Law: research/notes/placement.md has the terms and the rule by which it is judged. First each application is profiled,
 one on each framework at once, into a store beside the output: an interrupted profile goes on. Then the same
 arrivals come in each scheme of a round, the schemes in another order each round. They go in by ``yarnctl
 place`` alone; when an application ended is read from the ResourceManager, whether its output is right from

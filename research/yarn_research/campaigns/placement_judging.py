@@ -2,7 +2,7 @@
 
 ``python -m yarn_research.campaigns.placement_judging FILE`` judges a kept campaign again, and prints JSON.
 
-Law: docs/placement.md has the rule, which stood there before the first judged run. Nothing is run.
+Law: research/notes/placement.md has the rule, which stood there before the first judged run. Nothing is run.
 """
 
 from __future__ import annotations

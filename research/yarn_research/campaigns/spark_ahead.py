@@ -1,4 +1,4 @@
-"""``make bench-spark-ahead``: production beside Spark research, with ``--predicted-demand`` (docs/spark.md).
+"""``make bench-spark-ahead``: production beside Spark research, with ``--predicted-demand`` (research/notes/spark.md).
 
 Law: that of ``spark_beside``, whose load, jobs and runs these are. Only yarnctl's options are others, so that
 what they change is told beside what is shipped, and never in its place.

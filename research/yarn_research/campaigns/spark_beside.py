@@ -1,4 +1,4 @@
-"""``make bench-spark-production``: production beside Spark research on a real Hadoop (docs/spark.md).
+"""``make bench-spark-production``: production beside Spark research on a real Hadoop (research/notes/spark.md).
 
 Law: the plan stands before the first run. Rounds are interleaved, their order drawn; each run is written down
 as it ends, a round counts whole or not at all; a file is gone on with at the same commit only.

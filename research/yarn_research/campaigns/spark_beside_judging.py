@@ -1,4 +1,4 @@
-"""What production beside Spark research shows: the claims of docs/spark.md, paired within rounds.
+"""What production beside Spark research shows: the claims of research/notes/spark.md, paired within rounds.
 
 ``python -m yarn_research.campaigns.spark_beside_judging FILE`` judges a kept file, of either bench.
 

@@ -1,6 +1,6 @@
 """``python -m yarn_research.campaigns.spark_fidelity FILE [AHEAD]``: the emulator against ``bench-spark-production``.
 
-Law: the plan stands in docs/spark.md before the runs. Three spans are read off the runs in which a class is
+Law: the plan stands in research/notes/spark.md before the runs. Three spans are read off the runs in which a class is
 alone, and when production comes off the others; every other completion time is predicted with them, and its
 deviation listed. Nothing else is fitted: how executors leave and come back is what the emulator says. Those
 of AHEAD (``bench-spark-ahead``) are predicted with FILE's spans; nothing is read off AHEAD but when

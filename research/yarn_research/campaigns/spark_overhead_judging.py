@@ -1,4 +1,4 @@
-"""What the settings by which executors can leave cost: the claim of docs/spark.md, from a kept file.
+"""What the settings by which executors can leave cost: the claim of research/notes/spark.md, from a kept file.
 
 ``python -m yarn_research.campaigns.spark_overhead_judging FILE`` judges one.
 

@@ -1,4 +1,4 @@
-"""``make bench-spark``: executors of a real Spark are asked at random; results and counts (docs/spark.md).
+"""``make bench-spark``: executors of a real Spark are asked at random; results and counts (research/notes/spark.md).
 
 Law: the plan stands before the first run. Each run is written down as it ends, also one that failed, and none
 is played twice; a file is gone on with at the same commit only.

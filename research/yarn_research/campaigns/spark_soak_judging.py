@@ -1,4 +1,4 @@
-"""What the soak of Spark shows: the claims of docs/spark.md, from the runs of its file.
+"""What the soak of Spark shows: the claims of research/notes/spark.md, from the runs of its file.
 
 ``python -m yarn_research.campaigns.spark_soak_judging FILE`` judges a kept soak.
 

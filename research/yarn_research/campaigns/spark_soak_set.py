@@ -1,6 +1,6 @@
 """Which runs the soak of Spark plays: every combination in a drawn order, and how many executors leave.
 
-Law: pure; the plan is docs/spark.md's, and the same for everyone. Signal: one to three of four executors
+Law: pure; the plan is research/notes/spark.md's, and the same for everyone. Signal: one to three of four executors
 leave; plugin: one to all four, and then to fallback storage (the job is suspended whole).
 """
 

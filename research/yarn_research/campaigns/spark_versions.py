@@ -1,4 +1,4 @@
-"""``make bench-spark-versions``: executors leave on another Spark, or another Hadoop (docs/spark.md).
+"""``make bench-spark-versions``: executors leave on another Spark, or another Hadoop (research/notes/spark.md).
 
 Law: the plan stands before the first run. Eight runs of the soak's kind for each pair of versions, each
 written down as it ends, also one that failed.

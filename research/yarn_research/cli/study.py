@@ -1,6 +1,6 @@
 """``yarn-research study``: every pair of recorded hours under several schemes, kept and summed up.
 
-Law: which hours are paired, and what is compared, stands in docs/levers.md; no option changes it. A run that
+Law: which hours are paired, and what is compared, stands in research/notes/levers.md; no option changes it. A run that
 was finished is not made again. Bad input is refused under the option's name before anything is run or
 written.
 """

@@ -1,6 +1,6 @@
 """Pairs of recorded hours: which hour is played as research beside which hour of production.
 
-Law: the pairs are a function of the traces alone, as docs/levers.md, "How unseen hours are judged", has it.
+Law: the pairs are a function of the traces alone, as research/notes/levers.md, "How unseen hours are judged", has it.
 An hour h has the jobs submitted in [h, h + 1) hours of its trace. Each hour with work is production once;
 research beside it is the next hour but eleven: of the other hours with work, in the order in which they
 follow and after the last one from the first one on, eleven are left out and the twelfth is taken (counting

@@ -1,6 +1,6 @@
 """The figures of a study: each pair of hours under each scheme, and the summary over all pairs.
 
-Law: docs/levers.md, "How unseen hours are judged", has every figure. A pair's figure is the mean over its
+Law: research/notes/levers.md, "How unseen hours are judged", has every figure. A pair's figure is the mean over its
 seeds, a scheme's the mean over its pairs; a figure against what was not played, or against zero, is None.
 Rounded once, at the end.
 """

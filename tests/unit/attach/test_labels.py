@@ -76,7 +76,7 @@ def test_idle_nodes_with_a_label_are_no_free_capacity(capfd):
 def test_a_request_for_a_label_frees_nothing_and_the_reason_names_the_label():
     with RecordedCase(C05).served() as case:
         [wanted] = case.wanted()
-        assert (wanted.need, "label gpu" in wanted.why) == (0, True)
+        assert (wanted.need, "labels: gpu" in wanted.why) == (0, True)
         assert case.snapshot().total == Resources(4 * 81920, 80)
 
 
@@ -94,7 +94,10 @@ def test_nothing_is_guaranteed_where_every_node_has_a_label(capfd):
 def test_a_request_for_a_gpu_frees_nothing_and_the_reason_names_it(capfd):
     with RecordedCase(C07).served() as case:
         [wanted] = case.wanted()
-        assert wanted == (0, "requests yarn.io/gpu, which is not modelled")
+        assert wanted == (
+            0,
+            "the application requests what yarnctl does not model (resource types: yarn.io/gpu)",
+        )
         found = checked(case.url, capfd)["resources"]
         assert (found["severity"], "yarn.io/gpu" in found["seen"]) == ("warn", True)
 
@@ -118,7 +121,7 @@ def test_a_label_is_found_wherever_it_is_set(places):
         leaf["defaultNodeLabelExpression"] = "gpu"
     with case.served():
         [wanted] = case.wanted()
-        assert (wanted.need, "label gpu" in wanted.why) == (0, True)
+        assert (wanted.need, "labels: gpu" in wanted.why) == (0, True)
 
 
 # --- in the loop --------------------------------------------------------------------------------------
@@ -327,7 +330,7 @@ def test_a_container_that_holds_a_gpu_is_left_alone_with_the_reason(cluster, map
     assert attempt(1, 1) not in {task.attempt for task in found.tasks[application(1)]}
     assert len(found.tasks[application(1)]) == 2
     assert {name: said(why) for name, why in port.left_alone().items()} == {
-        attempt(1, 1): "its container holds yarn.io/gpu, which is not modelled"
+        attempt(1, 1): "the task's container holds yarn.io/gpu, which yarnctl does not model"
     }
 
 
@@ -351,7 +354,7 @@ def test_the_refusal_is_recorded_once(cluster):
     cluster.apps[application(2)].ask_others = GPU
     found = refusals(cluster, ticks=6)
     assert [(text(each.why), each.trigger.need) for each in found] == [
-        ("requests yarn.io/gpu, which is not modelled", 0)
+        ("the application requests what yarnctl does not model (resource types: yarn.io/gpu)", 0)
     ]
 
 
@@ -361,7 +364,7 @@ def test_a_waiting_application_shows_why_nothing_is_freed_for_it(cluster):
     [shown] = [each for each in applications(view) if each.application == application(2)]
     assert shown.left_out is not None
     assert shown.left_out.code == "not-modelled"
-    assert shown.left_out.text == "requests nodes with the label gpu, which is not modelled"
+    assert shown.left_out.text == "the application requests what yarnctl does not model (node labels: gpu)"
     [now] = [line for line in everything_about(view, application(2)).rendered if line.startswith("now")]
     assert shown.left_out.text in now
     assert "containers are freed for it" not in now

@@ -98,9 +98,9 @@ def test_nobody_is_asked_while_the_lock_cannot_be_renewed(problem: YarnctlError,
         assert loop.guard.closed() == ("running", None)
     loop.run(20)
     assert kinds(cluster) == []
-    assert (loop.status().state, str(problem) in joined(loop.status().why)) == ("standing-aside", True)
+    assert (loop.status().state, str(problem) in joined(loop.status().why)) == ("blocked", True)
     stances = [record for record in journal.records if isinstance(record, Stance)]
-    assert [(one.stance, str(problem) in text(one.why)) for one in stances] == [("standing-aside", True)]
+    assert [(one.stance, str(problem) in text(one.why)) for one in stances] == [("blocked", True)]
     lock.problem = None
     loop.run(80)
     assert kinds(cluster).count("Suspend") == 3

@@ -150,7 +150,9 @@ def test_the_address_is_looked_for_again_with_each_new_configuration() -> None:
         fake.configuration[KEY] = dead = f"127.0.0.1:{closed_port()}"
         port = fake.attached(configuration_age_ms=10_000)
         port.observe(EVERYTHING)
-        assert why(port).startswith(f"its master cannot be reached at http://{dead}: connection refused")
+        assert why(port).startswith(
+            f"the application master cannot be reached at http://{dead}: connection refused"
+        )
         fake.configuration[KEY] = fake.at
         fake.now_ms += 10_000
         port.observe(EVERYTHING)
@@ -161,7 +163,7 @@ def test_a_proxy_that_nothing_names_is_looked_for_again() -> None:
     with ProxiedCluster() as fake:
         port = fake.attached()
         port.observe(EVERYTHING)
-        assert why(port).startswith(f"its master cannot be reached at {fake.rm.url}: HTTP 404")
+        assert why(port).startswith(f"the application master cannot be reached at {fake.rm.url}: HTTP 404")
         fake.tracking = tracked(f"{fake.proxy.url}/proxy/ID/")
         fake.now_ms += 5_000
         port.observe(EVERYTHING)
@@ -249,7 +251,7 @@ def test_a_master_that_cannot_be_reached_is_no_job_without_a_runner() -> None:
         seen = port.observe(ObservationRequest())
         name = "application_1790000000000_0001"
         assert why(port, name).startswith(
-            f"its master cannot be reached at http://{dead}: connection refused"
+            f"the application master cannot be reached at http://{dead}: connection refused"
         )
         assert seen.snapshot is not None
         assert closed_jobs(seen.snapshot.applications, Settings(), {})[name] == "unreachable"

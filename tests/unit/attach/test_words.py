@@ -195,9 +195,9 @@ def test_a_job_that_carries_the_runner():
 COMMAND, ADDED = "stream.reduce.streamprocessor", "stream.addenvironment"
 REFUSED = [
     (COMMAND, "", "not set"),
-    (COMMAND, "python3 red.py", "does not carry"),
-    (COMMAND, "sh -c yarnctl_task.py", "does not carry"),
-    (COMMAND, "echo yarnctl_task.py --restartable -- x", "does not carry"),
+    (COMMAND, "python3 red.py", "is not wrapped"),
+    (COMMAND, "sh -c yarnctl_task.py", "is not wrapped"),
+    (COMMAND, "echo yarnctl_task.py --restartable -- x", "is not wrapped"),
     (COMMAND, "sh yarnctl_task.py -- python3 red.py", "--restartable is not set"),
     (COMMAND, "sh yarnctl_task.py --restartable", "do not end"),
     (COMMAND, "sh yarnctl_task.py --restartable --", "no reducer"),
@@ -212,11 +212,11 @@ REFUSED = [
     ("mapred.output.committer.class", "org.example.Other", "committer"),
     ("mapreduce.job.output.key.comparator.class", "org.example.Other", "comparator"),
     (ADDED, None, "no store"),
-    (ADDED, "YARNCTL_STORE=webhdfs://else:9870/c", "our NameNodes are"),
-    (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/../c", "has the path"),
-    (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/yarnctl YARNCTL_REQUESTS_OWNER=eve", "takes requests from eve"),
-    (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/yarnctl", "takes requests from ann"),
-    (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/mine", "looks for requests in /mine/requests"),
+    (ADDED, "YARNCTL_STORE=webhdfs://else:9870/c", "yarnctl's NameNodes are"),
+    (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/../c", "has the unsafe path"),
+    (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/yarnctl YARNCTL_REQUESTS_OWNER=eve", "accepts orders from eve"),
+    (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/yarnctl", "accepts orders from ann"),
+    (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/mine", "reads orders from /mine/requests"),
 ]
 
 

@@ -148,7 +148,7 @@ def test_who_asks_for_one_millisecond_spoils_the_gate_for_nobody():
     there.go(10_000)
     assert taught(there)[-1].application == APPLICATION
     assert taught(there)[-1].finished == ()
-    assert "no number of containers would have done" in told(taught(there)[-1].why)
+    assert "no number of containers would have met the deadline" in told(taught(there)[-1].why)
     assert there.ask(10).state == "admitted"
 
 
@@ -223,7 +223,7 @@ def test_a_history_that_is_away_defers_and_one_that_nobody_keeps_rejects():
         raise BadInput("--history", "nobody is named")
 
     there.desk._estimates = Estimates(HistoryWorker(nowhere, lambda: None, in_thread=False))
-    assert text(there.ask(5).plan.reason).startswith("nobody knows how much it computes")
+    assert text(there.ask(5).plan.reason).startswith("no estimate of the job's work")
 
 
 def test_many_that_wait_for_estimates_do_not_drive_the_loop():
@@ -312,5 +312,5 @@ def test_few_wait_for_the_loop_at_once():
     window._waiting_threads.taken = WAITING_THREADS_MAX
     refusal = window.submit(asking(), 60_000)
     assert isinstance(refusal, Refusal)
-    assert refusal.code == "admission-queue-full"
+    assert refusal.code == "queue-full"
     assert window.handed() == []

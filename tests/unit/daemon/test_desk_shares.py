@@ -23,7 +23,7 @@ def test_waiting_requests_of_one_user_leave_places_to_others(monkeypatch: pytest
         if isinstance(errand.answer, Refusal):
             refusals.append(errand.answer)
     assert there.book.counted("waiting") < 16
-    assert {each.code for each in refusals} == {"admission-queue-full"}
+    assert {each.code for each in refusals} == {"queue-full"}
     assert "ann" in refusals[0].problem
     other = there.hand(asking(2, user="carl"))
     there.tick()

@@ -194,7 +194,7 @@ def test_a_closed_gate_decides_nothing(closed: str) -> None:
         loop.pause("maintenance")
     loop.run(30)
     assert cluster.actions == []
-    state = {"lock": "waiting", "aside": "standing-aside", "paused": "paused"}[closed]
+    state = {"lock": "waiting", "aside": "blocked", "paused": "paused"}[closed]
     assert loop.status().state == state
     assert loop.status().why
 
@@ -291,12 +291,12 @@ def test_it_ends_in_order_and_says_why() -> None:
 
     loop.publisher.tick = noted  # type: ignore[method-assign, assignment]
     loop.run(3)
-    assert published[-1] == ("stopped", "has looked 3 times, as told", False)
+    assert published[-1] == ("stopped", "completed 3 ticks (--ticks)", False)
     assert lock.released
     loop.stop()
     lock.held = True
     loop.run()
-    assert published[-1][:2] == ("stopped", "asked to stop")
+    assert published[-1][:2] == ("stopped", "stopped on request")
 
 
 def test_an_end_by_an_error_is_said_and_the_lock_given_up() -> None:
@@ -310,7 +310,7 @@ def test_an_end_by_an_error_is_said_and_the_lock_given_up() -> None:
     with pytest.raises(OSError, match="no space"):
         loop.run(5)
     assert lock.released
-    assert joined(loop.publisher.view.loop.why) == "failed: OSError: no space left on device"
+    assert joined(loop.publisher.view.loop.why) == "the loop failed: OSError: no space left on device"
 
 
 def test_a_stance_says_why() -> None:
@@ -452,7 +452,7 @@ def test_misdirection_stops_the_loop_until_somebody_continues_it() -> None:
     loop.guard.misdirection.why = Misdirected((("o-000001", "x"),) * 3, 5)
     loop.run(10)
     assert cluster.actions == []
-    assert loop.status().state == "standing-aside"
+    assert loop.status().state == "blocked"
     loop.go_on()
     loop._stopping = False
     loop.run(40)
@@ -501,10 +501,10 @@ def test_what_is_only_observed_is_told_as_that(caplog) -> None:
     (story, *_) = explain(journal.records, decided.record.orders[0]).orders
     assert story.withheld
     text = "\n".join(in_words(explain(journal.records, story.order)))
-    assert "  became   nothing: the order was not sent (withdrawn: " in text
+    assert "  result   none: the order was not sent (withdrawn: " in text
     assert "  cost     none: the order was not sent" in text
     found = explain(journal.records, "production-1")
-    assert (found.tallies, found.said) == ([], [f"{len(found.orders)} orders were not sent"])
+    assert (found.tallies, found.rendered) == ([], [f"{len(found.orders)} orders were not sent"])
 
 
 def test_what_is_really_asked_is_told_as_before(caplog) -> None:
@@ -524,8 +524,8 @@ def test_a_stance_is_logged_once(caplog) -> None:
     loop.run(10)
     cluster.permission.why = PreemptionUnknown()
     loop.run(20)
-    told = [line.getMessage() for line in caplog.records if "standing-aside" in line.getMessage()]
-    assert told == [f"standing-aside: {text(PreemptionUnknown())}"]
+    told = [line.getMessage() for line in caplog.records if "blocked" in line.getMessage()]
+    assert told == [f"blocked: {text(PreemptionUnknown())}"]
 
 
 def test_the_number_of_nodes_shown_is_that_of_now() -> None:

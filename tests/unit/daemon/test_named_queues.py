@@ -170,7 +170,7 @@ def test_the_daemon_stands_aside_while_no_preemptable_leaf_is_left(
         cluster.fill("root.research.ds")
         cluster.script[5] = lambda: cluster.queues.pop("root.research.ds")
         ran = Ran(cluster, tmp_path, caplog)
-    assert ran.loop.status().state == "standing-aside"
+    assert ran.loop.status().state == "blocked"
     assert "root.research.ds" in str(ran.loop.status().why)
     assert ran.warned("root.research.ds")
 
@@ -223,7 +223,7 @@ def test_names_that_the_first_look_disproves_keep_the_daemon_standing_aside(
         ran = Away(cluster, tmp_path, caplog, preempting=("elt",))
     assert not ran.of("decision")
     assert ran.warned("no leaf queue elt") == 1
-    assert ran.loop.status().state == "standing-aside"
+    assert ran.loop.status().state == "blocked"
 
 
 class Away(Ran):

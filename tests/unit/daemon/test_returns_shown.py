@@ -57,7 +57,7 @@ LOST = CameBackWithout("o-000001", "again", 7, 1, 0, 60_000)
 
 
 @pytest.mark.parametrize(
-    ("fact", "words"), [(BACK, "did cost 6700 ms"), (LOST, "LOST: the checkpoint of 7 keys")]
+    ("fact", "words"), [(BACK, "measured 6.7 s"), (LOST, "did not use the checkpoint of 7 keys")]
 )
 def test_the_service_remembers_what_became_of_a_suspended_task(fact, words):
     steps, remembered = Controller(GUARD_FREE), RecentDecisions()

@@ -118,5 +118,5 @@ def test_off_it_changes_nothing_and_asks_nobody():
 
 
 def test_the_reason_says_how_many_are_foreseen():
-    assert reason_text(Unmet()) == "asks that fit on no node"
-    assert reason_text(Unmet(3)) == "asks that fit on no node, foreseen while its master starts: 3"
+    assert reason_text(Unmet()) == "pending requests fit on no node"
+    assert reason_text(Unmet(3)) == "pending requests fit on no node; 3 of them are predicted, not sent yet"

@@ -92,9 +92,11 @@ def test_who_left_instead_is_explained_and_its_cost_is_told_once():
     for each in (first, second):
         records += play.step(NOW_MS + 3000, gone(f"c-{each.order}", "n7", each.order)).records
     told = "\n".join(in_words(explain(records, first.order)))
-    assert f"c-{first.order} on n7 instead: its application chose" in told
-    assert "2000 ms of work is done again" in told
-    assert "told of another of its orders" in "\n".join(in_words(explain(records, second.order)))
+    assert f"c-{first.order} on n7: the application chose this container" in told
+    assert "the application repeats 2 s of work" in told
+    assert "another order of the decision shows the cost" in "\n".join(
+        in_words(explain(records, second.order))
+    )
 
 
 STRANGE = [

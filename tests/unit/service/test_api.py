@@ -81,7 +81,7 @@ def test_what_has_retired_is_shown_on_request(served):
     [each] = served.get("/v1/reclaims?retired=true")["items"]
     assert {entry["state"] for entry in each["entries"]} == {"granted"}
     assert all(entry["retired"] and entry["keys_done"] for entry in each["entries"])
-    assert all(entry["room_to_application"] == PRODUCTION for entry in each["entries"])
+    assert all(entry["receiver_application"] == PRODUCTION for entry in each["entries"])
     one = served.get(f"/v1/reclaims/{PRODUCTION}")
     assert one["entries"] == each["entries"]
 
@@ -129,7 +129,7 @@ def test_the_explanation_is_the_journals(served):
     assert {name: value for name, value in told.items() if name != "text"} == json.loads(
         msgspec.json.encode(found)
     )
-    assert any("why it   first by MR" in line for line in told["text"])
+    assert any("chosen   job first by MR" in line for line in told["text"])
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_an_explanation_of_any_id(served):
 
 def test_refusals_say_why_nothing_is_done(served):
     [each] = served.get("/v1/refusals")["items"]
-    assert each["refused_jobs"][0]["meaning"] == "gives as many containers as it may at once"
+    assert each["refused_jobs"][0]["meaning"] == "the job has the highest allowed number of open orders"
     assert served.get("/v1/refusals?queue=research")["total"] == 0
 
 
@@ -254,7 +254,7 @@ def test_healthy_until_the_loop_is_stuck_or_has_stopped(served):
     assert served.get("/healthz", 503)["error"]["code"] == "stuck"
     served.late_ms = 0
     served.view = with_loop(busy(), state="stopped", why=(AskedToStop(),))
-    assert "asked to" in served.get("/healthz", 503)["error"]["message"]
+    assert "on request" in served.get("/healthz", 503)["error"]["message"]
     served.view = with_loop(busy(), reachable=False)
     assert served.get("/healthz")["status"] == "ok"
 
@@ -272,7 +272,10 @@ def test_why_the_loop_does_not_run_is_told_by_code_and_in_words(served):
 def test_what_came_of_an_action_is_told_by_code_and_in_words():
     no = performed(7, Kill("o-000001", "r1", "r1.0", "r1.0c"), Refused(KillNotAllowed()))
     told = _performed(no)
-    assert (told.outcome, told.why) == ("refused", "killing is not allowed here: work would be lost")
+    assert (told.outcome, told.why) == (
+        "refused",
+        "the settings do not allow yarnctl to kill the task; its work would be lost",
+    )
     assert told.reason == ReasonOut(code="kill-not-allowed", text=told.why)
     assert _performed(performed(7, Kill("o-000001", "r1", "r1.0", "r1.0c"), Accepted())).reason is None
 
@@ -289,7 +292,7 @@ def test_ready_while_the_cluster_answers(served):
     error = served.get("/readyz", 503)["error"]
     assert (error["code"], error["message"]) == (
         "store-unavailable",
-        "no order is asked while HDFS cannot be written: safe mode",
+        "HDFS cannot be written, so no order is sent: safe mode",
     )
 
 
@@ -303,7 +306,7 @@ def test_why_single_tasks_are_left_alone_is_shown(served):
     rows = {each["application"]: each["left_alone"] for each in items}
     assert rows[RESEARCH] == {attempt: "it writes side files"}
     assert not any(told for name, told in rows.items() if name != RESEARCH)
-    line = f"now: {attempt} cannot be suspended, its runner says: 'it writes side files'"
+    line = f"now: {attempt} cannot be suspended: its task runner reports: 'it writes side files'"
     for wanted in (RESEARCH, attempt):
         assert line in served.get(f"/v1/explanations/{wanted}")["rendered"]
     assert line not in served.get(f"/v1/explanations/{PRODUCTION}")["rendered"]
@@ -474,10 +477,16 @@ def test_an_end_that_many_ids_have_is_refused(served, monkeypatch):
     known = [f"attempt_1_000001_{kind}_000001_0" for kind in "rm"]
     monkeypatch.setattr(lists, "known_ids", lambda view: iter(known))
     error = served.get("/v1/explanations/000001_0", 404)["error"]
-    assert error["message"] == f"000001_0 may be {known[1]}, {known[0]}"
+    assert error["message"] == f"000001_0 is ambiguous: {known[1]}, {known[0]}"
     assert error["next"] == "give the whole id"
-    assert served.get("/v1/explanations/r_000001_0", 404)["error"]["message"] == "r_000001_0 is not known"
-    assert served.get("/v1/explanations/7_000001_0", 404)["error"]["message"] == "7_000001_0 is not known"
+    assert (
+        served.get("/v1/explanations/r_000001_0", 404)["error"]["message"]
+        == "r_000001_0 does not exist or is no longer kept"
+    )
+    assert (
+        served.get("/v1/explanations/7_000001_0", 404)["error"]["message"]
+        == "7_000001_0 does not exist or is no longer kept"
+    )
 
 
 def test_an_application_that_is_left_alone_says_why(served):
@@ -503,7 +512,7 @@ def test_an_application_that_is_left_alone_says_why(served):
         assert (told["id"], told["roles"]) == ("application_1_000777", ["application"])
         held = f"holds {java.containers} containers"
         assert told["rendered"] == [
-            f"now: carol's in queue research (preemptable), {held}; left alone: {why}"
+            f"now: user carol, queue research (preemptable), {held}; cannot be suspended: {why}"
         ]
         assert told["text"] == ["application_1_000777 (application)", f"  {told['rendered'][0]}"]
 

@@ -198,8 +198,8 @@ def test_an_admission_that_is_not_known_is_not_known_to_everybody(places: dict[b
 @pytest.mark.parametrize(
     ("who", "words"),
     [
-        ("submit, foreign", "is for admissions of bob, and this one is another user's"),
-        ("read", "this needs the scope submit, and the token read has read"),
+        ("submit, foreign", "is for user bob, the admission belongs to another user"),
+        ("read", "the scope submit is required, the token read has read"),
         ("a wrong token", "set YARNCTL_TOKEN_FILE to the file with your token"),
     ],
 )

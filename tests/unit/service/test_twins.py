@@ -58,11 +58,11 @@ def test_tables(say):
     for command, words in (
         (("reclaims",), (PRODUCTION, entry.order.order, entry.order.attempt, "checkpointed")),
         (("reclaims", PRODUCTION), (entry.order.order, "granted")),
-        (("decisions",), (PRODUCTION, "asks that fit on no node")),
-        (("decisions", "2"), ("why it   first by MR", entry.order.order)),
+        (("decisions",), (PRODUCTION, "pending requests fit on no node")),
+        (("decisions", "2"), ("chosen   job first by MR", entry.order.order)),
         (("apps",), (PRODUCTION, "preempting", "research")),
         (("checkpoints", "seen"), (saved.order, saved.attempt, PRODUCTION)),
-        (("explain", entry.order.attempt), ("why it   first by MR", entry.order.order)),
+        (("explain", entry.order.attempt), ("chosen   job first by MR", entry.order.order)),
         (("snapshot",), ("running", "3 nodes", "production", "virtual-1")),
     ):
         status, out, err = say(*command)
@@ -82,7 +82,7 @@ def test_a_long_list_is_fetched_page_by_page(served, say, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (("reclaims", "nobody"), 1, "application nobody is not known"),
+        (("reclaims", "nobody"), 1, "application nobody does not exist"),
         (("reclaims", "../snapshot"), 1, "Not Found"),
         (("decisions", "4711"), 1, "yarnctl explain --journal"),
         (("explain", "o-999999"), 1, "yarnctl explain --journal"),

@@ -53,7 +53,6 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.admission.gate import decide, expired, granted_in
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, OwnChoices, choices_of
-from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.pricing.accounts import Account, Payment
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
 from yarnctl.deciding.queue_names import QueueTree
@@ -319,11 +318,11 @@ class AdmissionController:
         found = alternatives_of(self.store, wanted, *estimate)
         if isinstance(found, Refusal):
             return found
-        return msgspec.structs.replace(wanted, estimate=estimate[0], alternatives=found or msgspec.UNSET)
+        return msgspec.structs.replace(wanted, estimate=estimate[0], alternatives=found)
 
     def _refusal(self, wanted: AdmissionClient) -> Refusal | None:
         queues = self.store.queues
-        anywhere = isinstance(wanted.alternatives, Alternatives) and not wanted.queue
+        anywhere = wanted.alternatives is not None and not wanted.queue
         if queues and not anywhere and wanted.queue not in queues:
             problem = f"queue {wanted.queue} is not under admission control"
             return Refusal("queue-not-gated", problem, f"use one of {', '.join(queues)}")
@@ -333,12 +332,10 @@ class AdmissionController:
         own, share = sum(each.user == wanted.user for each in waiting), WAITING_MAX // WAITING_SHARE
         if len(waiting) >= WAITING_MAX:
             problem = f"the admission queue is full ({WAITING_MAX} waiting)"
-            return Refusal("admission-queue-full", problem, "retry later")
+            return Refusal("queue-full", problem, "retry later")
         if own >= share:
             problem = f"the share of user {wanted.user} is full ({own} waiting, maximum {share})"
-            return Refusal(
-                "admission-queue-full", problem, "withdraw a request, or retry when one has started"
-            )
+            return Refusal("queue-full", problem, "withdraw a request, or retry when one has started")
         return None
 
     def _estimate(
@@ -349,7 +346,7 @@ class AdmissionController:
         A slow history rejects no request: a client that needs an estimate and gets none repeats its request.
         """
         gate = self.store.gate
-        placed = isinstance(wanted, AdmissionClient) and isinstance(wanted.alternatives, Alternatives)
+        placed = isinstance(wanted, AdmissionClient) and wanted.alternatives is not None
         if placed or wanted.estimate is not None or self._estimates is None or gate is None:
             return (wanted.estimate,)
         if pending.at_ms is None or pending.at_ms > now_ms:
@@ -405,7 +402,7 @@ class AdmissionController:
         if found is None:
             return Refusal("not-found", f"admission {name} is unknown", "list them with GET /v1/admissions")
         if found.state == "taken":
-            return Refusal("already-taken", f"admission {name} runs as {found.application}", END_IT)
+            return Refusal("already-running", f"admission {name} runs as {found.application}", END_IT)
         if found.state not in ("waiting", "admitted"):
             return name
         if found.reservation is not None:
@@ -421,8 +418,8 @@ class AdmissionController:
         """Return why a reservation cannot be withdrawn: its application is in YARN, or that is unknown."""
         took = None if self._reconciler.unreachable else self._claimant(now_ms, found)
         if took is None:
-            problem = self._reconciler.problem
-            because = "" if problem is None else f": {text(problem)}"
+            fault = self._reconciler.problem
+            because = "" if fault is None else f": {text(fault)}"
             return Refusal(
                 "cluster-unreachable",
                 f"cannot check whether an application uses admission {found.admission}{because}",
@@ -432,9 +429,9 @@ class AdmissionController:
             return None
         if found.state == "admitted":
             self._note(write, AdmissionTaken(now_ms, found.admission, took))
-            return Refusal("already-taken", f"admission {found.admission} runs as {took}", END_IT)
+            return Refusal("already-running", f"admission {found.admission} runs as {took}", END_IT)
         problem = f"{took} was submitted with the tag of {found.admission} before its turn"
-        return Refusal("already-taken", problem, END_IT)
+        return Refusal("already-running", problem, END_IT)
 
     def _claimant(self, now_ms: int, found: Admission) -> str | None:
         """Query the application of an admission; after a fault nothing more is queried in this tick."""
@@ -487,12 +484,7 @@ class AdmissionController:
             return
         self._planned_at_ms = now_ms
         made = granted_in(gate, after)
-        self._note(
-            write,
-            AdmissionRound(
-                now_ms, seen.loads, plans, made, blocking or msgspec.UNSET, seen.pool_loads or msgspec.UNSET
-            ),
-        )
+        self._note(write, AdmissionRound(now_ms, seen.loads, plans, made, blocking, seen.pool_loads))
         self._settle(write, now_ms)
         for plan in plans:
             if plan.verdict != "defer":

@@ -42,9 +42,9 @@ class AdmissionClient(msgspec.Struct, frozen=True, kw_only=True):
     estimate: Estimate | None = None
     kind: str = "mapreduce"
     key: str = ""
-    budget: Budget | msgspec.UnsetType = msgspec.UNSET
+    budget: Budget | None = None
     quote: str = ""
-    alternatives: Alternatives | msgspec.UnsetType = msgspec.UNSET
+    alternatives: Alternatives | None = None
 
 
 class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +77,12 @@ class WithdrawRequest(msgspec.Struct, frozen=True):
 
 Code = Literal[
     "not-found",
-    "already-taken",
+    "already-running",
     "cluster-unreachable",
     "queue-not-gated",
     "no-such-queue",
     "request-key-used",
-    "admission-queue-full",
+    "queue-full",
     "not-written",
     "no-estimate-yet",
     "no-account",
@@ -222,7 +222,7 @@ class RequestQueue:
             pending = self._queued(wanted)
             full = self._waiting_threads.why_full(sender) or ("" if pending else self._why_full(sender))
             if full:
-                return Refusal("admission-queue-full", f"the admission queue is full ({full})", AGAIN)
+                return Refusal("queue-full", f"the admission queue is full ({full})", AGAIN)
             if pending is None:
                 pending = PendingCommand(wanted, self._arrived_at(wanted), sender)
                 self._pending.append(pending)

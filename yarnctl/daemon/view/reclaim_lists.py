@@ -54,8 +54,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     event: str = ""
     reason: MoveReason | OutcomeReason | None = None
-    room_to_application: str = ""
-    room_to_container: str = ""
+    receiver_application: str = ""
+    receiver_container: str = ""
     retired: bool = False
 
 
@@ -145,8 +145,8 @@ class ReclaimLists:
             why=(said(last.why) or last.event) if last is not None else "",
             event=last.event if last is not None else "",
             reason=last.why if last is not None else None,
-            room_to_application=last.application if last is not None else "",
-            room_to_container=last.container if last is not None else "",
+            receiver_application=last.application if last is not None else "",
+            receiver_container=last.container if last is not None else "",
             retired=retired,
         )
 

@@ -1,4 +1,4 @@
-"""Why room is made for an application, or not: the reasons of decisions and refusals."""
+"""Why containers are freed for an application, or not: the reasons of decisions and refusals."""
 
 from __future__ import annotations
 
@@ -6,77 +6,84 @@ from yarnctl.deciding.reasons.rooting import Reason
 
 
 class Unmet(Reason, frozen=True):
-    """Asks fit on no node; ``foreseen`` of them are predicted demand: the job's master still starts."""
+    """``foreseen`` of the requests are predicted: the job's application master still starts."""
 
+    sentence = "pending requests fit on no node[foreseen?; {foreseen} of them are predicted, not sent yet]"
     foreseen: int = 0
 
 
 class ClusterFull(Reason, frozen=True):
     """The paper's condition: nothing is free, wherever it is (Natjam, section 3.2)."""
 
+    sentence = "the cluster is full"
+
 
 class NoTaskMayStop(Reason, frozen=True):
-    """Every task of the preemptable jobs is excluded."""
+    sentence = "every task of the preemptable jobs is excluded"
 
 
 class NoJobMayGive(Reason, frozen=True):
-    """No job of the victim queues may be preempted for this asker."""
+    sentence = "no job in the preemptable queues can be preempted for this application"
 
 
 class NoQueueOverGuarantee(Reason, frozen=True):
-    """No victim queue uses more than its guarantee."""
+    sentence = "no preemptable queue is over its guarantee"
 
 
 class QueueAtMaximum(Reason, frozen=True):
-    """The asker's queue is at its maximum."""
+    sentence = "the application's queue is at its maximum"
 
 
 class UserAtLimit(Reason, frozen=True):
-    """The asker's user uses the most that one user may."""
+    sentence = "the application's user is at the user limit"
 
 
 class NoNodeLargeEnough(Reason, frozen=True):
-    """No single node is large enough for one container of the ask."""
+    sentence = "no node is large enough for one requested container"
 
 
 class OnItsWay(Reason, frozen=True):
-    """Open orders will meet the shortfall."""
+    sentence = "open orders already cover the shortfall"
 
 
 class RoomGoesTo(Reason, frozen=True):
-    """The scheduler would give the room to another application."""
-
+    sentence = "YARN would give the freed container to {application} in queue {queue}"
     application: str
     queue: str
 
 
 class QueueTakesBack(Reason, frozen=True):
-    """The victim queue would be served first after the preemption."""
-
+    sentence = "YARN would serve queue {queue} first and give it the freed container again"
     queue: str
 
 
 class QueueBelowGuarantee(Reason, frozen=True):
-    """The victim queue would use less than its guarantee."""
-
+    sentence = "queue {queue} would fall below its guarantee"
     queue: str
 
 
 class NotActivated(Reason, frozen=True):
-    """The limit of masters keeps the application from being scheduled."""
+    sentence = "the limit on application masters keeps the application pending"
+    remedy = "raise maximum-am-resource-percent of its queue"
 
 
 class MoreUrgentWaits(Reason, frozen=True):
-    """With deadlines, only the most urgent application with pending asks may be served."""
+    """With deadlines, only the most urgent application with pending requests is served."""
+
+    sentence = "a more urgent application has pending requests"
 
 
 class OthersFirst(Reason, frozen=True):
-    """The scheduler serves other applications before."""
+    sentence = "YARN serves other applications first"
 
 
 class NotModelled(Reason, frozen=True):
     """It requests nodes with a label, or a resource beside memory and vcores; yarnctl models neither."""
 
+    sentence = (
+        "the application requests what yarnctl does not model"
+        "[labels? (node labels: {labels:list})][resources? (resource types: {resources:list})]"
+    )
     labels: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
 
@@ -99,3 +106,4 @@ TriggerReason = (
     | OthersFirst
     | NotModelled
 )
+"""Why containers are freed for an application, or not (``decision``, ``refusal``)."""

@@ -1,4 +1,4 @@
-"""Why a job's reduces may not be suspended."""
+"""Why a job's reduces cannot be suspended, or its executors or workers not drained."""
 
 from __future__ import annotations
 
@@ -6,153 +6,156 @@ from yarnctl.deciding.reasons.rooting import Reason
 
 
 class InNoVictimQueue(Reason, frozen=True):
-    """Its queue is not preemptable."""
+    sentence = "the application's queue is not preemptable"
 
 
 class QueueUnclear(Reason, frozen=True):
-    """Several leaf queues have the name that YARN writes beside the application (before Hadoop 3.4)."""
+    """Before Hadoop 3.4 YARN writes the name of the queue only."""
 
+    sentence = "several leaf queues are named {queue}, and this version of YARN does not report the path"
     queue: str
 
 
 class OtherKind(Reason, frozen=True):
-    """It is of another framework."""
-
+    sentence = "yarnctl cannot suspend or shrink applications of type {kind}"
     kind: str
 
 
 class ConfigurationUnread(Reason, frozen=True):
-    """Its configuration has not been read yet."""
+    sentence = "the application's configuration has not been read yet"
 
 
 class AnswerLate(Reason, frozen=True):
-    """Its master or driver has not answered within this look; reading it goes on."""
+    sentence = "the application master or driver has not answered yet; yarnctl continues to read it"
 
 
 class ConfigurationUnreadable(Reason, frozen=True):
-    """Its master did not give its configuration."""
-
+    sentence = "the application's configuration cannot be read: {fault}"
     fault: str
 
 
 class MasterUnreachable(Reason, frozen=True):
-    """Its master was not reached at this address; nothing is known of its configuration."""
-
+    sentence = "the application master cannot be reached at {at}: {fault}"
     at: str
     fault: str
 
 
 class ConfigurationOdd(Reason, frozen=True):
-    """Its configuration is not valid; the kind of error."""
+    """``error``: the kind of the error."""
 
+    sentence = "the application's configuration is not valid ({error})"
     error: str
 
 
 class NoStreamingReducer(Reason, frozen=True):
-    """No streaming job with a reducer of its own; ``key`` is not set."""
-
+    sentence = (
+        "[is_streaming?the streaming job has no reducer command|the job is a Java job, not a streaming job]:"
+        " {key} is not set"
+    )
     is_streaming: bool
     key: str
 
 
 class NoReduces(Reason, frozen=True):
-    """It has no reduces."""
+    sentence = "the job has no reduces"
 
 
 class NoRunnerCarried(Reason, frozen=True):
-    """Its reducer is not wrapped in the task runner."""
+    sentence = "the job's reducer is not wrapped in the task runner"
+    remedy = "submit it with yarnctl wrap"
 
 
 class RunnerOptionsOpen(Reason, frozen=True):
-    """The runner's options are not ended."""
+    sentence = "the task runner's options do not end with --"
+    remedy = "submit it with yarnctl wrap"
 
 
 class RunnerWithoutReducer(Reason, frozen=True):
-    """The command line ends after the runner's options."""
+    sentence = "the task runner's command line has no reducer after --"
+    remedy = "submit it with yarnctl wrap"
 
 
 class NotInHdfs(Reason, frozen=True):
-    """Its store, or its folder of requests, is not in HDFS."""
+    """``what``: its store, or its folder of requests; so below."""
 
+    sentence = "the job's {what} {url} is not in HDFS, so yarnctl cannot read it"
     what: str
     url: str
 
 
 class OtherNameNode(Reason, frozen=True):
-    """Its store, or its folder of requests, is in another HDFS."""
-
+    sentence = "the job's {what} is at {at}, yarnctl's NameNodes are {ours}"
     what: str
     at: str
     ours: str
 
 
 class PathOdd(Reason, frozen=True):
-    """Its store, or its folder of requests, has a path with "..": it leaves its folder."""
+    """With "..": it leaves its folder."""
 
+    sentence = "the job's {what} has the unsafe path {path}"
     what: str
     path: str
 
 
 class StoreOutside(Reason, frozen=True):
-    """Its store is not below the root that yarnctl may read."""
-
+    sentence = "the job's store {path} is not below {root}"
     path: str
     root: str
 
 
 class RequestsElsewhere(Reason, frozen=True):
-    """It reads requests from another folder than yarnctl writes to."""
-
+    sentence = "the job reads orders from {path}, yarnctl writes to {ours}"
     path: str
     ours: str
 
 
 class OtherOwner(Reason, frozen=True):
-    """It would not accept requests of yarnctl's user."""
-
+    sentence = "the job accepts orders from {owners:either}, yarnctl runs as {us}"
     owners: tuple[str, ...]
     us: str
 
 
 class RunnerSays(Reason, frozen=True):
-    """The runner's own message."""
+    """The task runner's own message."""
 
+    sentence = "{text}"
     text: str
 
 
 class CheckpointUnseen(Reason, frozen=True):
-    """yarnctl may not read its checkpoints."""
-
+    sentence = "yarnctl cannot read the job's checkpoint, so it sends no order: {fault}"
+    remedy = "give the store's folder a group that contains only the daemon"
     fault: str
 
 
 class NoDrainTag(Reason, frozen=True):
-    """No tag of its submitter says that executors may be asked to leave."""
+    sentence = "the application has no tag that allows yarnctl to drain its executors"
+    remedy = "submit it with yarnctl wrap --spark"
 
 
 class SettingForbidsDrain(Reason, frozen=True):
-    """A setting of its driver does not hold what its tag promises."""
-
+    sentence = "the driver has {name}={said}; draining needs {needed}"
+    remedy = "submit it with yarnctl wrap --spark"
     name: str
     said: str
     needed: str
 
 
 class SparkTooOld(Reason, frozen=True):
-    """Executors of this Spark cannot leave with their blocks."""
-
+    sentence = "executors of Spark {version} cannot be decommissioned with their blocks; 3.2 or newer can"
     version: str
 
 
 class OnLabelledNode(Reason, frozen=True):
-    """Its node has a label: what it would free serves no request without one."""
+    """What it would free serves no request without the label."""
 
+    sentence = "the task's node has the label {label}, which yarnctl does not model"
     label: str
 
 
 class HoldsResource(Reason, frozen=True):
-    """Its container holds a resource beside memory and vcores, of which no guarantee is modelled."""
-
+    sentence = "the task's container holds {resource}, which yarnctl does not model"
     resource: str
 
 
@@ -184,3 +187,4 @@ EligibilityReason = (
     | OnLabelledNode
     | HoldsResource
 )
+"""Why a job's tasks cannot be suspended or drained (``why_not`` in the API)."""

@@ -16,112 +16,120 @@ from yarnctl.deciding.reasons.rooting import Reason
 
 
 class NothingInTheWay(Reason, frozen=True):
-    """No reason against acting: it enforces."""
+    sentence = "nothing prevents orders"
 
 
 class NotEnforcing(Reason, frozen=True):
-    """It was started without ``--enforce``."""
+    sentence = "yarnctl changes nothing without --enforce"
 
 
 class Continued(Reason, frozen=True):
-    """A person ended a pause."""
+    sentence = "continued by an operator"
 
 
 class Paused(Reason, frozen=True):
-    """A person paused the loop; ``text`` is that person's reason, or a default."""
+    """The operator's reason, or a default."""
 
+    sentence = "{text}"
     text: str
 
 
 class LockHeldElsewhere(Reason, frozen=True):
-    """Another yarnctl has the lock."""
+    sentence = "another yarnctl holds the lock"
 
 
 class LockRanOut(Reason, frozen=True):
-    """A tick lasted longer than the lock, which no other yarnctl has acquired."""
+    """No other yarnctl has acquired it."""
+
+    sentence = "the lock expired during the last tick; yarnctl acquires it again at the next tick"
 
 
 class HdfsUnwritable(Reason, frozen=True):
-    """A request, or the lock, could not be written: no request is sent."""
-
+    sentence = "HDFS cannot be written, so no order is sent: {fault}"
+    remedy = "see hdfs dfsadmin -safemode get and hdfs dfsadmin -report"
     fault: str
 
 
 class FoldersNotSeen(Reason, frozen=True):
-    """Our folders in HDFS have not been checked since the start."""
+    sentence = "yarnctl's folders in HDFS have not been checked yet"
 
 
 class FoldersUnreachable(Reason, frozen=True):
-    """Our folders in HDFS cannot be read."""
-
+    sentence = "yarnctl's folders in HDFS cannot be read: {fault}"
     fault: str
 
 
 class FoldersUnfit(Reason, frozen=True):
-    """Our folders in HDFS are not safe; what was found, and what to do."""
+    """As the check of the folders reports it."""
 
+    sentence = "{seen}"
+    remedy = "{fix}"
     seen: str
     fix: str
 
 
 class Misdirected(Reason, frozen=True):
-    """Freed room was misdirected too often: ``orders`` and which application got each, of the last ``of``."""
+    """``orders``: (order, application that received its container, "" if unknown), of the last ``of``."""
 
+    sentence = (
+        "other applications received {orders:number} of the last {of} freed containers: {orders:receivers}"
+    )
+    remedy = "check queue shares and priorities, then continue the loop (POST /v1/loop/continue)"
     orders: tuple[tuple[str, str], ...]
     of: int
 
 
 class ManagerSettling(Reason, frozen=True):
-    """Another ResourceManager answers, and not all of its nodes have registered yet."""
+    sentence = "a new ResourceManager answers, and its number of nodes still changes"
 
 
 class PreemptionUnknown(Reason, frozen=True):
-    """The ResourceManager's configuration has not been read."""
+    sentence = "whether YARN itself preempts is unknown: the ResourceManager's /conf has not been read"
 
 
 class YarnPreemptsSomewhere(Reason, frozen=True):
-    """The monitor is on, and no victim queue has been observed."""
-
+    sentence = "YARN itself preempts ({key}=true), and no preemptable queue has been observed yet"
     key: str
 
 
 class YarnPreempts(Reason, frozen=True):
-    """YARN itself preempts containers of this victim queue."""
-
+    sentence = "YARN itself preempts containers of queue {queue} ({key}=true)"
+    remedy = "set disable_preemption=true for that queue, or set {key}=false"
     queue: str
     key: str
 
 
 class YarnPreemptsWithin(Reason, frozen=True):
-    """YARN itself preempts containers within this victim queue."""
-
+    sentence = "YARN itself preempts containers within queue {queue} ({key}=true)"
+    remedy = "set intra-queue-preemption.disable_preemption=true for that queue"
     queue: str
     key: str
 
 
 class ClusterFault(Reason, frozen=True):
-    """The cluster cannot be observed; the message of the client that failed."""
+    """The message of the client that failed."""
 
+    sentence = "{fault}"
     fault: str
 
 
 class ClusterUnseen(Reason, frozen=True):
-    """The cluster cannot be observed."""
+    sentence = "the cluster cannot be observed"
 
 
 class AskedToStop(Reason, frozen=True):
-    """A person, or a signal, stopped it."""
+    """By an operator, or by a signal."""
+
+    sentence = "stopped on request"
 
 
 class TicksDone(Reason, frozen=True):
-    """It has done the number of ticks that it was started for."""
-
+    sentence = "completed {ticks} ticks (--ticks)"
     ticks: int
 
 
 class LoopFailed(Reason, frozen=True):
-    """An error ended the loop."""
-
+    sentence = "the loop failed: {kind}: {fault}"
     kind: str
     fault: str
 
@@ -157,3 +165,4 @@ ModeReason = (
     | TicksDone
     | LoopFailed
 )
+"""Why the daemon acts or does not (``stance``; the loop's state in the API)."""

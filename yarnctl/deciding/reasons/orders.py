@@ -1,7 +1,4 @@
-"""Why an order moved, or was transferred: the reasons of transitions and transfers.
-
-Below them: why a queue's maximum or an application's priority is changed, or not restored.
-"""
+"""Why an order moved or was transferred, and why a queue's maximum or a priority is changed or restored."""
 
 from __future__ import annotations
 
@@ -10,70 +7,72 @@ from yarnctl.deciding.reasons.rooting import Reason
 
 
 class ContainerHasEnded(Reason, frozen=True, tag="container-ended"):
-    """The order's container is gone."""
-
+    sentence = "the container has ended: {ending}"
     ending: Ending
 
 
 class ApplicationHasEnded(Reason, frozen=True, tag="application-ended"):
-    """The asker, or the victim, has ended."""
-
+    sentence = "{application} has ended"
     application: str
 
 
 class WithOrder(Reason, frozen=True):
-    """Another order of its group was answered."""
-
+    sentence = "settled together with order {order} of the same group"
     order: str
 
 
 class Unclaimed(Reason, frozen=True):
-    """No grant of the room was observed in time; ``asker_waits``: its asker had pending asks throughout."""
-
+    sentence = (
+        "no application received the freed container within {limit_ms:span}"
+        "[asker_waits?; the requesting application still waits]"
+    )
     limit_ms: int
     asker_waits: bool = False
 
 
 class NoProgress(Reason, frozen=True):
-    """The attempt was not seen alive for too long."""
+    """The attempt was not observed to be alive for the time-out."""
 
+    sentence = "no progress for {limit_ms:span}"
     limit_ms: int
 
 
 class AskGone(Reason, frozen=True):
-    """The asker stopped asking, and no grant was observed."""
+    """The application stopped requesting, and no grant was observed."""
+
+    sentence = "the request is no longer pending"
 
 
 class RoomElsewhere(Reason, frozen=True):
-    """The asker's asks fit into room that is free without a preemption."""
+    sentence = "the requests fit into free capacity"
 
 
 class NobodyWaits(Reason, frozen=True):
-    """No production application has pending asks."""
+    sentence = "no production application has pending requests"
 
 
 class Stopping(Reason, frozen=True):
-    """yarnctl stops."""
+    sentence = "yarnctl is stopping"
 
 
 class OnlyObserved(Reason, frozen=True):
-    """It was made by a controller that only observed: no request was sent."""
+    sentence = "yarnctl only observed and sent no order"
 
 
 class AnotherManager(Reason, frozen=True):
-    """Another ResourceManager answers."""
+    sentence = "another ResourceManager answers"
 
 
 class GivenRoomOf(Reason, frozen=True):
-    """``application`` was given the room of ``order``, so an order of its own is transferred in exchange."""
+    """An order of the application's own is transferred in exchange."""
 
+    sentence = "{application} received the container that order {order} freed"
     application: str
     order: str
 
 
 class AskerHasRoom(Reason, frozen=True):
-    """``application`` is served elsewhere, so its order is transferred."""
-
+    sentence = "the requests of {application} fit into free capacity"
     application: str
 
 
@@ -92,32 +91,36 @@ MoveReason = (
     | GivenRoomOf
     | AskerHasRoom
 )
+"""Why an order moved or was transferred (``transition``, ``transfer``)."""
 
 
 class QueueServing(Reason, frozen=True):
-    """Asks of production are being served: the queue may not grow meanwhile."""
+    """The queue may not grow meanwhile."""
+
+    sentence = "production requests are being served"
 
 
 class DemandOver(Reason, frozen=True):
-    """No production application has pending asks any more."""
+    sentence = "no production application has pending requests any more"
 
 
 class LeftByEarlierRun(Reason, frozen=True):
-    """An earlier run left it so."""
+    sentence = "an earlier run left the value changed"
 
 
 class MayNotAct(Reason, frozen=True):
-    """yarnctl is blocked, so nothing may stay changed."""
+    sentence = "yarnctl is blocked and keeps nothing changed"
 
 
 class QueueGone(Reason, frozen=True):
-    """There is no such queue any more."""
+    sentence = "the queue no longer exists"
 
 
 class ChangedByOthers(Reason, frozen=True):
-    """Another maximum has been set since, not by yarnctl."""
+    sentence = "another program or user has changed the value since"
 
 
 QueueReason = (
     QueueServing | DemandOver | LeftByEarlierRun | Stopping | MayNotAct | QueueGone | ChangedByOthers
 )
+"""Why a queue's maximum or a priority is changed or restored (``holding``, ``hold-ended``, ``restoring``)."""

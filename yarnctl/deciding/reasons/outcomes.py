@@ -1,4 +1,4 @@
-"""The outcomes of actions: why one was refused, withheld, or may not have been done.
+"""The outcomes of actions: why an action was refused, withheld, or may not have been carried out.
 
 ``fault`` and ``text`` are messages of other programs, which are never parsed.
 """
@@ -11,176 +11,184 @@ from yarnctl.deciding.reasons.rooting import Reason
 
 
 class Observing(Reason, frozen=True):
-    """Without ``--enforce`` nothing is sent."""
+    sentence = "yarnctl only observes and changes nothing without --enforce"
 
 
 class ClientFault(Reason, frozen=True, tag="fault"):
-    """A client's error, with its own message."""
+    """The message of a client's error."""
 
+    sentence = "{fault}"
     fault: str
 
 
 class ManifestUnusable(Reason, frozen=True):
     """No checkpoint can be resumed from; the message of its reader."""
 
+    sentence = "{fault}"
     fault: str
 
 
 class NoHdfs(Reason, frozen=True):
-    """There is no HDFS to write a request to."""
+    sentence = "yarnctl has no HDFS to write the order to"
+    remedy = "set --name-node"
 
 
 class ForeignAttempt(Reason, frozen=True):
-    """The ids do not belong together, or the order is another yarnctl's."""
-
+    sentence = (
+        "{attempt} is not a task of {application} that yarnctl may order, or another yarnctl sent the order"
+    )
     attempt: str
     application: str
 
 
 class NeverSent(Reason, frozen=True):
-    """No such order was sent from here."""
+    sentence = "this yarnctl has not sent such an order"
 
 
 class ReleasedAlready(Reason, frozen=True):
-    """Its attempt has been ended already."""
+    sentence = "the attempt has been ended already"
 
 
 class NoRequestThere(Reason, frozen=True):
-    """There is no request of ours in HDFS."""
+    sentence = "HDFS holds no order for the attempt"
 
 
 class NoSuchOrder(Reason, frozen=True):
-    """There is no such order here."""
+    sentence = "the order does not exist"
 
 
 class AttemptOver(Reason, frozen=True):
-    """The attempt does not run any more; ``state`` as its master reports it."""
+    """``state`` as the application master reports it, "" if it does not."""
 
+    sentence = "the attempt no longer runs[state? ({state})]"
     state: str = ""
 
 
 class CheckpointsUnseen(Reason, frozen=True):
-    """The job's checkpoints cannot be read."""
+    sentence = "the job's checkpoints cannot be read"
 
 
 class ManifestOfAnother(Reason, frozen=True):
-    """The newest manifest is not the answer to this order."""
-
+    sentence = "the manifest of generation {generation} does not belong to this order"
     generation: int
 
 
 class GoneOn(Reason, frozen=True):
-    """There is work that is in no checkpoint."""
+    sentence = "the task has processed input after its checkpoint"
 
 
 class HoldOver(Reason, frozen=True):
-    """The runner's release wait is over, or too short."""
+    sentence = (
+        "the release wait has expired or is about to (or clocks differ); the task has resumed or will resume"
+    )
 
 
 class NotHoldingYet(Reason, frozen=True):
-    """The status line does not show the release wait yet."""
+    sentence = "the task has not reported that it waits for its release"
 
 
 class KillNotAllowed(Reason, frozen=True):
-    """``--allow-kill`` was not given."""
+    """Neither ``--kill-on-timeout`` nor ``--mix`` was given for it."""
+
+    sentence = "the settings do not allow yarnctl to kill the task; its work would be lost"
 
 
 class ExecutorBusy(Reason, frozen=True):
-    """The executor is gone, or in another container; what its driver says of it."""
+    """``told``: what its driver, or its JobManager, reports."""
 
+    sentence = "the executor or worker cannot be drained: {told}"
     told: str
 
 
 class BegunMeanwhile(Reason, frozen=True):
-    """A reduce that was to be ended before its first key has begun to reduce."""
+    """A reduce is killed before its first key only."""
+
+    sentence = "the reduce has processed input meanwhile; its work would be lost"
 
 
 class NoReduceOf(Reason, frozen=True):
-    """The attempt is none of this job's reduces."""
-
+    sentence = "{attempt} is not a reduce of {application}"
     attempt: str
     application: str
 
 
 class MasterSilent(Reason, frozen=True):
-    """The job's master does not answer."""
-
+    sentence = "the application master does not answer: {fault}"
     fault: str
 
 
 class AttemptUnknown(Reason, frozen=True):
-    """The job's master does not know the attempt."""
+    sentence = "the application master does not know the attempt"
 
 
 class RunsElsewhere(Reason, frozen=True):
-    """The attempt runs in another container than the ordered one."""
-
+    sentence = "the attempt runs in {container}, not in {ordered}"
     container: str
     ordered: str
 
 
 class MasterNotReached(Reason, frozen=True):
-    """The job's master was not reached to end the attempt."""
-
+    sentence = "the application master cannot be reached: {fault}"
     fault: str
 
 
 class PriorityNotAllowed(Reason, frozen=True):
-    """Changing priorities was not allowed."""
+    sentence = "yarnctl may not change priorities"
+    remedy = "set --allow-priority"
 
 
 class QueueNotNamed(Reason, frozen=True):
-    """yarnctl was not given the application's queue."""
-
+    sentence = "the application's queue {queue} is neither preempting nor preemptable"
     queue: str
 
 
 class HoldNotAllowed(Reason, frozen=True):
-    """``--cap-queue`` was not given."""
+    sentence = "yarnctl may not cap queues"
+    remedy = "set --cap-queue"
 
 
 class NoVictimQueue(Reason, frozen=True):
-    """Only the maximum of a victim queue is changed."""
-
+    sentence = "queue {queue} is not preemptable"
     queue: str
 
 
 class OfNoVictimQueue(Reason, frozen=True):
-    """The application is in no victim queue."""
-
+    sentence = "the application's queue {queue} is not preemptable"
     queue: str
 
 
 class MasterDown(Reason, frozen=True):
-    """The job's master is down (in virtual time)."""
+    """In virtual time, as the reasons below."""
+
+    sentence = "the application master is down"
 
 
 class NotInReducePhase(Reason, frozen=True):
-    """The attempt cannot be suspended now (in virtual time)."""
+    sentence = "the attempt is not in its reduce phase, or an order was sent already"
 
 
 class NoValidManifest(Reason, frozen=True):
-    """Nothing valid answers this order (in virtual time)."""
+    sentence = "the order has no valid manifest"
 
 
 class EndedOrForeign(Reason, frozen=True):
-    """The attempt has ended, or the order names another (in virtual time)."""
+    sentence = "the attempt has ended, or the order names another attempt"
 
 
 class NotInVirtualTime(Reason, frozen=True):
-    """Virtual time changes no queue."""
+    sentence = "queues cannot be changed in virtual time"
 
 
 class NoSuchContainer(Reason, frozen=True):
-    """The container does not run."""
+    sentence = "the container does not run"
 
 
 class AttemptEnded(Reason, frozen=True):
-    """The attempt has ended."""
+    sentence = "the attempt has ended"
 
 
 class NoSuchApplication(Reason, frozen=True):
-    """The application does not run."""
+    sentence = "the application does not run"
 
 
 OwnOutcome = (
@@ -221,6 +229,6 @@ OwnOutcome = (
     | AttemptEnded
     | NoSuchApplication
 )
-"""The reasons that only an action's outcome may have."""
+"""The reasons that only the outcome of an action may have (``refused``, ``unknown``, ``withheld``)."""
 
 OutcomeReason = OwnOutcome | ModeReason | EligibilityReason

@@ -1,4 +1,7 @@
-"""Why a queue's name stands for no leaf queue, or may not be used as it is given."""
+"""Why a queue's name stands for no leaf queue, or cannot be used as it is given.
+
+Lists of paths are the first of ``count``.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ from yarnctl.deciding.reasons.rooting import Reason
 
 
 class QueuesUnread(Reason, frozen=True):
-    """The scheduler's queues have not been read since the start: names stand for nothing yet."""
+    sentence = "the scheduler's queues have not been read yet"
 
 
 class NoLeafQueue(Reason, frozen=True):
-    """No leaf queue has these names. ``nearest``: like paths; ``leaves`` are the first of ``count``."""
+    """``nearest``: paths like the names."""
 
+    sentence = (
+        "no leaf queue {names:list}[nearest? (nearest: {nearest:list})]; leaf queues ({count}): {leaves:list}"
+    )
     names: tuple[str, ...]
     leaves: tuple[str, ...]
     count: int
@@ -19,49 +25,54 @@ class NoLeafQueue(Reason, frozen=True):
 
 
 class AmbiguousQueue(Reason, frozen=True):
-    """A name stands for several leaf queues: ``paths`` are the first of ``count``."""
-
+    sentence = "queue name {name} is ambiguous, it matches {count} leaf queues: {paths:list}"
+    remedy = "give the full path"
     name: str
     paths: tuple[str, ...]
     count: int
 
 
 class ParentQueue(Reason, frozen=True):
-    """A name stands for a parent queue; ``leaves`` are the first of ``count`` below it."""
-
+    sentence = "queue {name} is a parent queue"
+    remedy = "name one of its {count} leaf queues: {leaves:list}"
     name: str
     leaves: tuple[str, ...]
     count: int
 
 
 class QueueInBothRoles(Reason, frozen=True):
-    """A leaf queue is both preempting and preemptable, by ``names``."""
-
+    sentence = "queue {path} is both preempting and preemptable (given as {names:list})"
+    remedy = "name it in one role"
     path: str
     names: tuple[str, ...]
 
 
 class BudgetOfNoVictim(Reason, frozen=True):
-    """A loss budget names a leaf queue that is not preemptable; ``paths`` are those that are."""
+    """``paths``: the preemptable queues."""
 
+    sentence = (
+        "loss budget for queue {name}: {path} is not preemptable; the preemptable queues are {paths:list}"
+    )
     name: str
     path: str
     paths: tuple[str, ...]
 
 
 class QueueNamedTwice(Reason, frozen=True):
-    """Two budgets, or two pools, name one leaf queue, by ``names``."""
+    """By two budgets, or two pools."""
 
+    sentence = "queue {path} is named twice: {names:list}"
+    remedy = "name it once"
     path: str
     names: tuple[str, ...]
 
 
 class QueuesVanished(Reason, frozen=True):
-    """These leaf queues, which were named, are not in the scheduler's tree any more."""
-
+    sentence = "the scheduler no longer has the leaf queues {paths:list}"
     paths: tuple[str, ...]
 
 
 QueueProblem = (
     NoLeafQueue | AmbiguousQueue | ParentQueue | QueueInBothRoles | BudgetOfNoVictim | QueueNamedTwice
 )
+"""What is wrong with a name that was given for a queue."""

@@ -1,13 +1,15 @@
-"""The root of all reasons: what they have in common on the wire.
+"""The root of all reasons: what they have in common on the wire, and how their sentences are written.
 
-Law: a reason is a frozen value. Its tag, the class's name in kebab case, is what programs compare; its fields
-have what the sentence names. Foreign text (a client's error, what a job's owner wrote) is a field of its own
-and is never parsed. English is made of a reason in one module only, outside the deciding half.
+A reason is a frozen value. Programs compare its tag, the class's name in kebab case. Foreign text (a client's
+error, a message of a job's owner) is a field of its own and is never parsed. The class holds the sentence
+that people read; :mod:`yarnctl.journal.rendering` fills it in, and docs/reference/reasons.md is generated
+from it.
 """
 
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 import msgspec
 
@@ -21,7 +23,17 @@ def kebab(name: str) -> str:
 
 
 class Reason(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="code", tag=kebab):
-    """The reason of something. Compared by value; encoded with its tag as ``code``."""
+    """The reason of something. Compared by value; encoded with its tag as ``code``.
+
+    ``sentence`` and ``remedy`` (what a person can do, "" if nothing) are templates over the fields:
+
+    * ``{field}`` is the field; ``{field:unit}`` formats it, with a unit of ``rendering.UNITS``;
+    * ``[field?text]`` is ``text`` if the field is not empty, ``[field?text|other]`` else ``other``;
+    * ``[field=value?text]`` is ``text`` if the field equals ``value``.
+    """
+
+    sentence: ClassVar[str] = ""
+    remedy: ClassVar[str] = ""
 
 
 def code(why: Reason) -> str:

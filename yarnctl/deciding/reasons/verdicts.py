@@ -1,7 +1,4 @@
-"""Reasons of admission: of a plan, of an end, of a lesson, and why the gate cannot decide.
-
-Law: see ``rooting``; the sentences are in docs/design-notes.md.
-"""
+"""Reasons of admission: of a plan, of an end, of a lesson, and why the gate cannot decide."""
 
 from __future__ import annotations
 
@@ -14,88 +11,102 @@ from yarnctl.deciding.reasons.rooting import Reason
 
 
 class Undecided(Reason, frozen=True):
-    """No round has decided on it yet."""
+    sentence = "the next round decides"
 
 
 class FreeNow(Reason, frozen=True):
-    """As many containers as needed are free; their number."""
-
+    sentence = "{containers:containers} free now, enough to meet the deadline"
     containers: int
 
 
 class Needs(Reason, frozen=True):
-    """More containers are needed than are free; ``start``: whether it is known when they will be."""
+    """``start``: whether it is known when the containers will be free."""
 
+    sentence = (
+        "needs {containers:containers}, {free} free now"
+        "[start=unknown?; start time unknown][start=too-late?; they become free too late]"
+    )
     containers: int
     free: int
     start: Literal["known", "unknown", "too-late"]
 
 
 class DeadlinePassed(Reason, frozen=True):
-    """It waited beyond its deadline."""
+    sentence = "the deadline has passed"
 
 
 class NeedsTooManyByNow(Reason, frozen=True):
-    """The time to its deadline is too short for the most containers that it can use."""
+    """``usable``: the most containers that the job can use at once."""
 
+    sentence = (
+        "the job has waited too long: it now needs {containers:containers} to end by its deadline and can use"
+        " {usable}"
+    )
     containers: int
     usable: int
 
 
 class DeadlineUnreachable(Reason, frozen=True):
-    """No number of containers meets the deadline any more."""
+    sentence = "no number of containers meets the deadline any more"
 
 
 class WorkUnknown(Reason, frozen=True):
-    """There is no estimate, and the mechanism needs one."""
+    sentence = "no estimate of the job's work is available, and this allocator requires one"
 
 
 class NoDeadline(Reason, frozen=True):
-    """The request names no deadline, and the mechanism needs one."""
+    sentence = "the request has no deadline, and this allocator requires one"
 
 
 class NeedsMoreThanItCanUse(Reason, frozen=True):
-    """By its estimate it needs more containers than it can use at once."""
-
+    sentence = "needs {containers:containers} to end by its deadline and can use {usable} at once"
     containers: int
     usable: int
 
 
 class NeedsMoreThanThereIs(Reason, frozen=True):
-    """By its estimate it needs more containers than the cluster has."""
-
+    sentence = "needs {containers:containers} to end by its deadline and the cluster has {capacity}"
     containers: int
     capacity: int
 
 
 class PaidFor(Reason, frozen=True):
-    """Its deadline has this price, which was agreed and can be paid."""
-
+    sentence = "the deadline costs {price_mtokens:tokens}"
     price_mtokens: int
 
 
 class AwaitsTurn(Reason, frozen=True):
-    """Its deadline is sold at this price; it is submitted when its turn comes, not before."""
+    """It is submitted when its turn comes, not before."""
 
+    sentence = (
+        "the deadline is promised for {price_mtokens:tokens}; the job is submitted at its turn, planned for"
+        " {turn_at_ms:instant}"
+    )
     price_mtokens: int
     turn_at_ms: int
 
 
 class NoAccount(Reason, frozen=True):
-    """It names no account that is known ("": none at all), and deadlines have a price."""
+    """Deadlines have a price."""
 
+    sentence = "[account?account {account} does not exist|the request names no account to pay from]"
     account: str = ""
 
 
 class TooEarly(Reason, frozen=True):
-    """Its deadline is before the earliest that breaks no promise."""
-
+    sentence = (
+        "the deadline is before {earliest_at_ms:instant}, the earliest that keeps every promised deadline"
+    )
     earliest_at_ms: int
 
 
 class CostsMore(Reason, frozen=True):
-    """The deadline costs more than was agreed; ``within_at_ms``: the earliest that would not."""
+    """``most_mtokens``: what was agreed; ``within_at_ms``: the earliest deadline at that price."""
 
+    sentence = (
+        "the deadline {deadline_at_ms:instant} costs {price_mtokens:tokens}, above the budget of"
+        " {most_mtokens:tokens}[within_at_ms?; within the budget the earliest is {within_at_ms:instant}]"
+    )
     price_mtokens: int
     deadline_at_ms: int
     most_mtokens: int
@@ -103,38 +114,44 @@ class CostsMore(Reason, frozen=True):
 
 
 class CannotPay(Reason, frozen=True):
-    """The deadline costs more than the account holds."""
-
+    sentence = (
+        "the deadline {deadline_at_ms:instant} costs {price_mtokens:tokens}, and the account holds"
+        " {held_mtokens:tokens}"
+    )
     price_mtokens: int
     deadline_at_ms: int
     held_mtokens: int
 
 
 class CheapestInTime(Reason, frozen=True):
-    """Of all that ends by the deadline this costs the least: the framework, its containers, the cost."""
-
+    sentence = (
+        "{kind} with {containers:containers} is the cheapest option that meets the deadline:"
+        " {cost_mtokens:tokens}"
+    )
     kind: str
     containers: int
     cost_mtokens: int
 
 
 class LeastLoadedPool(Reason, frozen=True):
-    """Of the pools that take it this has the fewest applications, with so many containers to give."""
+    """Of the pools that accept it."""
 
+    sentence = "pool {pool} has the fewest applications, and {containers:containers} available"
     pool: str
     containers: int
 
 
 class StartsLater(Reason, frozen=True):
-    """Its containers are reserved in a pool from an instant on, and it is submitted then."""
+    """It is submitted then."""
 
+    sentence = "{containers:containers} of pool {pool} reserved from {start_at_ms:instant}"
     pool: str
     containers: int
     start_at_ms: int
 
 
 class NoOptions(Reason, frozen=True):
-    """It does not say as what it may be run, and this mechanism places applications."""
+    sentence = "the request lists no framework options; placement needs at least one"
 
 
 PlanReason = (
@@ -160,107 +177,108 @@ PlanReason = (
     | NoOptions
     | NothingFits
 )
+"""Why an admission has its verdict (``plans`` in ``admission-round``; the plan in the API)."""
 
 # --- why an admission has ended
 
 
 class WithdrawnByAsker(Reason, frozen=True):
-    """Its sender has withdrawn it."""
+    sentence = "withdrawn by its sender"
 
 
 class LeaseOver(Reason, frozen=True):
-    """Its lease ended."""
-
+    sentence = "the lease expired: no client renewed it within {lease_ms:span}"
     lease_ms: int
 
 
 class NotSubmitted(Reason, frozen=True):
-    """No application used its reservation in time."""
-
+    sentence = "no application with its tag was submitted within {held_ms:span}"
     held_ms: int
 
 
 class EndedAs(Reason, frozen=True):
-    """Its application ended, in this state."""
+    """The state of its application."""
 
+    sentence = "{state}"
     state: str
 
 
 class ManagerForgot(Reason, frozen=True):
-    """The ResourceManager does not list its application any more."""
+    sentence = "the ResourceManager no longer lists its application"
 
 
 ClosedReason = WithdrawnByAsker | LeaseOver | NotSubmitted | EndedAs | ManagerForgot
+"""Why an admission has ended (``admission-closed``); a rejected one has ended for its ``PlanReason``."""
 
 # --- why nothing was learned of a job
 
 
 class NumbersImpossible(Reason, frozen=True):
-    """A number that has to be above 0 is not."""
+    sentence = "a number that must be above 0 is not"
 
 
 class NoneWouldDo(Reason, frozen=True):
-    """No number of containers would have met its deadline."""
-
+    sentence = (
+        "no number of containers would have met the deadline ({work_ms:span} of container time in"
+        " {deadline_ms:span}, at most {most:containers})"
+    )
     work_ms: int
     deadline_ms: int
     most: int
 
 
 class NotInHistoryYet(Reason, frozen=True):
-    """The history server does not list the job yet."""
-
+    sentence = "{server} does not list {job} yet"
     server: str
     job: str
 
 
 class HistoryBusy(Reason, frozen=True):
-    """Too many questions are queued already."""
+    sentence = "too many history queries are pending; yarnctl retries"
 
 
 class HistoryFault(Reason, frozen=True):
-    """The history server did not answer."""
-
+    sentence = "the history server does not answer; yarnctl retries: {fault}"
     fault: str
 
 
 class HistoryUnusable(Reason, frozen=True):
-    """The history server's answer is not understood, or a refusal."""
-
+    sentence = "the history server's answer cannot be used: {fault}"
     fault: str
 
 
 class HistoryLost(Reason, frozen=True):
-    """The job was listed, and is unknown now."""
-
+    sentence = "the history server no longer lists {job}"
     job: str
 
 
 class EndedOtherwise(Reason, frozen=True):
-    """The job did not succeed ("": its terminal state is not known)."""
+    """Its work is not known then."""
 
+    sentence = "the job did not succeed ([state?{state}|unknown state]), so its work is unknown"
     state: str = ""
 
 
 class RanInMaster(Reason, frozen=True):
-    """An uber job: its tasks had no containers."""
+    """An uber job."""
+
+    sentence = "the job's tasks ran in its application master and used no containers"
 
 
 class NoSpansTold(Reason, frozen=True):
-    """Counters of the tasks' times are missing."""
-
+    sentence = "the history server reports no MILLIS_MAPS or MILLIS_REDUCES of {job}"
     job: str
 
 
 class NoInstantsTold(Reason, frozen=True):
-    """The job's start or end is missing."""
-
+    sentence = "the history server reports no start or end of {job}"
     job: str
 
 
 class NoUsageTold(Reason, frozen=True):
-    """The start of ``job`` (an application's id), its end, or the memory that it held, is missing."""
+    """``job``: an application's id."""
 
+    sentence = "the ResourceManager reports no start, end or memory-seconds of {job}"
     job: str
 
 
@@ -278,6 +296,7 @@ LessonReason = (
     | NoInstantsTold
     | NoUsageTold
 )
+"""Why nothing was learned of a job (``gate-learned``)."""
 
 ASK_AGAIN = (NotInHistoryYet, HistoryBusy, HistoryFault)
 """The history server may list it later."""
@@ -286,20 +305,20 @@ ASK_AGAIN = (NotInHistoryYet, HistoryBusy, HistoryFault)
 
 
 class ApplicationsUnseen(Reason, frozen=True):
-    """The ResourceManager does not list the applications."""
-
+    sentence = "the ResourceManager does not list the applications: {fault}"
     fault: str
 
 
 class SizeUnseen(Reason, frozen=True):
-    """The ResourceManager does not report how large the cluster is."""
-
+    sentence = "the ResourceManager does not report the cluster's size: {fault}"
     fault: str
 
 
 class NoRoomForContainer(Reason, frozen=True):
-    """No node is large enough for one container of the gate's size."""
+    """Of the gate's container size."""
+
+    sentence = "no node is large enough for one container"
 
 
 GateReason = ApplicationsUnseen | SizeUnseen | NoRoomForContainer
-"""... or a fault of a client: see ``outcomes``."""
+"""Why the gate cannot decide (``gate.problem`` in the API). It can also be a ``ClientFault``."""

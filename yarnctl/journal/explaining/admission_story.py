@@ -1,14 +1,12 @@
-"""Admissions: all that a journal records of one admission, or of that of an application.
+"""Admissions: all that a journal records of one admission, or of the admission of an application.
 
-Law: as of all explanations: made of the records in one pass, and nothing is added. What a later deadline
-would have cost is computed anew from the recorded inputs of the round, where these give the recorded price.
+Made of the records in one pass. Prices of later deadlines are computed from the recorded inputs of the round,
+if these give the recorded price again.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
-
-import msgspec
 
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.capacity import Load
@@ -25,16 +23,16 @@ from yarnctl.deciding.admission.offering import cheaper_later, decided_price
 from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.pricing.accounts import TokensCharged, TokensRefunded
 from yarnctl.deciding.admission.pricing.prices import ITSELF
-from yarnctl.deciding.admission.records import Budget, Plan
+from yarnctl.deciding.admission.records import Plan
 from yarnctl.deciding.records import Record
 from yarnctl.journal.explaining.story import AdmissionStory
-from yarnctl.journal.rendering import text, tokens_text, when
+from yarnctl.journal.rendering import containers, span, text, tokens_text, when
 
 LOADS_SHOWN = 3
 
 
 class _Decided(NamedTuple):
-    """A round's inputs, and its decision on one request."""
+    """A round's inputs, and its plan for one request."""
 
     before: Gate
     record: AdmissionRound
@@ -42,7 +40,7 @@ class _Decided(NamedTuple):
 
 
 class AdmissionStories:
-    """Collects ``stories`` of the admission ``wanted``, or of that which the application of this id used."""
+    """Collects ``stories`` of the admission ``wanted``, or of the admission of the application ``wanted``."""
 
     def __init__(self, wanted: str) -> None:
         self.wanted = wanted
@@ -62,66 +60,67 @@ class AdmissionStories:
         if isinstance(record, AdmissionAsked) and record.admission == self.wanted:
             self._requested(record)
         elif isinstance(record, AdmissionRound) and now is not None and before is not now:
-            named = () if isinstance(record.pool_loads, msgspec.UnsetType) else record.pool_loads
-            pooled = next((loads for name, loads in named if name == now.plan.pool), ())
-            self._tell(record.at_ms, now.admission, self._decision(now) + _backlog(pooled or record.loads))
+            pooled = next((loads for name, loads in record.pool_loads if name == now.plan.pool), ())
+            self._add(record.at_ms, now.admission, self._decision(now) + _backlog(pooled or record.loads))
         elif isinstance(record, ClockSetBack) and now is not None and before is not now:
-            told = f"the clock was set back by {record.by_ms // 1000} s: the deadline stays, other times move"
-            self._tell(record.at_ms, now.admission, told)
+            line = f"the clock was set back by {span(record.by_ms)}: the deadline stays, other times move"
+            self._add(record.at_ms, now.admission, line)
         elif isinstance(record, TokensCharged | TokensRefunded) and now is not None:
             if record.admission == now.admission:
-                self._tell(record.at_ms, record.admission, _paid(record))
+                self._add(record.at_ms, record.admission, _paid(record))
         elif isinstance(record, AdmissionClosed) and now is not None and record.admission == now.admission:
-            self._tell(record.at_ms, record.admission, f"{record.state}: {text(record.why)}")
+            self._add(record.at_ms, record.admission, f"{record.state}: {text(record.why)}")
         elif (
             isinstance(record, GateLearned)
             and now is not None
             and record.application == now.application != ""
         ):
-            told = _feedback(record) + _ran(now.plan, self._store.ran_ms.get(now.admission))
-            self._tell(record.at_ms, now.admission, told)
+            line = _feedback(record) + _ran(now.plan, self._store.ran_ms.get(now.admission))
+            self._add(record.at_ms, now.admission, line)
 
-    def _tell(self, at_ms: int, admission: str, told: str) -> None:
-        self.stories.append(AdmissionStory(at_ms=at_ms, admission=admission, told=told))
+    def _add(self, at_ms: int, admission: str, line: str) -> None:
+        self.stories.append(AdmissionStory(at_ms=at_ms, admission=admission, text=line))
 
     def _requested(self, record: AdmissionAsked) -> None:
         request, budget = record.request, record.request.budget
         where = f" in {record.queue}" if record.queue else ""
-        told = f"{record.user} asked for {record.name}{where}: {request.tasks} containers at most"
-        if isinstance(request.alternatives, Alternatives):
-            told += _options(request.alternatives)
-        if request.deadline_ms is not None or not isinstance(budget, Budget):
-            told += f", {request.deadline_ms} ms to its deadline at {request.deadline_at_ms} ms"
-        if isinstance(budget, Budget):
-            told += f", for {tokens_text(budget.most_mtokens)} of {budget.account} at most"
+        parts = [f"user {record.user} requested {record.name}{where}, at most {containers(request.tasks)}"]
+        if request.alternatives is not None:
+            parts.append(_options(request.alternatives))
+        if request.deadline_ms is not None or budget is None:
+            remaining = "" if request.deadline_ms is None else f" in {span(request.deadline_ms)}"
+            parts.append(f"deadline{remaining} at {when(request.due_ms)}")
+        if budget is not None:
+            parts.append(f"budget {tokens_text(budget.most_mtokens)} of account {budget.account}")
         if request.estimate is not None:
             estimate = request.estimate
-            told += (
-                f"; it computes {estimate.mean_ms} container-ms (+- {estimate.stdev_ms}, {estimate.source})"
+            parts.append(
+                f"estimated work {span(estimate.mean_ms)} of container time"
+                f" (+- {span(estimate.stdev_ms)}, {estimate.source})"
             )
-        self._tell(record.at_ms, record.admission, told)
+        self._add(record.at_ms, record.admission, "; ".join(parts))
 
     def _running(self, record: AdmissionTaken) -> None:
         found = self._store.admissions.get(record.admission)
         if found is not None and not self.stories:
             self._before(found)
         self._own = record.admission
-        self._tell(record.at_ms, record.admission, f"taken by {record.application}")
+        self._add(record.at_ms, record.admission, f"running as {record.application}")
 
     def _before(self, found: Admission) -> None:
-        """Add what came before an admission's application was known."""
+        """Add the request and the decision, recorded before the admission's application was known."""
         request = found.request
-        asked = AdmissionAsked(
+        requested = AdmissionAsked(
             request.submitted_at_ms, found.admission, found.name, found.user, found.queue, request, found.key
         )
-        self._requested(asked)
+        self._requested(requested)
         if found.reservation is not None:
-            self._tell(found.reservation.from_ms, found.admission, self._decision(found))
+            self._add(found.reservation.from_ms, found.admission, self._decision(found))
 
     # --- prices ---------------------------------------------------------------------------------
 
     def _keep_round(self, gate: Gate | None, record: Record) -> None:
-        """Keep the inputs of each round that decided on a price, until its job runs or it is over."""
+        """Keep the inputs of each round that decided on a price, until its job runs or it ends."""
         if isinstance(record, AdmissionRound) and gate is not None:
             promised = [each for each in self._store.open("waiting", "admitted") if each.reservation]
             names = {each.sequence: each.admission for each in promised}
@@ -130,111 +129,117 @@ class AdmissionStories:
                 names[wanted.sequence] = wanted.admission
             for plan in record.plans:
                 if plan.sequence in names and decided_price(plan) is not None:
-                    # it is sold in one round, and may start in a later one
+                    # sold in one round, it can start in a later one
                     self._rounds.setdefault(names[plan.sequence], _Decided(gate, record, plan))
         elif isinstance(record, AdmissionTaken | AdmissionClosed):
             self._rounds.pop(record.admission, None)
 
     def _decision(self, found: Admission) -> str:
-        """Tell a decision; of one about a price its terms, and what would have been cheaper."""
-        told = _verdict(found.plan) + _placed(found.plan)
+        """Return the line of a decision; with a price, also its terms and cheaper deadlines."""
+        line = _verdict(found.plan) + _placed(found.plan)
         if found.plan.price_mtokens is not None:
-            told += self._price(found)
+            line += self._price(found)
         decided = self._rounds.get(found.admission)
         later = [] if decided is None else cheaper_later(*decided)
         if not later:
-            return told
+            return line
         offers = ", ".join(
             f"{tokens_text(each.price_mtokens)} by {when(each.deadline_at_ms)}" for each in later
         )
-        return f"{told}; a later deadline was cheaper: {offers}"
+        return f"{line}; later deadlines were cheaper: {offers}"
 
     def _price(self, found: Admission) -> str:
-        """Tell a price term by term: the job itself, then whose slack becomes less."""
+        """Return a price by its terms: the job itself, then the admissions with less slack because of it."""
         plan = found.plan
         terms = ", ".join(
             f"{tokens_text(amount)} "
-            f"{'for itself' if who == ITSELF else f'for the slack of {self._whose(found, who)}'}"
-            for who, amount in plan.because
+            f"{'for the job' if term == ITSELF else f'for the slack of {self._admission_name(found, term)}'}"
+            for term, amount in plan.because
         )
         late = ""
         if plan.late_ratio is not None:
-            late = f"; it is late with a chance of at most {plan.late_ratio * 100:g}%"
+            late = f"; probability of a late end at most {plan.late_ratio * 100:g}%"
         return f"; promised by {when(plan.deadline_at_ms)} for {terms}{late}"
 
-    def _whose(self, found: Admission, who: str) -> str:
-        """Name an admission that a price has by its number, with its job's name where that is known."""
-        name = f"{found.admission.rpartition('-')[0]}-{who}"
+    def _admission_name(self, found: Admission, number: str) -> str:
+        """Return the id of the admission with a number, with its job's name, if it is kept."""
+        name = f"{found.admission.rpartition('-')[0]}-{number}"
         other = self._store.admissions.get(name)
-        return f"number {who}" if other is None else f"{name} ({other.name})"
+        return f"number {number}" if other is None else f"{name} ({other.name})"
 
 
 def _verdict(plan: Plan) -> str:
     why = text(plan.reason)
     if plan.verdict == "admit":
-        return f"admitted with {plan.containers} containers: {why}; to be done at {plan.finish_at_ms} ms"
+        end = "" if plan.finish_at_ms is None else f"; planned end {when(plan.finish_at_ms)}"
+        return f"admitted with {containers(plan.containers)}: {why}{end}"
     if plan.verdict == "reject":
         return f"rejected: {why}"
-    start = "" if plan.start_at_ms is None else f"; to start at {plan.start_at_ms} ms as things stand"
-    return f"waits: {why}{start}"
+    start = "" if plan.start_at_ms is None else f"; planned start {when(plan.start_at_ms)}"
+    return f"waiting: {why}{start}"
 
 
 def _placed(plan: Plan) -> str:
-    """Tell as what an application runs, how long that is expected to take, and what was refused."""
-    told = ""
+    """Return the framework and pool of an application, its run time, and the options not chosen."""
+    line = ""
     if plan.kind and plan.predicted_ms is not None:
         settings = ", ".join(f"{name}={value}" for name, value in plan.settings)
-        told = f"; as {plan.kind} in pool {plan.pool}" + (f" with {settings}" if settings else "")
-        told += f", {plan.predicted_ms} ms predicted"
+        line = f"; runs as {plan.kind} in pool {plan.pool}" + (f" with {settings}" if settings else "")
+        line += f"; predicted {span(plan.predicted_ms)}"
         if plan.start_at_ms is not None and plan.finish_at_ms is not None:
-            chance = "" if plan.late_ratio is None else f" but with a chance of {plan.late_ratio * 100:g}%"
-            told += f", {plan.finish_at_ms - plan.start_at_ms} ms at most{chance}"
+            chance = (
+                "" if plan.late_ratio is None else f" (exceeded with probability {plan.late_ratio * 100:g}%)"
+            )
+            line += f", at most {span(plan.finish_at_ms - plan.start_at_ms)}{chance}"
     if not plan.refused:
-        return told
+        return line
     others = "; ".join(
         f"{each.kind} with {each.containers}{f' in {each.pool}' if each.pool else ''} from"
         f" {when(each.start_at_ms)}: {text(each.reason)}"
         for each in plan.refused
     )
-    return f"{told}; next refused: {others}"
+    return f"{line}; not chosen: {others}"
 
 
 def _options(found: Alternatives) -> str:
     kinds = sorted({each.kind for each in found.options})
-    told = f", {len(found.options)} options on {', '.join(kinds)}"
-    return told + (f"; too few runs are known on {', '.join(found.lacking)}" if found.lacking else "")
+    options = f"{len(found.options)} options ({', '.join(kinds)})"
+    return options + (f"; too few known runs on {', '.join(found.lacking)}" if found.lacking else "")
 
 
 def _ran(plan: Plan, ran_ms: int | None) -> str:
-    """Tell how long a placed application took, beside what was predicted."""
+    """Return the run time of a placed application beside the predicted."""
     if ran_ms is None or plan.predicted_ms is None:
         return ""
     at_most = ""
     if plan.start_at_ms is not None and plan.finish_at_ms is not None:
-        at_most = f", {plan.finish_at_ms - plan.start_at_ms} ms at most"
-    return f"; it took {ran_ms} ms, predicted were {plan.predicted_ms} ms{at_most}"
+        at_most = f", at most {span(plan.finish_at_ms - plan.start_at_ms)}"
+    return f"; run time {span(ran_ms)}, predicted {span(plan.predicted_ms)}{at_most}"
 
 
 def _paid(record: TokensCharged | TokensRefunded) -> str:
     if isinstance(record, TokensCharged):
-        return f"{record.account} paid {tokens_text(record.mtokens)}"
-    return f"{record.account} was paid back {tokens_text(record.mtokens)}"
+        return f"account {record.account} paid {tokens_text(record.mtokens)}"
+    return f"account {record.account} was refunded {tokens_text(record.mtokens)}"
 
 
 def _backlog(loads: tuple[Load, ...]) -> str:
-    """Name the largest applications with containers but no admission."""
+    """Return the largest applications that hold containers without an admission."""
     if not loads:
         return ""
     largest = sorted(loads, key=lambda load: (-load.containers, load.who))[:LOADS_SHOWN]
     named = ", ".join(f"{load.who} {load.containers}" for load in largest)
     held = sum(load.containers for load in loads)
-    return f" (past the gate {held} are held: {named}{', ...' if len(loads) > LOADS_SHOWN else ''})"
+    return f" ({held} held without admission: {named}{', ...' if len(loads) > LOADS_SHOWN else ''})"
 
 
 def _feedback(record: GateLearned) -> str:
     if not record.finished:
         why = "" if record.why is None else text(record.why)
-        return f"nothing was learned from it: {why}"
+        return f"not used for estimates: {why}"
     found = record.finished[0]
     met = "met" if found.met else "missed"
-    return f"learned from: {found.work_ms} container-ms with {found.containers} containers, deadline {met}"
+    return (
+        f"used for estimates: {span(found.work_ms)} of container time in {containers(found.containers)},"
+        f" deadline {met}"
+    )

@@ -1,6 +1,6 @@
-"""Explain: why a task was chosen, why not the next one, which application got the room, what it cost.
+"""Explain: why a task was chosen and others not, which application got its container, the cost.
 
-Law: an explanation is made of the journal's records in one pass and adds nothing of its own.
+An explanation is made of the journal's records in one pass and adds nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from yarnctl.journal.explaining.story import (
     SavedLostStory,
     Tally,
 )
-from yarnctl.journal.rendering import instant, said, text
+from yarnctl.journal.rendering import containers, instant, said, text
 
 NOT_SENT = "not sent"
 NUMBER_DIGITS_MAX = 16
@@ -60,12 +60,12 @@ class _Orders:
         self._before = self.open, self.released
 
     def begin(self, header: Header) -> None:
-        """A controller begins: without earlier orders, unless the next record is that it continues."""
+        """A controller starts: without earlier orders, unless the next record is ``Resumed``."""
         self._before = self.open, self.released
         self.settings, self.open, self.answered, self.released = header.settings, {}, None, {}
 
     def resumed(self) -> None:
-        """It continues the orders of the one before."""
+        """The controller continues the orders of the one before."""
         self.open, self.released = self._before
 
     def decided(self, record: Decision) -> None:
@@ -74,7 +74,7 @@ class _Orders:
             story = self._story(record, name, pick)
             if pull is not None:
                 story.lever = pull.lever
-                story.asked_to = verb_of(pick.task, self.settings, pull)
+                story.order_verb = verb_of(pick.task, self.settings, pull)
             self.open[name] = story
             self.stories.append(story)
 
@@ -91,7 +91,7 @@ class _Orders:
             attempt=task.attempt,
             container=task.container,
             node=task.node,
-            asked_to=verb_of(task, settings, None),
+            order_verb=verb_of(task, settings, None),
             asked_at_ms=record.at_ms,
             generation=task.generation + 1,
             job_policy=settings.job_policy,
@@ -101,7 +101,7 @@ class _Orders:
             remaining_ms=task.remaining_ms,
             predicted_cost_ms=task.return_cost_ms,
             total=record.total,
-            # One that has not begun yet is shown as beginning at the instant of the snapshot.
+            # A task without new keys has the instant of the snapshot there.
             working_since_ms=task.since_ms if task.since_ms < record.at_ms else None,
             next_jobs=tuple(job for job in record.refused_jobs if job.application != pick.application),
             next_tasks=tuple(
@@ -113,7 +113,7 @@ class _Orders:
         )
 
     def transferred(self, record: Transfer) -> None:
-        """An order is transferred; perhaps in exchange for room that was just given away."""
+        """An order is transferred, perhaps in exchange for a container that another application received."""
         story = self.open.get(record.order)
         if story is None:
             return
@@ -121,7 +121,7 @@ class _Orders:
         story.transfers.append(f"{instant(record.at_ms)} to {record.target}: {text(record.why)}")
         given = self.answered
         exchanged = (record.at_ms, record.source, record.target)
-        if given is not None and exchanged == (given.settled_at_ms, given.room_to_application, given.asker):
+        if given is not None and exchanged == (given.settled_at_ms, given.receiver_application, given.asker):
             given.exchanged_for = record.order
 
     def moved(self, record: Transition) -> None:
@@ -144,8 +144,8 @@ class _Orders:
     def _settled(self, story: OrderStory, record: Transition) -> None:
         story.settled_at_ms = record.at_ms
         story.settled_why = said(record.why) or ("" if record.event == record.target else record.event)
-        story.room_to_container = record.container
-        story.room_to_application = record.application
+        story.receiver_container = record.container
+        story.receiver_application = record.application
         if record.target == "granted":
             self.answered = story
         elif record.event == "completed":
@@ -158,24 +158,24 @@ class _Orders:
 
     def _ended(self, story: OrderStory, record: Transition) -> None:
         """Its container has ended as ordered."""
-        if story.asked_to == "suspend":
+        if story.order_verb == "suspend":
             story.verb = "released" if story.order in self.released else "suspended"
-        elif story.asked_to == "drain":
+        elif story.order_verb == "drain":
             story.verb = "left"
             story.lost_work_ms = story.lever.lost_ms if isinstance(story.lever, Lever) else 0
-        elif not story.verb:  # it was not known whether the kill had arrived
+        elif not story.verb:  # it was unknown whether the kill was delivered
             story.verb = "killed"
             self._lose(story, record.at_ms)
 
     @staticmethod
     def _lose(story: OrderStory, ended_at_ms: int) -> None:
         if story.checkpointed_at_ms is not None:
-            story.lost_work_ms = None  # nothing if it paused in its release wait, else its work since saving
+            story.lost_work_ms = None  # none if it waited for its release, else the work since its checkpoint
         elif story.working_since_ms is not None:
             story.lost_work_ms = max(0, ended_at_ms - story.working_since_ms)
 
     def returned(self, record: Return) -> None:
-        """A task resumed: from this order, which may be one of an earlier controller."""
+        """A task resumed after this order, which can be one of an earlier controller."""
         for story in reversed(self.stories):
             if story.order == record.order:
                 story.came_back = CameBackStory(
@@ -190,7 +190,7 @@ class _Orders:
                 return
 
     def saved_lost(self, record: SavedLost) -> None:
-        """Saved work was done again: how much working time that is, the journal does not record."""
+        """A checkpoint was not used; the journal does not record the working time of its keys."""
         for story in reversed(self.stories):
             if story.order == record.order:
                 story.saved_lost = SavedLostStory(
@@ -224,7 +224,7 @@ class _Orders:
 
 
 class _Reader:
-    """Collects the stories of all orders, and the occasions on which the wanted id was left alone."""
+    """Collects the stories of all orders, and the occasions on which the wanted id was not chosen."""
 
     def __init__(self, wanted: str) -> None:
         self.wanted = wanted
@@ -263,7 +263,7 @@ class _Reader:
         else:
             self.admitted.apply(record)
 
-    # --- left alone, asked without effect ---------------------------------------------------
+    # --- not chosen, or without an order ---------------------------------------------------
 
     def _decision(self, record: Decision) -> None:
         asker, hit = record.trigger.application, {pick.application for pick in record.picks}
@@ -276,7 +276,7 @@ class _Reader:
                 self._left_alone(self._occasion(record, record.number, refused))
         for pick in record.handed_back:
             if self._is_wanted(pick.task.attempt):
-                why = "handed back: completes no room"
+                why = "handed back: it does not complete a container"
                 self._left_alone(
                     RefusalStory(
                         at_ms=record.at_ms,
@@ -347,7 +347,7 @@ class _Reader:
     # --- names --------------------------------------------------------------------------------
 
     def _name(self, record: Decision) -> None:
-        """Note from a decision which attempt runs in the wanted container, or the other way round."""
+        """Find in a decision the attempt of the wanted container, or the container of the attempt."""
         if self.ran is not None:
             return
         named = [
@@ -394,8 +394,8 @@ class _Reader:
             self.roles.update(dict.fromkeys(roles))
             if roles:
                 concerned.append(story)
-        asked = [story for story in concerned if not story.withheld or story.verb]
-        if (withheld := len(concerned) - len(asked)) and "application" in self.roles:
+        sent = [story for story in concerned if not story.withheld or story.verb]
+        if (withheld := len(concerned) - len(sent)) and "application" in self.roles:
             self.rendered.append(f"{withheld} {'order was' if withheld == 1 else 'orders were'} {NOT_SENT}")
         if self.admitted.stories:
             own = self.admitted.stories[0].admission == self.wanted
@@ -404,7 +404,7 @@ class _Reader:
             id=self.wanted,
             roles=list(self.roles),
             ran=self.ran,
-            tallies=_tallies(asked, self.wanted),
+            tallies=_tallies(sent, self.wanted),
             orders=concerned,
             refused=self.refused,
             priorities=self.priorities,
@@ -441,18 +441,18 @@ class _DecisionReader(_Reader):
 
 def _decision_in_words(record: Decision, settings: Settings) -> list[str]:
     trigger, orders = record.trigger, len(record.orders)
-    said = [
-        f"{instant(record.at_ms)} for {trigger.application} in queue {trigger.queue}: needed {trigger.need}"
-        f" ({text(trigger.why)}), {orders} chosen, {record.unmet} unmet"
+    lines = [
+        f"{instant(record.at_ms)} for {trigger.application} in queue {trigger.queue}:"
+        f" {containers(trigger.need)} short ({text(trigger.why)}), {orders} chosen, {record.unmet} unmet"
     ]
-    if not orders:  # otherwise each order lists those passed over
+    if not orders:  # otherwise each order lists those not chosen
         for job in record.refused_jobs:
             key = key_words(settings.job_policy, job.key, record.total)
-            said.append(f"why not {job.application}: {why_words(job.why)} ({key})")
+            lines.append(f"not {job.application}: {why_words(job.why)} ({key})")
         for task in record.refused_tasks:
             key = key_words(settings.task_policy, task.key, None)
-            said.append(f"why not {task.attempt}: {why_words(task.why)} ({key})")
-    return said
+            lines.append(f"not {task.attempt}: {why_words(task.why)} ({key})")
+    return lines
 
 
 def _names(story: OrderStory) -> tuple[tuple[str, str], ...]:
@@ -461,19 +461,19 @@ def _names(story: OrderStory) -> tuple[tuple[str, str], ...]:
         ("application", story.victim),
         ("application", story.asker),
         ("application", story.first_asker),
-        ("application", story.room_to_application),
+        ("application", story.receiver_application),
         ("attempt", story.attempt),
         ("container", story.container),
-        ("container", story.room_to_container),
+        ("container", story.receiver_container),
     )
 
 
 def _tallies(stories: list[OrderStory], wanted: str) -> list[Tally]:
-    """Sum up an application's orders, as the asker's and as the victim's."""
-    asked = Tally(role="asker", others={}, states={}, verbs={})
-    gave = Tally(role="victim", others={}, states={}, verbs={})
+    """Return the sums of an application's orders: those for it, and those against it."""
+    received = Tally(role="asker", others={}, states={}, verbs={})
+    lost = Tally(role="victim", others={}, states={}, verbs={})
     for story in stories:
-        for tally, own, other in ((asked, story.asker, story.victim), (gave, story.victim, story.asker)):
+        for tally, own, other in ((received, story.asker, story.victim), (lost, story.victim, story.asker)):
             if own != wanted:
                 continue
             tally.orders += 1
@@ -484,13 +484,13 @@ def _tallies(stories: list[OrderStory], wanted: str) -> list[Tally]:
             ):
                 counts[name] = counts.get(name, 0) + 1
             tally.lost_work_ms += story.lost_work_ms or 0
-    return [tally for tally in (asked, gave) if tally.orders]
+    return [tally for tally in (received, lost) if tally.orders]
 
 
 def explain(records: Iterable[Record], wanted: str) -> Explanation:
-    """Gather all records of an application, container, attempt or order, or a decision's number.
+    """Return the explanation of an application, container, attempt or order id, or a decision's number.
 
-    A job's id counts as its application's.
+    The id of a job stands for its application's.
     """
     if wanted.startswith("job_"):
         wanted = f"application_{wanted.removeprefix('job_')}"

@@ -1,7 +1,7 @@
 """Stories: what a journal records of one order, one refusal, one application.
 
-Law: a story is data and the same for text and JSON. Instants are ms on the host's clock, spans ms;
-an empty text or None means that the journal does not record it.
+A story is data, the same for text and JSON. Instants are ms on the host's clock, spans ms; "" or None: the
+journal does not record it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from yarnctl.deciding.releaser import Reason
 from yarnctl.units import Resources
 
 Verb = Literal["", "suspended", "released", "killed", "left", "ended"]
-"""What was done to an attempt. "ended": from outside, or it failed, or its node was lost; "" nothing: it
-continued, was done first, or the journal has no end of it."""
+"""How an attempt ended. "ended": not by yarnctl, or it failed, or its node was lost; "": it continued,
+completed first, or the journal has no end of it."""
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """Which attempt of which application ran in which container; ``node`` is where."""
+    """The attempt, application and node of a container."""
 
     application: str
     attempt: str
@@ -31,7 +31,7 @@ class Ran(msgspec.Struct, frozen=True):
 
 
 class NextTask(NamedTuple):
-    """A task of the victim that was not picked, its key, and why."""
+    """A task of the victim that was not chosen, its key, and the reason."""
 
     application: str
     attempt: str
@@ -40,7 +40,7 @@ class NextTask(NamedTuple):
 
 
 class CameBackStory(msgspec.Struct, kw_only=True, frozen=True):
-    """A suspended task did new keys again in ``attempt``: the resume cost, in ms."""
+    """A suspended task processed new keys again, in ``attempt``: its resume cost, in ms."""
 
     attempt: str
     at_ms: int
@@ -52,9 +52,9 @@ class CameBackStory(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class SavedLostStory(msgspec.Struct, kw_only=True, frozen=True):
-    """The checkpoint was not used by ``attempt``, which began at an older generation (0: with nothing).
+    """``attempt`` did not use the checkpoint: it started from an older generation (0: from none).
 
-    ``keys_lost``: the keys in the checkpoint, None if not reported; fewer if an older one was used.
+    ``keys_lost``: the keys in the checkpoint, None if not reported; fewer if it used an older one.
     """
 
     attempt: str
@@ -65,16 +65,16 @@ class SavedLostStory(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class OrderStory(msgspec.Struct, kw_only=True):
-    """One order from decision to end. Keys: the smaller one is picked first.
+    """One order from decision to end. Keys: the smallest is chosen first.
 
-    ``asker`` is the asker now, ``first_asker`` the one it was made for, because of ``trigger``.
-    ``lost_work_ms`` is what the attempt had done since it last began on new keys, up to the kill that was
-    accepted, or else up to the observed end; None: the journal does not record it.
-    ``exchanged_for`` is the order that the asker was given when another got this one's room.
-    ``predicted_cost_ms`` is the predicted resume cost. ``total`` is the cluster's
-    size, by which a key that is a share can be read. ``withheld``: it was decided and no request was sent.
-    ``lever``: of a mix, what it pulls, with its predicted time and cost. ``left``, ``left_node``: the
-    container that went instead, where its application chose.
+    * ``asker``: the application that it serves now; ``first_asker``: the one of its decision, because of
+      ``trigger``, which was short of ``need`` containers. ``order_verb``: what the order demands.
+    * ``lost_work_ms``: the attempt's work since it last started on new keys, up to the accepted kill, or else
+      up to the observed end; None: not recorded.
+    * ``exchanged_for``: the order that ``asker`` was given when another application received this container.
+    * ``predicted_cost_ms``: predicted resume cost. ``total``: the cluster's size, for keys that are shares.
+    * ``withheld``: the order was not sent. ``lever``: of a mix, with its predicted time and cost.
+    * ``left``, ``left_node``: the container that the application ended instead, where it chose.
     """
 
     order: str
@@ -87,7 +87,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
     attempt: str
     container: str
     node: str
-    asked_to: OrderVerb
+    order_verb: OrderVerb
     asked_at_ms: int
     generation: int
     job_policy: str
@@ -111,8 +111,8 @@ class OrderStory(msgspec.Struct, kw_only=True):
     freed_at_ms: int | None = None
     settled_at_ms: int | None = None
     settled_why: str = ""
-    room_to_container: str = ""
-    room_to_application: str = ""
+    receiver_container: str = ""
+    receiver_application: str = ""
     exchanged_for: str = ""
     withheld: bool = False
     lever: Lever | msgspec.UnsetType = msgspec.UNSET
@@ -121,10 +121,10 @@ class OrderStory(msgspec.Struct, kw_only=True):
 
 
 class RefusalStory(msgspec.Struct, kw_only=True, frozen=True):
-    """One occasion on which the id was considered and left alone, or an asker got no room.
+    """One occasion on which the id was considered and not chosen, or was the application without an order.
 
-    Programs compare ``reason_code``; ``why`` is it or a sentence.
-    ``policy`` made the key; ``total`` is the cluster's size, where the record has it.
+    Programs compare ``reason_code``; ``why`` is the code or a sentence. ``policy``: the policy of the key;
+    ``total``: the cluster's size, where the record has it.
     """
 
     at_ms: int
@@ -138,7 +138,7 @@ class RefusalStory(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class PriorityStory(msgspec.Struct, kw_only=True, frozen=True):
-    """A priority that an application was to have, being the ``place``-th most urgent (from 1)."""
+    """A priority given to an application as the ``place``-th most urgent (from 1)."""
 
     at_ms: int
     place: int
@@ -151,14 +151,14 @@ class AdmissionStory(msgspec.Struct, kw_only=True, frozen=True):
 
     at_ms: int
     admission: str
-    told: str
+    text: str
 
 
 class Tally(msgspec.Struct, kw_only=True):
-    """An application's orders in sum, as asker or as victim; none without a request.
+    """An application's sent orders in sum: those for it (``asker``), or those against it (``victim``).
 
-    ``others`` counts orders by the application on the other side, ``states`` by their states, ``verbs`` by
-    what was done ("not stopped": nothing). ``lost_work_ms`` is the sum of the known values.
+    ``others`` counts orders by the application on the other side, ``states`` by state, ``verbs`` by how the
+    attempt ended ("not stopped": it did not). ``lost_work_ms``: the sum of the known values.
     """
 
     role: Literal["asker", "victim"]
@@ -170,9 +170,9 @@ class Tally(msgspec.Struct, kw_only=True):
 
 
 class Explanation(msgspec.Struct, kw_only=True):
-    """All that a journal records of one id; ``roles`` are the kinds of thing that it names.
+    """All that a journal records of one id; ``roles``: the kinds of thing that it names.
 
-    ``rendered`` are sentences about it as a whole: what a decision was for, what state an application is in.
+    ``rendered``: sentences about it as a whole.
     """
 
     id: str

@@ -1,6 +1,6 @@
 """How the API answers: pure functions from the published view to the structs of `yarnctl.api`, and their
 description.
 
-Law: no request, no route, no thread: values in, values out. The OpenAPI document is made of those structs,
-and tests/service checks every answer against it.
+No request, no route, no thread: values in, values out. The OpenAPI document is made of those structs, and
+tests/service checks every answer against it.
 """

@@ -1,8 +1,8 @@
-"""How an answer is encoded, and how the OpenAPI document describes it: both from its one struct.
+"""How an answer is encoded, and how the OpenAPI document describes it: both from one struct.
 
-Law: a struct of :mod:`yarnctl.api` is described by its class: its name, its fields in their order, their
-constraints, and its docstring. Only the records of the core that are in answers unchanged, and the pages
-are named here (``CORE``, ``PAGES``). The pydantic models made here only describe: no answer is put into one.
+A struct of :mod:`yarnctl.api` is described by its class: its name, its fields in their order, their
+constraints, and its docstring. ``CORE`` and ``PAGES`` name the records of the core that are in answers
+unchanged, and the pages. The pydantic models made here only describe; no answer is put into one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from yarnctl.journal.explaining.story import (
 
 
 class Description(NamedTuple):
-    """What a class does not say of itself: its name and text in the document, and fields' other types."""
+    """A class's name and text in the document, and the types of fields that differ there."""
 
     name: str
     text: str | None
@@ -48,74 +48,74 @@ class Description(NamedTuple):
 CORE: dict[type, Description] = {
     Estimate: Description(
         "EstimateOut",
-        "How much a job computes, in container-ms: mean, standard deviation, and who says so.",
-        {"phases": Phases | None},
+        "The work of a job in container-ms: mean, standard deviation, and the source of the estimate.",
+        {"phases": Phases | None, "given_by": Literal["operator", "user"]},
     ),
     Phases: Description(
-        "PhasesOut", "A job's phases in order, and the time that its master and its client take."
+        "PhasesOut", "A job's phases in order, and the time that its application master and client need."
     ),
     Phase: Description(
-        "PhaseOut", "Tasks of one kind: how many, and how long each holds its container (ms)."
+        "PhaseOut", "Tasks of one kind: their number, and how long each holds its container (ms)."
     ),
-    Ran: Description("RanOut", "Which attempt of which application ran in which container, and where."),
+    Ran: Description("RanOut", "Which attempt of which application ran in a container, and on which node."),
     Tally: Description(
         "TallyOut",
-        "An application's orders in sum, as the one that asks or as the one that gives.",
+        "An application's orders in sum: those made for it (`asker`), or those against it (`victim`).",
         {"orders": Count},
     ),
     CameBackStory: Description(
-        "CameBackTold", "What coming back has cost a suspended task: the sum and its parts, in ms."
+        "ResumeCostOut", "The measured resume cost of a suspended task: the sum and its parts, in ms."
     ),
     SavedLostStory: Description(
-        "SavedLostTold",
+        "LostCheckpointOut",
         "A checkpoint that a later attempt did not use;"
-        " ``generation_found``: what it began from, 0: nothing.",
+        " ``generation_found``: the generation that it started from, 0 if none.",
     ),
     OrderStory: Description(
-        "OrderTold",
-        """One order from decision to end. Keys: the smaller one is taken first; null: not known.
+        "OrderOut",
+        """One order from decision to end. Keys: the smallest is chosen first; null: unknown.
 
-        ``total``: what the cluster had (MiB, vcores), by which a key that is a share can be read.
-        ``next_jobs`` and ``next_tasks`` are those not taken: (application, [attempt,] key, why).
+        ``total``: the cluster's size (MiB, vcores), for keys that are shares of it.
+        ``next_jobs``, ``next_tasks``: not chosen, as (application, [attempt,] key, reason).
         """,
         {"decision": Count, "generation": Count, "verb": str, "lever": Lever | None},
     ),
     Lever: Description(
-        "LeverTold",
-        "What gives room: when, which work is lost, what it takes besides, how it is undone (ms).",
+        "LeverOut",
+        "A way to free a container: when, the work lost, the overhead, and how it is undone (ms).",
     ),
     RefusalStory: Description(
-        "LeftAlone",
-        "One occasion on which the id was looked at and left alone, or asked in vain (then it is the asker).",
+        "NotChosenOut",
+        "One occasion on which the id was not chosen, or was the application that got no container.",
     ),
     PriorityStory: Description(
         "PriorityOut",
-        "A priority that an application was to have, being the ``place``-th most urgent (from 1).",
+        "A priority given to an application as the ``place``-th most urgent (from 1).",
     ),
-    AdmissionStory: Description("AdmissionTold", "One thing that became of an admission at the gate."),
+    AdmissionStory: Description("AdmissionEventOut", "One change of an admission."),
 }
 """The records of the core that are in answers unchanged."""
 
 PAGES: dict[type, Description] = {
     Application: Description("ApplicationPage", "Applications, by id."),
-    BudgetOut: Description("BudgetPage", "Loss budgets, by their owners' kinds and names."),
+    BudgetOut: Description("BudgetPage", "Loss budgets, by kind and name of their owners."),
     CheckpointOut: Description("CheckpointPage", "Checkpoints, newest first."),
     DecisionSummary: Description("DecisionPage", "Decisions, newest first."),
     OccupancySample: Description("OccupancyPage", "Samples, oldest first."),
     ReclaimList: Description("ReclaimPage", "Reclaim lists, by application id."),
     RefusalOut: Description("RefusalPage", "Refusals, newest first."),
 }
-"""What pages hold, in which order."""
+"""The pages' items, and their order."""
 
 GROWING = frozenset({Explained, *CORE} - {Estimate})
-"""What the document leaves open: a further field of the journal's is allowed."""
+"""Structs to which a later version may add fields: the document allows more."""
 
 
 # --- encoded ------------------------------------------------------------------------------------------
 
 
 class AnswerRoute(APIRoute):
-    """A route whose function returns a struct: it is described by that struct and encoded from it."""
+    """A route with a function that returns a struct: described by it, and encoded from it."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         kind = get_type_hints(endpoint, include_extras=True).get("return")
@@ -126,7 +126,7 @@ class AnswerRoute(APIRoute):
 
 
 def _encoding(function: Callable[..., Any], status: int) -> Callable[..., Any]:
-    """Return the function with its struct encoded; what is an answer already is left as it is."""
+    """Return the function with its struct encoded; a ``Response`` is returned unchanged."""
 
     def answer(found: object) -> Response:
         if isinstance(found, Response):
@@ -151,14 +151,20 @@ def _encoding(function: Callable[..., Any], status: int) -> Callable[..., Any]:
 def described(kind: Any) -> type[BaseModel]:
     """Return the pydantic model by which the OpenAPI document describes a struct."""
     origin = get_origin(kind) or kind
-    told = _description(kind, origin)
+    about = _description(kind, origin)
     fields: dict[str, Any] = {}
     for each in msgspec.structs.fields(kind):
-        shown = _type_of(told.fields.get(each.name, each.type))
-        is_optional = each.default is msgspec.UNSET
+        shown = _type_of(about.fields.get(each.name, each.type))
+        is_optional = may_lack(kind, each)
         fields[each.encode_name] = (shown, None if is_optional else ...)
     closed = ConfigDict(extra="ignore" if origin in GROWING else "forbid")
-    return create_model(told.name, __config__=closed, __doc__=told.text, **fields)
+    return create_model(about.name, __config__=closed, __doc__=about.text, **fields)
+
+
+def may_lack(kind: Any, field: msgspec.structs.FieldInfo) -> bool:
+    """Return whether an answer leaves a field out that has its default."""
+    leaves_out = (get_origin(kind) or kind).__struct_config__.omit_defaults
+    return field.default is msgspec.UNSET or (leaves_out and field.default is not msgspec.NODEFAULT)
 
 
 def _description(kind: Any, origin: type) -> Description:
@@ -173,7 +179,7 @@ def _is_struct(kind: Any) -> bool:
 
 
 def _type_of(kind: Any) -> Any:
-    """Return the type of a struct's field with pydantic's words for what is in it."""
+    """Return the type of a struct's field with its constraints as pydantic has them."""
     origin = get_origin(kind)
     if _is_struct(kind):
         return described(kind)
@@ -182,8 +188,8 @@ def _type_of(kind: Any) -> Any:
     if origin is None or origin is Literal:
         return kind
     if origin is Annotated:
-        bare, told = get_args(kind)
-        return Annotated[_type_of(bare), Field(ge=told.ge)]
+        bare, meta = get_args(kind)
+        return Annotated[_type_of(bare), Field(ge=meta.ge)]
     known = [part for part in get_args(kind) if part is not msgspec.UnsetType]  # such a field may be absent
     parts = tuple(part if part is ... else _type_of(part) for part in known)
     return reduce(or_, parts) if origin in (Union, UnionType) else origin[parts]

@@ -1,7 +1,7 @@
 """Errors of the API: one body for all of them, with what to do next.
 
-Law: whatever a caller does wrong is answered in ``{"error": {"code", "message", "next"}}``; the codes are
-promises, the sentences are not. No answer repeats a token or a header.
+Every error has the body ``{"error": {"code", "message", "next"}}``. Codes are stable, sentences are not. No
+answer repeats a token or a header.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from yarnctl.service.answers.describing import described
 SHOWN_MAX = 200
 
 CODES = {
-    400: ("bad-request", "see /docs for what this address takes"),
-    404: ("not-found", "see /docs for the addresses there are"),
-    405: ("method-not-allowed", "see the Allow header, and /docs"),
+    400: ("bad-request", "see /docs for the parameters of this address"),
+    404: ("not-found", "see /docs for the list of addresses"),
+    405: ("method-not-allowed", "use a method of the Allow header; see /docs"),
 }
 
 
 class ApiProblem(HTTPException):
-    """An answer of 4xx or 5xx with its code and what to do next; ``quote``: a curve to choose from."""
+    """An answer of 4xx or 5xx with its code and what to do next; ``quote``: the current prices."""
 
     def __init__(
         self,
@@ -59,13 +59,13 @@ def body(code: str, message: str, remedy: str) -> dict[str, Any]:
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI entries of these errors.
 
-    422 always: parameters are checked; 403, too: a foreign Origin, or a token without the scope for reading.
+    422 and 403 are always possible: a wrong parameter; a foreign Origin, or a token without the scope.
     """
     return {status: {"model": described(ErrorBody)} for status in (*statuses, 403, 422)}
 
 
 def install(app: FastAPI) -> None:
-    """Let every error of the app be answered in our body."""
+    """Answer every error of the app with ``ErrorBody``."""
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _unexpected)
@@ -87,10 +87,10 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
 
 
 def _methods(request: Request) -> list[str]:
-    """Return what may be done at an address: each of its routes alone would only name its own method."""
+    """Return the methods of an address: starlette names those of one route only."""
     paths: dict[str, dict[str, Any]] = request.app.openapi()["paths"]
-    matching = [told for path, told in paths.items() if compile_path(path)[0].match(request.url.path)]
-    return sorted({method.upper() for told in matching for method in told})
+    matching = [methods for path, methods in paths.items() if compile_path(path)[0].match(request.url.path)]
+    return sorted({method.upper() for methods in matching for method in methods})
 
 
 async def _invalid(_: Request, error: Exception) -> JSONResponse:
@@ -98,12 +98,12 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
     first = error.errors()[0]
     where = " ".join(str(part) for part in first["loc"])[:SHOWN_MAX]
     if first["type"] == "extra_forbidden":
-        content = body("unknown-parameter", f"{where}: is not known here", "leave it out; see /docs")
+        content = body("unknown-parameter", f"{where}: unknown parameter", "remove it; see /docs")
     else:
         content = body("invalid-parameter", f"{where}: {first['msg']}"[: 2 * SHOWN_MAX], "see /docs")
     return JSONResponse(content, 422)
 
 
 async def _unexpected(_: Request, error: Exception) -> JSONResponse:
-    message = f"our own fault: {type(error).__name__}"
-    return JSONResponse(body("internal", message, "please report it with the daemon's log"), 500)
+    message = f"internal error: {type(error).__name__}"
+    return JSONResponse(body("internal", message, "report it with the daemon's log"), 500)

@@ -1,6 +1,6 @@
-"""Decisions and explanations as they are shown.
+"""Decisions and explanations as the API shows them.
 
-Law: an explanation is read off the records, by the same code that reads it off a journal.
+An explanation is made of records, by the same code as for a journal file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from heapq import merge
 import msgspec
 
 from yarnctl.api.decision_answers import (
-    AskOut,
+    ContainerRequestOut,
     DecisionDetail,
     Explained,
     PerformedOut,
@@ -32,10 +32,10 @@ from yarnctl.deciding.model import Accepted, ApplicationView, Withheld
 from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.reasons.eligibility import RunnerSays
 from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
+from yarnctl.deciding.releaser import REASONS
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import Explanation, explain, in_words
-from yarnctl.journal.explaining.explanation_text import REASONS
-from yarnctl.journal.rendering import instant, said, text
+from yarnctl.journal.rendering import containers, instant, said, text
 from yarnctl.service.answers.from_view import (
     application_of,
     counted,
@@ -48,7 +48,7 @@ from yarnctl.service.answers.from_view import (
 
 
 def summary(decided: Decided) -> DecisionSummary:
-    """Show a decision in a line."""
+    """Return a decision in short."""
     record = decided.record
     trigger = record.trigger
     return read_off(
@@ -68,7 +68,7 @@ def summary(decided: Decided) -> DecisionSummary:
 
 
 def _withheld(decided: Decided) -> set[str]:
-    """Return the orders that were decided and not sent: yarnctl observed, or the request never left."""
+    """Return the orders that were not sent: yarnctl only observed, or sending failed."""
     records = (logged.record for logged in decided.log)
     return {
         record.order
@@ -80,7 +80,7 @@ def _withheld(decided: Decided) -> set[str]:
 
 
 def detail(decided: Decided) -> DecisionDetail:
-    """Show a decision with all that was written about it."""
+    """Return a decision with all its records."""
     record = decided.record
     settings = DEFAULT if decided.header is None else decided.header.settings
     records = [logged.record for logged in decided.log]
@@ -103,7 +103,7 @@ def detail(decided: Decided) -> DecisionDetail:
 
 
 def refusal(record: Refusal) -> RefusalOut:
-    """Show a trigger that led to nothing."""
+    """Return a trigger without a decision."""
     return RefusalOut(
         at_ms=record.at_ms,
         why=text(record.why),
@@ -115,8 +115,8 @@ def refusal(record: Refusal) -> RefusalOut:
 
 
 def trigger(seen: Trigger) -> TriggerOut:
-    """Show what called for a decision."""
-    asks = [read_off(AskOut, ask, size=size(ask.size)) for ask in seen.asks]
+    """Return the cause of a decision."""
+    asks = [read_off(ContainerRequestOut, ask, size=size(ask.size)) for ask in seen.asks]
     return read_off(
         TriggerOut, seen, asks=asks, shortfall=seen.need, why=text(seen.why), reason=reason(seen.why)
     )
@@ -162,21 +162,22 @@ def _transfer(record: Transfer) -> str:
 def _performed(record: Performed) -> PerformedOut:
     outcome = record.outcome
     why = None if isinstance(outcome, Accepted) else outcome.why
-    told = {
+    fields = {
         "order": record.order or None,
         "action": record.action,
         "outcome": outcome.__struct_config__.tag,
         "why": said(why),
         "at_ms": record.at_ms,
+        "reason": reason(why),
     }
-    return msgspec.convert(told | {"reason": reason(why)}, PerformedOut)
+    return msgspec.convert(fields, PerformedOut)
 
 
 # --- explanations -------------------------------------------------------------------------------------
 
 
 def explained(found: Explanation) -> Explained:
-    """Show an explanation in words and as data."""
+    """Return an explanation as text and as data."""
     return read_off(Explained, found, text=in_words(found))
 
 
@@ -199,9 +200,9 @@ def recent(view: View) -> Iterator[Record]:
 
 
 def everything_about(view: View, wanted: str) -> Explanation:
-    """Return all that is known of an application, container, attempt or order id, or a decision's number.
+    """Return all that the view has about an id of an application, container, attempt or order, or a decision.
 
-    A job's id is taken for its application's.
+    The id of a job stands for its application's.
     """
     if wanted.startswith("job_"):
         wanted = f"application_{wanted.removeprefix('job_')}"
@@ -213,44 +214,40 @@ def everything_about(view: View, wanted: str) -> Explanation:
             found.roles = found.roles or ["application"]
     for attempt, why in sorted(view.left_alone.items()):
         if wanted in (attempt, application_of(attempt)):
-            told = f"its runner says: {said(why)!a}" if isinstance(why, RunnerSays) else said(why)
-            found.rendered.append(f"now: {attempt} cannot be suspended, {told}")
+            because = f"its task runner reports: {said(why)!a}" if isinstance(why, RunnerSays) else said(why)
+            found.rendered.append(f"now: {attempt} cannot be suspended: {because}")
             found.roles = found.roles or ["attempt"]
     return found
 
 
 def _now(each: ApplicationView, view: View) -> str:
-    """Describe an unfinished application: its user and containers, and what is ordered for it, or of it.
+    """Return a line about an unfinished application: user, queue, containers, requests, orders.
 
-    Nothing is ordered for the requests that are left out.
+    Requests that are not modelled get no order.
     """
     kind = role_of(each, view.settings)
     left_out = None if view.snapshot is None else view.snapshot.left_out.get(each.application)
-    held = f"{each.user}'s in queue {each.queue} ({kind}), holds {each.containers} containers"
-    waits = f", waits for {pending_of(each)}" if pending_of(each) else ""
+    held = f"user {each.user}, queue {each.queue} ({kind}), holds {containers(each.containers)}"
+    waits = f", requests {pending_of(each)} more" if pending_of(each) else ""
     if left_out is not None:
-        waits += f", {text(left_out)}: no container is freed for that"
+        waits += f"; {text(left_out)}; no container is freed for these requests"
     if kind == "preempting":
         ordered = _ordered_for(each, view) if each.asks else ""
         return f"now: {held}{waits}{ordered}"
-    may = "may be suspended" if each.runner else f"left alone: {said(each.why_not)}"
+    may = "can be suspended" if each.runner else f"cannot be suspended: {said(each.why_not)}"
     return f"now: {held}{waits}; {may}"
 
 
 def _ordered_for(each: ApplicationView, view: View) -> str:
-    """Return what is ordered for an application that waits, or why nothing is."""
+    """Return the orders for a waiting application, or the reason why there are none."""
     name = each.application
     if count := sum(entry.order.serves for entry in open_entries(view) if entry.order.asker == name):
-        return f"; {count} {_containers(count)} ordered for it"
+        return f"; {containers(count)} ordered for it"
     if count := would_order(view)[name]:
-        return f"; yarnctl would order {count} {_containers(count)} (observing: no request is sent)"
+        return f"; yarnctl would order {containers(count)} (it only observes and sends no order)"
     newest = next((one.record for one in view.refusals if _is_for(one.record, name)), None)
     return "; no order is open" + (f": {text(newest.why)}" if isinstance(newest, Refusal) else "")
 
 
 def _is_for(record: Record, application: str) -> bool:
     return isinstance(record, Refusal) and record.trigger.application == application
-
-
-def _containers(count: int) -> str:
-    return "container" if count == 1 else "containers"

@@ -1,6 +1,6 @@
-"""From the view to answers: one pure function per thing that is shown.
+"""From the view to answers: one pure function for each thing that is shown.
 
-Law: nothing is decided or derived here beyond sums; two requests on one view get the same answer.
+Nothing is derived here beyond sums. Two requests on one view get the same answer.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ import msgspec
 
 from yarnctl.api.cluster_answers import (
     Application,
-    BlockedState,
     ClusterOut,
     Loop,
-    LoopState,
     OccupancySample,
     Occupied,
     Queue,
@@ -43,24 +41,24 @@ Answer = TypeVar("Answer", bound=msgspec.Struct)
 
 
 def page(view: View, total: int, following: str | None, items: list[Item]) -> Page[Item]:
-    """Show one page of ``total`` items; ``following`` is the next cursor."""
+    """Return one page of ``total`` items; ``following`` is the next cursor."""
     return Page(now_ms=view.now_ms, version=view.version, total=total, next=following, items=items)
 
 
 def size(resources: Resources) -> Size:
-    """Show a vector."""
+    """Return a vector."""
     return Size(memory_mib=resources[0], vcores=resources[1])
 
 
 def read_off(kind: type[Answer], /, *sources: object, **given: object) -> Answer:
-    """Return an answer whose fields are those ``given``, and else those of the first source that has them."""
+    """Return an answer with the fields ``given``, the others from the first source that has them."""
     rest = [name for name in kind.__struct_fields__ if name not in given]
     found = {name: next(getattr(each, name) for each in sources if hasattr(each, name)) for name in rest}
     return kind(**given, **found)
 
 
 def reason(why: Reason | None) -> ReasonOut | None:
-    """Show a reason by its code and in words; None where there is none."""
+    """Return a reason's code and sentence; None for none."""
     return None if why is None else _out(why)
 
 
@@ -69,52 +67,47 @@ def _out(why: Reason) -> ReasonOut:
 
 
 def loop(status: LoopStatus) -> Loop:
-    """Show the loop's status."""
+    """Return the loop's status."""
     first = status.why[0] if status.why else None
     return read_off(
         Loop,
         status,
         enforce=status.mode == "enforce",
-        loop_state=loop_state(status.state),
+        loop_state=status.state,
         why=joined(status.why),
         reason=reason(first),
     )
 
 
-def loop_state(state: LoopState) -> BlockedState:
-    """Return a loop's state as it is answered."""
-    return "blocked" if state == "standing-aside" else state
-
-
 def cluster(status: LoopStatus) -> ClusterOut | None:
-    """Show which cluster answers; None before the first answer."""
-    who = status.cluster
-    if who is None:
+    """Return the identity of the cluster; None before its first answer."""
+    identity = status.cluster
+    if identity is None:
         return None
-    return read_off(ClusterOut, who, capabilities=sorted(who.capabilities))
+    return read_off(ClusterOut, identity, capabilities=sorted(identity.capabilities))
 
 
 # --- the cluster --------------------------------------------------------------------------------------
 
 
 def occupied(held: RoleUsage) -> Occupied:
-    """Show what the applications of one role use."""
+    """Return what the applications of one role use."""
     return read_off(Occupied, held, used=size(held.used))
 
 
 def sample(seen: Sample) -> OccupancySample:
-    """Show the cluster by role at one instant."""
+    """Return the cluster by role at one instant."""
     used = {name: occupied(getattr(seen, name)) for name in ROLES}
     return read_off(OccupancySample, seen, total=size(seen.total), **used)
 
 
 def open_entries(view: View) -> list[Entry]:
-    """Return the entries that still count: no order that was only observed."""
+    """Return the entries of open orders, without those of an observing daemon."""
     return [entry for entry in view.entries if entry.order.state in OPEN and not entry.order.observed]
 
 
 def would_order(view: View) -> Counter[str]:
-    """Return how many requests of each application the open orders that were only observed would serve."""
+    """Return for each application how many requests the orders of an observing daemon would serve."""
     counts: Counter[str] = Counter()
     for entry in view.entries:
         if entry.order.state in OPEN and entry.order.observed:
@@ -123,7 +116,7 @@ def would_order(view: View) -> Counter[str]:
 
 
 def applications(view: View) -> list[Application]:
-    """Show the snapshot's applications, by id."""
+    """Return the snapshot's applications, by id."""
     coming: Counter[str] = Counter()
     giving: Counter[str] = Counter()
     for entry in open_entries(view):
@@ -185,15 +178,15 @@ def _application(
 
 
 def master_only_ms(each: ApplicationView, view: View) -> int | None:
-    """Return how long an application has held its master alone, its tasks suspended; None: it does not."""
-    gone = view.suspended.get(each.application)
-    if gone is None or each.containers != 1:
+    """Return for how long (ms) an application has held only its master, all tasks suspended; else None."""
+    suspended = view.suspended.get(each.application)
+    if suspended is None or each.containers != 1:
         return None
-    return max(0, view.now_ms - gone.last_at_ms)
+    return max(0, view.now_ms - suspended.last_at_ms)
 
 
 def snapshot(view: View) -> SnapshotOut:
-    """Show everything at a glance."""
+    """Return a summary of the cluster."""
     seen, opened = view.snapshot, len(open_entries(view))
     held = dict.fromkeys(ROLES, RoleUsage())
     if seen is not None:
@@ -222,8 +215,8 @@ def snapshot(view: View) -> SnapshotOut:
 
 
 def _free(seen: Snapshot) -> Resources:
-    rooms = list(seen.free_by_node.values())
-    return Resources(sum(room[0] for room in rooms), sum(room[1] for room in rooms))
+    free = list(seen.free_by_node.values())
+    return Resources(sum(node[0] for node in free), sum(node[1] for node in free))
 
 
 def _queues(seen: Snapshot, settings: Settings) -> list[Queue]:
@@ -248,7 +241,7 @@ def _queue(each: QueueView, inside: Sequence[ApplicationView], settings: Setting
 
 
 def queue_role(name: str, settings: Settings) -> Role:
-    """Say what a queue's applications are to the controller (with deadlines: it depends)."""
+    """Return a queue's role; "other" in the mode deadlines, where each application has its own."""
     if settings.mode == "deadlines":
         return "other"
     if name in settings.hurried_queues:
@@ -260,7 +253,7 @@ def queue_role(name: str, settings: Settings) -> Role:
 
 
 def entry(each: Entry) -> EntryOut:
-    """Show one entry."""
+    """Return one entry."""
     order = each.order
     why = reason(each.reason)
     if why is None and each.event:
@@ -271,7 +264,7 @@ def entry(each: Entry) -> EntryOut:
 def reclaim_list(
     application: str, seen: ApplicationView | None, entries: Iterable[Entry], view: View
 ) -> ReclaimList:
-    """Show one application's list; ``entries`` are those that were selected of it."""
+    """Return one application's list with the selected ``entries``."""
     shown = list(entries)
     return ReclaimList(
         application=application,
@@ -291,13 +284,13 @@ def counted(states: Iterable[State]) -> dict[State, int]:
 
 
 def checkpoint(seen: Checkpoint) -> CheckpointOut:
-    """Show a manifest that was found."""
+    """Return a checkpoint that was found."""
     order = seen.order
     return read_off(CheckpointOut, seen, order, order=order.order, application=order.victim)
 
 
 def budget(view: View, each: BudgetStanding) -> BudgetOut:
-    """Show a loss budget, for containers as large as its owner's largest tasks (1,024 MiB: none is seen)."""
+    """Return a loss budget, for containers as large as its owner's largest tasks (1 GiB if none runs)."""
     applications = () if view.snapshot is None else view.snapshot.applications
     sizes = [
         one.task_size.memory_mib

@@ -1,7 +1,7 @@
-"""Pages: a bounded piece of an ordered list, and where the next one begins.
+"""Pages: a bounded part of an ordered list, and the cursor of the next one.
 
-Law: a cursor is the key of the last item that was shown, never an offset: what is added at the front
-meanwhile neither repeats nor hides anything.
+A cursor is the key of the last item of a page, never an offset: items added at the front meanwhile neither
+repeat nor hide other items.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ Item = TypeVar("Item")
 
 
 class Parameters(BaseModel):
-    """Query parameters; one that is not known is refused."""
+    """Query parameters; an unknown one is an error."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class NoParameters(Parameters):
-    """This address takes none."""
+    """No query parameters."""
 
 
 class ByName(Parameters):
-    """A page of a list ordered by name."""
+    """A page of a list in the order of names."""
 
-    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="How many items at most.")] = LIMIT
-    cursor: Annotated[Name | None, Field(description="The `next` of the page before.")] = None
+    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="Maximum number of items.")] = LIMIT
+    cursor: Annotated[Name | None, Field(description="The `next` of the previous page.")] = None
 
 
 class ByNumber(Parameters):
-    """A page of a list ordered by number."""
+    """A page of a list in the order of numbers."""
 
-    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="How many items at most.")] = LIMIT
-    cursor: Annotated[Instant | None, Field(description="The `next` of the page before.")] = None
+    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="Maximum number of items.")] = LIMIT
+    cursor: Annotated[Instant | None, Field(description="The `next` of the previous page.")] = None
 
 
 class ReclaimsQuery(ByName):
-    """Filters of the reclaim lists; those of entries leave out lists in which nothing matches."""
+    """Filters of the reclaim lists; a list without a matching entry is not in the answer."""
 
     queue: Annotated[Name | None, Field(description="The application's queue, by path or name.")] = None
     victim: Annotated[Name | None, Field(description="Entries against this application.")] = None
     state: Annotated[State | None, Field(description="Entries in this state.")] = None
-    since_ms: Annotated[Instant | None, Field(description="Entries asked for at or after.")] = None
-    until_ms: Annotated[Instant | None, Field(description="Entries asked for before.")] = None
-    retired: Annotated[bool, Field(description="Also entries that have left their list.")] = False
+    since_ms: Annotated[Instant | None, Field(description="Entries ordered at or after.")] = None
+    until_ms: Annotated[Instant | None, Field(description="Entries ordered before.")] = None
+    retired: Annotated[bool, Field(description="Also retired entries.")] = False
 
 
 class EntriesQuery(Parameters):
@@ -64,26 +64,26 @@ class EntriesQuery(Parameters):
 
     victim: Annotated[Name | None, Field(description="Entries against this application.")] = None
     state: Annotated[State | None, Field(description="Entries in this state.")] = None
-    since_ms: Annotated[Instant | None, Field(description="Entries asked for at or after.")] = None
-    until_ms: Annotated[Instant | None, Field(description="Entries asked for before.")] = None
-    retired: Annotated[bool, Field(description="Also entries that have left the list.")] = True
+    since_ms: Annotated[Instant | None, Field(description="Entries ordered at or after.")] = None
+    until_ms: Annotated[Instant | None, Field(description="Entries ordered before.")] = None
+    retired: Annotated[bool, Field(description="Also retired entries.")] = True
 
 
 class DecisionsQuery(ByNumber):
     """Filters of the decisions."""
 
-    application: Annotated[Name | None, Field(description="On behalf of this application.")] = None
-    queue: Annotated[Name | None, Field(description="On behalf of this queue, by path or name.")] = None
-    victim: Annotated[Name | None, Field(description="That chose from this application.")] = None
+    application: Annotated[Name | None, Field(description="For this application.")] = None
+    queue: Annotated[Name | None, Field(description="For this queue, by path or name.")] = None
+    victim: Annotated[Name | None, Field(description="With a chosen task of this application.")] = None
     state: Annotated[State | None, Field(description="With an order in this state.")] = None
-    since_ms: Annotated[Instant | None, Field(description="Taken at or after.")] = None
-    until_ms: Annotated[Instant | None, Field(description="Taken before.")] = None
+    since_ms: Annotated[Instant | None, Field(description="Made at or after.")] = None
+    until_ms: Annotated[Instant | None, Field(description="Made before.")] = None
 
 
 class RefusalsQuery(ByNumber):
     """Filters of the refusals."""
 
-    application: Annotated[Name | None, Field(description="That asked in vain.")] = None
+    application: Annotated[Name | None, Field(description="Of this application.")] = None
     queue: Annotated[Name | None, Field(description="Of this queue, by path or name.")] = None
     since_ms: Annotated[Instant | None, Field(description="At or after.")] = None
     until_ms: Annotated[Instant | None, Field(description="Before.")] = None
@@ -94,7 +94,7 @@ class ApplicationsQuery(ByName):
 
     queue: Annotated[Name | None, Field(description="In this queue, by path or name.")] = None
     user: Annotated[Name | None, Field(description="Of this user.")] = None
-    waiting: Annotated[bool | None, Field(description="That wait for containers, or do not.")] = None
+    waiting: Annotated[bool | None, Field(description="With pending requests, or without.")] = None
 
 
 class CheckpointsQuery(ByNumber):
@@ -107,41 +107,41 @@ class CheckpointsQuery(ByNumber):
 
 
 class BudgetsQuery(ByName):
-    """Which budgets; they are in the order of their owners' kinds and names."""
+    """A page of the budgets, in the order of their owners' kinds and names."""
 
 
 class OccupancyQuery(ByNumber):
-    """Which samples; their number is bounded, so one page may hold them all."""
+    """Filters of the samples; one page can hold all of them."""
 
-    limit: Annotated[int, Field(ge=1, le=4096, description="How many samples at most.")] = 4096
+    limit: Annotated[int, Field(ge=1, le=4096, description="Maximum number of samples.")] = 4096
     since_ms: Annotated[Instant | None, Field(description="At or after.")] = None
     until_ms: Annotated[Instant | None, Field(description="Before.")] = None
 
 
 def within(at_ms: int, since_ms: int | None, until_ms: int | None) -> bool:
-    """Say whether an instant is in a half-open span; None is no bound."""
+    """Return whether an instant is in a half-open interval; None: no bound."""
     return (since_ms is None or at_ms >= since_ms) and (until_ms is None or at_ms < until_ms)
 
 
 def by_name(
-    items: Sequence[Item], name: Callable[[Item], str], asked: ByName
+    items: Sequence[Item], name: Callable[[Item], str], query: ByName
 ) -> tuple[list[Item], str | None]:
     """Return the page of items in the order of their names, and the next cursor."""
-    after = [item for item in items if asked.cursor is None or name(item) > asked.cursor]
-    shown = after[: asked.limit]
+    after = [item for item in items if query.cursor is None or name(item) > query.cursor]
+    shown = after[: query.limit]
     return shown, name(shown[-1]) if len(after) > len(shown) else None
 
 
 def by_number(
-    items: Sequence[Item], number: Callable[[Item], int], asked: ByNumber, *, rising: bool = False
+    items: Sequence[Item], number: Callable[[Item], int], query: ByNumber, *, rising: bool = False
 ) -> tuple[list[Item], str | None]:
     """Return the page of items in the order of falling (rising) numbers, and the next cursor."""
-    cursor = asked.cursor
+    cursor = query.cursor
     after = (
         item
         for item in items
         if cursor is None or (number(item) > cursor if rising else number(item) < cursor)
     )
-    shown = list(islice(after, asked.limit + 1))
-    more, shown = len(shown) > asked.limit, shown[: asked.limit]
+    shown = list(islice(after, query.limit + 1))
+    more, shown = len(shown) > query.limit, shown[: query.limit]
     return shown, str(number(shown[-1])) if more else None

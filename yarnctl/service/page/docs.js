@@ -1,4 +1,4 @@
-// The API's description, made of openapi.json. Law: as on the page, text is set as text, and no other host is asked.
+// The API's description, made of openapi.json. Text is set as text; no other host gets a request.
 "use strict";
 
 function element(tag, text, className) {
@@ -11,7 +11,7 @@ function element(tag, text, className) {
 function kindOf(schema) {
   if (!schema) return "";
   if (schema.$ref) return schema.$ref.split("/").pop();
-  if (schema.enum) return schema.enum.join(" | "); // breaks at its blanks: a type is never wider than its column
+  if (schema.enum) return schema.enum.join(" | "); // the spaces let a long type wrap
   if (schema.anyOf) return schema.anyOf.map(kindOf).join(" or ");
   if (schema.type === "array") return `list of ${kindOf(schema.items)}`;
   if (schema.additionalProperties) return `${schema.type} of ${kindOf(schema.additionalProperties)}`;

@@ -1,5 +1,5 @@
-// The page: polls the API and shows it. Law: text from the cluster is only ever set as text, never as markup;
-// nothing is asked of any other host; a daemon that does not answer is said to be gone, and what is shown is old.
+// The page: polls the API and shows it. Text from the cluster is set as text, never as markup. No other host gets
+// a request. If the daemon does not answer, the page says so, with the age of the data.
 "use strict";
 
 const POLL_MS = 1000, PATIENCE_MS = 5000, CHART = { width: 800, height: 220 };
@@ -7,7 +7,7 @@ const byId = (id) => document.getElementById(id);
 const open = new Set(["asked", "suspending", "checkpointed", "freed"]);
 const explained = new Map(); // decision id -> its story, while it is unfolded
 let lastAnswerAt = null;
-let token = ""; // where reading needs one: kept for as long as the page is open, and nowhere else
+let token = ""; // where reading needs one: kept in this page only, until it is closed
 
 function element(tag, text, className) {
   const made = document.createElement(tag);
@@ -19,13 +19,13 @@ function element(tag, text, className) {
 async function get(path) {
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   const answer = await fetch(path, { cache: "no-store", headers, signal: AbortSignal.timeout(PATIENCE_MS) });
-  byId("ask").hidden = answer.status !== 401;
+  byId("token-form").hidden = answer.status !== 401;
   const body = await answer.json();
   if (!answer.ok) throw new Error(body && body.error ? body.error.message : `status ${answer.status}`);
   return body;
 }
 
-// --- words -----------------------------------------------------------------------------------------
+// --- numbers and spans -----------------------------------------------------------------------------------------
 
 const counts = (states) => Object.entries(states).map(([name, n]) => `${n} ${name.replace("_", " ")}`).join(", ");
 const ago = (then, now) => (then === null ? "-" : span(Math.max(0, now - then)));
@@ -46,7 +46,7 @@ function showLoop(seen) {
   const loop = seen.loop;
   byId("state").textContent = loop.loop_state;
   byId("state").className = `badge ${loop.loop_state}`;
-  byId("mode").textContent = loop.enforce ? "enforces" : "observes only";
+  byId("mode").textContent = loop.enforce ? "sends orders" : "observes only";
   const parts = [loop.why];
   if (!loop.reachable) parts.push("the ResourceManager does not answer");
   if (loop.tick_errors) {
@@ -55,19 +55,20 @@ function showLoop(seen) {
   }
   byId("why").textContent = parts.filter(Boolean).join("; ");
   const cluster = seen.cluster;
-  byId("cluster").textContent = cluster ? `${cluster.node_count} nodes, epoch ${cluster.epoch}` : "no cluster yet";
+  byId("cluster").textContent = cluster ? `${cluster.node_count} nodes, epoch ${cluster.epoch}` : "no cluster observed yet";
 }
 
 function showGlance(seen) {
   const place = byId("glance");
-  if (!seen.total) { place.textContent = "nothing seen yet"; return; }
+  if (!seen.total) { place.textContent = "nothing observed yet"; return; }
   const part = (name) => `${name} ${gib(seen[name].used)} in ${seen[name].containers} containers` +
-    (seen[name].pending ? ` (${seen[name].pending} waited for)` : "");
+    (seen[name].pending ? ` (${seen[name].pending} requested)` : "");
   place.textContent = `${part("preempting")} · ${part("preemptable")} · ${part("other")} · of ${gib(seen.total)}; ` +
-    `seen ${ago(seen.snapshot_at_ms, seen.now_ms)} before the last tick${seen.quiet ? "; no preempting application waits" : ""}`;
+    `observed ${ago(seen.snapshot_at_ms, seen.now_ms)} before the last tick` +
+    `${seen.quiet ? "; no preempting application has pending requests" : ""}`;
 }
 
-// --- the chart: areas stacked by role, and the pending asks of the preempting ones ------------------------
+// --- the chart: areas stacked by role, and the pending requests of preempting applications ------------------------
 
 function drawChart(samples) {
   const chart = byId("chart");
@@ -92,7 +93,7 @@ function drawChart(samples) {
 }
 
 function steps(samples, x, heights, backwards) {
-  // A value holds until the next sample: a line of steps, forth for the top, back for the bottom.
+  // A value is valid until the next sample: a line of steps; backwards for the lower edge of an area.
   const points = [];
   samples.forEach((each, i) => {
     if (i) points.push([x(each.at_ms), heights[i - 1]]);
@@ -108,14 +109,14 @@ function drawn(tag, attributes) {
   return made;
 }
 
-// --- people and jobs -----------------------------------------------------------------------------------
+// --- users and jobs -----------------------------------------------------------------------------------
 
-let known = new Map(); // application id -> as GET /v1/applications tells it
+let known = new Map(); // application id -> its item of GET /v1/applications
 
-function who(id) {
-  // A job by its name and people; the id stands beside it wherever somebody may need it.
+function jobName(id) {
+  // The name and user of a job; its id is shown beside it.
   const job = known.get(id);
-  return job ? `${job.name || "a job without a name"} (${job.user})` : "a job that has ended";
+  return job ? `${job.name || "unnamed job"} (${job.user})` : "ended job";
 }
 
 function short(queue) {
@@ -123,7 +124,7 @@ function short(queue) {
 }
 
 function instant(ms) {
-  // Local time; the whole instant is the element's title.
+  // Local time; the element's title has the date.
   return new Date(ms).toLocaleTimeString([], { hour12: false });
 }
 
@@ -135,7 +136,7 @@ function timeOf(ms) {
 }
 
 function linkTo(id, text) {
-  // A long id may be broken at its underscores, and is still one word to whoever copies it.
+  // A long id can wrap at its underscores and still copies as one word.
   const made = element("a", null, id.startsWith("o-") ? "short" : "");
   if (text === undefined) id.split(/(?<=_)/).forEach((part, i) => made.append(...(i ? [element("wbr")] : []), part));
   else made.textContent = text;
@@ -145,7 +146,7 @@ function linkTo(id, text) {
 }
 
 function tableOf(columns, rows, caption) {
-  // Columns: names, "#" before those of numbers. Rows: texts or elements; a row may carry a class.
+  // Columns: names, with "#" for numbers. Rows: texts or elements; a row can have a class.
   const table = element("table"), head = element("tr"), box = element("div", null, "scroll");
   if (caption) table.append(caption);
   const numbers = columns.map((name) => name.startsWith("#"));
@@ -164,55 +165,55 @@ function tableOf(columns, rows, caption) {
   return box;
 }
 
-// --- who waits, and why ------------------------------------------------------------------------------------
+// --- waiting applications ------------------------------------------------------------------------------------
 
-function waitsBecause(job, vain) {
-  // What is being done, or the newest reason why nothing is.
+function waitReason(job, refusals) {
+  // The orders for a job, or the newest reason why there are none.
   if (job.expected) return `${job.expected} ${job.expected === 1 ? "container" : "containers"} ordered for it`;
-  if (job.would_order) return `yarnctl would order ${job.would_order} (observing: no request is sent)`;
-  const told = vain.items.find((each) => each.trigger.application === job.application);
-  if (!told) return job.activated ? "its turn in the queue has not come" : "its master may not start yet";
-  const jobs = told.refused_jobs.map((each) => `${who(each.application)}: ${each.meaning || each.why}`);
-  return `${told.why}${jobs.length ? ` (${jobs.join("; ")})` : ""}`;
+  if (job.would_order) return `yarnctl would order ${job.would_order} (it only observes and sends no order)`;
+  const refusal = refusals.items.find((each) => each.trigger.application === job.application);
+  if (!refusal) return job.activated ? "YARN serves other applications first" : "its application master has not started";
+  const jobs = refusal.refused_jobs.map((each) => `${jobName(each.application)}: ${each.meaning || each.why}`);
+  return `${refusal.why}${jobs.length ? ` (${jobs.join("; ")})` : ""}`;
 }
 
-function showWaiting(vain) {
+function showWaiting(refusals) {
   const waiting = [...known.values()].filter((job) => job.pending > 0 && job.role === "preempting");
   waiting.sort((one, other) => one.queue.localeCompare(other.queue) || one.rank - other.rank);
   const rows = waiting.map((job) => ({ cells: [job.name || "-", job.user, short(job.queue), job.pending, job.expected,
-    waitsBecause(job, vain), linkTo(job.application)] }));
-  const columns = ["job", "user", "queue", "#waits for", "#expected", "why", "application"];
-  const shown = rows.length ? tableOf(columns, rows) : element("p", "No preempting application waits.", "quiet");
+    waitsBecause(job, refusals), linkTo(job.application)] }));
+  const columns = ["job", "user", "queue", "#requested", "#expected", "reason", "application"];
+  const shown = rows.length ? tableOf(columns, rows) : element("p", "No preempting application has pending requests.", "quiet");
   byId("waiting").replaceChildren(shown);
 }
 
-function maySuspend(job) {
+function suspendable(job) {
   if (!job.runner) return `no: ${job.why_not}`;
-  if (job.master_only_ms !== null) return `suspended whole for ${span(job.master_only_ms)}, its master stays`;
+  if (job.master_only_ms !== null) return `all tasks suspended for ${span(job.master_only_ms)}; its application master stays`;
   const whys = Object.values(job.left_alone);
   const reduces = whys.length === 1 ? "reduce" : "reduces";
-  return whys.length ? `yes, but not ${whys.length} ${reduces}: ${[...new Set(whys)].join("; ")}` : "yes";
+  return whys.length ? `yes, except ${whys.length} ${reduces}: ${[...new Set(whys)].join("; ")}` : "yes";
 }
 
 function showApplications(page) {
   const rows = page.items.map((job) => ({ cells: [job.name || "-", job.user, short(job.queue), job.role, job.containers,
-    job.pending, job.suspending, maySuspend(job), linkTo(job.application)] }));
-  const columns = ["job", "user", "queue", "role", "#containers", "#waits for", "#suspending", "may be suspended", "application"];
-  const more = page.total > rows.length ? [element("p", `${page.total - rows.length} more: yarnctl apps`, "quiet")] : [];
+    job.pending, job.suspending, suspendable(job), linkTo(job.application)] }));
+  const columns = ["job", "user", "queue", "role", "#containers", "#requested", "#suspending", "can be suspended", "application"];
+  const more = page.total > rows.length ? [element("p", `${page.total - rows.length} more; run yarnctl apps`, "quiet")] : [];
   const shown = rows.length ? tableOf(columns, rows) : element("p", "None.", "quiet");
   byId("applications").replaceChildren(shown, ...more);
 }
 
-// --- deadlines at a price ------------------------------------------------------------------------------------
+// --- sold deadlines ------------------------------------------------------------------------------------
 
 const tokens = (mtokens) => (mtokens / 1000).toLocaleString([], { maximumFractionDigits: 3 });
 
 function outcome(each) {
-  // What became of a promise: kept or late is known when its job has ended.
+  // A promise is met or late once its job has ended.
   const late = each.changed_at_ms - each.plan.deadline_at_ms;
-  if (each.state === "ended") return late > 0 ? `late by ${span(late)}` : `kept, ${span(-late)} early`;
+  if (each.state === "ended") return late > 0 ? `late by ${span(late)}` : `met, ${span(-late)} early`;
   if (each.state === "waiting" && each.plan.price_mtokens !== null) return "promised";
-  return { admitted: "promised", taken: "runs" }[each.state] || each.state;
+  return { admitted: "promised", taken: "running" }[each.state] || each.state;
 }
 
 function showMarket(accounts, admissions) {
@@ -223,14 +224,14 @@ function showMarket(accounts, admissions) {
   const paid = admissions.items.filter((each) => each.plan.price_mtokens !== null);
   const promises = paid.map((each) => ({ cells: [linkTo(each.id), each.request.name, each.request.user, each.request.account,
     tokens(each.plan.price_mtokens), tokens(each.refunded_mtokens), timeOf(each.plan.deadline_at_ms), outcome(each),
-    each.plan.because.map(([who, amount]) => `${who} ${tokens(amount)}`).join(", ")],
+    each.plan.because.map(([term, amount]) => `${term} ${tokens(amount)}`).join(", ")],
     className: each.state === "admitted" || each.state === "taken" ? "" : "settled" }));
-  byId("accounts").replaceChildren(tableOf(["account", "#tokens", "#given", "#spent", "refill"], balances));
-  const columns = ["admission", "job", "user", "account", "#tokens", "#paid back", "done by", "promise", "for whose slack"];
-  byId("promises").replaceChildren(promises.length ? tableOf(columns, promises) : element("p", "No deadline was sold yet.", "quiet"));
+  byId("accounts").replaceChildren(tableOf(["account", "#tokens", "#credited", "#spent", "refill"], balances));
+  const columns = ["admission", "job", "user", "account", "#tokens", "#refunded", "deadline", "promise", "price terms"];
+  byId("promises").replaceChildren(promises.length ? tableOf(columns, promises) : element("p", "No deadline has been sold yet.", "quiet"));
 }
 
-// --- applications in pools -----------------------------------------------------------------------------------
+// --- placed applications -----------------------------------------------------------------------------------
 
 function showPlacement(page) {
   const pools = page.gate ? page.gate.pools : [];
@@ -238,15 +239,15 @@ function showPlacement(page) {
   byId("pools").replaceChildren(...pools.map(poolTable));
   const placed = page.items.filter((each) => each.placement).map((each) => placedRow(each, each.placement));
   const columns = ["admission", "application", "user", "runs as", "starts", "ends by", "deadline", "#tokens",
-    "#predicted", "#took", "state", "why", "next refused"];
-  byId("placed").replaceChildren(placed.length ? tableOf(columns, placed) : element("p", "Nothing was placed yet.", "quiet"));
+    "#predicted", "#run time", "state", "reason", "not chosen"];
+  byId("placed").replaceChildren(placed.length ? tableOf(columns, placed) : element("p", "No application has been placed yet.", "quiet"));
 }
 
 function poolTable(pool) {
-  const takes = pool.kinds.length ? `takes ${pool.kinds.join(", ")}` : "takes all";
-  const most = pool.hourly_mtokens === null ? "" : `, ${tokens(pool.hourly_mtokens)} an hour at most`;
-  const caption = element("caption", `${pool.name}: ${pool.capacity} containers of ${pool.queues.join(", ")}, ${takes}; ` +
-    `${tokens(pool.cost_mtokens)} tokens a container-second${most}${pool.reserved.length ? "" : "; nothing is reserved"}`);
+  const accepts = pool.kinds.length ? `accepts ${pool.kinds.join(", ")}` : "accepts all";
+  const most = pool.hourly_mtokens === null ? "" : `, at most ${tokens(pool.hourly_mtokens)} an hour`;
+  const caption = element("caption", `${pool.name}: ${pool.capacity} containers of ${pool.queues.join(", ")}, ${accepts}; ` +
+    `${tokens(pool.cost_mtokens)} tokens a container-second${most}${pool.reserved.length ? "" : "; no reservations"}`);
   const rows = pool.reserved.map((held) => ({ cells: [held.admission && linkTo(held.admission), held.kind, held.containers,
     timeOf(held.from_ms), timeOf(held.until_ms), held.application && linkTo(held.application)] }));
   return tableOf(["reserved for", "kind", "#containers", "from", "until", "application"], rows, caption);
@@ -263,40 +264,40 @@ function placedRow(each, placed) {
   return { cells, className: ["waiting", "admitted", "taken"].includes(each.state) ? "" : "settled" };
 }
 
-// --- work that may be lost -----------------------------------------------------------------------------------
+// --- loss budgets -----------------------------------------------------------------------------------
 
 function showBudgets(page) {
   byId("losses").hidden = !page.items.length;
   const owner = (each) => (each.application ? `job of ${each.user}` : each.queue ? `queue ${short(each.queue)}` : `user ${each.user}`);
   const rows = page.items.map((each) => ({ className: "", cells: [
     each.application ? linkTo(each.application, owner(each)) : owner(each), `${+(each.may_lose_ratio * 100).toFixed(3)} %`,
-    span(each.window_ms), span(each.lost_ms), `${span(each.left_ms)} of ${each.container_mib} MiB`, each.bought.containers,
+    span(each.window_ms), span(each.lost_ms), `${span(each.left_ms)} of ${gib({ memory_mib: each.container_mib })} containers`, each.bought.containers,
     span(each.bought.waiting_saved_ms)] }));
-  byId("budgets").replaceChildren(tableOf(["budget of", "#may lose", "#over", "#lost", "#left", "#containers", "#sooner by"], rows));
+  byId("budgets").replaceChildren(tableOf(["budget of", "#may lose", "#window", "#lost", "#left", "#containers", "#wait saved"], rows));
 }
 
 // --- reclaim lists -------------------------------------------------------------------------------------
 
-const COLUMNS = ["order", "from", "attempt", "state", "asked at", "#kept keys", "#left to do", "room to"];
+const COLUMNS = ["order", "from", "attempt", "state", "ordered at", "#keys kept", "#remaining", "received by"];
 
-function showReclaims(page, vain) {
+function showReclaims(page, refusals) {
   const tables = page.items.map((list) => {
-    const caption = element("caption", captionOf(list, vain));
+    const caption = element("caption", captionOf(list, refusals));
     return tableOf(COLUMNS, list.entries.slice(-100).map(rowOf), caption);
   });
-  if (!tables.length) tables.push(element("p", "No preempting application waits, and no order is open.", "quiet"));
+  if (!tables.length) tables.push(element("p", "No preempting application has pending requests, and no order is open.", "quiet"));
   byId("reclaims").replaceChildren(...tables);
 }
 
-function captionOf(list, vain) {
-  const waits = list.pending === null ? "is not there any more" : `waits for ${list.pending}`;
+function captionOf(list, refusals) {
+  const waits = list.pending === null ? "no longer exists" : `requests ${list.pending}`;
   const job = known.get(list.application);
-  const told = counts(sentStates(list)) || `no order is open${job ? `: ${waitsBecause(job, vain)}` : ""}`;
-  return `${who(list.application)}: ${list.application} ${waits}, ${list.expected} expected: ${told}`;
+  const orders = counts(sentStates(list)) || `no order is open${job ? `: ${waitReason(job, refusals)}` : ""}`;
+  return `${jobName(list.application)}: ${list.application} ${waits}, ${list.expected} expected: ${orders}`;
 }
 
 function sentStates(list) {
-  // An observing daemon has sent nothing: its orders are no order's state.
+  // An observing daemon has sent no order: its entries do not count.
   const sent = {};
   for (const entry of list.entries) if (!entry.observed) sent[entry.state] = (sent[entry.state] || 0) + 1;
   return sent;
@@ -304,15 +305,15 @@ function sentStates(list) {
 
 function rowOf(entry) {
   const left = entry.remaining_ms === null ? "-" : span(entry.remaining_ms);
-  const from = linkTo(entry.victim, who(entry.victim));
+  const from = linkTo(entry.victim, jobName(entry.victim));
   const cells = [linkTo(entry.order), from, linkTo(entry.attempt), entry.observed ? "would order" : entry.state.replace("_", " "),
-    timeOf(entry.asked_at_ms), entry.keys_done, left, entry.room_to_application && who(entry.room_to_application)];
+    timeOf(entry.asked_at_ms), entry.keys_done, left, entry.receiver_application && jobName(entry.receiver_application)];
   return { cells: cells.map((cell) => cell || (cell === 0 ? 0 : "-")), className: open.has(entry.state) ? "" : "settled" };
 }
 
 // --- decisions -------------------------------------------------------------------------------------------
 
-// A row stays the same element from poll to poll, so that a click, the focus or a selection is not lost.
+// A row stays the same element from poll to poll, so that a click, the focus and a selection persist.
 const rows = new Map(); // decision id -> {row, button, story}
 
 function showDecisions(page) {
@@ -336,8 +337,8 @@ function showDecisions(page) {
 function partsOf(each) {
   const became = each.withheld === each.chosen && each.chosen
     ? `would order ${each.withheld}` : counts(each.states);
-  return [String(each.id), instant(each.at_ms), `for ${who(each.application)} in ${short(each.queue)}`,
-    `${each.chosen} of ${each.shortfall} from ${each.victims.map(who).join(", ") || "no job"}`, became,
+  return [String(each.id), instant(each.at_ms), `for ${jobName(each.application)} in ${short(each.queue)}`,
+    `${each.chosen} of ${each.shortfall} from ${each.victims.map(jobName).join(", ") || "no job"}`, became,
     `${each.application}: ${each.why}`];
 }
 
@@ -364,7 +365,7 @@ async function explain(id) {
     const detail = await get(`v1/decisions/${id}`);
     return detail.explanation.text.join("\n");
   } catch (error) {
-    return `cannot be shown: ${error.message}`;
+    return `no explanation: ${error.message}`;
   }
 }
 
@@ -376,12 +377,12 @@ async function unfold(id) {
 
 function showRefusals(page) {
   const rows = page.items.map((each) => {
-    const jobs = each.refused_jobs.map((job) => `${who(job.application)}: ${job.meaning || job.why}`);
-    return { cells: [timeOf(each.at_ms), who(each.trigger.application), short(each.trigger.queue), each.trigger.shortfall,
+    const jobs = each.refused_jobs.map((job) => `${jobName(job.application)}: ${job.meaning || job.why}`);
+    return { cells: [timeOf(each.at_ms), jobName(each.trigger.application), short(each.trigger.queue), each.trigger.shortfall,
       each.why, jobs.join("; ") || "-", linkTo(each.trigger.application)] };
   });
-  const columns = ["at", "job", "queue", "#waited for", "why", "jobs considered", "application"];
-  byId("refusals").replaceChildren(rows.length ? tableOf(columns, rows) : element("p", "Never.", "quiet"));
+  const columns = ["at", "job", "queue", "#requested", "reason", "jobs considered", "application"];
+  byId("refusals").replaceChildren(rows.length ? tableOf(columns, rows) : element("p", "None.", "quiet"));
 }
 
 // --- one explanation, by the part of the address after # ----------------------------------------------------
@@ -390,7 +391,7 @@ function wantedId(text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // typed by hand: the API says that it is not known
+    return text; // typed by hand: the API returns an error
   }
 }
 
@@ -400,13 +401,13 @@ async function showExplanation() {
   section.hidden = !wanted;
   if (!wanted) { byId("story").replaceChildren(); return; }
   byId("h-explained").textContent = `Explanation of ${wanted}`;
-  let told;
+  let text;
   try {
-    told = (await get(`v1/explanations/${encodeURIComponent(wanted)}`)).text.join("\n");
+    text = (await get(`v1/explanations/${encodeURIComponent(wanted)}`)).text.join("\n");
   } catch (error) {
-    told = `cannot be shown: ${error.message}`;
+    text = `no explanation: ${error.message}`;
   }
-  byId("story").replaceChildren(element("pre", told));
+  byId("story").replaceChildren(element("pre", text));
 }
 
 window.addEventListener("hashchange", async () => {
@@ -418,7 +419,7 @@ window.addEventListener("hashchange", async () => {
 
 async function poll() {
   try {
-    const [seen, samples, lists, decided, vain, jobs] = await Promise.all([
+    const [seen, samples, lists, decided, refusals, jobs] = await Promise.all([
       get("v1/snapshot"), newHistory(), get("v1/reclaims?limit=50"), get("v1/decisions?limit=25"),
       get("v1/refusals?limit=5"), get("v1/applications?limit=200")]);
     const [accounts, admissions, budgets] = await Promise.all([
@@ -429,25 +430,25 @@ async function poll() {
       if (explained.has(id)) explained.set(id, story);
     }
     showLoop(seen); showGlance(seen); drawChart(samples);
-    showWaiting(vain); showApplications(jobs); showMarket(accounts, admissions);
+    showWaiting(refusals); showApplications(jobs); showMarket(accounts, admissions);
     showPlacement(admissions); showBudgets(budgets);
-    showReclaims(lists, vain); showDecisions(decided); showRefusals(vain);
-    byId("gone").hidden = true;
+    showReclaims(lists, refusals); showDecisions(decided); showRefusals(refusals);
+    byId("unreachable").hidden = true;
     lastAnswerAt = Date.now();
   } catch (error) {
-    byId("state").textContent = "gone";
-    byId("state").className = "badge gone";
+    byId("state").textContent = "unreachable";
+    byId("state").className = "badge unreachable";
     byId("why").textContent = "";
-    const since = lastAnswerAt === null ? "" : ` What is shown is ${span(Date.now() - lastAnswerAt)} old.`;
-    byId("gone").textContent = `yarnctl does not answer (${error.message}).${since}`;
-    byId("gone").hidden = false;
+    const since = lastAnswerAt === null ? "" : ` The data is ${span(Date.now() - lastAnswerAt)} old.`;
+    byId("unreachable").textContent = `yarnctl does not answer (${error.message}).${since}`;
+    byId("unreachable").hidden = false;
   }
 }
 
 let samples = [], polls = 0;
 
 async function newHistory() {
-  // Only what is new; all of it now and then, for the daemon thins out what is old (and may have begun anew).
+  // New samples only; sometimes all, because the daemon thins out old samples and can restart.
   if (polls++ % 120 === 0 || !samples.length) samples = (await get("v1/occupancy")).items;
   else {
     const since = samples[samples.length - 1].at_ms + 1;
@@ -456,7 +457,7 @@ async function newHistory() {
   return samples;
 }
 
-byId("ask").addEventListener("submit", (event) => {
+byId("token-form").addEventListener("submit", (event) => {
   event.preventDefault();
   token = byId("token").value.trim();
   poll();

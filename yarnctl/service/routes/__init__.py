@@ -1,6 +1,6 @@
-"""The endpoints, thin: read the request, call, answer.
+"""The endpoints: each reads the request, calls, and answers.
 
-Law: a route reads the published view, hands a request to the admission queue, or pauses the loop; it never
+A route reads the published view, hands a request to the admission queue, or pauses the loop; it never
 touches the controller, the journal or the cluster. The contract "the service touches neither loop nor
 cluster" checks it.
 """

@@ -1,10 +1,10 @@
 """Admissions over HTTP: request one, wait, read, withdraw.
 
-Law: what is read is read from one view. A command is answered once its record is written and published;
-requesting, renewing and withdrawing need a token with the scope ``submit``, for its own user's admissions
-only, or ``operate``. Where reading is not free such a token reads its own, too. Waiting is bounded in time
-and in number: a request beyond the bound is answered at once. Bodies are checked here; an unknown field is
-refused. Work is in container-ms, a deadline is requested as a span.
+Each answer is made from one view. A command is answered once its record is written and published. Requesting,
+renewing and withdrawing need a token with the scope ``submit``, for admissions of its own user, or
+``operate``. Where reading needs a token, a ``submit`` token reads its own admissions. Waiting is bounded in
+time and in number; a request beyond the bound is answered at once. Bodies are checked here; an unknown field
+is an error. Work is in container-ms, a deadline is requested as a span.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathParameter
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, AskedOut, GateOut, PlanOut
+from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, AdmissionRequestOut, GateOut, PlanOut
 from yarnctl.api.market_answers import QuoteOut, RepricedBody
 from yarnctl.api.paged import ErrorBody
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
@@ -60,7 +60,7 @@ WAIT_MAX_MS = 30_000
 
 
 class PauseRequest(BaseModel):
-    """Why the loop is to pause; it is shown with the loop's state."""
+    """The reason of a pause, shown with the loop's state."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -68,7 +68,7 @@ class PauseRequest(BaseModel):
 
 
 class EstimateIn(BaseModel):
-    """How much a job computes, in container-ms, and the source of that."""
+    """The work of a job in container-ms, and the source of the estimate."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -84,17 +84,17 @@ WHEN_AND_HOW_BIG: list[Any] = [
     for when in WHEN
     for size in HOW_BIG
 ]
-"""A request has a deadline or a budget, and a size or options: the description of the check below."""
+"""A request has a deadline or a budget, and a size or options: describes the check below."""
 
 
 class AdmissionRequest(PlacementRequest):
-    """A job that asks to be let in.
+    """A request for the admission of a job.
 
-    ``containers``: the most it can use at once, its master's included. ``deadline_ms``: a span from now.
-    Without ``estimate`` the history of jobs of this name and kind is queried. ``request_key``: made by the
-    client; the same key again gets the same admission, so that a request may be repeated.
-    ``options``, or ``application`` with ``features``: as what it may be run, where applications are placed;
-    then ``containers`` may be left out, and ``queue`` is its pool's.
+    ``containers``: the most it can use at once, its application master's included. ``deadline_ms``: a span
+    from now. Without ``estimate`` yarnctl reads the history of jobs of this name and kind. ``request_key``:
+    made by the client; the same key returns the same admission, so that a request can be repeated.
+    ``options``, or ``application`` with ``features``: the frameworks to choose from, where the gate places
+    applications; then ``containers`` is optional, and ``queue`` is its pool's.
     """
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"anyOf": WHEN_AND_HOW_BIG})
@@ -113,12 +113,12 @@ class AdmissionRequest(PlacementRequest):
     request_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] | None = None
 
     @model_validator(mode="after")
-    def _says_when_or_for_how_much(self) -> AdmissionRequest:
-        """A deadline may be left out only where a budget says how early it is to be."""
+    def _require_deadline_and_size(self) -> AdmissionRequest:
+        """Require a deadline or a budget, and a size or options."""
         if self.deadline_ms is None and self.budget_mtokens is None:
-            raise ValueError("give deadline_ms, or budget_mtokens")
+            raise ValueError("set deadline_ms or budget_mtokens")
         if not self.is_placed and (self.queue is None or self.containers is None):
-            raise ValueError("give queue and containers, or options")
+            raise ValueError("set queue and containers, or options")
         return self
 
 
@@ -131,25 +131,29 @@ class AdmissionsQuery(ByNumber):
 
 
 class WaitQuery(Parameters):
-    """How long to wait for an answer that is no longer ``waiting``."""
+    """How long to wait until the state is no longer ``waiting``."""
 
     wait_ms: Annotated[
         int,
-        Field(ge=0, le=WAIT_MAX_MS, description="Answer as soon as the state is not `waiting`, or then."),
+        Field(
+            ge=0,
+            le=WAIT_MAX_MS,
+            description="Answer when the state is no longer `waiting`, or after this time.",
+        ),
     ] = 0
 
 
 DONE_MS = 10_000
-"""So long the loop has to come to what was handed over."""
+"""How long a command waits for the loop to process it."""
 
 STATUS = {
     "not-found": 404,
-    "already-taken": 409,
+    "already-running": 409,
     "cluster-unreachable": 503,
     "request-key-used": 409,
     "queue-not-gated": 422,
     "no-such-queue": 422,
-    "admission-queue-full": 503,
+    "queue-full": 503,
     "not-written": 503,
     "no-estimate-yet": 503,
     "no-account": 409,
@@ -169,23 +173,23 @@ Id = Annotated[str, PathParameter(pattern=r"^adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}$"
 Source = Callable[[], View]
 
 
-def admission_routes(source: Source, tokens: Tokens, window: RequestQueue | None) -> APIRouter:
-    """Make the routes; without ``window`` there is no gate, and its commands are refused."""
+def admission_routes(source: Source, tokens: Tokens, request_queue: RequestQueue | None) -> APIRouter:
+    """Return the routes; ``request_queue`` None: admission is disabled, and its commands are errors."""
     router = APIRouter(
         prefix="/v1/admissions",
         tags=["admissions"],
         responses=responses(401, 421),
         route_class=AnswerRoute,
     )
-    _add_reading(router, source, window)
-    _add_writing(router, source, tokens, window)
+    _add_reading(router, source, request_queue)
+    _add_writing(router, source, tokens, request_queue)
     return router
 
 
-def _add_reading(router: APIRouter, source: Source, window: RequestQueue | None) -> None:
+def _add_reading(router: APIRouter, source: Source, request_queue: RequestQueue | None) -> None:
     @router.get("")
-    def admissions(request: Request, asked: Annotated[AdmissionsQuery, Query()]) -> AdmissionPage:
-        """All admissions that are open and the last that are over, newest first."""
+    def admissions(request: Request, query: Annotated[AdmissionsQuery, Query()]) -> AdmissionPage:
+        """Open admissions and the last ended ones, newest first."""
         view = source()
         only = request.scope.get(ONLY_USER)
         listed = [
@@ -193,9 +197,9 @@ def _add_reading(router: APIRouter, source: Source, window: RequestQueue | None)
             for each in (view.admission.admissions if view.admission else ())
             if only in (None, each.user)
         ]
-        asked = with_queue(asked, [*paths_in(view), *(each.queue for each in listed)])
-        found = [each for each in listed if _is_wanted(each, asked)]
-        shown, following = by_number(found, lambda each: each.sequence, asked)
+        query = with_queue(query, [*paths_in(view), *(each.queue for each in listed)])
+        found = [each for each in listed if _is_wanted(each, query)]
+        shown, following = by_number(found, lambda each: each.sequence, query)
         return AdmissionPage(
             now_ms=view.now_ms,
             version=view.version,
@@ -206,49 +210,54 @@ def _add_reading(router: APIRouter, source: Source, window: RequestQueue | None)
         )
 
     @router.get("/{admission_id}", responses=responses(404))
-    def one(request: Request, admission_id: Id, asked: Annotated[WaitQuery, Query()]) -> AdmissionOut:
-        """One admission; with `wait_ms` as soon as it is no longer `waiting`. Looking renews no lease."""
+    def one(request: Request, admission_id: Id, query: Annotated[WaitQuery, Query()]) -> AdmissionOut:
+        """One admission; with `wait_ms`, as soon as it is no longer `waiting`. Reading renews no lease."""
         only = request.scope.get(ONLY_USER)
         if only is not None:
             _require_own(source, Caller("", only, frozenset({"submit"})), admission_id)
         sender = NO_SENDER if only is None else RequestSender(only)
-        return _waited(source, window, admission_id, asked.wait_ms, sender)
+        return _waited(source, request_queue, admission_id, query.wait_ms, sender)
 
 
-def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: RequestQueue | None) -> None:
+def _add_writing(
+    router: APIRouter, source: Source, tokens: Tokens, request_queue: RequestQueue | None
+) -> None:
     @router.post("", status_code=202, responses=responses(400, 403, 413, 503) | PRICED)
     def ask(
-        given: Credentials, _: Annotated[NoParameters, Query()], request: AdmissionRequest
+        credentials: Credentials, _: Annotated[NoParameters, Query()], request: AdmissionRequest
     ) -> AdmissionOut:
-        """Ask to be let in. It is written down when this answers; the verdict may come later."""
-        caller, desk = _admission(given, tokens, window)
+        """Request an admission. The answer follows once it is in the journal; the verdict can come later."""
+        caller, queue = _admission(credentials, tokens, request_queue)
         if not caller.may_touch(request.user):
-            told = f"the token {caller.name} is for admissions of {caller.user}, and not of {request.user}"
-            raise ApiProblem(403, "other-user", told, "ask as the token's user, or with the scope operate")
-        alternatives = alternatives_in(request, source(), desk, request.user)
+            raise other_user(caller, request.user)
+        alternatives = alternatives_in(request, source(), queue, request.user)
         budget = _budget_of(caller, request, source().admission)
         wanted = _request_of(request, alternatives, budget, estimate_of(caller, request.estimate))
-        return _shown(source, _done(source, desk.submit(wanted, DONE_MS, sender_of(caller))))
+        return _shown(source, _done(source, queue.submit(wanted, DONE_MS, sender_of(caller))))
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
-    def renew(admission_id: Id, given: Credentials, asked: Annotated[WaitQuery, Query()]) -> AdmissionOut:
-        """Say that somebody still waits, and wait as reading does."""
-        caller, desk = _admission(given, tokens, window)
+    def renew(
+        admission_id: Id, credentials: Credentials, query: Annotated[WaitQuery, Query()]
+    ) -> AdmissionOut:
+        """Renew the lease of a waiting admission, and wait as reading does."""
+        caller, queue = _admission(credentials, tokens, request_queue)
         _require_own(source, caller, admission_id)
-        desk.renew(admission_id, asked.wait_ms)
-        return _waited(source, desk, admission_id, asked.wait_ms, sender_of(caller))
+        queue.renew(admission_id, query.wait_ms)
+        return _waited(source, queue, admission_id, query.wait_ms, sender_of(caller))
 
     @router.delete("/{admission_id}", responses=responses(403, 404, 409, 503))
-    def withdraw(admission_id: Id, given: Credentials, _: Annotated[NoParameters, Query()]) -> AdmissionOut:
-        """Withdraw what is `waiting` or `admitted`, unless its application is in YARN; what is over stays."""
-        caller, desk = _admission(given, tokens, window)
+    def withdraw(
+        admission_id: Id, credentials: Credentials, _: Annotated[NoParameters, Query()]
+    ) -> AdmissionOut:
+        """Withdraw a `waiting` or `admitted` admission, unless its application is in YARN already."""
+        caller, queue = _admission(credentials, tokens, request_queue)
         _require_own(source, caller, admission_id)
         withdrawal = WithdrawRequest(admission_id)
-        return _shown(source, _done(source, desk.submit(withdrawal, DONE_MS, sender_of(caller))))
+        return _shown(source, _done(source, queue.submit(withdrawal, DONE_MS, sender_of(caller))))
 
 
 def _require_own(source: Source, caller: Caller, name: str) -> None:
-    """Let a token touch what is its own, or anything with ``operate``; raises ApiProblem (403, 404)."""
+    """Raise ApiProblem (403, 404) unless the admission is the token's own, or it has ``operate``."""
     _, found = _find(source, name)
     if found is None:
         raise _unknown(name)
@@ -256,19 +265,30 @@ def _require_own(source: Source, caller: Caller, name: str) -> None:
 
 
 def _admission(
-    given: Credentials, tokens: Tokens, window: RequestQueue | None
+    credentials: Credentials, tokens: Tokens, request_queue: RequestQueue | None
 ) -> tuple[Caller, RequestQueue]:
-    """Return the caller, which may submit, and the request queue."""
-    caller = require(tokens, given, "submit")
-    if window is None:
+    """Return the caller and the request queue; raises ApiProblem without the scope ``submit``."""
+    caller = require(tokens, credentials, "submit")
+    if request_queue is None:
         raise gate_off()
-    return caller, window
+    return caller, request_queue
 
 
 def gate_off() -> ApiProblem:
-    """Say that there is no gate."""
-    told = "this daemon keeps no gate"
-    return ApiProblem(409, "gate-off", told, "start it with yarnctl run --admission")
+    """Return the error of a daemon without admission control."""
+    return ApiProblem(
+        409, "gate-off", "admission control is disabled", "restart the daemon with --admission ALLOCATOR"
+    )
+
+
+def other_user(caller: Caller, user: str) -> ApiProblem:
+    """Return the error of a token that must not request for ``user``."""
+    return ApiProblem(
+        403,
+        "other-user",
+        f"the token {caller.name} is for user {caller.user}, the request for user {user}",
+        "use a token of that user, or one with the scope operate",
+    )
 
 
 def _done(source: Source, answer: str | Refusal) -> str:
@@ -279,54 +299,58 @@ def _done(source: Source, answer: str | Refusal) -> str:
 
 
 def quote_of(source: Source, name: str) -> QuoteOut | None:
-    """Return a quote that is still known."""
-    desk = source().admission
-    made = None if desk is None else desk.quotes.get(name)
+    """Return a quote, None if it is no longer kept."""
+    status = source().admission
+    made = None if status is None else status.quotes.get(name)
     return None if made is None else msgspec.convert(made, QuoteOut, from_attributes=True)
 
 
-def _budget_of(
-    caller: Caller, request: AdmissionRequest, status: AdmissionStatus | None
-) -> Budget | msgspec.UnsetType:
-    """Return what it may cost; raises ApiProblem (403) for an account that is not the token's.
+def _budget_of(caller: Caller, request: AdmissionRequest, status: AdmissionStatus | None) -> Budget | None:
+    """Return the request's budget; raises ApiProblem (403) for an account that is not the token's.
 
-    Where deadlines have no price nothing is paid, and a budget needs no account.
+    Where deadlines have no price the budget is ignored, and needs no account.
     """
     if request.budget_mtokens is None or (status is not None and not status.priced):
-        return msgspec.UNSET
+        return None
     return Budget(account_of(caller, request.account), request.budget_mtokens, request.refund)
 
 
-def account_of(caller: Caller, asked: str | None) -> str:
-    """Return the account that pays; raises ApiProblem (403) for one that is not the token's."""
-    if asked is None:
+def account_of(caller: Caller, account: str | None) -> str:
+    """Return the account that pays; raises ApiProblem (403) if it is not the token's."""
+    if account is None:
         if not caller.account:
-            told = f"the token {caller.name} has no account"
             raise ApiProblem(
-                403, "other-account", told, 'name an account, or give the token account = "NAME"'
+                403,
+                "other-account",
+                f"the token {caller.name} has no account",
+                'name an account in the request, or set account = "NAME" for the token',
             )
         return caller.account
-    if asked != caller.account and not caller.may("operate"):
-        told = f"the token {caller.name} does not spend from {asked}"
-        raise ApiProblem(403, "other-account", told, "use that account's token, or an operator's")
-    return asked
+    if account != caller.account and not caller.may("operate"):
+        raise ApiProblem(
+            403,
+            "other-account",
+            f"the token {caller.name} cannot pay from account {account}",
+            "use a token of that account, or one with the scope operate",
+        )
+    return account
 
 
-def estimate_of(caller: Caller, told: EstimateIn | None) -> Estimate | None:
-    """Return the estimate that a caller sends, marked with what the caller is."""
-    if told is None:
+def estimate_of(caller: Caller, estimate: EstimateIn | None) -> Estimate | None:
+    """Return the estimate of a request, marked with the caller's role."""
+    if estimate is None:
         return None
     by: Literal["operator", "user"] = "operator" if caller.may("operate") else "user"
-    return Estimate(told.mean_ms, told.stdev_ms, told.source, given_by=by)
+    return Estimate(estimate.mean_ms, estimate.stdev_ms, estimate.source, given_by=by)
 
 
 def _request_of(
     request: AdmissionRequest,
-    alternatives: Alternatives | msgspec.UnsetType,
-    budget: Budget | msgspec.UnsetType,
+    alternatives: Alternatives | None,
+    budget: Budget | None,
     estimate: Estimate | None,
 ) -> AdmissionClient:
-    options = alternatives.options if isinstance(alternatives, Alternatives) else ()
+    options = () if alternatives is None else alternatives.options
     most = max((each.containers for each in options), default=1)
     return AdmissionClient(
         name=request.name,
@@ -343,101 +367,105 @@ def _request_of(
     )
 
 
-# --- looking ------------------------------------------------------------------------------------------
+# --- reading ------------------------------------------------------------------------------------------
 
 
-def _is_wanted(each: Admission, asked: AdmissionsQuery) -> bool:
+def _is_wanted(each: Admission, query: AdmissionsQuery) -> bool:
     return (
-        (asked.state is None or each.state == asked.state)
-        and (asked.user is None or each.user == asked.user)
-        and (asked.queue is None or each.queue == asked.queue)
+        (query.state is None or each.state == query.state)
+        and (query.user is None or each.user == query.user)
+        and (query.queue is None or each.queue == query.queue)
     )
 
 
 def sender_of(caller: Caller) -> RequestSender:
-    """Return by which share of the queue a token's commands are counted."""
+    """Return the sender that a token's commands count for in the request queue."""
     return RequestSender(caller.user or caller.name, "operate" in caller.scopes)
 
 
 def _waited(
-    source: Source, window: RequestQueue | None, name: str, wait_ms: int, sender: RequestSender
+    source: Source, request_queue: RequestQueue | None, name: str, wait_ms: int, sender: RequestSender
 ) -> AdmissionOut:
     def decided() -> bool:
         _, found = _find(source, name)
         return found is None or found.state != "waiting"
 
-    if window is not None and wait_ms and not decided():
-        window.wait(decided, wait_ms, sender)
+    if request_queue is not None and wait_ms and not decided():
+        request_queue.wait(decided, wait_ms, sender)
     return _shown(source, name)
 
 
 def _find(source: Source, name: str) -> tuple[AdmissionStatus | None, Admission | None]:
-    desk = source().admission
-    found = () if desk is None else desk.admissions
-    return desk, next((each for each in found if each.admission == name), None)
+    status = source().admission
+    found = () if status is None else status.admissions
+    return status, next((each for each in found if each.admission == name), None)
 
 
 def _shown(source: Source, name: str) -> AdmissionOut:
-    desk, found = _find(source, name)
-    if desk is None or found is None:
+    status, found = _find(source, name)
+    if status is None or found is None:
         raise _unknown(name)
-    return admission(found, desk)
+    return admission(found, status)
 
 
 def _unknown(name: str) -> ApiProblem:
-    told = f"admission {name} is not known (any more)"
-    return ApiProblem(404, "not-found", told, "GET /v1/admissions lists those that are kept")
+    return ApiProblem(
+        404,
+        "not-found",
+        f"admission {name} does not exist or is no longer kept",
+        "GET /v1/admissions lists the admissions that are kept",
+    )
 
 
-def gate(desk: AdmissionStatus, only_user: str | None) -> GateOut:
-    """Show the gate; ``only_user``: the one user whose admissions may be read (None: all)."""
+def gate(status: AdmissionStatus, only_user: str | None) -> GateOut:
+    """Return the gate; ``only_user``: name admissions of this user only (None: of all)."""
     return GateOut(
-        allocator=desk.allocator,
-        capacity=desk.capacity,
-        container_mib=desk.container_mib,
-        waiting=desk.waiting,
-        reserved=desk.reserved,
-        learned=desk.learned,
-        problem=said(desk.problem),
-        reason=reason(desk.problem),
-        pools=pools(desk, only_user),
+        allocator=status.allocator,
+        capacity=status.capacity,
+        container_mib=status.container_mib,
+        waiting=status.waiting,
+        reserved=status.reserved,
+        learned=status.learned,
+        problem=said(status.problem),
+        reason=reason(status.problem),
+        pools=pools(status, only_user),
     )
 
 
 def _serve_by_ms(each: Admission) -> int:
-    """Return the deadline by which YARN is to serve it: of what is paid for, that of its claim."""
+    """Return the deadline for YARN: where deadlines have a price, the end of the reservation."""
     if each.plan.price_mtokens is not None and each.reservation is not None:
         return each.reservation.until_ms
     return each.request.due_ms
 
 
-def _named(each: Admission, who: str) -> str:
+def _term_name(each: Admission, term: str) -> str:
     """Return the id of an admission of the same gate, which a price names by its number."""
-    return f"{each.admission.rpartition('-')[0]}-{who}" if who.isdigit() else who
+    return f"{each.admission.rpartition('-')[0]}-{term}" if term.isdigit() else term
 
 
-def _refunded_mtokens(each: Admission, desk: AdmissionStatus) -> int | None:
-    """Return what was paid back so far of a deadline's price; None: nothing was sold."""
+def _refunded_mtokens(each: Admission, status: AdmissionStatus) -> int | None:
+    """Return the refunded part of a deadline's price; None: the deadline has no price."""
     if each.plan.price_mtokens is None:
         return None
-    paid = desk.payments.get(each.admission)
+    paid = status.payments.get(each.admission)
     return 0 if paid is None else paid.refunded_mtokens or 0
 
 
-def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
-    """Show one admission, with what to submit with."""
+def admission(each: Admission, status: AdmissionStatus) -> AdmissionOut:
+    """Return one admission, with the tags and settings to submit its job with."""
     request, plan, held = each.request, each.plan, each.reservation
     framework = FRAMEWORKS.get(plan.kind or request.kind) if each.state in ("admitted", "taken") else None
-    budget = request.budget if isinstance(request.budget, Budget) else None
+    budget = request.budget
     return AdmissionOut(
         id=each.admission,
         state=each.state,
         why="" if each.why is None else text(each.why),
         reason=reason(each.why),
-        request=AskedOut(
+        request=AdmissionRequestOut(
             name=each.name,
             user=each.user,
-            queue=queue_of(each, desk),
+            queue=queue_of(each, status),
             containers=request.tasks,
             deadline_ms=request.span_ms
             if request.deadline_ms is not None or plan.verdict != "admit"
@@ -458,24 +486,24 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
             reason_code=code(plan.reason),
             price_mtokens=plan.price_mtokens,
             late_ratio=plan.late_ratio,
-            because=[(_named(each, who), amount) for who, amount in plan.because],
+            because=[(_term_name(each, term), amount) for term, amount in plan.because],
         ),
         application=each.application or None,
         expires_at_ms=None if held is None or held.expires_at_ms >= FOREVER_MS else held.expires_at_ms,
-        lease_ms=desk.lease_ms,
+        lease_ms=status.lease_ms,
         tags=[deadline_tag(_serve_by_ms(each)), tag_of(each.admission)],
-        settings={} if framework is None else _settings(framework, each, desk),
-        placement=placement(each, desk),
+        settings={} if framework is None else _settings(framework, each, status),
+        placement=placement(each, status),
         changed_at_ms=each.changed_at_ms,
-        refunded_mtokens=_refunded_mtokens(each, desk),
+        refunded_mtokens=_refunded_mtokens(each, status),
     )
 
 
-def _settings(framework: Framework, each: Admission, desk: AdmissionStatus) -> dict[str, str]:
-    """Return what to submit with: of one that was placed also its pool's queue, and what was tuned."""
+def _settings(framework: Framework, each: Admission, status: AdmissionStatus) -> dict[str, str]:
+    """Return the settings to submit with; of a placed one also its pool's queue and its tuned settings."""
     plan, given = each.plan, framework.given(each.plan.containers)
     if not plan.kind:
         return given
-    path = queue_of(each, desk)
-    queue = path if desk.queues is None else desk.queues.submitted(path)
+    path = queue_of(each, status)
+    queue = path if status.queues is None else status.queues.submitted(path)
     return given | {framework.QUEUE: queue} | dict(plan.settings)

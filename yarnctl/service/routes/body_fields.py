@@ -1,4 +1,4 @@
-"""Fields of request bodies that several routes have: numbers that are numbers, printable words, bounds."""
+"""Field types of request bodies: strict numbers, printable words, bounds."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ CONTAINERS_MAX = 1_000_000
 SPAN_MAX_MS = 366 * 86_400_000
 
 
-def _number(given: object) -> object:
-    """Let only numbers be numbers: no text, no truth."""
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        raise ValueError("is no number")
-    return given
+def _number(value: object) -> object:
+    """Return a number; raises ValueError for text and booleans, which pydantic would convert."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("not a number")
+    return value
 
 
 NUMBER = BeforeValidator(_number)
 PRINTED = r"^[^\x00-\x1f\x7f-\x9f]+$"
-"""Text without control characters: a terminal would obey them."""
+"""Text without control characters, which a terminal would execute."""
 Span = Annotated[int, Field(gt=0, le=SPAN_MAX_MS), NUMBER]
 Work = Annotated[int, Field(ge=0, le=INSTANT_MAX_MS), NUMBER]
 Kind = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")]

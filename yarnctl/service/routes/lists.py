@@ -1,7 +1,7 @@
-"""What can be read: reclaim lists, decisions, checkpoints, the cluster, each as lists and one by one.
+"""Read routes: reclaim lists, decisions, checkpoints, the cluster; each as a list and one by one.
 
-Law: one request reads one view, once. A short form (``…1346_0001``, as tables show ids) is an id only
-if exactly one of those in the view ends with it.
+One request reads one view, once. A short form of an id (``…1346_0001``, as in tables) stands for an id if
+exactly one id in the view ends with it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Number = Annotated[int, PathParameter(ge=1, le=2**53 - 1)]
 
 
 def reading_routes(source: Source, journal: Path | None) -> APIRouter:
-    """Make the routes of everything that is only read."""
+    """Return the read routes."""
     router = APIRouter(prefix="/v1", tags=["reading"], responses=responses(401, 421), route_class=AnswerRoute)
     _add_reclaims(router, source)
     _add_decisions(router, source, journal)
@@ -65,62 +65,62 @@ def reading_routes(source: Source, journal: Path | None) -> APIRouter:
 
 
 def no_longer_kept(what: str, journal: Path | None) -> ApiProblem:
-    """Return the answer for something that is not (or no longer) known."""
+    """Return the error for an id that the daemon does not know, or no longer keeps."""
     place = "PATH" if journal is None else str(journal)
     remedy = (
-        "ids are those of yarnctl apps, decisions and reclaims --retired; only the newest are kept here,"
-        f" older ones: yarnctl explain --journal {place} ID"
+        "list ids with yarnctl apps, decisions or reclaims --retired; for older ones run"
+        f" yarnctl explain --journal {place} ID"
     )
-    return ApiProblem(404, "not-found", f"{what} is not known", remedy)
+    return ApiProblem(404, "not-found", f"{what} does not exist or is no longer kept", remedy)
 
 
 # --- ids by their end ---------------------------------------------------------------------------------
 
 
 def in_full(view: View, wanted: str) -> str:
-    """Return the id that ``wanted`` means, itself if it is no short form or nothing ends with it.
+    """Return the id that ``wanted`` stands for; ``wanted`` itself if no id ends with it.
 
-    Raises ApiProblem where several do.
+    Raises ApiProblem (404) if several ids do.
     """
     if ending(wanted) is None:
         return wanted
     found = resolved(wanted, known_ids(view))
     if len(found) > 1:
         named = ", ".join(found[:NAMED_MAX]) + (", ..." if len(found) > NAMED_MAX else "")
-        raise ApiProblem(404, "not-found", f"{wanted} may be {named}", "give the whole id")
+        raise ApiProblem(404, "not-found", f"{wanted} is ambiguous: {named}", "give the whole id")
     return found[0] if found else wanted
 
 
 def known_ids(view: View) -> Iterator[str]:
-    """Yield the ids of applications, attempts and containers that the view holds, some of them often."""
+    """Yield the ids of applications, attempts and containers in the view; some repeat."""
     if view.snapshot is not None:
         yield from (each.application for each in view.snapshot.applications)
     for entry in (*view.entries, *view.ended):
         order = entry.order
         yield from (order.asker, order.victim, order.attempt, order.container)
-        yield from (entry.room_to_application or "", entry.room_to_container or "")
+        yield from (entry.receiver_application or "", entry.receiver_container or "")
     for each in view.checkpoints:
         yield from (each.order.asker, each.order.victim, each.order.attempt)
     for record in explanations.recent(view):
         yield from ids_in(msgspec.json.encode(record).decode())
 
 
-def with_full_ids(view: View, asked: Filters, *names: str) -> Filters:
-    """Return filters with the ids in full that were given short."""
-    given = {name: getattr(asked, name) for name in names}
-    return asked.model_copy(update={name: text and in_full(view, text) for name, text in given.items()})
+def with_full_ids(view: View, query: Filters, *names: str) -> Filters:
+    """Return filters with short ids replaced by the full ids."""
+    given = {name: getattr(query, name) for name in names}
+    return query.model_copy(update={name: text and in_full(view, text) for name, text in given.items()})
 
 
 # --- reclaim lists ------------------------------------------------------------------------------------
 
 
-def _wanted(entries: Iterable[Entry], asked: ReclaimsQuery | EntriesQuery) -> list[Entry]:
+def _wanted(entries: Iterable[Entry], query: ReclaimsQuery | EntriesQuery) -> list[Entry]:
     return [
         entry
         for entry in entries
-        if (asked.victim is None or entry.order.victim == asked.victim)
-        and (asked.state is None or entry.order.state == asked.state)
-        and within(entry.order.asked_at_ms, asked.since_ms, asked.until_ms)
+        if (query.victim is None or entry.order.victim == query.victim)
+        and (query.state is None or entry.order.state == query.state)
+        and within(entry.order.asked_at_ms, query.since_ms, query.until_ms)
     ]
 
 
@@ -135,80 +135,80 @@ def _observed(view: View) -> dict[str, ApplicationView]:
     return {} if view.snapshot is None else {each.application: each for each in view.snapshot.applications}
 
 
-def _lists(view: View, asked: ReclaimsQuery) -> list[tuple[str, ApplicationView | None, list[Entry]]]:
+def _lists(view: View, query: ReclaimsQuery) -> list[tuple[str, ApplicationView | None, list[Entry]]]:
     """Return (application, its last snapshot, its entries), by application."""
     seen = _observed(view)
     by_asker: dict[str, list[Entry]] = {}
-    for entry in _wanted(_all_entries(view, asked.retired), asked):
+    for entry in _wanted(_all_entries(view, query.retired), query):
         by_asker.setdefault(entry.order.asker, []).append(entry)
-    filtered = (asked.victim, asked.state, asked.since_ms, asked.until_ms) != (None,) * 4
-    if not filtered:  # also those that wait and have been promised nothing
+    filtered = (query.victim, query.state, query.since_ms, query.until_ms) != (None,) * 4
+    if not filtered:  # also waiting applications without an order
         for name, each in seen.items():
             if each.asks and role_of(each, view.settings) == "preempting":
                 by_asker.setdefault(name, [])
     rows = [(name, seen.get(name), entries) for name, entries in sorted(by_asker.items())]
-    if asked.queue is None:
+    if query.queue is None:
         return rows
-    return [row for row in rows if row[1] is not None and row[1].queue == asked.queue]
+    return [row for row in rows if row[1] is not None and row[1].queue == query.queue]
 
 
 def _add_reclaims(router: APIRouter, source: Source) -> None:
     @router.get("/reclaims", responses=responses(404))
-    def reclaims(asked: Annotated[ReclaimsQuery, Query()]) -> Page[ReclaimList]:
-        """The reclaim list of each hurried application that waits or has one."""
+    def reclaims(query: Annotated[ReclaimsQuery, Query()]) -> Page[ReclaimList]:
+        """The reclaim list of each preempting application that has orders or pending requests."""
         view = source()
-        asked = with_queue(with_full_ids(view, asked, "victim"), paths_in(view))
-        rows = _lists(view, asked)
-        shown, following = by_name(rows, lambda row: row[0], asked)
+        query = with_queue(with_full_ids(view, query, "victim"), paths_in(view))
+        rows = _lists(view, query)
+        shown, following = by_name(rows, lambda row: row[0], query)
         return from_view.page(
             view, len(rows), following, [from_view.reclaim_list(*row, view) for row in shown]
         )
 
     @router.get("/reclaims/{application_id}", responses=responses(404))
-    def reclaims_of(application_id: Id, asked: Annotated[EntriesQuery, Query()]) -> ReclaimList:
-        """One application's reclaim list, with what has retired from it lately."""
+    def reclaims_of(application_id: Id, query: Annotated[EntriesQuery, Query()]) -> ReclaimList:
+        """One application's reclaim list, with recently retired orders."""
         view = source()
         application_id = in_full(view, application_id)
-        asked = with_full_ids(view, asked, "victim")
+        query = with_full_ids(view, query, "victim")
         seen = _observed(view).get(application_id)
         entries = [each for each in _all_entries(view, True) if each.order.asker == application_id]
         if seen is None and not entries:
-            problem = f"application {application_id} is not known"
-            raise ApiProblem(404, "not-found", problem, "GET /v1/reclaims and /v1/applications list them")
-        entries = [each for each in entries if asked.retired or not each.retired]
-        return from_view.reclaim_list(application_id, seen, _wanted(entries, asked), view)
+            message = f"application {application_id} does not exist or is no longer kept"
+            raise ApiProblem(404, "not-found", message, "GET /v1/reclaims and /v1/applications list ids")
+        entries = [each for each in entries if query.retired or not each.retired]
+        return from_view.reclaim_list(application_id, seen, _wanted(entries, query), view)
 
 
 # --- decisions ----------------------------------------------------------------------------------------
 
 
-def _is_wanted(decided: Decided, asked: DecisionsQuery) -> bool:
+def _is_wanted(decided: Decided, query: DecisionsQuery) -> bool:
     trigger = decided.record.trigger
     return (
-        (asked.application is None or trigger.application == asked.application)
-        and (asked.queue is None or trigger.queue == asked.queue)
-        and (asked.state is None or asked.state in decided.states)
-        and within(decided.record.at_ms, asked.since_ms, asked.until_ms)
-        and (asked.victim is None or any(pick.application == asked.victim for pick in decided.record.picks))
+        (query.application is None or trigger.application == query.application)
+        and (query.queue is None or trigger.queue == query.queue)
+        and (query.state is None or query.state in decided.states)
+        and within(decided.record.at_ms, query.since_ms, query.until_ms)
+        and (query.victim is None or any(pick.application == query.victim for pick in decided.record.picks))
     )
 
 
 def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> None:
     @router.get("/decisions", responses=responses(404))
-    def decisions(asked: Annotated[DecisionsQuery, Query()]) -> Page[DecisionSummary]:
+    def decisions(query: Annotated[DecisionsQuery, Query()]) -> Page[DecisionSummary]:
         """The newest decisions, newest first."""
         view = source()
         past = [decided.record.trigger.queue for decided in view.decisions]
-        asked = with_queue(with_full_ids(view, asked, "application", "victim"), [*paths_in(view), *past])
-        found = [decided for decided in view.decisions if _is_wanted(decided, asked)]
-        shown, following = by_number(found, lambda decided: decided.record.number, asked)
+        query = with_queue(with_full_ids(view, query, "application", "victim"), [*paths_in(view), *past])
+        found = [decided for decided in view.decisions if _is_wanted(decided, query)]
+        shown, following = by_number(found, lambda decided: decided.record.number, query)
         return from_view.page(
             view, len(found), following, [explanations.summary(decided) for decided in shown]
         )
 
     @router.get("/decisions/{decision_id}", responses=responses(404))
     def decision(decision_id: Number, _: Annotated[NoParameters, Query()]) -> DecisionDetail:
-        """One decision: what called for it, who was chosen and why, who not, and what became of it."""
+        """One decision: its cause, the chosen tasks, the others with reasons, and the outcome."""
         for decided in source().decisions:
             if decided.record.number == decision_id:
                 return explanations.detail(decided)
@@ -217,27 +217,27 @@ def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> N
 
 def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
     @router.get("/refusals", responses=responses(404))
-    def refusals(asked: Annotated[RefusalsQuery, Query()]) -> Page[RefusalOut]:
-        """The newest occasions on which somebody hurried waited and nothing was done, newest first."""
+    def refusals(query: Annotated[RefusalsQuery, Query()]) -> Page[RefusalOut]:
+        """The newest refusals: a preempting application waited and no container was ordered; newest first."""
         view = source()
         past = [one.record.trigger.queue for one in view.refusals if isinstance(one.record, Refusal)]
-        asked = with_queue(with_full_ids(view, asked, "application"), [*paths_in(view), *past])
+        query = with_queue(with_full_ids(view, query, "application"), [*paths_in(view), *past])
         found = [
             (logged.rank, logged.record)
             for logged in view.refusals
             if isinstance(logged.record, Refusal)
-            and (asked.application is None or logged.record.trigger.application == asked.application)
-            and (asked.queue is None or logged.record.trigger.queue == asked.queue)
-            and within(logged.record.at_ms, asked.since_ms, asked.until_ms)
+            and (query.application is None or logged.record.trigger.application == query.application)
+            and (query.queue is None or logged.record.trigger.queue == query.queue)
+            and within(logged.record.at_ms, query.since_ms, query.until_ms)
         ]
-        shown, following = by_number(found, lambda row: row[0], asked)
+        shown, following = by_number(found, lambda row: row[0], query)
         return from_view.page(
             view, len(found), following, [explanations.refusal(record) for _, record in shown]
         )
 
     @router.get("/explanations/{any_id}", responses=responses(404))
     def explanation(any_id: Id, _: Annotated[NoParameters, Query()]) -> Explained:
-        """All that is remembered of an application, container, attempt, order, or decision's number."""
+        """All that the daemon remembers of an application, container, attempt, order, or decision number."""
         view = source()
         found = explanations.everything_about(view, in_full(view, any_id))
         if not found.found:
@@ -251,23 +251,23 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
 def _add_cluster(router: APIRouter, source: Source) -> None:
     @router.get("/snapshot")
     def snapshot(_: Annotated[NoParameters, Query()]) -> SnapshotOut:
-        """The loop, the cluster and its queues at a glance."""
+        """A summary of the loop, the cluster and its queues."""
         return from_view.snapshot(source())
 
     @router.get("/applications")
-    def applications(asked: Annotated[ApplicationsQuery, Query()]) -> Page[Application]:
+    def applications(query: Annotated[ApplicationsQuery, Query()]) -> Page[Application]:
         """The unfinished applications of the newest snapshot."""
         view = source()
         shown_in = [] if view.snapshot is None else [each.queue for each in view.snapshot.applications]
-        asked = with_queue(asked, [*paths_in(view), *shown_in])
+        query = with_queue(query, [*paths_in(view), *shown_in])
         found = [
             each
             for each in from_view.applications(view)
-            if (asked.queue is None or each.queue == asked.queue)
-            and (asked.user is None or each.user == asked.user)
-            and (asked.waiting is None or asked.waiting == bool(each.pending or each.left_out))
+            if (query.queue is None or each.queue == query.queue)
+            and (query.user is None or each.user == query.user)
+            and (query.waiting is None or query.waiting == bool(each.pending or each.left_out))
         ]
-        shown, following = by_name(found, lambda each: each.application, asked)
+        shown, following = by_name(found, lambda each: each.application, query)
         return from_view.page(view, len(found), following, shown)
 
 
@@ -277,32 +277,32 @@ def _budget_name(each: BudgetStanding) -> str:
 
 def _add_history(router: APIRouter, source: Source) -> None:
     @router.get("/checkpoints", responses=responses(404))
-    def checkpoints(asked: Annotated[CheckpointsQuery, Query()]) -> Page[CheckpointOut]:
-        """The newest checkpoints that were seen in answer to orders, newest first."""
+    def checkpoints(query: Annotated[CheckpointsQuery, Query()]) -> Page[CheckpointOut]:
+        """The newest checkpoints that were found after orders, newest first."""
         view = source()
-        asked = with_full_ids(view, asked, "application", "attempt")
+        query = with_full_ids(view, query, "application", "attempt")
         found = [
             each
             for each in view.checkpoints
-            if (asked.application is None or each.order.victim == asked.application)
-            and (asked.attempt is None or each.order.attempt == asked.attempt)
-            and within(each.at_ms, asked.since_ms, asked.until_ms)
+            if (query.application is None or each.order.victim == query.application)
+            and (query.attempt is None or each.order.attempt == query.attempt)
+            and within(each.at_ms, query.since_ms, query.until_ms)
         ]
-        shown, following = by_number(found, lambda each: each.rank, asked)
+        shown, following = by_number(found, lambda each: each.rank, query)
         return from_view.page(view, len(found), following, [from_view.checkpoint(each) for each in shown])
 
     @router.get("/budgets")
-    def budgets(asked: Annotated[BudgetsQuery, Query()]) -> Page[BudgetOut]:
-        """How much work may be lost, was lost over its window, and what that bought (only with the mix)."""
+    def budgets(query: Annotated[BudgetsQuery, Query()]) -> Page[BudgetOut]:
+        """Loss budgets: allowed and lost work over the window, and the gain (only with `--eviction mix`)."""
         view = source()
         found = sorted(view.budgets, key=_budget_name)
-        shown, following = by_name(found, _budget_name, asked)
+        shown, following = by_name(found, _budget_name, query)
         return from_view.page(view, len(found), following, [from_view.budget(view, each) for each in shown])
 
     @router.get("/occupancy")
-    def occupancy(asked: Annotated[OccupancyQuery, Query()]) -> Page[OccupancySample]:
-        """What each class held over time, oldest first; older samples stand further apart."""
+    def occupancy(query: Annotated[OccupancyQuery, Query()]) -> Page[OccupancySample]:
+        """Usage by role over time, oldest first; older samples are further apart."""
         view = source()
-        found = [each for each in view.occupancy if within(each.at_ms, asked.since_ms, asked.until_ms)]
-        shown, following = by_number(found, lambda each: each.at_ms, asked, rising=True)
+        found = [each for each in view.occupancy if within(each.at_ms, query.since_ms, query.until_ms)]
+        shown, following = by_number(found, lambda each: each.at_ms, query, rising=True)
         return from_view.page(view, len(found), following, [from_view.sample(each) for each in shown])

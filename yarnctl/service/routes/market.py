@@ -1,8 +1,7 @@
-"""Prices and accounts over HTTP: quotes, balances, and an operator's grants.
+"""Prices and accounts over HTTP: quotes, balances, and an operator's credits.
 
-Law: as of admissions: what is read is read from one view, a command is answered once its record is written
-and published. A token with an ``account`` spends from that account only, and may read it; granting needs
-``operate``.
+Each answer is made from one view. A command is answered once its record is written and published. A token
+with an ``account`` pays from that account only, and can read it; opening and crediting need ``operate``.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from yarnctl.service.routes.admissions import (
     account_of,
     estimate_of,
     gate_off,
+    other_user,
     quote_of,
     sender_of,
 )
@@ -51,7 +51,7 @@ Source = Callable[[], View]
 
 
 class QuoteIn(BaseModel):
-    """A job whose deadlines are to be priced; without ``account`` the token's pays."""
+    """A job to price deadlines for; without ``account`` the token's account pays."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -66,7 +66,7 @@ class QuoteIn(BaseModel):
 
 
 class AccountIn(BaseModel):
-    """An account to open: ``daily_mtokens`` a day, until it holds ``cap_mtokens``."""
+    """An account to open; it receives ``daily_mtokens`` a day until it holds ``cap_mtokens``."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -76,31 +76,32 @@ class AccountIn(BaseModel):
 
 
 class CreditIn(BaseModel):
-    """Tokens to give."""
+    """The amount of a credit."""
 
     model_config = ConfigDict(extra="forbid")
 
     mtokens: Annotated[int, Field(ge=1, le=MTOKENS_MAX), NUMBER]
 
 
-def market_routes(source: Source, tokens: Tokens, window: RequestQueue | None) -> APIRouter:
-    """Make the routes; without ``window`` there is no gate, and its commands are refused."""
+def market_routes(source: Source, tokens: Tokens, request_queue: RequestQueue | None) -> APIRouter:
+    """Return the routes; ``request_queue`` None: admission is disabled, and its commands are errors."""
     router = APIRouter(tags=["market"], responses=responses(401, 421), route_class=AnswerRoute)
-    _add_quotes(router, source, tokens, window)
-    _add_accounts(router, source, tokens, window)
+    _add_quotes(router, source, tokens, request_queue)
+    _add_accounts(router, source, tokens, request_queue)
     return router
 
 
-def _add_quotes(router: APIRouter, source: Source, tokens: Tokens, window: RequestQueue | None) -> None:
+def _add_quotes(
+    router: APIRouter, source: Source, tokens: Tokens, request_queue: RequestQueue | None
+) -> None:
     @router.post("/v1/quotes", responses=responses(400, 403, 409, 413, 503))
-    def quote(given: Credentials, _: Annotated[NoParameters, Query()], request: QuoteIn) -> QuoteOut:
-        """Say what each deadline of a job costs as things stand. Nothing is held, nothing is written."""
-        caller = require(tokens, given, "submit")
+    def quote(credentials: Credentials, _: Annotated[NoParameters, Query()], request: QuoteIn) -> QuoteOut:
+        """Price deadlines of a job now. A quote reserves nothing and is not in the journal."""
+        caller = require(tokens, credentials, "submit")
         if not caller.may_touch(request.user):
-            told = f"the token {caller.name} is for jobs of {caller.user}, and not of {request.user}"
-            raise ApiProblem(403, "other-user", told, "ask as the token's user, or with the scope operate")
+            raise other_user(caller, request.user)
         status = source().admission
-        priced = status is None or status.priced  # else it is refused whoever asks, by what the gate decides
+        priced = status is None or status.priced  # else the gate rejects it for every account
         wanted = QuoteRequest(
             name=request.name,
             user=request.user,
@@ -111,65 +112,64 @@ def _add_quotes(router: APIRouter, source: Source, tokens: Tokens, window: Reque
             estimate=estimate_of(caller, request.estimate),
             kind=request.kind,
         )
-        return _quoted(source, _handed(window, wanted, sender_of(caller)))
+        return _quoted(source, _handed(request_queue, wanted, sender_of(caller)))
 
 
-def _add_accounts(router: APIRouter, source: Source, tokens: Tokens, window: RequestQueue | None) -> None:
+def _add_accounts(
+    router: APIRouter, source: Source, tokens: Tokens, request_queue: RequestQueue | None
+) -> None:
     @router.get("/v1/accounts", responses=responses(403))
-    def accounts(asked: Request, _: Annotated[NoParameters, Query()]) -> AccountList:
-        """All accounts, by name; of a token that may not read everything, its own alone."""
+    def accounts(http_request: Request, _: Annotated[NoParameters, Query()]) -> AccountList:
+        """All accounts, by name; a token without the scope `read` gets its own account only."""
         view = source()
         found = {} if view.admission is None else view.admission.accounts
-        only = asked.scope.get(ONLY_ACCOUNT)
+        only = http_request.scope.get(ONLY_ACCOUNT)
         if only is not None:
-            _require_account(asked, only)
+            _require_account(http_request, only)
         return AccountList(items=[_account(source, name) for name in sorted(found) if only in (None, name)])
 
     @router.get("/v1/accounts/{account}", responses=responses(403, 404))
-    def one(asked: Request, account: AccountId, _: Annotated[NoParameters, Query()]) -> AccountOut:
-        """One account; a token that may not read everything reads its own."""
-        _require_account(asked, account)
+    def one(http_request: Request, account: AccountId, _: Annotated[NoParameters, Query()]) -> AccountOut:
+        """One account; a token without the scope `read` reads its own account only."""
+        _require_account(http_request, account)
         return _account(source, account)
 
     @router.post("/v1/accounts", responses=responses(400, 403, 409, 413, 503))
-    def add(given: Credentials, _: Annotated[NoParameters, Query()], request: AccountIn) -> AccountOut:
+    def add(credentials: Credentials, _: Annotated[NoParameters, Query()], request: AccountIn) -> AccountOut:
         """Open an account."""
-        caller = require(tokens, given, "operate")
+        caller = require(tokens, credentials, "operate")
         wanted = AccountCommand(
             account=request.name, daily_mtokens=request.daily_mtokens, cap_mtokens=request.cap_mtokens
         )
-        return _account(source, _handed(window, wanted, sender_of(caller)))
+        return _account(source, _handed(request_queue, wanted, sender_of(caller)))
 
     @router.post("/v1/accounts/{account}/credit", responses=responses(400, 403, 409, 413, 503))
     def credit(
-        account: AccountId, given: Credentials, _: Annotated[NoParameters, Query()], request: CreditIn
+        account: AccountId, credentials: Credentials, _: Annotated[NoParameters, Query()], request: CreditIn
     ) -> AccountOut:
-        """Give tokens to an account."""
-        caller = require(tokens, given, "operate")
+        """Credit tokens to an account."""
+        caller = require(tokens, credentials, "operate")
         wanted = AccountCommand(account=account, credit_mtokens=request.mtokens)
-        return _account(source, _handed(window, wanted, sender_of(caller)))
+        return _account(source, _handed(request_queue, wanted, sender_of(caller)))
 
 
-def _require_account(asked: Request, account: str) -> None:
-    """Raise ApiProblem (403) for an account that the caller may not read."""
-    only = asked.scope.get(ONLY_ACCOUNT)
+def _require_account(http_request: Request, account: str) -> None:
+    """Raise ApiProblem (403) for an account that the caller must not read."""
+    only = http_request.scope.get(ONLY_ACCOUNT)
     if only == "":
-        told, remedy = (
-            "the token has no account, and may not read others'",
-            'give it account = "NAME" (--tokens)',
-        )
+        message, remedy = "the token has no account to read", 'set account = "NAME" for it (--tokens)'
     elif only not in (None, account):
-        told = f"the token is for the account {only}, and not for {account}"
-        remedy = "use that account's token, or one with the scope read"
+        message = f"the token is for account {only}, not for {account}"
+        remedy = "use a token of that account, or one with the scope read"
     else:
         return
-    raise ApiProblem(403, "other-account", told, remedy)
+    raise ApiProblem(403, "other-account", message, remedy)
 
 
-def _handed(window: RequestQueue | None, wanted: Command, sender: RequestSender) -> str:
-    if window is None:
+def _handed(request_queue: RequestQueue | None, wanted: Command, sender: RequestSender) -> str:
+    if request_queue is None:
         raise gate_off()
-    answer = window.submit(wanted, DONE_MS, sender)
+    answer = request_queue.submit(wanted, DONE_MS, sender)
     if isinstance(answer, str):
         return answer
     raise ApiProblem(STATUS[answer.code], answer.code, answer.problem, answer.remedy)
@@ -178,15 +178,17 @@ def _handed(window: RequestQueue | None, wanted: Command, sender: RequestSender)
 def _quoted(source: Source, name: str) -> QuoteOut:
     made = quote_of(source, name)
     if made is None:
-        raise ApiProblem(409, "quote-moved", f"quote {name} is too old", "quote it anew")
+        raise ApiProblem(409, "quote-moved", f"quote {name} has expired", "request a new quote")
     return made
 
 
 def _account(source: Source, name: str) -> AccountOut:
-    desk = source().admission
-    found = None if desk is None else desk.accounts.get(name)
+    status = source().admission
+    found = None if status is None else status.accounts.get(name)
     if found is None:
-        raise ApiProblem(404, "not-found", f"there is no account {name}", "GET /v1/accounts lists them")
+        raise ApiProblem(
+            404, "not-found", f"account {name} does not exist", "GET /v1/accounts lists the accounts"
+        )
     return AccountOut(
         name=name,
         balance_mtokens=found.balance_mtokens,

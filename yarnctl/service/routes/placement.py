@@ -1,7 +1,7 @@
-"""Placement over HTTP: options in a request, the plan in an answer, pools, and the runs that the journal has.
+"""Placement over HTTP: options in a request, the plan in an answer, pools, and the runs in the journal.
 
-Law: as of admissions. Options that a request does not bring are predicted here, from known runs, before
-anything is handed to the loop: what is written down is options.
+If a request has no options they are predicted here from known runs, before the loop gets the request; the
+journal holds the options.
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ SETTINGS_MAX = 32
 Feature = Annotated[float, Field(allow_inf_nan=False), NUMBER]
 LateRatio = Annotated[float, Field(gt=0, le=0.5, allow_inf_nan=False), NUMBER]
 PRINTED_KEYS_ONLY = {"additionalProperties": False}
-"""The document has a key's pattern as ``patternProperties``, which alone allows any other key."""
+"""The document has the keys' pattern as ``patternProperties``, which alone allows any other key."""
 Features = Annotated[dict[Word, Feature], Field(max_length=FEATURES_MAX, json_schema_extra=PRINTED_KEYS_ONLY)]
 
 
 class OptionIn(BaseModel):
-    """A framework with so many containers, its master's included: it takes at most ``upper_ms``.
+    """A framework with a number of containers, its application master's included.
 
-    ``predicted_ms``: how long it is expected to take (else that); ``pool``: where it may run (else anywhere).
+    ``upper_ms``: upper bound of its run time. ``predicted_ms``: its expected run time (default: the bound).
+    ``pool``: the pool to run in (default: any).
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -72,11 +73,11 @@ Lacking = Annotated[list[Kind], Field(max_length=16)]
 
 
 class PlacementRequest(BaseModel):
-    """What a request for an admission may say of placement.
+    """The placement part of an admission request.
 
-    ``options``: as what it may be run. Without them ``application`` and ``features`` say by which runs they
-    are predicted, with the chance ``late_ratio`` to exceed an upper bound (0.5: the prediction itself).
-    ``lacking``: kinds of which the sender knows too few runs.
+    ``options``: the frameworks to choose from. Without them yarnctl predicts options from the known runs of
+    ``application``, by ``features``; ``late_ratio`` is the probability to exceed an upper bound (0.5: the
+    prediction itself). ``lacking``: kinds with too few runs known to the sender.
     """
 
     application: Word | None = None
@@ -87,41 +88,45 @@ class PlacementRequest(BaseModel):
 
     @property
     def is_placed(self) -> bool:
-        """Say whether it is to be placed."""
+        """Whether the request is for placement."""
         return self.options is not None or self.application is not None
 
 
 def alternatives_in(
-    asked: PlacementRequest, view: View, window: RequestQueue, user: str
-) -> Alternatives | msgspec.UnsetType:
-    """Return as what a request may be run; UNSET: it says nothing of that. Raises ApiProblem (409)."""
-    if not asked.is_placed:
-        return msgspec.UNSET
-    features = dict(sorted((asked.features or {}).items()))
-    if asked.options is not None:
+    request: PlacementRequest, view: View, request_queue: RequestQueue, user: str
+) -> Alternatives | None:
+    """Return a request's options; None: it is not for placement. Raises ApiProblem (409)."""
+    if not request.is_placed:
+        return None
+    features = dict(sorted((request.features or {}).items()))
+    if request.options is not None:
         named = tuple(features.items())
-        made = tuple(map(_option, asked.options))
-        return Alternatives(made, asked.application or "", named, tuple(sorted(set(asked.lacking))))
-    if window.predicted is None:
-        told = "this daemon keeps no runs"
-        raise ApiProblem(409, "no-runs", told, "give options, or start it with --admission orion")
+        made = tuple(map(_option, request.options))
+        return Alternatives(made, request.application or "", named, tuple(sorted(set(request.lacking))))
+    if request_queue.predicted is None:
+        raise ApiProblem(
+            409,
+            "no-runs",
+            "the daemon keeps no runs to predict options from",
+            "send options, or restart the daemon with --admission orion",
+        )
     runs = [each.run for each in _runs(view) if each.user == user]
     try:
-        return window.predicted(asked.application or "", features, asked.late_ratio, runs)
+        return request_queue.predicted(request.application or "", features, request.late_ratio, runs)
     except BadInput as problem:
-        told = f"{problem.where}: {problem.problem}"
-        raise ApiProblem(409, "no-options", told, problem.remedy or "see yarnctl profile") from None
+        message = f"{problem.where}: {problem.problem}"
+        raise ApiProblem(409, "no-options", message, problem.remedy or "see yarnctl profile") from None
 
 
-def _option(given: OptionIn) -> PlacementOption:
+def _option(option: OptionIn) -> PlacementOption:
     return PlacementOption(
-        given.kind,
-        given.containers,
-        min(given.predicted_ms or given.upper_ms, given.upper_ms),
-        given.upper_ms,
-        tuple(sorted(given.settings.items())),
-        given.pool,
-        given.late_ratio,
+        option.kind,
+        option.containers,
+        min(option.predicted_ms or option.upper_ms, option.upper_ms),
+        option.upper_ms,
+        tuple(sorted(option.settings.items())),
+        option.pool,
+        option.late_ratio,
     )
 
 
@@ -132,10 +137,10 @@ def _runs(view: View) -> tuple[UserRun, ...]:
 # --- answers ------------------------------------------------------------------------------------------
 
 
-def placement(each: Admission, desk: AdmissionStatus) -> PlacementOut | None:
-    """Show as what an application runs; None: it was not asked for that."""
+def placement(each: Admission, status: AdmissionStatus) -> PlacementOut | None:
+    """Return the placement of an admission; None: its request is not for placement."""
     plan = each.plan
-    if not isinstance(each.request.alternatives, Alternatives):
+    if each.request.alternatives is None:
         return None
     return PlacementOut(
         verdict=plan.verdict,
@@ -148,37 +153,37 @@ def placement(each: Admission, desk: AdmissionStatus) -> PlacementOut | None:
         cost_mtokens=plan.cost_mtokens,
         late_ratio=plan.late_ratio,
         settings=dict(plan.settings),
-        reason=_said(plan.reason),
+        reason=_reason(plan.reason),
         refused=[
             NotPlacedOut(
                 kind=one.kind,
                 pool=one.pool,
                 containers=one.containers,
                 start_at_ms=one.start_at_ms,
-                reason=_said(one.reason),
+                reason=_reason(one.reason),
             )
             for one in plan.refused
         ],
-        elapsed_ms=desk.ran_ms.get(each.admission) or None,
+        elapsed_ms=status.ran_ms.get(each.admission) or None,
     )
 
 
-def _said(why: Reason) -> ReasonOut:
+def _reason(why: Reason) -> ReasonOut:
     return reason(why) or ReasonOut(code="", text=text(why))
 
 
-def queue_of(each: Admission, desk: AdmissionStatus) -> str:
-    """Return the queue that an admission goes to: of one that was placed, its pool's."""
-    pool = next((one for one in desk.pools if one.name and one.name == each.plan.pool), None)
+def queue_of(each: Admission, status: AdmissionStatus) -> str:
+    """Return the queue of an admission; of a placed one, its pool's."""
+    pool = next((one for one in status.pools if one.name and one.name == each.plan.pool), None)
     return each.queue if pool is None or not pool.queues else pool.queues[0]
 
 
-def pools(desk: AdmissionStatus, only_user: str | None) -> list[PoolOut]:
-    """Show each pool with what is reserved in it, in order of its start.
+def pools(status: AdmissionStatus, only_user: str | None) -> list[PoolOut]:
+    """Return each pool with its reservations, in order of their start.
 
-    ``only_user``: what other users reserve is shown without admission and application (None: with them).
+    ``only_user``: reservations of other users have no admission and application (None: all have).
     """
-    open_now = [each for each in desk.admissions if each.reservation is not None and each.state in OPEN]
+    open_now = [each for each in status.admissions if each.reservation is not None and each.state in OPEN]
     return [
         PoolOut(
             name=pool.name,
@@ -193,7 +198,7 @@ def pools(desk: AdmissionStatus, only_user: str | None) -> list[PoolOut]:
                 key=lambda held: (held.from_ms, held.admission or ""),
             ),
         )
-        for pool in desk.pools
+        for pool in status.pools
         if pool.name
     ]
 
@@ -218,22 +223,22 @@ class RunsQuery(ByNumber):
 
 
 def run_routes(source: Callable[[], View]) -> APIRouter:
-    """Make the route of the runs that the journal has."""
+    """Return the route of the runs in the journal."""
     router = APIRouter(
         prefix="/v1/runs", tags=["admissions"], responses=responses(401, 421), route_class=AnswerRoute
     )
 
     @router.get("")
-    def runs(request: Request, asked: Annotated[RunsQuery, Query()]) -> RunPage:
-        """How long placed applications took that have ended, in the order in which they ended."""
+    def runs(request: Request, query: Annotated[RunsQuery, Query()]) -> RunPage:
+        """Run times of ended placed applications, in the order of their ends."""
         view = source()
         only = request.scope.get(ONLY_USER)
         numbered = [
             (number, each.run)
             for number, each in enumerate(_runs(view))
-            if only in (None, each.user) and asked.application in (None, each.run.application)
+            if only in (None, each.user) and query.application in (None, each.run.application)
         ]
-        shown, following = by_number(numbered, lambda row: row[0], asked, rising=True)
+        shown, following = by_number(numbered, lambda row: row[0], query, rising=True)
         return RunPage(
             now_ms=view.now_ms,
             version=view.version,

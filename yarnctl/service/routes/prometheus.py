@@ -1,7 +1,7 @@
 """The view as Prometheus metrics.
 
-Law: everything is read from one view, with a registry of its own; no label holds an application's or a
-user's name, so the number of series stays bounded.
+All metrics are made from one view, with a registry of its own. No label holds the name of an application or a
+user, so the number of series stays bounded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from yarnctl.api.cluster_answers import LoopState
 from yarnctl.daemon.view.published import BOUNDS_MS, Histogram, View
 from yarnctl.deciding.admission.book import OPEN as OPEN_ADMISSIONS
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.service.answers.from_view import counted, loop_state, snapshot
+from yarnctl.service.answers.from_view import counted, snapshot
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -31,13 +31,13 @@ def text(view: View) -> bytes:
 
 
 class _OfView(Collector):
-    """Makes the metrics of one view."""
+    """The metrics of one view."""
 
     def __init__(self, view: View) -> None:
         self.view = view
 
     def describe(self) -> list[Metric]:
-        """Say nothing beforehand."""
+        """Return nothing: the metrics are not registered in advance."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -50,12 +50,16 @@ def _loop(view: View) -> Iterator[Metric]:
     status = view.loop
     state = GaugeMetricFamily("yarnctl_loop_state", "1 for the state the loop is in.", labels=["state"])
     for name in get_args(LoopState):
-        state.add_metric([loop_state(name)], float(name == status.state))
+        state.add_metric([name], float(name == status.state))
     yield state
     enforcing = float(status.mode == "enforce")
-    yield GaugeMetricFamily("yarnctl_enforcing", "1 if the loop acts, 0 if it only observes.", enforcing)
     yield GaugeMetricFamily(
-        "yarnctl_cluster_reachable", "1 if the ResourceManager answered last.", float(status.reachable)
+        "yarnctl_enforcing", "1 if the loop sends orders, 0 if it only observes.", enforcing
+    )
+    yield GaugeMetricFamily(
+        "yarnctl_cluster_reachable",
+        "1 if the ResourceManager answered the last request.",
+        float(status.reachable),
     )
     yield GaugeMetricFamily(
         "yarnctl_view_timestamp_seconds", "Instant of the view, on the loop's clock.", view.now_ms / 1000
@@ -64,7 +68,7 @@ def _loop(view: View) -> Iterator[Metric]:
     yield CounterMetricFamily("yarnctl_tick_errors", "Ticks that failed.", status.tick_errors)
     if status.tick_ms is not None:
         yield GaugeMetricFamily(
-            "yarnctl_last_tick_seconds", "How long the last tick took.", status.tick_ms / 1000
+            "yarnctl_last_tick_seconds", "Duration of the last tick.", status.tick_ms / 1000
         )
 
 
@@ -82,13 +86,15 @@ def _cluster(view: View) -> Iterator[Metric]:
     )
     yield GaugeMetricFamily("yarnctl_cluster_vcores", "Virtual cores of the cluster.", shown.total.vcores)
     yield GaugeMetricFamily(
-        "yarnctl_masters_only", "Applications that are suspended whole: a container each.", shown.masters_only
+        "yarnctl_masters_only",
+        "Applications with all tasks suspended; each keeps one container.",
+        shown.masters_only,
     )
     gauges = (
         GaugeMetricFamily("yarnctl_used_memory_bytes", "Memory in use, by role.", labels=["role"]),
         GaugeMetricFamily("yarnctl_used_vcores", "Virtual cores in use, by role.", labels=["role"]),
         GaugeMetricFamily("yarnctl_containers", "Containers, by role.", labels=["role"]),
-        GaugeMetricFamily("yarnctl_pending_containers", "Containers asked for, by role.", labels=["role"]),
+        GaugeMetricFamily("yarnctl_pending_containers", "Requested containers, by role.", labels=["role"]),
     )
     used = {"preempting": shown.preempting, "preemptable": shown.preemptable, "other": shown.other}
     for role, held in used.items():
@@ -101,7 +107,7 @@ def _cluster(view: View) -> Iterator[Metric]:
 def _orders(view: View) -> Iterator[Metric]:
     counts = view.counts
     yield CounterMetricFamily("yarnctl_decisions", "Decisions taken.", counts.decisions)
-    yield CounterMetricFamily("yarnctl_refusals", "Triggers that led to nothing.", counts.refusals)
+    yield CounterMetricFamily("yarnctl_refusals", "Triggers without a decision.", counts.refusals)
     yield CounterMetricFamily("yarnctl_epochs", "Changes of the ResourceManager.", counts.epochs)
     yield CounterMetricFamily("yarnctl_keys_saved", "Key groups kept by checkpoints.", counts.keys_saved)
     yield CounterMetricFamily(
@@ -110,17 +116,17 @@ def _orders(view: View) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "yarnctl_lost_keys", "Key groups in those checkpoints, where known.", counts.keys_lost
     )
-    opened = GaugeMetricFamily("yarnctl_open_orders", "Orders that still count, by state.", labels=["state"])
+    opened = GaugeMetricFamily("yarnctl_open_orders", "Open orders, by state.", labels=["state"])
     states = counted(entry.order.state for entry in view.entries if not entry.order.observed)
     for state in OPEN:
         opened.add_metric([state], states.get(state, 0))
     yield opened
-    ended = CounterMetricFamily("yarnctl_orders_ended", "Orders by what became of them.", labels=["state"])
+    ended = CounterMetricFamily("yarnctl_orders_ended", "Settled orders, by final state.", labels=["state"])
     for name, count in sorted(counts.ended.items()):
         ended.add_metric([name], count)
     yield ended
     actions = CounterMetricFamily(
-        "yarnctl_actions", "Requests to the cluster, by outcome.", labels=["action", "outcome"]
+        "yarnctl_actions", "Actions on the cluster, by outcome.", labels=["action", "outcome"]
     )
     for key, count in sorted(counts.actions.items()):
         actions.add_metric(list(key), count)
@@ -130,20 +136,20 @@ def _orders(view: View) -> Iterator[Metric]:
 
 
 def _gate(view: View) -> Iterator[Metric]:
-    desk = view.admission
-    if desk is None:
+    status = view.admission
+    if status is None:
         return
-    open_ = GaugeMetricFamily(
-        "yarnctl_admissions", "Admissions that are not over, by state.", labels=["state"]
-    )
+    open_ = GaugeMetricFamily("yarnctl_admissions", "Open admissions, by state.", labels=["state"])
     for state in OPEN_ADMISSIONS:
-        open_.add_metric([state], sum(each.state == state for each in desk.admissions))
+        open_.add_metric([state], sum(each.state == state for each in status.admissions))
     yield open_
-    yield GaugeMetricFamily("yarnctl_gate_reserved_containers", "Containers reserved.", desk.reserved)
-    if desk.capacity is not None:
-        yield GaugeMetricFamily("yarnctl_gate_capacity_containers", "Containers there are.", desk.capacity)
+    yield GaugeMetricFamily("yarnctl_gate_reserved_containers", "Containers reserved.", status.reserved)
+    if status.capacity is not None:
+        yield GaugeMetricFamily(
+            "yarnctl_gate_capacity_containers", "Containers of the cluster.", status.capacity
+        )
     yield GaugeMetricFamily(
-        "yarnctl_gate_learned_jobs", "Finished jobs the gate has learned from.", desk.learned
+        "yarnctl_gate_learned_jobs", "Finished jobs that the estimates use.", status.learned
     )
 
 

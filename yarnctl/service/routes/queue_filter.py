@@ -1,7 +1,4 @@
-"""The filter ``queue`` of lists: a name of a leaf queue, as everywhere, becomes its full path.
-
-Law: thin, as all routes.
-"""
+"""The filter ``queue`` of lists: the name of a leaf queue becomes its full path."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TypeVar
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.queue_naming import AmbiguousQueue
-from yarnctl.journal.rendering import text
+from yarnctl.journal.rendering import sentence_and_remedy
 from yarnctl.service.answers.error_body import ApiProblem
 from yarnctl.service.answers.paging import Parameters
 
@@ -23,15 +20,15 @@ def paths_in(view: View) -> list[str]:
     return [] if view.snapshot is None else [each.queue for each in view.snapshot.queues]
 
 
-def with_queue(asked: Filters, paths: Iterable[str]) -> Filters:
-    """Return filters with the full path of the queue that they name, among ``paths``.
+def with_queue(query: Filters, paths: Iterable[str]) -> Filters:
+    """Return filters with the full path of their queue, among ``paths``.
 
-    A name that stands for none of them stays, and nothing matches. Raises ApiProblem for an ambiguous one.
+    An unknown name stays as it is and matches nothing. Raises ApiProblem (404) for an ambiguous name.
     """
-    name: str | None = getattr(asked, "queue", None)
+    name: str | None = getattr(query, "queue", None)
     if name is None:
-        return asked
+        return query
     found = QueueTree(dict.fromkeys(paths)).resolve(name)
     if isinstance(found, AmbiguousQueue):
-        raise ApiProblem(404, "not-found", text(found), "give the full path")
-    return asked.model_copy(update={"queue": found}) if isinstance(found, str) else asked
+        raise ApiProblem(404, "not-found", *sentence_and_remedy(found))
+    return query.model_copy(update={"queue": found}) if isinstance(found, str) else query

@@ -1,10 +1,10 @@
-"""Checks before every request: which callers are answered, how large a body may be; headers of answers.
+"""Checks before every request: host name, origin, token, size of the body; headers of every answer.
 
-Law: only names that are ours are answered (a page on a foreign name that is pointed at this address reads
-nothing), on loopback those of loopback only, and no page of another origin. Where reading needs a token,
-all but the page's own files and the health checks needs one. Bodies are bounded; no answer may be kept,
-framed, or guessed at. There is no CORS: other origins read nothing.
-Every write needs a token with a scope; a refusal names the scope that is missing and never repeats a token.
+* Only the daemon's own host names are answered, so that a page on another name that resolves to this address
+  reads nothing. On loopback only the names of loopback are answered. Pages of other origins get no answer.
+* Where reading needs a token, only the page's own files and the health checks are free.
+* Bodies are bounded. No answer may be cached or framed.
+* Every write needs a token with a scope. An error names the missing scope and never repeats a token.
 """
 
 from __future__ import annotations
@@ -22,60 +22,63 @@ from yarnctl.service.security.tokens import Caller, Scope, Tokens, bearer_of
 
 Credentials = Annotated[
     HTTPAuthorizationCredentials | None,
-    Depends(HTTPBearer(auto_error=False, scheme_name="token", description="A token of the daemon's.")),
+    Depends(HTTPBearer(auto_error=False, scheme_name="token", description="A token of the daemon.")),
 ]
 
 ONLY_USER = "yarnctl.only_user"
-"""The key in a request's scope (ASGI's) for the one user whose admissions may be read."""
+"""The key in a request's ASGI scope for the one user with admissions that the caller may read."""
 ONLY_ACCOUNT = "yarnctl.only_account"
-"""The key in a request's scope for the one account that may be read ("": none may)."""
+"""The key in a request's ASGI scope for the one account that the caller may read ("": none)."""
 ADMISSIONS = "/v1/admissions"
 ACCOUNTS = "/v1/accounts"
 RUNS = "/v1/runs"
+HOW_TO_SEND = "send the header Authorization: Bearer TOKEN with a token of the daemon"
 
 
-def require(tokens: Tokens, given: HTTPAuthorizationCredentials | None, scope: Scope) -> Caller:
+def require(tokens: Tokens, credentials: HTTPAuthorizationCredentials | None, scope: Scope) -> Caller:
     """Return the token's caller if it has the scope; raises ApiProblem (401, 403)."""
     if not len(tokens):
-        told = "this daemon takes no orders: it was started without a token"
-        raise ApiProblem(403, "writes-off", told, "start it with a token; see yarnctl run --help")
-    caller = tokens.caller(given.credentials) if given is not None else None
+        message = "the daemon accepts no commands, because it was started without tokens"
+        raise ApiProblem(403, "writes-off", message, "restart it with --token-file or --tokens")
+    caller = tokens.caller(credentials.credentials) if credentials is not None else None
     if caller is None:
-        told = "the token is missing or wrong"
-        remedy = "send Authorization: Bearer TOKEN with a token of the daemon's"
-        raise ApiProblem(401, "unauthorized", told, remedy, {"WWW-Authenticate": "Bearer"})
+        message = "the token is missing or wrong"
+        raise ApiProblem(401, "unauthorized", message, HOW_TO_SEND, {"WWW-Authenticate": "Bearer"})
     if not caller.may(scope):
         raise missing(caller, scope)
     return caller
 
 
 def missing(caller: Caller, scope: Scope) -> ApiProblem:
-    """Return the no to a token without the scope."""
-    has = ", ".join(sorted(caller.scopes))
-    told = f"this needs the scope {scope}, and the token {caller.name} has {has}"
+    """Return the error for a token without the scope."""
+    scopes = ", ".join(sorted(caller.scopes))
     return ApiProblem(
-        403, "missing-scope", told, f"use a token with the scope {scope}; see yarnctl run --tokens"
+        403,
+        "missing-scope",
+        f"the scope {scope} is required, the token {caller.name} has {scopes}",
+        f"use a token with the scope {scope}; see yarnctl run --tokens",
     )
 
 
 def require_own(caller: Caller, user: str) -> None:
     """Raise ApiProblem (403) for another user's admission, unless the caller has the scope operate."""
     if not caller.may_touch(user):
-        told = f"the token {caller.name} is for admissions of {caller.user}, and this one is another user's"
-        raise ApiProblem(403, "not-own", told, "use that user's token, or one with the scope operate")
+        raise ApiProblem(
+            403,
+            "not-own",
+            f"the token {caller.name} is for user {caller.user}, the admission belongs to another user",
+            "use a token of that user, or one with the scope operate",
+        )
 
 
 def reader(tokens: Tokens, token: str, path: str) -> Caller:
     """Return the caller where reading needs a token; raises ApiProblem (401, 403).
 
-    Admissions, runs and accounts may be read with ``submit``, too: the answer shows admissions and runs of
-    the caller's user, or the caller's account, only.
+    With ``submit`` a caller reads admissions and runs of its own user, and its own account.
     """
     caller = tokens.caller(token)
     if caller is None:
-        told = "reading needs a token here, and it is missing or wrong"
-        remedy = "send Authorization: Bearer TOKEN with a token of the daemon's"
-        raise ApiProblem(401, "unauthorized", told, remedy)
+        raise ApiProblem(401, "unauthorized", "reading needs a token; it is missing or wrong", HOW_TO_SEND)
     own = any(path == each or path.startswith(each + "/") for each in (ADMISSIONS, ACCOUNTS, RUNS))
     if not caller.may("read") and not (own and caller.may("submit")):
         raise missing(caller, "read")
@@ -88,13 +91,11 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 FREE = frozenset({"/healthz", "/readyz", "/", "/page.js", "/page.css", "/docs", "/docs.js", "/openapi.json"})
-"""Addresses without information about the cluster, answered without the token where reading needs it."""
+"""Addresses without information about the cluster; they never need a token."""
 
 BODY_MAX_BYTES = 16_384
-HOST_REMEDY = "use http://127.0.0.1 or http://localhost, or start yarnctl run with --allow-host NAME"
-ORIGIN_REMEDY = (
-    "ask without an Origin header, or from a page of this address (--allow-host NAME: of that name, too)"
-)
+HOST_REMEDY = "use http://127.0.0.1 or http://localhost, or restart yarnctl run with --allow-host NAME"
+ORIGIN_REMEDY = "send no Origin header, or open the page at this address or at a name given with --allow-host"
 
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -111,9 +112,9 @@ HEADERS = (
 
 
 class Guards:
-    """ASGI middleware. ``names`` are the host names that are answered.
+    """ASGI middleware. ``names``: the host names that are answered.
 
-    ``readers``: reading needs one of these tokens (None: it needs none).
+    ``readers``: reading needs one of these tokens (None: reading is free).
     """
 
     def __init__(self, app: App, names: frozenset[str], readers: Tokens | None = None) -> None:
@@ -122,12 +123,12 @@ class Guards:
         self.readers = readers
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Check, bound, pass on."""
+        """Check a request, read its body up to the bound, and pass it on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
 
-        async def dressed(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)
@@ -135,22 +136,22 @@ class Guards:
         refused = self.answered.why_not(scope["headers"])
         if refused is not None:
             remedy = HOST_REMEDY if refused is BAD_HOST else ORIGIN_REMEDY
-            await _refuse(dressed, refused.status, refused.code, refused.problem, remedy)
+            await _refuse(send_with_headers, refused.status, refused.code, refused.problem, remedy)
             return
         try:
             self._require_reader(scope)
-        except ApiProblem as no:
-            await _refuse(dressed, no.status_code, no.code, no.detail, no.remedy)
+        except ApiProblem as error:
+            await _refuse(send_with_headers, error.status_code, error.code, error.detail, error.remedy)
             return
         whole = await _whole_body(receive)
         if whole is None:
-            told = f"the body is larger than {BODY_MAX_BYTES} bytes"
-            await _refuse(dressed, 413, "body-too-large", told, "send less; see /docs")
+            message = f"the body exceeds the maximum of {BODY_MAX_BYTES} bytes"
+            await _refuse(send_with_headers, 413, "body-too-large", message, "send less; see /docs")
             return
-        await self.app(scope, _replay(whole, receive), dressed)
+        await self.app(scope, _replay(whole, receive), send_with_headers)
 
     def _require_reader(self, scope: MutableMapping[str, Any]) -> None:
-        """Raise ApiProblem if the caller may not read this; writes are checked by their routes."""
+        """Raise ApiProblem if the caller may not read the address; the routes check writes."""
         if self.readers is None or scope["path"] in FREE or scope["method"] not in ("GET", "HEAD"):
             return
         caller = reader(self.readers, bearer_of(scope["headers"]), scope["path"])
@@ -174,7 +175,7 @@ async def _whole_body(receive: Receive) -> list[Message] | None:
 
 
 def _replay(messages: list[Message], receive: Receive) -> Receive:
-    """Yield messages that were read already, then what comes."""
+    """Return a receiver that repeats the messages read already, then receives."""
     waiting = iter(messages)
 
     async def again() -> Message:
@@ -185,8 +186,8 @@ def _replay(messages: list[Message], receive: Receive) -> Receive:
     return again
 
 
-async def _refuse(send: Send, status: int, code: str, told: str, remedy: str) -> None:
-    content = json.dumps(body(code, told, remedy)).encode()
+async def _refuse(send: Send, status: int, code: str, message: str, remedy: str) -> None:
+    content = json.dumps(body(code, message, remedy)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
     headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -1,18 +1,18 @@
-"""Tokens: what a caller may do, by the secret that it sends.
+"""Tokens: the permissions of a caller, by the secret that it sends.
 
-Law: a token belongs to one name and one user, and has scopes: ``read``; ``submit`` (ask for admissions of its
-own user, see, renew and withdraw these); ``operate`` (everything). A secret is read from a file that no other
-user can read, is kept as a digest only, and is in no message and no log. A token is compared with all
-that there are, each in constant time.
+A token has one name, one user, and scopes: ``read``; ``submit`` (request, read, renew and withdraw admissions
+of its own user); ``operate`` (everything). A secret is read from a file that no other user can read, is kept
+as a digest only, and appears in no message and no log. A secret is compared with every token, each in
+constant time.
 
-``yarnctl run --tokens FILE`` reads TOML; a relative ``file`` is beside it::
+``yarnctl run --tokens FILE`` reads TOML; a relative ``file`` is in the folder of FILE::
 
     [[token]]
-    name = "ann-laptop"             # told in messages; once only
-    user = "ann"                    # whose admissions these are; needed for submit
+    name = "ann-laptop"             # appears in messages; unique
+    user = "ann"                    # the user of its admissions; required for submit
     scopes = ["read", "submit"]
-    file = "tokens/ann-laptop"      # its first and only line is the secret
-    account = "analytics"           # where deadlines have a price: the one account it spends from
+    file = "tokens/ann-laptop"      # its only line is the secret
+    account = "analytics"           # where deadlines have a price: the account that pays
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BEARER = "bearer "
 
 
 def bearer_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """Return what the one Authorization header carries as a bearer, "" if there is none (or are several)."""
+    """Return the bearer token of the only Authorization header, "" if there is none or several."""
     given = [value.decode("latin-1") for name, value in headers if name == b"authorization"]
     if len(given) != 1 or not given[0].lower().startswith(_BEARER):
         return ""
@@ -49,14 +49,14 @@ def bearer_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 def digest(secret: str) -> bytes:
-    """Return the digest by which a secret is kept and compared."""
+    """Return the digest that stands for a secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """A token's owner, and what it allows. ``user`` "": it owns no admissions.
+    """A token's name and permissions. ``user`` "": it has no admissions of its own.
 
-    ``account``: the one account that it spends from ("": none).
+    ``account``: the account that it pays from ("": none).
     """
 
     name: str
@@ -65,11 +65,11 @@ class Caller(msgspec.Struct, frozen=True):
     account: str = ""
 
     def may(self, scope: Scope) -> bool:
-        """Say whether this is allowed."""
+        """Return whether the token has a scope."""
         return scope in self.scopes or "operate" in self.scopes
 
     def may_touch(self, user: str) -> bool:
-        """Say whether an admission of this user may be made, renewed and withdrawn."""
+        """Return whether the token may request, renew and withdraw admissions of a user."""
         return "operate" in self.scopes or ("submit" in self.scopes and user == self.user)
 
 
@@ -81,19 +81,19 @@ class Tokens:
 
     @classmethod
     def of(cls, token: str | Tokens | None) -> Tokens:
-        """Return tokens; a text is the one operator's."""
+        """Return tokens; a text is the secret of one operator token."""
         if isinstance(token, Tokens):
             return token
         return cls([(Caller(OPERATOR, "", frozenset({"operate"})), token)] if token else ())
 
     def __len__(self) -> int:
-        """So many there are."""
+        """Return the number of tokens."""
         return len(self._tokens)
 
-    def caller(self, given: str) -> Caller | None:
-        """Return the caller of a token, None: there is none."""
-        found, sent = None, digest(given)
-        for caller, expected in self._tokens:  # to the end: its duration reveals nothing
+    def caller(self, secret: str) -> Caller | None:
+        """Return the caller with this secret, None if there is none."""
+        found, sent = None, digest(secret)
+        for caller, expected in self._tokens:  # compare with all, so that the duration reveals nothing
             if hmac.compare_digest(sent, expected):
                 found = caller
         return found
@@ -117,27 +117,27 @@ def read_private(file: Path, where: str) -> bytes:
         with file.open("rb") as opened:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
             if mode & OTHERS:
-                raise BadInput(where, f"others can read or change it (mode {mode:o})", f"chmod 600 {file}")
+                raise BadInput(
+                    where, f"other users can read or change it (mode {mode:o})", f"chmod 600 {file}"
+                )
             data = opened.read(FILE_BYTES_MAX + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise BadInput(where, f"cannot be read ({type(error).__name__})") from None
     if len(data) > FILE_BYTES_MAX:
-        raise BadInput(where, "is too large", "name the file that holds the token")
+        raise BadInput(where, f"larger than {FILE_BYTES_MAX} bytes", "name the file that holds the secret")
     return data
 
 
 def read_secret(file: Path, where: str) -> str:
-    """Return the secret in a file; raises BadInput for what is none."""
+    """Return the secret in a file; raises BadInput if it is not a usable secret."""
     try:
         secret = read_private(file, where).decode("ascii").strip()
     except UnicodeDecodeError:
-        raise BadInput(where, "is no text", "name the file that holds the token") from None
+        raise BadInput(where, "not an ASCII text", "name the file that holds the secret") from None
     if len(secret) < SECRET_CHARACTERS_MIN:
-        raise BadInput(
-            where, "is too short for a secret", f"write at least {SECRET_CHARACTERS_MIN} characters"
-        )
+        raise BadInput(where, "the secret is too short", f"use at least {SECRET_CHARACTERS_MIN} characters")
     if not secret.isprintable():
-        raise BadInput(where, "is of several lines", "write one line")
+        raise BadInput(where, "has more than one line", "write one line")
     return secret
 
 
@@ -156,25 +156,25 @@ def read_tokens(file: Path | None, operator: Path | None) -> Tokens:
 def _entries(file: Path) -> list[_Entry]:
     where = f"--tokens {file}"
     try:
-        told = tomllib.loads(read_private(file, where).decode("utf-8"))
-        entries = msgspec.convert(told, _File).token
+        content = tomllib.loads(read_private(file, where).decode("utf-8"))
+        entries = msgspec.convert(content, _File).token
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
-        raise BadInput(where, "is no TOML", "see docs/admission.md for its form") from None
+        raise BadInput(where, "not a TOML file", "see docs/admission.md for its format") from None
     except msgspec.ValidationError as error:
-        raise BadInput(where, str(error), "see docs/admission.md for its form") from None
+        raise BadInput(where, str(error), "see docs/admission.md for its format") from None
     if not entries:
-        raise BadInput(where, "has no [[token]]", "see docs/admission.md for its form")
+        raise BadInput(where, "no [[token]] entry", "see docs/admission.md for its format")
     return entries
 
 
 def _token(file: Path, number: int, entry: _Entry) -> tuple[Caller, str]:
     where = f"--tokens {file}: token {number} ({entry.name[:60]})"
     if not entry.name.strip() or not entry.name.isprintable():
-        raise BadInput(where, "has no name")
+        raise BadInput(where, "no printable name", 'set name = "NAME"')
     if not entry.scopes:
-        raise BadInput(where, "has no scopes", "give read, submit or operate")
+        raise BadInput(where, "no scopes", "set scopes to some of read, submit and operate")
     if "submit" in entry.scopes and not entry.user:
-        raise BadInput(where, "submits for no user", 'give user = "NAME": its admissions are that user\'s')
+        raise BadInput(where, "the scope submit needs a user", 'set user = "NAME"')
     secret = read_secret(file.parent / entry.file, f"{where}: {entry.file}")
     return Caller(entry.name, entry.user, frozenset(entry.scopes), entry.account), secret
 
@@ -184,9 +184,9 @@ def _require_distinct(tokens: list[tuple[Caller, str]]) -> None:
     secrets: dict[str, str] = {}
     for caller, secret in tokens:
         if caller.name in names:
-            raise BadInput("--tokens", f"two tokens have the name {caller.name}", "give each its own")
+            raise BadInput("--tokens", f"two tokens have the name {caller.name}", "use unique names")
         if secret in secrets:
-            told = f"{secrets[secret]} and {caller.name} have the same secret"
-            raise BadInput("--tokens", told, "give each its own")
+            problem = f"the tokens {secrets[secret]} and {caller.name} have the same secret"
+            raise BadInput("--tokens", problem, "use a secret for each token")
         names.add(caller.name)
         secrets[secret] = caller.name
