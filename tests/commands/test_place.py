@@ -121,7 +121,7 @@ CASES: dict[str, tuple[tuple[str, str], tuple[str, ...], str]] = {
     "a chance that is NaN": (("", ""), ("--late", "nan"), "--late: 'nan' is not between 0 and 50%"),
     "a deadline in no unit": (("", ""), ("--deadline", "-3"), "--deadline"),
     "an application without runs": (('"wordcount"', '"grep"'), (), "yarnctl profile"),
-    "a feature that the runs have": (("input_mib = 64", "rows = 7"), (), "features: input_mib: is not given"),
+    "a feature that the runs have": (("input_mib = 64", "rows = 7"), (), "features: input_mib: is missing"),
     "no program": (("", ""), (), "program not found in PATH"),
 }
 

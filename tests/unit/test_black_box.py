@@ -46,7 +46,7 @@ def test_what_yarnctl_writes_is_read_as_it_was_meant():
         ([*SPARK_WORDS, "job.py"], "job.py: is not modelled:SECONDS"),
         (SPARK_WORDS, "is not modelled:SECONDS"),
         ([*SPARK_WORDS, "--num-executors", "0", "modelled:1+1"], "instances=0: is not a count"),
-        ([*SPARK_WORDS, "--name"], "--name: has no value"),
+        ([*SPARK_WORDS, "--name"], "--name: its value is missing"),
     ],
 )
 def test_what_is_no_application_is_refused(words, said):
