@@ -79,7 +79,7 @@ def test_a_figure_is_made_under_the_reading_that_was_chosen(monkeypatch):
         (("--figure", "2", "--choose", "queue=all"), "reads nothing of it"),
         (("--figure", "t5", "--choose", "running=whole"), "reads nothing of it"),
         (("--figure", "6", "--choose", "running=half"), "is not known"),
-        (("--choose", "magic=yes"), "is no NAME=VALUE"),
+        (("--choose", "magic=yes"), "is not a known NAME=VALUE"),
         (("--alternatives", "--choose", "queue=all"), "leave one of the two out"),
     ],
 )

@@ -252,5 +252,5 @@ def test_no_round_begins_when_the_time_is_over(tmp_path: Path, monkeypatch) -> N
 
 
 def test_an_unknown_load_is_refused_by_name() -> None:
-    with pytest.raises(BadInput, match="there is no disc"):
+    with pytest.raises(BadInput, match="unknown: disc"):
         chosen("disc")

@@ -52,7 +52,9 @@ def left_by(file: Path) -> Left:
     try:
         return msgspec.json.decode(file.read_bytes(), type=Left)
     except (OSError, msgspec.MsgspecError) as error:
-        raise BadInput(str(file), f"is no campaign to go on with: {error}", "name a kept one") from error
+        raise BadInput(
+            str(file), f"is not a campaign that can be resumed: {error}", "name a kept one"
+        ) from error
 
 
 def restore(left: Left, folder: Path) -> None:

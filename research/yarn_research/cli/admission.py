@@ -36,7 +36,7 @@ from yarnctl.command_line import output_option, print_json, print_table
 )
 @output_option
 def command(spec: str, capacity: int, save: Path | None, output: str, **given: Any) -> None:
-    """Replay SPEC on N containers and measure who met deadlines, who wasted work, and how fair it was."""
+    """Replay SPEC on N containers and measure deadlines met, wasted work, and fairness."""
     from yarn_research.admission.replays import admission, check_options
 
     asked = check_options(capacity, **given)

@@ -103,7 +103,9 @@ def _short(number: float | None) -> str:
 def _shares(text: str) -> list[int]:
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() and 1 <= int(word) <= 99 for word in words):
-        raise BadInput("--learn", f"{text[:40]!r} is no list of percents", "give for instance 20,40,60,80")
+        raise BadInput(
+            "--learn", f"{text[:40]!r} is not a list of percentages", "give for instance 20,40,60,80"
+        )
     return sorted({int(word) for word in words})
 
 

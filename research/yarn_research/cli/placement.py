@@ -78,7 +78,7 @@ def _chance(text: str) -> float:
     except ValueError:
         ratio = math.nan
     if not (0 < ratio < 1 and 0 < 1 - ratio < 1):
-        raise BadInput("--late", f"{text[:40]!r} is no chance", "give more than 0 and less than 1, or 5%")
+        raise BadInput("--late", f"{text[:40]!r} is not a chance", "give more than 0 and less than 1, or 5%")
     return ratio
 
 

@@ -74,7 +74,7 @@ def command(
     """Run every pair of recorded hours under several schemes and print what each class takes, in the mean.
 
     Each hour with work is production once, beside the next hour but eleven as research.
-    What DIR holds finished already is not run again: an interrupted study goes on.
+    What DIR holds finished already is not run again: an interrupted study resumes.
     """  # fmt: skip
     from emulator.experiments.results.folder import STUDY, Folder
     from emulator.scenario import Scenario, check
@@ -106,7 +106,7 @@ def hours_named(text: str) -> tuple[int, ...] | None:
     named = [part.strip() for part in text.split(",")]
     for part in named:
         if _HOUR.fullmatch(part) is None:
-            raise BadInput("--hours", f"{part[:40]!r} is no hour", "give all, or hours like 0,5,13")
+            raise BadInput("--hours", f"{part[:40]!r} is not an hour", "give all, or hours like 0,5,13")
     found = tuple(int(part) for part in named)
     if len(set(found)) < len(found):
         raise BadInput("--hours", "an hour stands twice", "name each once")
