@@ -189,7 +189,7 @@ POOL_FAULTS = [
     ('[[pool]]\nname = "a"\ncapacity = true\n', "capacity is True"),
     ('[[pool]]\nname = "a"\ncapacity = 3\nkinds = ["tez"]\n', "kinds are not known"),
     ('[[pool]]\nname = "a"\ncapacity = 3\nsize = 3\n', "'size' is not known"),
-    ("[[pool\n", "invalid TOML"),
+    ("[[pool\n", "is not valid TOML"),
     (TOML + "changes = 3\n", "changes is not a list of tables"),
     (TOML + "changes = [{ at_s = 3 }]\n", "changes: capacity is None"),
     (TOML + "changes = [{ at_s = nan, capacity = 2 }]\n", "changes: at_s is nan"),

@@ -151,7 +151,7 @@ def runner_overhead(mb: int = FULL_MB, pairs: int = PAIRS) -> Row:
     typical = found["python-sum"]
     return Row(
         name="runner-overhead",
-        what=f"a summing Python reducer with the task runner, without orders, {mb} MB, beside without",
+        what=f"a summing Python reducer over {mb} MB: with the task runner and no request, against without",
         ours=typical["runner_s"]["median"] * 1000,
         baseline=typical["bare_s"]["median"] * 1000,
         ratio=typical["ratio"],

@@ -138,7 +138,7 @@ def read_pools(path: Path) -> tuple[tuple[PlacementPool, ...], tuple[PoolChange,
     except OSError as error:
         raise BadInput(f"--pools {path}", f"cannot be read ({type(error).__name__})", "name a file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"--pools {path}", f"invalid TOML: {error}", "write [[pool]] tables") from None
+        raise BadInput(f"--pools {path}", f"is not valid TOML: {error}", "write [[pool]] tables") from None
     entries = told.get("pool")
     if set(told) != {"pool"} or not isinstance(entries, list) or not entries:
         raise BadInput(f"--pools {path}", "has no [[pool]], or something else", "write [[pool]] tables")
