@@ -40,6 +40,8 @@ LINE_MAX = 110
 PARAGRAPH_MAX = 5
 _FENCE = re.compile(r"\s*(```|~~~)")
 _INLINE = re.compile(r"`[^`]*`")
+_CODE = re.compile(r"``[^`]*``|\{[^{}]*\}")
+"""Names in a text of Python: identifiers, and fields that are filled in."""
 _APART = re.compile(r"\s*(#|\||[-*+] |[0-9]+[.)] |>|<|!\[|\[[^]]*\]:)")
 """How a line begins that belongs to no paragraph before it: heading, table, item, quote, picture, link."""
 
@@ -75,8 +77,8 @@ def in_source(name: str, source: str) -> list[Breach]:
     is_printed = any(name == place or name.startswith(f"{place}/") for place in PRINTED)
     return [
         Breach(f"{name}:{line}", f"'{match[0]}' in: {_short(text, match.start())}")
-        for line, text in texts(ast.parse(source), is_printed)
-        if (match := WORDS.search(text))
+        for line, found in texts(ast.parse(source), is_printed)
+        if (match := WORDS.search(text := _CODE.sub("{}", found)))
     ]
 
 

@@ -70,6 +70,12 @@ def test_in_source_accepts_plain_text(place, text):
     assert in_source("yarnctl/one.py", PLACES[place].format(text) + "\n") == []
 
 
+def test_in_source_accepts_names_of_fields():
+    assert in_source("one.py", "sentence = 'the worker cannot be drained: {told}'\n") == []
+    assert in_source("yarnctl/api/one.py", 'class Busy:\n    """``told``: as reported."""\n') == []
+    assert in_source("one.py", "sentence = 'nobody waits: {told}'\n")
+
+
 def test_in_source_finds_words_around_a_value():
     assert in_source("one.py", "said = f'{name} is no {kind}'\n")
     assert in_source("one.py", "said = f'leave {name} away'\n")

@@ -73,9 +73,9 @@ def asked(sequence: int, admission: str) -> AdmissionAsked:
     ("admission", "sequence", "problem"),
     [
         ("adm-2", 2, ""),
-        ("adm-3", 2, "adm-3 is no name of number 2"),
+        ("adm-3", 2, "adm-3 is not the name of number 2"),
         ("adm-3", 3, "adm-3 is number 3, due is 2"),
-        ("first-2", 2, "first-2 is no name of number 2"),  # it stands for another one already
+        ("first-2", 2, "first-2 is not the name of number 2"),  # it stands for another one already
     ],
 )
 def test_the_name_of_an_admission_ends_in_its_number_and_is_new(admission, sequence, problem):

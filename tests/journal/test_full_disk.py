@@ -49,7 +49,7 @@ def test_an_append_that_fails_names_the_path_and_the_next_step(tmp_path: Path) -
     path = tmp_path / "journal.jsonl"
     journal = JournalFile(path, durable=False)
     journal.append(first_records())
-    with full(path.stat().st_size), pytest.raises(OSError, match="start again") as told:
+    with full(path.stat().st_size), pytest.raises(OSError, match="restart") as told:
         journal.append([Contact(1, "1")])
     assert told.value.errno == errno.EFBIG
     assert told.value.filename == str(path)
@@ -62,7 +62,7 @@ def test_half_a_line_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"type":"contact","at_ms":')
     whole = path.read_bytes()
-    with full(0), pytest.raises(OSError, match="start again") as told:
+    with full(0), pytest.raises(OSError, match="restart") as told:
         repair(path)
     assert "journal.jsonl.torn-" in str(told.value.filename)
     assert [one.name for one in tmp_path.iterdir()] == ["journal.jsonl"]

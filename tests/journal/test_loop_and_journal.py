@@ -220,7 +220,7 @@ BAD = [
     ),
     (
         lambda raw: sealed(bodies_of(raw.replace(b'"tick_ms":1000', b'"tick_ms":0', 1))),
-        "1: tick_ms: 0 ms is no span",
+        "1: tick_ms: 0 ms is out of range",
     ),
     (
         lambda raw: sealed(bodies_of(raw.replace(b'"orders":["o-000001"]', b'"orders":[]', 1))),

@@ -281,7 +281,7 @@ FORGERIES = {
     "hurried queues": (header(hurried_queues=("x",)), "nothing would have been written"),
     "model": (header(model_scheduler=False), "but due is"),
     "profile": (header(profile="x"), "no profile 'x'"),
-    "spans": (header(settle_ms=-1), "settle_ms: -1 ms is no span"),
+    "spans": (header(settle_ms=-1), "settle_ms: -1 ms is out of range"),
     "capabilities": (
         lambda r: changed(0, r, capabilities=("releases-itself",)),
         "nothing would have been written",

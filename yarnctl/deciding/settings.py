@@ -132,9 +132,11 @@ def validate(settings: Settings) -> None:
                 raise BadInput(name, "more than all would be lost", "use a part from 0 to 1")
         for rule in settings.levers.budgets:
             if not (isfinite(rule.may_lose_ratio) and 0 <= rule.may_lose_ratio <= 1):
-                raise BadInput(f"{rule.kind} {rule.name}", f"{rule.may_lose_ratio} is no part of the whole")
+                raise BadInput(
+                    f"{rule.kind} {rule.name}", f"{rule.may_lose_ratio} is not a share from 0 to 1"
+                )
             if not 1 <= rule.window_ms <= TEN_YEARS_MS:
-                raise BadInput(f"{rule.kind} {rule.name}", f"{rule.window_ms} ms is no window")
+                raise BadInput(f"{rule.kind} {rule.name}", f"window {rule.window_ms} ms is out of range")
         if settings.eviction != "suspend":
             raise BadInput("levers", f"eviction {settings.eviction} chooses no levers", "use one of both")
 
@@ -146,10 +148,10 @@ def _require_numbers(settings: Settings | LeverSettings) -> None:
             continue
         if name.endswith(("_ratio", "_ratio_max")):
             if not (isfinite(value) and 0 <= value <= RATIO_MAX):
-                raise BadInput(name, f"{value} is no ratio", f"use a number from 0 to {RATIO_MAX}")
+                raise BadInput(name, f"{value} is out of range", f"use a number from 0 to {RATIO_MAX}")
         elif name.endswith("_ms"):
             least = 1 if name in ("tick_ms", "open_tick_ms", "kill_timeout_ms") else 0
             if not least <= value <= TEN_YEARS_MS:
-                raise BadInput(name, f"{value} ms is no span", f"use {least} ms to {TEN_YEARS_MS} ms")
+                raise BadInput(name, f"{value} ms is out of range", f"use {least} ms to {TEN_YEARS_MS} ms")
         elif name != "seed" and value < 0:
-            raise BadInput(name, f"{value} is no count", "use 0 or more")
+            raise BadInput(name, f"{value} is out of range", "use 0 or more")

@@ -55,7 +55,7 @@ class Interrupted(BadInput):
     """The journal was not closed, or its last line is torn; all lines before are whole."""
 
 
-REPAIRED = "make room there, or see to the disk, and start again: it goes on from this journal"
+REPAIRED = "free disk space, or repair the disk, and restart; the daemon continues this journal"
 """What to do about a journal that cannot be written."""
 SET_ASIDE = (
     "it cannot be gone on from: look at it with `yarnctl replay`; to start all the same move the directory"
@@ -124,7 +124,7 @@ class JournalFile(JournalStream):
         last = written_last(path)
         self.fold = Fold() if fold is None and segment_bytes is not None and last is None else fold
         if segment_bytes is not None and self.fold is None:
-            raise ValueError(f"{path} is there already: only who knows what it leaves can begin a new file")
+            raise ValueError(f"{path} exists already: only a fold of its records can begin a new file")
         chain = _chain_after(path)
         if self.fold is not None and last not in (None, path):
             try:
@@ -159,7 +159,9 @@ class JournalFile(JournalStream):
         try:
             fresh = self._next_file(chain)
         except NotNow as error:
-            _LOG.warning("the journal %s cannot go on in a new file yet: %s", self.path, error.strerror)
+            _LOG.warning(
+                "the journal %s cannot be continued in a new file yet: %s", self.path, error.strerror
+            )
             return
         full, self.file, self.chain = self.file, fresh, chain
         full.close()

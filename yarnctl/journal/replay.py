@@ -118,7 +118,7 @@ class Replay:
                 self.differ(_difference(raw.decode().rstrip(), left.decode().rstrip()))
         elif isinstance(record, Resumed):
             if self._header is None or len(self._opening) != 1:
-                self.differ("a controller goes on, and does not begin")
+                self.differ("a controller continues where a new one must begin")
             self._left = self.fold.remembered()
             self._opening.append(raw)
         elif isinstance(record, Observed):

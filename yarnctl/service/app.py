@@ -54,8 +54,8 @@ What yarnctl observes, decides and does. The loop publishes a view after each ti
 * Reading is free if the daemon listens on loopback. Elsewhere it needs the scope `read`, except this page,
   `/healthz` and `/readyz`, unless the daemon was started with `--open-reads`.
 * The Host header must be `localhost`, `127.0.0.1`, a name given with `--allow-host`, or, beyond loopback, an
-  IP address (421 `bad-host` otherwise). A foreign `Origin` is an error (403 `foreign-origin`). There is no
-  CORS.
+  IP address (421 `bad-host` otherwise). A foreign `Origin` is an error (403 `foreign-origin`). CORS is
+  not supported.
 """
 
 

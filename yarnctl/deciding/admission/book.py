@@ -408,7 +408,7 @@ def _asked_problem(store: AdmissionStore, record: AdmissionAsked) -> str:
     if request.sequence != store.numbered + 1:
         return f"{record.admission} is number {request.sequence}, due is {store.numbered + 1}"
     if not record.admission.endswith(f"-{request.sequence}") or record.admission in store.admissions:
-        return f"{record.admission} is no name of number {request.sequence}"
+        return f"{record.admission} is not the name of number {request.sequence}"
     if not 0 <= record.at_ms - request.submitted_at_ms <= PENDING_FOR_MAX_MS:
         return f"{record.admission} at {record.at_ms} ms was submitted at {request.submitted_at_ms} ms"
     if store.sells and request.estimate is not None and request.estimate.given_by == "user":
