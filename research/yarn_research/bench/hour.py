@@ -46,16 +46,23 @@ class EncodedJournal:
 
 def jobs_of(nodes: int) -> tuple[Job, ...]:
     """Return the hour's jobs, in order of arrival."""
-    size = {"nodes": nodes, "slots_per_node": SLOTS, "seed": SEED}
     burst = int(PRODUCTION_LOAD * nodes * SLOTS * BURST_GAP_MS / 120_000)
-    production = steady_jobs("production", load=PRODUCTION_LOAD, tasks_per_job=burst, **size)
+    production = steady_jobs(
+        "production",
+        nodes=nodes,
+        slots_per_node=SLOTS,
+        seed=SEED,
+        load=PRODUCTION_LOAD,
+        tasks_per_job=burst,
+    )
+    research = steady_jobs("research", nodes=nodes, slots_per_node=SLOTS, seed=SEED)
     jobs = [
         msgspec.structs.replace(
             job,
             submitted_at_ms=job.submitted_at_ms | 1,
             map_ms=tuple(length_ms | 1 for length_ms in job.map_ms),
         )
-        for job in (*steady_jobs("research", **size), *production)
+        for job in (*research, *production)
     ]
     return tuple(sorted(jobs, key=lambda job: (job.submitted_at_ms, job.job_class, job.name)))
 

@@ -117,7 +117,7 @@ def play(cluster: Cluster, folder: Path, minutes: float) -> dict[str, Any]:
     """Play the bursts; return what was seen."""
     (port,) = free_ports(1)
     options = (*MIX, "--listen", f"127.0.0.1:{port}")
-    url = ("--url", f"http://127.0.0.1:{port}")
+    url = f"http://127.0.0.1:{port}"
     found: dict[str, Any] = {"bursts": [], "budgets": []}
     with research(cluster, folder) as jobs, Attached(cluster, folder / "state", options) as daemon:
         ends_s = time.monotonic() + 60 * minutes
@@ -125,14 +125,14 @@ def play(cluster: Cluster, folder: Path, minutes: float) -> dict[str, Any]:
             burst = Job(cluster, PRODUCTION, folder, f"{len(found['bursts'])}")
             ended = burst.wait()
             found["bursts"].append(ended._asdict())
-            found["budgets"].append(told("budgets", *url)["answer"]["items"])
+            found["budgets"].append(told("budgets", "--url", url)["answer"]["items"])
             click.echo(f"burst {len(found['bursts'])}: {ended.state} ({ended.took_s:.0f} s)", err=True)
             time.sleep(PAUSE_S)  # the plan: production comes in bursts
         found["orders"] = orders_of(daemon.records())
         found["held_mib_ms"] = held_mib_ms(daemon.records())
-        journal = ("--journal", str(daemon.state_dir / "journal.jsonl"))
+        journal = str(daemon.state_dir / "journal.jsonl")
         for order in found["orders"]:
-            said = told("explain", order["order"], *journal)
+            said = told("explain", order["order"], "--journal", journal)
             order["explained"] = not said["status"] and order["lever"] in json.dumps(said["answer"])
         found["wrong"] = jobs.until_over()
     found["levers"] = Counter(order["lever"] for order in found["orders"])

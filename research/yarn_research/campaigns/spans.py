@@ -133,8 +133,9 @@ def _nearest(runs: Sequence[Sequence[Launch]]) -> tuple[int, int, float]:
         )
 
     _, launch_ms, cpu_ms = best(LATENCIES_MS, DEMANDS_MS)
-    near = [max(0, launch_ms + step) for step in FINE_MS], [cpu_ms + step for step in FINE_MS]
-    left, launch_ms, cpu_ms = best(*near)
+    latencies_ms = [max(0, launch_ms + step) for step in FINE_MS]
+    demands_ms = [cpu_ms + step for step in FINE_MS]
+    left, launch_ms, cpu_ms = best(latencies_ms, demands_ms)
     return launch_ms, cpu_ms, left
 
 

@@ -52,8 +52,9 @@ def bounded(table: Table, seed: int, model: str = "gp") -> Bounded:
         predicted: DurationSpread = predict(table.features[held])
         deviations = conformal_deviations(predicted, table.duration_s[held], table.configuration[held])
     else:
-        learn = table.features[fits], table.duration_s[fits], table.configuration[fits]
-        deviations = widened_deviations(*learn, REGRESSIONS[model])
+        deviations = widened_deviations(
+            table.features[fits], table.duration_s[fits], table.configuration[fits], REGRESSIONS[model]
+        )
     return Bounded(table.duration_s[rest], predict(table.features[rest]).at(deviations))
 
 
