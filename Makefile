@@ -13,6 +13,8 @@ PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3)
 TASK_RUNNER := yarnctl/task_runner/yarnctl_task.py
 RUNNER_SOURCES := $(shell find yarnctl/task_runner/runner -name '*.py' -o -name '*.sh') \
     yarnctl/task_runner/build.py yarnctl/task_runner/shipped.py
+# Where the English is checked; empty: everywhere.
+STYLED := yarnctl/cli yarnctl/submitting yarnctl/task_runner yarnctl/prediction yarnctl/command_line.py yarnctl/config.py yarnctl/errors.py yarnctl/units.py yarnctl/amounts.py
 ACTORS := $(shell cat tests/architecture/actors.txt)
 # More than cores: the tests that play a cluster wait most of the time.
 WORKERS ?= 4
@@ -125,12 +127,13 @@ bench-study: $(VENV)/.dev ## what making room costs on a real Hadoop, by the pla
 runner: | $(BIN)/python ## build the one file of the task runner from its package
 	$(BIN)/python -m yarnctl.task_runner.build
 
-lint: $(VENV)/.dev ## ruff, mypy, import contracts, the ban on clocks and chance, the house check
+lint: $(VENV)/.dev ## ruff, mypy, import contracts, the ban on clocks and chance, the house check, the English
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check --config tests/architecture/actors-ruff.toml $(ACTORS)
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.architecture.house --quiet
+	$(BIN)/python -m tests.architecture.style $(STYLED)
 	$(BIN)/mypy
 
 format: $(VENV)/.dev ## lay out the code and mend what can be mended

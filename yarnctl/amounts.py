@@ -1,6 +1,6 @@
-"""Parts and spans of time as people write them on a command line or in a file: ``2%``, ``3s``.
+"""Shares and durations as text on a command line or in a file: ``2%``, ``3s``.
 
-Law: text in, numbers out; what cannot be is refused under the name of the option or the place in the file.
+BadInput names the option, or the place in the file.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000}
 
 
 def part_of(where: str, text: str) -> float:
-    """Return a part of the whole: ``2%`` or ``0.02``; BadInput outside 0 to 100 %."""
+    """Return a share as a ratio from 0 to 1, from ``2%`` or ``0.02``; raises BadInput for any other text."""
     part = ratio_of(text)
     if not 0 <= part <= 1:
-        raise BadInput(where, f"{text[:40]!r} is no part from 0% to 100%", "write it like 2%")
+        raise BadInput(where, f"{text[:40]!r} is not a share from 0% to 100%", "use for example 2%")
     return part
 
 
 def ratio_of(text: str) -> float:
-    """Return what ``2%`` or ``0.02`` says, in digits 0 to 9 and a point; NaN for anything else."""
+    """Return a ratio from ``2%`` or ``0.02`` (digits 0 to 9 and a point); NaN for any other text."""
     digits = text.removesuffix("%")
     if not _DECIMAL.fullmatch(digits):
         return math.nan
@@ -33,9 +33,9 @@ def ratio_of(text: str) -> float:
 
 
 def span_ms_of(where: str, text: str) -> int:
-    """Return a span in ms: ``3s``, ``1.5s``, ``250ms``, ``2m``; else BadInput, also above an hour."""
+    """Return a duration in ms, from 1 ms to 1 h: ``3s``, ``1.5s``, ``250ms``, ``2m``; raises BadInput."""
     match = _SPAN.fullmatch(text)
     span_ms = round(float(match[1]) * _UNITS_MS[match[2]]) if match else 0
     if not 1 <= span_ms <= SPAN_MAX_MS:
-        raise BadInput(where, f"{text[:40]!r} is no span from 1ms to 60m", "write it like 3s")
+        raise BadInput(where, f"{text[:40]!r} is not a duration from 1ms to 60m", "use for example 3s")
     return span_ms

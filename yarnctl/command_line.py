@@ -1,10 +1,11 @@
-"""What both programs' command lines share: lazy commands, errors in one line, two outputs, progress.
+"""The command line that both programs share: lazy commands, one-line errors, two output formats, progress.
 
-Law: ``--help`` imports click and nothing else. A command's module is imported when the command
-runs; its one-line help is in the program's table. Whatever goes wrong by the user's doing
-is one line ``error: ...`` on stderr and an exit status: 0 done, 1 a negative answer, 2 bad
-input (or an output that cannot be written), 3 unreachable, 130 interrupted, 141 the reader is gone.
-Results go to stdout, everything else to stderr.
+* ``--help`` imports click and nothing else. A command's module is imported when the command runs; its
+  one-line help is in the program's table.
+* An error that the user can correct is one line ``error: ...`` on stderr and an exit status: 0 done, 1
+  negative answer, 2 bad input (or output not writable), 3 unreachable, 130 interrupted, 141 output closed by
+  its reader.
+* Results are written to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, TextIO, TypeVar, cast
 
 import click
 
@@ -28,26 +29,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SHELLS = ("bash", "fish", "zsh")
-"""The shells that ``completion`` can write for."""
+"""The shells for which ``completion`` prints a script."""
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 HELP_WIDTH = 80
 
 WORTH_SHOWING_S = 1.0
-"""What takes longer gets a bar."""
+"""Shorter work shows no progress bar."""
 REDRAWN_S = 0.1
 
 COMPLETION = (
     "yarnctl.command_line:completion",
-    "Print the script that completes commands in a shell.",
+    "Print a script that completes commands in a shell.",
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Item = TypeVar("Item")
+Group = TypeVar("Group", bound=NamedTuple)
 
 LazyCommand = tuple[str, str]
-"""Where a command is (``module:attribute``) and the one line that ``--help`` shows."""
+"""The location of a command (``module:attribute``) and its one-line help."""
 
 
 class LazyGroup(click.Group):
@@ -64,7 +66,7 @@ class LazyGroup(click.Group):
         self.extras = tuple(extras)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all names, in the order of the alphabet."""
+        """Return all names, sorted."""
         return sorted(self.lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -92,7 +94,7 @@ def load(target: str) -> click.Command:
     module, _, attribute = target.partition(":")
     command = getattr(import_module(module), attribute)
     if not isinstance(command, click.Command):
-        raise TypeError(f"{target} is no click command")
+        raise TypeError(f"{target} is not a click command")
     for parameter in command.params:
         if isinstance(parameter.type, click.types.IntParamType | click.types.FloatParamType):
             parameter.type = _plain(parameter.type)
@@ -100,14 +102,14 @@ def load(target: str) -> click.Command:
 
 
 def _plain(kind: Any) -> Any:
-    """Return a type of numbers in the digits 0 to 9; int and float take 1_0 and digits of all scripts."""
+    """Return the number type restricted to digits 0 to 9; int and float also accept 1_0 and other scripts."""
     if "convert" in vars(kind):
         return kind
     strict, convert = copy.copy(kind), kind.convert
 
     def converted(value: Any, parameter: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and ("_" in value or not value.isascii()):
-            kind.fail(f"{value[:40]!r} is no number in the digits 0 to 9", parameter, ctx)
+            kind.fail(f"{value[:40]!r} is not a number; use the digits 0 to 9", parameter, ctx)
         return convert(value, parameter, ctx)
 
     strict.convert = converted
@@ -128,7 +130,7 @@ def program(name: str, about: str, lazy: Mapping[str, LazyCommand], extras: Sequ
 
 
 def terminal_width() -> int:
-    """Return how wide help is written; click would import ``shutil`` to find out."""
+    """Return the width of help in columns; click would import ``shutil`` for it."""
     try:
         columns = os.get_terminal_size(1).columns
     except OSError:
@@ -140,63 +142,63 @@ def terminal_width() -> int:
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that completes commands and options in a shell."""
+    """Print a script that completes commands and options in SHELL."""
     from click.shell_completion import get_completion_class
 
     group = ctx.find_root().command
     name = group.name or ""
     shell_class = get_completion_class(shell)
     if shell_class is None:
-        raise BadInput("SHELL", f"{shell!r} is not known", f"use one of {', '.join(SHELLS)}")
+        raise BadInput("SHELL", f"unknown shell {shell!r}", f"use one of {', '.join(SHELLS)}")
     click.echo(shell_class(group, {}, name, completion_variable(name)).source())
 
 
 def completion_variable(name: str) -> str:
-    """Return the variable through which a shell asks for completions: ``_YARNCTL_COMPLETE``."""
+    """Return the environment variable with which a shell requests completions: ``_YARNCTL_COMPLETE``."""
     return f"_{name}_COMPLETE".replace("-", "_").upper()
 
 
 def run(group: click.Group, arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a program and leave with its exit status; this is what ``main`` does."""
+    """Run a program and exit with its status; ``main`` calls it."""
     _keep_streams()
     output, watched = sys.stdout, WatchedOutput(sys.stdout)
     sys.stdout = cast(TextIO, watched)
     try:
         status = exit_status_of(group, sys.argv[1:] if arguments is None else list(arguments))
-        if not watched.failed:  # else it has been said
+        if not watched.failed:  # else the error is already reported
             sys.stdout.flush()
     except BrokenPipeError:  # the reader has closed the pipe
         status = PIPE_CLOSED
-    except BadInput as error:  # of the last flush
+    except BadInput as error:  # raised by the last flush
         status = complain(str(error), error.exit_status)
     except KeyboardInterrupt:
         status = complain("interrupted", INTERRUPTED)
     finally:
         sys.stdout = output
-    _let_go(output)
+    _discard_unwritten(output)
     raise SystemExit(status)
 
 
 class WatchedOutput:
-    """Standard output while a program runs: its failures are distinguished from those of files."""
+    """Standard output while a program runs; tells its write errors from those of files."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.failed = False
 
     def write(self, text: str) -> int:
-        """Write; BadInput if it fails for another reason than that the reader is gone."""
-        with self._told():
+        """Write ``text``. Raises BadInput on any error except a closed pipe."""
+        with self._reported():
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush, as above."""
-        with self._told():
+        """Flush. Raises BadInput on any error except a closed pipe."""
+        with self._reported():
             self._stream.flush()
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _reported(self) -> Iterator[None]:
         try:
             yield
         except BrokenPipeError:
@@ -210,9 +212,9 @@ class WatchedOutput:
 
 
 def _keep_streams() -> None:
-    """Open what was closed of stdin, stdout and stderr, so that no file of ours gets its number.
+    """Open each of stdin, stdout and stderr that is closed, so that no other file gets its descriptor.
 
-    Writing to a stdout that was closed fails with a message.
+    Writing to a closed stdout then fails with a message.
     """
     while (taken := os.open(os.devnull, os.O_RDONLY)) < 3:
         if taken == 1:
@@ -220,8 +222,8 @@ def _keep_streams() -> None:
     os.close(taken)
 
 
-def _let_go(output: TextIO) -> None:
-    """Let what cannot be written go nowhere, or the interpreter would complain at its end."""
+def _discard_unwritten(output: TextIO) -> None:
+    """Discard output that cannot be written; otherwise the interpreter reports an error at exit."""
     try:
         output.flush()
     except OSError:
@@ -229,9 +231,9 @@ def _let_go(output: TextIO) -> None:
 
 
 def exit_status_of(group: click.Group, arguments: list[str]) -> int:
-    """Run a program; report what went wrong in one line and return the exit status.
+    """Run a program, report an error in one line, and return the exit status.
 
-    A command may return its own status as an integer; None means done.
+    A command may return its own status as an integer; None means 0.
     """
     try:
         return invoke(group, arguments)
@@ -257,7 +259,7 @@ def exit_status_of(group: click.Group, arguments: list[str]) -> int:
 
 
 def invoke(group: click.Group, arguments: list[str]) -> int:
-    """Answer a shell that asks for completions, else run the command."""
+    """Print the completions that a shell requests, else run the command."""
     name = group.name or ""
     instruction = os.environ.get(completion_variable(name))
     if instruction:
@@ -278,7 +280,7 @@ def complain(message: str, status: int) -> int:
 
 
 def complain_of_usage(error: click.ClickException) -> int:
-    """Report a command line that cannot be understood: one line, or the help if it was empty."""
+    """Report a usage error in one line; print the help if the command line is empty."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
@@ -288,22 +290,50 @@ def complain_of_usage(error: click.ClickException) -> int:
 
 
 def output_option(function: Function) -> Function:
-    """Give a command ``-o table|json`` and its alias ``--json`` as the argument ``output``."""
+    """Add ``-o table|json`` and its alias ``--json`` to a command as the argument ``output``."""
 
     @functools.wraps(function)
     def with_output(*args: Any, output: str, as_json: bool, **kwargs: Any) -> Any:
         return function(*args, output="json" if as_json else output, **kwargs)
 
     choice = click.Choice(("table", "json"))
-    add_json = click.option("--json", "as_json", is_flag=True, help="The same as -o json.")
+    add_json = click.option("--json", "as_json", is_flag=True, help="Same as -o json.")
     add_output = click.option(
-        "-o", "output", type=choice, default="table", show_default=True, help="How to print the result."
+        "-o", "output", type=choice, default="table", show_default=True, help="Set the output format."
     )
     return add_output(add_json(with_output))  # type: ignore[return-value]
 
 
+def options_in(kind: type[Group], values: Mapping[str, Any]) -> Group:
+    """Return a group of options (a NamedTuple) from a mapping of option values by name."""
+    return kind._make(values[name] for name in kind._fields)
+
+
+def option_group(
+    kind: type[NamedTuple], name: str, options: Sequence[Callable[[Function], Function]]
+) -> Callable[[Function], Function]:
+    """Return a decorator that adds options to a command.
+
+    The command gets their values as one argument ``name`` of the type ``kind``, a NamedTuple with a field for
+    each option.
+    """
+
+    def add(function: Function) -> Function:
+        @functools.wraps(function)
+        def with_group(*args: Any, **kwargs: Any) -> Any:
+            rest = {key: value for key, value in kwargs.items() if key not in kind._fields}
+            return function(*args, **rest, **{name: options_in(kind, kwargs)})
+
+        command = cast(Function, with_group)
+        for each in reversed(options):
+            command = each(command)
+        return command
+
+    return add
+
+
 def print_json(value: object) -> None:
-    """Print a value (builtins or records) as JSON, keys in their own order, newline at the end."""
+    """Print a value (builtins or structs) as indented JSON with a final newline; keys keep their order."""
     import msgspec
 
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
@@ -311,9 +341,9 @@ def print_json(value: object) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
-    """Print rows under columns, the title on one line; numbers are right-aligned, None is a dash.
+    """Print a table: a title line, column headings, rows. Numbers are right-aligned, None is a dash.
 
-    What is too wide for the terminal is folded or becomes blocks; nothing is cut off (:mod:`yarnctl.tables`).
+    A table wider than the terminal is folded or printed as blocks; no text is cut (:mod:`yarnctl.tables`).
     """
     from yarnctl.tables import table_text
 
@@ -321,7 +351,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
 
 
 def terminal_columns() -> int | None:
-    """Return how wide results are written; None if stdout is no terminal."""
+    """Return the width of the terminal in columns; None if stdout is not a terminal."""
     if not sys.stdout.isatty():
         return None
     from shutil import get_terminal_size
@@ -333,10 +363,10 @@ def terminal_columns() -> int | None:
 
 
 class ProgressBar:
-    """Steps of something long. From the first second on, a bar on stderr if that is a terminal.
+    """Counts steps, and shows a progress bar on stderr after one second if stderr is a terminal.
 
-    What takes less time shows nothing, and does not load rich. ``whole`` is how many steps there will be,
-    None if that is not known; a function is called only once the bar is shown.
+    Shorter work shows nothing and does not import rich. ``whole`` is the number of steps, or a function that
+    returns it and is called when the bar appears; None: unknown.
     """
 
     def __init__(self, doing: str, whole: int | Callable[[], int | None] | None = None) -> None:
@@ -371,26 +401,26 @@ class ProgressBar:
                 self._bar.stop()
 
     def step(self, doing: str | None = None, by: int = 1) -> None:
-        """Count steps that are done; ``doing`` names the step from now on."""
+        """Count ``by`` finished steps; ``doing``, if given, is the bar's new text."""
         self.done += by
         self.doing = doing or self.doing
         if self._bar is not None and (doing or time.monotonic() - self._drawn_s > REDRAWN_S):
             self._draw()
 
     def expect(self, more: int) -> None:
-        """Say that there are so many steps more than was known."""
+        """Add ``more`` steps to the expected number."""
         self._whole = more + (self._whole if isinstance(self._whole, int) else 0)
         if self._bar is not None:
             self._draw()
 
     def counted(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield the items, each a step once it has been dealt with."""
+        """Yield the items; each counts as a step when the next one is requested."""
         for item in items:
             yield item
             self.step()
 
     def show(self) -> None:
-        """Show the bar now, unless all is over."""
+        """Show the bar now, unless the work is finished."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
@@ -404,7 +434,7 @@ class ProgressBar:
             if self._over:
                 return
             self._task = bar.add_task(self.doing, total=None)
-            bar.tasks[0].start_time = self._begun_s  # not only since it is shown
+            bar.tasks[0].start_time = self._begun_s  # counts the second before the bar appeared
             bar.start()
             self._bar = bar
             self._draw()
@@ -412,14 +442,13 @@ class ProgressBar:
     def _draw(self) -> None:
         self._drawn_s = time.monotonic()
         whole = None if callable(self._whole) else self._whole
-        told = {"completed": self.done, "total": whole, "description": self.doing}
-        self._bar.update(self._task, refresh=True, **told)
+        self._bar.update(self._task, refresh=True, completed=self.done, total=whole, description=self.doing)
 
 
 def lines_in(*paths: Path) -> int | None:
-    """Return how many lines files hold together; None if one is no plain file, packed, or cannot be read."""
+    """Return the total number of lines; None if a path is not a regular file, is gzipped or unreadable."""
     if not all(path.is_file() and path.suffix != ".gz" for path in paths):
-        return None  # what is read from a pipe is gone
+        return None  # counting would consume a pipe
     try:
         return sum(map(_lines_in, paths))
     except OSError:

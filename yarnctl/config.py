@@ -1,8 +1,9 @@
-"""Configuration: which cluster, and our user and authentication there.
+"""Configuration: the cluster, and yarnctl's user and authentication there.
 
-Law: everything is checked before anything is opened, and every value keeps its source. What is
-said nearest wins: an option, then the environment (``YARNCTL_RM`` and so on), then the TOML file, then
-what Hadoop's own files in ``HADOOP_CONF_DIR`` say. An unknown key is refused, not ignored.
+* Everything is checked before anything is opened, and every value keeps its source.
+* Precedence: an option, then an environment variable, then the TOML file, then Hadoop's own files in
+  ``HADOOP_CONF_DIR``.
+* An unknown key is rejected.
 
 ::
 
@@ -51,7 +52,7 @@ _TRUTHS = {"1": True, "0": False}
 
 
 class ClusterAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to reach one cluster. Spans in milliseconds; ``name_nodes`` may be empty (no checkpoints)."""
+    """How to reach one cluster. Durations in milliseconds; ``name_nodes`` may be empty (no checkpoints)."""
 
     resource_managers: tuple[str, ...] = ()
     name_nodes: tuple[str, ...] = ()
@@ -66,12 +67,12 @@ class ClusterAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def identity(self) -> Identity:
-        """Our user and authentication."""
+        """User and authentication."""
         return Identity(self.user, self.authentication, self.token_over_http)
 
     @property
     def limits(self) -> CallLimits:
-        """The bounds of every call."""
+        """The limits of every call."""
         return CallLimits(
             connect_ms=self.connect_ms, read_timeout_ms=self.read_timeout_ms, answer_ms=self.answer_ms
         )
@@ -96,37 +97,38 @@ def load_cluster(
     *,
     hdfs: bool = True,
 ) -> ClusterAddress:
-    """Put the configuration together; raises BadInput naming file and key, variable or option.
+    """Return the configuration; BadInput names file and key, variable or option.
 
-    ``environment`` is given by the caller (os.environ); ``options`` are the command line's, with the
-    names of the TOML keys; None means not given. ``hdfs``: the caller uses HDFS. Of ``HADOOP_CONF_DIR`` only
-    the files and keys are read that say what nothing nearer has said.
+    ``environment`` is the caller's os.environ; ``options`` are those of the command line, with the names of
+    the TOML keys; None: not given. ``hdfs``: the caller uses HDFS. Of ``HADOOP_CONF_DIR`` only the files of
+    keys are read that have no other source.
     """
     environment = environment or {}
-    told = _from_file(file) if file is not None else {}
-    places = dict.fromkeys(told, str(file))
+    values = _from_file(file) if file is not None else {}
+    places = dict.fromkeys(values, str(file))
     for variable, key in ENVIRONMENT.items():
         if environment.get(variable):
             value = environment[variable]
-            told[key] = _split(value) if key in _LISTS else value
+            values[key] = _split(value) if key in _LISTS else value
             if key == "token_over_http":
-                told[key] = _TRUTHS.get(value, value)
+                values[key] = _TRUTHS.get(value, value)
             places[key] = variable
     for key, value in (options or {}).items():
         if value is not None and value != ():
-            told[key], places[key] = value, "--" + key.replace("_", "-")
-    if told.get("hadoop_conf_dir"):
-        wanted = [key for key in _BY_HADOOP if key not in told and (hdfs or key != "name_nodes")]
-        told |= _from_hadoop(Path(str(told["hadoop_conf_dir"])), environment, wanted)
-    cluster = _checked(told, places)
+            values[key], places[key] = value, "--" + key.replace("_", "-")
+    if values.get("hadoop_conf_dir"):
+        wanted = [key for key in _BY_HADOOP if key not in values and (hdfs or key != "name_nodes")]
+        values |= _from_hadoop(Path(str(values["hadoop_conf_dir"])), environment, wanted)
+    cluster = _checked(values, places)
     if not cluster.resource_managers:
-        remedy = "give --rm, set YARNCTL_RM or HADOOP_CONF_DIR, or write [cluster] resource_managers"
-        raise BadInput("resource_managers", "no ResourceManager is named", remedy)
+        remedy = "set --rm, YARNCTL_RM, HADOOP_CONF_DIR, or resource_managers in [cluster] of --config"
+        raise BadInput("resource_managers", "no ResourceManager is configured", remedy)
     if cluster.authentication == "kerberos" and not cluster.token_over_http:
         for address in cluster.name_nodes:
             if address.startswith("http:"):
                 where = f"{places.get('name_nodes', 'HADOOP_CONF_DIR')}: name_nodes"
-                raise BadInput(where, f"{address} would be sent delegation tokens in plain text", OVER_HTTP)
+                problem = f"{address} would receive delegation tokens unencrypted"
+                raise BadInput(where, problem, OVER_HTTP)
     return cluster
 
 
@@ -136,10 +138,10 @@ def _from_file(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise BadInput(str(file), f"cannot be read ({type(error).__name__})") from None
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as error:
-        raise BadInput(str(file), f"is no TOML ({str(error)[:120]})") from None
+        raise BadInput(str(file), f"invalid TOML ({str(error)[:120]})") from None
     section = document.get("cluster", {})
     if not isinstance(section, dict):
-        raise BadInput(f"{file}: cluster", "is no table", "write [cluster] and its keys below")
+        raise BadInput(f"{file}: cluster", "is not a table", "write [cluster] and its keys below")
     return section
 
 
@@ -148,11 +150,11 @@ _BY_HADOOP: dict[str, tuple[str, Callable[[HadoopSite], Any]]] = {
     "resource_managers": ("yarn-site.xml", addresses.resource_managers),
     "name_nodes": ("hdfs-site.xml", addresses.name_nodes),
 }
-"""What Hadoop's own files say: the file (beside core-site.xml, as Hadoop reads them), and the reader."""
+"""Keys that Hadoop's own files can set: the file (read after core-site.xml, as in Hadoop), and the reader."""
 
 
 def _from_hadoop(folder: Path, environment: Mapping[str, str], wanted: Iterable[str]) -> dict[str, Any]:
-    """Return what the files in ``folder`` say of the ``wanted`` keys; reads no other file."""
+    """Return the ``wanted`` keys that files in ``folder`` set; reads no other file."""
     found: dict[str, Any] = {}
     for key in wanted:
         file, read = _BY_HADOOP[key]
@@ -163,22 +165,22 @@ def _from_hadoop(folder: Path, environment: Mapping[str, str], wanted: Iterable[
     return found
 
 
-def _checked(told: Mapping[str, Any], places: Mapping[str, str]) -> ClusterAddress:
-    """Check key by key, so that the message names the one that is wrong and its place."""
+def _checked(values: Mapping[str, Any], places: Mapping[str, str]) -> ClusterAddress:
+    """Return the checked configuration; BadInput names the key that is wrong and its place."""
     fields = {one.name: one for one in msgspec.structs.fields(ClusterAddress)}
-    for key, value in told.items():
+    for key, value in values.items():
         where = f"{places.get(key, 'HADOOP_CONF_DIR')}: {key}"
         if key not in fields:
-            raise BadInput(where, "is no known key", f"known are {', '.join(sorted(fields))}")
+            raise BadInput(where, "unknown key", f"use one of {', '.join(sorted(fields))}")
         if isinstance(value, str) and "\0" in value:
-            raise BadInput(where, "contains a NUL character", "write a path or a name without it")
+            raise BadInput(where, "contains a NUL character", "remove it")
         try:
             made = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError as error:
             raise BadInput(where, str(error)) from None
         if isinstance(made, int) and not isinstance(made, bool) and made <= 0:
-            raise BadInput(where, f"{made} is no span", "give milliseconds above 0")
-    return msgspec.convert(dict(told), ClusterAddress)
+            raise BadInput(where, f"{made} is not above 0", "use milliseconds above 0")
+    return msgspec.convert(dict(values), ClusterAddress)
 
 
 def _split(value: str) -> list[str]:

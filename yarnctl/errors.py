@@ -1,15 +1,15 @@
-"""The error tree: what went wrong, where, and what to do next.
+"""The error tree: what failed, where, and what to do.
 
 ::
 
     YarnctlError            exit status 1
     ├── BadInput            exit status 2: a file, field or option that the user can correct
     ├── Unreachable         exit status 3: no server answers at an address
-    ├── Different           exit status 1: a replay that decides otherwise, a check that fails
-    └── InvariantBroken     exit status 1: our own fault; names the invariant
+    ├── Different           exit status 1: a replay with another output, a check that fails
+    └── InvariantBroken     exit status 1: a defect of yarnctl; names the invariant
 
-Law: a message is one line that names the place (file, line and field, or URL), what was expected, and what to
-do. Both programs print ``error: <message>`` and exit with the status of the class; a traceback is a bug.
+A message is one line: the place (file, line and field, or URL), what failed, and what to do. Both programs
+print ``error: <message>`` and exit with the status of the class; a traceback is a defect.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class YarnctlError(Exception):
 
 
 class BadInput(YarnctlError):
-    """Something the user gave cannot be used; ``where`` is file:line, option or field."""
+    """A value of the user cannot be used; ``where`` is file:line, option or field."""
 
     exit_status = 2
 
@@ -38,10 +38,10 @@ class BadInput(YarnctlError):
 
 
 class Unreachable(YarnctlError):
-    """No server (or no usable one) answers at an address.
+    """No server, or no usable one, answers at an address.
 
-    ``fault``: the same in a few words and without the address; ``kind``: why no connection was made, as the
-    HTTP client names it ("": one was made).
+    ``fault``: the problem in a few words, without the address. ``kind``: why there is no connection, in the
+    HTTP client's words ("": there was one).
     """
 
     exit_status = 3
@@ -50,7 +50,7 @@ class Unreachable(YarnctlError):
 
 
 class Different(YarnctlError):
-    """A replay or a check gave a negative answer."""
+    """A replay or a check has a negative result."""
 
 
 class InvariantBroken(YarnctlError):

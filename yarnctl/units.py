@@ -1,8 +1,9 @@
-"""Units: the resource vector and the words for time.
+"""Units: the resource vector, and the names of quantities.
 
-Law: every quantity names its unit. Instants are ``*_at_ms``, spans ``*_ms`` (integer
-milliseconds), memory ``*_mib``, processors ``*_vcores``. A resource is a vector and is
-compared component by component: room *fits* an ask only if every component does.
+* Every name ends in its unit: instants ``*_at_ms``, durations ``*_ms`` (integer milliseconds), memory
+  ``*_mib``, processors ``*_vcores``.
+* A resource is a vector and is compared component by component: a container fits only if every component
+  does.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ def times(size: Resources, count: int) -> Resources:
 
 
 def at_least(left: Resources, right: Resources) -> Resources:
-    """Return the smallest vector into which both fit: the larger of each component."""
+    """Return the larger value of each component."""
     return Resources(max(left[0], right[0]), max(left[1], right[1]))
 
 
-def fits(size: Resources, room: Resources) -> bool:
-    """Return whether ``size`` fits into ``room`` in every component."""
-    return size[0] <= room[0] and size[1] <= room[1]
+def fits(size: Resources, free: Resources) -> bool:
+    """Return whether ``size`` fits into ``free`` in every component."""
+    return size[0] <= free[0] and size[1] <= free[1]
 
 
 def dominant(used: Resources, total: Resources) -> int:

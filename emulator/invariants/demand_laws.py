@@ -83,7 +83,7 @@ def free_room_is_offered(watch: RunWatch) -> Stories:
                 if kept is None or (isinstance(kept, NodeReservation) and kept.ask is ask):
                     yield (
                         f"application {app.number} asks for {ask.memory_mib} MiB, {ask.vcores} vcores;"
-                        f" node {index} has {node.free_mib}, {node.free_vcores}, and nobody goes there"
+                        f" node {index} has {node.free_mib}, {node.free_vcores} free; no container is placed"
                     )
 
 

@@ -137,7 +137,7 @@ def ended_is_reported(watch: RunWatch) -> Stories:
         told = Counter(container.number for container in node.exited if container.state != RELEASED)
         for container in watch.on[node]:
             if (container.state == ENDED) is not (told[container.number] == 1):
-                yield f"{name_of(container)}, state {container.state}, told {told[container.number]} times"
+                yield f"{name_of(container)}, state {container.state}, reported {told[container.number]} x"
         if node.silent_until_ms == NEVER:
             continue
         for container in node.exited:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from emulator.invariants.watched_run import ChargedLoss, RunWatch, Stories
 from yarnctl.deciding.levers import LeverPull
 from yarnctl.deciding.loss_budget import CHARGED, budget_of, charged_ms
@@ -69,13 +67,12 @@ def a_restart_finds_the_same_losses(watch: RunWatch) -> Stories:
 
 def _rules(watch: RunWatch) -> LeverSettings | None:
     """Return the settings of the levers; None: this run has none."""
-    levers = None if watch.controller is None else watch.controller.settings.levers
-    return levers if isinstance(levers, LeverSettings) else None
+    return None if watch.controller is None else watch.controller.settings.levers
 
 
 def _pulls(record: Decision) -> Iterator[tuple[str, LeverPull, Resources]]:
-    if not isinstance(record.levers, msgspec.UnsetType):
-        for order, pull, pick in zip(record.orders, record.levers, record.picks, strict=True):
+    for order, pull, pick in zip(record.orders, record.pulls, record.picks, strict=True):
+        if pull is not None:
             yield order, pull, pick.task.size
 
 

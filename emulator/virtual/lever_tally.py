@@ -53,7 +53,7 @@ class LeverTally:
         """Hand on records, and count."""
         self._journal.append(records)
         for record in records:
-            if isinstance(record, Decision) and not isinstance(record.levers, msgspec.UnsetType):
+            if isinstance(record, Decision) and record.levers:
                 pulls = zip(record.orders, record.levers, strict=True)
                 self._open.update((name, (pull.lever, record.at_ms)) for name, pull in pulls)
             elif isinstance(record, Transition) and record.target in ("freed", "killed"):

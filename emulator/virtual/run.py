@@ -233,8 +233,8 @@ class Run:
         port_type = PORTS.get(type(self.cluster.timing), VirtualPort)
         self.port = port_type(self.cluster, settings.kill_maps or self.scheme.mix, ahead_max, hurried)
         self.port.drains = self.scheme.mix
-        if isinstance(settings.levers, LeverSettings):
-            self.port.held = HeldWindows(settings.levers.window_ms, settings.levers.rules)
+        if settings.levers is not None:
+            self.port.held = HeldWindows(settings.levers.window_ms, settings.levers.budgets)
             self.cluster.kernel.at(0, self._sample_held, None)
             self.levers = LeverTally(journal, self.port.running)
             self.journal = self.levers

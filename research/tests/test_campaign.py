@@ -136,7 +136,7 @@ def test_a_sum_of_which_a_part_is_not_known_is_not_known():
 
 
 def test_a_campaign_that_is_absent_or_of_another_form_is_bad_input(tmp_path):
-    with pytest.raises(BadInput, match="there is no such campaign"):
+    with pytest.raises(BadInput, match="campaign file not found"):
         named("hadoop-1999-12-31-2359", tmp_path)
     (tmp_path / "a.json").write_bytes(msgspec.json.encode({"kind": KIND, "runs": []}))
     with pytest.raises(BadInput, match="name"):

@@ -69,15 +69,15 @@ FAULTS = [
     ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1,0\n2,a,1,2", (), "line 3", "time_s is '0'"),
     ("nodes,codec,input_mib,time_s\n1,a,1,1\nnan,a,1,2\n2,a,1,2", (), "line 3", "nodes is not finite"),
     ("nodes,codec,input_mib,time_s\n1,a,1,1\n,a,1,2\n2,a,1,2", (), "line 3", "nodes is empty"),
-    ("nodes,codec,time_s\n1,a,1\n1,a,2\n2,a,2", (), "line 1", "no column 'input_mib'"),
+    ("nodes,codec,time_s\n1,a,1\n1,a,2\n2,a,2", (), "line 1", "column 'input_mib' not found"),
     ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1\n2,a,1,2", (), "line 3", "fewer columns"),
     ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1,2,9\n2,a,1,2", (), "line 3", "more columns"),
     ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1,2", (), "runs.csv", "has 2 rows"),
     ("", (), "runs.csv", "has 0 rows"),
     ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1,2\n1,a,1,2", (), "--split-by", "one configuration"),
     ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,b,1,2\n1,c,1,2", (), "column codec", "another word in each"),
-    ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1,2\n2,a,1,2", ("--learn", "0"), "--learn", "no list of"),
-    ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1,2\n2,a,1,2", ("--learn", "x"), "--learn", "no list of"),
+    ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1,2\n2,a,1,2", ("--learn", "0"), "--learn", "not a list of"),
+    ("nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1,2\n2,a,1,2", ("--learn", "x"), "--learn", "not a list of"),
     (
         "nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1,2\n2,a,1,2",
         ("--features", ","),
@@ -88,7 +88,7 @@ FAULTS = [
         "nodes,codec,input_mib,time_s\n1,a,1,1\n1,a,1,2\n2,a,1,2",
         ("--features", "time_s"),
         "--features",
-        "to be",
+        "column to predict",
     ),
 ]
 

@@ -156,9 +156,9 @@ FIRST = ran(small_jobs(TERMS)[0])
     ("content", "message"),
     [
         (lines(terms=Terms(jobs=64)), "holds another set"),
-        (b"[]\n", "line 1 is no row"),
-        (b"\xff\n", "line 1 is no row"),
-        (lines(FIRST, {"name": "x"}), "line 3 is no row: .*missing required field"),
+        (b"[]\n", "line 1 is not a row of results"),
+        (b"\xff\n", "line 1 is not a row of results"),
+        (lines(FIRST, {"name": "x"}), "line 3 is not a row of results: .*missing required field"),
         (lines(FIRST, FIRST), "line 3: '.*' is not of this set, or stands here twice"),
         (lines(msgspec.structs.replace(FIRST, name="pi-999")), "'pi-999' is not of this set"),
         (lines(msgspec.structs.replace(FIRST, maps=5)), "is not of this set"),
@@ -176,9 +176,9 @@ def test_a_file_of_something_else_is_refused_and_stays_as_it_is(tmp_path, conten
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--jobs", "6"], "--jobs: 6 is no multiple of 4 of 8 or more"),
-        (["--jobs", "-4"], "--jobs: -4 is no multiple"),
-        (["--jobs", "10"], "--jobs: 10 is no multiple"),
+        (["--jobs", "6"], "--jobs: 6 must be a multiple of 4, at least 8"),
+        (["--jobs", "-4"], "--jobs: -4 must be a multiple"),
+        (["--jobs", "10"], "--jobs: 10 must be a multiple"),
         (["--at-once", "0"], "--at-once: 0 is less than 1"),
     ],
 )
@@ -303,7 +303,7 @@ def test_a_kept_run_that_is_none_is_refused_by_name(tmp_path, content, capsys):
     path = tmp_path / "kept.json"
     path.write_bytes(content)
     assert estimates_judging.main([str(path)]) == 2
-    assert "is no kept run of small jobs" in capsys.readouterr().err
+    assert "is not a results file of small jobs" in capsys.readouterr().err
     assert estimates_judging.main([str(tmp_path / "absent.json")]) == 2
     assert estimates_judging.main([]) == 2
 

@@ -79,7 +79,7 @@ def test_a_figure_is_made_under_the_reading_that_was_chosen(monkeypatch):
         (("--figure", "2", "--choose", "queue=all"), "reads nothing of it"),
         (("--figure", "t5", "--choose", "running=whole"), "reads nothing of it"),
         (("--figure", "6", "--choose", "running=half"), "is not known"),
-        (("--choose", "magic=yes"), "is no NAME=VALUE"),
+        (("--choose", "magic=yes"), "is not NAME=VALUE"),
         (("--alternatives", "--choose", "queue=all"), "leave one of the two out"),
     ],
 )
@@ -105,8 +105,8 @@ def test_trace_is_judged_without_naming_a_folder(monkeypatch):
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("Nodes,Time\n4,100\n", r"grep.csv:2: is no row"),
-        ("Nodes,Runtime\n4,many\n", r"grep.csv:2: is no row"),
+        ("Nodes,Time\n4,100\n", r"grep.csv:2: is not a row"),
+        ("Nodes,Runtime\n4,many\n", r"grep.csv:2: is not a row"),
         ("Nodes,Runtime\n4,100\n4,nan\n", r"grep.csv:3: has a number that is not finite"),
         ("Nodes,Runtime\n4,-1\n", r"grep.csv:2: has a number"),
         ("Nodes,Runtime\n", r"grep.csv: has no run"),

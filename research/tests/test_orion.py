@@ -90,7 +90,7 @@ def test_who_asks_for_no_room_is_held_against_pools_without_end(monkeypatch: pyt
         (("--figure", "3", "--choose", "waiting=never"), "places nothing"),
         (("--figure", "certified", "--choose", "waiting=never"), "places nothing"),
         (("--alternatives", "--choose", "waiting=never"), "leave one of the two out"),
-        (("--choose", "magic=yes"), "is no NAME=VALUE that is known"),
+        (("--choose", "magic=yes"), "is not NAME=VALUE with a known name"),
     ],
 )
 def test_a_reading_where_nothing_is_read_is_refused(words: tuple[str, ...], problem: str) -> None:

@@ -87,5 +87,5 @@ def test_another_sitting_goes_on_with_the_profile_and_the_runs_of_the_one_before
 
 def test_what_is_no_campaign_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "kept.json").write_text("{}")
-    with pytest.raises(BadInput, match=r"kept\.json: is no campaign to go on with"):
+    with pytest.raises(BadInput, match=r"kept\.json: is not an unfinished placement campaign"):
         left_by(tmp_path / "kept.json")

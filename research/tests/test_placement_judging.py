@@ -153,7 +153,7 @@ def test_what_is_no_campaign_is_refused_by_its_name(tmp_path: Path, capsys) -> N
     with pytest.raises(BadInput, match=r"odd\.json"):
         read_campaign(file)
     file.write_text('{"commit": 1}')
-    with pytest.raises(BadInput, match="is no kept campaign"):
+    with pytest.raises(BadInput, match="is not a results file of placement"):
         read_campaign(file)
     assert main([str(file)]) == 2
     assert main([]) == 2

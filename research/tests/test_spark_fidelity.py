@@ -82,7 +82,7 @@ def test_a_kept_file_is_compared_by_its_name_and_commit(
     assert told["mean_deviation_ratio"] < 0.02
     kept.write_text(json.dumps({"head": {"commit": "abc"}, "runs": []}))
     assert main([str(kept)]) == 2
-    assert "is no kept spark-production" in capsys.readouterr().err
+    assert "is not a results file of spark-production" in capsys.readouterr().err
 
 
 def ahead() -> list[dict[str, Any]]:
@@ -108,7 +108,7 @@ def test_rounds_with_predicted_demand_are_compared_by_the_spans_of_the_others(
     ]
     assert told["mean_deviation_ratio"] < 0.02, told["rows"]
     assert main([str(tmp_path / "none.json"), str(second)]) == 2
-    assert "is no kept spark-ahead" in capsys.readouterr().err
+    assert "is not a results file of spark-ahead" in capsys.readouterr().err
 
 
 def test_predicted_demand_lets_production_in_sooner() -> None:

@@ -149,7 +149,7 @@ def test_kept_sittings_are_judged_together_if_they_are_of_one_commit(tmp_path: P
     assert read_kept([kept("a.json", "c1"), kept("b.json", "c1")]) == ("c1", [{"round": 1}] * 2)
     with pytest.raises(BadInput, match="2 commits"):
         read_kept([kept("a.json", "c1"), kept("b.json", "c2")])
-    with pytest.raises(BadInput, match="no kept study"):
+    with pytest.raises(BadInput, match="not a results file of a study"):
         read_kept([str(tmp_path / "none.json")])
     assert main([]) == 2
 
@@ -252,5 +252,5 @@ def test_no_round_begins_when_the_time_is_over(tmp_path: Path, monkeypatch) -> N
 
 
 def test_an_unknown_load_is_refused_by_name() -> None:
-    with pytest.raises(BadInput, match="there is no disc"):
+    with pytest.raises(BadInput, match="unknown: disc"):
         chosen("disc")

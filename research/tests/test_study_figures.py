@@ -164,7 +164,7 @@ def test_budgets(text, ratios):
 
 @pytest.mark.parametrize("text", ["nan", "nan%", "-1%", "101%", "1.01", "inf", "2 percent", "", "0%,,2%"])
 def test_budgets_that_are_none(text):
-    with pytest.raises(BadInput, match=r"--may-lose: .* is no part from 0% to 100%"):
+    with pytest.raises(BadInput, match=r"--may-lose: .* is not a share from 0% to 100%"):
         mix_options(("mix",), text, None)
 
 
@@ -180,7 +180,7 @@ def test_spans_in_which_room_is_made(text, span_ms):
 
 @pytest.mark.parametrize("text", ["3", "0s", "-3s", "nan", "61m", "3 s"])
 def test_spans_that_are_none(text):
-    with pytest.raises(BadInput, match=r"--room-within: .* is no span from 1ms to 60m"):
+    with pytest.raises(BadInput, match=r"--room-within: .* is not a duration from 1ms to 60m"):
         mix_options(("mix",), None, text)
 
 

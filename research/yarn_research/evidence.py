@@ -108,12 +108,18 @@ def page() -> str:
         "",
     ]
     for record in newest(records()):
-        parts = [f"* **{record.topic}**, {record.date}{' (missed)' if record.missed else ''}. {record.was}"]
-        parts += [f"Options: {record.options}. Asked: {record.asked}."]
+        missed = " (missed)" if record.missed else ""
+        parts = [f"Options: {record.options}. Asked: {record.asked}."]
         parts += [f"Nearest rival: {record.rival}."] if record.rival else []
         parts += [f"Interval: {record.interval}."] if record.interval else []
-        text = " ".join([*parts, f"({made_of(record)})"])
-        lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        for indent, text in (
+            ("* ", f"**{record.topic}**, {record.date}{missed}. {record.was}"),
+            ("  * ", " ".join([*parts, f"({made_of(record)})"])),
+        ):
+            under = " " * len(indent)
+            lines += textwrap.wrap(
+                text, WIDTH, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False
+            )
     return "\n".join(lines).rstrip() + "\n"
 
 

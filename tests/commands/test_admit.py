@@ -101,13 +101,13 @@ def test_a_rejected_job_is_told_what_would_do(capsys):
     assert "error: rejected: daily" in said
     assert "it needs 41 containers, there are 40" in said
     assert (
-        "ask earlier, or with a later deadline (history:3 runs of daily: about 2 min on 40 containers)"
+        "submit earlier, or use a later deadline (history:3 runs of daily: about 2 min on 40 containers)"
         in said
     )
     short = admission("rejected", "reject", request=rejected["request"] | {"deadline_ms": 60_000})
     with Daemon(short) as daemon:
         assert admit(daemon, "--print", "--deadline", "1m", "--", *JOB, *SIZED, *OPTIONS) == 1
-    assert "a deadline of at least 2 min would do" in capsys.readouterr().err
+    assert "use a deadline of at least 2 min" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_who_leaves_withdraws(number, status, tmp_path):
         _, said = program.communicate(timeout=60)
         daemon.stopping.set()
     assert program.returncode == status, said
-    assert said.splitlines()[-1].endswith(f"; {ID} is withdrawn")
+    assert said.splitlines()[-1].endswith(f"; {ID}: withdrawn")
     assert f"DELETE /{ID}" in daemon.calls()
     assert "Traceback" not in said
 
@@ -153,15 +153,18 @@ def test_nobody_there_is_3_and_a_gate_that_is_off_2(capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--deadline", "10m", "--", "sh", "-c", "true"), "no streaming job"),
+        (("--deadline", "10m", "--", "sh", "-c", "true"), "is not a streaming job"),
         (("--", *JOB, *SIZED, *OPTIONS), "--deadline: is missing"),
-        (("--deadline", "soon", "--", *JOB, *SIZED, *OPTIONS), "'soon' is no span"),
-        (("--deadline", "0m", "--", *JOB, *SIZED, *OPTIONS), "is no span above 0"),
-        (("--deadline-at", "yesterday", "--", *JOB, *SIZED, *OPTIONS), "'yesterday' is no instant"),
-        (("--deadline-at", "2001-01-01", "--", *JOB, *SIZED, *OPTIONS), "--deadline-at: is in the past"),
+        (("--deadline", "soon", "--", *JOB, *SIZED, *OPTIONS), "'soon' is not a duration"),
+        (("--deadline", "0m", "--", *JOB, *SIZED, *OPTIONS), "is not above 0"),
+        (("--deadline-at", "yesterday", "--", *JOB, *SIZED, *OPTIONS), "'yesterday' is not an instant"),
+        (
+            ("--deadline-at", "2001-01-01", "--", *JOB, *SIZED, *OPTIONS),
+            "00:00:00 is in the past",
+        ),
         (
             ("--deadline", "1m", "--deadline-at", "2100-01-01", "--", *JOB, *SIZED, *OPTIONS),
-            "is said 2 times",
+            "is given 2 times",
         ),
         (
             (
@@ -174,9 +177,12 @@ def test_nobody_there_is_3_and_a_gate_that_is_off_2(capsys):
                 *SIZED,
                 *OPTIONS,
             ),
-            "is said 2 times",
+            "is given 2 times",
         ),
-        (("--deadline", "1m", "--name", "other", "--", *JOB, *SIZED, *OPTIONS), "the command says 'daily'"),
+        (
+            ("--deadline", "1m", "--name", "other", "--", *JOB, *SIZED, *OPTIONS),
+            "differs from 'daily'",
+        ),
         (
             (
                 "--deadline",
@@ -188,7 +194,7 @@ def test_nobody_there_is_3_and_a_gate_that_is_off_2(capsys):
                 *SIZED,
                 *OPTIONS,
             ),
-            "is the gate's to give",
+            "reserved for the daemon",
         ),
         (
             (
@@ -201,18 +207,21 @@ def test_nobody_there_is_3_and_a_gate_that_is_off_2(capsys):
                 *SIZED,
                 *OPTIONS,
             ),
-            "YARN takes 10 tags",
+            "YARN accepts 10",
         ),
-        (("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.maps=many", *OPTIONS), "is no whole number"),
-        (("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.name=new", *OPTIONS), "give --containers N"),
+        (
+            ("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.maps=many", *OPTIONS),
+            "is not a whole number",
+        ),
+        (("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.name=new", *OPTIONS), "add --containers N"),
         (("--deadline", "1m", "--", "yarnctl", "wrap", "--", *JOB, *SIZED, *OPTIONS), "without --exec"),
         (
             ("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.running.map.limit=12", *SIZED, *OPTIONS),
-            "mapreduce.job.running.map.limit=12: the gate gives 11",
+            "mapreduce.job.running.map.limit=12: is not between 1 and the granted 11",
         ),
         (
             ("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.running.reduce.limit=0", *SIZED, *OPTIONS),
-            "mapreduce.job.running.reduce.limit=0: the gate gives 11",
+            "mapreduce.job.running.reduce.limit=0: is not between 1 and the granted 11",
         ),
     ],
 )
@@ -222,7 +231,7 @@ def test_what_cannot_be_is_refused_by_its_name(words, said, capsys):
     told = capsys.readouterr().err.splitlines()[-1]
     assert told.startswith("error: ")
     assert said in told
-    if "the gate gives" in said:
+    if "was granted" in said:
         assert daemon.calls()[-1] == f"DELETE /{ID}"  # what nobody will take is given back
 
 
@@ -230,7 +239,7 @@ def test_a_program_that_is_not_there_asks_for_nothing(capsys):
     with Daemon(ADMITTED) as daemon:
         words = ("--deadline", "1m", "--", "no-such-hadoop", *JOB[1:], *SIZED, *OPTIONS)
         assert admit(daemon, *words) == 2
-    assert "no-such-hadoop: is no program" in capsys.readouterr().err
+    assert "no-such-hadoop: program not found" in capsys.readouterr().err
     assert daemon.heard == []
 
 
@@ -279,7 +288,7 @@ def test_the_user_s_own_settings_stay():
     slow = {"mapreduce.job.reduce.slowstart.completedmaps": "0.5"}
     more, notes = settled(slow, SETTINGS, TAGS)
     assert "mapreduce.job.reduce.slowstart.completedmaps" not in more
-    assert "stays as it was said" in notes[0]
+    assert "is kept" in notes[0]
 
 
 def test_names_of_older_hadoop_count():
@@ -320,7 +329,10 @@ def test_the_emulator_s_own_submission():
     assert most_containers(job.settings()) == 5
     line = job.words({"mapreduce.job.tags": "deadline:1"})
     assert line[:4] == ["yarn-emulator", "submit", "-D", "mapreduce.job.tags=deadline:1"]
-    for more, said in ((["--deadline", "9"], "the gate sets it"), (["--workload", "x"], "is many jobs")):
+    for more, said in (
+        (["--deadline", "9"], "is set by yarnctl admit"),
+        (["--workload", "x"], "submits several jobs"),
+    ):
         with pytest.raises(BadInput, match=said):
             command_of([*words, *rest, *more])
 
@@ -336,16 +348,16 @@ def test_spans(text, span_ms):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("1h30", "'1h30' ends in a number without its unit; write it like 90s, 15m, 1h30m or 2d"),
-        ("5", "'5' ends in a number without its unit"),
-        ("1.5h", "'1.5h' is no whole number of its unit"),
-        ("1,5h", "'1,5h' is no whole number of its unit"),
-        ("99999999999d", "'99999999999d' is further than 366 days away"),
-        ("15min", "'15min' is no span; write it like"),
-        ("30m1h", "is no span; write it like"),
-        ("", "is no span"),
-        ("-5m", "is no span"),
-        ("0h0m", "is no span above 0"),
+        ("1h30", "'1h30' ends in a number without a unit; use for example 90s, 15m, 1h30m or 2d"),
+        ("5", "'5' ends in a number without a unit"),
+        ("1.5h", "'1.5h' is not a whole number of a unit"),
+        ("1,5h", "'1,5h' is not a whole number of a unit"),
+        ("99999999999d", "'99999999999d' exceeds the maximum of 366 days"),
+        ("15min", "'15min' is not a duration; use for example"),
+        ("30m1h", "is not a duration; use for example"),
+        ("", "is not a duration"),
+        ("-5m", "is not a duration"),
+        ("0h0m", "is not above 0"),
     ],
 )
 def test_what_is_no_span_is_refused_with_what_is_wrong(text, said):

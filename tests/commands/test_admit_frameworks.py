@@ -36,7 +36,7 @@ def test_a_budget_is_said_to_be_unused_where_deadlines_have_no_price(capsys):
         words = ("--print", "--deadline", "10m", "--budget", "5", "--containers", "5", "--user", "ann", "--")
         assert admit(daemon, *words, *SPARK) == 0
     assert daemon.asked()["budget_mtokens"] == 5_000
-    assert "note: deadlines have no price at this gate" in capsys.readouterr().err
+    assert "note: this daemon does not price deadlines" in capsys.readouterr().err
 
 
 def test_an_application_of_flink_likewise(capsys):
@@ -76,17 +76,21 @@ def test_the_last_run_of_the_same_kind_says_how_many_containers():
 @pytest.mark.parametrize(
     ("words", "given", "said"),
     [
-        (SPARK, SPARK_GIVEN, "give --containers N: its executors, and one for its driver"),
-        (FLINK, FLINK_GIVEN, "give --containers N: its TaskManagers, and one for its JobManager"),
-        ((*SPARK[:3], "x.py"), SPARK_GIVEN, "--deploy-mode: is not on the line"),
-        ((*SPARK[:5], "--num-executors", "7", "x.py"), SPARK_GIVEN, "--num-executors 7: the gate gives 3"),
-        ((*FLINK[:4], "-p", "7", "x.jar"), FLINK_GIVEN, "-p 7: the gate gives 3"),
+        (SPARK, SPARK_GIVEN, "add --containers N (executors plus 1 for the driver)"),
+        (FLINK, FLINK_GIVEN, "add --containers N (TaskManagers plus 1 for the JobManager)"),
+        ((*SPARK[:3], "x.py"), SPARK_GIVEN, "--deploy-mode: is missing"),
+        (
+            (*SPARK[:5], "--num-executors", "7", "x.py"),
+            SPARK_GIVEN,
+            "--num-executors 7: exceeds the granted 3",
+        ),
+        ((*FLINK[:4], "-p", "7", "x.jar"), FLINK_GIVEN, "-p 7: exceeds the granted 3"),
         (
             (*SPARK[:5], "--num-executors", "3", "x.py"),
             {},
-            "gives a Spark application no number of executors",
+            "grants no executors for Spark",
         ),
-        ((*SPARK[:5], "--queue", "a", "x.py"), SPARK_GIVEN, "--queue: 'b', but the command says 'a'"),
+        ((*SPARK[:5], "--queue", "a", "x.py"), SPARK_GIVEN, "--queue: 'b' differs from 'a' in the command"),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_name(words, given, said, capsys):

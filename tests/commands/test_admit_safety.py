@@ -40,7 +40,7 @@ from yarnctl.submitting.mapreduce import command_of, settled
     ],
 )
 def test_who_answers_at_the_address_sets_nothing_else_in_the_users_name(given, tags, named):
-    with pytest.raises(BadInput, match="a gate does not give") as refused:
+    with pytest.raises(BadInput, match="was granted, which a daemon does not do") as refused:
         settled({}, given, tags)
     assert named in str(refused.value)
 
@@ -51,7 +51,7 @@ def test_a_foreign_answer_runs_nothing_and_is_given_back(capsys):
         assert admit(daemon, "--print", "--deadline", "10m", "--", *JOB, *SIZED, *OPTIONS) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert "a gate does not give 'mapreduce.map.java.opts'" in said.err
+    assert "'mapreduce.map.java.opts' was granted, which a daemon does not do" in said.err
     assert daemon.calls()[-1] == f"DELETE /{ID}"
 
 
@@ -118,16 +118,16 @@ def test_a_name_in_front_of_the_command_is_whose_job_it_is(monkeypatch, capsys):
             )
             == 2
         )
-    assert "--user: 'eve', but the command says 'bob'" in capsys.readouterr().err
+    assert "--user: 'eve' differs from 'bob' in the command" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("front", "said"),
     [
-        (("env", "-i", "HADOOP_USER_NAME=bob"), "env -i: hides whose job it is"),
-        (("nice", "env", "-u", "HADOOP_USER_NAME"), "env -u: hides whose job it is"),
+        (("env", "-i", "HADOOP_USER_NAME=bob"), "env -i: hides the job's user"),
+        (("nice", "env", "-u", "HADOOP_USER_NAME"), "env -u: hides the job's user"),
         (("/usr/bin/env", "--unset=HADOOP_USER_NAME"), "env --unset: hides"),
-        (("sudo", "-u", "bob"), "sudo: runs the job as somebody else"),
+        (("sudo", "-u", "bob"), "sudo: runs the job as a user other than the one of the request"),
     ],
 )
 def test_what_hides_whose_job_it_is_is_refused(front, said):

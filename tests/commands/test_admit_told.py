@@ -51,8 +51,8 @@ def test_a_daemon_that_is_away_for_a_while_is_waited_for_and_that_is_said(capsys
     first, *notes = capsys.readouterr().err.splitlines()
     assert first.startswith("waiting: ")
     assert notes == [
-        f"note: {netloc} does not answer (the connection ended before the answer did);"
-        " waiting a minute for it",
+        f"note: {netloc} does not answer (connection closed before the answer was complete);"
+        " retrying for 1 min",
         f"note: {netloc} answers again",
     ]
 
@@ -64,7 +64,7 @@ def test_a_daemon_that_dies_under_the_first_question_is_asked_again_with_the_sam
         assert admit(daemon, *TEN_MINUTES) == 0
     asked = [json.loads(one.body)["request_key"] for one in daemon.heard if one.method == "POST"]
     assert (len(asked), len(set(asked))) == (7, 1)
-    assert "waiting a minute for it" in capsys.readouterr().err
+    assert "retrying for 1 min" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("hasty")
@@ -73,7 +73,7 @@ def test_a_daemon_that_stays_away_is_3_in_words(monkeypatch, capsys):
     with Daemon(CUT) as daemon:
         assert admit(daemon, *TEN_MINUTES) == 3
     told = capsys.readouterr().err
-    assert "no answer (the connection ended before the answer did)" in told
+    assert "no answer (connection closed before the answer was complete)" in told
     assert not re.search(r"[A-Z][a-z]+(Error|Disconnected|Read)|[(]['\"]", told)
 
 
@@ -100,7 +100,9 @@ def test_it_says_why_the_daemon_cannot_take_the_request_yet(capsys):
     unknown = page(gate=gate(capacity=None, problem="queue nosuch is not known"))
     with Daemon(*[NOT_WRITTEN] * 4, ADMITTED, seen=unknown) as daemon:
         assert admit(daemon, *TEN_MINUTES) == 0
-    assert capsys.readouterr().err.splitlines() == ["waiting: not asked yet: queue nosuch is not known"]
+    assert capsys.readouterr().err.splitlines() == [
+        "waiting: request not recorded yet: queue nosuch is not known"
+    ]
     with Daemon(NOT_WRITTEN, seen=unknown) as daemon:
         assert admit(daemon, "--no-wait", *TEN_MINUTES) == 75
     assert capsys.readouterr().out == "deferred: the loop is late\n"
@@ -125,7 +127,7 @@ def test_it_says_so_while_the_first_question_is_not_answered(monkeypatch):
 
     with Slow(ADMITTED, seen=page(gate=gate(capacity=None))) as daemon:
         assert gate_asking.GateRequest(daemon.url, {}, "key", Heedful()).begin().state == "admitted"
-    assert said == ["how large the cluster is is not known yet"]
+    assert said == ["cluster size not known yet"]
 
 
 def test_what_the_gate_itself_waits_for_is_said_once_until_it_changes(capsys):
@@ -151,12 +153,15 @@ def test_what_no_round_has_decided_on_is_not_yet_told(capsys):
 def test_a_new_name_under_the_oracle_is_told_what_helps(capsys):
     unknown = admission("rejected", "reject", "nobody knows how much it computes", 0)
     unknown["request"] = unknown["request"] | {"estimate": None}
-    for allocator, said in (("oracle", "run it once without the gate"), ("justice", "give it more time")):
+    for allocator, said in (
+        ("oracle", "run it once without"),
+        ("justice", "use a later deadline"),
+    ):
         with Daemon(unknown, seen=page(gate=gate(allocator))) as daemon:
             assert admit(daemon, *TEN_MINUTES) == 1
         told = capsys.readouterr().err
         assert said in told
-        assert ("more time" in told) == (allocator != "oracle")
+        assert ("later deadline" in told) == (allocator != "oracle")
 
 
 # --- what is refused before anything is asked ---------------------------------------------------------
@@ -168,7 +173,10 @@ def test_a_new_name_under_the_oracle_is_told_what_helps(capsys):
         (("--dedline", "1m", "--", *JOB), "'--dedline'"),
         (("--dedline", "1m", "--", *JOB), "--deadline"),
         (("--deadline", "1m", "--no-wiat", "--", *JOB), "--no-wait"),
-        (("--deadline", "1m", "--", "--print", *JOB), "--print: is no program; options of yarnctl admit"),
+        (
+            ("--deadline", "1m", "--", "--print", *JOB),
+            "--print: is not a program; put options of yarnctl admit",
+        ),
     ],
 )
 def test_a_mistyped_option_is_not_taken_for_the_command(words, said, capsys):
@@ -181,10 +189,10 @@ def test_a_mistyped_option_is_not_taken_for_the_command(words, said, capsys):
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--name", "a\tb", r"--name: 'a\\tb' has a character that cannot be printed ('\t')"),
+        ("--name", "a\tb", r"--name: 'a\\tb' contains a control character ('\t')"),
         ("--name", "", "--name: is empty; use 1 to 200 characters"),
         ("--user", "u" * 101, "--user: has 101 characters; use 1 to 100"),
-        ("--queue", "q\x7f", "has a character that cannot be printed"),
+        ("--queue", "q\x7f", "contains a control character"),
     ],
 )
 def test_a_name_that_nobody_takes_is_refused_in_words(option, value, said, capsys):

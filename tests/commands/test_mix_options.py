@@ -6,13 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from emulator.cli import PROGRAM
+from tests.daemon_plans import plan_for
 from yarnctl.amounts import part_of, span_ms_of
-from yarnctl.cli.run import command as run_command
-from yarnctl.cli.run import plan_of
 from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.levers import UNDO
 from yarnctl.errors import BadInput
@@ -61,22 +59,22 @@ def test_levers_that_give_room_too_late_are_not_pulled(capfd):
 
 GARBAGE = [
     # option and text                what the line says
-    (["--may-lose", "101%"], "--may-lose: '101%' is no part from 0% to 100%"),
-    (["--may-lose", "-1%"], "--may-lose: '-1%' is no part"),
-    (["--may-lose", "nan"], "--may-lose: 'nan' is no part"),
-    (["--may-lose", "nan%"], "--may-lose: 'nan%' is no part"),
-    (["--may-lose", "inf"], "--may-lose: 'inf' is no part"),
-    (["--may-lose", "1.01"], "--may-lose: '1.01' is no part"),
-    (["--may-lose", ""], "--may-lose: '' is no part"),
-    (["--may-lose", "%"], "--may-lose: '%' is no part"),
-    (["--may-lose", "2%%"], "--may-lose: '2%%' is no part"),
-    (["--room-within", "3"], "--room-within: '3' is no span from 1ms to 60m"),
-    (["--room-within", "0s"], "--room-within: '0s' is no span"),
-    (["--room-within", "-3s"], "--room-within: '-3s' is no span"),
-    (["--room-within", "61m"], "--room-within: '61m' is no span"),
-    (["--room-within", "nans"], "--room-within: 'nans' is no span"),
-    (["--room-within", ""], "--room-within: '' is no span"),
-    (["--room-within", "\u0663s"], "--room-within: '\u0663s' is no span"),
+    (["--may-lose", "101%"], "--may-lose: '101%' is not a share from 0% to 100%"),
+    (["--may-lose", "-1%"], "--may-lose: '-1%' is not a share"),
+    (["--may-lose", "nan"], "--may-lose: 'nan' is not a share"),
+    (["--may-lose", "nan%"], "--may-lose: 'nan%' is not a share"),
+    (["--may-lose", "inf"], "--may-lose: 'inf' is not a share"),
+    (["--may-lose", "1.01"], "--may-lose: '1.01' is not a share"),
+    (["--may-lose", ""], "--may-lose: '' is not a share"),
+    (["--may-lose", "%"], "--may-lose: '%' is not a share"),
+    (["--may-lose", "2%%"], "--may-lose: '2%%' is not a share"),
+    (["--room-within", "3"], "--room-within: '3' is not a duration from 1ms to 60m"),
+    (["--room-within", "0s"], "--room-within: '0s' is not a duration"),
+    (["--room-within", "-3s"], "--room-within: '-3s' is not a duration"),
+    (["--room-within", "61m"], "--room-within: '61m' is not a duration"),
+    (["--room-within", "nans"], "--room-within: 'nans' is not a duration"),
+    (["--room-within", ""], "--room-within: '' is not a duration"),
+    (["--room-within", "\u0663s"], "--room-within: '\u0663s' is not a duration"),
 ]
 
 
@@ -117,13 +115,13 @@ def test_a_span_below_a_millisecond_is_none():
 
 def plan(*words: str) -> Any:
     arguments = ["--rm", "http://127.0.0.1:1", "--state-dir", "unused", *words]
-    return plan_of(run_command.make_context("run", arguments).params)
+    return plan_for(*arguments)
 
 
 def test_the_daemon_decides_by_natjam_unless_told() -> None:
     told = plan()
     assert not told.attachment.levers
-    assert told.settings.levers is msgspec.UNSET
+    assert told.settings.levers is None
 
 
 def test_in_flight_defaults_let_a_small_cluster_suspend_four_at_once() -> None:
@@ -143,14 +141,17 @@ def test_the_daemon_s_mix_has_a_budget_and_a_span() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--may-lose", "2%"), "--may-lose: is of the mix"),
-        (("--room-within", "3s"), "--room-within: is of the mix"),
-        (("--eviction", "mix", "--may-lose", "101%"), "--may-lose: '101%' is no part"),
-        (("--eviction", "mix", "--may-lose", "-1%"), "--may-lose: '-1%' is no part"),
-        (("--eviction", "mix", "--may-lose", "nan"), "--may-lose: 'nan' is no part"),
-        (("--eviction", "mix", "--room-within", "soon"), "--room-within: 'soon' is no span"),
-        (("--eviction", "mix", "--kill-on-timeout"), "--kill-on-timeout: the mix loses work within"),
-        (("--eviction", "mix", "--mode", "deadlines"), "--eviction: the mix makes room for queues"),
+        (("--may-lose", "2%"), "--may-lose: requires --eviction mix"),
+        (("--room-within", "3s"), "--room-within: requires --eviction mix"),
+        (("--eviction", "mix", "--may-lose", "101%"), "--may-lose: '101%' is not a share"),
+        (("--eviction", "mix", "--may-lose", "-1%"), "--may-lose: '-1%' is not a share"),
+        (("--eviction", "mix", "--may-lose", "nan"), "--may-lose: 'nan' is not a share"),
+        (("--eviction", "mix", "--room-within", "soon"), "--room-within: 'soon' is not a duration"),
+        (
+            ("--eviction", "mix", "--kill-on-timeout"),
+            "--kill-on-timeout: cannot be combined with",
+        ),
+        (("--eviction", "mix", "--mode", "deadlines"), "--eviction: mix works only between queues"),
     ],
 )
 def test_what_the_daemon_s_mix_cannot_mean_is_refused_by_name(words: tuple[str, ...], said: str) -> None:

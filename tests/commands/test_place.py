@@ -116,13 +116,13 @@ def test_without_waiting_it_leaves_with_75(daemon, written, capsys) -> None:
 
 
 CASES: dict[str, tuple[tuple[str, str], tuple[str, ...], str]] = {
-    "a kind that the file has not": (("", ""), ("--kind", "tez"), "--kind: there is no [tez]"),
-    "a chance of nothing": (("", ""), ("--late", "0"), "--late: '0' is no chance"),
-    "a chance that is NaN": (("", ""), ("--late", "nan"), "--late: 'nan' is no chance"),
+    "a kind that the file has not": (("", ""), ("--kind", "tez"), "--kind: the file has no section [tez]"),
+    "a chance of nothing": (("", ""), ("--late", "0"), "--late: '0' is not between 0 and 50%"),
+    "a chance that is NaN": (("", ""), ("--late", "nan"), "--late: 'nan' is not between 0 and 50%"),
     "a deadline in no unit": (("", ""), ("--deadline", "-3"), "--deadline"),
     "an application without runs": (('"wordcount"', '"grep"'), (), "yarnctl profile"),
-    "a feature that the runs have": (("input_mib = 64", "rows = 7"), (), "features: input_mib: is not given"),
-    "no program": (("", ""), (), "is no program on the PATH"),
+    "a feature that the runs have": (("input_mib = 64", "rows = 7"), (), "features: input_mib: is missing"),
+    "no program": (("", ""), (), "program not found in PATH"),
 }
 
 
@@ -142,12 +142,15 @@ def test_a_kind_without_a_pool_and_a_queue_that_contradicts_are_refused(daemon, 
     file, store = written
     file.write_text(APP.replace('"cluster", "a.jar"', '"cluster", "--queue", "root.slow", "a.jar"'))
     assert placed(daemon.url, file, store, "--deadline", "10m", "--print") == 2
-    assert "[spark] queue root.slow: is no pool's that takes spark; use root.fast" in capsys.readouterr().err
+    assert (
+        "[spark] queue root.slow: belongs to no pool that accepts spark; use root.fast"
+        in capsys.readouterr().err
+    )
     file.write_text(APP + '[mapreduce]\ncommand = ["hadoop", "jar", "e.jar", "wordcount"]\n')
     for number in range(3):
         keep_run(store, run(2, "mapreduce", number))
     assert placed(daemon.url, file, store, "--deadline", "10m", "--print") == 2
-    assert "[mapreduce]: no pool takes mapreduce" in capsys.readouterr().err
+    assert "[mapreduce]: no pool accepts mapreduce" in capsys.readouterr().err
     assert daemon.there.book.admissions == {}
 
 
@@ -205,7 +208,7 @@ def test_who_answers_without_runs_is_no_yarnctl(monkeypatch, tmp_path, capsys) -
     monkeypatch.setattr("yarnctl.cli.asking.ask_all", lambda *_: {"items": [{"application": 3}]})
     words = ["runs", "--url", "http://127.0.0.1:9", "--store", str(tmp_path / "none.jsonl")]
     assert exit_status_of(PROGRAM, words) == 3
-    assert "answers, but not with runs" in capsys.readouterr().err
+    assert "unexpected answer to the request for runs" in capsys.readouterr().err
 
 
 def test_options_of_a_gate_are_refused_under_their_own_names(tmp_path, capsys) -> None:
@@ -213,10 +216,13 @@ def test_options_of_a_gate_are_refused_under_their_own_names(tmp_path, capsys) -
     pools.write_text('[[pool]]\nname = "fast"\nqueue = "root.fast"\n')
     start = ["run", "--rm", "http://127.0.0.1:9", "--state-dir", str(tmp_path / "state")]
     for words, said in (
-        (("--pools", str(pools)), "--pools: says something of a gate"),
-        (("--runs", "x"), "--runs: says something of a gate"),
-        (("--admission-queue", "a"), "--admission-queue: says something of a gate"),
-        (("--admission", "orion", "--pools", str(pools), "--runs", str(tmp_path / "no")), "no: is no file"),
+        (("--pools", str(pools)), "--pools: requires --admission"),
+        (("--runs", "x"), "--runs: requires --admission"),
+        (("--admission-queue", "a"), "--admission-queue: requires --admission"),
+        (
+            ("--admission", "orion", "--pools", str(pools), "--runs", str(tmp_path / "no")),
+            "no: file not found",
+        ),
         (("--admission", "orion", "--pools", str(pools), "--runs", str(pools)), "pools.toml: line 1"),
     ):
         assert exit_status_of(PROGRAM, [*start, *words]) == 2

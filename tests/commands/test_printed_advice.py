@@ -15,14 +15,13 @@ from tests.field_commands import JOBS, commands_in
 from yarnctl.attach.eligibility.executor_reader import Drainable
 from yarnctl.attach.eligibility.spark_consent import DriverSays, judge
 from yarnctl.cli import PROGRAM, taking_place
-from yarnctl.cli.cluster import folders_of
+from yarnctl.cli.cluster import FolderOptions, folders_of
 from yarnctl.command_line import exit_status_of
 from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.wire.spark_rest import REQUIRED, REQUIRED_BY_SIGNAL
 from yarnctl.task_runner.runner.protocol.job_conf import READ_SETTINGS, Conf, read_prefix, read_rule
-from yarnctl.task_runner.shipped import RUNNER
-from yarnctl.task_runner.wrapping import partitioned_fields
+from yarnctl.task_runner.wrapping import RUNNER, partitioned_fields
 
 STORE = "webhdfs://nn.example:9870/yarnctl/checkpoints"
 WRAP = ["wrap", "--restartable", "--store", STORE]
@@ -195,7 +194,7 @@ def test_files_named_by_a_setting_are_rejected(capsys):
     job = [*STREAMING, "-Dtmpfiles=m.py", *IN_OUT, "-reducer", "r"]
     status, _, said = printed([*WRAP, "--", *job], capsys)
     assert status == 2
-    assert "name these files by -files" in said
+    assert "list these files in -files" in said
 
 
 def test_quotes_around_a_whole_reducer_are_dropped_as_hadoop_does(capsys):
@@ -277,9 +276,12 @@ def test_check_and_run_take_the_store_in_the_form_of_wrap(command, capsys):
 @pytest.mark.parametrize(
     ("store", "told"),
     [
-        ("hdfs://nn.example:8020/yarnctl/checkpoints", "write webhdfs://nn.example:9870/yarnctl/checkpoints"),
-        ("webhdfs://other:9870/yarnctl/checkpoints", "is in another HDFS than http://nn.example:9870"),
-        ("file:///yarnctl/checkpoints", "is no folder in HDFS"),
+        ("hdfs://nn.example:8020/yarnctl/checkpoints", "use webhdfs://nn.example:9870/yarnctl/checkpoints"),
+        (
+            "webhdfs://other:9870/yarnctl/checkpoints",
+            "the cluster uses another HDFS (http://nn.example:9870)",
+        ),
+        ("file:///yarnctl/checkpoints", "the folder must be in HDFS"),
         ("checkpoints", "use a folder such as /yarnctl/checkpoints"),
     ],
 )
@@ -291,8 +293,8 @@ def test_check_rejects_a_store_that_jobs_could_not_use(store, told, capsys):
 
 
 def test_store_that_names_a_name_node_needs_no_other_option():
-    given = {"store": "swebhdfs://n1:9871,n2:9871/y/c", "requests": "/y/requests"}
-    cluster, requests, store = folders_of(ClusterAddress(resource_managers=("http://rm:8088",)), given)
+    folders = FolderOptions("/y/requests", "swebhdfs://n1:9871,n2:9871/y/c")
+    cluster, requests, store = folders_of(ClusterAddress(resource_managers=("http://rm:8088",)), folders)
     assert (requests, store) == ("/y/requests", "/y/c")
     assert cluster.name_nodes == ("https://n1:9871", "https://n2:9871")
 
@@ -333,7 +335,7 @@ def test_second_setting_behind_one_conf_is_noted(capsys):
     job = ["spark-submit", "--master", "yarn", "--conf", "spark.a=1", "spark.b=2", "app.py"]
     status, line, said = printed(["wrap", "--spark", "--", *job], capsys)
     assert (status, line[-4:]) == (0, ["--conf", "spark.a=1", "spark.b=2", "app.py"])
-    assert "note: spark-submit takes 'spark.b=2' for the application's file" in said
+    assert "note: spark-submit uses 'spark.b=2' as the application's file" in said
 
 
 # ------------------------------------------------------------- advice that changes a job's result
@@ -371,7 +373,7 @@ def test_program_that_cannot_be_run_is_named(kind, capsys):
     status, _, said = printed(words, capsys)
     assert status == 2
     assert "error: HADOOP_USER_NAME=bob: " in said
-    assert "write env HADOOP_USER_NAME=bob " in said
+    assert "use env HADOOP_USER_NAME=bob " in said
 
 
 def test_word_of_blanks_is_quoted(capsys):

@@ -157,7 +157,7 @@ def last_count(terminal: Terminal) -> tuple[int, int]:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["replay"], "records decided again"), (["explain", "o-000001", "--journal"], "records read")],
+    [(["replay"], "records replayed"), (["explain", "o-000001", "--journal"], "records read")],
 )
 def test_a_journal_shows_how_far_it_is_read(
     monkeypatch: pytest.MonkeyPatch,

@@ -62,32 +62,30 @@ def replaced(words: list[str], old: str, new: str) -> list[str]:
 
 Act = Callable[[list[str], re.Match[str]], list[str] | None]
 ACTS: dict[str, Act] = {
-    r"submit it without yarnctl wrap(: only a command can be suspended)?$": lambda words, told: None,
+    r"submit it without yarnctl wrap(; only commands can be suspended)?$": lambda words, told: None,
     r"--group-fields ([0-9]+), or": lambda words, told: before_job(words, "--group-fields", told[1]),
-    r"write (webhdfs://\S+) \(": lambda words, told: [
+    r"use (webhdfs://\S+) \(": lambda words, told: [
         told[1] if word.startswith(("hdfs://", "http://", "/yarnctl")) else word for word in words
     ],
     r"set (YARNCTL_STORE)=(webhdfs://\S+),": lambda words, told: before_job(words, "--store", told[2]),
     r"set it to false$": lambda words, told: replaced(words, "speculative=true", "speculative=false"),
-    r"name these files by -files$": lambda words, told: [
+    r"list these files in -files$": lambda words, told: [
         word.removeprefix("tmpfiles=").replace("-D", "-files") for word in words
     ],
-    r"write env ": lambda words, told: inserted(words, words.index("--") + 1, "env"),
-    r"write (--spark|--flink), too$": lambda words, told: before_job(words, told[1]),
-    r"write (--master) (yarn)$": lambda words, told: behind_program(words, told[1], told[2]),
-    r"write (--deploy-mode) (cluster)$": lambda words, told: behind_program(words, told[1], told[2]),
-    r"write client or (cluster)$": lambda words, told: replaced(words, "yarn-client", told[1]),
-    r"write (-t) (yarn-application)$": lambda words, told: behind_program(words, told[1], told[2]),
+    r"use env ": lambda words, told: inserted(words, words.index("--") + 1, "env"),
+    r"add (--spark|--flink)(?: or --flink)?$": lambda words, told: before_job(words, told[1]),
+    r"(?:add|use) (--master) (yarn)$": lambda words, told: behind_program(words, told[1], told[2]),
+    r"use (--deploy-mode) (cluster)$": lambda words, told: behind_program(words, told[1], told[2]),
+    r"use client or (cluster)$": lambda words, told: replaced(words, "yarn-client", told[1]),
+    r"(?:add|use) (-t) (yarn-application)$": lambda words, told: behind_program(words, told[1], told[2]),
     r"--route plugin --plugin (JAR)": lambda words, told: before_job(
         [word for word in words if word != "--uses-pipe"], "--route", "plugin", "--plugin", "leave.jar"
     ),
-    r"(?:leave it away: (?:the gate sets )?|do not set )([A-Za-z.-]+)": lambda words, told: without(
-        words, told[1]
-    ),
-    r"write 'yarnctl wrap --exec": lambda words, told: inserted(words, words.index("wrap") + 1, "--exec"),
-    r"give --containers N: ": lambda words, told: before_job(words, "--containers", "41"),
-    r"write 'env NAME=value \.\.\. hadoop": lambda words, told: [word for word in words if word != "-i"],
-    r"ask with yarnctl admit --containers ([0-9]+)": lambda words, told: before_job(
+    r"remove (?:it; )?([a-z]+[.][A-Za-z.-]+)": lambda words, told: without(words, told[1]),
+    r"use 'yarnctl wrap --exec": lambda words, told: inserted(words, words.index("wrap") + 1, "--exec"),
+    r"add --containers N ": lambda words, told: before_job(words, "--containers", "41"),
+    r"use only 'env NAME=value \.\.\. hadoop": lambda words, told: [word for word in words if word != "-i"],
+    r"request yarnctl admit --containers ([0-9]+)": lambda words, told: before_job(
         words, "--containers", told[1]
     ),
 }
@@ -191,7 +189,7 @@ def test_variable_in_front_of_a_program_runs_behind_env(kind, capsys):
     front = ["admit", "--deadline", "1m"] if kind == ["admit"] else ["wrap", *kind, "--exec"]
     status, _, said = printed([*front, "--", "A=b", *job], capsys)
     assert status == 2
-    (advised,) = re.findall(r"write (env .*) \.\.\.$", said, re.MULTILINE)
+    (advised,) = re.findall(r"use (env .*) \.\.\.$", said, re.MULTILINE)
     assert advised.split() == ["env", "A=b", job[0]]
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -31,6 +32,7 @@ from yarnctl.checkpoint.collecting import JudgedFolder
 from yarnctl.checkpoint.opened_store import CheckpointRow
 from yarnctl.checkpoint.verifying import CheckpointVerdict
 from yarnctl.cli import PROGRAM, check, checkpoints, runs
+from yarnctl.cli.cluster import ClusterOptions, FolderOptions
 from yarnctl.command_line import exit_status_of
 from yarnctl.prediction.application_runs import KnownRun
 from yarnctl.short_ids import ids_in, resolved
@@ -266,7 +268,7 @@ def in_store(command: Any, **more: Any) -> Callable[[], None]:
     verdict = CheckpointVerdict(
         f"job_{STAMP}_0899", TASK, MANIFEST, 1, 243, "bad", ("its first part is 3 bytes short of 240",)
     )
-    opening = SimpleNamespace(
+    store = SimpleNamespace(
         rows=lambda now_ms: (row,),
         verdicts=lambda names, quick: [verdict],
         manifests=lambda name: [(f"job_{STAMP}_0899/{TASK}", MANIFEST, "its seal is broken")],
@@ -274,7 +276,12 @@ def in_store(command: Any, **more: Any) -> Callable[[], None]:
         application_ends=SimpleNamespace(unreachable=()),
     )
     inner = inspect.unwrap(command.callback)
-    return lambda: inner(opening=opening, output="table", **more)
+
+    def run() -> None:
+        with patch("yarnctl.cli.checkpoints._open", lambda *_: store):
+            inner(cluster=ClusterOptions(), folders=FolderOptions(), history=None, output="table", **more)
+
+    return run
 
 
 def collected() -> None:
@@ -307,8 +314,8 @@ TABLES: dict[str, Callable[[], object]] = {
     "checkpoints verify": in_store(checkpoints.verify_command, names=(), quick=False),
     "checkpoints show": in_store(checkpoints.show_command, name=f"job_{STAMP}_0899"),
     "checkpoints gc": collected,
-    "runs": lambda: runs._show(KNOWN, (None, None), "table", False),
-    "runs of one": lambda: runs._show(KNOWN, ("wordcount", "spark"), "table", False),
+    "runs": lambda: runs._show(KNOWN, None, None, "table", False),
+    "runs of one": lambda: runs._show(KNOWN, "wordcount", "spark", "table", False),
     "check": lambda: check._print(FINDINGS, "table"),
 }
 ANY_TABLE = {

@@ -258,11 +258,14 @@ def test_paper_beside_ours_on_a_page(outcome: Comparison) -> None:
 
 
 def test_a_run_of_the_paper_has_its_numbers_in_the_report(tmp_path: Path) -> None:
-    made = {"command": "yarn-emulator run", "date": "2026-11-28", "workers": 1}
-    run_shown(prepare(FIG_4), out=tmp_path / "fig-4", **made)
+    def run(scenario: Scenario, name: str) -> None:
+        command = "yarn-emulator run"
+        run_shown(prepare(scenario), command=command, date="2026-11-28", out=tmp_path / name, workers=1)
+
+    run(FIG_4, "fig-4")
     assert "Paper against ours: figure 4." in (tmp_path / "fig-4/report.html").read_text()
     other = msgspec.structs.replace(FIG_4, nodes=7)
-    run_shown(prepare(other), out=tmp_path / "other", **made)
+    run(other, "other")
     assert "Paper against ours" not in (tmp_path / "other/report.html").read_text()
 
 

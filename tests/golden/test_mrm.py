@@ -258,7 +258,7 @@ def sold(sequence: int, tasks_ms: int, due_at_ms: int, master_ms: int = 10_000) 
 
 
 def submitted(each: Reservation) -> Reservation:
-    return msgspec.structs.replace(each, sold=msgspec.UNSET, application="application_1")
+    return msgspec.structs.replace(each, sold=None, application="application_1")
 
 
 def standing_of(*reserved: Reservation) -> Market:
@@ -305,7 +305,7 @@ def test_a_sold_deadline_is_submitted_when_its_turn_comes() -> None:
     late = held_round(second, at_ms=10_000)
     assert [each.verdict for each in late.plans] == ["admit"]
     (granted,) = late.granted
-    assert (granted.expires_at_ms, granted.sold) == (NOW + 70_000, msgspec.UNSET)
+    assert (granted.expires_at_ms, granted.sold) == (NOW + 70_000, None)
 
 
 EARLY = [

@@ -159,7 +159,7 @@ def test_a_runner_writes_and_resumes_by_its_container_s_token(cluster):
         assert result(given, "alone") == expected()
     assert len(manifests(cluster)) == 1
     logs = logs_of_containers(cluster)
-    assert "runs untouched" not in logs
+    assert "the reducer runs without the task runner" not in logs
     assert "delegation=" not in logs.replace("delegation=***", "")
 
 

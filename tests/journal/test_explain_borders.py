@@ -137,7 +137,7 @@ def test_an_order_was_never_asked_if_its_first_request_was_withheld(action: Any,
     text = text_of(*records)
     assert ("result   none: the order was not sent\n" in text) is withheld
     assert ("cost     none: the order was not sent" in text) is withheld
-    said = explain((HEADER, *records), VICTIM).said
+    said = explain((HEADER, *records), VICTIM).rendered
     assert said == (["1 order was not sent"] if withheld else [])
 
 

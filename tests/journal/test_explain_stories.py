@@ -472,10 +472,8 @@ def test_the_command_tells_the_same_in_text_and_in_json(tmp_path, capsys, killed
         assert found == json.loads(msgspec.json.encode(explain(killed[0], wanted)))
     assert exit_status_of(PROGRAM, ["explain", "--journal", str(path), "application_9_000009"]) == 1
     said = capsys.readouterr()
-    remedy = (
-        "it holds decisions, and whom they looked at; for a job that was never looked at see yarnctl apps"
-    )
-    assert (said.out, said.err) == ("", f"error: {path}: no record names application_9_000009; {remedy}\n")
+    remedy = "it contains decisions and their candidates only; see yarnctl apps for other jobs"
+    assert (said.out, said.err) == ("", f"error: {path}: no record contains application_9_000009; {remedy}\n")
 
 
 def test_a_journal_finds_an_id_by_its_end(tmp_path, capsys, killed):
@@ -493,7 +491,7 @@ def test_a_journal_finds_an_id_by_its_end(tmp_path, capsys, killed):
     end, _ = ends.most_common(1)[0]
     assert ends[end] > 1
     assert exit_status_of(PROGRAM, ["explain", "--journal", str(path), end]) == 2
-    assert f"error: {end}: may be attempt_" in capsys.readouterr().err
+    assert f"error: {end}: is ambiguous: attempt_" in capsys.readouterr().err
 
 
 def test_a_decision_is_explained_by_its_number(tmp_path, capsys, suspended):

@@ -198,7 +198,7 @@ def test_a_torn_journal_is_not_written_on(journal_path, journal_bytes):
 
 
 BAD = [
-    (lambda raw: raw[:-3], "53: the line is torn (no newline at its end); everything before it is the same"),
+    (lambda raw: raw[:-3], "53: the line is torn (no newline at its end); all records before it are equal"),
     (lambda raw: raw + b"{}\n", "54: no record of a yarnctl journal"),
     (lambda raw: raw + b"\xff\xfe\n", "54: no record of a yarnctl journal"),
     (lambda raw: raw + raw.splitlines(keepends=True)[5], "54: a journal begins with a header"),
@@ -212,7 +212,7 @@ BAD = [
     (
         lambda raw: b"".join(raw.splitlines(keepends=True)[:-1]),
         "52: the journal ends here without having been closed (cut, or being written);"
-        " everything before it is the same",
+        " all records before it are equal",
     ),
     (
         lambda raw: sealed(bodies_of(raw.replace(b'"job_policy":"MR"', b'"job_policy":"XX"', 1))),
@@ -357,7 +357,7 @@ def test_a_journal_that_is_being_written_can_be_replayed_as_such(journal_path, j
 
 def test_replay_on_the_command_line(journal_path, capsys):
     assert exit_status_of(PROGRAM, ["replay", str(journal_path)]) == 0
-    assert "the same; 52 records, 2 decisions with 6 picks" in capsys.readouterr().out
+    assert "equal; 52 records, 2 decisions with 6 picks" in capsys.readouterr().out
     assert exit_status_of(PROGRAM, ["replay", str(journal_path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["decisions"], found["transitions"]) == (2, 24)
@@ -430,8 +430,8 @@ def test_explain_on_the_command_line(journal_path, capsys):
     assert "error: ID: is empty" in capsys.readouterr().err
     assert exit_status_of(PROGRAM, [*argv, "nobody"]) == 1
     assert capsys.readouterr().err == (
-        f"error: {journal_path}: no record names nobody; it holds decisions, and whom they looked at;"
-        " for a job that was never looked at see yarnctl apps\n"
+        f"error: {journal_path}: no record contains nobody; it contains decisions and their candidates"
+        " only; see yarnctl apps for other jobs\n"
     )
     assert exit_status_of(PROGRAM, ["explain", "--journal", "missing.jsonl", "x"]) == 2
     assert capsys.readouterr().err == "error: missing.jsonl: No such file or directory\n"

@@ -66,8 +66,8 @@ def test_it_does_not_matter_who_comes_first(hdfs: Store, order: str) -> None:
     ("path", "owner", "mode", "said"),
     [
         (REQUESTS, "ann", 0o755, "belongs to ann"),
-        (REQUESTS, "yarnctl", 0o777, "written to by others"),
-        (CHECKPOINTS, "yarnctl", 0o755, "nobody but yarnctl"),
+        (REQUESTS, "yarnctl", 0o777, "other users can write to"),
+        (CHECKPOINTS, "yarnctl", 0o755, "only yarnctl can write checkpoints"),
         (CHECKPOINTS, "hdfs", 0o777, "not sticky"),
         ("/yarnctl", "yarnctl", 0o777, "not sticky"),
     ],
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_named_and_not_mended(
 def test_a_lock_that_cannot_be_made_or_written_is_named(hdfs: Store) -> None:
     begins(hdfs)
     hdfs.ask("PUT", "/yarnctl?op=SETOWNER&owner=hdfs&user.name=hdfs")
-    with pytest.raises(BadInput, match="cannot make /yarnctl/lock") as told:
+    with pytest.raises(BadInput, match="cannot create /yarnctl/lock") as told:
         begins(hdfs)
     assert "hdfs dfs -chown yarnctl /yarnctl" in str(told.value)
     hdfs.ask("PUT", "/yarnctl?op=SETOWNER&owner=yarnctl&user.name=hdfs")

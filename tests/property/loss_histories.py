@@ -198,7 +198,7 @@ class Product:
         """Begin another daemon: only what the journal holds is left."""
         settings = Attachment(
             preemptable_queues=QUEUES,
-            budgets=self.rules.rules,
+            budgets=self.rules.budgets,
             loss_window_ms=self.rules.window_ms,
         )
         names = QueueNames(NamedQueues((), QUEUES, "queues"))

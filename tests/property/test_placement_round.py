@@ -155,7 +155,7 @@ class GateStory:
         changed = self.store.has_changed(plans)
         granted = granted_in(gate, after)
         if changed or granted:
-            told = backlog or msgspec.UNSET
+            told = backlog
             self.write(AdmissionRound(self.now_ms, (), changed, granted, pool_loads=told))
         for each in self.store.open("admitted"):
             self.begin(each)
@@ -230,7 +230,7 @@ class GateStory:
         if each.pool != pool.name:
             return False
         if self.beyond:  # a claim may have passed: what holds containers is what runs
-            return bool(each.application) or each.sold is msgspec.UNSET
+            return bool(each.application) or each.sold is None
         return bool(each.from_ms <= at_ms < each.until_ms)
 
 
@@ -399,7 +399,7 @@ WIDE = PlacementOption("spark", 4, 40, 44)
 
 
 def asked(number: int, deadline_ms: int | None, *options: PlacementOption, **fields: Any) -> Request:
-    found = Alternatives(options, **fields) if options else msgspec.UNSET
+    found = Alternatives(options, **fields) if options else None
     return Request(number, 0, deadline_ms, 4, alternatives=found)
 
 

@@ -109,4 +109,4 @@ def test_a_file_without_authorities_is_said_at_once(tmp_path, name):
     job = Job(tmp_path, {"USER": "alice"})
     where = ("--store", "swebhdfs://127.0.0.1:9/x", "--ca-file", name)
     assert job.run(b"a\t1\n", ["cat"], *where) == (0, b"a\t1\n")
-    assert b"runs untouched: HTTPS:" in job.stderr
+    assert b"the reducer runs without the task runner: HTTPS:" in job.stderr

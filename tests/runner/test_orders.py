@@ -83,7 +83,7 @@ def test_a_withdrawal_in_the_middle_of_a_key_is_heard_before_the_work_is_saved(t
     (folder / "z.request.json").write_text("torn")  # comes after the withdrawal, and is spoken of
     (folder / "z.request.json").chmod(0o600)
     attempt.ring()
-    attempt.until("request refused")
+    attempt.until("request rejected")
     attempt.feed(b"b\t2\nc\t3\n")
     assert attempt.finish() == (0, b"b\t3\nc\t3\n")
     assert b"phase=drain" not in attempt.log

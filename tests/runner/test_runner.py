@@ -302,7 +302,9 @@ def test_one_order_is_carried_out_once(tmp_path):
     assert len(job.manifests()) == 1
 
 
-@pytest.mark.parametrize("wrong", ["foreign attempt", "others may write", "torn", "another order inside"])
+@pytest.mark.parametrize(
+    "wrong", ["attempt of another task", "others may write", "torn", "another order inside"]
+)
 def test_a_request_that_is_not_ours_is_refused(tmp_path, wrong):
     job = Job(tmp_path)
     attempt = job.start(["cat"])
@@ -310,7 +312,7 @@ def test_a_request_that_is_not_ours_is_refused(tmp_path, wrong):
     folder = tmp_path / "store/requests" / attempt.task.job / attempt.task.attempt
     folder.mkdir(parents=True, mode=0o700)
     text = {"schema": 1, "order": "x", "attempt": attempt.task.attempt}
-    if wrong == "foreign attempt":
+    if wrong == "attempt of another task":
         text["attempt"] = job.task(7).attempt
     elif wrong == "another order inside":
         text["order"] = "y"
@@ -319,7 +321,7 @@ def test_a_request_that_is_not_ours_is_refused(tmp_path, wrong):
     hidden.chmod(0o666 if wrong == "others may write" else 0o600)
     hidden.rename(folder / "x.request.json")
     os.killpg(attempt.process.pid, signal.SIGQUIT)
-    attempt.until("request refused")
+    attempt.until("request rejected")
     attempt.feed(b"a\t1\nb\t2\n")
     assert attempt.finish() == (0, b"a\t1\nb\t2\n")
     assert not job.manifests()
@@ -374,7 +376,7 @@ def spoil(job: Job, how: str) -> None:
         manifest.write_text(json.dumps({**raw, "groups_done": 3}))
     elif how == "wrong generation":
         manifest.rename(manifest.with_name(manifest.name.replace("gen-000002", "gen-000007")))
-    elif how == "foreign attempt":
+    elif how == "attempt of another task":
         manifest.rename(manifest.with_name(manifest.name.replace("attempt_1_0001", "attempt_9_0009")))
     elif how == "replaced part":
         part.write_bytes(bytes(reversed(part.read_bytes())))
@@ -389,13 +391,13 @@ def spoil(job: Job, how: str) -> None:
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        ("torn", "torn"),
-        ("changed", "check does not match"),
-        ("wrong generation", "its name says otherwise"),
-        ("foreign attempt", "its name says otherwise"),
-        ("replaced part", "its bytes are not those that were saved"),
+        ("torn", "incomplete or invalid manifest"),
+        ("changed", "checksum mismatch"),
+        ("wrong generation", "unlike its name"),
+        ("attempt of another task", "unlike its name"),
+        ("replaced part", "content differs from what was saved"),
         ("short part", "bytes, not"),
-        ("others may write", "others may write"),
+        ("others may write", "writable by other users"),
         ("missing part", "missing"),
     ],
 )
@@ -451,14 +453,14 @@ def test_a_foreign_folder_is_not_touched(tmp_path):
     job = suspended(tmp_path, data, 20)
     (tmp_path / "store" / job.task(0).folder).chmod(0o777)
     assert job.run(data, python(SUM)) == (0, undisturbed(data, python(SUM)))
-    assert b"runs untouched" in job.stderr
+    assert b"the reducer runs without the task runner" in job.stderr
 
 
 def test_keys_out_of_order_are_never_suspended(tmp_path):
     data = b"b\t1\na\t1\nc\t1\nd\t1\n"
     job = Job(tmp_path)
     assert job.run(data, ["cat"], "--suspend-at", "3", "--release-wait-ms", "0") == (0, data)
-    assert b"not in the order of their bytes" in job.stderr
+    assert b"keys are not sorted by bytes" in job.stderr
     assert not job.manifests()
 
 
@@ -487,14 +489,14 @@ def test_keys_out_of_order_after_a_skip_fail_and_set_the_checkpoint_aside(tmp_pa
         ({"stream_reduce_input": "typedbytes"}, "stream.reduce.input"),
         ({"mapreduce_map_output_key_class": "org.apache.hadoop.io.LongWritable"}, "key.class"),
         ({"stream_map_output_field_separator": "||"}, "not one byte"),
-        ({"mapreduce_task_attempt_id": ""}, "not run by Hadoop"),
+        ({"mapreduce_task_attempt_id": ""}, "not started by Hadoop"),
         ({"stream_non_zero_exit_is_failure": "false"}, "non.zero.exit"),
     ],
 )
 def test_where_nothing_can_be_proven_the_reducer_runs_untouched(tmp_path, conf, why):
     job = Job(tmp_path, conf)
     assert job.run(b"a\t1\n", python(PID), "--suspend-at", "1") == (0, b"a\t1\n")
-    assert job.stderr.startswith(b"yarnctl: runs untouched")
+    assert job.stderr.startswith(b"yarnctl: the reducer runs without the task runner")
     assert why.encode() in job.stderr
 
 
@@ -515,7 +517,7 @@ def test_without_promises_the_wrapper_is_transparent(tmp_path):
 def test_options_that_make_no_sense_leave_the_reducer_alone(tmp_path, options):
     job = Job(tmp_path)
     assert job.run(b"a\t1\n", ["cat"], *options) == (0, b"a\t1\n")
-    assert b"runs untouched" in job.stderr
+    assert b"the reducer runs without the task runner" in job.stderr
 
 
 @pytest.mark.parametrize("promise", [True, False])
@@ -560,7 +562,7 @@ def test_the_output_spool_has_a_limit_and_the_work_goes_on(tmp_path):
     data = grouped(50, 4)
     job = Job(tmp_path)
     assert job.run(data, ["cat"], "--suspend-at", "20", "--spool-limit-mib", "0") == (0, data)
-    assert b"the output cannot be kept" in job.stderr
+    assert b"the output cannot be stored" in job.stderr
     assert not job.manifests()
 
 

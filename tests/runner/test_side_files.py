@@ -86,7 +86,7 @@ def test_a_side_file_that_comes_with_the_last_group_is_seen_before_the_manifest(
         ({}, ["part-00003.gz"], "would be lost: part-00003.gz"),
         ({}, ["part-00004"], "would be lost: part-00004"),
         ({}, ["part-r-00003"], "would be lost"),
-        ({}, [], "is not seen"),
+        ({}, [], "is missing"),
         ({}, ["part-00003", "side"], "would be lost: side in"),
         ({}, ["part-00003", "folder/"], "would be lost: folder in"),
         ({}, ["part-00003", ".hidden"], "would be lost: .hidden in"),
@@ -118,7 +118,7 @@ def assert_says(folder: WorkFolder, why: str) -> None:
 )
 def test_a_folder_that_cannot_be_looked_at_forbids_suspension(tmp_path, url):
     folder = WorkFolder(Conf({"mapreduce_task_output_dir": url}), LocalStore(str(tmp_path)))
-    with pytest.raises(Unusable, match="cannot be looked at"):
+    with pytest.raises(Unusable, match="cannot be listed"):
         folder.why_not()
 
 
@@ -127,14 +127,14 @@ def test_in_hdfs_it_is_looked_at_where_the_checkpoints_are():
     server, path = Server(), HADOOP.partition(":8020")[2]
     store = WebHdfsStore([server.host], "/yarnctl/checkpoints", "alice")
     folder = WorkFolder(conf, store)
-    assert "is not seen" in folder.why_not()
+    assert "is missing" in folder.why_not()
     server.held.put(f"{path}/part-00000", b"")
     assert not folder.why_not()
     server.held.put(f"{path}/side", b"")
     with pytest.raises(Unusable, match=r"would be lost: side in hdfs://nn:8020/user/a/out"):
         folder.why_not()
     server.held.instead = []
-    assert "could not be looked at" in folder.why_not()
+    assert "cannot be listed" in folder.why_not()
     assert store.root == "/yarnctl/checkpoints"
     server.shutdown()
     server.server_close()

@@ -83,10 +83,10 @@ HOSTILE = {
     "2 GiB of tokens": b"HDTS\x00" + bytes([256 - 112 - 4]) + b"\x7f\xff\xff\xff",
     "a length of 8 bytes": b"HDTS\x00\x01" + bytes([256 - 120]) + b"\xff" * 8,
     "fewer than none": b"HDTS\x00\xff",
-    "a length below zero": b"HDTS\x00\x01\x80",
+    "a negative length": b"HDTS\x00\x01\x80",
     "a message of 2^69 bytes": b"HDTS\x01" + b"\xff" * 9 + b"\x7f",
-    "a number without an end": b"HDTS\x01" + b"\xff" * 40,
-    "no Protocol Buffer": b"HDTS\x01\x01\x0f",
+    "an unterminated number": b"HDTS\x01" + b"\xff" * 40,
+    "not a Protocol Buffer": b"HDTS\x01\x01\x0f",
     "many empty tokens": b"HDTS\x01\xd0\x0f" + b"\x0a\x02\x12\x00" * 500,
     "a kind that is no text": b"HDTS\x00\x01\x00\x00\x00\x01\xff\x00\x00",
 }
@@ -130,7 +130,12 @@ def test_lengths_are_written_as_hadoop_s(size, written):
 def test_what_is_no_ordinary_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "large").write_bytes(WRITABLE + bytes(TOKEN_FILE_BYTES_MAX))
-    for name, why in (("pipe", "no file"), ("large", "longer"), ("absent", "No such file"), ("", "director")):
+    for name, why in (
+        ("pipe", "not a file"),
+        ("large", "larger"),
+        ("absent", "No such file"),
+        ("", "director"),
+    ):
         with pytest.raises(Unusable, match=why):
             read_tokens(str(tmp_path / name))
     assert read_tokens("") == []
@@ -200,7 +205,7 @@ def test_a_token_goes_to_no_hdfs_that_it_may_not_be_meant_for(services, hosts):
     with pytest.raises(Unusable, match="--token-service"):
         choose_token(tokens, hosts)
     assert choose_token(tokens, hosts, services[1]) == tokens[1]
-    with pytest.raises(Unusable, match="no HDFS token is for elsewhere"):
+    with pytest.raises(Unusable, match="no HDFS token for elsewhere"):
         choose_token(tokens, hosts, "elsewhere")
 
 
@@ -344,7 +349,10 @@ def test_the_runner_leaves_the_job_alone_where_its_tokens_cannot_be_used(server,
     job = Job(tmp_path, {"USER": "alice", "HADOOP_TOKEN_FILE_LOCATION": str(tmp_path / "container_tokens")})
     where = ("--store", f"webhdfs://{server.host}/checkpoints")
     assert job.run(b"a\t1\n", ["cat"], *where) == (0, b"a\t1\n")
-    assert b"runs untouched: the container's token file (HADOOP_TOKEN_FILE_LOCATION)" in job.stderr
+    assert (
+        b"the reducer runs without the task runner: the container's token file (HADOOP_TOKEN_FILE_LOCATION)"
+        in job.stderr
+    )
     assert server.held.queries == []
 
 
@@ -354,8 +362,8 @@ PLAIN_HTTP = "webhdfs:// would send the delegation token over plain HTTP"
 @pytest.mark.parametrize(
     ("environment", "why"),
     [
-        ({}, "which is for {host} is not certain; say by --token-service which is the store's"),
-        ({"YARNCTL_TOKEN_OVER_HTTP": "1"}, "which is for {host} is not certain"),
+        ({}, "the one for {host} cannot be determined; set --token-service to the store's"),
+        ({"YARNCTL_TOKEN_OVER_HTTP": "1"}, "the one for {host} cannot be determined"),
         ({"YARNCTL_TOKEN_SERVICE": "10.1.2.3:8020"}, PLAIN_HTTP),
         ({"YARNCTL_TOKEN_SERVICE": "10.1.2.3:8020", "YARNCTL_TOKEN_OVER_HTTP": "no"}, PLAIN_HTTP),
     ],
@@ -366,7 +374,7 @@ def test_the_runner_runs_the_reducer_alone_and_says_why_no_token_is_sent(server,
     job = Job(tmp_path, {**given, **environment})
     where = ("--store", f"webhdfs://{server.host}/checkpoints")
     assert job.run(b"a\t1\n", ["cat"], *where) == (0, b"a\t1\n")
-    assert b"runs untouched: " in job.stderr
+    assert b"the reducer runs without the task runner: " in job.stderr
     assert why.format(host=server.host).encode() in job.stderr
     assert server.held.queries == []
 

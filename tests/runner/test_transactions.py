@@ -74,7 +74,7 @@ def test_a_checkpoint_without_state_is_not_for_a_reducer_with_state(tmp_path):
     job = Job(tmp_path)
     job.run(DATA, python(COUNTING), "--suspend-at", "1000", "--exit-when-saved")
     assert job.run(DATA, python(COUNTING), *KEEPING) == (0, wanted)
-    assert b"set aside: made with --save, or without it" in job.stderr
+    assert b"set aside: made with another --save setting" in job.stderr
 
 
 LEAVING = """
@@ -101,7 +101,7 @@ def test_output_that_nobody_took_is_no_success(tmp_path):
     attempt.feed(b"a\t1\n")
     attempt.end_input()
     assert attempt.finish()[0] == EXIT_UNPROVABLE
-    assert b"output was not passed on" in attempt.log
+    assert b"output was not forwarded" in attempt.log
 
 
 @pytest.mark.parametrize("during", ["--save", "--load"])

@@ -103,15 +103,15 @@ def test_group_fields_need_as_many_key_fields():
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        (["-reducer", "aggregate"], "no command"),
-        (["-reducer", "NONE"], "no command"),
-        (["-reducer", "org.apache.hadoop.mapred.lib.IdentityReducer"], "no command"),
+        (["-reducer", "aggregate"], "not a command"),
+        (["-reducer", "NONE"], "not a command"),
+        (["-reducer", "org.apache.hadoop.mapred.lib.IdentityReducer"], "not a command"),
         (["-reducer", "sh yarnctl_task.py -- cat"], "already"),
         (["-mapper", "cat"], "given 0 times"),
         (["-reducer", "r", "-numReduceTasks", "0"], "no reduce"),
         (["-D", "mapred.reduce.tasks=0", "-reducer", "r"], "no reduce"),
-        (["-reducer", "r", "-io", "typedbytes"], "lines of text"),
-        (["-reducer", "r", "-outputformat", "org.example.Db"], "beside the output"),
+        (["-reducer", "r", "-io", "typedbytes"], "only text lines"),
+        (["-reducer", "r", "-outputformat", "org.example.Db"], "besides the output"),
         (
             ["-D", "mapreduce.job.output.key.comparator.class=org.example.C", "-reducer", "r"],
             "cannot be suspended",
@@ -120,8 +120,8 @@ def test_group_fields_need_as_many_key_fields():
         (["-D", "stream.non.zero.exit.is.failure=false", "-reducer", "r"], "cannot be suspended"),
         (["-D", "mapreduce.reduce.speculative=true", "-reducer", "r"], "share a checkpoint"),
         (["-D", "stream.map.output.field.separator=||", "-reducer", "r"], "one byte"),
-        (["-reducer", "python3", "red.py"], "expected here"),
-        (["-reducer", "python3", "red.py"], "only jobs of hadoop-streaming can be wrapped, no Java job"),
+        (["-reducer", "python3", "red.py"], "not an option of Hadoop streaming"),
+        (["-reducer", "python3", "red.py"], "Java jobs cannot be wrapped"),
     ],
 )
 def test_what_cannot_be_suspended_is_refused_with_the_reason(more, why):
@@ -146,7 +146,7 @@ def test_the_command_line_prints_runs_and_refuses():
     assert "--restartable no reduce" in yarnctl("--", *JOB).stderr.replace("without ", "")
     refused = yarnctl("--restartable", "--", *HADOOP, "-reducer", "NONE")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.startswith("error: -reducer: NONE is no command")
+    assert refused.stderr.startswith("error: -reducer: NONE is not a command")
     store = ("--store", "webhdfs://nn:9870/y")
     ran = yarnctl("--exec", "--restartable", *store, "--", "echo", "jar", "x.jar", "-reducer", "cat")
     assert "-reducer sh yarnctl_task.py --restartable -- cat" in ran.stdout
@@ -156,7 +156,7 @@ def test_a_job_is_not_submitted_whose_checkpoints_have_nowhere_to_go():
     job = ("echo", "jar", "x.jar", "-reducer", "cat")
     refused = yarnctl("--exec", "--restartable", "--", *job)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "nowhere to write checkpoints" in refused.stderr
+    assert "no folder for checkpoints" in refused.stderr
     assert "YARNCTL_STORE=webhdfs://" in refused.stderr
     assert yarnctl("--exec", "--", *job).returncode == 0  # nothing is promised, nothing is suspended
     own = (*job, "-cmdenv", "YARNCTL_STORE=webhdfs://nn:9870/mine")
@@ -194,7 +194,9 @@ def test_lines_to_hadoop_are_counted_and_others_passed_on(tmp_path):
     sample.write_bytes(b"a\t1\nb\t2\nc\t3\n")
     told = yarnctl("--verify", str(sample), "--rounds", "1", "--", *python(REPORTING))
     assert told.returncode == 0
-    assert "note: the reducer wrote 3 counter lines, 3 status lines in an undisturbed run" in told.stderr
+    assert (
+        "note: the reducer wrote 3 counter lines, 3 status lines in a run without suspension" in told.stderr
+    )
     assert told.stderr.count("a note") == 3
     assert "reporter:" not in told.stderr
 

@@ -124,7 +124,7 @@ def test_an_application_by_its_name_is_predicted_from_the_runs_of_the_journal(pl
         ({"options": [{**SPARK, "upper_ms": True}]}, 422, "upper_ms"),
         ({"options": [{**SPARK, "color": "red"}]}, 422, "color"),
         ({"options": [{**SPARK, "kind": "tez"}]}, 422, "no pool accepts tez"),
-        ({"options": [{**SPARK, "pool": "slow"}]}, 422, "pool slow takes no spark"),
+        ({"options": [{**SPARK, "pool": "slow"}]}, 422, "pool slow does not exist or does not accept spark"),
         ({"application": "wordcount", "features": {"input_mib": "many"}}, 422, "input_mib"),
         ({"application": "wordcount", "features": {"input_mib": 1}}, 409, "no run is known"),
     ],

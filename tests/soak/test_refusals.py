@@ -121,13 +121,13 @@ def short_part(manifest: Path) -> None:
 
 HARMS = {
     "torn": Harm(torn, "torn", "not used: .*torn"),
-    "foreign": Harm(foreign, "of another task", "not used: .*of another task"),
-    "wrong-generation": Harm(
-        wrong_generation, "its name says otherwise", "not used: .*its name says otherwise"
-    ),
-    "replaced-part": Harm(replaced_part, "", "set aside: .*its bytes are not those that were saved"),
+    "foreign": Harm(foreign, "of another task", "not used: .*belongs to another task"),
+    "wrong-generation": Harm(wrong_generation, "unlike its name", "not used: .*unlike its name"),
+    "replaced-part": Harm(replaced_part, "", "set aside: .*content differs from what was saved"),
     "short-part": Harm(short_part, "bytes, not", "not used: .*bytes, not"),
-    "other-map-output": Harm(lambda _: None, "", "set aside: the first .* keys are not those that were done"),
+    "other-map-output": Harm(
+        lambda _: None, "", "set aside: the first .* keys differ from those of the checkpoint"
+    ),
 }
 WORK = WORKLOADS["sum"]._replace(keys=100, pause_ms=60)
 
@@ -254,7 +254,7 @@ print("total", total, sep="\\t")
 COMPARATOR = "mapreduce.job.output.key.comparator.class"
 BACKWARDS = "org.apache.hadoop.mapred.lib.KeyFieldBasedComparator"
 ALONE = {
-    "unpromised": "--restartable is not promised",
+    "unpromised": "--restartable is not set",
     "comparator": f"{COMPARATOR} is {BACKWARDS}",
     "no-runner": "the job's reducer is not wrapped in the task runner",
 }
@@ -355,7 +355,7 @@ def test_who_is_left_alone_is_told_why(
     cluster.ending(jobs[name])
     assert f"{jobs[name]} is never suspended: {ALONE[name]}" in (cluster.folder / "yarnctl.log").read_text()
     if name != "no-runner":
-        assert f"runs untouched: {ALONE[name]}" in said(cluster, jobs[name])
+        assert f"the reducer runs without the task runner: {ALONE[name]}" in said(cluster, jobs[name])
     source = cluster.folder / name / f"in-{WORK.name}" / "lines"
     total = sum(int(line.partition(b"\t")[2]) for line in source.read_bytes().splitlines())
     output = cluster.folder / name / "job" / "out" / "part-00000"

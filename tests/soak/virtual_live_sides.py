@@ -31,9 +31,7 @@ from emulator.live.jobs.submission_client import Client
 from emulator.live.jobs.workload_replay import play
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
-from yarnctl.cli.run import command as run_command
-from yarnctl.cli.run import plan_of
-from yarnctl.daemon.running import Plan
+from tests.daemon_plans import plan_for
 from yarnctl.deciding.draws import uniform
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import TaskView
@@ -111,11 +109,6 @@ def told(case: Case, url: str, state: Path) -> tuple[str, ...]:
     return (*where, "--policy", case.job_policy, "--task-policy", case.task_policy)
 
 
-def plan_for(arguments: Sequence[str]) -> Plan:
-    """Return what ``yarnctl run`` makes of its arguments, its own defaults included."""
-    return plan_of(run_command.make_context("run", list(arguments)).params)
-
-
 def drawn_phases(nodes: int) -> tuple[int, ...]:
     """Return when in each second the nodes of a cluster beat, live and in virtual time."""
     interval_ms = HADOOP3.nm_heartbeat_ms
@@ -141,7 +134,7 @@ def run_virtual(case: Case, phasing: Phasing) -> Ran:
         nodes=case.nodes,
         node_size=times(ONE_SLOT, case.slots),
         timing=HADOOP3,
-        settings=plan_for(told(case, "http://127.0.0.1:1", Path("unused"))).settings,
+        settings=plan_for(*told(case, "http://127.0.0.1:1", Path("unused"))).settings,
         am_ratio=AM_RATIO,
         seed=SEED,
     )
@@ -283,7 +276,7 @@ def main() -> None:
     """Be ``yarnctl run`` in a quicker world: the first argument is how much quicker, the others its own."""
     from yarnctl.daemon.running import run
 
-    speed, plan = float(sys.argv[1]), plan_for(sys.argv[2:])
+    speed, plan = float(sys.argv[1]), plan_for(*sys.argv[2:])
     settings, attachment = scaled(plan.settings, speed), scaled(plan.attachment, speed)
     run(msgspec.structs.replace(plan, settings=settings, attachment=attachment))
 

@@ -88,7 +88,7 @@ def test_the_table_says_who_waits_for_what_within_120_columns(capsys):
     text = capsys.readouterr().out
     title, *table = text.splitlines()
     assert title == (
-        "3 admissions; justice: 1 request waits, 1 of 40 containers reserved, learned from 1 job"
+        "3 admissions; justice: 1 request waiting, 1 of 40 containers reserved, learned from 1 job"
     )
     assert max(map(len, table)) <= 120
     joined = " ".join(text.replace("│", " ").split())
@@ -116,7 +116,7 @@ def test_without_a_gate_it_is_1_with_what_to_do(capsys):
         assert admissions(gate, "--json") == 1
     assert told.out == ""
     assert told.err.startswith(
-        f"error: the daemon at {gate.url} has no gate; start it with yarnctl run --adm"
+        f"error: {gate.url}: admission control is disabled; restart the daemon with --adm"
     )
     assert json.loads(capsys.readouterr().out)["gate"] is None
 
@@ -128,7 +128,7 @@ def test_what_is_not_used_is_given_back(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("YARNCTL_TOKEN_FILE", str(token))
     with Gate() as gate:
         assert admissions(gate, "--withdraw", ID) == 0
-        assert capsys.readouterr().out == f"{ID} is withdrawn\n"
+        assert capsys.readouterr().out == f"{ID}: withdrawn\n"
         assert admissions(gate, "--withdraw", ID, "-o", "json") == 0
     assert json.loads(capsys.readouterr().out)["state"] == "withdrawn"
     (first, _) = gate.heard
@@ -139,7 +139,7 @@ def test_what_is_not_used_is_given_back(capsys, tmp_path, monkeypatch):
 def test_what_is_over_or_runs_is_not_given_back(capsys):
     with Gate(withdrawn=one("expired")) as gate:
         assert admissions(gate, "--withdraw", ID) == 1
-    assert f"error: {ID} is expired already" in capsys.readouterr().err
+    assert f"error: {ID}: cannot be withdrawn in state expired" in capsys.readouterr().err
     runs = {"code": "already-running", "message": "it runs as application_1_1", "next": "end the application"}
     with Gate(withdrawn=Reply(json.dumps({"error": runs}), 409)) as gate:
         assert admissions(gate, "--withdraw", ID) == 2
@@ -149,10 +149,10 @@ def test_what_is_over_or_runs_is_not_given_back(capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("o-000001",), "'o-000001' is no admission; it looks like adm-1f2e3d4c-7"),
-        (("--withdraw", "adm-7"), "'adm-7' is no admission"),
-        (("--withdraw",), "--withdraw: of which admission?"),
-        ((ID, "--state", "waiting"), "filters choose among all"),
+        (("o-000001",), "'o-000001' is not an admission's ID; use an ID such as adm-1f2e3d4c-7"),
+        (("--withdraw", "adm-7"), "'adm-7' is not an admission's ID"),
+        (("--withdraw",), "--withdraw: requires ID"),
+        ((ID, "--state", "waiting"), "cannot be combined with filters"),
     ],
 )
 def test_what_is_no_admission_is_refused_before_anybody_is_asked(words, said, capsys):

@@ -1,8 +1,8 @@
-"""``yarnctl admissions``: a running daemon's admissions: waiting, admitted, running, decided on lately.
+"""``yarnctl admissions``: show a running daemon's admissions, or withdraw one.
 
-Law: what is shown is what ``GET /v1/admissions`` answers; reading renews no lease. A table fits into 120
-columns: a long field continues in the next line. One change is possible: an admission that is not used is
-withdrawn (``--withdraw``), with the token. A span is rounded up, an instant down to its second.
+* It shows the answer of ``GET /v1/admissions``; reading renews no lease.
+* A table fits into 120 columns: a long field continues on the next line.
+* A duration is rounded up, an instant down to its second.
 """
 
 from __future__ import annotations
@@ -25,94 +25,92 @@ _AMOUNT = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,3}))?")
 
 UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
 SPAN_MAX_DAYS = 366
-"""The longest deadline that the daemon takes."""
+"""The longest deadline that the daemon accepts."""
 SHOWN_MAX = 40
 
 _SPAN = re.compile(r"(?:([0-9]{1,15})d)?(?:([0-9]{1,15})h)?(?:([0-9]{1,15})m)?(?:([0-9]{1,15})s)?")
-_AS_IN = "write it like 90s, 15m, 1h30m or 2d"
+_EXAMPLES = "use for example 90s, 15m, 1h30m or 2d"
 
 
 def span_of(option: str, text: str) -> int:
-    """Return a span in ms: ``90s``, ``15m``, ``1h30m``, ``2d``; BadInput for anything else."""
+    """Return a duration in ms: ``90s``, ``15m``, ``1h30m``, ``2d``; BadInput for any other form."""
     text = text.strip()
     shown = repr(text[:SHOWN_MAX])
     match = _SPAN.fullmatch(text)
     if match is None or not text:
-        raise BadInput(option, f"{shown} {_what_is_wrong(text)}", _AS_IN)
+        raise BadInput(option, f"{shown} {_problem_of(text)}", _EXAMPLES)
     counts = (int(count or 0) for count in match.groups())
     total_ms = sum(count * unit for count, unit in zip(counts, UNITS_MS.values(), strict=True))
     if not total_ms:
-        raise BadInput(option, f"{shown} is no span above 0", _AS_IN)
+        raise BadInput(option, f"{shown} is not above 0", _EXAMPLES)
     return not_too_far(option, shown, total_ms)
 
 
-def _what_is_wrong(text: str) -> str:
+def _problem_of(text: str) -> str:
     if re.fullmatch(r"([0-9]+[dhms])*[0-9]+", text):
-        return "ends in a number without its unit"
+        return "ends in a number without a unit"
     if re.fullmatch(r"(?:[0-9]+[dhm])*[0-9]*[.,][0-9]+[dhms]", text):
-        return "is no whole number of its unit"
-    return "is no span"
+        return "is not a whole number of a unit"
+    return "is not a duration"
 
 
 def not_too_far(option: str, shown: str, span_ms: int) -> int:
-    """Return the span, if a daemon takes one that long; else BadInput."""
+    """Return ``span_ms``; BadInput where it exceeds the longest deadline that a daemon accepts."""
     if span_ms > SPAN_MAX_DAYS * UNITS_MS["d"]:
-        raise BadInput(
-            option, f"{shown} is further than {SPAN_MAX_DAYS} days away", "a gate plans no longer ahead"
-        )
+        raise BadInput(option, f"{shown} exceeds the maximum of {SPAN_MAX_DAYS} days", "use less")
     return span_ms
 
 
 def mtokens_of(option: str, text: str) -> int:
-    """Return an amount of tokens in milli-tokens: above 0, with at most 3 decimals; else BadInput."""
+    """Return an amount of tokens in milli-tokens; BadInput unless above 0, with at most 3 decimals."""
     match = _AMOUNT.fullmatch(text.strip())
     mtokens = 0 if match is None else int(match[1]) * 1000 + int((match[2] or "0").ljust(3, "0"))
     if not 0 < mtokens <= MTOKENS_MAX:
-        told = f"{text[:40]!r} is no number of tokens above 0 with at most 3 decimals"
-        raise BadInput(option, told, "write it like 52 or 48.2")
+        problem = f"{text[:40]!r} is not an amount above 0 with at most 3 decimals"
+        raise BadInput(option, problem, "use for example 52 or 48.2")
     return mtokens
 
 
 def tokens_words(mtokens: int) -> str:
-    """Say milli-tokens in tokens."""
+    """Return an amount in milli-tokens as text in tokens."""
     return f"{mtokens / 1000:.3f}".rstrip("0").rstrip(".")
 
 
 def instant_of(option: str, text: str) -> int:
-    """Return an instant in ms since 1970: ISO 8601 (local time without a zone), seconds, or 13 digits of
-    ms.
+    """Return an instant in ms since 1970, from ISO 8601 (local time without a zone), seconds, or 13 digits
+    of ms.
 
-    Raises BadInput for a local time that a change of clocks leaves out, or that comes twice.
+    Raises BadInput for any other form, and for a local time that occurs twice or never (change of clocks).
     """
     text = text.strip()
     if re.fullmatch(r"[0-9]{9,13}", text):
         return int(text) if len(text) == 13 else int(text) * 1000
     try:
-        told = datetime.fromisoformat(text)
-        found = told if told.tzinfo is not None else _local(option, text, told)
+        parsed = datetime.fromisoformat(text)
+        found = parsed if parsed.tzinfo is not None else _local(option, text, parsed)
         return int(found.timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
-        remedy = "write it like 2030-01-31T18:00, 2030-01-31T17:00Z or 1896195600"
-        raise BadInput(option, f"{text[:SHOWN_MAX]!r} is no instant", remedy) from None
+        remedy = "use for example 2030-01-31T18:00, 2030-01-31T17:00Z or 1896195600"
+        raise BadInput(option, f"{text[:SHOWN_MAX]!r} is not an instant", remedy) from None
 
 
-def _local(option: str, text: str, told: datetime) -> datetime:
-    """Return a local time with its offset; BadInput if it does not exist, or comes twice."""
-    first, second = told.replace(fold=0).astimezone(), told.replace(fold=1).astimezone()
+def _local(option: str, text: str, parsed: datetime) -> datetime:
+    """Return a local time with its offset; BadInput if it occurs twice or never."""
+    first, second = parsed.replace(fold=0).astimezone(), parsed.replace(fold=1).astimezone()
     if first.utcoffset() == second.utcoffset():
         return first
     shown = f"local time {text[:SHOWN_MAX]}"
-    if first.replace(tzinfo=None) == told.replace(fold=0):
-        both = [told.replace(tzinfo=each.tzinfo).isoformat(timespec="minutes") for each in (first, second)]
-        raise BadInput(option, f"{shown} comes twice: clocks go back", f"write {both[0]} or {both[1]}")
+    if first.replace(tzinfo=None) == parsed.replace(fold=0):
+        both = [parsed.replace(tzinfo=each.tzinfo).isoformat(timespec="minutes") for each in (first, second)]
+        raise BadInput(option, f"{shown} occurs twice: clocks are set back", f"use {both[0]} or {both[1]}")
     begins, ends = _gap(*sorted((first, second)))
-    gap = f"clocks go forward from {begins:%Y-%m-%dT%H:%M} to {ends:%Y-%m-%dT%H:%M}"
-    remedy = "name a time outside that span, or give an offset such as +01:00"
+    gap = f"clocks are set forward from {begins:%Y-%m-%dT%H:%M} to {ends:%Y-%m-%dT%H:%M}"
+    remedy = "use a time outside of this hour, or add an offset such as +01:00"
     raise BadInput(option, f"{shown} does not exist: {gap}", remedy)
 
 
 def _gap(before: datetime, after: datetime) -> tuple[datetime, datetime]:
-    """Return the local times between which clocks go forward, at an instant between these two."""
+    """Return the local times from and to which clocks are set forward, between two instants around that."""
     from_s, until_s = int(before.timestamp()), int(after.timestamp())
     while until_s - from_s > 1:
         middle_s = (from_s + until_s) // 2
@@ -124,7 +122,7 @@ def _gap(before: datetime, after: datetime) -> tuple[datetime, datetime]:
 
 
 def span_words(span_ms: int) -> str:
-    """Say a span, rounded up to what a person would write: 45 s, 14 min, 3 h 20 min, 12 days."""
+    """Return a duration as text, rounded up: 45 s, 14 min, 3 h 20 min, 12 days."""
     seconds = -(-span_ms // 1000)
     if seconds < 120:
         return f"{seconds} s"
@@ -137,17 +135,17 @@ def span_words(span_ms: int) -> str:
 
 
 def clock(at_ms: int) -> str:
-    """Say an instant of today or another day, in local time."""
+    """Return an instant as local time; with the date unless it is today."""
     try:
         at = datetime.fromtimestamp(at_ms // 1000)
-    except (ValueError, OverflowError, OSError):  # the daemon said it, and no clock shows it
+    except (ValueError, OverflowError, OSError):  # out of the platform's range
         return str(at_ms)
     is_today = at.date() == datetime.now().date()
     return at.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S")
 
 
 def containers_words(number: int) -> str:
-    """Say how many containers."""
+    """Return a number of containers as text."""
     return "1 container" if number == 1 else f"{number} containers"
 
 
@@ -156,19 +154,21 @@ WIDTHS = {
     "state": 9,
     "name": 17,
     "user": 8,
-    "gets": 7,
+    "granted": 7,
     "deadline in": 11,
-    "what becomes of it": 30,
+    "plan or reason": 30,
 }
-NO_GATE = "has no gate; start it with yarnctl run --admission justice --token-file FILE"
+NO_GATE = "admission control is disabled; restart the daemon with --admission justice --token-file FILE"
 
 
 @click.command()
 @click.argument("admission", required=False, metavar="[ID]")
-@click.option("--withdraw", "is_withdrawn", is_flag=True, help="Give ID back; its containers are free then.")
-@click.option("--state", type=click.Choice(get_args(State)), help="Only in this state.")
-@click.option("--queue", help="Only for this queue.")
-@click.option("--user", help="Only of this user.")
+@click.option(
+    "--withdraw", "is_withdrawn", is_flag=True, help="Withdraw admission ID and release its containers."
+)
+@click.option("--state", type=click.Choice(get_args(State)), help="Show only admissions in this state.")
+@click.option("--queue", help="Show only admissions for this queue.")
+@click.option("--user", help="Show only admissions of this user.")
 @limit_option
 @showing_options
 def command(
@@ -181,14 +181,14 @@ def command(
     url: str,
     output: str,
 ) -> None:
-    """Show who asked to be let in, what became of it and why; with ID one admission in full.
+    """Show admission requests with their state and reason; with ID all fields of one admission.
 
-    --withdraw needs a token with the scope submit (for what is yours) or operate: name its file in
-    YARNCTL_TOKEN_FILE.
+    --withdraw requires a token with scope submit (for your own admissions) or operate. Set YARNCTL_TOKEN_FILE
+    to the file with the token.
     """
     filters = {"state": state, "queue": queue, "user": user}
     if admission is not None and any(filters.values()):
-        raise BadInput("ID", "is one admission, and filters choose among all", "give one or the other")
+        raise BadInput("ID", "cannot be combined with filters", "give ID, or filters")
     if is_withdrawn:
         _withdraw(url, admission, output)
     elif admission is not None:
@@ -203,35 +203,38 @@ def _all(url: str, filters: dict[str, str | None], limit: int, output: str) -> N
     if output == "json":
         print_json(answer)
     if page.gate is None:
-        raise Different(f"the daemon at {url} {NO_GATE}")
+        raise Different(f"{url}: {NO_GATE}")
     if output != "json":
         print_table(tuple(WIDTHS), [_row(each, page.now_ms) for each in page.items], _title(page, page.gate))
 
 
-def _row(each: AdmissionOut, now_ms: int) -> list[str]:
-    request, plan = each.request, each.plan
+def _row(admission: AdmissionOut, now_ms: int) -> list[str]:
+    request, plan = admission.request, admission.plan
     left_ms = plan.deadline_at_ms - now_ms
-    is_granted = each.state in ("admitted", "taken", "ended", "expired")
+    is_granted = admission.state in ("admitted", "taken", "ended", "expired")
     gets = str(plan.containers) if is_granted else "-"
     cells = (
-        each.id,
-        each.state,
+        admission.id,
+        admission.state,
         request.name,
         request.user,
         f"{gets}/{request.containers}",
         span_words(left_ms) if left_ms >= 0 else "passed",
-        _becomes(each, now_ms),
+        _plan_words(admission, now_ms),
     )
     return [_folded(cell, width) for cell, width in zip(cells, WIDTHS.values(), strict=True)]
 
 
-def _becomes(each: AdmissionOut, now_ms: int) -> str:
-    """Say as what it runs, or why it does not."""
-    start_ms = each.plan.start_at_ms
-    said = [each.application or "", each.why or ("" if each.application else each.plan.reason)]
-    if each.state == "waiting" and start_ms is not None:
-        said.append(f"starts in {span_words(max(0, start_ms - now_ms))}")
-    return "; ".join(filter(None, said))
+def _plan_words(admission: AdmissionOut, now_ms: int) -> str:
+    """Return the admission's application, or the reason for its state, and the planned start."""
+    start_ms = admission.plan.start_at_ms
+    parts = [
+        admission.application or "",
+        admission.why or ("" if admission.application else admission.plan.reason),
+    ]
+    if admission.state == "waiting" and start_ms is not None:
+        parts.append(f"starts in {span_words(max(0, start_ms - now_ms))}")
+    return "; ".join(filter(None, parts))
 
 
 def _folded(text: str, width: int) -> str:
@@ -240,10 +243,10 @@ def _folded(text: str, width: int) -> str:
 
 def _title(page: AdmissionPage, gate: GateOut) -> str:
     size = "an unknown number of containers" if gate.capacity is None else containers_words(gate.capacity)
-    counts = f"{_counted(gate.waiting, 'request waits', 'requests wait')}, {gate.reserved} of {size} reserved"
-    shown_of = _counted(page.total, "admission", "admissions")
+    counts = f"{_counted(gate.waiting, 'request', 'requests')} waiting, {gate.reserved} of {size} reserved"
+    total = _counted(page.total, "admission", "admissions")
     learned = _counted(gate.learned, "job", "jobs")
-    title = f"{shown_of}; {plain(gate.allocator)}: {counts}, learned from {learned}"
+    title = f"{total}; {plain(gate.allocator)}: {counts}, learned from {learned}"
     return f"{title}; {plain(gate.problem)}" if gate.problem else title
 
 
@@ -259,31 +262,31 @@ def _one(url: str, admission: str, output: str) -> None:
 
 
 def _withdraw(url: str, admission: str | None, output: str) -> None:
-    """Give an admission back; BadInput where its application runs already."""
+    """Withdraw an admission; raises BadInput where its application is running."""
     from yarnctl.cli.gate_asking import withdraw
 
     if admission is None:
-        raise BadInput("--withdraw", "of which admission?", "name its ID; see yarnctl admissions")
+        raise BadInput("--withdraw", "requires ID", "run yarnctl admissions to see the IDs")
     answer = withdraw(url, _id(admission))
     if output == "json":
         print_json(answer)
     found = shown(AdmissionOut, answer, url)
     if found.state != "withdrawn":
-        raise Different(f"{admission} is {plain(found.state)} already; there is nothing to give back")
+        raise Different(f"{admission}: cannot be withdrawn in state {plain(found.state)}")
     if output != "json":
-        click.echo(f"{plain(found.id)} is withdrawn")
+        click.echo(f"{plain(found.id)}: withdrawn")
 
 
 def _id(admission: str) -> str:
-    """Return an admission's id as a part of a path."""
+    """Return an admission's id as a part of a path; BadInput for another form."""
     if not re.fullmatch(r"adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}", admission):
-        remedy = "it looks like adm-1f2e3d4c-7; see yarnctl admissions"
-        raise BadInput("ID", f"{admission[:60]!r} is no admission", remedy)
+        remedy = "use an ID such as adm-1f2e3d4c-7; run yarnctl admissions to see them"
+        raise BadInput("ID", f"{admission[:60]!r} is not an admission's ID", remedy)
     return part(admission)
 
 
 def _print(answer: Answer, output: str) -> None:
-    """Show every field on a line of its own, instants as clock times, amounts in tokens."""
+    """Print each field on its own line, instants as clock times, amounts in tokens."""
     if output == "json":
         print_json(answer)
         return

@@ -1,9 +1,10 @@
-"""``yarnctl admit``: ask at the gate, wait, and submit the job as oneself with what the gate gives.
+"""``yarnctl admit``: request admission for a job, wait, and submit it as the user with the granted settings.
 
-Law: the daemon submits nothing and this command decides nothing. What runs in the end is the user's own
-command with what the gate gives set in front of it, in this process's place, never by a shell. What is not
-submitted is withdrawn, whatever the reason. Exit status, where the command does not run: 1 rejected,
-2 bad input, 3 unreachable, 75 deferred (--no-wait), 129, 130 and 143 interrupted.
+* The daemon submits nothing, and this command decides nothing.
+* The user's command runs in this process's place, with the granted settings in front; never by a shell.
+* A request whose job is not submitted is withdrawn, whatever the reason.
+* Exit status where the command does not run: 1 rejected, 2 bad input, 3 unreachable, 75 deferred
+  (``--no-wait``), 129, 130 and 143 interrupted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import shlex
 import signal
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -30,7 +31,7 @@ from yarnctl.cli.admissions import (
 )
 from yarnctl.cli.asking import Busy, Repriced, plain, shown, url_option
 from yarnctl.cli.taking_place import require_program, run_in_place
-from yarnctl.command_line import complain, output_option, print_json
+from yarnctl.command_line import complain, option_group, output_option, print_json
 from yarnctl.errors import BadInput, Different
 
 if TYPE_CHECKING:
@@ -40,10 +41,12 @@ if TYPE_CHECKING:
     from yarnctl.cli.gate_asking import GateRequest
     from yarnctl.submitting.framework import Framework, Submission
 
+    LineMaker = Callable[[AdmissionOut], list[str]]
+
 DEFERRED = 75
 """EX_TEMPFAIL of sysexits.h: try again later."""
 LONGEST = {"--name": 200, "--queue": 200, "--user": 100}
-"""So many characters the daemon takes."""
+"""The maximum length in characters that the daemon accepts."""
 SIGNALS = {signal.SIGHUP: "hung up", signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
@@ -55,38 +58,83 @@ class EndedBySignal(KeyboardInterrupt):
         self.number = signal.Signals(number)
 
 
+class JobOptions(NamedTuple):
+    """What ``admit`` and ``quote`` let the user specify of a job; None: not given."""
+
+    account: str | None = None
+    containers: int | None = None
+    name: str | None = None
+    queue: str | None = None
+    user: str | None = None
+
+
+class TermOptions(NamedTuple):
+    """When a job must be done, and how its deadline is paid; None: not given."""
+
+    deadline: str | None = None
+    deadline_at: str | None = None
+    budget: str | None = None
+    quote: str | None = None
+    refund: str | None = None
+
+
+_JOB = (
+    click.option(
+        "--account", metavar="NAME", help="Account that pays.  [default: the account of your token]"
+    ),
+    click.option(
+        "--containers",
+        type=click.IntRange(2, 1_000_000),
+        metavar="N",
+        help="Maximum number of containers the job can use at once, with its application master."
+        "  [default: from its -D options or its last run]",
+    ),
+    click.option("--name", metavar="NAME", help="Job name; earlier runs of this name give its estimate."),
+    click.option("--queue", metavar="QUEUE", help="Queue to submit to."),
+    click.option("--user", metavar="USER", help="Owner of the job.  [default: HADOOP_USER_NAME, else you]"),
+)
+_TERMS = (
+    click.option("--deadline", metavar="SPAN", help="Time until the deadline: 90s, 15m, 1h30m, 2d."),
+    click.option(
+        "--deadline-at", metavar="INSTANT", help="Deadline as an instant: ISO 8601, or seconds since 1970."
+    ),
+    click.option(
+        "--budget",
+        metavar="TOKENS",
+        help="Maximum price in tokens. Without a deadline, buys the earliest one at this price.",
+    ),
+    click.option("--quote", metavar="ID", help="Quote from which you chose --budget and --deadline."),
+    click.option(
+        "--refund",
+        type=click.Choice(["none", "unused", "late", "both"]),
+        help="When tokens are refunded after the run.  [default: both]",
+    ),
+)
+job_options = option_group(JobOptions, "job_options", _JOB)
+"""Add the options that specify a job; the argument ``job_options``."""
+
+
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("--deadline", metavar="SPAN", help="Until when from now: 90s, 15m, 1h30m, 2d.")
-@click.option("--deadline-at", metavar="INSTANT", help="Or the instant: ISO 8601, or seconds since 1970.")
-@click.option(
-    "--budget", metavar="TOKENS", help="What it may cost at most; alone: the earliest deadline for it."
-)
-@click.option("--account", metavar="NAME", help="Who pays.  [default: the account of your token]")
-@click.option("--quote", metavar="ID", help="The quote that --budget and --deadline were chosen from.")
-@click.option(
-    "--refund",
-    type=click.Choice(["none", "unused", "late", "both"]),
-    help="What is paid back of a job that ran.  [default: both]",
-)
-@click.option(
-    "--containers",
-    type=click.IntRange(2, 1_000_000),
-    metavar="N",
-    help="The most it can use at once, its master included.  [default: as its -D or its last run say]",
-)
-@click.option("--name", metavar="NAME", help="The job's name, by which its history is found.")
-@click.option("--queue", metavar="QUEUE", help="The queue it goes to.")
-@click.option("--user", metavar="USER", help="Whose job it is.  [default: HADOOP_USER_NAME, else you]")
-@click.option("--no-wait", is_flag=True, help="Leave with 75 if it cannot start now.")
+@option_group(TermOptions, "terms", _TERMS)
+@job_options
+@click.option("--no-wait", is_flag=True, help="Exit with 75 if the job cannot start now.")
 @click.option("--print", "print_it", is_flag=True, help="Print the command instead of running it.")
 @url_option
 @output_option
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
-    """Wait at the gate until the job WORDS (Hadoop streaming, spark-submit, flink) may start, then submit it.
+def command(
+    words: tuple[str, ...],
+    terms: TermOptions,
+    job_options: JobOptions,
+    no_wait: bool,
+    print_it: bool,
+    url: str,
+    output: str,
+) -> int:
+    """Wait for admission of the job WORDS (Hadoop streaming, spark-submit, flink), then submit it.
 
-    It meets its deadline with as few containers as the gate gives it, or is rejected with the reason. Asking
-    needs a token with the scope submit, for the job's user: name its file in YARNCTL_TOKEN_FILE.
+    The job meets its deadline with as few containers as possible, or is rejected with a reason. Requires a
+    token with scope submit for the job's user. Set YARNCTL_TOKEN_FILE to the file with the token.
     """
     from uuid import uuid4
 
@@ -94,45 +142,49 @@ def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
     from yarnctl.submitting import FRAMEWORKS, kind_of
 
     if words[0].startswith("-"):
-        raise BadInput(words[0][:60], "is no program", "options of yarnctl admit stand before the --")
+        raise BadInput(words[0][:60], "is not a program", "put options of yarnctl admit before the --")
     kind = kind_of(words)
     framework = FRAMEWORKS[kind]
-    job = framework.command_of(words)
-    if not given["print_it"]:
+    submission = framework.command_of(words)
+    if not print_it:
         require_program(words)
-    settings = job_settings(framework, job, given["name"], given["queue"])
-    budget = budget_of(given)
-    deadlines = (
-        None if _is_budget_alone(given, framework, settings) else (given["deadline"], given["deadline_at"])
-    )
-    request = request_of(kind, job, settings, deadlines, given["user"], given["containers"], url)
-    asking = GateRequest(url, request | budget, uuid4().hex, StderrNotes())
+    settings = job_settings(framework, submission, job_options)
+    payment = payment_of(terms, job_options.account)
+    is_earliest = _is_earliest(terms, framework, settings)
+    deadline = {} if is_earliest else {"deadline_ms": deadline_ms_of(terms, framework, settings)}
+    body = request_of(kind, submission, settings, job_options, url) | deadline | payment
+    request = GateRequest(url, body, uuid4().hex, StderrNotes())
+    line_for = partial(line_of, framework, submission, settings)
     with with_signals():
         try:
-            how = (not given["no_wait"], given["print_it"], output == "json")
-            line_for = partial(line_of, framework, job, settings)
-            return ask_and_submit(asking, _with_note_of_price(line_for) if budget else line_for, *how)
+            return submit_admitted(
+                request,
+                _with_note_of_price(line_for) if payment else line_for,
+                wait=not no_wait,
+                print_it=print_it,
+                as_json=output == "json",
+            )
         except KeyboardInterrupt as ending:
-            return ended_by(asking, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
+            return ended_by(request, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
         except Exception:
-            leave(asking)
+            leave(request)
             raise
 
 
-def _with_note_of_price(line_for: Callable[[AdmissionOut], list[str]]) -> Callable[[AdmissionOut], list[str]]:
-    """Let a user with a budget know where nothing is paid."""
+def _with_note_of_price(line_for: LineMaker) -> LineMaker:
+    """Return ``line_for`` with a note to a user with a budget where deadlines have no price."""
 
-    def told(seen: AdmissionOut) -> list[str]:
-        if seen.plan.price_mtokens is None:
-            click.echo("note: deadlines have no price at this gate: nothing of --budget is paid", err=True)
-        return line_for(seen)
+    def with_note(admission: AdmissionOut) -> list[str]:
+        if admission.plan.price_mtokens is None:
+            click.echo("note: this daemon does not price deadlines; --budget is not charged", err=True)
+        return line_for(admission)
 
-    return told
+    return with_note
 
 
 @contextlib.contextmanager
 def with_signals() -> Iterator[None]:
-    """Let the signals that end us raise Ended; one that is ignored (nohup) stays so."""
+    """Raise EndedBySignal on the signals that end the process; an ignored one (nohup) stays ignored."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
         for number, handler in before.items():
@@ -148,176 +200,172 @@ def _raise_ended(number: int, _: object) -> None:
     raise EndedBySignal(number)
 
 
-def ended_by(asking: GateRequest, number: signal.Signals) -> int:
-    """Withdraw and say so; return the exit status."""
-    was_open = asking.is_open
-    withdrawn = leave(asking)
-    said = f"{plain(asking.latest.id)} is withdrawn" if asking.latest and was_open and withdrawn else ""
-    return complain("; ".join(filter(None, (SIGNALS[number], said))), 128 + number)
+def ended_by(request: GateRequest, number: signal.Signals) -> int:
+    """Withdraw, report it, and return the exit status."""
+    was_open = request.is_open
+    withdrawn = leave(request)
+    note = f"{plain(request.latest.id)}: withdrawn" if request.latest and was_open and withdrawn else ""
+    return complain("; ".join(filter(None, (SIGNALS[number], note))), 128 + number)
 
 
-def leave(asking: GateRequest) -> bool:
-    """Withdraw; nothing interrupts that. Return False where it cannot be done."""
+def leave(request: GateRequest) -> bool:
+    """Withdraw the request and ignore signals meanwhile; return False where it cannot be withdrawn."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    problem = asking.withdraw()
+    problem = request.withdraw()
     if problem:
         with contextlib.suppress(OSError):
-            click.echo(f"note: the request could not be withdrawn ({problem}); it ends by itself", err=True)
+            click.echo(f"note: request not withdrawn ({problem}); it expires with its lease", err=True)
     return not problem
 
 
 # --- the request --------------------------------------------------------------------------------------
 
 
-def job_settings(
-    framework: Framework, job: Submission, name: str | None, queue: str | None
-) -> dict[str, str]:
-    """Return the job's settings with the name and the queue that options give."""
-    return {**job.settings(), **_named(framework, job, name, queue)}
-
-
-def budget_of(given: dict[str, Any]) -> dict[str, Any]:
-    """Return a request's fields of payment; BadInput for an option without --budget."""
-    if given["budget"] is None:
-        for option in ("account", "quote", "refund"):
-            if given[option] is not None:
-                raise BadInput(
-                    f"--{option}", "says how to pay, and there is no --budget", "give --budget TOKENS"
-                )
-        return {}
-    said = {"budget_mtokens": mtokens_of("--budget", given["budget"])}
-    return said | {name: given[name] for name in ("account", "quote", "refund") if given[name] is not None}
-
-
-def _is_budget_alone(given: dict[str, Any], framework: Framework, settings: dict[str, str]) -> bool:
-    from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms
-
-    dated = given["deadline"], given["deadline_at"], deadline_tag_ms(framework.tags_of(settings))
-    return given["budget"] is not None and all(each is None for each in dated)
-
-
-def _named(framework: Framework, job: Submission, name: str | None, queue: str | None) -> dict[str, str]:
-    """Return name and queue where options give them; BadInput where the command differs."""
-    own = job.settings()
-    found: dict[str, str] = {}
-    for option, key, value in (("--name", framework.NAME, name), ("--queue", framework.QUEUE, queue)):
+def job_settings(framework: Framework, submission: Submission, job_options: JobOptions) -> dict[str, str]:
+    """Return the job's settings with ``--name`` and ``--queue``; BadInput where the command differs."""
+    own = submission.settings()
+    found = dict(own)
+    for option, key, value in (
+        ("--name", framework.NAME, job_options.name),
+        ("--queue", framework.QUEUE, job_options.queue),
+    ):
         if value is None:
             continue
         if own.get(key, value) != value:
-            raise BadInput(option, f"{value!r}, but the command says {own[key]!r}", "say it once")
+            raise BadInput(option, f"{value!r} differs from {own[key]!r} in the command", "give one of them")
         found[key] = value
     return found
 
 
+def payment_of(terms: TermOptions, account: str | None) -> dict[str, Any]:
+    """Return a request's fields of payment; BadInput for an option that requires --budget."""
+    fields = {"account": account, "quote": terms.quote, "refund": terms.refund}
+    given = {name: value for name, value in fields.items() if value is not None}
+    if terms.budget is not None:
+        return {"budget_mtokens": mtokens_of("--budget", terms.budget), **given}
+    for name in given:
+        raise BadInput(f"--{name}", "requires --budget", "add --budget TOKENS")
+    return {}
+
+
+def _is_earliest(terms: TermOptions, framework: Framework, settings: dict[str, str]) -> bool:
+    """Return whether a budget alone is given: it buys the earliest deadline."""
+    from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms
+
+    deadlines = terms.deadline, terms.deadline_at, deadline_tag_ms(framework.tags_of(settings))
+    return terms.budget is not None and all(each is None for each in deadlines)
+
+
 def _checked(option: str, value: str) -> str:
-    """Return a name as the daemon takes it."""
+    """Return a name that the daemon accepts; raises BadInput."""
     odd = next((each for each in value if ord(each) < 32 or ord(each) == 127), None)
     if odd is not None:
-        raise BadInput(option, f"{plain(value)[:60]!r} has a character that cannot be printed ({odd!a})")
+        raise BadInput(option, f"{plain(value)[:60]!r} contains a control character ({odd!a})", "remove it")
     if not 0 < len(value) <= LONGEST[option]:
-        wrong = "is empty" if not value else f"has {len(value)} characters"
-        raise BadInput(option, wrong, f"use 1 to {LONGEST[option]} characters")
+        problem = "is empty" if not value else f"has {len(value)} characters"
+        raise BadInput(option, problem, f"use 1 to {LONGEST[option]} characters")
     return value
 
 
 def request_of(
-    kind: str,
-    job: Submission,
-    settings: dict[str, str],
-    deadlines: tuple[str | None, str | None] | None,
-    user: str | None,
-    containers: int | None,
-    url: str,
+    kind: str, submission: Submission, settings: dict[str, str], job_options: JobOptions, url: str
 ) -> dict[str, Any]:
-    """Return the body of the request. Raises BadInput where something is missing or contradicts itself."""
+    """Return the body of the request without its deadline; BadInput for a value that is missing or
+    invalid.
+    """
     import getpass
-    import time
 
-    from yarnctl.cli.gate_asking import containers_of_last_run
-    from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms
     from yarnctl.submitting import FRAMEWORKS, PLAIN_KIND
 
     framework = FRAMEWORKS[kind]
-    said = job.user_option
-    user = user or said or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-    if said is not None and said != user:
-        raise BadInput("--user", f"{user!r}, but the command says {said!r}", "say it once")
-    name = settings.get(framework.NAME, job.name_default)
+    own_user = submission.user_option
+    user = job_options.user or own_user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    if own_user is not None and own_user != user:
+        raise BadInput("--user", f"{user!r} differs from {own_user!r} in the command", "give one of them")
+    name = settings.get(framework.NAME, submission.name_default)
     if name == framework.UNNAMED:
-        click.echo("note: without a --name the job has no history to be judged by", err=True)
-    tagged_ms = deadline_tag_ms(framework.tags_of(settings))
-    request: dict[str, Any] = {
+        click.echo("note: the job has no name; without --name no earlier run gives an estimate", err=True)
+    body: dict[str, Any] = {
         "name": _checked("--name", name),
         "user": _checked("--user", user),
-        "queue": _checked("--queue", settings.get(framework.QUEUE, job.queue_default)),
+        "queue": _checked("--queue", settings.get(framework.QUEUE, submission.queue_default)),
     }
-    if kind != PLAIN_KIND:  # a daemon of an older version knows no other
-        request["kind"] = kind
-    if deadlines is not None:
-        request["deadline_ms"] = _span_ms(deadlines, tagged_ms, int(time.time() * 1000))
-    most = containers or framework.most_containers(settings)
-    if most is None:
-        from yarnctl.attach.history.fitting import folded
-
-        wanted = folded(name)
-        known = name != framework.UNNAMED
-        same = (kind, lambda other: known and folded(other) == wanted)
-        most = containers_of_last_run(url, user, *same, framework.MOST_REMEDY)
-    return request | {"containers": most}
+    if kind != PLAIN_KIND:
+        body["kind"] = kind
+    containers = job_options.containers or framework.most_containers(settings)
+    body["containers"] = containers or _containers_of_last_run(kind, name, user, url)
+    return body
 
 
-def _span_ms(deadlines: tuple[str | None, str | None], tagged_ms: int | None, now_ms: int) -> int:
-    """Return the span to the deadline that exactly one of two options and a tag names."""
-    span, instant = deadlines
-    given = [one for one in (span, instant, tagged_ms) if one is not None]
+def _containers_of_last_run(kind: str, name: str, user: str, url: str) -> int:
+    """Return the containers that the user's last job of this kind and name requested; raises BadInput."""
+    from yarnctl.attach.history.fitting import folded
+    from yarnctl.cli.gate_asking import containers_of_last_run
+    from yarnctl.submitting import FRAMEWORKS
+
+    framework, wanted = FRAMEWORKS[kind], folded(name)
+
+    def is_same(other: str) -> bool:
+        return name != framework.UNNAMED and folded(other) == wanted
+
+    return containers_of_last_run(url, user, kind, is_same, framework.MOST_REMEDY)
+
+
+def deadline_ms_of(terms: TermOptions, framework: Framework, settings: dict[str, str]) -> int:
+    """Return the time in ms to the deadline that exactly one of two options and a tag names; raises
+    BadInput.
+    """
+    import time
+
+    from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms
+
+    now_ms = int(time.time() * 1000)
+    tagged_ms = deadline_tag_ms(framework.tags_of(settings))
+    given = [one for one in (terms.deadline, terms.deadline_at, tagged_ms) if one is not None]
     if len(given) != 1:
         remedy = "give --deadline 15m, or --deadline-at 2030-01-31T18:00, or the tag deadline:SECONDS"
-        raise BadInput("--deadline", "is missing" if not given else f"is said {len(given)} times", remedy)
-    if span is not None:
-        return span_of("--deadline", span)
-    at_ms = instant_of("--deadline-at", instant) if instant is not None else tagged_ms
+        raise BadInput("--deadline", "is missing" if not given else f"is given {len(given)} times", remedy)
+    if terms.deadline is not None:
+        return span_of("--deadline", terms.deadline)
+    at_ms = tagged_ms if terms.deadline_at is None else instant_of("--deadline-at", terms.deadline_at)
     assert at_ms is not None
-    where = "--deadline-at" if instant is not None else "the tag deadline:"
+    where = "the tag deadline:" if terms.deadline_at is None else "--deadline-at"
     if at_ms <= now_ms:
-        raise BadInput(where, "is in the past")
+        raise BadInput(where, f"{clock(at_ms)} is in the past", "use a later instant")
     return not_too_far(where, clock(at_ms), at_ms - now_ms)
 
 
-# --- what is answered ---------------------------------------------------------------------------------
+# --- the answer ---------------------------------------------------------------------------------------
 
 
-def ask_and_submit(
-    asking: GateRequest,
-    line_for: Callable[[AdmissionOut], list[str]],
-    wait: bool,
-    print_it: bool,
-    as_json: bool,
+def submit_admitted(
+    request: GateRequest, line_for: LineMaker, *, wait: bool, print_it: bool, as_json: bool
 ) -> int:
-    """Ask, wait, and let the command line that follows from the answer take this process's place."""
+    """Send the request, wait, and run the command line that the answer gives in this process's place."""
     try:
-        asking.begin(wait)
+        request.begin(wait)
     except Repriced as error:
-        click.echo("\n".join(_curve_lines(error.quote, asking.url)), err=True)
+        click.echo("\n".join(_curve_lines(error.quote, request.url)), err=True)
         raise
     except Busy as error:  # without waiting
         print_json({"state": "waiting", "why": error.reason}) if as_json else None
         return DEFERRED if as_json else _deferred(error.reason)
-    seen = asking.decided(wait)
-    if seen.state == "waiting":
-        leave(asking)
-        print_json(asking.raw) if as_json else None
-        return DEFERRED if as_json else _deferred(story(seen))
-    if seen.state != "admitted":
+    admission = request.decided(wait)
+    if admission.state == "waiting":
+        leave(request)
+        print_json(request.raw) if as_json else None
+        return DEFERRED if as_json else _deferred(story(admission))
+    if admission.state != "admitted":
         if as_json:
-            print_json(asking.raw)
-        raise Different(refusal(seen, asking.url))
-    line = line_for(seen)
+            print_json(request.raw)
+        raise Different(refusal(admission, request.url))
+    line = line_for(admission)
     if print_it:
-        print_json({"admission": asking.raw, "command": line}) if as_json else click.echo(shlex.join(line))
+        print_json({"admission": request.raw, "command": line}) if as_json else click.echo(shlex.join(line))
         sys.stdout.flush()
         return 0
-    click.echo(one_line(asking.raw) if as_json else f"admitted: {story(seen)}", err=True)
+    click.echo(one_line(request.raw) if as_json else f"admitted: {story(admission)}", err=True)
     return _run(line)
 
 
@@ -327,26 +375,28 @@ def _deferred(why: str) -> int:
 
 
 def _run(line: list[str]) -> int:
-    """Let the user's command take this process's place; BadInput if it cannot be run."""
+    """Run the user's command in this process's place; BadInput if it cannot be run."""
     sys.stdout.flush()
     sys.stderr.flush()
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is run would, too
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the program would inherit that
     try:
         run_in_place(line)
     finally:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
-def line_of(framework: Framework, job: Submission, settings: dict[str, str], seen: AdmissionOut) -> list[str]:
-    """Return the command line to run; BadInput names a setting that contradicts what the gate gives."""
-    more, notes = framework.settled(settings, seen.settings, seen.tags)
+def line_of(
+    framework: Framework, submission: Submission, settings: dict[str, str], admission: AdmissionOut
+) -> list[str]:
+    """Return the command line to run; BadInput names a setting that contradicts a granted one."""
+    more, notes = framework.settled(settings, admission.settings, admission.tags)
     for note in notes:
         click.echo(f"note: {note}", err=True)
-    own = job.settings()
+    own = submission.settings()
     fresh = {
         key: settings[key] for key in (framework.NAME, framework.QUEUE) if key in settings and key not in own
     }
-    return job.words(fresh | more)
+    return submission.words(fresh | more)
 
 
 class StderrNotes:
@@ -356,26 +406,26 @@ class StderrNotes:
         self._printed: tuple[object, ...] = ()
         self._is_unreachable = False
 
-    def waits(self, seen: AdmissionOut, problem: str) -> None:
-        """Say what an admission waits for."""
-        why = plain(problem)
-        about = (seen.plan.reason, seen.plan.containers, (seen.plan.start_at_ms or 0) // 60_000, why)
-        self._print(about, f"waiting: {story(seen)}" + (f"; {why}" if why else ""))
+    def waits(self, admission: AdmissionOut, problem: str) -> None:
+        """Print what an admission waits for."""
+        why, plan = plain(problem), admission.plan
+        about = (plan.reason, plan.containers, (plan.start_at_ms or 0) // 60_000, why)
+        self._print(about, f"waiting: {story(admission)}" + (f"; {why}" if why else ""))
 
     def waiting(self, problem: str) -> None:
-        """Say why the daemon has not written the request down yet."""
-        self._print((problem,), f"waiting: not asked yet: {plain(problem)}")
+        """Print why the daemon has not recorded the request yet."""
+        self._print((problem,), f"waiting: request not recorded yet: {plain(problem)}")
 
-    def unreachable(self, said: str) -> None:
-        """Say once that the daemon does not answer."""
+    def unreachable(self, problem: str) -> None:
+        """Print once that the daemon does not answer."""
         if not self._is_unreachable:
             self._is_unreachable = True
-            click.echo(f"note: {plain(said)}; waiting a minute for it", err=True)
+            click.echo(f"note: {plain(problem)}; retrying for 1 min", err=True)
 
-    def back(self, said: str) -> None:
-        """Say that it answers again."""
+    def back(self, note: str) -> None:
+        """Print that it answers again."""
         self._is_unreachable = False
-        click.echo(f"note: {plain(said)}", err=True)
+        click.echo(f"note: {plain(note)}", err=True)
 
     def _print(self, about: tuple[object, ...], text: str) -> None:
         if about != self._printed:
@@ -390,54 +440,56 @@ def one_line(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def story(seen: AdmissionOut) -> str:
-    """Say a plan in words."""
-    plan = seen.plan
+def story(admission: AdmissionOut) -> str:
+    """Return an admission's plan as text."""
+    plan = admission.plan
     parts = [plain(plan.reason)]
-    if seen.state == "waiting" and plan.start_at_ms is not None:
-        parts.append(f"starts at {clock(plan.start_at_ms)} as things stand")
+    if admission.state == "waiting" and plan.start_at_ms is not None:
+        parts.append(f"expected start {clock(plan.start_at_ms)}")
     if plan.finish_at_ms is not None:
         parts.append(f"ends by {clock(plan.finish_at_ms)}")
     parts.append(f"deadline {clock(plan.deadline_at_ms)}")
-    return f"{plain(seen.id)}: {'; '.join(parts)}"
+    return f"{plain(admission.id)}: {'; '.join(parts)}"
 
 
 def _curve_lines(answer: dict[str, Any], url: str) -> list[str]:
-    """Return what each deadline costs now, a line each; ``answer`` is a quote."""
+    """Return the present price of each deadline, a line each; ``answer`` is a quote."""
     from yarnctl.api.market_answers import QuoteOut
 
-    made = shown(QuoteOut, answer, url)
+    quote = shown(QuoteOut, answer, url)
     return [
-        f"{made.id}: done by {clock(each.deadline_at_ms)} for {tokens_words(each.price_mtokens)} tokens"
-        for each in made.points
+        f"{quote.id}: done by {clock(each.deadline_at_ms)} for {tokens_words(each.price_mtokens)} tokens"
+        for each in quote.points
     ]
 
 
-def refusal(seen: AdmissionOut, url: str) -> str:
-    """Say why a job may not start, and what would do."""
-    why = plain(seen.why or seen.plan.reason)
-    said = f"{seen.state}: {plain(seen.request.name)} ({plain(seen.id)}): {why}"
-    if seen.state != "rejected":
-        return f"{said}; ask again"
-    if seen.placement is not None:
-        return said  # the reason names what would do
-    return f"{said}; {what_would_do(seen, url)}"
+def refusal(admission: AdmissionOut, url: str) -> str:
+    """Return why a job may not start, and what to do."""
+    why = plain(admission.why or admission.plan.reason)
+    problem = f"{admission.state}: {plain(admission.request.name)} ({plain(admission.id)}): {why}"
+    if admission.state != "rejected":
+        return f"{problem}; send a new request"
+    if admission.placement is not None:
+        return problem  # the reason contains the remedy
+    return f"{problem}; {remedy_of(admission, url)}"
 
 
-def what_would_do(seen: AdmissionOut, url: str) -> str:
-    """Say with which deadline the gate could let the job in, if its work is known."""
+def remedy_of(admission: AdmissionOut, url: str) -> str:
+    """Return which deadline the job could get, as far as its work is known."""
     from yarnctl.cli.gate_asking import gate_at
 
-    asked, gate = seen.request, gate_at(url)
-    if asked.estimate is None:
+    request, gate = admission.request, gate_at(url)
+    if request.estimate is None:
         if gate is not None and gate.allocator == "oracle":
-            once = "run it once without the gate under this name, and the history knows it"
-            return f"{once}; or keep the gate with yarnctl run --admission justice, which need not know"
-        return "give it more time, or ask when less is going on"
+            once = "run it once without yarnctl admit under this name, so that the history has a run"
+            return f"{once}; or run the daemon with --admission justice, which needs no estimate"
+        return "use a later deadline, or try again when the cluster is less busy"
     there = None if gate is None else gate.capacity
-    containers = min(asked.containers, there or asked.containers)
-    least_ms = -(-asked.estimate.mean_ms // max(1, containers))
-    told = f"{plain(asked.estimate.source)}: about {span_words(least_ms)} on {containers_words(containers)}"
-    if least_ms > asked.deadline_ms:
-        return f"a deadline of at least {span_words(least_ms)} would do ({told})"
-    return f"ask earlier, or with a later deadline ({told})"
+    containers = min(request.containers, there or request.containers)
+    least_ms = -(-request.estimate.mean_ms // max(1, containers))
+    estimate = (
+        f"{plain(request.estimate.source)}: about {span_words(least_ms)} on {containers_words(containers)}"
+    )
+    if least_ms > request.deadline_ms:
+        return f"use a deadline of at least {span_words(least_ms)} ({estimate})"
+    return f"submit earlier, or use a later deadline ({estimate})"

@@ -1,7 +1,4 @@
-"""``yarnctl apps``: the unfinished applications as a running daemon saw them last.
-
-Law: what is shown is what ``GET /v1/applications`` answers.
-"""
+"""``yarnctl apps``: show the unfinished applications, from ``GET /v1/applications`` of a running daemon."""
 
 from __future__ import annotations
 
@@ -20,21 +17,21 @@ COLUMNS = (
     "containers",
     "MiB",
     "vcores",
-    "waits for",
+    "pending",
     "expected",
     "suspending",
-    "may be suspended",
+    "can be suspended",
 )
 
 
 @click.command()
-@click.option("--queue", help="Only in this queue.")
-@click.option("--user", help="Only of this user.")
-@click.option("--waiting", is_flag=True, help="Only those that wait for containers.")
+@click.option("--queue", help="Show only applications in this queue.")
+@click.option("--user", help="Show only applications of this user.")
+@click.option("--waiting", is_flag=True, help="Show only applications with pending requests.")
 @limit_option
 @showing_options
 def command(queue: str | None, user: str | None, waiting: bool, limit: int, url: str, output: str) -> None:
-    """Show the applications: what they hold, wait for, and are being asked to give."""
+    """Show applications: resources in use, pending requests, and containers being suspended."""
     filters = {"queue": queue, "user": user, "waiting": True if waiting else None}
     answer = ask_all(url, "v1/applications", filters, limit)
     if output == "json":
@@ -50,10 +47,10 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
             each.containers,
             each.used.memory_mib,
             each.used.vcores,
-            _waits_for(each),
+            _pending(each),
             each.expected,
             each.suspending,
-            plain(_may_be_suspended(each)),
+            plain(_suspension_words(each)),
         )
         for each in page.items
     ]
@@ -61,25 +58,29 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
 
 
 def _caption(page: Page[Application]) -> str:
-    """Say how many there are, and how many containers masters of jobs keep that are suspended whole."""
+    """Return the number of applications, and of those of which only the application master is left."""
     kept = sum(each.master_only_ms is not None for each in page.items)
-    whole = f"; {kept} suspended whole: each keeps its master's container" if kept else ""
+    whole = f"; {kept} suspended completely (only the application master keeps a container)" if kept else ""
     return f"{page.total} applications{whole}"
 
 
-def _waits_for(each: Application) -> int | str:
-    """Return how many containers an application waits for, and what else it requests that is left out."""
-    return each.pending if each.left_out is None else plain(f"{each.pending}; {each.left_out.text}")
+def _pending(application: Application) -> int | str:
+    """Return the number of pending containers, and the requests that yarnctl does not handle."""
+    return (
+        application.pending
+        if application.left_out is None
+        else plain(f"{application.pending}; {application.left_out.text}")
+    )
 
 
-def _may_be_suspended(each: Application) -> str:
-    """Say whether an application's reduces may be suspended, and why those that may not are left alone."""
-    if not each.runner:
-        return f"no: {each.why_not}" if each.why_not else "no"
-    count = len(each.left_alone)
-    if each.master_only_ms is not None:
-        return f"suspended whole for {span(each.master_only_ms)}, its master stays"
+def _suspension_words(application: Application) -> str:
+    """Return whether tasks of an application can be suspended, and why not."""
+    if not application.runner:
+        return f"no: {application.why_not}" if application.why_not else "no"
+    count = len(application.left_alone)
+    if application.master_only_ms is not None:
+        return f"suspended completely for {span(application.master_only_ms)}"
     if not count:
         return "yes"
-    whys = "; ".join(dict.fromkeys(each.left_alone.values()))
-    return f"yes, but not {count} {'reduce' if count == 1 else 'reduces'}: {whys}"
+    reasons = "; ".join(dict.fromkeys(application.left_alone.values()))
+    return f"yes, except {count} {'reduce' if count == 1 else 'reduces'}: {reasons}"

@@ -1,8 +1,8 @@
-"""Asking a running daemon: what the commands that show it have in common.
+"""Requests to a running daemon: what the commands that show its state share.
 
-Law: they read the daemon's API and nothing else, and end in one line without an answer. Only requests to the
-gate change anything (``send``).
-What comes from a cluster is printed without its control characters.
+* They use the daemon's API only; without an answer they print a one-line error.
+* Only admission requests and accounts change anything (``send``).
+* Text from a cluster is printed without control characters.
 """
 
 from __future__ import annotations
@@ -28,24 +28,26 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://127.0.0.1:8188"
 CREDENTIALS_ENV = "YARNCTL_TOKEN_FILE"
-"""The environment's name for the file with the caller's token: for writes, and where reading needs it."""
+"""The environment variable with the file of the caller's token: for writes, and for reads that require
+one.
+"""
 CONNECT_MS = 3_000
 ANSWER_S = 10.0
 WHOLE_ANSWER_MS = 60_000
 ANSWER_MAX_BYTES = 64 * 2**20
 PAGE = 500
 SHOWN_MAX = 200
-
+CHECK_URL = "check that --url is the address of a yarnctl daemon"
 NO_CONNECTION: dict[Fault, str] = {
     "connect-timeout": f"no connection within {CONNECT_MS / 1000:g} s",
     "tls": "TLS fails: {}",
-    "unknown-host": "no such host is known",
+    "unknown-host": "unknown host",
     "refused": "{}",
     "no-connection": "{}",
 }
-ENDED_EARLY = "the connection ended before the answer did"
+ENDED_EARLY = "connection closed before the answer was complete"
 BROKEN_OFF: dict[Fault, str] = {
-    "timeout": "nothing was heard in time",
+    "timeout": "timeout",
     "compression": ENDED_EARLY,
     "cut-off": ENDED_EARLY,
     "protocol": ENDED_EARLY,
@@ -59,17 +61,17 @@ Show = TypeVar("Show")
 
 
 class Unanswered(Unreachable):
-    """No answer came; ``reason`` in a few words. If ``connected``, the request may have arrived."""
+    """No answer; ``reason`` in a few words. If ``connected``, the request may have arrived."""
 
     def __init__(self, address: str, reason: str, connected: bool) -> None:
-        remedy = "is 'yarnctl run' running, with --listen? else give --url"
+        remedy = "start 'yarnctl run', or set --url to its --listen address"
         super().__init__(f"{address}: no answer ({reason}); {remedy}")
         self.reason = reason
         self.connected = connected
 
 
 class Busy(Unreachable):
-    """The daemon works and cannot do it now (503); ``reason`` is its message."""
+    """The daemon runs and cannot serve the request now (503); ``reason`` is its message."""
 
     def __init__(self, address: str, reason: str, remedy: str) -> None:
         super().__init__(f"{address}: {reason}; {remedy}")
@@ -77,7 +79,7 @@ class Busy(Unreachable):
 
 
 class Repriced(BadInput):
-    """What was chosen of a quote does not hold any more (409); ``quote`` is the one of now, as answered."""
+    """The chosen point of a quote is no longer valid (409); ``quote`` is the present quote, as answered."""
 
     def __init__(self, where: str, problem: str, remedy: str, quote: Answer) -> None:
         super().__init__(where, problem, remedy)
@@ -85,20 +87,20 @@ class Repriced(BadInput):
 
 
 def url_option(function: Function) -> Function:
-    """Give a command ``--url URL`` (``YARNCTL_URL``)."""
+    """Add ``--url URL`` (``YARNCTL_URL``) to a command."""
     add_url = click.option(
         "--url",
         envvar="YARNCTL_URL",
         default=DEFAULT_URL,
         show_default=True,
-        help="Where the daemon listens (yarnctl run --listen); if it wants a token for reading, name its file"
-        f" in {CREDENTIALS_ENV}. [env: YARNCTL_URL]",
+        help="Address of the daemon (yarnctl run --listen). If it requires a token for reads, set"
+        f" {CREDENTIALS_ENV} to the file with the token.  [env: YARNCTL_URL]",
     )
     return add_url(function)
 
 
 def showing_options(function: Function) -> Function:
-    """Give a command ``--url``, ``-o`` and ``--watch``; with the last it is run again every so often."""
+    """Add ``--url``, ``-o`` and ``--watch`` to a command; with ``--watch`` it runs periodically."""
 
     @functools.wraps(function)
     def watched(*args: Any, watch_s: float | None, **kwargs: Any) -> None:
@@ -115,24 +117,24 @@ def showing_options(function: Function) -> Function:
         "watch_s",
         type=click.FloatRange(min=0.1, max=3600),
         metavar="SECONDS",
-        help="Show it again every so many seconds, until interrupted.",
+        help="Repeat every SECONDS until interrupted.",
     )
     return url_option(output_option(add_watch(watched)))
 
 
 def limit_option(function: Function) -> Function:
-    """Give a command ``--limit N``."""
+    """Add ``--limit N`` to a command."""
     kind = click.IntRange(min=1, max=1_000_000)
-    about = "How many to show at most."
+    about = "Maximum number of rows."
     add_limit = click.option("--limit", type=kind, default=100, show_default=True, help=about)
     return add_limit(function)
 
 
-# --- asking -------------------------------------------------------------------------------------------
+# --- requests -----------------------------------------------------------------------------------------
 
 
 def ask(url: str, path: str, parameters: Mapping[str, object] | None = None) -> Answer:
-    """Return the daemon's answer to one GET; raises as :func:`send` does."""
+    """Return the daemon's answer to one GET; raises the errors of :func:`send`."""
     return send("GET", url, path, parameters)
 
 
@@ -144,11 +146,11 @@ def send(
     body: dict[str, Any] | None = None,
     answer_s: float = ANSWER_S,
 ) -> Answer:
-    """Return the daemon's answer to one request, which it gives within ``answer_s``.
+    """Return the daemon's answer to one request, given within ``answer_s`` seconds.
 
-    Raises BadInput for an address or a filter that cannot be, Different (exit status 1) for a thing that
-    is not known, Unreachable without an answer, or with one that is not this API's: then a change may have
-    been made (Busy and Unanswered say more).
+    Raises BadInput for an invalid address or parameter, Different (exit status 1) for an unknown object,
+    Unreachable without a valid answer of this API: then a change may have been made (Busy and Unanswered have
+    details).
     """
     from yarnctl.hadoop.http.session import CallLimits, ExchangeFailed, exchange, open_session
 
@@ -174,7 +176,7 @@ def send(
 
 
 def ask_all(url: str, path: str, parameters: Mapping[str, object], limit: int) -> Answer:
-    """Return one answer with all pages of a list together, up to ``limit`` items."""
+    """Return one answer that joins all pages of a list, up to ``limit`` items."""
     page = ask(url, path, {**parameters, "limit": min(PAGE, limit)})
     items = _items(page, url)
     while page.get("next") is not None and len(items) < limit:
@@ -188,19 +190,21 @@ def ask_all(url: str, path: str, parameters: Mapping[str, object], limit: int) -
 
 
 def part(name: str) -> str:
-    """Return an id as one part of a path."""
+    """Return an id as one part of a path; raises BadInput."""
     if not name.strip() or name in (".", "..") or len(name) > SHOWN_MAX:
-        raise BadInput("ID", "is no id", "see yarnctl reclaims, decisions, apps and admissions")
+        raise BadInput(
+            "ID", f"invalid ID {name[:40]!r}", "see yarnctl reclaims, decisions, apps and admissions"
+        )
     return quote(name, safe="")
 
 
 def shown(kind: type[Show], answer: object, url: str) -> Show:
-    """Return an answer as its struct of :mod:`yarnctl.api`; Unreachable if it is none."""
+    """Return an answer as its struct of :mod:`yarnctl.api`; Unreachable if it has another form."""
     try:
         return msgspec.convert(answer, kind, strict=False)
     except msgspec.ValidationError as error:
-        told = f"{url}: answers, but not as this yarnctl's daemon does ({error})"
-        raise Unreachable(f"{told}; use one version on both sides") from None
+        problem = f"{url}: unexpected answer ({error})"
+        raise Unreachable(f"{problem}; use the same version of yarnctl for daemon and command") from None
 
 
 def _checked(url: str) -> str:
@@ -210,12 +214,12 @@ def _checked(url: str) -> str:
     except ValueError:
         usable = False
     if not usable or any(each.isspace() for each in url) or parts.query or parts.fragment:
-        raise BadInput("--url", f"{url!r} is no address", f"use for instance {DEFAULT_URL}")
+        raise BadInput("--url", f"invalid address {url!r}", f"use for example {DEFAULT_URL}")
     return url.rstrip("/")
 
 
 def _credentials() -> dict[str, str]:
-    """Return the header that carries the token, if YARNCTL_TOKEN_FILE names a file that holds it."""
+    """Return the header with the token in the file YARNCTL_TOKEN_FILE; no header if it is not set."""
     file = os.environ.get(CREDENTIALS_ENV)
     if not file:
         return {}
@@ -226,13 +230,14 @@ def _credentials() -> dict[str, str]:
 
 
 def _unanswered(address: str, problem: ExchangeFailed) -> Unreachable:
-    """Say in a few words why no answer came."""
-    said = problem.said[:SHOWN_MAX]
+    """Return the error for a request without an answer."""
+    reason = problem.said[:SHOWN_MAX]
     if problem.fault == "too-long":
-        return Unreachable(f"{address}: answers more than {ANSWER_MAX_BYTES} bytes; this is no yarnctl")
+        size = f"more than {ANSWER_MAX_BYTES >> 20} MiB"
+        return Unreachable(f"{address}: the answer has {size}; {CHECK_URL}")
     if problem.fault in NO_CONNECTION:
-        return Unanswered(address, NO_CONNECTION[problem.fault].format(said), connected=False)
-    return Unanswered(address, BROKEN_OFF.get(problem.fault, said), connected=True)
+        return Unanswered(address, NO_CONNECTION[problem.fault].format(reason), connected=False)
+    return Unanswered(address, BROKEN_OFF.get(problem.fault, reason), connected=True)
 
 
 def _read(address: str, status: int, content: bytes) -> Answer:
@@ -241,15 +246,15 @@ def _read(address: str, status: int, content: bytes) -> Answer:
     except msgspec.DecodeError:
         answer = None
     if not isinstance(answer, dict):
-        raise Unreachable(f"{address}: answers {status} without JSON; is this a yarnctl? see --url")
+        raise Unreachable(f"{address}: answer {status} is not JSON; {CHECK_URL}")
     if status in (200, 202):
         return answer
     error = answer.get("error")
     if not isinstance(error, dict):
-        raise Unreachable(f"{address}: answers {status}; is this a yarnctl? see --url")
+        raise Unreachable(f"{address}: unexpected answer {status}; {CHECK_URL}")
     message, remedy = (str(error.get(name, ""))[: 2 * SHOWN_MAX] for name in ("message", "next"))
     if status == 401:
-        raise BadInput(address, message, f"name the file with your token in {CREDENTIALS_ENV}")
+        raise BadInput(address, message, f"set {CREDENTIALS_ENV} to the file with your token")
     if status == 404:
         raise Different(f"{address}: {message}; {remedy}")
     if status == 409 and isinstance(answer.get("quote"), dict):
@@ -264,33 +269,33 @@ def _read(address: str, status: int, content: bytes) -> Answer:
 def _items(page: Answer, url: str) -> list[Any]:
     items = page.get("items")
     if not isinstance(items, list):
-        raise Unreachable(f"{url}: answers without items; is this a yarnctl? see --url")
+        raise Unreachable(f"{url}: the answer has no items; {CHECK_URL}")
     return list(items)
 
 
-# --- words --------------------------------------------------------------------------------------------
+# --- texts --------------------------------------------------------------------------------------------
 
 
 def plain(text: str) -> str:
-    """Return a text without what a terminal would obey."""
+    """Return a text with its control characters escaped."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def short(queue: str) -> str:
-    """Return a queue's full path for a table: without ``root``, which all have."""
+    """Return a queue's full path without ``root``, for a table."""
     return plain(queue.removeprefix("root."))
 
 
 def ago(then_ms: int | None, now_ms: int) -> str:
-    """Say how long ago an instant was."""
+    """Return the age of an instant as text; None: "-"."""
     return "-" if then_ms is None else f"{max(0, now_ms - then_ms) / 1000:.1f} s"
 
 
 def span(span_ms: int | None) -> str:
-    """Say a span; -1 or None: unknown."""
+    """Return a duration as text; None or -1 (unknown): "-"."""
     return "-" if span_ms is None or span_ms < 0 else f"{span_ms / 1000:.1f} s"
 
 
 def counted(states: Mapping[State, int]) -> str:
-    """Say how many there are of each."""
+    """Return the number of each state as text; "-" if there are none."""
     return ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in sorted(states.items())) or "-"

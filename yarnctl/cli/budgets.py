@@ -1,7 +1,4 @@
-"""``yarnctl budgets``: the loss budgets of a running daemon.
-
-Law: what is shown is what ``GET /v1/budgets`` answers.
-"""
+"""``yarnctl budgets``: show the loss budgets, from ``GET /v1/budgets`` of a running daemon."""
 
 from __future__ import annotations
 
@@ -12,14 +9,14 @@ from yarnctl.api.paged import Page
 from yarnctl.cli.asking import ask_all, limit_option, plain, short, showing_options, shown, span
 from yarnctl.command_line import print_json, print_table
 
-COLUMNS = ("budget of", "may lose", "over", "lost", "left", "containers", "sooner by")
+COLUMNS = ("budget of", "may lose", "window", "lost", "left", "containers", "time saved")
 
 
 @click.command()
 @limit_option
 @showing_options
 def command(limit: int, url: str, output: str) -> None:
-    """Show how much work may be lost, was lost, and what that bought."""
+    """Show how much research work may be lost, how much was lost, and the containers freed by it."""
     answer = ask_all(url, "v1/budgets", {}, limit)
     if output == "json":
         print_json(answer)
@@ -40,7 +37,7 @@ def command(limit: int, url: str, output: str) -> None:
     print_table(COLUMNS, rows, f"{page.total} budgets")
 
 
-def _owner(each: BudgetOut) -> str:
-    if each.application is not None:
-        return f"job {each.application} of {each.user}"
-    return f"user {each.user}" if each.queue is None else f"queue {short(each.queue)}"
+def _owner(budget: BudgetOut) -> str:
+    if budget.application is not None:
+        return f"job {budget.application} of {budget.user}"
+    return f"user {budget.user}" if budget.queue is None else f"queue {short(budget.queue)}"

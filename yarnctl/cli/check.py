@@ -1,6 +1,6 @@
-"""``yarnctl check``: is this cluster fit, and what is to be mended where it is not?
+"""``yarnctl check``: check a cluster's configuration.
 
-Law: it only reads. Exit status 0: nothing fails; 1: something does; 3: no ResourceManager answers.
+It only reads. Exit status 0: no check fails; 1: a check fails; 3: no ResourceManager answers.
 """
 
 from __future__ import annotations
@@ -8,13 +8,16 @@ from __future__ import annotations
 import textwrap
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
 from yarnctl.cli.asking import plain
 from yarnctl.cli.cluster import (
+    ClusterOptions,
+    FolderOptions,
+    QueueOptions,
     cluster_of,
     cluster_options,
     folder_options,
@@ -29,60 +32,69 @@ if TYPE_CHECKING:
     from yarnctl.attach.check.preflight import Finding
 
 INDENT = 9
-"""Where the text of a finding begins."""
-ROOM_MIN = 40
-"""How many characters a line has at least, however narrow the terminal is."""
+"""The column where a finding's text begins."""
+WIDTH_MIN = 40
+"""The least width of a line in characters, even in a narrower terminal."""
 
 
 @click.command()
 @cluster_options
 @queue_options
-@click.option("--allow-priority", is_flag=True, help="Judge as yarnctl run --allow-priority needs it.")
-@click.option("--admission", metavar="ALLOCATOR", help="Judge as yarnctl run --admission needs it.")
+@click.option("--allow-priority", is_flag=True, help="Check for yarnctl run --allow-priority.")
+@click.option("--admission", metavar="ALLOCATOR", help="Check for yarnctl run --admission ALLOCATOR.")
 @folder_options
-@click.option("--spark", is_flag=True, help="Judge as executors of Spark need it that are to leave.")
+@click.option("--spark", is_flag=True, help="Check also what decommissioning Spark executors needs.")
 @click.option(
     "--spark-fallback",
     metavar="FOLDER",
-    help="Judge the folder for shuffle blocks of jobs that are suspended whole.  [implies: --spark]",
+    help="Check the fallback folder for shuffle blocks of suspended Spark jobs.  [implies: --spark]",
 )
 @output_option
-def command(output: str, **given: Any) -> int:
-    """Say whether a cluster is fit for checkpoint preemption, and how to mend what is not."""
+def command(
+    cluster: ClusterOptions,
+    queues: QueueOptions,
+    allow_priority: bool,
+    admission: str | None,
+    folders: FolderOptions,
+    spark: bool,
+    spark_fallback: str | None,
+    output: str,
+) -> int:
+    """Check the cluster's configuration and print a fix for each problem."""
     from yarnctl.attach.check.gathering import gather
     from yarnctl.attach.check.preflight import Facts
     from yarnctl.attach.check.rules import judge
 
-    if given["admission"] is not None:
-        require_mechanism(given["admission"])
-    cluster, requests_root, store_root = folders_of(cluster_of(given), given)
-    hurried, victims = queues_of(given)
-    begin = Facts(
-        mode=given["mode"],
-        preempting_queues=hurried,
-        preemptable_queues=victims,
-        allow_priority=given["allow_priority"],
-        admission=given["admission"],
+    if admission is not None:
+        require_mechanism(admission)
+    address, requests_root, store_root = folders_of(cluster_of(cluster), folders)
+    preempting, preemptable = queues_of(queues)
+    facts = Facts(
+        mode=queues.mode,
+        preempting_queues=preempting,
+        preemptable_queues=preemptable,
+        allow_priority=allow_priority,
+        admission=admission,
         requests_root=requests_root,
         store_root=store_root,
-        spark=given["spark"] or given["spark_fallback"] is not None,
-        fallback_root=_folder(given["spark_fallback"]),
+        spark=spark or spark_fallback is not None,
+        fallback_root=_fallback_root(spark_fallback),
     )
-    return _print(judge(gather(cluster, begin, lambda: time.time_ns() // 1_000_000)), output)
+    return _print(judge(gather(address, facts, lambda: time.time_ns() // 1_000_000)), output)
 
 
-def _folder(named: str | None) -> str:
-    """Return the path within HDFS of a folder that was named by a path or an address ("": none was)."""
+def _fallback_root(folder: str | None) -> str:
+    """Return the path in HDFS of ``--spark-fallback``, given as a path or an address; "" if not given."""
     from yarnctl.checkpoint.opened_store import checked_root
 
-    if not named:
+    if not folder:
         return ""
-    path = urlsplit(named).path if "://" in named else named
+    path = urlsplit(folder).path if "://" in folder else folder
     return checked_root("--spark-fallback", path.rstrip("/"))
 
 
 def _print(findings: Sequence[Finding], output: str) -> int:
-    """Print the findings; return 1 if any of them keeps the cluster from being fit."""
+    """Print the findings; return 1 if a check fails, else 0."""
     counts = {
         word: sum(one.severity == word for one in findings) for word in ("ok", "warn", "fail", "unknown")
     }
@@ -96,7 +108,7 @@ def _print(findings: Sequence[Finding], output: str) -> int:
 
 
 def _grouped(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """Return the findings for reading: those that are not judged for one and the same cause are one."""
+    """Return the findings with those that are unknown for the same cause joined into one."""
     import msgspec
 
     shown: dict[tuple[str, ...], Finding] = {}
@@ -109,24 +121,27 @@ def _grouped(findings: Sequence[Finding]) -> Sequence[Finding]:
     return tuple(shown.values())
 
 
-def _lines(one: Finding, width: int | None) -> list[str]:
-    """Return a finding as a line, or a block if it is not ok: what was found, its fix, and why it matters.
+def _lines(finding: Finding, width: int | None) -> list[str]:
+    """Return a finding's lines: id and what was seen; unless it is ok, also the fix and why it matters.
 
-    The fix is there to be copied: it stays on one line, which the terminal may wrap.
+    The fix stays on one line, so that it can be copied.
     """
-    head = _folded(f"{one.severity + ' ':<{INDENT}}{one.id}: {plain(one.seen)}", width)
-    if one.severity == "ok":
+    head = _folded(f"{finding.severity + ' ':<{INDENT}}{finding.id}: {plain(finding.seen)}", width)
+    if finding.severity == "ok":
         return head
-    fix = [f"{'  fix':<{INDENT}}{plain(one.fix)}"] if one.fix else []
-    why = _folded(f"{'  why':<{INDENT}}{one.matters}", width) if one.matters else []
+    fix = [f"{'  fix':<{INDENT}}{plain(finding.fix)}"] if finding.fix else []
+    why = _folded(f"{'  why':<{INDENT}}{finding.matters}", width) if finding.matters else []
     return [*head, *fix, *why]
 
 
 def _folded(line: str, width: int | None) -> list[str]:
-    """Return a line folded between words, the rest below its text."""
+    """Return a line folded between words to ``width`` columns, with a hanging indent; None: one line."""
     if width is None:
         return [line]
-    room = max(width, ROOM_MIN)
     return textwrap.wrap(
-        line, room, subsequent_indent=" " * INDENT, break_long_words=False, break_on_hyphens=False
+        line,
+        max(width, WIDTH_MIN),
+        subsequent_indent=" " * INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
     )

@@ -1,13 +1,13 @@
-"""``yarnctl checkpoints``: the content of the checkpoint store; list, show, verify, and collect what is over.
+"""``yarnctl checkpoints``: list, show, verify and delete checkpoints in HDFS.
 
-Law: all of it reads, but ``gc --yes``, which deletes whole folders of jobs that ended long enough ago
-(``yarnctl.checkpoint.collecting`` decides) and nothing else. What comes from the store is printed safely.
-``seen`` queries a running daemon; the others read HDFS themselves.
+* Only ``gc --yes`` changes anything: it deletes whole folders of jobs that ended long enough ago
+  (``yarnctl.checkpoint.collecting`` decides).
+* Text from the store is printed without control characters.
+* ``seen`` queries a running daemon; the other commands read HDFS.
 """
 
 from __future__ import annotations
 
-import functools
 import re
 import time
 from collections.abc import Callable
@@ -18,42 +18,41 @@ import click
 from yarnctl.api.order_answers import CheckpointOut
 from yarnctl.api.paged import Page
 from yarnctl.cli.asking import ago, ask_all, limit_option, plain, showing_options, shown
-from yarnctl.cli.cluster import CLUSTER_OPTIONS, cluster_of, cluster_options, folder_options, folders_of
+from yarnctl.cli.cluster import (
+    ClusterOptions,
+    FolderOptions,
+    cluster_of,
+    cluster_options,
+    folder_options,
+    folders_of,
+)
 from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
     from yarnctl.checkpoint.collecting import JudgedFolder
     from yarnctl.checkpoint.opened_store import OpenedStore
-    from yarnctl.config import ClusterAddress
 
-SEEN = ("order", "seen", "attempt", "generation", "keys done", "for")
+SEEN = ("order", "age", "attempt", "generation", "keys done", "for")
 _SPAN = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(s|m|h|d)")
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 @click.group(no_args_is_help=True)
 def command() -> None:
-    """List, show, verify and collect the checkpoints that lie in HDFS."""
+    """List, show, verify and delete checkpoints in HDFS."""
 
 
-def _cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say where the store is, and open it as ``opening``."""
-
-    @functools.wraps(function)
-    def with_store(history: str | None, store: str, requests: str, **given: Any) -> Any:
-        folders = {"store": store, "requests": requests}
-        cluster, requests_root, store_root = folders_of(cluster_of(given), folders)
-        roots = store_root, requests_root
-        more = {name: value for name, value in given.items() if name not in CLUSTER_OPTIONS}
-        return function(opening=_open(cluster, roots, history), **more)
-
-    history = click.option("--history", metavar="URL", help="The MapReduce history server (port 19888).")
-    return output_option(cluster_options(history(folder_options(with_store))))
+def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name the store: the arguments ``cluster``, ``folders``, ``history``,
+    ``output``.
+    """
+    history = click.option("--history", metavar="URL", help="MapReduce history server (port 19888).")
+    return output_option(cluster_options(history(folder_options(function))))
 
 
-def _open(cluster: ClusterAddress, roots: tuple[str, str], history: str | None) -> OpenedStore:
-    """Open the store and the servers that list ended jobs; finds HDFS by /conf if it is not named."""
+def _open(options: ClusterOptions, folders: FolderOptions, history: str | None) -> OpenedStore:
+    """Open the store and the servers that list ended jobs; finds HDFS in /conf if it is not named."""
     import msgspec
 
     from yarnctl.attach.connection.connection import CheckpointStore, discover_name_nodes, require_name_nodes
@@ -62,6 +61,7 @@ def _open(cluster: ClusterAddress, roots: tuple[str, str], history: str | None) 
     from yarnctl.hadoop.http.transport import Transport
     from yarnctl.hadoop.resource_manager import ResourceManager
 
+    cluster, requests_root, store_root = folders_of(cluster_of(options), folders)
     manager = cluster.transport()
     if not cluster.name_nodes:
         found = discover_name_nodes(ResourceManager(manager), manager.pinned)
@@ -72,21 +72,22 @@ def _open(cluster: ClusterAddress, roots: tuple[str, str], history: str | None) 
         server = Transport((history,), cluster.identity, cluster.limits, daemon=DAEMON, ca_file=ca_file)
     hdfs = cluster.store()
     return OpenedStore(
-        hdfs, manager, server, CheckpointStore(hdfs, roots[0]), CheckpointStore(hdfs, roots[1])
+        hdfs, manager, server, CheckpointStore(hdfs, store_root), CheckpointStore(hdfs, requests_root)
     )
 
 
-# --- looking ----------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------
 
 
 @command.command("list")
-@_cluster_options
-def list_command(opening: OpenedStore, output: str) -> None:
-    """Show each task's newest generation, what it takes, and whether its application still runs."""
-    rows = opening.rows(now_ms())
-    _warn(opening)
+@_store_options
+def list_command(cluster: ClusterOptions, folders: FolderOptions, history: str | None, output: str) -> None:
+    """List each task's newest generation, its size, and its application's state."""
+    store = _open(cluster, folders, history)
+    rows = store.rows(now_ms())
+    _warn(store)
     if output == "json":
-        print_json({"store": opening.checkpoints.root, "checkpoints": rows})
+        print_json({"store": store.checkpoints.root, "checkpoints": rows})
         return
     columns = ("task", "owner", "generation", "groups", "bytes", "age", "application", "problem")
     table = [
@@ -102,26 +103,29 @@ def list_command(opening: OpenedStore, output: str) -> None:
         )
         for row in rows
     ]
-    print_table(columns, table, f"{opening.checkpoints.root}: {len(table)} tasks")
+    print_table(columns, table, f"{store.checkpoints.root}: {len(table)} tasks")
 
 
 @command.command("show")
 @click.argument("name", metavar="JOB|TASK")
-@_cluster_options
-def show_command(opening: OpenedStore, name: str, output: str) -> int:
-    """Show the manifests of a job or a task in full."""
+@_store_options
+def show_command(
+    name: str, cluster: ClusterOptions, folders: FolderOptions, history: str | None, output: str
+) -> int:
+    """Show all fields of the manifests of a job or a task."""
     from yarnctl.checkpoint.opened_store import shown_manifest
 
-    found = opening.manifests(name)
+    store = _open(cluster, folders, history)
+    found = store.manifests(name)
     if output == "json":
         print_json({"manifests": [shown_manifest(*one) for one in found]})
     for task, file, manifest in found if output != "json" else ():
         fields = shown_manifest(task, file, manifest)
-        told = [(key, _cell(value)) for key, value in fields.items() if key not in ("folder", "file")]
-        print_table(("field", "value"), told, plain(f"{task}/{file}"))
+        rows = [(key, _cell(value)) for key, value in fields.items() if key not in ("folder", "file")]
+        print_table(("field", "value"), rows, plain(f"{task}/{file}"))
     if not found:
         click.echo(
-            f"error: {opening.checkpoints.root}: no manifest of {name}; see checkpoints list", err=True
+            f"error: {store.checkpoints.root}: no manifest of {name}; run yarnctl checkpoints list", err=True
         )
     return 0 if found and not any(isinstance(one[2], str) for one in found) else 1
 
@@ -129,13 +133,21 @@ def show_command(opening: OpenedStore, name: str, output: str) -> int:
 @command.command("verify")
 @click.argument("names", nargs=-1, metavar="[JOB|TASK]...")
 @click.option("--quick", is_flag=True, help="Compare sizes only; do not read the bytes.")
-@_cluster_options
-def verify_command(opening: OpenedStore, names: tuple[str, ...], quick: bool, output: str) -> int:
-    """Check seal, ids, owner, fields and every byte; exit status 1 if something is wrong."""
-    verdicts = opening.verdicts(names, quick)
+@_store_options
+def verify_command(
+    names: tuple[str, ...],
+    quick: bool,
+    cluster: ClusterOptions,
+    folders: FolderOptions,
+    history: str | None,
+    output: str,
+) -> int:
+    """Verify seal, ids, owner, fields and every byte; exit with 1 if a manifest is bad."""
+    store = _open(cluster, folders, history)
+    verdicts = store.verdicts(names, quick)
     bad = [one for one in verdicts if one.state == "bad"]
     if output == "json":
-        print_json({"store": opening.checkpoints.root, "bad": len(bad), "manifests": verdicts})
+        print_json({"store": store.checkpoints.root, "bad": len(bad), "manifests": verdicts})
         return 1 if bad else 0
     rows = [
         (
@@ -148,18 +160,20 @@ def verify_command(opening: OpenedStore, names: tuple[str, ...], quick: bool, ou
         )
         for v in verdicts
     ]
-    title = f"{opening.checkpoints.root}: {len(verdicts)} looked at, {len(bad)} bad"
+    title = f"{store.checkpoints.root}: {len(verdicts)} verified, {len(bad)} bad"
     print_table(("task", "manifest", "generation", "bytes", "state", "problems"), rows, title)
     return 1 if bad else 0
 
 
 @command.command("seen")
-@click.option("--application", help="Only of this application.")
-@click.option("--attempt", help="Only of this task attempt.")
+@click.option("--application", help="Show only checkpoints of this application.")
+@click.option("--attempt", help="Show only checkpoints of this task attempt.")
 @limit_option
 @showing_options
 def seen_command(application: str | None, attempt: str | None, limit: int, url: str, output: str) -> None:
-    """Show the newest checkpoints that a running daemon has seen, and for whom they were made."""
+    """Show the newest checkpoints seen by a running daemon, and the applications that needed the
+    containers.
+    """
     answer = ask_all(url, "v1/checkpoints", {"application": application, "attempt": attempt}, limit)
     if output == "json":
         print_json(answer)
@@ -179,40 +193,48 @@ def seen_command(application: str | None, attempt: str | None, limit: int, url: 
     print_table(SEEN, rows, f"{page.total} checkpoints")
 
 
-# --- collecting -------------------------------------------------------------------------------
+# --- deleting ---------------------------------------------------------------------------------
 
 
 @command.command("gc")
-@click.option("--yes", is_flag=True, help="Delete. Without it only what would be deleted is printed.")
+@click.option("--yes", is_flag=True, help="Delete. Without it, only print what would be deleted.")
 @click.option(
     "--older-than",
     default="24h",
     show_default=True,
     metavar="SPAN",
-    help="Since the job's end; a day at least.",
+    help="Minimum time since the job's end; at least 24h.",
 )
 @click.option(
     "--unknown-after",
     metavar="SPAN",
-    help="Also of jobs that neither ResourceManager nor history server know, so long after their files were"
-    " written to; a week at least, only with --history, not where clusters share a store.  [default: never]",
+    help="Delete also files of jobs that neither ResourceManager nor history server know, this long after the"
+    " last write; at least 7d. Requires --history. Do not use it where clusters share a store."
+    "  [default: never]",
 )
-@_cluster_options
+@_store_options
 def gc_command(
-    opening: OpenedStore, yes: bool, older_than: str, unknown_after: str | None, output: str
+    yes: bool,
+    older_than: str,
+    unknown_after: str | None,
+    cluster: ClusterOptions,
+    folders: FolderOptions,
+    history: str | None,
+    output: str,
 ) -> int:
-    """Delete checkpoints and requests of jobs that ended long enough ago; says what, unless --yes."""
+    """Delete checkpoints and requests of ended jobs; without --yes print what would be deleted."""
     from yarnctl.checkpoint.collecting import DAY_MS
 
-    unknown_after_ms = None if unknown_after is None else _unknown_after_ms(opening, unknown_after)
+    store = _open(cluster, folders, history)
+    unknown_after_ms = None if unknown_after is None else _unknown_after_ms(store, unknown_after)
     older_than_ms = span_ms(older_than)
     if older_than_ms < DAY_MS:
-        remedy = "give 24h or more: the end that is told may be older or younger than it seems"
+        remedy = "use 24h or more, because reported end times are not exact"
         raise BadInput("--older-than", f"{older_than[:40]} is less than a day", remedy)
-    by_all_clocks_ms = opening.application_ends.now_ms(now_ms)
-    rows = opening.judged(by_all_clocks_ms, older_than_ms, unknown_after_ms)
-    _warn(opening)
-    failed = opening.delete(rows, by_all_clocks_ms, older_than_ms, unknown_after_ms) if yes else {}
+    by_all_clocks_ms = store.application_ends.now_ms(now_ms)
+    rows = store.judged(by_all_clocks_ms, older_than_ms, unknown_after_ms)
+    _warn(store)
+    failed = store.delete(rows, by_all_clocks_ms, older_than_ms, unknown_after_ms) if yes else {}
     gone = [row for row in rows if row.delete and (row.what, row.job) not in failed]
     summary = {
         "deleted": yes,
@@ -222,23 +244,23 @@ def gc_command(
     }
     if output == "json":
         problems = [{"what": what, "job": job, "problem": why} for (what, job), why in failed.items()]
-        print_json({"store": opening.checkpoints.root, **summary, "failed": problems, "folders": rows})
+        print_json({"store": store.checkpoints.root, **summary, "failed": problems, "folders": rows})
     else:
         _print_gc(rows, failed, summary)
     return 1 if failed else 0
 
 
-def _unknown_after_ms(opening: OpenedStore, text: str) -> int:
-    """Return after which span the files of an unknown job may go; BadInput where that could be too soon."""
+def _unknown_after_ms(store: OpenedStore, text: str) -> int:
+    """Return the minimum age in ms of an unknown job's files; BadInput where that is not safe."""
     from yarnctl.checkpoint.collecting import WEEK_MS
 
     after_ms = span_ms(text, "--unknown-after")
     if after_ms < WEEK_MS:
-        remedy = "give 7d or more: a job that nobody knows here may be another cluster's"
+        remedy = "use 7d or more, because an unknown job may belong to another cluster"
         raise BadInput("--unknown-after", f"{text[:40]} is less than a week", remedy)
-    if not opening.application_ends.has_history:
-        remedy = "give --history: who asks the ResourceManager alone takes what it forgot for unknown"
-        raise BadInput("--unknown-after", "is only judged with the history server's word", remedy)
+    if not store.application_ends.has_history:
+        problem = "requires --history, because the ResourceManager forgets ended jobs"
+        raise BadInput("--unknown-after", problem, "add --history URL")
     return after_ms
 
 
@@ -254,26 +276,26 @@ def _print_gc(
             (row.job, row.what, done if row.delete and not problem else "keep", row.bytes, plain(word))
         )
     title = f"{done} {summary['files']} files of {summary['jobs']} jobs, {summary['bytes']} bytes"
-    hint = "" if summary["deleted"] or not summary["jobs"] else "; give --yes to do it"
+    hint = "" if summary["deleted"] or not summary["jobs"] else "; add --yes to delete them"
     print_table(("job", "what", "decision", "bytes", "why"), table, title + hint)
 
 
 def span_ms(text: str, option: str = "--older-than") -> int:
-    """Return a span like 90s, 30m, 24h or 2d in milliseconds; raises BadInput."""
+    """Return a duration such as 90s, 30m, 24h or 2d in milliseconds; raises BadInput."""
     match = _SPAN.fullmatch(text.strip())
     if match is None:
-        raise BadInput(option, f"{text[:40]!r} is no span", "write it like 30m, 24h or 2d")
+        raise BadInput(option, f"{text[:40]!r} is not a duration", "use for example 30m, 24h or 2d")
     return int(float(match[1]) * _UNITS_MS[match[2]])
 
 
 def now_ms() -> int:
-    """Return the present, in milliseconds since the epoch."""
+    """Return the current time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
-def _warn(opening: OpenedStore) -> None:
-    for problem in opening.application_ends.unreachable:
-        click.echo(f"warning: {plain(problem)}; states are unknown", err=True)
+def _warn(store: OpenedStore) -> None:
+    for problem in store.application_ends.unreachable:
+        click.echo(f"warning: {plain(problem)}; application states are unknown", err=True)
 
 
 def _cell(value: object) -> str:

@@ -1,7 +1,4 @@
-"""``yarnctl decisions``: the newest decisions of a running daemon, and why each was taken.
-
-Law: what is shown is what ``GET /v1/decisions`` answers.
-"""
+"""``yarnctl decisions``: show the newest decisions, from ``GET /v1/decisions`` of a running daemon."""
 
 from __future__ import annotations
 
@@ -22,15 +19,15 @@ from yarnctl.cli.asking import (
 )
 from yarnctl.command_line import print_json, print_table
 
-COLUMNS = ("id", "ago", "for", "queue", "needed", "chosen", "unmet", "from", "became", "why")
+COLUMNS = ("id", "age", "for", "queue", "needed", "chosen", "unmet", "from", "orders", "reason")
 
 
 @click.command()
 @click.argument("number", metavar="[ID]", required=False, type=click.IntRange(min=1, max=2**53 - 1))
-@click.option("--application", help="Only on behalf of this application.")
-@click.option("--queue", help="Only on behalf of this queue.")
-@click.option("--victim", help="Only those that chose from this application.")
-@click.option("--state", help="Only those with an order in this state.")
+@click.option("--application", help="Show only decisions for this application.")
+@click.option("--queue", help="Show only decisions for this queue.")
+@click.option("--victim", help="Show only decisions that chose tasks of this application.")
+@click.option("--state", help="Show only decisions with an order in this state.")
 @limit_option
 @showing_options
 def command(
@@ -43,7 +40,7 @@ def command(
     url: str,
     output: str,
 ) -> None:
-    """Show the newest decisions, or say why decision ID was taken and what came of it."""
+    """Show the newest decisions, or explain decision ID and its outcome."""
     if number is not None:
         from yarnctl.api.decision_answers import DecisionDetail
 
@@ -62,25 +59,25 @@ def command(
     print_table(COLUMNS, [_row(each, page.now_ms) for each in page.items], f"{page.total} decisions")
 
 
-def _row(each: DecisionSummary, now_ms: int) -> tuple[object, ...]:
+def _row(decision: DecisionSummary, now_ms: int) -> tuple[object, ...]:
     return (
-        each.id,
-        ago(each.at_ms, now_ms),
-        plain(each.application),
-        short(each.queue),
-        each.shortfall,
-        each.chosen,
-        each.unmet,
-        plain(", ".join(each.victims)) or None,
-        _became(each),
-        plain(each.why),
+        decision.id,
+        ago(decision.at_ms, now_ms),
+        plain(decision.application),
+        short(decision.queue),
+        decision.shortfall,
+        decision.chosen,
+        decision.unmet,
+        plain(", ".join(decision.victims)) or None,
+        _orders(decision),
+        plain(decision.why),
     )
 
 
-def _became(each: DecisionSummary) -> str:
-    """Return what became of the orders; of those that were not sent, their number."""
-    if not each.withheld:
-        return counted(each.states)
-    if each.withheld == each.chosen:
-        return f"would order {each.withheld}"
-    return f"{counted(each.states)}; {each.withheld} of them not sent"
+def _orders(decision: DecisionSummary) -> str:
+    """Return the number of orders in each state, and of those that were not sent."""
+    if not decision.withheld:
+        return counted(decision.states)
+    if decision.withheld == decision.chosen:
+        return f"would order {decision.withheld}"
+    return f"{counted(decision.states)}; {decision.withheld} of them not sent"

@@ -1,7 +1,7 @@
-"""``yarnctl explain``: why a decision was made, and what it cost.
+"""``yarnctl explain``: explain a decision and its cost.
 
-Law: an answer is read from a journal whose chain is whole (one that is still open will do), or from the
-records that a running daemon keeps in memory; the text is the same.
+It reads a journal with a valid chain (open ones, too), or the records that a running daemon keeps in memory.
+The text is the same.
 """
 
 from __future__ import annotations
@@ -15,36 +15,34 @@ from yarnctl.command_line import ProgressBar, lines_in, output_option, print_jso
 from yarnctl.errors import BadInput, Different
 
 SHOWN_MAX = 3
-"""How many of the ids that a short form may mean are named."""
+"""Maximum number of ids that an error about an ambiguous short id lists."""
 
 
 @click.command()
-@click.option("--journal", type=click.Path(path_type=Path), help="The journal to read.")
+@click.option("--journal", type=click.Path(path_type=Path), help="Journal to read.")
 @click.option(
     "--url",
-    help="Where the daemon listens that is asked if no journal is given."
-    " [env: YARNCTL_URL; default: http://127.0.0.1:8188]",
+    help="Address of the daemon, queried without --journal."
+    "  [env: YARNCTL_URL; default: http://127.0.0.1:8188]",
 )
 @click.argument("wanted", metavar="ID")
 @output_option
 def command(journal: Path | None, url: str | None, wanted: str, output: str) -> None:
-    """Say why ID was chosen, why not the next one, who took its place, and what it cost.
+    """Explain why ID was chosen, why the next candidate was not, which application got the container, and the
+    cost.
 
-    ID is that of an application (or its job), a container, a task attempt, an order (o-000081), an admission
-    (adm-..., which only a journal explains), or the number of a decision. The first three may be given by
-    their end, as tables show them: 1346_0001. A daemon remembers its newest decisions only, a journal holds
-    all. Instants are local time; -o json has them in ms since 1970.
+    ID is an application, job, container, task attempt, order (o-000081), decision (its number) or, with
+    --journal, an admission (adm-...). Applications, containers and attempts may be shortened to their end, as
+    in tables: 1346_0001. A daemon keeps only its newest decisions; a journal contains all. Instants are local
+    time; with -o json they are ms since 1970.
     """
     if not wanted.strip():
-        raise BadInput(
-            "ID",
-            "is empty",
-            "name an application, a container, an attempt, an order, a decision or an admission",
-        )
+        remedy = "give the ID of an application, container, attempt, order, decision or admission"
+        raise BadInput("ID", "is empty", remedy)
     if journal is None:
-        _ask(url, wanted, output)
+        _query(url, wanted, output)
     elif url is not None:
-        raise BadInput("--url", "is of no use beside --journal", "give one of them")
+        raise BadInput("--url", "cannot be combined with --journal", "give one of them")
     else:
         _read(journal, wanted, output)
 
@@ -60,10 +58,8 @@ def _read(journal: Path, wanted: str, output: str) -> None:
     with ProgressBar("records read", lambda: lines_in(*segments(journal))) as progress:
         found = explain((line.record for line in progress.counted(read(journal))), wanted)
     if not found.found:
-        remedy = (
-            "it holds decisions, and whom they looked at; for a job that was never looked at see yarnctl apps"
-        )
-        raise Different(f"{journal}: no record names {wanted}; {remedy}")
+        remedy = "it contains decisions and their candidates only; see yarnctl apps for other jobs"
+        raise Different(f"{journal}: no record contains {wanted}; {remedy}")
     if output == "json":
         print_json(found)
     else:
@@ -71,7 +67,10 @@ def _read(journal: Path, wanted: str, output: str) -> None:
 
 
 def _in_full(journal: Path, wanted: str) -> str:
-    """Return the one id of the journal that ends as a short form does; itself if ``wanted`` is none."""
+    """Return the journal's only id with the end ``wanted``; ``wanted`` itself unless it is a short id.
+
+    Raises BadInput where several ids have this end.
+    """
     import msgspec
 
     from yarnctl.journal.file import read
@@ -82,18 +81,18 @@ def _in_full(journal: Path, wanted: str) -> str:
     texts = (msgspec.json.encode(line.record).decode() for line in read(journal))
     found = resolved(wanted, (each for text in texts for each in ids_in(text)))
     if len(found) > 1:
-        raise BadInput(wanted, f"may be {', '.join(found[:SHOWN_MAX])}", "give the whole id")
+        raise BadInput(wanted, f"is ambiguous: {', '.join(found[:SHOWN_MAX])}", "give the full ID")
     return found[0] if found else wanted
 
 
-def _ask(url: str | None, wanted: str, output: str) -> None:
-    """Let a daemon explain."""
+def _query(url: str | None, wanted: str, output: str) -> None:
+    """Print a daemon's explanation."""
     from yarnctl.api.decision_answers import Explained
     from yarnctl.cli.asking import DEFAULT_URL, ask, part, plain, shown
 
     if wanted.startswith("adm-"):
-        remedy = f"ask 'yarnctl admissions {wanted}', or give its --journal"
-        raise BadInput(wanted, "a daemon shows an admission, a journal explains it", remedy)
+        remedy = f"add --journal, or run yarnctl admissions {wanted}"
+        raise BadInput(wanted, "admissions are explained from a journal only", remedy)
     address = url if url is not None else os.environ.get("YARNCTL_URL") or DEFAULT_URL
     answer = ask(address, f"v1/explanations/{part(wanted)}")
     if output == "json":

@@ -1,8 +1,9 @@
-"""One admission request of a job, from sending it to the verdict.
+"""One admission request of a job, from sending it to the decision.
 
-Law: a request is repeated under one key, so that a lost answer requests nothing twice. A command that ends
-withdraws its request; where it cannot, the daemon does so when the lease is over. A daemon that is away for a
-limited time (a restart) is waited for: it has recorded which requests wait.
+* A request is repeated under one key, so that a lost answer does not make a second request.
+* A command that ends withdraws its request; where it cannot, the daemon does when the lease expires.
+* The command waits for a daemon that is unreachable for a limited time (a restart): it has recorded the
+  requests.
 """
 
 from __future__ import annotations
@@ -19,45 +20,46 @@ from yarnctl.errors import BadInput, Unreachable, YarnctlError
 
 PATH = "v1/admissions"
 UNDECIDED = "undecided"
-"""The code of a plan on which no round has decided yet."""
+"""The reason code of a plan before the first decision."""
 TRIES = 3
-"""The interval of tries while no daemon has answered yet."""
+"""The number of tries while no daemon has answered yet."""
 PAUSE_S = 1.0
+"""The pause between two tries."""
 UNREACHABLE_S = 60.0
-"""So long a daemon may be unreachable while a request waits."""
+"""The maximum time that a daemon may be unreachable while a request waits."""
 SLOW_S = 1.5
-"""After so long without an answer it is said what is waited for."""
+"""After this time without an answer, the reason is reported."""
 FIRST_MS, WAIT_MAX_MS = 1_500, 10_000
-"""How long an answer may take: the first, in which the first round is held, and all others."""
+"""The maximum time that the daemon may hold back its first answer, and later answers."""
 ROUND_MS = 3_000
-"""By then the first round has been held, if the daemon is well."""
+"""A daemon without problems has decided for the first time by then."""
 ANSWER_SLACK_S = 15.0
 WITHDRAW_S = 5.0
 
 
 class ProgressReport(Protocol):
-    """Prints what the request waits for, once until it changes."""
+    """Prints what the request waits for, whenever that changes."""
 
-    def waits(self, seen: AdmissionOut, problem: str) -> None:
-        """Report an answer, and what the gate itself waits for."""
+    def waits(self, admission: AdmissionOut, problem: str) -> None:
+        """Report an answer, and what admission control itself waits for."""
 
     def waiting(self, problem: str) -> None:
-        """Report why the daemon has not accepted the request yet."""
+        """Report why the daemon has not recorded the request yet."""
 
-    def unreachable(self, said: str) -> None:
+    def unreachable(self, problem: str) -> None:
         """Report that the daemon does not answer, or another program does."""
 
-    def back(self, said: str) -> None:
+    def back(self, note: str) -> None:
         """Report that it answers again."""
 
 
 class GateRequest:
-    """One job that asks at the gate of the daemon at ``url``. ``raw`` is the daemon's last answer."""
+    """One admission request to the daemon at ``url``. ``raw`` is the daemon's last answer."""
 
-    def __init__(self, url: str, request: Mapping[str, Any], key: str, tell: ProgressReport) -> None:
+    def __init__(self, url: str, body: Mapping[str, Any], key: str, report: ProgressReport) -> None:
         self.url = url
-        self._body = {**request, "request_key": key}
-        self._report = tell
+        self._body = {**body, "request_key": key}
+        self._report = report
         self._interval_s = threading.Event()
         self._met = False
         self._unreachable_since_s: float | None = None
@@ -65,9 +67,9 @@ class GateRequest:
         self.latest: AdmissionOut | None = None
 
     def begin(self, wait: bool = True) -> AdmissionOut:
-        """Ask, until it is written down; without ``wait`` not longer than a daemon needs that is well.
+        """Send the request until it is recorded; without ``wait`` only ``TRIES`` times.
 
-        Raises BadInput (a gate that is off, a token that is missing), Unreachable (Busy: it cannot take it).
+        Raises BadInput (admission control disabled, token missing), Unreachable (Busy: not accepted now).
         """
         tries = 0
         while True:
@@ -89,31 +91,31 @@ class GateRequest:
             self._interval_s.wait(PAUSE_S)
 
     def decided(self, wait: bool = True) -> AdmissionOut:
-        """Wait until it is decided; without ``wait`` for one round."""
-        seen = self.latest
-        assert seen is not None
+        """Wait for the decision and return the admission; without ``wait`` for one round only."""
+        admission = self.latest
+        assert admission is not None
         wait_ms = FIRST_MS if wait else ROUND_MS
-        if wait and seen.state == "waiting" and seen.plan.reason_code != UNDECIDED:
-            self._report.waits(seen, self._problem())
-        while seen.state == "waiting":
-            asked_s = time.monotonic()
+        if wait and admission.state == "waiting" and admission.plan.reason_code != UNDECIDED:
+            self._report.waits(admission, self._problem())
+        while admission.state == "waiting":
+            sent_s = time.monotonic()
             try:
-                seen = self._renewed(seen, wait_ms)
-                if seen.state == "waiting" and wait:
-                    self._report.waits(seen, self._problem())
+                admission = self._renewed(admission, wait_ms)
+                if admission.state == "waiting" and wait:
+                    self._report.waits(admission, self._problem())
             except Unreachable as error:
                 if not wait:
                     raise
                 self._missed(error)
             if not wait:
                 break
-            wait_ms = min(WAIT_MAX_MS, max(1_000, seen.lease_ms // 3))
-            if seen.state == "waiting" and time.monotonic() - asked_s < PAUSE_S:
-                self._interval_s.wait(PAUSE_S)  # where too many wait, it is answered at once
-        return seen
+            wait_ms = min(WAIT_MAX_MS, max(1_000, admission.lease_ms // 3))
+            if admission.state == "waiting" and time.monotonic() - sent_s < PAUSE_S:
+                self._interval_s.wait(PAUSE_S)  # with too many waiting requests, the daemon answers at once
+        return admission
 
     def _missed(self, error: Unreachable) -> None:
-        """Report an unreachable daemon; raise the error when it has lasted too long."""
+        """Report an unreachable daemon; raise the error after ``UNREACHABLE_S``."""
         now_s = time.monotonic()
         since_s = self._unreachable_since_s = (
             now_s if self._unreachable_since_s is None else self._unreachable_since_s
@@ -131,19 +133,19 @@ class GateRequest:
             self._report.back(f"{urlsplit(self.url).netloc} answers again")
 
     def _problem(self) -> str:
-        """Return what keeps the gate from deciding, as far as it is known."""
+        """Return what prevents a decision, as far as it is known."""
         gate = gate_at(self.url)
         return "" if gate is None else gate.problem or self._unmeasured(gate)
 
     def _why_not_yet(self) -> str:
-        return self._problem() or "the daemon has not come to it yet"
+        return self._problem() or "the daemon has not processed it yet"
 
     @staticmethod
     def _unmeasured(gate: GateOut) -> str:
-        return "how large the cluster is is not known yet" if gate.capacity is None else ""
+        return "cluster size not known yet" if gate.capacity is None else ""
 
     def withdraw(self) -> str:
-        """Take the request back; "" or why that could not be done (then the lease ends it)."""
+        """Withdraw the request; return "", or why that failed (then it expires with its lease)."""
         if not self.is_open:
             return ""
         assert self.latest is not None
@@ -155,11 +157,11 @@ class GateRequest:
 
     @property
     def is_open(self) -> bool:
-        """Say whether there is something to take back."""
+        """Whether there is a request to withdraw."""
         return self.latest is not None and self.latest.state in ("waiting", "admitted")
 
-    def _renewed(self, seen: AdmissionOut, wait_ms: int) -> AdmissionOut:
-        path, answer_s = f"{PATH}/{part(seen.id)}/renew", wait_ms / 1000 + ANSWER_SLACK_S
+    def _renewed(self, admission: AdmissionOut, wait_ms: int) -> AdmissionOut:
+        path, answer_s = f"{PATH}/{part(admission.id)}/renew", wait_ms / 1000 + ANSWER_SLACK_S
         return self._answered_again(send("POST", self.url, path, {"wait_ms": wait_ms}, answer_s=answer_s))
 
     def _answered_again(self, answer: dict[str, Any]) -> AdmissionOut:
@@ -170,13 +172,13 @@ class GateRequest:
 
 
 class Meanwhile:
-    """If the block takes long, find out why (in a thread of its own) and report it."""
+    """Reports the reason if the block takes longer than ``SLOW_S``; a separate thread finds it."""
 
-    def __init__(self, why: Callable[[], str], tell: Callable[[str], None]) -> None:
-        self._why, self._report = why, tell
+    def __init__(self, why: Callable[[], str], report: Callable[[str], None]) -> None:
+        self._why, self._report = why, report
         self._lock = threading.Lock()
         self._over = False
-        self._timer = threading.Timer(SLOW_S, self._ask)
+        self._timer = threading.Timer(SLOW_S, self._find_reason)
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
@@ -188,7 +190,7 @@ class Meanwhile:
         with self._lock:
             self._over = True
 
-    def _ask(self) -> None:
+    def _find_reason(self) -> None:
         why = self._why()
         with self._lock:
             if not self._over:
@@ -196,15 +198,15 @@ class Meanwhile:
 
 
 def withdraw(url: str, admission: str) -> dict[str, Any]:
-    """Take an admission back and return it as it is then.
+    """Withdraw an admission and return the answer.
 
-    Raises Different (not known), BadInput (its application runs; the token), Unreachable.
+    Raises Different (unknown admission), BadInput (its application is running; token), Unreachable.
     """
     return send("DELETE", url, f"{PATH}/{part(admission)}", answer_s=WITHDRAW_S)
 
 
 def gate_at(url: str) -> GateOut | None:
-    """Return the gate of the daemon at ``url``; None if there is none, or it is unreachable."""
+    """Return the state of admission control at ``url``; None if disabled or the daemon is unreachable."""
     try:
         return shown(AdmissionPage, ask(url, PATH, {"limit": 1}), url).gate
     except YarnctlError:
@@ -214,12 +216,12 @@ def gate_at(url: str) -> GateOut | None:
 def containers_of_last_run(
     url: str, user: str, kind: str, is_same: Callable[[str], bool], remedy: str
 ) -> int:
-    """Return with how many containers the user's last job of this kind and name asked.
+    """Return the number of containers that the user's last job of this kind and name requested.
 
-    Raises BadInput where that is unknown (with ``remedy``), Unreachable.
+    Raises BadInput if there is no such job (with ``remedy``), Unreachable.
     """
     page = shown(AdmissionPage, ask(url, PATH, {"user": user, "limit": 500}), url)
     for each in page.items:
         if each.request.kind == kind and is_same(each.request.name):
             return each.request.containers
-    raise BadInput("--containers", "nobody knows how many containers the job can use at once", remedy)
+    raise BadInput("--containers", "is missing, and the job's size is unknown", remedy)

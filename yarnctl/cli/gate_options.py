@@ -1,19 +1,21 @@
-"""The options of the gate: ``--admission`` and what belongs to it, for ``yarnctl run``.
+"""The options of admission control: ``--admission`` and what belongs to it, for ``yarnctl run``.
 
-Law: nothing is opened here; a mechanism that is not known, and what no mechanism can take, are refused.
+Nothing is opened here. An unknown mechanism, or an option that the mechanism does not have, is rejected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from yarnctl.command_line import option_group
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
+    from yarnctl.cli.cluster import Mode
     from yarnctl.daemon.admission.building import AdmissionOptions
     from yarnctl.daemon.admission.pool_files import PoolSettings
     from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
@@ -24,57 +26,69 @@ Function = Callable[..., Any]
 DEFAULT_ALLOCATOR = "justice"
 KAPPA_MAX = 1_000_000
 LATE_RATIO_MAX = 0.5
-"""From here on a promise would be kept by less than half of the jobs."""
-_OF_THE_GATE = (
-    "admission_queues",
-    "admission_capacity",
-    "admission_container_mib",
-    "admission_kappa",
-    "admission_late_ratio",
-    "pools",
-    "runs",
-)
+"""With a larger chance to be late, less than half of the jobs would meet their deadline."""
+DEFAULT_LEASE_S = 120
+
+
+class GateOptions(NamedTuple):
+    """``--admission`` and what belongs to it; None, "" or empty: not given."""
+
+    admission: str | None = None
+    pools: Path | None = None
+    runs: Path | None = None
+    admission_queues: tuple[str, ...] = ()
+    admission_capacity: int | None = None
+    admission_container_mib: int | None = None
+    admission_lease_s: int = DEFAULT_LEASE_S
+    admission_kappa: float | None = None
+    admission_late_ratio: float | None = None
+    history: str | None = None
 
 
 def admission_options(command: Function) -> Function:
-    """Add ``--admission`` and what belongs to it: the arguments of :func:`admitting_of`."""
-    for add in reversed(_OPTIONS):
-        command = add(command)
-    return command
+    """Add ``--admission`` and what belongs to it; the argument ``gate``."""
+    return option_group(GateOptions, "gate", _OPTIONS)(command)
 
 
-def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
-    """Return the gate's options, None without ``--admission``; raises BadInput naming the option."""
-    name = given["admission"]
-    if name is None:
-        for option in [*_OF_THE_GATE, *([] if given["predicted_demand"] else ["history"])]:
-            if given[option] not in (None, "", ()):
-                told = "says something of a gate, and there is none"
-                raise BadInput(_named(option), told, "give --admission, too")
+def admitting_of(gate: GateOptions, mode: Mode, predicts: bool) -> AdmissionOptions | None:
+    """Return the settings of admission control, None without ``--admission``; BadInput names the option.
+
+    ``mode`` is ``--mode``; ``predicts``: ``--predicted-demand`` is given and uses ``--history``, too.
+    """
+    if gate.admission is None:
+        _refuse_without_admission(gate, predicts)
         return None
     from yarnctl.daemon.admission.building import AdmissionOptions
 
-    require_mechanism(name)
-    pools = pools_of(given)
-    if name == "mrm" and given["mode"] != "deadlines":
-        told = "promises deadlines, which YARN keeps only if they are served in their order"
-        raise BadInput("--admission mrm", told, "give --mode deadlines (and --allow-priority), too")
-    _require_runs(given["runs"])
+    require_mechanism(gate.admission)
+    pools = pools_of(gate, gate.admission)
+    if gate.admission == "mrm" and mode != "deadlines":
+        problem = "requires that YARN serves the earliest deadline first"
+        raise BadInput("--admission mrm", problem, "add --mode deadlines (and --allow-priority)")
+    _require_runs(gate.runs)
     return AdmissionOptions(
-        allocator=name,
-        queues=given["admission_queues"],
-        capacity=given["admission_capacity"],
-        container_mib=given["admission_container_mib"],
-        history=history_of(given),
-        lease_ms=given["admission_lease_s"] * 1000,
-        choices=choices_of_gate(given),
+        allocator=gate.admission,
+        queues=gate.admission_queues,
+        capacity=gate.admission_capacity,
+        container_mib=gate.admission_container_mib,
+        history=history_of(gate.history),
+        lease_ms=gate.admission_lease_s * 1000,
+        choices=choices_of_gate(gate),
         pools=pools,
-        runs=given["runs"],
+        runs=gate.runs,
     )
 
 
-def _named(argument: str) -> str:
-    """Return the option of an argument; a repeatable one has its argument in the plural."""
+def _refuse_without_admission(gate: GateOptions, predicts: bool) -> None:
+    for name, value in gate._asdict().items():
+        if name == "admission_lease_s" or (name == "history" and predicts):
+            continue
+        if value not in (None, "", ()):
+            raise BadInput(_option_of(name), "requires --admission", "add --admission, or remove it")
+
+
+def _option_of(argument: str) -> str:
+    """Return the option of an argument; the argument of a repeatable option is in the plural."""
     return "--" + argument.replace("_", "-").replace("queues", "queue")
 
 
@@ -83,7 +97,9 @@ def _require_runs(file: Path | None) -> None:
     if file is None:
         return
     if not file.is_file():
-        raise BadInput(f"--runs {file}", "is no file", "yarnctl runs import --store FILE makes one")
+        raise BadInput(
+            f"--runs {file}", "file not found", "create it with yarnctl runs import FILE --store RUNS"
+        )
     from yarnctl.cli.runs import kept_runs
     from yarnctl.extras import require_extra
 
@@ -91,72 +107,73 @@ def _require_runs(file: Path | None) -> None:
     require_extra("prediction")
 
 
-def pools_of(given: dict[str, Any]) -> tuple[PoolSettings, ...]:
-    """Return the pools of a gate that places applications; raises BadInput naming the option."""
+def pools_of(gate: GateOptions, allocator: str) -> tuple[PoolSettings, ...]:
+    """Return the pools in which an allocator places applications (none: it places none); raises BadInput."""
     from yarnctl.deciding.admission.mechanisms import MECHANISMS
 
-    name, places = given["admission"], MECHANISMS[given["admission"]].places
-    for option in ("pools", "runs"):
-        if not places and given[option] is not None:
-            told = f"says where applications are placed, and --admission {name} places none"
-            raise BadInput(f"--{option}", told, "give --admission orion, or leave it away")
-    if not places:
+    if not MECHANISMS[allocator].places:
+        for option, value in (("--pools", gate.pools), ("--runs", gate.runs)):
+            if value is not None:
+                problem = f"--admission {allocator} does not place applications"
+                raise BadInput(option, problem, "use --admission orion, or remove the option")
         return ()
-    if given["pools"] is None:
-        raise BadInput(f"--admission {name}", "places applications in pools", "give --pools FILE, too")
-    for option in ("admission_queues", "admission_capacity", "admission_container_mib"):
-        if given[option]:
-            raise BadInput(_named(option), "is each pool's own to say", "write it into the file of --pools")
+    if gate.pools is None:
+        raise BadInput(f"--admission {allocator}", "requires pools", "add --pools FILE")
+    for name in ("admission_queues", "admission_capacity", "admission_container_mib"):
+        if getattr(gate, name):
+            raise BadInput(_option_of(name), "is set for each pool", "write it into the file of --pools")
     from yarnctl.daemon.admission.pool_files import read_pools
     from yarnctl.submitting import FRAMEWORKS
 
-    pools = read_pools(given["pools"])
+    pools = read_pools(gate.pools)
     odd = next((kind for pool in pools for kind in pool.kinds if kind not in FRAMEWORKS), None)
     if odd is not None:
-        raise BadInput(
-            f"--pools {given['pools']}", f"kind {odd!r} is no framework", f"use {', '.join(FRAMEWORKS)}"
-        )
+        raise BadInput(f"--pools {gate.pools}", f"unknown kind {odd!r}", f"use {', '.join(FRAMEWORKS)}")
     return pools
 
 
 def require_mechanism(name: str) -> None:
-    """Raise BadInput for an allocator that there is not, naming those that there are."""
+    """Raise BadInput for an unknown allocator."""
     from yarnctl.deciding.admission.mechanisms import MECHANISMS
 
     if name not in MECHANISMS:
-        raise BadInput("--admission", f"no allocator {name[:60]!r}", f"use one of {', '.join(MECHANISMS)}")
+        raise BadInput(
+            "--admission", f"unknown allocator {name[:60]!r}", f"use one of {', '.join(MECHANISMS)}"
+        )
 
 
-def choices_of_gate(given: dict[str, Any]) -> Choices | MrmChoices:
-    """Return the mechanism's choices; raises BadInput for one that it does not have, or cannot take."""
+def choices_of_gate(gate: GateOptions) -> Choices | MrmChoices:
+    """Return the mechanism's parameters; raises BadInput for one that it does not have, or out of range."""
     import msgspec
 
     from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
     from yarnctl.deciding.admission.records import DEFAULT_CHOICES
 
-    kappa, late_ratio = given["admission_kappa"], given["admission_late_ratio"]
-    if given["admission"] != "mrm":
+    kappa, late_ratio = gate.admission_kappa, gate.admission_late_ratio
+    if gate.admission != "mrm":
         for option, value in (("--admission-kappa", kappa), ("--admission-late-ratio", late_ratio)):
             if value is not None:
-                told = f"says what deadlines cost, and --admission {given['admission']} sells none"
-                raise BadInput(option, told, "give --admission mrm, or leave it away")
+                problem = f"--admission {gate.admission} does not price deadlines"
+                raise BadInput(option, problem, "use --admission mrm, or remove the option")
         return DEFAULT_CHOICES
     if kappa is not None and not 0 < kappa <= KAPPA_MAX:
-        raise BadInput("--admission-kappa", f"{kappa} is not above 0 and at most {KAPPA_MAX:,}")
+        raise BadInput(
+            "--admission-kappa", f"{kappa} is out of range", f"use more than 0, at most {KAPPA_MAX:,}"
+        )
     if late_ratio is not None and not (0 < late_ratio < LATE_RATIO_MAX and 1 - late_ratio < 1):
-        told = f"{late_ratio} is not between 0 and {LATE_RATIO_MAX}"
-        raise BadInput("--admission-late-ratio", told, "0.05 is a chance of one in twenty")
+        problem = f"{late_ratio} is not between 0 and {LATE_RATIO_MAX}"
+        raise BadInput("--admission-late-ratio", problem, "0.05 is a chance of one in twenty")
     chosen = {"kappa": kappa, "late_ratio": late_ratio}
-    said = {name: value for name, value in chosen.items() if value is not None}
-    return msgspec.structs.replace(MrmChoices(), **said) if said else DEFAULT_CHOICES
+    changed = {name: value for name, value in chosen.items() if value is not None}
+    return msgspec.structs.replace(MrmChoices(), **changed) if changed else DEFAULT_CHOICES
 
 
-def history_of(given: dict[str, Any]) -> str:
-    """Return the history server that was named, ``off`` or "" (found); raises BadInput for no address."""
-    history: str = given["history"] or ""
-    if history and history != "off" and not history.startswith(("http://", "https://")):
-        raise BadInput("--history", f"{history[:80]!r} is no address", "use for instance http://jhs:19888")
-    return history.rstrip("/")
+def history_of(history: str | None) -> str:
+    """Return the address of the history server, ``off``, or "" (find it); raises BadInput."""
+    found = history or ""
+    if found and found != "off" and not found.startswith(("http://", "https://")):
+        raise BadInput("--history", f"invalid address {found[:80]!r}", "use for example http://jhs:19888")
+    return found.rstrip("/")
 
 
 _OPTIONS = (
@@ -165,68 +182,67 @@ _OPTIONS = (
         metavar="ALLOCATOR",
         is_flag=False,
         flag_value=DEFAULT_ALLOCATOR,
-        help="Keep a gate for jobs with deadlines (POST /v1/admissions, yarnctl admit): justice, pythia,"
-        f" oracle, reactive_fs or no_drop_fs; alone: {DEFAULT_ALLOCATOR}. It works while only observing, too."
-        " mrm sells deadlines (docs/market.md); orion and least_loaded place applications that exist for"
-        " several frameworks (docs/placement.md). Off unless given.",
+        help="Enable admission control for jobs with deadlines (yarnctl admit): justice, pythia, oracle,"
+        f" reactive_fs or no_drop_fs; without a value {DEFAULT_ALLOCATOR}. Works also without --enforce."
+        " mrm prices deadlines (docs/admission.md); orion and least_loaded place applications that exist for"
+        " several frameworks (docs/admission.md).  [default: off]",
     ),
     click.option(
         "--pools",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="With --admission orion: TOML file of [[pool]] tables, each a leaf queue (docs/placement.md).",
+        help="With --admission orion: TOML file of [[pool]] tables, each a leaf queue (docs/admission.md).",
     ),
     click.option(
         "--runs",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="With --admission orion: known runs (as yarnctl runs keeps them) by which applications are"
-        " predicted that come without options. Runs that the journal has count, too.",
+        help="With --admission orion: file of known runs (see yarnctl runs). Predicts applications that"
+        " request placement without options; runs in the journal count, too.",
     ),
     click.option(
         "--admission-queue",
         "admission_queues",
         multiple=True,
         metavar="QUEUE",
-        help="Only this leaf queue is behind the gate (repeatable): its guarantee is what may be given."
-        "  [all]",
+        help="Control only this leaf queue (repeatable); its guarantee is the capacity.  [all queues]",
     ),
     click.option(
         "--admission-capacity",
         type=click.IntRange(1),
         metavar="CONTAINERS",
-        help="How many containers there are. Else: the nodes' memory, each divided by a container's.",
+        help="Number of containers to admit jobs into.  [the nodes' memory divided by a container's]",
     ),
     click.option(
         "--admission-container-mib",
         type=click.IntRange(1),
         metavar="MIB",
-        help="Memory of one container; larger ones count as several."
-        "  [1024, MapReduce's own default, or the scheduler's smallest allocation if that is more]",
+        help="Memory of one container; a larger one counts as several."
+        "  [1024, as in MapReduce, or the scheduler's minimum allocation if larger]",
     ),
     click.option(
         "--admission-lease-s",
         type=click.IntRange(5, 86_400),
-        default=120,
+        default=DEFAULT_LEASE_S,
         show_default=True,
-        help="A request that nobody has renewed for so long is withdrawn.",
+        help="Withdraw a request that its client has not renewed for this many seconds.",
     ),
     click.option(
         "--admission-kappa",
         type=float,
         metavar="K",
-        help="With --admission mrm: tokens for a container-second of work, and of slack that others lose;"
-        " above 0.  [1]",
+        help="With --admission mrm: price in tokens of a container-second of work, and of slack that other"
+        " jobs lose; above 0.  [1]",
     ),
     click.option(
         "--admission-late-ratio",
         type=float,
         metavar="R",
-        help="With --admission mrm: the chance that a job computes more than it has room for; between 0 and"
-        " 0.5. Smaller: later and dearer deadlines, fewer of them missed.  [0.05]",
+        help="With --admission mrm: accepted chance that a job needs more than it reserved; between 0 and"
+        " 0.5. A smaller value gives later, more expensive deadlines, of which fewer are missed.  [0.05]",
     ),
     click.option(
         "--history",
         metavar="URL",
-        help="JobHistoryServer that the gate and --predicted-demand learn from, or off (then the gate learns"
-        " nothing).  [found in the ResourceManager's /conf or HADOOP_CONF_DIR]",
+        help="JobHistoryServer from which admission control and --predicted-demand learn, or off (admission"
+        " control then learns nothing).  [found in the ResourceManager's /conf or HADOOP_CONF_DIR]",
     ),
 )

@@ -1,8 +1,9 @@
 """``yarnctl place APP.toml``: choose framework, containers, settings and start for a deadline, and submit.
 
-Law: as of ``admit``: the daemon submits nothing. Run times are predicted here, from the user's runs and those
-that the daemon has; the daemon chooses among the options. What runs in the end is the file's own command with
-what the white lists allow to be set, in this process's place, never by a shell.
+* The daemon submits nothing.
+* This command predicts run times, from the user's runs and the daemon's; the daemon chooses an option.
+* The file's own command runs in this process's place, with the settings that the white lists allow; never by
+  a shell.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import click
 
 from yarnctl.amounts import ratio_of
 from yarnctl.cli.admissions import span_of
-from yarnctl.cli.admit import EndedBySignal, StderrNotes, ask_and_submit, ended_by, leave, with_signals
+from yarnctl.cli.admit import EndedBySignal, StderrNotes, ended_by, leave, submit_admitted, with_signals
 from yarnctl.cli.asking import Busy, ask_all, plain, url_option
 from yarnctl.cli.taking_place import require_program
 from yarnctl.command_line import output_option
@@ -32,93 +33,114 @@ if TYPE_CHECKING:
     from yarnctl.submitting.application_files import ApplicationFile
 
 RUNS_PATH, RUNS_MAX = "v1/runs", 1_000
-PROFILE = "run yarnctl profile {file} first: a kind needs three runs"
+PROFILE = "run yarnctl profile {file} first; each framework needs three runs"
 
 
 @click.command()
 @click.argument("file", metavar="APP.toml", type=click.Path(path_type=Path))
-@click.option("--deadline", required=True, metavar="SPAN", help="Until when from now: 90s, 15m, 1h30m, 2d.")
-@click.option("--kind", metavar="KIND", help="Only on this framework.")
+@click.option(
+    "--deadline", required=True, metavar="SPAN", help="Time until the deadline: 90s, 15m, 1h30m, 2d."
+)
+@click.option("--kind", metavar="KIND", help="Use only this framework.")
 @click.option(
     "--late",
     default="5%",
     show_default=True,
     metavar="CHANCE",
-    help="The chance to exceed an upper bound; point: the prediction itself is the bound.",
+    help="Accepted chance that a run exceeds its predicted upper bound; point: use the prediction as the"
+    " bound.",
 )
 @click.option(
-    "--user", metavar="USER", help="Whose application it is.  [default: HADOOP_USER_NAME, else you]"
+    "--user", metavar="USER", help="Owner of the application.  [default: HADOOP_USER_NAME, else you]"
 )
-@click.option("--no-wait", is_flag=True, help="Leave with 75 if it cannot start now.")
+@click.option("--no-wait", is_flag=True, help="Exit with 75 if the application cannot start now.")
 @click.option("--print", "print_it", is_flag=True, help="Print the command instead of running it.")
 @click.option(
-    "--store", type=click.Path(path_type=Path, dir_okay=False), help="The file that your runs are kept in."
+    "--store",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File with your known runs (yarnctl runs).",
 )
 @url_option
 @output_option
-def command(file: Path, url: str, output: str, **given: Any) -> int:
-    """Place the application of APP.toml: on the framework that meets the deadline at the least cost.
+def command(
+    file: Path,
+    deadline: str,
+    kind: str | None,
+    late: str,
+    user: str | None,
+    no_wait: bool,
+    print_it: bool,
+    store: Path | None,
+    url: str,
+    output: str,
+) -> int:
+    """Place the application of APP.toml on the framework that meets the deadline at the lowest cost.
 
-    It waits until its containers are free, and submits as you. Asking needs a token with the scope submit:
-    name its file in YARNCTL_TOKEN_FILE.
+    Waits until containers are free, then submits as you. Requires a token with scope submit. Set
+    YARNCTL_TOKEN_FILE to the file with the token.
     """
     from uuid import uuid4
 
     from yarnctl.cli.gate_asking import GateRequest
     from yarnctl.cli.runs import default_store, kept_runs
 
-    app = application_at(file).only(given["kind"])
-    deadline_ms, late_ratio = span_of("--deadline", given["deadline"]), late_of(given["late"])
-    require_programs(app, given["print_it"])
-    user = given["user"] or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-    known = (*kept_runs(given["store"] or default_store()), *runs_at(url, app.name))
+    app = application_at(file).only(kind)
+    deadline_ms, late_ratio = span_of("--deadline", deadline), late_of(late)
+    if not print_it:
+        require_programs(app)
+    user = user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    known = (*kept_runs(store or default_store()), *runs_at(url, app.name))
     found = options_for(file, app, known, late_ratio)
     body = body_of(app, found, user, deadline_ms) | {"options": options_in_queues(app, found, url)}
-    asking = GateRequest(url, body, uuid4().hex, StderrNotes())
+    request = GateRequest(url, body, uuid4().hex, StderrNotes())
     with with_signals():
         try:
-            how = (not given["no_wait"], given["print_it"], output == "json")
-            return ask_and_submit(asking, partial(line_of, app, uuid4().hex[:12]), *how)
+            return submit_admitted(
+                request,
+                partial(line_of, app, uuid4().hex[:12]),
+                wait=not no_wait,
+                print_it=print_it,
+                as_json=output == "json",
+            )
         except KeyboardInterrupt as ending:
-            return ended_by(asking, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
+            return ended_by(request, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
         except Exception:
-            leave(asking)
+            leave(request)
             raise
 
 
 def application_at(file: Path) -> ApplicationFile:
-    """Read an application's file; raises BadInput by name."""
+    """Read an application's file; BadInput names the file and what is wrong."""
     from yarnctl.submitting.application_files import FILE_BYTES_MAX, read_application
 
     try:
         with file.open("rb") as opened:
             content = opened.read(FILE_BYTES_MAX + 1)
     except OSError as error:
-        raise BadInput(str(file), f"cannot be read ({error.strerror})", "name a readable file") from None
+        raise BadInput(str(file), f"cannot be read ({error.strerror})", "give a readable file") from None
     return read_application(content, str(file))
 
 
 def late_of(text: str) -> float:
-    """Return the chance that ``--late`` says: ``5%``, ``0.05``, or ``point``."""
+    """Return the value of ``--late`` as a ratio: ``5%``, ``0.05``, or ``point``; raises BadInput."""
     from yarnctl.prediction.application_options import POINT
 
     if text == "point":
         return POINT
     ratio = ratio_of(text)
     if not 0 < ratio < POINT:
-        raise BadInput("--late", f"{text[:40]!r} is no chance between 0 and 50%", "give 5%, or point")
+        raise BadInput("--late", f"{text[:40]!r} is not between 0 and 50%", "use for example 5%, or point")
     return ratio
 
 
-def require_programs(app: ApplicationFile, print_it: bool) -> None:
-    """Refuse a command whose program is not there, before anything is asked."""
+def require_programs(app: ApplicationFile) -> None:
+    """Raise BadInput for a section whose program is not installed."""
     for section in app.sections.values():
-        if not print_it:
-            require_program(section.command, f"[{section.kind}] ")
+        require_program(section.command, f"[{section.kind}] ")
 
 
 def runs_at(url: str, application: str) -> tuple[KnownRun, ...]:
-    """Return the runs of an application that the daemon has; none from a daemon that knows no runs."""
+    """Return the daemon's runs of an application; none from a daemon without runs."""
     import msgspec
 
     from yarnctl.prediction.application_runs import KnownRun
@@ -132,27 +154,27 @@ def runs_at(url: str, application: str) -> tuple[KnownRun, ...]:
     try:
         return tuple(msgspec.convert(answer["items"], list[KnownRun]))
     except msgspec.ValidationError as error:
-        raise Unreachable(f"{url}: answers, but not with runs ({error})") from None
+        raise Unreachable(f"{url}: unexpected answer to the request for runs ({error})") from None
 
 
 def options_for(
     file: Path, app: ApplicationFile, known: tuple[KnownRun, ...], late_ratio: float
 ) -> PredictedOptions:
-    """Return what the application may be run as; BadInput where nothing is known of it."""
+    """Return the options with predicted run times; BadInput where too few runs are known."""
     from yarnctl.prediction.application_options import predicted_options
     from yarnctl.prediction.application_runs import merged
 
     tunables = {kind: section.tunables for kind, section in app.sections.items()}
     found = predicted_options(merged((), known), app.name, app.features, tunables, late_ratio)
     if not found.options:
-        told = f"fewer than three runs are known of {app.name} on {', '.join(app.sections)}"
-        raise BadInput(str(file), told, PROFILE.format(file=file))
+        problem = f"fewer than three runs of {app.name} are known on {', '.join(app.sections)}"
+        raise BadInput(str(file), problem, PROFILE.format(file=file))
     if found.lacking:
-        click.echo(f"note: too few runs are known on {', '.join(found.lacking)}: left out", err=True)
+        click.echo(f"note: {', '.join(found.lacking)} not considered: fewer than three runs known", err=True)
     return found
 
 
-def body_of(app: ApplicationFile, found: PredictedOptions, user: str, deadline_ms: int) -> dict[str, Any]:
+def body_of(app: ApplicationFile, options: PredictedOptions, user: str, deadline_ms: int) -> dict[str, Any]:
     """Return the body of the request without its options."""
     return {
         "name": app.name,
@@ -160,14 +182,14 @@ def body_of(app: ApplicationFile, found: PredictedOptions, user: str, deadline_m
         "deadline_ms": deadline_ms,
         "application": app.name,
         "features": dict(app.features),
-        "lacking": list(found.lacking),
+        "lacking": list(options.lacking),
     }
 
 
-def options_in_queues(app: ApplicationFile, found: PredictedOptions, url: str) -> list[dict[str, Any]]:
-    """Return the options as they are sent; one whose command names a queue goes to that queue's pool.
+def options_in_queues(app: ApplicationFile, options: PredictedOptions, url: str) -> list[dict[str, Any]]:
+    """Return the options as fields of the request. A queue in a section's command selects the queue's pool.
 
-    Raises BadInput for a kind that no pool takes, and for a queue that is no pool's.
+    Raises BadInput for a kind that no pool accepts, and for a queue that belongs to no pool.
     """
     from yarnctl.cli.gate_asking import gate_at
     from yarnctl.deciding.queue_names import is_name_of
@@ -175,24 +197,24 @@ def options_in_queues(app: ApplicationFile, found: PredictedOptions, url: str) -
     gate = gate_at(url)
     pools = [] if gate is None else gate.pools
     pool_of: dict[str, str] = {}
-    for kind in sorted({each.kind for each in found.options}):
+    for kind in sorted({each.kind for each in options.options}):
         section = app.sections[kind]
         taking = [pool for pool in pools if not pool.kinds or kind in pool.kinds]
         if pools and not taking:
-            told = f"no pool takes {kind}"
+            problem = f"no pool accepts {kind}"
             raise BadInput(
-                f"[{kind}]", told, f"the pools are {', '.join(plain(pool.name) for pool in pools)}"
+                f"[{kind}]", problem, f"pools: {', '.join(plain(pool.name) for pool in pools)}; use --kind"
             )
         queue = section.job().settings().get(section.framework.QUEUE)
         fits = [pool for pool in taking if any(is_name_of(queue or "", one) for one in pool.queues)]
         if pools and queue is not None and not fits:
             queues = ", ".join(plain(one) for pool in taking for one in pool.queues)
             raise BadInput(
-                f"[{kind}] queue {queue}", f"is no pool's that takes {kind}", f"use {queues}, or none"
+                f"[{kind}] queue {queue}", f"belongs to no pool that accepts {kind}", f"use {queues}, or none"
             )
         if len(fits) > 1:
             paths = ", ".join(plain(one) for pool in fits for one in pool.queues)
-            raise BadInput(f"[{kind}] queue {queue}", "may be several pools' queue", f"name one of {paths}")
+            raise BadInput(f"[{kind}] queue {queue}", "is ambiguous", f"use one of {paths}")
         pool_of[kind] = fits[0].name if fits else ""
     return [
         {
@@ -204,19 +226,20 @@ def options_in_queues(app: ApplicationFile, found: PredictedOptions, url: str) -
             "settings": dict(each.settings),
             **({} if each.late_ratio is None else {"late_ratio": each.late_ratio}),
         }
-        for each in found.options
+        for each in options.options
     ]
 
 
-def line_of(app: ApplicationFile, run: str, seen: AdmissionOut) -> list[str]:
-    """Return the command line to run; BadInput names what the gate may not give, or what contradicts it."""
-    plan = seen.placement
+def line_of(app: ApplicationFile, run: str, admission: AdmissionOut) -> list[str]:
+    """Return the command line to run; BadInput names a setting that is not allowed or contradicts another."""
+    plan = admission.placement
     if plan is None or plan.kind not in app.sections:
-        raise BadInput("--url", "its daemon chose no framework of the file", "is this your daemon?")
+        raise BadInput("--url", "the daemon chose no framework of the file", "check your daemon's address")
     section = app.sections[plan.kind]
-    job = section.job(run)
-    more, notes = section.framework.settled(job.settings(), seen.settings, seen.tags, section.tunables)
+    submission = section.job(run)
+    own = submission.settings()
+    more, notes = section.framework.settled(own, admission.settings, admission.tags, section.tunables)
     for note in notes:
         click.echo(f"note: {note}", err=True)
     sys.stderr.flush()
-    return job.words(more)
+    return submission.words(more)

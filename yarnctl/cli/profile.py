@@ -1,7 +1,7 @@
-"""``yarnctl profile APP.toml``: run an application with several numbers of containers; keep how long it took.
+"""``yarnctl profile APP.toml``: run an application with several numbers of containers; store the run times.
 
-Law: the commands are the user's, run as the user by this process, never by a shell, one after another. A run
-is kept as soon as it has ended: who is interrupted goes on where it was. Only a run that succeeded is kept.
+* The user's commands run as the user, one after another, by this process and never by a shell.
+* A run is stored as soon as it has succeeded, so that an interrupted profile resumes with the missing runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from yarnctl.cli.cluster import cluster_of, cluster_options
+from yarnctl.cli.cluster import ClusterOptions, cluster_of, cluster_options
 from yarnctl.cli.place import application_at, require_programs
 from yarnctl.command_line import output_option, print_json
 from yarnctl.errors import BadInput, Different, Unreachable
@@ -31,23 +31,23 @@ SOURCE = "profile:"
 TAG = "yarnctl-profile-"
 POLL_S = 0.2
 APPEARS_S = 120.0
-"""So long after its command has ended an application may take until the ResourceManager lists it."""
+"""Maximum time from the end of a command until the ResourceManager lists its application."""
 UNREACHABLE_S = 60.0
-SAID_CHARACTERS = 600
+OUTPUT_CHARACTERS = 600
 CONTAINERS_MAX = 1_000
 CELLS_MAX = 2_000
 
 
 class ProfileCell(NamedTuple):
-    """What is run: a framework with so many ``workers`` beside its master, and settings."""
+    """One configuration to run: a framework, its ``workers`` (its master is one more), and settings."""
 
     section: ApplicationSection
     workers: int
     settings: Mapping[str, str]
 
     def __str__(self) -> str:
-        told = ", ".join(f"{name}={value}" for name, value in self.settings.items())
-        return f"{self.section.kind}, {self.workers} + 1 containers" + (f", {told}" if told else "")
+        settings = "".join(f", {name}={value}" for name, value in self.settings.items())
+        return f"{self.section.kind}, {self.workers} + 1 containers{settings}"
 
 
 @click.command()
@@ -58,29 +58,35 @@ class ProfileCell(NamedTuple):
     default="1,2,3",
     show_default=True,
     metavar="N,M,...",
-    help="With how many containers; its master's is one more.",
+    help="Numbers of containers to run with; the application master's is one more.",
 )
 @click.option(
-    "--repeat", default=2, show_default=True, type=click.IntRange(1, 100), help="How often each is run."
+    "--repeat", default=2, show_default=True, type=click.IntRange(1, 100), help="Number of runs of each."
 )
-@click.option("--kind", metavar="KIND", help="Only on this framework.")
-@click.option(
-    "--store", type=click.Path(path_type=Path, dir_okay=False), help="The file that runs are kept in."
-)
+@click.option("--kind", metavar="KIND", help="Use only this framework.")
+@click.option("--store", type=click.Path(path_type=Path, dir_okay=False), help="File to store the runs in.")
 @output_option
-def command(file: Path, containers: str, repeat: int, output: str, **given: Any) -> None:
-    """Run the application of APP.toml with each number of containers, and keep how long each run took.
+def command(
+    cluster: ClusterOptions,
+    file: Path,
+    containers: str,
+    repeat: int,
+    kind: str | None,
+    store: Path | None,
+    output: str,
+) -> None:
+    """Run the application of APP.toml with each number of containers, and store how long each run took.
 
-    What was run before with the same features, settings and containers is not run again.
+    Runs that are stored already, with the same features, settings and containers, are not repeated.
     """
     from yarnctl.cli.runs import default_store, keep_run, kept_runs
 
-    app = application_at(file).only(given["kind"])
+    app = application_at(file).only(kind)
     cells = cells_of(app, numbers_of(containers))
-    require_programs(app, print_it=False)
-    store = given["store"] or default_store()
-    manager = cluster_of(given, hdfs=False).resource_manager()
-    manager.identify()  # before anything is submitted of which nobody would see the end
+    require_programs(app)
+    store = store or default_store()
+    manager = cluster_of(cluster, hdfs=False).resource_manager()
+    manager.identify()  # fail before the first submission, not at its end
     made: list[KnownRun] = []
     for number, (cell, times) in enumerate(missing(app, cells, repeat, kept_runs(store)), 1):
         for _ in range(times):
@@ -92,19 +98,20 @@ def command(file: Path, containers: str, repeat: int, output: str, **given: Any)
     if output == "json":
         print_json({"application": app.name, "ran": len(made), "runs": made})
         return
-    click.echo(f"{app.name}: {len(made)} runs were made; yarnctl runs {app.name} shows all")
+    click.echo(f"{app.name}: {len(made)} runs made; run yarnctl runs {app.name} to see all")
 
 
 def numbers_of(text: str) -> tuple[int, ...]:
-    """Return the numbers of containers that an option names."""
+    """Return the numbers of containers of ``--containers``, sorted; raises BadInput."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isascii() and word.isdecimal() and 0 < int(word) <= CONTAINERS_MAX for word in words):
-        raise BadInput("--containers", f"{text[:60]!r} is no list of numbers above 0", "write 1,2,3")
+        problem = f"{text[:60]!r} is not a list of numbers from 1 to {CONTAINERS_MAX}"
+        raise BadInput("--containers", problem, "use for example 1,2,3")
     return tuple(sorted({int(word) for word in words}))
 
 
 def cells_of(app: ApplicationFile, numbers: Sequence[int]) -> list[ProfileCell]:
-    """Return all that is to be run, each framework from the most containers down."""
+    """Return all configurations, each framework from the most containers down; raises BadInput."""
     from yarnctl.submitting.application_files import profile_settings
 
     found = [
@@ -114,14 +121,15 @@ def cells_of(app: ApplicationFile, numbers: Sequence[int]) -> list[ProfileCell]:
         for workers in reversed(numbers)
     ]
     if len(found) > CELLS_MAX:
-        raise BadInput("--containers", f"makes {len(found)} cells", f"at most {CELLS_MAX}: name fewer")
+        problem = f"{len(found)} configurations exceed the maximum of {CELLS_MAX}"
+        raise BadInput("--containers", problem, "give fewer numbers or tunables")
     return found
 
 
 def missing(
     app: ApplicationFile, cells: Sequence[ProfileCell], repeat: int, known: Sequence[KnownRun]
 ) -> list[tuple[ProfileCell, int]]:
-    """Return how often each cell is still to be run."""
+    """Return each configuration with its number of missing runs."""
     return [(cell, max(0, repeat - sum(_is_of(run, app, cell) for run in known))) for cell in cells]
 
 
@@ -131,28 +139,36 @@ def _is_of(run: KnownRun, app: ApplicationFile, cell: ProfileCell) -> bool:
 
 
 def profiled(app: ApplicationFile, cell: ProfileCell, manager: ResourceManager) -> KnownRun:
-    """Run one cell, and return how long it took: from its command's start to its application's end."""
+    """Run one configuration; the run's time is from its command's start to its application's end.
+
+    Raises Different if it does not succeed, with the end of its command's output.
+    """
     from uuid import uuid4
 
     from yarnctl.prediction.application_runs import KnownRun
     from yarnctl.submitting.gate_settings import with_tags
 
     run = uuid4().hex[:12]
-    framework, job = cell.section.framework, cell.section.job(run)
-    own = job.settings()
-    given = {**framework.given(cell.workers + 1), **cell.settings}
-    given[framework.TAGS] = with_tags(framework.tags_of(own), [TAG + run])
-    with tempfile.TemporaryFile() as said:
+    framework, submission = cell.section.framework, cell.section.job(run)
+    own = submission.settings()
+    settings = {**framework.given(cell.workers + 1), **cell.settings}
+    settings[framework.TAGS] = with_tags(framework.tags_of(own), [TAG + run])
+    with tempfile.TemporaryFile() as output:
         began_s = time.monotonic()
         process = subprocess.Popen(  # noqa: S603
-            job.words(given), stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=dict(os.environ)
+            submission.words(settings),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=dict(os.environ),
         )
         try:
             name, elapsed_ms = Watched(manager, TAG + run, process, began_s).until_ended()
         except Different as error:
-            said.seek(max(0, said.tell() - SAID_CHARACTERS))
-            tail = said.read().decode("utf-8", "replace").strip()
-            raise Different(f"{cell}: {error}" + (f"; its command said: {tail}" if tail else "")) from None
+            output.seek(max(0, output.tell() - OUTPUT_CHARACTERS))
+            tail = output.read().decode("utf-8", "replace").strip()
+            cause = f"; output of its command: {tail}" if tail else ""
+            raise Different(f"{cell}: {error}{cause}") from None
         finally:
             if process.poll() is None:
                 process.terminate()
@@ -168,9 +184,9 @@ def profiled(app: ApplicationFile, cell: ProfileCell, manager: ResourceManager) 
 
 
 class Watched:
-    """One application, found by its tag, from its command's start on (``began_s``, of the monotonic clock).
+    """One application, found by its tag, from its command's start (``began_s``, monotonic clock) to its end.
 
-    Instants of the ResourceManager are compared with each other only: its clock may differ from ours.
+    Instants of the ResourceManager are compared only with each other, because its clock may differ.
     """
 
     def __init__(
@@ -183,12 +199,12 @@ class Watched:
         self._answered_s = began_s
 
     def until_ended(self) -> tuple[str, int]:
-        """Return the application's id and how long it took in all, in ms; Different if it did not succeed."""
+        """Return the application's id and its total time in ms; raises Different if it did not succeed."""
         from yarnctl.hadoop.resource_manager import ENDED
 
         gone_s: float | None = None
         while True:
-            rows = self._asked(lambda: self._manager.tagged(self._tag)) or ()
+            rows = self._queried(lambda: self._manager.tagged(self._tag)) or ()
             if rows and not self._name:
                 self._name = rows[0].application
                 waited_ms = (time.monotonic() - self._began_s) * 1000
@@ -198,21 +214,21 @@ class Watched:
             if self._process.poll() is not None and not rows:
                 gone_s = gone_s or time.monotonic()
                 if self._process.returncode or time.monotonic() - gone_s > APPEARS_S:
-                    raise Different(f"nothing was submitted (status {self._process.returncode})")
+                    raise Different(f"no application was submitted (exit status {self._process.returncode})")
             self._pause.wait(POLL_S)
 
     def _outcome_ms(self) -> int:
-        found = self._asked(lambda: self._manager.ended_application(self._name))
+        found = self._queried(lambda: self._manager.ended_application(self._name))
         if found is None:
-            raise Different(f"{self._name} cannot be read any more")
+            raise Different(f"{self._name}: the ResourceManager no longer reports it")
         if found.final_status != "SUCCEEDED":
-            raise Different(f"{self._name} ended {found.final_status or 'in an unknown state'}")
+            raise Different(f"{self._name} ended with status {found.final_status or 'unknown'}")
         return self._before_ms + int(found.ended_at_ms - found.submitted_at_ms)
 
-    def _asked(self, question: Callable[[], Any]) -> Any:
-        """Ask the ResourceManager; None while it does not answer, Unreachable if that lasts too long."""
+    def _queried(self, query: Callable[[], Any]) -> Any:
+        """Query the ResourceManager; None while it does not answer, Unreachable after ``UNREACHABLE_S``."""
         try:
-            answer = question()
+            answer = query()
         except Unreachable:
             if time.monotonic() - self._answered_s > UNREACHABLE_S:
                 raise

@@ -1,7 +1,4 @@
-"""``yarnctl reclaims``: the reclaim lists of a running daemon.
-
-Law: what is shown is what ``GET /v1/reclaims`` answers.
-"""
+"""``yarnctl reclaims``: show the reclaim lists, from ``GET /v1/reclaims`` of a running daemon."""
 
 from __future__ import annotations
 
@@ -33,20 +30,20 @@ COLUMNS = (
     "attempt",
     "node",
     "state",
-    "asked",
-    "kept keys",
-    "left to do",
+    "sent",
+    "keys done",
+    "remaining",
     "cost",
-    "room to",
+    "container to",
 )
 
 
 @click.command()
 @click.argument("wanted", metavar="[ID]", required=False)
-@click.option("--queue", help="Only of applications in this queue.")
-@click.option("--victim", help="Only orders against this application.")
-@click.option("--state", help="Only orders in this state.")
-@click.option("--retired", is_flag=True, help="Also orders that have left their lists.")
+@click.option("--queue", help="Show only applications in this queue.")
+@click.option("--victim", help="Show only orders to tasks of this application.")
+@click.option("--state", help="Show only orders in this state.")
+@click.option("--retired", is_flag=True, help="Show also finished orders.")
 @limit_option
 @showing_options
 def command(
@@ -59,7 +56,7 @@ def command(
     url: str,
     output: str,
 ) -> None:
-    """Show the containers that yarnctl has ordered for each preempting application, or for ID."""
+    """Show the containers that yarnctl reclaims for each production application, or for ID."""
     filters = {"victim": victim, "state": state, "retired": retired}
     if wanted is None:
         answer = ask_all(url, "v1/reclaims", {**filters, "queue": queue}, limit)
@@ -80,24 +77,25 @@ def _now_ms(url: str) -> int:
 
 def _print_lists(page: Page[ReclaimList]) -> None:
     if not page.items:
-        click.echo("no reclaim lists: no preempting application has pending asks, and no order is open")
+        click.echo("no reclaim lists: no production application has pending requests, and no order is open")
     for each in page.items:
         _print_list(each, page.now_ms)
     if page.total > len(page.items):
-        click.echo(f"{page.total - len(page.items)} more: --limit {page.total}", err=True)
+        click.echo(f"{page.total - len(page.items)} more; show them with --limit {page.total}", err=True)
 
 
 def _cost(entry: EntryOut) -> str | None:
-    """Return what leaving and coming back has cost, or what it is expected to."""
+    """Return the cost of suspending and resuming a task, measured and predicted."""
     if entry.cost_ms is not None:
-        return f"{span(entry.cost_ms)} (expected {span(entry.predicted_cost_ms)})"
-    return None if entry.predicted_cost_ms is None else f"expected {span(entry.predicted_cost_ms)}"
+        return f"{span(entry.cost_ms)} (predicted {span(entry.predicted_cost_ms)})"
+    return None if entry.predicted_cost_ms is None else f"predicted {span(entry.predicted_cost_ms)}"
 
 
-def _print_list(each: ReclaimList, now_ms: int) -> None:
-    waits = "not there any more" if each.pending is None else f"waits for {each.pending}"
-    would = f", would order {each.would_order} (observing)" if each.would_order else ""
-    title = f"{each.application} ({short(each.queue or '-')}): {waits}, {each.expected} expected{would};"
+def _print_list(reclaims: ReclaimList, now_ms: int) -> None:
+    pending = "has ended" if reclaims.pending is None else f"{reclaims.pending} pending"
+    would = f", would order {reclaims.would_order} (observing)" if reclaims.would_order else ""
+    name = f"{reclaims.application} ({short(reclaims.queue or '-')})"
+    title = f"{name}: {pending}, {reclaims.expected} expected{would};"
     rows = [
         (
             entry.order,
@@ -111,10 +109,10 @@ def _print_list(each: ReclaimList, now_ms: int) -> None:
             _cost(entry),
             plain(entry.receiver_application) or None,
         )
-        for entry in each.entries
+        for entry in reclaims.entries
     ]
-    sent = counted(Counter(entry.state for entry in each.entries if not entry.observed))
-    title = plain(f"{title} {sent or 'no order is open'}")
+    sent = counted(Counter(entry.state for entry in reclaims.entries if not entry.observed))
+    title = plain(f"{title} {'no open orders' if sent == '-' else sent}")
     if rows:
         print_table(COLUMNS, rows, title)
     else:

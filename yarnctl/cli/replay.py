@@ -1,6 +1,6 @@
-"""``yarnctl replay``: decide a whole journal again and compare.
+"""``yarnctl replay``: run the controller on a journal's input again and compare its output.
 
-Law: only a journal that was closed, whole and the same is a positive answer.
+Exit status 0 only for a complete, closed journal (``--open``: also an open one) with equal output.
 """
 
 from __future__ import annotations
@@ -18,23 +18,21 @@ from yarnctl.journal.segments import segments
 
 @click.command()
 @click.argument("journal", metavar="FILE", type=click.Path(path_type=Path))
-@click.option(
-    "--open", "unfinished", is_flag=True, help="The journal is still being written: its end is no error."
-)
+@click.option("--open", "unfinished", is_flag=True, help="Accept a journal that is still being written.")
 @output_option
 def command(journal: Path, unfinished: bool, output: str) -> None:
-    """Decide every record of FILE again; stop at the first difference with exit status 1."""
+    """Run the controller on the input recorded in FILE and compare; exit with 1 at the first difference."""
     journal = journal_at(journal)
     try:
-        with ProgressBar("records decided again", lambda: lines_in(*segments(journal))) as progress:
+        with ProgressBar("records replayed", lambda: lines_in(*segments(journal))) as progress:
             lines = progress.counted(read(journal, closed=not unfinished))
             done = replay(lines, str(journal), closed=not unfinished)
     except Interrupted as error:
-        raise BadInput(error.where, error.problem, "everything before it is the same") from None
+        raise BadInput(error.where, error.problem, "all records before it are equal") from None
     if output == "json":
         print_json(done)
     else:
         click.echo(
-            f"{journal}: the same; {done.records} records, {done.decisions} decisions"
+            f"{journal}: equal; {done.records} records, {done.decisions} decisions"
             f" with {done.picks} picks, {done.transitions} transitions, {done.refusals} refusals"
         )

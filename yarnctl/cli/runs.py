@@ -1,7 +1,7 @@
-"""``yarnctl runs``: the runs of applications that are known on this machine, and importing more from files.
+"""``yarnctl runs``: show the known runs of applications, and import more from files.
 
-Law: no cluster and no daemon is asked. A file is taken whole or not at all: what is known is written anew
-beside itself and renamed, under a lock.
+* It queries no cluster, and a daemon only with ``--url``.
+* A file is imported completely or not at all: the store is rewritten beside itself and renamed, under a lock.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from yarnctl.command_line import output_option, print_json, print_table
+from yarnctl.command_line import option_group, output_option, print_json, print_table
 from yarnctl.errors import BadInput, Unreachable
 
 if TYPE_CHECKING:
@@ -25,43 +25,67 @@ FILE_BYTES_MAX = 64 << 20
 IMPORT = "import"
 DAEMON_RUNS_MAX = 1_000
 SUMMARY = ("application", "kind", "runs", "containers", "seconds", "features", "R2", "below bound")
-TABLE_OPTIONS = (
-    "application",
-    "kind",
-    "containers",
-    "elapsed_s",
-    "elapsed_ms",
-    "features",
-    "settings",
-    "only",
+
+
+class TableOptions(NamedTuple):
+    """What ``import`` reads from a table; names of columns, None or empty: not given."""
+
+    application: str | None = None
+    kind: str | None = None
+    containers: str | None = None
+    elapsed_s: str | None = None
+    elapsed_ms: str | None = None
+    features: str | None = None
+    settings: str | None = None
+    only: tuple[str, ...] = ()
+
+    def first_given(self, *apart: str) -> str:
+        """Return the first option that is given, without those ``apart``; "" if none is."""
+        given = (name for name, value in self._asdict().items() if value and name not in apart)
+        return next((f"--{name.replace('_', '-')}" for name in given), "")
+
+
+_TABLE = (
+    click.option(
+        "--application", metavar="NAME", help="import: FILE is a table of runs of this application."
+    ),
+    click.option(
+        "--kind",
+        metavar="KIND",
+        help="import: framework of the runs (mapreduce, spark, flink). Otherwise: show only runs on it.",
+    ),
+    click.option(
+        "--containers", metavar="COLUMN", help="import: number of containers, with the application master's."
+    ),
+    click.option("--elapsed-s", metavar="COLUMN", help="import: run time in seconds."),
+    click.option("--elapsed-ms", metavar="COLUMN", help="import: run time in milliseconds."),
+    click.option("--features", metavar="A,B", help="import: columns of numbers that are known before a run."),
+    click.option("--settings", metavar="A,B", help="import: columns of settings."),
+    click.option(
+        "--only", multiple=True, metavar="COLUMN=VALUE", help="import: read only these rows; repeatable."
+    ),
 )
 
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[APP] | import FILE")
-@click.option(
-    "--application", metavar="NAME", help="import: the file is a table, of runs of this application."
-)
-@click.option(
-    "--kind", metavar="KIND", help="import: they ran on mapreduce, spark, flink, ...; else: only these."
-)
-@click.option("--containers", metavar="COLUMN", help="import: how many containers, the master's included.")
-@click.option("--elapsed-s", metavar="COLUMN", help="import: how long a run took, in seconds.")
-@click.option("--elapsed-ms", metavar="COLUMN", help="import: or in milliseconds.")
-@click.option("--features", metavar="A,B", help="import: columns of numbers that are known before a run.")
-@click.option("--settings", metavar="A,B", help="import: columns of settings.")
-@click.option("--only", multiple=True, metavar="COLUMN=VALUE", help="import: just these rows; repeatable.")
-@click.option(
-    "--store", type=click.Path(path_type=Path, dir_okay=False), help="The file that runs are kept in."
-)
-@click.option("--url", help="Show those, too, that the daemon there has of its journal.")
+@option_group(TableOptions, "table", _TABLE)
+@click.option("--store", type=click.Path(path_type=Path, dir_okay=False), help="File with the known runs.")
+@click.option("--url", help="Show also the runs in the journal of the daemon at this address.")
 @click.option("--quality", is_flag=True, help="Show how well the runs of each application are predicted.")
 @output_option
-def command(words: tuple[str, ...], store: Path | None, output: str, **given: Any) -> None:
-    """Show the runs of APP, or how many of which there are and how well they are predicted; or import FILE.
+def command(
+    words: tuple[str, ...],
+    table: TableOptions,
+    store: Path | None,
+    url: str | None,
+    quality: bool,
+    output: str,
+) -> None:
+    """Show the runs of APP; without APP, the number and prediction quality of all runs; or import FILE.
 
-    FILE is a table whose first line names columns (with --application, --kind, --containers, --elapsed-s),
-    or has one run a line as JSON, as the store has them.
+    FILE is a table with column names in its first line (give --application, --kind, --containers and
+    --elapsed-s), or has one run per line as JSON, as in the store.
     """
     from yarnctl.prediction.application_runs import merged
 
@@ -69,28 +93,25 @@ def command(words: tuple[str, ...], store: Path | None, output: str, **given: An
     if words[:1] == (IMPORT,):
         if len(words) != 2:
             raise BadInput(
-                "import", f"takes one file, and {len(words) - 1} are named", "write runs import FILE"
+                "import", f"requires one file, {len(words) - 1} given", "run yarnctl runs import FILE"
             )
-        _import(Path(words[1]), path, given, output)
+        _import(Path(words[1]), path, table, output)
         return
-    odd = next((name for name in TABLE_OPTIONS if given[name] and name != "kind"), None)
-    if odd is not None or len(words) > 1:
-        where = f"--{odd.replace('_', '-')}" if odd else words[1]
-        raise BadInput(
-            where, "belongs to import", "write yarnctl runs [APP], or yarnctl runs import FILE ..."
-        )
-    known = merged(kept_runs(path), () if given["url"] is None else _runs_at(given["url"]))
-    _show(known, (words[0] if words else None, given["kind"]), output, given["quality"])
+    odd = table.first_given("kind") or (words[1] if len(words) > 1 else "")
+    if odd:
+        raise BadInput(odd, "requires import", "run yarnctl runs [APP], or yarnctl runs import FILE ...")
+    known = merged(kept_runs(path), () if url is None else _runs_at(url))
+    _show(known, words[0] if words else None, table.kind, output, quality)
 
 
 def default_store() -> Path:
-    """Return where this user's runs are kept."""
+    """Return the path of this user's file of runs."""
     root = os.environ.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
     return Path(root) / "yarnctl" / STORE
 
 
 def kept_runs(path: Path) -> tuple[KnownRun, ...]:
-    """Return the runs of a store; none where there is no file. BadInput names a line that is no run."""
+    """Return the runs of a store, none if the file is missing; BadInput names a line that is not a run."""
     from yarnctl.prediction.application_runs import runs_in_lines
 
     return runs_in_lines(_text(path), str(path)) if path.exists() else ()
@@ -104,20 +125,18 @@ def keep_run(path: Path, run: KnownRun) -> None:
         _write(path, merged(kept_runs(path), (run,)))
 
 
-def _import(file: Path, store: Path, given: dict[str, Any], output: str) -> None:
+def _import(file: Path, store: Path, table: TableOptions, output: str) -> None:
     from yarnctl.prediction.application_runs import merged, runs_in_lines, runs_in_table
 
     text = _text(file)
-    if given["application"] is None:
-        odd = next((name for name in TABLE_OPTIONS if given[name]), None)
-        if odd is not None:
-            told = "is of a table, and no --application says whose runs it has"
-            raise BadInput(f"--{odd.replace('_', '-')}", told, "give --application NAME")
+    if table.application is None:
+        if odd := table.first_given():
+            raise BadInput(odd, "requires --application", "add --application NAME")
         new = runs_in_lines(text, str(file))
     else:
-        new = runs_in_table(text, str(file), _columns(given))
+        new = runs_in_table(text, str(file), _columns(table.application, table))
     if not new:
-        raise BadInput(str(file), "holds no run", "see yarnctl runs --help")
+        raise BadInput(str(file), "contains no runs", "see yarnctl runs --help")
     with _locked(store):
         known = kept_runs(store)
         found = merged(known, new)
@@ -126,29 +145,31 @@ def _import(file: Path, store: Path, given: dict[str, Any], output: str) -> None
     if output == "json":
         print_json({"read": len(new), "added": added, "runs": len(found)})
     else:
-        click.echo(f"{file}: {len(new)} runs, {added} of them new; {len(found)} are known now")
+        click.echo(f"{file}: {len(new)} runs, {added} new; {len(found)} runs known")
 
 
-def _columns(given: dict[str, Any]) -> RunColumns:
+def _columns(application: str, table: TableOptions) -> RunColumns:
     from yarnctl.prediction.application_runs import RunColumns
 
-    for name in ("kind", "containers"):
-        if not given[name]:
-            raise BadInput(f"--{name}", "is missing", "a table needs it")
-    if (given["elapsed_s"] is None) == (given["elapsed_ms"] is None):
-        raise BadInput("--elapsed-s", "or --elapsed-ms names the time, and one of them", "give one")
-    only = dict(pair.partition("=")[::2] for pair in given["only"])
-    odd = next((pair for pair in given["only"] if "=" not in pair), None)
+    if not table.kind:
+        raise BadInput("--kind", "is missing", "add --kind KIND")
+    if not table.containers:
+        raise BadInput("--containers", "is missing", "add --containers COLUMN")
+    elapsed = table.elapsed_s or table.elapsed_ms
+    if not elapsed or (table.elapsed_s and table.elapsed_ms):
+        raise BadInput("--elapsed-s", "give exactly one of --elapsed-s and --elapsed-ms")
+    only = dict(pair.partition("=")[::2] for pair in table.only)
+    odd = next((pair for pair in table.only if "=" not in pair), None)
     if odd is not None:
-        raise BadInput(f"--only {odd[:60]}", "is no COLUMN=VALUE")
+        raise BadInput(f"--only {odd[:60]}", "has no =", "use COLUMN=VALUE")
     return RunColumns(
-        application=given["application"],
-        kind=given["kind"],
-        containers=given["containers"],
-        elapsed=given["elapsed_s"] or given["elapsed_ms"],
-        unit_ms=1000 if given["elapsed_s"] else 1,
-        features=_names(given["features"]),
-        settings=_names(given["settings"]),
+        application=application,
+        kind=table.kind,
+        containers=table.containers,
+        elapsed=elapsed,
+        unit_ms=1000 if table.elapsed_s else 1,
+        features=_names(table.features),
+        settings=_names(table.settings),
         only=only,
     )
 
@@ -160,24 +181,24 @@ def _names(text: str | None) -> Sequence[str]:
 def _text(path: Path) -> str:
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
-            raise BadInput(str(path), "is larger than 64 MiB", "give fewer runs at a time")
+            raise BadInput(str(path), "exceeds the maximum of 64 MiB", "import fewer runs at a time")
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise BadInput(str(path), f"cannot be read ({error.strerror})", "name a readable file") from None
+        raise BadInput(str(path), f"cannot be read ({error.strerror})", "give a readable file") from None
     except UnicodeDecodeError:
-        raise BadInput(str(path), "is no text", "give a table, or runs as JSON, one a line") from None
+        raise BadInput(str(path), "is not UTF-8 text", "give a table, or one run per line as JSON") from None
 
 
 @contextmanager
 def _locked(store: Path) -> Iterator[None]:
-    """Let one process at a time write a store."""
+    """Hold the lock of a store: one process writes it at a time. Raises BadInput."""
     import fcntl
 
     try:
         store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(store.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise BadInput(f"--store {store}", f"cannot be used ({error.strerror})") from None
+        raise BadInput(f"--store {store}", f"cannot be locked ({error.strerror})") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -186,7 +207,7 @@ def _locked(store: Path) -> Iterator[None]:
 
 
 def _write(store: Path, runs: Sequence[KnownRun]) -> None:
-    """Replace a store at once."""
+    """Replace a store atomically; raises BadInput."""
     from yarnctl.prediction.application_runs import identity
 
     unfinished = store.with_suffix(".tmp")
@@ -201,7 +222,7 @@ def _write(store: Path, runs: Sequence[KnownRun]) -> None:
 
 
 def _runs_at(url: str) -> tuple[KnownRun, ...]:
-    """Return the runs that the daemon at ``url`` has."""
+    """Return the runs of the daemon at ``url``; raises Unreachable."""
     import msgspec
 
     from yarnctl.cli.asking import ask_all
@@ -211,15 +232,16 @@ def _runs_at(url: str) -> tuple[KnownRun, ...]:
     try:
         return tuple(msgspec.convert(answer["items"], list[KnownRun]))
     except msgspec.ValidationError as error:
-        raise Unreachable(f"{url}: answers, but not with runs ({error})") from None
+        raise Unreachable(f"{url}: unexpected answer to the request for runs ({error})") from None
 
 
-def _show(runs: Sequence[KnownRun], of: tuple[str | None, str | None], output: str, quality: bool) -> None:
-    application, kind = of
+def _show(
+    runs: Sequence[KnownRun], application: str | None, kind: str | None, output: str, quality: bool
+) -> None:
     chosen = [run for run in runs if application in (None, run.application) and kind in (None, run.kind)]
     if application is not None and not chosen:
         known = ", ".join(sorted({run.application for run in runs})) or "none"
-        raise BadInput(application, "has no runs", f"known are: {known[:200]}")
+        raise BadInput(application, "has no known runs", f"applications with runs: {known[:200]}")
     if output == "json":
         print_json(_learned(chosen) if quality else chosen)
     elif application is None or quality:
@@ -236,7 +258,7 @@ def _row(run: KnownRun) -> tuple[object, ...]:
 
 
 def _learned(runs: Sequence[KnownRun]) -> list[dict[str, Any]]:
-    """Return how well the runs of each application and kind are predicted by the others."""
+    """Return for each application and framework how well its runs are predicted by the others."""
     from yarnctl.prediction.application_options import learned_kinds
     from yarnctl.prediction.upper_bounds import BETA
 
@@ -244,9 +266,10 @@ def _learned(runs: Sequence[KnownRun]) -> list[dict[str, Any]]:
 
 
 def _summary(runs: Sequence[KnownRun]) -> list[tuple[object, ...]]:
-    """Return a row for each application and kind: the ranges of its runs, and how well they are predicted.
+    """Return a row for each application and framework: the ranges of its runs, and the prediction quality.
 
-    R2 and the share below the upper bound are of runs that were left out; "-" where too few are known.
+    R2 and the share below the upper bound are measured on runs that the model was not fitted to; "-" where
+    too few are known.
     """
     judged = {(each["application"], each["kind"]): each for each in _learned(runs)}
     found: dict[tuple[str, str], list[KnownRun]] = {}

@@ -1,7 +1,4 @@
-"""``yarnctl snapshot``: the loop, the cluster and its queues, as a running daemon saw them last.
-
-Law: what is shown is what ``GET /v1/snapshot`` answers.
-"""
+"""``yarnctl snapshot``: show loop, cluster and queues, from ``GET /v1/snapshot`` of a running daemon."""
 
 from __future__ import annotations
 
@@ -19,14 +16,14 @@ COLUMNS = (
     "used MiB",
     "used vcores",
     "containers",
-    "waits for",
+    "pending",
 )
 
 
 @click.command()
 @showing_options
 def command(url: str, output: str) -> None:
-    """Show how the loop is and what the cluster looks like."""
+    """Show the state of the daemon's loop, the cluster and its queues."""
     answer = ask(url, "v1/snapshot")
     if output == "json":
         print_json(answer)
@@ -38,25 +35,29 @@ def command(url: str, output: str) -> None:
         print_table(COLUMNS, [_row(queue) for queue in seen.queues])
 
 
-def _lines(seen: SnapshotOut) -> list[str]:
-    loop = seen.loop
+def _lines(snapshot: SnapshotOut) -> list[str]:
+    loop = snapshot.loop
     why = f": {loop.why}" if loop.why else ""
     mode = "enforce" if loop.enforce else "observe"
     lines = [f"loop      {loop.loop_state}{why} ({mode}, {loop.ticks} ticks, {loop.tick_errors} failed)"]
     if loop.last_error:
-        when = f" {ago(loop.last_error_at_ms, seen.now_ms)} ago" if loop.last_error_at_ms is not None else ""
+        when = (
+            f" {ago(loop.last_error_at_ms, snapshot.now_ms)} ago" if loop.last_error_at_ms is not None else ""
+        )
         lines.append(f"          last error{when}: {loop.last_error}")
-    if seen.cluster is not None:
+    if snapshot.cluster is not None:
         answers = "" if loop.reachable else ", does not answer"
-        lines.append(f"cluster   {seen.cluster.node_count} nodes, epoch {seen.cluster.epoch}{answers}")
-    if seen.total is not None and seen.free is not None:
         lines.append(
-            f"memory    {seen.total.memory_mib} MiB, {seen.free.memory_mib} MiB free,"
-            f" seen {ago(seen.snapshot_at_ms, seen.now_ms)} before the last tick"
+            f"cluster   {snapshot.cluster.node_count} nodes, epoch {snapshot.cluster.epoch}{answers}"
+        )
+    if snapshot.total is not None and snapshot.free is not None:
+        lines.append(
+            f"memory    {snapshot.total.memory_mib} MiB, {snapshot.free.memory_mib} MiB free,"
+            f" {ago(snapshot.snapshot_at_ms, snapshot.now_ms)} old at the last tick"
         )
     lines.append(
-        f"work      {seen.applications} applications, {seen.open_orders} open orders,"
-        f" {seen.decisions} decisions so far"
+        f"work      {snapshot.applications} applications, {snapshot.open_orders} open orders,"
+        f" {snapshot.decisions} decisions so far"
     )
     return lines
 

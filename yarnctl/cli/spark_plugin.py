@@ -1,7 +1,7 @@
-"""``yarnctl spark-plugin``: compile the driver's plugin against the Spark that a user has.
+"""``yarnctl spark-plugin``: compile the driver plugin against the user's Spark.
 
-Law: the jar is whole or not there, and the same classes give the same bytes. No binary comes with yarnctl,
-because Spark's classes differ between versions and between versions of Scala.
+* The jar is complete or not there; the same classes give the same bytes.
+* yarnctl ships no binary, because Spark's classes differ between versions of Spark and of Scala.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from yarnctl.errors import BadInput
 
 SOURCE = Path(__file__).parents[1] / "submitting" / "spark_plugin" / "Leave.java"
 EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The instant of each file in the jar: the earliest that a zip can hold."""
+"""The time of each file in the jar: the earliest that a zip file can hold."""
 
 
 @click.command()
@@ -27,25 +27,25 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
     "--spark-home",
     envvar="SPARK_HOME",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Spark's folder, with jars in it.  [default: SPARK_HOME]",
+    help="Spark's folder, which contains jars/.  [default: SPARK_HOME]",
 )
 @click.option(
     "--output",
     default=Path("yarnctl-leave.jar"),
     show_default=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The jar to write.",
+    help="Jar file to write.",
 )
 def command(spark_home: Path | None, output: Path) -> None:
-    """Compile the plugin by which executors leave together and come back (wrap --spark --plugin JAR)."""
+    """Compile the driver plugin that decommissions and restores executors (wrap --spark --plugin JAR)."""
     if spark_home is None:
-        raise BadInput("--spark-home", "is missing", "name the folder of your Spark, or set SPARK_HOME")
+        raise BadInput("--spark-home", "is missing", "give the folder of your Spark, or set SPARK_HOME")
     if not list(spark_home.glob("jars/spark-core_*.jar")):
         raise BadInput(
-            f"--spark-home {spark_home}", "has no jars/spark-core_*.jar", "name Spark's own folder"
+            f"--spark-home {spark_home}", "has no jars/spark-core_*.jar", "give Spark's own folder"
         )
     if not output.absolute().parent.is_dir():
-        raise BadInput(f"--output {output}", "its folder is not there", "make it first")
+        raise BadInput(f"--output {output}", "its folder does not exist", "create the folder first")
     with tempfile.TemporaryDirectory() as folder:
         compile_plugin(spark_home, Path(folder))
         write_jar(Path(folder), output)
@@ -53,12 +53,12 @@ def command(spark_home: Path | None, output: Path) -> None:
 
 
 def compile_plugin(spark_home: Path, classes: Path) -> None:
-    """Compile into ``classes``; BadInput has the first thing that the compiler says."""
+    """Compile into ``classes``; BadInput contains the compiler's first error."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("javac", path=f"{home}/bin" if home else None)
     if found is None:
-        where = f"JAVA_HOME={home}" if home else "the path"
-        raise BadInput("javac", f"is not on {where}", "install a JDK of the version that Spark runs on")
+        where = f"JAVA_HOME={home}" if home else "PATH"
+        raise BadInput("javac", f"not found in {where}", "install a JDK of the version that Spark runs on")
     words = [found, "-nowarn", "-proc:none", "-cp", f"{spark_home / 'jars'}/*", "-d", str(classes)]
     done = subprocess.run([*words, str(SOURCE)], capture_output=True, text=True)  # noqa: S603
     if done.returncode:
@@ -67,7 +67,7 @@ def compile_plugin(spark_home: Path, classes: Path) -> None:
 
 
 def write_jar(classes: Path, output: Path) -> None:
-    """Put classes into a jar, beside its place first."""
+    """Write classes into a jar, under a temporary name first."""
     beside = output.with_name(f".{output.name}.{os.getpid()}")
     try:
         with zipfile.ZipFile(beside, "w") as archive:

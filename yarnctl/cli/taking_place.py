@@ -1,7 +1,4 @@
-"""A user's command that takes the place of yarnctl's process.
-
-Law: no shell reads the words; where the program cannot be run, its name and what to write are told.
-"""
+"""Running a user's command in the place of yarnctl's process, without a shell."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 def require_program(words: Sequence[str], where: str = "") -> None:
-    """Refuse a command whose program is not there; ``where`` stands before its name in the error."""
+    """Raise BadInput if a command's program is not installed; ``where`` precedes its name in the error."""
     if shutil.which(words[0]) is None:
-        raise _not_run(words, "is no program on the PATH", where)
+        raise _not_run(words, "program not found in PATH", where)
 
 
 def run_in_place(words: Sequence[str]) -> NoReturn:
-    """Run a program in place of this process; BadInput if it cannot be run."""
+    """Run a program in place of this process; raises BadInput if it cannot be run."""
     require_program(words)
     try:
         os.execvp(words[0], list(words))  # noqa: S606
@@ -33,8 +30,10 @@ def run_in_place(words: Sequence[str]) -> NoReturn:
 
 
 def _not_run(words: Sequence[str], problem: str, where: str = "") -> BadInput:
-    """Return the error of a program that cannot be run. A variable in front of it needs ``env``."""
+    """Return the error for a program that cannot be run; a variable in front of a program requires
+    ``env``.
+    """
     named = where + shlex.quote(words[0][:120])
     if _ASSIGNMENT.match(words[0]):
-        return BadInput(named, "is a variable, not a program", f"write env {shlex.join(words[:2])} ...")
-    return BadInput(named, problem, "name a program, or its path")
+        return BadInput(named, "is a variable, not a program", f"use env {shlex.join(words[:2])} ...")
+    return BadInput(named, problem, "give a program in PATH, or its path")

@@ -1,132 +1,242 @@
-"""``yarnctl wrap``: make a usual streaming job one whose reduces can be suspended."""
+"""``yarnctl wrap``: change a submit command so that yarnctl can suspend or shrink the job."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from yarnctl.cli.wrap_flink import FlinkOptions, wrap_flink
+from yarnctl.cli.wrap_spark import SparkOptions, wrap_spark
+from yarnctl.command_line import option_group
 from yarnctl.errors import BadInput, Different
 
 if TYPE_CHECKING:
     from yarnctl.task_runner.wrapping import CommandLine
 
 
+class StreamingOptions(NamedTuple):
+    """What the submitter of a streaming job promises, and commands for a stateful reducer."""
+
+    restartable: bool = False
+    group_fields: int | None = None
+    save: str = ""
+    load: str = ""
+
+    def commands(self) -> list[str]:
+        """Return the task runner's options for a stateful reducer, none for another; raises BadInput."""
+        if bool(self.save) != bool(self.load):
+            raise BadInput("--save, --load", "one is given without the other", "give both or none")
+        return ["--save", self.save, "--load", self.load] if self.save else []
+
+
+class PlaceOptions(NamedTuple):
+    """The folders in HDFS, and the account from which requests are accepted."""
+
+    store: str = ""
+    requests: str = ""
+    requests_owner: str = "yarnctl"
+
+
+class VerifyOptions(NamedTuple):
+    """``--verify`` and its limits; ``settings`` are NAME=VALUE of the job."""
+
+    verify: Path | None = None
+    rounds: int = 8
+    time_limit_s: int = 300
+    memory_limit_mib: int = 4096
+    seed: int = 1
+    settings: tuple[str, ...] = ()
+
+
+_STREAMING = (
+    click.option(
+        "--restartable", is_flag=True, help="Promise that the reducer keeps no state between key groups."
+    ),
+    click.option(
+        "--group-fields", type=click.IntRange(1), help="Promise that it groups by the first N key fields."
+    ),
+    click.option("--save", default="", help="Command that prints the state of a stateful reducer."),
+    click.option("--load", default="", help="Command that restores this state."),
+)
+_PLACE = (
+    click.option(
+        "--store",
+        default="",
+        envvar="YARNCTL_STORE",
+        help="Folder for checkpoints: webhdfs://HOST:PORT/FOLDER.",
+    ),
+    click.option(
+        "--requests",
+        default="",
+        envvar="YARNCTL_REQUESTS",
+        help="URL of the daemon's folder for requests.  [default: requests, beside the store]",
+    ),
+    click.option(
+        "--requests-owner",
+        default="yarnctl",
+        show_default=True,
+        envvar="YARNCTL_REQUESTS_OWNER",
+        help="Account of the daemon. Requests of any other account are ignored.",
+    ),
+)
+_VERIFY = (
+    click.option(
+        "--verify",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Test the promise on a file with a sorted sample of the reducer's input.",
+    ),
+    click.option(
+        "--rounds",
+        default=8,
+        show_default=True,
+        type=click.IntRange(1),
+        help="With --verify: number of runs with suspensions.",
+    ),
+    click.option(
+        "--time-limit-s",
+        default=300,
+        show_default=True,
+        type=click.IntRange(1),
+        help="With --verify: maximum seconds for each run of the reducer.",
+    ),
+    click.option(
+        "--memory-limit-mib",
+        default=4096,
+        show_default=True,
+        type=click.IntRange(0),
+        help="With --verify: maximum address space of each of its processes; 0: no limit.",
+    ),
+    click.option(
+        "--seed", default=1, show_default=True, help="With --verify: seed that places the suspensions."
+    ),
+    click.option(
+        "-D", "settings", multiple=True, metavar="NAME=VALUE", help="With --verify: a setting of the job."
+    ),
+)
+_FLINK = (
+    click.option(
+        "--flink", is_flag=True, help="WORDS are a flink run-application; let its workers be released."
+    ),
+    click.option("--batch", is_flag=True, help="With --flink: the job's code makes it a batch job."),
+)
+_SPARK = (
+    click.option(
+        "--spark", is_flag=True, help="WORDS are a spark-submit; let its executors be decommissioned."
+    ),
+    click.option(
+        "--route",
+        type=click.Choice(["signal", "plugin"]),
+        help="With --spark: how executors receive orders, by a signal or by a plugin in the driver.",
+    ),
+    click.option(
+        "--plugin", metavar="JAR", help="With --spark: the driver plugin (see yarnctl spark-plugin)."
+    ),
+    click.option(
+        "--fallback",
+        metavar="URL",
+        help="With --plugin: folder for the blocks of a job suspended completely.",
+    ),
+    click.option("--uses-pipe", is_flag=True, help="With --spark: the application calls rdd.pipe."),
+    click.option(
+        "--print-defaults", is_flag=True, help="With --spark: print lines for spark-defaults.conf and exit."
+    ),
+)
+
+
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--restartable", is_flag=True, help="Promise: the reducer keeps nothing between key groups.")
-@click.option("--group-fields", type=click.IntRange(1), help="Promise: it groups by the first N fields.")
-@click.option("--save", default="", help="Command that prints a stateful reducer's state.")
-@click.option("--load", default="", help="Command that takes that state back.")
-@click.option(
-    "--store", default="", envvar="YARNCTL_STORE", help="webhdfs://HOST:PORT/FOLDER for checkpoints."
-)
-@click.option(
-    "--requests",
-    default="",
-    envvar="YARNCTL_REQUESTS",
-    help="URL of the daemon's folder.  [default: requests, beside the store]",
-)
-@click.option(
-    "--requests-owner",
-    default="yarnctl",
-    show_default=True,
-    envvar="YARNCTL_REQUESTS_OWNER",
-    help="Account that the daemon runs as: nobody else's requests are obeyed.",
-)
+@option_group(StreamingOptions, "streaming", _STREAMING)
+@option_group(PlaceOptions, "places", _PLACE)
 @click.option("--exec", "run_it", is_flag=True, help="Run the command instead of printing it.")
+@option_group(VerifyOptions, "verifying", _VERIFY)
+@option_group(FlinkOptions, "flink_options", _FLINK)
+@option_group(SparkOptions, "spark_options", _SPARK)
 @click.option(
-    "--verify", type=click.Path(path_type=Path, dir_okay=False), help="Test the promise on a sorted sample."
-)
-@click.option(
-    "--rounds", default=8, show_default=True, type=click.IntRange(1), help="With --verify: runs with cuts."
-)
-@click.option(
-    "--time-limit-s",
-    default=300,
-    show_default=True,
+    "--min-executors",
     type=click.IntRange(1),
-    help="With --verify: seconds for each run of the reducer.",
+    help="With --spark, --flink: minimum number of workers that keep running.  [1]",
 )
-@click.option(
-    "--memory-limit-mib",
-    default=4096,
-    show_default=True,
-    type=click.IntRange(0),
-    help="With --verify: address space of each of its processes; 0: no limit.",
-)
-@click.option("--seed", default=1, show_default=True, help="With --verify: where the cuts fall.")
-@click.option(
-    "-D", "settings", multiple=True, metavar="NAME=VALUE", help="With --verify: a setting of the job."
-)
-@click.option("--flink", is_flag=True, help="WORDS are a flink run-application: let its workers leave.")
-@click.option("--batch", is_flag=True, help="With --flink: the job's code makes it a batch job.")
-@click.option("--spark", is_flag=True, help="WORDS are a spark-submit: let its executors leave.")
-@click.option("--route", type=click.Choice(["signal", "plugin"]), help="With --spark: how they are asked.")
-@click.option("--plugin", metavar="JAR", help="With --spark: the driver's plugin (yarnctl spark-plugin).")
-@click.option(
-    "--min-executors", type=click.IntRange(1), help="With --spark, --flink: so many always stay.  [1]"
-)
-@click.option("--fallback", metavar="URL", help="With --plugin: a folder where all may leave their blocks.")
-@click.option("--uses-pipe", is_flag=True, help="With --spark: the application calls rdd.pipe.")
-@click.option("--print-defaults", is_flag=True, help="With --spark: print lines of spark-defaults.conf.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def command(words: tuple[str, ...], save: str, load: str, **given: Any) -> None:
-    """Print the streaming command WORDS with the task runner in it, or say why it must not go there.
+def command(
+    words: tuple[str, ...],
+    streaming: StreamingOptions,
+    places: PlaceOptions,
+    run_it: bool,
+    verifying: VerifyOptions,
+    flink_options: FlinkOptions,
+    spark_options: SparkOptions,
+    min_executors: int | None,
+) -> None:
+    """Wrap the submit command WORDS so that yarnctl can suspend or shrink the job; print the new command.
 
-    With --verify, WORDS are the reducer alone: it is cut at random key groups of the sample. With --spark,
-    WORDS are a spark-submit whose executors may then be asked to leave; with --flink, a flink
-    run-application whose job may then be asked to go on with fewer workers.
+    WORDS are a streaming command, with --spark a spark-submit, with --flink a flink run-application. wrap
+    fails and names any setting that prevents it. With --verify, WORDS are the reducer alone, which is
+    suspended at random key groups of the sample.
     """
-    from yarnctl.cli.wrap_flink import wrap_flink
-    from yarnctl.cli.wrap_spark import refuse_without_spark, wrap_spark
-
-    if given["flink"]:
-        wrap_flink(words, given)
+    if flink_options.flink:
+        spark_options.refuse_given("cannot be combined with --flink", "remove it, or --flink")
+        if streaming.restartable:
+            raise BadInput("--restartable", "cannot be combined with --flink", "remove it, or --flink")
+        wrap_flink(words, min_executors or 1, flink_options.batch, run_it)
         return
-    if given["batch"]:
-        raise BadInput("--batch", "is for Flink", "write --flink, too")
-    if given["spark"]:
-        wrap_spark(words, given, given["run_it"])
+    if flink_options.batch:
+        raise BadInput("--batch", "requires --flink", "add --flink")
+    if spark_options.spark:
+        wrap_spark(words, spark_options, min_executors or 1, places.requests, places.requests_owner, run_it)
         return
-    refuse_without_spark(given)
+    spark_options.refuse_given("requires --spark", "add --spark")
+    if min_executors is not None:
+        raise BadInput("--min-executors", "requires --spark or --flink", "add --spark or --flink")
     if not words:
-        raise BadInput("command line", "is missing", "write -- hadoop jar .../hadoop-streaming.jar ...")
-    if bool(save) != bool(load):
-        raise BadInput("--save, --load", "one without the other", "give both or none")
-    more = [word for name, value in (("--save", save), ("--load", load)) if value for word in (name, value)]
-    group_fields: int = given["group_fields"] or 0
-    if given["verify"] is not None:
-        check_promise(words, group_fields, more, given)
+        raise BadInput("command line", "is missing", "add -- hadoop jar .../hadoop-streaming.jar ...")
+    if verifying.verify is not None:
+        check_promise(verifying.verify, words, streaming, verifying)
         return
+    wrap_streaming(words, streaming, places, run_it)
+
+
+def wrap_streaming(
+    words: Sequence[str], streaming: StreamingOptions, places: PlaceOptions, run_it: bool
+) -> None:
+    """Print, or run, a streaming command with the task runner in it, with notes on stderr."""
     from yarnctl.cli.taking_place import run_in_place
     from yarnctl.task_runner.wrapping import CommandLine, wrap
 
+    more, group_fields = streaming.commands(), streaming.group_fields or 0
     line = CommandLine(words)
     configured = settings_of_files(line)
-    folders = (given["requests"], given["requests_owner"])
-    wrapped = wrap(words, given["restartable"], group_fields, given["store"], more, *folders, configured)
-    if not given["restartable"]:
-        click.echo("note: without --restartable no reduce of this job is ever suspended", err=True)
-    elif given["run_it"]:
-        refuse_nowhere(wrapped)
+    wrapped = wrap(
+        words,
+        streaming.restartable,
+        group_fields,
+        places.store,
+        more,
+        places.requests,
+        places.requests_owner,
+        configured,
+    )
+    if not streaming.restartable:
+        click.echo("note: without --restartable no reduce of this job can be suspended", err=True)
+    elif run_it:
+        require_store(wrapped)
         click.echo(untested(line, {**configured, **line.settings()}, group_fields, more), err=True)
-    elif not given["store"]:
-        click.echo("note: without --store (or YARNCTL_STORE) there is nowhere to write checkpoints", err=True)
-    if given["run_it"]:
+    elif not places.store:
+        click.echo("note: no folder for checkpoints; add --store or set YARNCTL_STORE", err=True)
+    if run_it:
         run_in_place(wrapped)
     click.echo(shlex.join(wrapped))
 
 
 def settings_of_files(line: CommandLine) -> dict[str, str]:
-    """Return the settings of the files that a line names; as for Hadoop, a file that is missing has none."""
+    """Return the settings of the files that a command line names; as in Hadoop, a missing file has none."""
     names = (*line.values("-conf"), *line.values("-additionalconfspec"))
     paths = [path for name in names if (path := Path(name.removeprefix("file://"))).is_file()]
     if not paths:
         return {}
-    # Read here: a host that only wraps commands has no msgspec.
+    # Imported here: a host that only wraps commands has no msgspec.
     from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry, merge, read_file
     from yarnctl.task_runner.hadoop_words import configured
 
@@ -137,39 +247,46 @@ def settings_of_files(line: CommandLine) -> dict[str, str]:
     return configured({name: site.text(name) for name in entries})
 
 
-def refuse_nowhere(wrapped: list[str]) -> None:
-    """Refuse to submit a job that is promised to be restartable and whose checkpoints have nowhere to go."""
+def require_store(wrapped: Sequence[str]) -> None:
+    """Raise BadInput for a restartable job without a folder for its checkpoints."""
     if not any(word.startswith("YARNCTL_STORE=") for word in wrapped):
         raise BadInput(
             "--exec --restartable",
-            "without --store (or YARNCTL_STORE) there is nowhere to write checkpoints",
-            "set YARNCTL_STORE=webhdfs://NAMENODE:9870/yarnctl/checkpoints, or wrap it without --restartable",
+            "no folder for checkpoints",
+            "set YARNCTL_STORE=webhdfs://NAMENODE:9870/yarnctl/checkpoints, or remove --restartable",
         )
 
 
 def untested(line: CommandLine, settings: Mapping[str, str], group_fields: int, more: Sequence[str]) -> str:
-    """Return the reminder that a promise can be tested, with the command for this job's reducer."""
+    """Return the note that a promise was not tested, with the command that tests this job's reducer."""
     from yarnctl.task_runner.wrapping import promise_test
 
     return (
-        "note: the promise --restartable was not tested; a false one gives a wrong output with status 0."
+        "note: --restartable was not tested; if the promise is false, the job succeeds with wrong output."
         f" Test it: {shlex.join(promise_test(line, settings, group_fields, more))}"
     )
 
 
 def check_promise(
-    reducer: tuple[str, ...], group_fields: int, more: list[str], given: Mapping[str, Any]
+    sample: Path, reducer: Sequence[str], streaming: StreamingOptions, options: VerifyOptions
 ) -> None:
-    """Cut the sample and say whether the output stayed the same."""
+    """Suspend the reducer at random key groups of the sample; raises Different if its output changes."""
     from yarnctl.task_runner.verifying import Limits, verify
 
-    sample, rounds, seed = given["verify"], given["rounds"], given["seed"]
-    job = dict(pair.partition("=")[::2] for pair in given["settings"])
-    limits = Limits(given["time_limit_s"], given["memory_limit_mib"])
-    verdict = verify(sample, reducer, group_fields, job, more, rounds, seed, limits)
+    job = dict(pair.partition("=")[::2] for pair in options.settings)
+    verdict = verify(
+        sample,
+        reducer,
+        streaming.group_fields or 0,
+        job,
+        streaming.commands(),
+        options.rounds,
+        options.seed,
+        Limits(options.time_limit_s, options.memory_limit_mib),
+    )
     if verdict.reported:
-        click.echo(f"note: {verdict.reported} in an undisturbed run", err=True)
+        click.echo(f"note: {verdict.reported} in a run without suspension", err=True)
     if not verdict.holds:
         raise Different(f"not restartable: {verdict.story}")
-    cuts = f"{verdict.suspensions} suspensions in {verdict.rounds} runs"
-    click.echo(f"output identical: {verdict.groups} groups, {cuts}")
+    suspensions = f"{verdict.suspensions} suspensions in {verdict.rounds} runs"
+    click.echo(f"output identical: {verdict.groups} groups, {suspensions}")

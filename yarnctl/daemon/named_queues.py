@@ -26,7 +26,7 @@ from yarnctl.deciding.reasons.queue_naming import (
     QueueNamedTwice,
     QueueProblem,
 )
-from yarnctl.deciding.settings import LeverSettings, Settings
+from yarnctl.deciding.settings import Settings
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop.wire.views import queue_tree
 from yarnctl.journal.rendering import joined
@@ -41,7 +41,7 @@ def named_in(
     optional: frozenset[str],
 ) -> NamedQueues:
     """Return all names. ``optional``: names of queues that may be missing."""
-    rules = settings.levers.rules if isinstance(settings.levers, LeverSettings) else ()
+    rules = () if settings.levers is None else settings.levers.budgets
     return NamedQueues(
         preempting=attachment.preempting_queues,
         preemptable=attachment.preemptable_queues,
@@ -59,10 +59,10 @@ def with_paths(settings: Settings, named: NamedQueues, found: Resolved) -> Setti
     A role without a queue keeps its names, which no queue has: an empty role would mean every queue.
     """
     levers = settings.levers
-    if isinstance(levers, LeverSettings) and levers.rules:
+    if levers is not None and levers.budgets:
         rules = tuple(
             msgspec.structs.replace(rule, name=found.paths[rule.name]) if rule.kind == "queue" else rule
-            for rule in levers.rules
+            for rule in levers.budgets
         )
         levers = msgspec.structs.replace(levers, budgets=rules)
     return msgspec.structs.replace(

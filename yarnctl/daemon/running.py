@@ -274,7 +274,7 @@ def make_loop(
     guard = WriteGuard(lock, port.permission.why_nothing, misdirection, _folders(plan) if enforce else None)
     admission = _admission(plan, state, rebuilt, names)
     sold = None if admission is None or not admission.sells else partial(sold_deadlines, admission.store)
-    settings = msgspec.structs.replace(plan.settings, deadlines=msgspec.UNSET if sold is None else "sold")
+    settings = msgspec.structs.replace(plan.settings, deadlines=None if sold is None else "sold")
     controller = Controller(settings, remembered=rebuilt.remembered if rebuilt else None)
     fold = Fold() if rebuilt is None else rebuilt.fold
     journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes, fold=fold)

@@ -69,7 +69,7 @@ from yarnctl.deciding.records import (
     is_of,
 )
 from yarnctl.deciding.regrowing import Regrowing
-from yarnctl.deciding.settings import DEFAULT, LeverSettings, Settings
+from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.units import Resources
 
 LOST = ContainerHasEnded("lost")
@@ -143,7 +143,7 @@ class Ledger:
         """Apply the time-outs up to the step before; that step's requests were performed."""
         if record.since_ms:
             self.retire(record.since_ms)
-        if self.losses.charges and isinstance(self.settings.levers, LeverSettings):
+        if self.losses.charges and self.settings.levers is not None:
             self.losses.retire(record.at_ms, self.settings.levers)
         self.due = []
 

@@ -97,7 +97,7 @@ class BudgetTerms:
 
     def __init__(self, rules: LeverSettings, consents: Mapping[str, float] = NO_CONSENTS) -> None:
         self._rules, self._consents = rules, consents
-        self._own = {payer_of(rule): (rule.may_lose_ratio, rule.window_ms) for rule in rules.rules}
+        self._own = {payer_of(rule): (rule.may_lose_ratio, rule.window_ms) for rule in rules.budgets}
 
     def of(self, payer: str) -> tuple[float, int]:
         """Return the part that a payer may lose, and its window in ms."""
@@ -128,7 +128,7 @@ class LossBudget:
 
     def retire(self, now_ms: int, rules: LeverSettings) -> None:
         """Drop the charges that are as old as the longest window."""
-        ends_ms = now_ms - max(rules.window_ms, *(rule.window_ms for rule in rules.rules), 0)
+        ends_ms = now_ms - max(rules.window_ms, *(rule.window_ms for rule in rules.budgets), 0)
         old = takewhile(lambda each: each.at_ms <= ends_ms, self.charges.values())
         for order in [each.order for each in old]:
             del self.charges[order]
@@ -175,7 +175,7 @@ class LossBudget:
         """
         terms = BudgetTerms(rules, consents)
         left: dict[tuple[str, LeverKind], int] = {
-            (payer_of(rule), "kill"): 0 for rule in rules.rules if rule.kind == "user"
+            (payer_of(rule), "kill"): 0 for rule in rules.budgets if rule.kind == "user"
         }
         for payer, window_ms, mib_ms in held:
             ratio, own_ms = terms.of(payer)
@@ -244,7 +244,7 @@ def standings(
             sum(each.saved_ms for each in mine),
         )
 
-    users = (rule.name for rule in rules.rules if rule.kind == "user")
+    users = (rule.name for rule in rules.budgets if rule.kind == "user")
     return [
         *(standing("queue", name, "") for name in queues),
         *(standing("user", name, name) for name in users),

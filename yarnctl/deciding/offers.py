@@ -20,7 +20,7 @@ from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.policies.jobs import FOREVER_MS, JobPolicy
 from yarnctl.deciding.releaser import Reason, objections
-from yarnctl.deciding.settings import LeverSettings, Settings
+from yarnctl.deciding.settings import Settings
 
 OF_SUSPENDING = ("", "map", "not-checkpointable", "task-budget", "just-resumed", "remaining-unknown", "cost")
 """Objections to a suspension alone: other levers may be left."""
@@ -72,7 +72,7 @@ class LeverOffers:
     """``offered``: the cheapest options so far, in order. ``missing``: jobs whose tasks are not known."""
 
     def __init__(self, case: Case, settings: Settings, given: MixInput) -> None:
-        assert isinstance(settings.levers, LeverSettings)
+        assert settings.levers is not None
         self.case, self.settings, self.rules, self.given = case, settings, settings.levers, given
         self.offered: list[Option] = []
         self.passed: list[tuple[TaskView, int, Reason]] = []

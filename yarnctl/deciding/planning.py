@@ -39,7 +39,7 @@ from yarnctl.deciding.reasons.orders import AskerHasRoom, NobodyWaits, RoomElsew
 from yarnctl.deciding.records import Decision
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.selector import choose
-from yarnctl.deciding.settings import LeverSettings, Settings
+from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Effects, Settlement
 from yarnctl.units import Resources
 
@@ -89,7 +89,7 @@ def decision_of(
         unmet=choice.unmet,
         refused_jobs=choice.refused_jobs,
         refused_tasks=choice.refused_tasks,
-        levers=choice.pulls or msgspec.UNSET,
+        levers=choice.pulls,
     )
 
 
@@ -211,10 +211,10 @@ class InFlight:
 
 def mix_input(look: DemandInput, ledger: Ledger, settings: Settings) -> MixInput | None:
     """Return what a mix needs beside its case; None: the settings have no levers."""
-    if not isinstance(settings.levers, LeverSettings):
+    if settings.levers is None:
         return None
     consents = {each.application: each.may_lose_ratio for each in look.consents}
-    queues = {rule.name: rule.may_lose_ratio for rule in settings.levers.rules if rule.kind == "queue"}
+    queues = {rule.name: rule.may_lose_ratio for rule in settings.levers.budgets if rule.kind == "queue"}
     return MixInput(
         ledger.losses.left(look.held_at_ms, look.held, settings.levers, consents),
         ledger.awaited.until_ms,

@@ -42,7 +42,7 @@ from yarnctl.deciding.reasons.demand import (
 )
 from yarnctl.deciding.records import Trigger
 from yarnctl.deciding.releaser import Reason
-from yarnctl.deciding.settings import LeverSettings, Settings
+from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, dominant, minus, times
 
 PPM = 1_000_000
@@ -387,7 +387,7 @@ def closed_jobs(
 ) -> dict[str, Reason]:
     """Return the jobs among ``views`` that are excluded, and why; ``silent`` are unobservable."""
     closed = dict(silent)
-    any_task = settings.kill_maps or isinstance(settings.levers, LeverSettings)
+    any_task = settings.kill_maps or settings.levers is not None
     if settings.eviction == "suspend" and not any_task:
         without = [view for view in views if not view.runner]
         closed.update(

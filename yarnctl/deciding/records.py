@@ -77,7 +77,7 @@ class Trigger(msgspec.Struct, frozen=True):
     as_of_ms: int | None = None
 
 
-class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True):
+class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True, omit_defaults=True):
     """Victims chosen on behalf of one application. ``orders[i]`` was given to ``picks[i]``.
 
     ``total`` is the cluster's size: with it a reader computes what part of the cluster a key stands for.
@@ -95,12 +95,12 @@ class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True):
     unmet: int
     refused_jobs: tuple[RefusedJob, ...]
     refused_tasks: tuple[RefusedTask, ...]
-    levers: tuple[LeverPull, ...] | msgspec.UnsetType = msgspec.UNSET
+    levers: tuple[LeverPull, ...] = ()
 
     @property
     def pulls(self) -> tuple[LeverPull | None, ...]:
         """Return the lever of each order; None: it was chosen by the two policies alone."""
-        return (None,) * len(self.orders) if isinstance(self.levers, msgspec.UnsetType) else self.levers
+        return self.levers or (None,) * len(self.orders)
 
 
 class Awaited(msgspec.Struct, frozen=True, tag="awaited"):

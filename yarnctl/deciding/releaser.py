@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from yarnctl.deciding.model import TaskView
-from yarnctl.deciding.settings import LeverSettings, Settings
+from yarnctl.deciding.settings import Settings
 
 Reason = Literal[
     "",
@@ -88,7 +88,7 @@ def objections(
     another application than the requesting one.
     """
     kill_maps, settle_ms = settings.kill_maps, settings.settle_ms
-    drains = isinstance(settings.levers, LeverSettings)
+    drains = settings.levers is not None
     suspensions_max = settings.task_suspensions_max
     guarded = settings.cost_guard and settings.eviction == "suspend"
 

@@ -46,12 +46,7 @@ class LeverSettings(msgspec.Struct, frozen=True, kw_only=True):
     may_refetch_ratio: float = 0.2
     window_ms: int = 3_600_000
     jobs_max: int = 5_000
-    budgets: tuple[LossRule, ...] | msgspec.UnsetType = msgspec.UNSET
-
-    @property
-    def rules(self) -> tuple[LossRule, ...]:
-        """Return the budgets of single queues and users."""
-        return self.budgets if isinstance(self.budgets, tuple) else ()
+    budgets: tuple[LossRule, ...] = ()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,8 +98,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     in_flight_ratio_max: float = 1.0
     in_flight_least: int = 2
     rest_ms: int = 12_000
-    levers: LeverSettings | msgspec.UnsetType = msgspec.UNSET
-    deadlines: Literal["sold"] | msgspec.UnsetType = msgspec.UNSET
+    levers: LeverSettings | None = None
+    deadlines: Literal["sold"] | None = None
 
 
 DEFAULT = Settings()
@@ -130,12 +125,12 @@ PROFILES = {"default": DEFAULT, "paper": PAPER}
 def validate(settings: Settings) -> None:
     """Raise BadInput, naming the field, for a number that cannot be computed with."""
     _require_numbers(settings)
-    if isinstance(settings.levers, LeverSettings):
+    if settings.levers is not None:
         _require_numbers(settings.levers)
         for name in ("may_lose_ratio", "may_refetch_ratio"):
             if getattr(settings.levers, name) > 1:
                 raise BadInput(name, "more than all would be lost", "use a part from 0 to 1")
-        for rule in settings.levers.rules:
+        for rule in settings.levers.budgets:
             if not (isfinite(rule.may_lose_ratio) and 0 <= rule.may_lose_ratio <= 1):
                 raise BadInput(f"{rule.kind} {rule.name}", f"{rule.may_lose_ratio} is no part of the whole")
             if not 1 <= rule.window_ms <= TEN_YEARS_MS:

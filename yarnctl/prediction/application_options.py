@@ -28,7 +28,7 @@ FOLDS_MAX = 10
 """In so many parts the configurations are left out, where each by itself would take too long."""
 POINT = 0.5
 """From this chance on the prediction itself is the bound, as in the paper."""
-PROFILE = "yarnctl profile APP.toml runs it with several numbers of containers"
+PROFILE = "run yarnctl profile APP.toml"
 
 TunablesByKind = Mapping[str, Mapping[str, Sequence[str]]]
 
@@ -95,10 +95,10 @@ def require_features(runs: Iterable[KnownRun], features: Mapping[str, float]) ->
     """Raise BadInput for a feature that is not finite, or that runs have and that is not given."""
     odd = next((name for name, value in features.items() if not np.isfinite(value)), None)
     if odd is not None:
-        raise BadInput(f"features: {odd[:60]}", "is no finite number", "give a number")
+        raise BadInput(f"features: {odd[:60]}", "is not a finite number", "use a number")
     missing = sorted({name for run in runs for name in run.features} - set(features))
     if missing:
-        told = "is not given, and its runs have it"
+        told = "is missing, but the known runs have it"
         raise BadInput(f"features: {missing[0][:60]}", told, f"write features = {{ {missing[0]} = ... }}")
 
 

@@ -70,18 +70,18 @@ def checked(run: KnownRun, where: str) -> KnownRun:
     """Return a run that can be one; BadInput names what cannot be, at ``where``."""
     wrong = ""
     if not NAME.fullmatch(run.application):
-        wrong = f"application {run.application[:40]!r} is no name of 1 to 200 characters"
+        wrong = f"application {run.application[:40]!r} is not a name of 1 to 200 characters"
     elif not KIND.fullmatch(run.kind):
-        wrong = f"kind {run.kind[:40]!r} is no word of small letters"
+        wrong = f"kind {run.kind[:40]!r} is not a word of lower-case letters"
     elif not 1 <= run.containers <= CONTAINERS_MAX:
-        wrong = f"containers is {run.containers}, and not from 1 to {CONTAINERS_MAX:,}"
+        wrong = f"containers {run.containers} is not from 1 to {CONTAINERS_MAX:,}"
     elif not 0 < run.elapsed_ms <= ELAPSED_MAX_MS:
-        wrong = f"elapsed_ms is {run.elapsed_ms}, and a run takes more than 0 and at most 366 days"
+        wrong = f"elapsed_ms {run.elapsed_ms} is not above 0 and at most 366 days"
     if wrong:
-        raise BadInput(where, wrong, "correct the file; none of it was taken")
+        raise BadInput(where, wrong, "correct the file; nothing was imported")
     for name, value in run.features.items():
         if not math.isfinite(value):
-            raise BadInput(where, f"feature {name[:40]} is {value}", "give a number that is finite")
+            raise BadInput(where, f"feature {name[:40]} is {value}", "use a finite number")
     return run
 
 
@@ -95,9 +95,7 @@ def runs_in_lines(text: str, where: str) -> tuple[KnownRun, ...]:
         try:
             run = msgspec.json.decode(line, type=KnownRun)
         except msgspec.DecodeError as error:
-            remedy = (
-                "a line is one object: application, kind, features, settings, containers, elapsed_ms, source"
-            )
+            remedy = "use one JSON object per line, with the fields of yarnctl runs --json"
             raise BadInput(place, str(error)[:200], remedy) from None
         found.append(checked(run, place))
     return tuple(found)
@@ -113,14 +111,14 @@ def runs_in_table(text: str, where: str, columns: RunColumns) -> tuple[KnownRun,
     missing = next((name for name in wanted if name not in named), None)
     if missing is not None:
         raise BadInput(
-            f"{where}: line 1", f"there is no column {missing!r}", f"it has {', '.join(named)}"[:300]
+            f"{where}: line 1", f"column {missing!r} does not exist", f"use one of {', '.join(named)}"[:300]
         )
     found = []
     for row in reader:
         place = f"{where}: line {reader.line_num}"
         if None in row or None in row.values():
             told = f"has {'more' if None in row else 'fewer'} columns than line 1"
-            raise BadInput(place, told, "give each row all columns")
+            raise BadInput(place, told, "write all columns in each row")
         cells = {name: value.strip() for name, value in row.items()}
         if all(cells[name] == value for name, value in columns.only.items()):
             source = f"{where.rpartition('/')[2]}:{reader.line_num}"
@@ -131,7 +129,7 @@ def runs_in_table(text: str, where: str, columns: RunColumns) -> tuple[KnownRun,
 def _run(cells: Mapping[str, str], columns: RunColumns, place: str, source: str) -> KnownRun:
     containers = _number(cells, columns.containers, place)
     if containers != int(containers):
-        raise BadInput(place, f"{columns.containers} is {containers:g}", "containers are a whole number")
+        raise BadInput(place, f"{columns.containers} is {containers:g}", "use whole numbers of containers")
     return KnownRun(
         application=columns.application,
         kind=columns.kind,
@@ -146,5 +144,5 @@ def _run(cells: Mapping[str, str], columns: RunColumns, place: str, source: str)
 def _number(cells: Mapping[str, str], name: str, place: str) -> float:
     found = float(cells[name]) if _NUMBER.fullmatch(cells[name]) else math.nan
     if not math.isfinite(found):
-        raise BadInput(place, f"{name} is {cells[name][:40]!r}", "a finite number was expected")
+        raise BadInput(place, f"{name} is {cells[name][:40]!r}", "use a finite number")
     return found

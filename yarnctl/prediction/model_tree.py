@@ -90,9 +90,9 @@ def model_tree(
     Without ``lines`` a leaf predicts its rows' mean; ``least_rows`` of a leaf are as for lines if not given.
     """
     if len(features) == 0 or len(features) != len(values):
-        raise BadInput("runs", f"{len(features)} rows of features and {len(values)} values make no tree")
+        raise BadInput("runs", f"{len(features)} rows of features do not match {len(values)} values")
     if not (np.isfinite(features).all() and np.isfinite(values).all()):
-        raise BadInput("runs", "a feature or a value is not finite", "leave the row out")
+        raise BadInput("runs", "a feature or a value is not finite", "remove the row")
     least_rows = least_rows or ROWS_EACH_WEIGHT * (features.shape[1] + 1)
     grown = _Grown([], [], [], [], [])
     edge = np.full(features.shape[1], np.inf)

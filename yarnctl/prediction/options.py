@@ -70,8 +70,8 @@ def tuned_options(tree: ModelTree, asked: InverseQuery) -> tuple[TunedOption, ..
     Of equal times the first leaf counts, and in it the first choice. Raises BadInput for too many.
     """
     if len(asked.containers) > OPTIONS_MAX:
-        told = f"{len(asked.containers)} numbers of containers are too many"
-        raise BadInput("containers", told, f"name at most {OPTIONS_MAX}")
+        told = f"{len(asked.containers)} numbers of containers exceed the maximum of {OPTIONS_MAX}"
+        raise BadInput("containers", told, "give fewer")
     leaves = _in_columns(tree)
     row, fixed, column = np.array(asked.features, dtype=np.float64), _fixed(asked), asked.containers_column
     inside = ((row > leaves.above) & (row <= leaves.until))[:, fixed].all(axis=1)
@@ -141,7 +141,7 @@ def ratio_bound(ratios: Sequence[float], configuration: Sequence[int], beta: flo
     Raises BadInput without a ratio.
     """
     if not ratios:
-        raise BadInput("runs", "none is left to calibrate a bound", "profile more runs")
+        raise BadInput("runs", "no run is left to calibrate an upper bound", "profile more runs")
     found = np.asarray(ratios, dtype=np.float64)
     _, number, count = np.unique(np.asarray(configuration), return_inverse=True, return_counts=True)
     weights = 1.0 / (count[number] * (len(count) + 1))

@@ -52,12 +52,12 @@ Regression = Callable[["Numbers", "Numbers"], Predict]
 def fitted(name: str, features: Numbers, durations: Numbers) -> Predict:
     """Fit a model by name; raises BadInput where it is unknown or not installed."""
     if name not in REGRESSIONS:
-        raise BadInput("model", f"{name[:40]!r} is not known", f"one of {', '.join(REGRESSIONS)}")
+        raise BadInput("model", f"unknown model {name[:40]!r}", f"use one of {', '.join(REGRESSIONS)}")
     if name not in WITHOUT_SKLEARN and find_spec("sklearn") is None:
         remedy = f"pip install 'yarnctl[prediction]', or use one of {', '.join(WITHOUT_SKLEARN)}"
         raise BadInput(f"model {name}", "scikit-learn is not installed", remedy)
     if not len(durations):
-        raise BadInput(f"model {name}", "there is no finished run to learn from", "run the job once")
+        raise BadInput(f"model {name}", "no finished run is known", "run the job once")
     return REGRESSIONS[name](features, durations)
 
 

@@ -1,10 +1,10 @@
-"""Submitting: how a framework's jobs are submitted, and what a gate may set in a user's name.
+"""How jobs of each framework are submitted, and which settings the daemon may grant.
 
-Law: pure. Nothing is run, requested or opened here; command lines and settings come in and go out,
-never a shell. The user's own settings are never overwritten: one that contradicts the gate is refused by its
-name. Each framework has a white list of what a gate may set, and nothing else is set. By the import contracts
-this package is above the clients and the task runner's words, beside ``checkpoint``; the service, which shows
-what to submit with, reads ``FRAMEWORKS`` and names no framework.
+* Pure: command lines and settings come in and go out. Nothing is run, requested or opened here.
+* A setting of the user is never overwritten: one that contradicts a granted setting is rejected by name.
+* Each framework has a white list of settings that the daemon may grant; no other is set.
+* Import contract: above the clients and the task runner's words, beside ``checkpoint``. The service reads
+  ``FRAMEWORKS`` and names no framework.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ PROGRAMS = {
     spark.PROGRAM: "spark",
     flink.PROGRAM: "flink",
 }
-"""The word of a command line that names its framework."""
+"""The programs of a command line, with their framework."""
 PLAIN_KIND = "mapreduce"
-"""The kind of a request that says none."""
+"""The kind of a request without one."""
 
 
 def kind_of(words: Sequence[str]) -> str:
-    """Return the framework whose program a command line names first; MapReduce, which refuses it, if none."""
+    """Return the framework of the first known program in a command line; MapReduce (which rejects it) if
+    none.
+    """
     named = (PROGRAMS.get(PurePath(word).name) for word in words)
     return next((kind for kind in named if kind is not None), PLAIN_KIND)

@@ -1,7 +1,8 @@
-"""``APP.toml``: one application that exists for several frameworks, with commands and what may be tuned.
+"""``APP.toml``: one application that exists for several frameworks, with commands and tunable settings.
 
-Law: see the package. A file is taken whole or refused by the name of what is wrong in it. A command leaves
-the number of containers to yarnctl; ``{run}`` in it is a word that each run has for itself (its output).
+* A file is accepted completely or rejected with the name of the wrong key.
+* A command does not set the number of containers: yarnctl chooses it.
+* ``{run}`` in a command is replaced by a word that is unique to each run (for its output).
 
 ::
 
@@ -47,11 +48,11 @@ KNOWN_TUNABLES = {
         r"|input\.fileinputformat\.split\.(min|max)size)"
     ),
 }
-"""What may be named as tunable, by framework: sizes, compression, parallelism; no place, no program."""
+"""The settings that may be tunable, by framework: sizes, compression, parallelism; no path, no program."""
 
 
 class ApplicationSection(NamedTuple):
-    """One framework of an application: its command, parsed, and the settings that are left to yarnctl."""
+    """One framework of an application: its command and the settings that yarnctl chooses."""
 
     kind: str
     framework: Framework
@@ -59,7 +60,7 @@ class ApplicationSection(NamedTuple):
     tunables: Mapping[str, tuple[str, ...]]
 
     def job(self, run: str = "0") -> Submission:
-        """Return the command of one run, parsed; ``run`` is its own word."""
+        """Return the parsed command of one run; ``run`` replaces ``{run}``."""
         return parsed(self.kind, [word.replace(RUN, run) for word in self.command])
 
 
@@ -71,43 +72,48 @@ class ApplicationFile(NamedTuple):
     sections: Mapping[str, ApplicationSection]
 
     def only(self, kind: str | None) -> ApplicationFile:
-        """Return the application with one framework alone; BadInput for one that it has not."""
+        """Return the application with one framework only; raises BadInput if it has no such section."""
         if kind is None:
             return self
         if kind not in self.sections:
-            raise BadInput("--kind", f"there is no [{kind[:40]}]", f"it has {', '.join(self.sections)}")
+            problem = f"the file has no section [{kind[:40]}]"
+            raise BadInput("--kind", problem, f"use one of {', '.join(self.sections)}")
         return self._replace(sections={kind: self.sections[kind]})
 
 
 def read_application(content: bytes, where: str) -> ApplicationFile:
     """Read a file's content; raises BadInput naming ``where`` and the key."""
     if len(content) > FILE_BYTES_MAX:
-        raise BadInput(where, "is larger than 64 KiB", "name a file as docs/placement.md shows it")
+        raise BadInput(where, "exceeds the maximum of 64 KiB", "see docs/admission.md for the format")
     try:
-        told = tomllib.loads(content.decode("utf-8"))
+        document = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadInput(where, f"is no TOML: {error}"[:200], "see docs/placement.md") from None
-    odd = next((name for name in told if name not in ("name", "features", *FRAMEWORKS)), None)
+        raise BadInput(where, f"invalid TOML: {error}"[:200], "see docs/admission.md") from None
+    odd = next((name for name in document if name not in ("name", "features", *FRAMEWORKS)), None)
     if odd is not None:
-        remedy = f"sections are {', '.join(f'[{kind}]' for kind in FRAMEWORKS)}"
-        raise BadInput(where, f"{odd[:60]!r} is not known", remedy)
-    name = told.get("name")
+        remedy = f"use name, features, {', '.join(f'[{kind}]' for kind in FRAMEWORKS)}"
+        raise BadInput(where, f"unknown key {odd[:60]!r}", remedy)
+    name = document.get("name")
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        told_ = "is missing" if name is None else f"is {name!r}"
-        raise BadInput(where, f"name {told_}"[:120], 'write name = "wordcount"')
-    sections = {kind: _section(f"{where}: [{kind}]", kind, told[kind]) for kind in FRAMEWORKS if kind in told}
+        problem = "name is missing" if name is None else f"invalid name {name!r}"
+        raise BadInput(where, problem[:120], 'write for example name = "wordcount"')
+    sections = {
+        kind: _section(f"{where}: [{kind}]", kind, document[kind]) for kind in FRAMEWORKS if kind in document
+    }
     if not sections:
-        raise BadInput(where, "has no section of a framework", "write [spark], [flink] or [mapreduce]")
-    return ApplicationFile(name, _features(where, told.get("features", {})), sections)
+        raise BadInput(where, "has no section for a framework", "add [spark], [flink] or [mapreduce]")
+    return ApplicationFile(name, _features(where, document.get("features", {})), sections)
 
 
-def _features(where: str, told: Any) -> dict[str, float]:
-    if not isinstance(told, dict) or len(told) > FEATURES_MAX:
-        raise BadInput(where, "features is no table of numbers", "write features = { input_mib = 2048 }")
-    for name, value in told.items():
+def _features(where: str, table: Any) -> dict[str, float]:
+    if not isinstance(table, dict) or len(table) > FEATURES_MAX:
+        problem = f"features is not a table of at most {FEATURES_MAX} numbers"
+        raise BadInput(where, problem, "write for example features = { input_mib = 2048 }")
+    for name, value in table.items():
         if not _is_finite(value):
-            raise BadInput(f"{where}: features: {name[:60]}", f"is {value!r}"[:80], "give a finite number")
-    return {name: float(value) for name, value in sorted(told.items())}
+            problem = f"{value!r}"[:70] + " is not a finite number"
+            raise BadInput(f"{where}: features: {name[:60]}", problem, "use a number")
+    return {name: float(value) for name, value in sorted(table.items())}
 
 
 def _is_finite(value: Any) -> bool:
@@ -119,22 +125,22 @@ def _is_finite(value: Any) -> bool:
         return False
 
 
-def _section(where: str, kind: str, told: Any) -> ApplicationSection:
-    if not isinstance(told, dict):
-        raise BadInput(where, "is no table", f'write [{kind}] and command = ["..."] below')
-    odd = next((name for name in told if name not in ("command", "tunables")), None)
+def _section(where: str, kind: str, table: Any) -> ApplicationSection:
+    if not isinstance(table, dict):
+        raise BadInput(where, "is not a table", f'write [{kind}] and below it command = ["..."]')
+    odd = next((name for name in table if name not in ("command", "tunables")), None)
     if odd is not None:
-        raise BadInput(where, f"{odd[:60]!r} is not known", "a section has command and tunables")
-    words = told.get("command")
+        raise BadInput(where, f"unknown key {odd[:60]!r}", "use command and tunables")
+    words = table.get("command")
     if (
         not isinstance(words, list)
         or not 0 < len(words) <= WORDS_MAX
         or not all(_is_word(each) for each in words)
     ):
-        raise BadInput(where, "command is no list of words", 'write command = ["spark-submit", ...]')
+        raise BadInput(where, "command is not a list of words", 'write command = ["spark-submit", ...]')
     if kind_of(words) != kind:
-        raise BadInput(where, f"its command is one of {kind_of(words)}", f"give one of {kind}")
-    framework, tunables = FRAMEWORKS[kind], _tunables(where, kind, told.get("tunables", {}))
+        raise BadInput(where, f"the command submits to {kind_of(words)}", f"give a command of {kind}")
+    framework, tunables = FRAMEWORKS[kind], _tunables(where, kind, table.get("tunables", {}))
     try:
         own = parsed(kind, [word.replace(RUN, "0") for word in words]).settings()
         framework.tags_of(own)
@@ -151,43 +157,43 @@ def _is_word(word: object) -> bool:
 def _refuse_settled(
     where: str, framework: Framework, own: Mapping[str, str], tunables: Mapping[str, Sequence[str]]
 ) -> None:
-    """Refuse a command that sets what is chosen for it."""
+    """Raise BadInput for a command that sets what yarnctl chooses."""
     few, more = framework.given(2), framework.given(3)
     odd = next((name for name in few if few[name] != more[name] and name in own), None)
     if odd is not None:
-        told = f"sets {odd}, and yarnctl chooses the number of containers"
-        raise BadInput(where, told, "leave it away from the command")
+        problem = f"the command sets {odd}, but yarnctl chooses the number of containers"
+        raise BadInput(where, problem, "remove it from the command")
     odd = next((name for name in tunables if name in own), None)
     if odd is not None:
-        raise BadInput(where, f"{odd} is a tunable, and the command sets it", "say it once")
+        raise BadInput(where, f"{odd} is both a tunable and set by the command", "remove one of them")
 
 
-def _tunables(where: str, kind: str, told: Any) -> dict[str, tuple[str, ...]]:
-    if not isinstance(told, dict) or len(told) > TUNABLES_MAX:
-        raise BadInput(
-            where, f"tunables is no table of up to {TUNABLES_MAX} settings", "see docs/placement.md"
-        )
+def _tunables(where: str, kind: str, table: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(table, dict) or len(table) > TUNABLES_MAX:
+        problem = f"tunables is not a table of at most {TUNABLES_MAX} settings"
+        raise BadInput(where, problem, "see docs/admission.md")
     found = {}
-    for name, values in sorted(told.items()):
+    for name, values in sorted(table.items()):
         place = f"{where}: tunables: {name[:80]}"
         if not KNOWN_TUNABLES[kind].fullmatch(name):
-            raise BadInput(place, "is no tunable that is known", "docs/placement.md has those that are")
+            raise BadInput(place, "is not a known tunable", "see docs/admission.md for the known ones")
         words = [_word(each) for each in values] if isinstance(values, list) else []
         if not 0 < len(words) <= VALUES_MAX or not all(_VALUE.fullmatch(each) for each in words):
-            raise BadInput(place, f"is no list of 1 to {VALUES_MAX} words", 'write ["640m", "1g"]')
+            problem = f"is not a list of 1 to {VALUES_MAX} words"
+            raise BadInput(place, problem, 'write for example ["640m", "1g"]')
         found[name] = tuple(dict.fromkeys(words))
     return found
 
 
 def _word(value: object) -> str:
-    """Return a value as a command line has it."""
+    """Return a TOML value as a word of a command line; "" for an unusable one."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, str | int) else ""
 
 
 def parsed(kind: str, words: Sequence[str]) -> Submission:
-    """Parse a command of a framework; BadInput if it submits no job of it."""
+    """Parse a command of a framework; raises BadInput if it submits no job of it."""
     if kind == "mapreduce" and "jar" in words:
         after = words.index("jar") + 2
         if after < len(words) and not words[after].startswith("-"):
@@ -196,9 +202,10 @@ def parsed(kind: str, words: Sequence[str]) -> Submission:
 
 
 def profile_settings(tunables: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    """Return the settings to profile: the first values, and each other value by itself beside these.
+    """Return the settings to profile: all first values, then each other value with the first values of the
+    rest.
 
-    In a line each setting counts by itself, so that no product of all is needed.
+    The prediction is linear in each setting, so it does not need all combinations.
     """
     first = {name: values[0] for name, values in tunables.items()}
     return [first, *({**first, name: value} for name, values in tunables.items() for value in values[1:])]

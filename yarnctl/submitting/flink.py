@@ -1,8 +1,8 @@
-"""Flink: ``flink run-application`` and ``flink run`` on YARN, parsed, and what a gate sets of it.
+"""Flink: parses ``flink run-application`` and ``flink run`` on YARN, and adds granted settings.
 
-Law: see the package. Options end at the first word that is none: the job's jar; it and what follows are never
-read. ``-p`` and ``-t`` set what ``-D`` can set, too, and a line that says both differently is refused. The
-options of the old form (``-m yarn-cluster``, ``-y...``) are refused by name.
+* Options end at the first other word, the job's jar; it and the words after it are never read.
+* ``-p`` and ``-t`` set the same as ``-D``; a command line with two different values is rejected.
+* Options of the old form (``-m yarn-cluster``, ``-y...``) are rejected by name.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ PARALLELISM, SLOTS = "parallelism.default", "taskmanager.numberOfTaskSlots"
 PRIORITY, TARGET = "yarn.application.priority", "execution.target"
 
 GIVEN = {PARALLELISM: NUMBER, SLOTS: NUMBER, QUEUE: QUEUE_NAME, PRIORITY: NUMBER}
-"""What a gate may set, beside tags."""
+"""The settings that the daemon may grant, beside tags."""
 UNNAMED = "Flink Application Cluster"
-"""Flink's name of every application that has none."""
-MOST_REMEDY = "give --containers N: its TaskManagers, and one for its JobManager (or -p N)"
+"""Flink's name for every application without one."""
+MOST_REMEDY = "add --containers N (TaskManagers plus 1 for the JobManager), or -p N"
 
 ACTIONS = ("run", "run-application")
 TARGETS = ("yarn-application", "yarn-per-job")
@@ -66,8 +66,8 @@ class FlinkSubmission:
         place = next((at for at, word in enumerate(words) if PurePath(word).name == PROGRAM), None)
         action = "" if place is None else "".join(words[place + 1 : place + 2])
         if place is None or action not in ACTIONS:
-            remedy = f"write '{PROGRAM} run-application -t yarn-application ...'"
-            raise BadInput("command line", "submits no job of Flink", remedy)
+            remedy = f"use '{PROGRAM} run-application -t yarn-application ...'"
+            raise BadInput("command line", "does not submit a Flink job", remedy)
         self._program = list(words[: place + 2])
         self._options, self._rest = _parsed(words[place + 2 :])
         example = f"{PROGRAM} {action} ..."
@@ -76,23 +76,23 @@ class FlinkSubmission:
         self._settings = settings_of(self._options)
         target = self._settings.get(TARGET)
         if target is None:
-            raise BadInput("-t", "is not on the line", "write -t yarn-application")
+            raise BadInput("-t", "is missing", "add -t yarn-application")
         if target not in TARGETS:
-            told = "is no application of its own on YARN"
-            raise BadInput(typed_for(self._options, TARGET), told, "write -t yarn-application")
+            problem = "does not create a YARN application for the job"
+            raise BadInput(typed_for(self._options, TARGET), problem, "use -t yarn-application")
 
     def settings(self) -> dict[str, str]:
-        """Return what ``-D`` and the options beside it set, under Flink's names."""
+        """Return the settings of ``-D`` and of other options, under Flink's names."""
         return dict(self._settings)
 
     def words(self, more: Mapping[str, str]) -> list[str]:
-        """Return the command line with these settings; its own values of them are left out."""
+        """Return the command line with the settings ``more`` in place of its own values."""
         ours = [f"-D{name}={value}" for name, value in more.items()]
         return [*self._program, *ours, *kept_words(self._options, more), *self._rest]
 
 
 def _parsed(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
-    """Divide words into options and the rest, which begins with the job's jar."""
+    """Return the options, and the rest, which begins with the job's jar; raises BadInput."""
     options: list[TypedOption] = []
     place = 0
     while place < len(words) and words[place].startswith("-"):
@@ -100,16 +100,16 @@ def _parsed(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
         option, value = _divided(word)
         if option in OLD or (option.startswith(("-y", "--y")) and option not in WITH_VALUE):
             raise BadInput(
-                option[:60], "is of Flink's old form", "write -t yarn-application and -D NAME=VALUE"
+                option[:60], "is an option of Flink's old form", "use -t yarn-application and -D NAME=VALUE"
             )
         if option in FLAGS:
             options.append(TypedOption((word,), option))
             place += 1
             continue
         if option not in WITH_VALUE:
-            raise BadInput(option[:60], "is no option of flink run that is known here", "give it by -D")
+            raise BadInput(option[:60], "unknown option of flink run", "use -D NAME=VALUE instead")
         if value is None and place + 1 >= len(words):
-            raise BadInput(option, "its value is missing")
+            raise BadInput(option, "has no value", "add a value")
         taken = tuple(words[place : place + (2 if value is None else 1)])
         options.append(_option(taken, option, taken[1] if value is None else value))
         place += len(taken)
@@ -117,7 +117,7 @@ def _parsed(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
 
 
 def _divided(word: str) -> tuple[str, str | None]:
-    """Return an option and the value in the same word (``-Dx=y``, ``-p3``, ``--parallelism=3``), or None."""
+    """Return an option, and the value in the same word (``-Dx=y``, ``-p3``, ``--parallelism=3``) or None."""
     if word in WITH_VALUE or word in FLAGS:
         return word, None
     if word.startswith("-D"):
@@ -138,42 +138,42 @@ def _option(words: tuple[str, ...], option: str, value: str) -> TypedOption:
 
 
 def command_of(words: Sequence[str]) -> FlinkSubmission:
-    """Parse a command line; BadInput if it submits no application of its own on YARN."""
+    """Parse a command line; raises BadInput if it does not create a YARN application for the job."""
     return FlinkSubmission(words)
 
 
 def most_containers(settings: Mapping[str, str]) -> int | None:
-    """Return its TaskManagers and its JobManager; None where its parallelism is not on the line."""
+    """Return the number of TaskManagers plus the JobManager; None if the parallelism is not given."""
     parallelism, slots = count_in(settings, PARALLELISM, "-D"), _slots(settings)
     return None if parallelism is None else -(-parallelism // slots) + MASTER
 
 
 def _slots(settings: Mapping[str, str]) -> int:
-    """Return the slots of a TaskManager: the user's, else the one that the gate sets."""
+    """Return the slots of a TaskManager: the user's, else 1, which the daemon grants."""
     return count_in(settings, SLOTS, "-D") or 1
 
 
 def tags_of(settings: Mapping[str, str]) -> list[str]:
-    """Return the user's own tags; BadInput where they leave no room for the gate's, or forge one."""
+    """Return the user's own tags; BadInput where they are too many, or one is reserved for the daemon."""
     return own_tags(settings.get(TAGS, ""), f"-D{TAGS}")
 
 
 def given(containers: int) -> dict[str, str]:
-    """Return the settings that limit an application to so many containers: one is its JobManager's."""
+    """Return the settings that limit an application to ``containers``, with its JobManager's."""
     return {PARALLELISM: str(max(1, containers - MASTER)), SLOTS: "1"}
 
 
 def settled(
     own: Mapping[str, str], given: Mapping[str, str], tags: Sequence[str], tunables: Tunables = NO_TUNABLES
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the settings to submit with, and notes for the user. BadInput names what contradicts the gate.
+    """Return the settings to submit with, and notes for the user; BadInput names a contradicting setting.
 
-    ``own`` are the user's settings, ``given`` the gate's and ``tags`` its tags. The gate gives TaskManagers;
-    where the user's have more slots, parallelism is as many times that.
+    ``own`` are the user's settings, ``given`` the granted ones and ``tags`` the granted tags. The daemon
+    grants TaskManagers with one slot; the user's number of slots multiplies the parallelism.
     """
     refuse_unlisted(GIVEN, given, tags, tunables)
     if PARALLELISM not in given or SLOTS not in given:
-        raise BadInput("--url", "its daemon gives a Flink application no parallelism", "update it")
+        raise BadInput("--url", "the daemon grants no parallelism for Flink", "update the daemon")
     slots = count_in(own, SLOTS, "-D")
     managers = -(-int(given[PARALLELISM]) // max(1, int(given[SLOTS])))
     if slots is not None:
@@ -181,16 +181,16 @@ def settled(
     more: dict[str, str] = {}
     notes: list[str] = []
     for name, value in given.items():
-        said = own.get(name)
-        if said is None:
+        typed = own.get(name)
+        if typed is None:
             more[name] = value
         elif name == PARALLELISM:
             _refuse_more(own, int(value))
         elif name == QUEUE:
-            if not is_name_of(said, value):
-                raise BadInput(f"-D{QUEUE}={said}", f"the gate gives {value}", "ask for one queue")
-        elif said != value and name != SLOTS:
-            notes.append(own_value(said, value, name))
+            if not is_name_of(typed, value):
+                raise BadInput(f"-D{QUEUE}={typed}", f"queue {value} was granted", "request the same queue")
+        elif typed != value and name != SLOTS:
+            notes.append(own_value(typed, value, name))
     more[TAGS] = with_tags(tags_of(own), tags)
     return more, notes
 
@@ -198,6 +198,5 @@ def settled(
 def _refuse_more(own: Mapping[str, str], most: int) -> None:
     parallelism = count_in(own, PARALLELISM, "-D") or 0
     if parallelism > most:
-        least = most_containers(own)
-        remedy = f"leave it away, and ask with yarnctl admit --containers {least}"
-        raise BadInput(f"-p {parallelism}", f"the gate gives {most}", remedy)
+        remedy = f"remove it, and request yarnctl admit --containers {most_containers(own)}"
+        raise BadInput(f"-p {parallelism}", f"exceeds the granted {most}", remedy)

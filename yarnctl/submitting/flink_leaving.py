@@ -1,8 +1,9 @@
-"""Flink: the settings with which a job goes on with fewer workers when it is asked to (docs/flink.md).
+"""Flink: settings with which a running job can be rescaled to fewer workers (docs/flink.md).
 
-Law: see the package. What the user set otherwise is refused by its name and never overwritten. Only streaming
-jobs can be rescaled; a batch job is given what lets it live when YARN takes a container, and no tag. Facts:
-docs/facts/flink.md, 4 and 6.
+* A setting of the user that prevents this is rejected by name and never overwritten.
+* Only streaming jobs can be rescaled. A batch job gets a restart strategy, so that it survives the loss of a
+  container, and no tag.
+* Facts: docs/facts/flink.md, sections 4 and 6.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SOON = {
     "jobmanager.adaptive-scheduler.scaling-interval.min": "5s",
     "jobmanager.adaptive-scheduler.resource-stabilization-timeout": "2s",
 }
-"""Shorter than Flink's own 30 and 10 s; the user's values stay."""
+"""Shorter than Flink's defaults of 30 and 10 s; the user's values have precedence."""
 BATCH = {
     RESTARTS: "fixed-delay",
     "restart-strategy.fixed-delay.attempts": "10",
@@ -41,29 +42,29 @@ BATCH = {
 
 
 def wrap(words: Sequence[str], min_executors: int, is_batch: bool) -> tuple[list[str], list[str]]:
-    """Return the command line whose workers may leave, and notes; BadInput names what forbids it."""
+    """Return the command line of a job that can be rescaled, and notes; BadInput names what prevents it."""
     line = FlinkSubmission(words)
     own = line.settings()
     tags = tags_in(own.get(TAGS, ""))
     kept = without_ours(tags)
     if len(kept) < len(tags):
-        raise BadInput(f"-D{TAGS}={own[TAGS][:60]}", "it is wrapped already", "wrap the original command")
+        raise BadInput(f"-D{TAGS}={own[TAGS][:60]}", "is wrapped already", "wrap the original command")
     if is_batch or own.get(RUNTIME_MODE, "").upper() == "BATCH":
         more = {} if RESTARTS in own else BATCH
-        return line.words(more), ["a batch job cannot be rescaled: it is never asked, and restarts its tasks"]
+        return line.words(more), ["batch jobs cannot be rescaled; yarnctl does not preempt this job"]
     if own.get(SCHEDULER, ADAPTIVE).lower() != ADAPTIVE:
-        remedy = f"leave it away: {SCHEDULER}"
-        raise BadInput(f"-D{SCHEDULER}={own[SCHEDULER][:60]}", f"only {ADAPTIVE} can be rescaled", remedy)
+        problem = f"only the {ADAPTIVE} scheduler can rescale"
+        raise BadInput(f"-D{SCHEDULER}={own[SCHEDULER][:60]}", problem, f"remove {SCHEDULER}")
     for name in (IDLE, GONE):
         if name in own and not 0 <= duration_ms(own[name]) <= TIMEOUT_MAX_MS:
-            told = f"containers leave only after it; at most {TIMEOUT_MAX_MS // 1000} s are asked"
-            raise BadInput(f"-D{name}={own[name][:60]}", told, f"leave it away: {name}")
+            problem = f"delays the release of containers; the maximum is {TIMEOUT_MAX_MS // 1000} s"
+            raise BadInput(f"-D{name}={own[name][:60]}", problem, f"remove {name}")
     ours = {SCHEDULER: ADAPTIVE, IDLE: TIMEOUT, GONE: TIMEOUT, **SOON}
     more = {name: value for name, value in ours.items() if name not in own}
     more[TAGS] = ",".join(_with_ours(kept, min_executors))
     notes = []
     if CHECKPOINTS not in own:
-        notes.append(f"-D{CHECKPOINTS} is not on the line: without checkpoints the job is never asked")
+        notes.append(f"-D{CHECKPOINTS} is not set; without checkpoints yarnctl does not preempt this job")
     return line.words(more), notes
 
 
@@ -72,5 +73,5 @@ def _with_ours(kept: Sequence[str], min_executors: int) -> list[str]:
     if min_executors > 1:
         found.append(f"{MIN_EXECUTORS_TAG}{min_executors}")
     if len(found) > TAGS_MAX:
-        raise BadInput(f"-D{TAGS}", f"YARN takes {TAGS_MAX} tags", "leave some away")
+        raise BadInput(f"-D{TAGS}", f"exceeds YARN's maximum of {TAGS_MAX} tags", "remove some")
     return found

@@ -1,7 +1,6 @@
-"""The interface of a framework: how its command lines are parsed, and what a gate gives a job of it.
+"""The interface of a framework: parsing its command lines, and adding granted settings.
 
-Law: see the package. A module of this package is a framework: its functions and names are those of
-:class:`Framework`.
+The modules ``mapreduce``, ``spark`` and ``flink`` implement :class:`Framework`.
 """
 
 from __future__ import annotations
@@ -10,37 +9,37 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 Tunables = Mapping[str, Sequence[str]]
-"""Settings that a user leaves to yarnctl, each with the values that may be chosen from."""
+"""Settings that yarnctl chooses, each with its possible values."""
 NO_TUNABLES: Tunables = {}
 
 
 class Submission(Protocol):
-    """One command line that submits a job, parsed."""
+    """A parsed command line that submits a job."""
 
     @property
     def queue_default(self) -> str:
-        """The queue of a job that names none."""
+        """The queue of a job without a queue setting."""
 
     @property
     def name_default(self) -> str:
-        """The name under which YARN knows a job that names none."""
+        """The name in YARN of a job without a name setting."""
 
     @property
     def user_option(self) -> str | None:
-        """The job's user, if the command line names one."""
+        """The job's user in the command line, if any."""
 
     def settings(self) -> dict[str, str]:
-        """Return what the command line sets."""
+        """Return the settings of the command line."""
 
     def words(self, more: Mapping[str, str]) -> list[str]:
-        """Return the command line with these settings; its own values of them are left out."""
+        """Return the command line with the settings ``more`` in place of its own values."""
 
 
 class Framework(Protocol):
     """How jobs of one framework are submitted.
 
-    ``NAME``, ``QUEUE``, ``TAGS``: the settings of a job's name, queue and tags; ``UNNAMED``: that of all jobs
-    that have none. ``MOST_REMEDY`` says how to tell the most containers that a job can use.
+    ``NAME``, ``QUEUE``, ``TAGS``: the settings of a job's name, queue and tags. ``UNNAMED``: the name of all
+    jobs without one. ``MOST_REMEDY``: how to give the maximum number of containers of a job, for errors.
     """
 
     NAME: str
@@ -50,16 +49,16 @@ class Framework(Protocol):
     MOST_REMEDY: str
 
     def command_of(self, words: Sequence[str]) -> Submission:
-        """Parse a command line; BadInput if it submits no such job."""
+        """Parse a command line; raises BadInput if it does not submit such a job."""
 
     def most_containers(self, settings: Mapping[str, str]) -> int | None:
-        """Return the most containers the job can use at once, its master included; None if not known."""
+        """Return the most containers that the job can use at once, with its master's; None: unknown."""
 
     def tags_of(self, settings: Mapping[str, str]) -> list[str]:
-        """Return the user's own tags; BadInput where they leave no room for the gate's, or forge one."""
+        """Return the user's own tags; BadInput where they are too many, or one is reserved for the daemon."""
 
     def given(self, containers: int) -> dict[str, str]:
-        """Return the settings that limit a job to so many containers."""
+        """Return the settings that limit a job to ``containers``, with its master's."""
 
     def settled(
         self,
@@ -68,4 +67,4 @@ class Framework(Protocol):
         tags: Sequence[str],
         tunables: Tunables = NO_TUNABLES,
     ) -> tuple[dict[str, str], list[str]]:
-        """Return the settings to submit with, and notes; BadInput names what contradicts the gate."""
+        """Return the settings to submit with, and notes; BadInput names a contradicting setting."""

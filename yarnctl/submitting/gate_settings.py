@@ -1,7 +1,7 @@
-"""What every framework asks of a gate's settings and of tags: the white list, numbers, the user's own tags.
+"""Checks of granted settings and tags, for every framework: the white list, numbers, the user's own tags.
 
-Law: see the package. A name that is on no white list, or a value that does not look like one of it, is
-refused with the address of the gate; of tunables only what the user has named is taken.
+A setting that is not in the white list, or has a value of another form, is rejected. Of tunables only values
+that the user has listed are accepted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _TAG = re.compile(rf"{DEADLINE_TAG}[0-9]{{1,13}}|{ADMISSION_TAG}[A-Za-z0-9-]{{1,
 def refuse_unlisted(
     white_list: Mapping[str, str], given: Mapping[str, str], tags: Sequence[str], tunables: Tunables
 ) -> None:
-    """Refuse what a gate may not set. ``white_list``: name -> pattern of the whole value."""
+    """Raise BadInput for a setting that may not be granted. ``white_list``: name -> pattern of the whole
+    value.
+    """
     odd = [
         name
         for name, value in given.items()
@@ -29,43 +31,47 @@ def refuse_unlisted(
     ]
     odd += [tag for tag in tags if not _TAG.fullmatch(tag)]
     if odd:
-        raise BadInput("--url", f"a gate does not give {odd[0][:60]!r}", "is this your daemon?")
+        problem = f"{odd[0][:60]!r} was granted, which a daemon does not do"
+        raise BadInput("--url", problem, "check that it is the address of your daemon")
 
 
 def own_tags(text: str, where: str) -> list[str]:
-    """Return a user's tags; BadInput where they leave no room for the gate's, or forge one."""
+    """Return a user's tags; BadInput where they are too many, or one is reserved for the daemon."""
     tags = list(tags_in(text))
     where = f"{where}={text[:60]}"
     if any(tag.lower().startswith(ADMISSION_TAG) for tag in tags):
-        raise BadInput(where, f"a tag {ADMISSION_TAG}... is the gate's to give", "leave it away")
+        raise BadInput(where, f"tags {ADMISSION_TAG}... are reserved for the daemon", "remove the tag")
     if len([tag for tag in tags if not DEADLINE.fullmatch(tag)]) > TAGS_MAX - 2:
-        raise BadInput(where, f"YARN takes {TAGS_MAX} tags, and the gate adds two", "leave some away")
+        problem = f"too many tags: YARN accepts {TAGS_MAX}, and yarnctl adds 2"
+        raise BadInput(where, problem, "remove some")
     return tags
 
 
 def with_tags(own: Sequence[str], tags: Sequence[str]) -> str:
-    """Return the value of the setting of tags: the user's, less deadlines, and the gate's."""
+    """Return the value of the tags' setting: the user's without deadlines, and the granted ones."""
     return ",".join([*(tag for tag in own if not DEADLINE.fullmatch(tag)), *tags])
 
 
 def number_in(settings: Mapping[str, str], name: str, where: str) -> int | None:
-    """Return a setting that is a whole number; None if it is not set, BadInput if it is none."""
+    """Return a setting as a whole number; None if it is not set. Raises BadInput for another value."""
     text = settings.get(name)
     if text is None:
         return None
     if not re.fullmatch(NUMBER, text.strip()):
-        raise BadInput(f"{where}{name}={text[:40]}", "is no whole number")
+        raise BadInput(f"{where}{name}={text[:40]}", "is not a whole number", "use a number from 0")
     return int(text)
 
 
 def count_in(settings: Mapping[str, str], name: str, where: str) -> int | None:
-    """Return a setting that counts something there must be one of; BadInput for 0."""
+    """Return a setting as a whole number above 0; None if it is not set. Raises BadInput for another
+    value.
+    """
     found = number_in(settings, name, where)
     if found == 0:
-        raise BadInput(f"{where}{name}=0", "is no number above 0")
+        raise BadInput(f"{where}{name}=0", "is not above 0", "use a number from 1")
     return found
 
 
 def own_value(own: str, given: str, name: str) -> str:
-    """Return a note: the user's value stays."""
-    return f"{name}={own} stays as it was said; the gate reckons with {given}"
+    """Return the note that the user's value has precedence over the granted one."""
+    return f"{name}={own} is kept; the admission assumes {given}"

@@ -1,7 +1,7 @@
 """A program in a jar, as ``hadoop jar hadoop-mapreduce-examples.jar wordcount /in /out``: one MapReduce job.
 
-Law: see the package. Generic options stand right behind the program's name, where Hadoop's own parser reads
-them; what follows is the program's and is never read.
+Generic options follow the program's name, where Hadoop's parser reads them. The words after them belong to
+the program and are never read.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ class JarProgram:
     def __init__(self, words: Sequence[str]) -> None:
         jar = next((at for at, word in enumerate(words) if at and words[at - 1] == "jar"), None)
         if jar is None or not words[jar].endswith(".jar") or len(words) <= jar + 1:
-            raise BadInput("command line", "runs no program in a jar", f"write '{EXAMPLE}'")
+            raise BadInput("command line", "does not run a program in a jar", f"use '{EXAMPLE}'")
         self.name_default = words[jar + 1]
         if self.name_default.startswith("-"):
-            raise BadInput(self.name_default[:60], "is no program in a jar", f"write '{EXAMPLE}'")
+            raise BadInput(self.name_default[:60], "is not the name of a program", f"use '{EXAMPLE}'")
         self._program = list(words[: jar + 2])
         self._options, self._rest = _divided(words[jar + 2 :])
         refuse_printed(self._program, EXAMPLE)
         self.user_option = user_in_front(self._program, EXAMPLE)
 
     def settings(self) -> dict[str, str]:
-        """Return what ``-D`` sets."""
+        """Return the settings of ``-D``."""
         return settings_of(self._options)
 
     def words(self, more: Mapping[str, str]) -> list[str]:
-        """Return the command line with these settings; its own values of them are left out."""
+        """Return the command line with the settings ``more`` in place of its own values."""
         ours = [word for name, value in more.items() for word in ("-D", f"{name}={value}")]
         return [*self._program, *ours, *kept_words(self._options, more), *self._rest]
 
 
 def _divided(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
-    """Return the generic options of Hadoop, and the words behind them, which are the program's own."""
+    """Return Hadoop's generic options, and the words after them, which belong to the program."""
     generic, rest = read_generic(words)
     for each in generic:
         if each.name == "-D" and not each.sets:
-            raise BadInput(f"-D {each.value[:60]}", "is no NAME=VALUE")
+            raise BadInput(f"-D {each.value[:60]}", "has no =", "use -D NAME=VALUE")
     options = [
         TypedOption(each.words, each.name, each.value.partition("=")[2], each.sets) for each in generic
     ]

@@ -1,7 +1,7 @@
-"""MapReduce: a parsed submission, what the gate must know of a job, and the command line to run.
+"""MapReduce: parses a submit command and adds granted settings.
 
-Law: see the package. Two programs submit: Hadoop's streaming (``hadoop jar X.jar``, ``mapred streaming``,
-with any words in front of it) and ``yarn-emulator submit``.
+Two programs submit: Hadoop streaming (``hadoop jar X.jar``, ``mapred streaming``, with any words in front)
+and ``yarn-emulator submit``.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from yarnctl.task_runner.hadoop_words import HadoopOption
 from yarnctl.task_runner.wrapping import CommandLine
 
 GIVEN = {MAP_LIMIT: NUMBER, REDUCE_LIMIT: NUMBER, SLOW_START: r"[01](\.[0-9]{1,9})?", QUEUE: QUEUE_NAME}
-"""What a gate may set: another program at its address can set nothing else in a user's name."""
+"""The settings that the daemon may grant: another program at its address cannot set any other."""
 
 NO_OVERLAP = {SLOW_START: "1.0"}
 """Without it maps and reduces run at once, each up to its own limit."""
 UNNAMED = "streamjob"
-"""Hadoop streaming's name of a job that has none."""
+"""Hadoop streaming's name for a job without one."""
 MOST_REMEDY = (
-    "give --containers N: its maps or its reduces, whichever are more, and one for its master"
-    " (or -D mapreduce.job.maps=N)"
+    "add --containers N (maps or reduces, the larger number, plus 1 for the application master), or"
+    " -D mapreduce.job.maps=N"
 )
 
 _MODELLED = re.compile(r"([0-9]+)x[0-9.]+(?:,([0-9]+)x[0-9.]+)?")
@@ -56,7 +56,7 @@ _EMULATOR_FLAGS = ("--restartable", "--no-runner", "--no-wait", "--json", "--hel
 
 
 class Streaming:
-    """A job of Hadoop streaming; with ``yarnctl wrap`` in front of it, with ``--exec``."""
+    """A job of Hadoop streaming; ``yarnctl wrap`` in front of it needs ``--exec``."""
 
     queue_default = "default"
     name_default = UNNAMED
@@ -68,14 +68,14 @@ class Streaming:
         self.user_option = user_in_front(program, "hadoop jar ...")
 
     def settings(self) -> dict[str, str]:
-        """Return what the command line sets, under the names of Hadoop 3."""
+        """Return the settings of the command line, under the names of Hadoop 3."""
         found = self._line.settings()
         for value in self._line.values("-numReduceTasks")[:1]:
             found[REDUCES] = value
         return found
 
     def words(self, more: Mapping[str, str]) -> list[str]:
-        """Return the command line with these settings; its own values of them are left out."""
+        """Return the command line with the settings ``more`` in place of its own values."""
         line = self._line
         kept = [each for each in line.options if each.sets not in more]
         ours = [word for name, value in more.items() for word in ("-D", f"{name}={value}")]
@@ -91,12 +91,14 @@ class Emulated:
     def __init__(self, words: Sequence[str], start: int) -> None:
         self._program, self._options = list(words[:start]), _pairs(words[start:])
         if self._value("--workload"):
-            raise BadInput("--workload", "is many jobs", "ask for each job, or submit without yarnctl admit")
+            problem = "submits several jobs, and yarnctl admit accepts one"
+            raise BadInput("--workload", problem, "request each job, or submit without yarnctl admit")
         if self._value("--deadline"):
-            raise BadInput("yarn-emulator submit --deadline", "the gate sets it", "give it to yarnctl admit")
+            problem = "is set by yarnctl admit"
+            raise BadInput("yarn-emulator submit --deadline", problem, "use yarnctl admit --deadline")
 
     def settings(self) -> dict[str, str]:
-        """Return what the command line sets, its own options under the names of Hadoop 3."""
+        """Return the settings of the command line, its own options under the names of Hadoop 3."""
         found = dict(one[1].partition("=")[::2] for one in self._options if one[0] == "-D")
         for option, name in (("--name", NAME), ("--queue", QUEUE), ("--reduces", REDUCES)):
             value = self._value(option)
@@ -109,11 +111,11 @@ class Emulated:
 
     @property
     def user_option(self) -> str | None:
-        """The job's user, if the command line names one."""
+        """The job's user in the command line, if any."""
         return self._value("--user")
 
     def words(self, more: Mapping[str, str]) -> list[str]:
-        """Return the command line with these settings; its own values of them are left out."""
+        """Return the command line with the settings ``more`` in place of its own values."""
         kept = [one for one in self._options if HadoopOption((), one[0], tuple(one[1:])).sets not in more]
         own = {NAME: "--name", QUEUE: "--queue"}
         ours: list[str] = []
@@ -127,7 +129,7 @@ class Emulated:
 
 
 def command_of(words: Sequence[str]) -> Streaming | Emulated:
-    """Parse a command line; BadInput if it submits no streaming job."""
+    """Parse a command line; raises BadInput if it does not submit a streaming job."""
     for place, word in enumerate(words[1:], 1):
         if word == "submit" and PurePath(words[place - 1]).name == "yarn-emulator":
             return Emulated(words, place + 1)
@@ -135,10 +137,10 @@ def command_of(words: Sequence[str]) -> Streaming | Emulated:
 
 
 def most_containers(settings: Mapping[str, str]) -> int | None:
-    """Return the most containers the job can use at once, its master included; None if not known.
+    """Return the most containers that the job can use at once, with its master's; None: unknown.
 
-    The user's own limits count. The number of maps is only known if ``mapreduce.job.maps`` is set:
-    else the input decides.
+    The user's own limits count. The number of maps is unknown unless ``mapreduce.job.maps`` is set, because
+    the input determines it.
     """
     maps, reduces = number(settings, MAPS), number(settings, REDUCES)
     if maps is None:
@@ -152,43 +154,43 @@ def most_containers(settings: Mapping[str, str]) -> int | None:
 
 
 def given(containers: int) -> dict[str, str]:
-    """Return the settings that limit a job to so many containers: one is its master's."""
+    """Return the settings that limit a job to ``containers``, with its master's."""
     return dict.fromkeys(LIMITS, str(max(1, containers - MASTER))) | NO_OVERLAP
 
 
 def number(settings: Mapping[str, str], name: str) -> int | None:
-    """Return a setting that is a whole number; None if it is not set, BadInput if it is none."""
+    """Return a setting as a whole number; None if it is not set. Raises BadInput for another value."""
     return number_in(settings, name, "-D ")
 
 
 def tags_of(settings: Mapping[str, str]) -> list[str]:
-    """Return the user's own tags; BadInput where they leave no room for the gate's, or forge one."""
+    """Return the user's own tags; BadInput where they are too many, or one is reserved for the daemon."""
     return own_tags(settings.get(TAGS, ""), f"-D {TAGS}")
 
 
 def settled(
     own: Mapping[str, str], given: Mapping[str, str], tags: Sequence[str], tunables: Tunables = NO_TUNABLES
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the settings to submit with, and notes for the user. BadInput names what contradicts the gate.
+    """Return the settings to submit with, and notes for the user; BadInput names a contradicting setting.
 
-    ``own`` are the user's settings, ``given`` the gate's and ``tags`` its tags.
+    ``own`` are the user's settings, ``given`` the granted ones and ``tags`` the granted tags.
     """
     more: dict[str, str] = {}
     notes: list[str] = []
     refuse_unlisted(GIVEN, given, tags, tunables)
     for name, value in given.items():
-        said = own.get(name)
-        if said is None:
+        typed = own.get(name)
+        if typed is None:
             more[name] = value
         elif name in (MAP_LIMIT, REDUCE_LIMIT):
             if not 0 < (number(own, name) or 0) <= int(value):
-                remedy = "leave it away, or ask with a --containers that it fits"
-                raise BadInput(f"-D {name}={said}", f"the gate gives {value}", remedy)
+                remedy = "remove it, or request enough --containers for it"
+                raise BadInput(f"-D {name}={typed}", f"is not between 1 and the granted {value}", remedy)
         elif name == QUEUE:
-            if not is_name_of(said, value):
-                raise BadInput(f"-D {QUEUE}={said}", f"the gate gives {value}", "ask for one queue")
-        elif said != value:
-            notes.append(own_value(said, value, name))
+            if not is_name_of(typed, value):
+                raise BadInput(f"-D {QUEUE}={typed}", f"queue {value} was granted", "request the same queue")
+        elif typed != value:
+            notes.append(own_value(typed, value, name))
     more[TAGS] = with_tags(tags_of(own), tags)
     return more, notes
 
@@ -200,7 +202,7 @@ def _pairs(words: Sequence[str]) -> list[list[str]]:
     while rest:
         word = rest.pop(0)
         if not word.startswith("-"):
-            raise BadInput(shlex.quote(word[:60]), "an option of yarn-emulator submit was expected here")
+            raise BadInput(shlex.quote(word[:60]), "is not an option of yarn-emulator submit", "remove it")
         if word.startswith("--") and "=" in word:
             found.append(list(word.partition("=")[::2]))
         elif word.startswith("-D") and word != "-D":
@@ -210,7 +212,7 @@ def _pairs(words: Sequence[str]) -> list[list[str]]:
         elif rest:
             found.append([word, rest.pop(0)])
         else:
-            raise BadInput(word[:60], "its value is missing")
+            raise BadInput(word[:60], "has no value", "add a value")
     return found
 
 

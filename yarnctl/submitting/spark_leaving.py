@@ -1,9 +1,10 @@
-"""Spark: the settings with which executors can leave with their work when they are asked to (docs/spark.md).
+"""Spark: settings with which executors can be decommissioned without losing their work (docs/spark.md).
 
-Law: see the package. What the user set otherwise is refused by its name and never overwritten. A file of
-defaults that can be read counts as the user's words; what cannot be seen here is proven later by the daemon
-from the driver's own environment. Two routes: by SIGTERM with a shell that outlives it (``signal``), and by a
-plugin in the driver (``plugin``); facts: docs/facts/spark.md, 2 and 3.
+* A setting of the user that prevents this is rejected by name and never overwritten. A readable defaults file
+  counts as the user's settings.
+* The daemon checks the driver's environment later for what is not visible here.
+* Two routes: SIGTERM, with a shell that survives it (``signal``), and a plugin in the driver (``plugin``).
+  Facts: docs/facts/spark.md, sections 2 and 3.
 """
 
 from __future__ import annotations
@@ -41,13 +42,15 @@ TRAP_FILE = Path(__file__).with_name(TRAP)
 FILES = "spark.yarn.dist.files"
 JARS = "spark.jars"
 FALLBACK_CLEANED = "spark.storage.decommission.fallbackStorage.cleanUp"
+USE_PLUGIN = "use --route plugin --plugin JAR (yarnctl spark-plugin compiles it)"
 
 
 class Leaving(NamedTuple):
-    """What a submitter says: the route, the plugin's jar, executors that stay, where all may put blocks.
+    """The submitter's choices: route, plugin jar, minimum of executors, folder for the blocks of all
+    executors.
 
     ``requests`` is the daemon's folder in HDFS and ``owner`` its account: the plugin reads orders there.
-    ``uses_pipe``: the application calls ``rdd.pipe``, whose programs would be given the signal, too.
+    ``uses_pipe``: the application calls ``rdd.pipe``, whose programs would receive the signal, too.
     """
 
     route: Route = "signal"
@@ -60,7 +63,7 @@ class Leaving(NamedTuple):
 
 
 def settings_for(leaving: Leaving) -> dict[str, str]:
-    """Return the settings that let executors leave by a route."""
+    """Return the settings with which executors can be decommissioned."""
     found = dict(REQUIRED)
     if leaving.route == "signal":
         found |= REQUIRED_BY_SIGNAL
@@ -72,7 +75,7 @@ def settings_for(leaving: Leaving) -> dict[str, str]:
 
 
 def tags_for(leaving: Leaving) -> tuple[str, ...]:
-    """Return the tags by which the daemon knows that, and how, an application's executors may be asked."""
+    """Return the tags that tell the daemon the route and the minimum of executors."""
     tags = [f"{DRAIN_TAG}{leaving.route}"]
     if leaving.min_executors > 1:
         tags.append(f"{MIN_EXECUTORS_TAG}{leaving.min_executors}")
@@ -82,9 +85,10 @@ def tags_for(leaving: Leaving) -> tuple[str, ...]:
 def wrap(
     words: Sequence[str], leaving: Leaving, defaults: Mapping[str, str], version: str
 ) -> tuple[list[str], list[str]]:
-    """Return the command line whose executors may leave, and notes; BadInput names what forbids it.
+    """Return the command line whose executors can be decommissioned, and notes; BadInput names what prevents
+    it.
 
-    ``defaults``: what files of defaults say; ``version``: that of the Spark that submits ("": not known).
+    ``defaults``: the settings of the defaults file; ``version``: of the submitting Spark ("": unknown).
     """
     line = SparkWords(words)
     typed = line.settings()
@@ -103,7 +107,7 @@ def wrap(
 
 
 def default_lines(leaving: Leaving) -> list[str]:
-    """Return the same as lines of spark-defaults.conf, for an administrator who sets them for all."""
+    """Return the settings as lines of spark-defaults.conf, for all applications."""
     refuse_options(leaving)
     found = {**settings_for(leaving), TAGS: ",".join(tags_for(leaving))}
     found[FILES if leaving.route == "signal" else JARS] = _file_of(leaving)
@@ -112,83 +116,85 @@ def default_lines(leaving: Leaving) -> list[str]:
 
 
 def notes_of(own: Mapping[str, str], leaving: Leaving, version: str, application: str = "") -> list[str]:
-    """Return what a submitter should know, which is no reason to refuse."""
+    """Return notes for the submitter."""
     notes = []
     if "=" in application:
         notes.append(
-            f"spark-submit takes {application[:80]!r} for the application's file:"
-            " each setting needs a --conf in front of it"
+            f"spark-submit uses {application[:80]!r} as the application's file; put --conf before each"
+            " setting"
         )
     if not version:
-        notes.append("the version of Spark could not be seen; it must be 3.2 or newer")
+        notes.append("unknown version of Spark; decommissioning requires 3.2 or newer")
     if own.get(SHUFFLE_SERVICE, "").lower() == "true":
         notes.append(
-            "with an external shuffle service shuffle blocks stay on their nodes: cached ones alone move"
+            "with the external shuffle service shuffle blocks stay on their nodes; only cached blocks move"
         )
     if leaving.route == "signal":
         notes.append(
-            "Spark asks for executors that left again: the daemon needs --cap-queue, or they return at once"
+            "Spark requests a new executor for each decommissioned one; run the daemon with --cap-queue"
         )
     return notes
 
 
-# --- refusing -----------------------------------------------------------------------------------------
+# --- checks -------------------------------------------------------------------------------------------
 
 
 def refuse_options(leaving: Leaving) -> None:
-    """Refuse what the submitter says that no route can do."""
+    """Raise BadInput for options that the route does not support."""
     if leaving.route == "signal" and leaving.uses_pipe:
-        told = "the programs of rdd.pipe would be ended by the signal"
-        raise BadInput("--uses-pipe", told, "use --route plugin --plugin JAR (yarnctl spark-plugin makes it)")
+        problem = "the signal would end the programs of rdd.pipe"
+        raise BadInput("--uses-pipe", problem, USE_PLUGIN)
     if leaving.route == "signal" and leaving.fallback:
-        told = "a job is suspended whole by the plugin alone"
-        raise BadInput("--fallback", told, "use --route plugin --plugin JAR (yarnctl spark-plugin makes it)")
+        raise BadInput("--fallback", "only the plugin can suspend a job completely", USE_PLUGIN)
     if (leaving.route == "plugin") != bool(leaving.plugin_jar):
-        raise BadInput("--route, --plugin", "one without the other", "give both: --route plugin --plugin JAR")
+        problem = "one is given without the other"
+        raise BadInput("--route, --plugin", problem, "give both: --route plugin --plugin JAR")
 
 
 def refuse_version(version: str) -> None:
-    """Refuse a Spark whose executors cannot leave with their blocks."""
+    """Raise BadInput for a Spark that cannot decommission executors."""
     if version and version_of(version) < LEAST_VERSION:
-        raise BadInput(f"Spark {version}", "its executors cannot leave with their blocks", "use 3.2 or newer")
+        raise BadInput(f"Spark {version}", "cannot decommission executors", "use 3.2 or newer")
 
 
-def refuse_where(own: Mapping[str, str], line: SparkWords) -> None:
-    """Refuse what does not run in containers of YARN."""
+def refuse_where(own: Mapping[str, str], spark_words: SparkWords) -> None:
+    """Raise BadInput for an application that does not run in YARN's containers."""
     master = own.get(MASTER_URL)
     if master is None:
-        raise BadInput("--master", "is not said, and Spark's default is local", "write --master yarn")
+        raise BadInput("--master", "is missing (Spark's default is local)", "add --master yarn")
     if master != "yarn":
-        told = "runs no executors in containers of YARN"
-        raise BadInput(typed_for(line.options, MASTER_URL), told, "write --master yarn")
+        problem = "does not run executors in YARN's containers"
+        raise BadInput(typed_for(spark_words.options, MASTER_URL), problem, "use --master yarn")
     if own.get(DEPLOY_MODE, "client") not in ("client", "cluster"):
-        raise BadInput(typed_for(line.options, DEPLOY_MODE), "is no deploy mode", "write client or cluster")
+        raise BadInput(
+            typed_for(spark_words.options, DEPLOY_MODE), "is not a deploy mode", "use client or cluster"
+        )
 
 
 def refuse_settings(own: Mapping[str, str], leaving: Leaving, shown: Callable[[str], str]) -> None:
-    """Refuse settings of the user's under which executors would not leave, or not with their work.
+    """Raise BadInput for a setting of the user that prevents decommissioning, or would lose work.
 
-    ``shown``: how a setting was typed.
+    ``shown`` returns how a setting was typed.
     """
     for name, value in settings_for(leaving).items():
-        said = own.get(name)
-        if said is None or name == PLUGINS or _same(said, value):
+        typed = own.get(name)
+        if typed is None or name == PLUGINS or _same(typed, value):
             continue
-        raise BadInput(shown(name), f"executors leave only with {value}", _remedy_for(name))
+        raise BadInput(shown(name), f"decommissioning requires {value}", _remedy_for(name))
     if FORCE_KILL in own:
-        told = "Spark kills executors that have not left by then, with their tasks"
-        raise BadInput(shown(FORCE_KILL), told, f"do not set {FORCE_KILL}, or {UNWRAPPED}")
+        problem = "Spark kills executors, with their tasks, after this time"
+        raise BadInput(shown(FORCE_KILL), problem, f"remove {FORCE_KILL}, or {UNWRAPPED}")
     if leaving.route == "signal":
         for name in no_signal_options(own):
-            remedy = "do not set -Xrs, or use --route plugin --plugin JAR"
+            remedy = "remove -Xrs, or use --route plugin --plugin JAR"
             raise BadInput(shown(name), "with -Xrs no signal reaches the executor", remedy)
 
 
 def _remedy_for(name: str) -> str:
-    """Return what to do about a setting: what the user's own programs may need is never taken from them."""
+    """Return what to do about a setting; the user's own program may need it."""
     if name == SHELL_FILE:
         return f"use --route plugin --plugin JAR, or {UNWRAPPED}"
-    return f"do not set {name}, or {UNWRAPPED}"
+    return f"remove {name}, or {UNWRAPPED}"
 
 
 def _same(one: str, other: str) -> bool:
@@ -196,14 +202,14 @@ def _same(one: str, other: str) -> bool:
 
 
 def _tagged(own: str, leaving: Leaving) -> str:
-    """Return the value of the setting of tags: the user's and ours."""
+    """Return the value of the tags' setting: the user's tags and yarnctl's."""
     tags = tags_in(own)
     kept = without_ours(tags)
     if len(kept) < len(tags):
-        raise BadInput(f"{TAGS}={own[:60]}", "it is wrapped already", "wrap the original command")
+        raise BadInput(f"{TAGS}={own[:60]}", "is wrapped already", "wrap the original command")
     found = [*kept, *tags_for(leaving)]
     if len(found) > TAGS_MAX:
-        raise BadInput(f"{TAGS}={own[:60]}", f"YARN takes {TAGS_MAX} tags", "remove some")
+        raise BadInput(f"{TAGS}={own[:60]}", f"exceeds YARN's maximum of {TAGS_MAX} tags", "remove some")
     return ",".join(found)
 
 
@@ -211,7 +217,7 @@ def _tagged(own: str, leaving: Leaving) -> str:
 
 
 class Shipped(NamedTuple):
-    """What is given along with an application: settings, or an option of the line with its whole value."""
+    """How a file is shipped with an application: by a setting, or by an option with its complete value."""
 
     settings: dict[str, str]
     options: dict[str, str]
@@ -221,10 +227,10 @@ def _file_of(leaving: Leaving) -> str:
     return str(TRAP_FILE) if leaving.route == "signal" else leaving.plugin_jar
 
 
-def _shipped(line: SparkWords, own: Mapping[str, str], leaving: Leaving) -> Shipped:
-    """Add our file to those of the user: to the option that is on the line, else to the setting."""
+def _shipped(spark_words: SparkWords, own: Mapping[str, str], leaving: Leaving) -> Shipped:
+    """Add yarnctl's file to the user's option ``--files`` or ``--jars`` if given, else to the setting."""
     option, name = ("--files", FILES) if leaving.route == "signal" else ("--jars", JARS)
-    typed = line.value_of(option)
+    typed = spark_words.value_of(option)
     if typed is not None:
         return Shipped({}, {option: _listed(typed, _file_of(leaving))})
     return Shipped({name: _listed(own.get(name, ""), _file_of(leaving))}, {})
@@ -241,14 +247,14 @@ _DEFAULT = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")
 
 
 def version_in(home: Path) -> str:
-    """Return the version of a Spark by the name of its core's jar; "" if there is none."""
+    """Return the version of a Spark from the name of its core jar; "" if there is none."""
     jars = sorted(home.glob("jars/spark-core_*.jar"))
     found = [match[1] for jar in jars if (match := _CORE.fullmatch(jar.name))]
     return found[0] if found else ""
 
 
 def defaults_in(text: str) -> dict[str, str]:
-    """Return the settings of a spark-defaults.conf: a name and a value on each line."""
+    """Return the settings in the text of a spark-defaults.conf: a name and a value on each line."""
     found = {}
     for line in text.splitlines():
         match = _DEFAULT.fullmatch(line.strip())

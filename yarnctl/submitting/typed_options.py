@@ -1,7 +1,4 @@
-"""Options as they were typed, with what each sets: a command line that can be written again word by word.
-
-Law: see the package. An option that is not touched is written as it was typed.
-"""
+"""Options as they were typed, with the setting of each. An option that is not changed is written as typed."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from yarnctl.errors import BadInput
 class TypedOption(NamedTuple):
     """One option: its ``words`` as typed, its name, its value (None: a flag), the setting it sets ("": none).
 
-    ``own``: it is an option of its own for that setting, and not the general one for any setting.
+    ``own``: it sets this setting only, and is not the general option for any setting.
     """
 
     words: tuple[str, ...]
@@ -25,18 +22,20 @@ class TypedOption(NamedTuple):
 
     @property
     def typed(self) -> str:
-        """The option as a message names it."""
+        """The option as text for messages."""
         return " ".join(self.words)[:100]
 
 
 def settings_of(options: Sequence[TypedOption]) -> dict[str, str]:
-    """Return what options set, the last of each name; BadInput where an own option and ``--conf`` differ."""
+    """Return the settings of options, the last of each name; BadInput where an own option and ``--conf``
+    differ.
+    """
     general = {each.sets: each for each in options if each.sets and not each.own}
     special = {each.sets: each for each in options if each.sets and each.own}
     for name, each in special.items():
         other = general.get(name)
         if other is not None and other.value != each.value:
-            raise BadInput(each.typed, f"contradicts {other.typed}", "say it once")
+            raise BadInput(each.typed, f"contradicts {other.typed}", "give one of them")
     return {name: each.value or "" for name, each in (general | special).items()}
 
 
@@ -46,5 +45,5 @@ def typed_for(options: Sequence[TypedOption], name: str) -> str:
 
 
 def kept_words(options: Sequence[TypedOption], more: Mapping[str, str]) -> list[str]:
-    """Return the words of all options but those that set something of ``more``."""
+    """Return the words of all options except those that set a setting in ``more``."""
     return [word for each in options if each.sets not in more for word in each.words]

@@ -1,7 +1,7 @@
 """Options of Hadoop and of its streaming, read as Hadoop's own parsers (commons-cli) read them.
 
-Law: every option is normalised here before anything is decided on it. An option that is not changed is
-written again as it was typed. The spellings that Hadoop accepts, each with one or two hyphens:
+An option that is not changed is written as typed. The spellings that Hadoop accepts, each with one or two
+hyphens:
 
 =====================  ===================================================================
 ``-files V``           generic options, the value in the next word
@@ -85,12 +85,12 @@ class HadoopOption(NamedTuple):
 
 
 def option(name: str, value: str) -> HadoopOption:
-    """Return an option of ours."""
+    """Return an option in its usual spelling."""
     return HadoopOption((name, value), name, (value,))
 
 
 def read_generic(words: Sequence[str]) -> tuple[list[HadoopOption], list[str]]:
-    """Return the generic options at the beginning, and the words behind them."""
+    """Return the generic options at the beginning, and the words after them."""
     found: list[HadoopOption] = []
     place = 0
     while place < len(words):
@@ -106,7 +106,7 @@ def read_generic(words: Sequence[str]) -> tuple[list[HadoopOption], list[str]]:
 
 
 def read_options(words: Sequence[str]) -> list[HadoopOption]:
-    """Return the options of a streaming job; BadInput names a word that is none."""
+    """Return the options of a streaming job; BadInput names a word that is not an option."""
     found, rest = read_generic(words)
     place = 0
     while place < len(rest):
@@ -119,7 +119,7 @@ def read_options(words: Sequence[str]) -> list[HadoopOption]:
 
 
 def settings_of(options: Sequence[HadoopOption]) -> dict[str, str]:
-    """Return what ``-D`` and ``-jobconf`` set, under the names of Hadoop 3; ``-jobconf`` has precedence."""
+    """Return the settings of ``-D`` and ``-jobconf``, by names of Hadoop 3; ``-jobconf`` has precedence."""
     found: dict[str, str] = {}
     for kind in ("-D", "-jobconf"):
         found |= {each.sets: each.value.partition("=")[2] for each in options if each.name == kind}
@@ -187,7 +187,7 @@ def _streaming(words: Sequence[str], place: int) -> HadoopOption:
 def _value_at(words: Sequence[str], place: int, names: Sequence[str]) -> str:
     """Return the word behind an option; BadInput if there is none, or another option stands there."""
     if place + 1 >= len(words) or _one_hyphen(words[place + 1]) in names:
-        raise BadInput(words[place], "its value is missing", "write it behind the option")
+        raise BadInput(words[place], "has no value", "add a value after it")
     return words[place + 1]
 
 
@@ -198,9 +198,7 @@ def _unquoted(value: str) -> str:
 
 def _no_option(word: str, is_first: bool) -> BadInput:
     if is_first:
-        told = "this is no option of streaming, and only streaming jobs can be wrapped"
-        return BadInput(
-            shlex.quote(word), told, "submit other jobs as they are: they run as if yarnctl were not there"
-        )
-    remedy = "quote values with blanks; only jobs of hadoop-streaming can be wrapped, no Java job"
-    return BadInput(shlex.quote(word), "an option of streaming was expected here", remedy)
+        told = "is not an option of Hadoop streaming; only streaming jobs can be wrapped"
+        return BadInput(shlex.quote(word), told, "submit other jobs without yarnctl wrap")
+    remedy = "quote values with spaces; Java jobs cannot be wrapped"
+    return BadInput(shlex.quote(word), "is not an option of Hadoop streaming", remedy)

@@ -1,8 +1,8 @@
-"""Tests a submitter's promise: cuts a sorted sample at random borders through the real runner.
+"""Tests the promise ``--restartable``: suspends a reducer at random key groups of a sorted sample.
 
-Law: what is run is the runner itself, as on a node, with a local store; what is compared is every
-byte. A reducer that prints at its end, counts across groups or writes a header is found, because
-a cut shows each of them within the output.
+It runs the real task runner, as on a node, with a local store, and compares every byte of the output. This
+finds a reducer that prints at its start or end, or counts across groups, because each suspension shows in the
+output.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ TASK = "1_0001_r_000000"
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The result of the cuts. ``story`` is the first difference, empty if there is none.
+    """The result of the test. ``story`` is the first difference, empty if there is none.
 
-    ``reported``: how many lines the reducer wrote to Hadoop (counters, status) when it was not suspended.
+    ``reported``: the lines that the reducer wrote to Hadoop (counters, status) without suspension, as text.
     """
 
     groups: int
@@ -46,12 +46,12 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Say whether the promise held at each cut."""
+        """Whether the output was equal after each suspension."""
         return not self.story
 
 
 class Limits(NamedTuple):
-    """What one run of the user's code may take. ``memory_mib``: address space of a process, 0: no limit."""
+    """Limits of one run of the user's code. ``memory_mib``: address space of a process, 0: no limit."""
 
     time_s: int = 300
     memory_mib: int = 4096
@@ -74,7 +74,7 @@ def bounded(argv: Sequence[str], limits: Limits, **more: Any) -> subprocess.Comp
             raise BadInput(
                 "--verify",
                 f"a run of the reducer took longer than {limits.time_s} s",
-                "give a smaller sample, or --time-limit-s",
+                "use a smaller sample, or a larger --time-limit-s",
             ) from None
         return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
@@ -100,16 +100,18 @@ def environment(settings: Mapping[str, str], store: Path, attempt: int) -> dict[
 
 
 def count_groups(sample: Path, rule: KeyRule) -> int:
-    """Return how many key groups a sample has; refuse one that is not sorted by bytes."""
+    """Return the number of key groups; raises BadInput unless the sample is sorted by bytes and has
+    several.
+    """
     scanner = Scanner(rule)
     with sample.open("rb") as stream:
         for block in iter(lambda: stream.read(BLOCK_BYTES), b""):
             scanner.take(block)
     scanner.finish()
     if not scanner.sorted:
-        raise BadInput(str(sample), "its keys are not in the order of their bytes", "sort it: LC_ALL=C sort")
+        raise BadInput(str(sample), "keys are not sorted by bytes", "sort it with LC_ALL=C sort")
     if scanner.groups < 2:
-        raise BadInput(str(sample), f"it has {scanner.groups} key group(s)", "give one with several")
+        raise BadInput(str(sample), f"has only {scanner.groups} key groups", "use a sample with several")
     return scanner.groups
 
 
@@ -123,7 +125,10 @@ def verify(
     seed: int = 1,
     limits: Limits = USUAL,
 ) -> Verdict:
-    """Run the reducer undisturbed and then ``rounds`` times with random cuts, and compare."""
+    """Run the reducer without suspension, then ``rounds`` times with random ones, and compare the output.
+
+    Raises BadInput for a sample or a reducer that cannot be used.
+    """
     settings = settings or {}
     try:
         named = environment(settings, Path("/"), 0)
@@ -156,14 +161,14 @@ def undisturbed(
     """
     found = shutil.which(reducer[0])
     if found is None:
-        raise BadInput(reducer[0], "No such file or directory", "name a command that can be run here")
+        raise BadInput(reducer[0], "No such file or directory", "use a command that runs on this host")
     with sample.open("rb") as stream:
         done = bounded([found, *reducer[1:]], limits, stdin=stream)
     lines = done.stderr.splitlines(keepends=True)
     mark = prefix.encode()
     sys.stderr.write(b"".join(line for line in lines if not line.startswith(mark)).decode("utf-8", "replace"))
     if done.returncode:
-        raise BadInput(reducer[0], f"ends with status {done.returncode} on the sample even undisturbed")
+        raise BadInput(reducer[0], f"exits with {done.returncode} on the sample without any suspension")
     return done.stdout, counted(lines, mark)
 
 
@@ -198,7 +203,7 @@ def interrupted(
         if done.returncode != (EXIT_SUSPENDED if cut else 0):
             said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
             last = "; ".join(line for line in said[-6:] if not line.startswith("reporter:status:"))
-            which = f"the attempt to be cut after group {cut}" if cut else "the last attempt"
+            which = f"the attempt to be suspended after group {cut}" if cut else "the last attempt"
             return f"{which} ended with status {done.returncode}: {last}"
     return done.stdout
 
@@ -214,11 +219,11 @@ def difference(wanted: bytes, got: bytes | str, cuts: Sequence[int], groups: int
     at = min(len(wanted), len(got)) if at is None else at
     start = wanted.rfind(b"\n", 0, at) + 1
     line = wanted.count(b"\n", 0, at) + 1
-    first = f"{shown(wanted[start:])} undisturbed, {shown(got[start:])} when suspended"
+    first = f"{shown(wanted[start:])} without suspension, {shown(got[start:])} when suspended"
     sizes = f"{len(wanted)} and {len(got)} bytes"
     likely = (
-        "the reducer keeps something from one group to another, prints at its start or end, "
-        "or groups by other fields than promised"
+        "the reducer may keep state between groups, print at its start or end, "
+        "or group by other fields than promised"
     )
     return f"{where}, the output differs from line {line} on: {first} ({sizes}); {likely}"
 

@@ -1,8 +1,9 @@
-"""Puts the task runner into a streaming command line, or refuses with the reason.
+"""Puts the task runner into a streaming command line, or rejects it with the reason.
 
-Law: the wrapped command does what the original one does. Whatever the runner would refuse on the node is
-refused here already, by the runner's own rules. A remedy never changes what the job computes, and each
-command that is printed is complete: it can be run as it stands.
+* The wrapped command computes what the original one does.
+* What the task runner would reject on the node is rejected here, by the same rules.
+* A remedy never changes what the job computes.
+* Each printed command is complete and can be run.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ SETTINGS = {
     "mapreduce.reduce.speculative": "false",
     "mapreduce.task.progress-report.interval": "2000",
 }
-"""What a wrapped job gets unless it sets another value. Reports: by default a task's status travels once in a
-hundredth of its time-out (6 s), and a position so old makes a bad estimate of what is left."""
+"""Settings that a wrapped job gets unless it sets them. Reports: by default a task reports its status once in
+a hundredth of its timeout (6 s), which is too rare to estimate its remaining work."""
 
 UNWRAPPED = "submit it without yarnctl wrap"
-"""The remedy where any other would change what the job computes."""
+"""The remedy where every other one would change what the job computes."""
 
 _LIBRARIES = ("org.apache.hadoop.mapred.lib", "org.apache.hadoop.mapreduce.lib.partition")
 _BY_FIELDS = tuple(f"{library}.KeyFieldBasedPartitioner" for library in _LIBRARIES)
@@ -54,7 +55,7 @@ _KEY_SPEC = re.compile(r"-[nr]*k\s*([0-9]+)(?:\.[0-9]+)?[nr]*(?:,([0-9]+))?")
 
 
 class CommandLine:
-    """A streaming command line, taken apart: what comes before its options, then those as they were typed."""
+    """A parsed streaming command line: the words before its options, and the options as typed."""
 
     def __init__(self, words: Sequence[str]) -> None:
         start = first_option(words)
@@ -66,16 +67,19 @@ class CommandLine:
         return [value for each in self.options if each.name == name for value in each.values]
 
     def settings(self) -> dict[str, str]:
-        """Return what ``-D`` and ``-jobconf`` set, under the names of Hadoop 3."""
+        """Return the settings of ``-D`` and ``-jobconf``, under the names of Hadoop 3."""
         return settings_of(self.options)
 
     def words(self) -> list[str]:
-        """Return the whole command line again."""
+        """Return the whole command line."""
         return self.program + [word for each in self.options for word in each.words]
 
 
 def first_option(words: Sequence[str]) -> int:
-    """Return where options begin: after ``hadoop jar X.jar`` or ``mapred streaming``."""
+    """Return the index of the first option: after ``hadoop jar X.jar`` or ``mapred streaming``.
+
+    Raises BadInput for any other command line.
+    """
     for place, word in enumerate(words):
         if word.endswith(".jar") and place and words[place - 1] == "jar":
             return place + 1
@@ -83,8 +87,8 @@ def first_option(words: Sequence[str]) -> int:
             return place + 1
     raise BadInput(
         "command line",
-        "no streaming job",
-        "write 'hadoop jar .../hadoop-streaming.jar ...' or 'mapred streaming ...'",
+        "is not a streaming job",
+        "use 'hadoop jar .../hadoop-streaming.jar ...' or 'mapred streaming ...'",
     )
 
 
@@ -98,11 +102,11 @@ def wrap(
     requests_owner: str = "yarnctl",
     configured: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Return the command line with the runner in it; raise BadInput with why there is none.
+    """Return the command line with the task runner in it; BadInput names what prevents it.
 
     ``requests`` is the URL of the daemon's folder (default: ``requests`` beside a store in HDFS, as
-    ``yarnctl run`` has it), ``requests_owner`` the account that the daemon runs as; ``configured`` are the
-    settings of files that the line names (``-conf``).
+    ``yarnctl run`` uses it), ``requests_owner`` the daemon's account; ``configured`` are the settings of the
+    files in ``-conf``.
     """
     line = CommandLine(words)
     place = place_of_reducer(line)
@@ -110,8 +114,8 @@ def wrap(
     refuse_settings(given, group_fields)
     refuse_options(line)
     if "tmpfiles" in given:
-        told = "Hadoop reads this setting in place of -files, which ships the task runner"
-        raise BadInput(f"tmpfiles={given['tmpfiles'][:120]}", told, "name these files by -files")
+        told = "Hadoop would read it instead of -files, which ships the task runner"
+        raise BadInput(f"tmpfiles={given['tmpfiles'][:120]}", told, "list these files in -files")
     if restartable and not group_fields:
         refuse_partial_key(given, line.values("-partitioner"))
     runner = f"sh {RUNNER.name}"
@@ -148,19 +152,19 @@ def add_places(line: CommandLine, store: str, requests: str, requests_owner: str
 
 
 def refuse_address(where: str, url: str) -> None:
-    """Refuse the address of a folder that the runner on a node could not use; "" is none."""
+    """Raise BadInput for a folder's address that the task runner cannot use; "": no address."""
     try:
         if url:
             split_store(url)
     except StoreError:
-        told = "the task runner on a node cannot use this address"
+        problem = "the task runner cannot use this address"
         raise BadInput(
-            f"{where} {url[:120]}", told, f"write {address_for(url)} (a NameNode's HTTP port)"
+            f"{where} {url[:120]}", problem, f"use {address_for(url)} (a NameNode's HTTP port)"
         ) from None
 
 
 def address_for(url: str) -> str:
-    """Return the address by WebHDFS that is meant by another one."""
+    """Return the WebHDFS address of a folder that another form of address names."""
     parts = urlsplit(url)
     host = parts.netloc if parts.scheme in ("http", "https", "webhdfs", "swebhdfs") else ""
     if parts.scheme == "hdfs" and parts.port is not None:
@@ -171,45 +175,45 @@ def address_for(url: str) -> str:
 
 
 def place_of_reducer(line: CommandLine) -> int:
-    """Return the place of the option with the reducer, if it is a command of its own."""
+    """Return the index of the option with the reducer; raises BadInput unless it is one command."""
     found = [place for place, each in enumerate(line.options) if each.name == "-reducer"]
     if len(found) != 1:
-        remedy = "give the first alone, which is the one that Hadoop runs" if found else UNWRAPPED
+        remedy = "keep only the first, which Hadoop runs" if found else UNWRAPPED
         raise BadInput("-reducer", f"given {len(found)} times", remedy)
     command = line.options[found[0]].value
     if command in ("NONE", "aggregate") or ("." in command and is_class(command)):
         raise BadInput(
-            "-reducer", f"{command} is no command", f"{UNWRAPPED}: only a command can be suspended"
+            "-reducer", f"{command} is not a command", f"{UNWRAPPED}; only commands can be suspended"
         )
     if RUNNER.name in command:
-        raise BadInput("-reducer", "the runner is already in it", "wrap the original command")
+        raise BadInput("-reducer", "is wrapped already", "wrap the original command")
     return found[0]
 
 
 def is_class(command: str) -> bool:
-    """Say whether a reducer is the name of a Java class: org.example.Sum."""
+    """Return whether a reducer is the name of a Java class: org.example.Sum."""
     parts = command.split(".")
     return len(parts) > 2 and all(part.isidentifier() for part in parts) and parts[-1][:1].isupper()
 
 
 def refuse_settings(settings: Mapping[str, str], group_fields: int) -> None:
-    """Refuse settings under which the runner could prove nothing, by the runner's own rules."""
+    """Raise BadInput for settings with which the task runner does not suspend, by its own rules."""
     for name, values in ALLOWED.items():
         found = settings.get(name)
         if found and found not in values:
-            raise BadInput(f"-D {name}={found}", "a reduce of such a job cannot be suspended", UNWRAPPED)
+            raise BadInput(f"-D {name}={found}", "reduces of such a job cannot be suspended", UNWRAPPED)
     if settings.get("mapreduce.reduce.speculative", "false") != "false":
         raise BadInput(
             "-D mapreduce.reduce.speculative",
-            "two attempts at once cannot share a checkpoint",
+            "concurrent attempts cannot share a checkpoint",
             "set it to false",
         )
     if settings.get("mapreduce.job.reduces") == "0":
-        raise BadInput("-D mapreduce.job.reduces=0", "there is no reduce", UNWRAPPED)
+        raise BadInput("-D mapreduce.job.reduces=0", "the job has no reduces", UNWRAPPED)
     conf = conf_of(settings)
     fields = settings.get(KEY_FIELDS, "1").strip()
     if not fields.isdecimal() or not 0 <= group_fields <= int(fields):
-        raise BadInput(f"--group-fields {group_fields}", f"keys have {fields} fields", f"see {KEY_FIELDS}")
+        raise BadInput(f"--group-fields {group_fields}", f"keys have {fields} fields", f"check {KEY_FIELDS}")
     for name in SEPARATORS:
         try:
             separator(conf, name)
@@ -223,26 +227,27 @@ def refuse_settings(settings: Mapping[str, str], group_fields: int) -> None:
 
 
 def conf_of(settings: Mapping[str, str]) -> Conf:
-    """Return settings as the runner finds them in its environment."""
+    """Return settings as the task runner reads them from its environment."""
     return Conf({re.sub(r"[^A-Za-z0-9]", "_", name): value for name, value in settings.items()})
 
 
 def refuse_partial_key(settings: Mapping[str, str], partitioners: Sequence[str] = ()) -> None:
-    """Refuse a promise without a number of fields where the partitioner seems to use fewer than the key has.
+    """Raise BadInput for a promise without ``--group-fields`` if the partitioner may use fewer fields than
+    the key.
 
-    Such a reducer groups by fewer fields, too, and a reduce would be suspended within one of its groups.
+    Such a reducer groups by fewer fields, too, and would be suspended within one of its groups.
     """
     key_fields = conf_of(settings).number(KEY_FIELDS, 1)
     used = partitioned_fields(settings, partitioners, key_fields)
     if key_fields > 1 and used != key_fields:
-        told = f"the key has {key_fields} fields, and the partitioner uses {used or 'others'}"
-        remedy = "promise how many fields the reducer groups by: "
+        problem = f"the key has {key_fields} fields, but the partitioner uses {used or 'other fields'}"
+        remedy = "set the number of fields that the reducer groups by: "
         remedy += f"--group-fields {used}, or {key_fields} for the whole key" if used else "--group-fields N"
-        raise BadInput("--restartable", told, remedy)
+        raise BadInput("--restartable", problem, remedy)
 
 
 def partitioned_fields(settings: Mapping[str, str], partitioners: Sequence[str], key_fields: int) -> int:
-    """Return how many of the key's first fields the partitioner uses; 0 where that cannot be known."""
+    """Return how many of the key's first fields the partitioner uses; 0: unknown."""
     named = [*partitioners[:1], *(settings[name] for name in _PARTITIONERS if name in settings)]
     if any(each not in (*_BY_FIELDS, *_BY_KEY) for each in named):
         return 0
@@ -262,21 +267,21 @@ def partitioned_fields(settings: Mapping[str, str], partitioners: Sequence[str],
 
 
 def refuse_options(line: CommandLine) -> None:
-    """Refuse options of streaming that change what a line or an output is."""
+    """Raise BadInput for streaming options that change the format of lines or the output."""
     if "0" in line.values("-numReduceTasks"):
-        raise BadInput("-numReduceTasks 0", "there is no reduce", UNWRAPPED)
+        raise BadInput("-numReduceTasks 0", "the job has no reduces", UNWRAPPED)
     for kind in line.values("-io"):
         if kind != "text":
-            raise BadInput(f"-io {kind}", "only lines of text can be counted", UNWRAPPED)
+            raise BadInput(f"-io {kind}", "only text lines are supported", UNWRAPPED)
     for name in line.values("-outputformat"):
         if name not in OUTPUT_FORMATS:
-            raise BadInput(f"-outputformat {name}", "it may write beside the output", UNWRAPPED)
+            raise BadInput(f"-outputformat {name}", "it may write files besides the output", UNWRAPPED)
 
 
 def add_file(line: CommandLine) -> None:
-    """Ship the runner: one more name in the first ``-files``, the only one that Hadoop reads.
+    """Add the task runner to the first ``-files``, the only one that Hadoop reads.
 
-    Raises BadInput if the built runner is not that of its sources.
+    Raises BadInput if the built file differs from its sources.
     """
     runner = shipped_runner()
     for place, each in enumerate(line.options):
@@ -289,13 +294,13 @@ def add_file(line: CommandLine) -> None:
 def promise_test(
     line: CommandLine, settings: Mapping[str, str], group_fields: int, more: Sequence[str]
 ) -> list[str]:
-    """Return the command that tests the promise of this job: with every setting that defines a key.
+    """Return the command that tests this job's promise, with every setting that defines a key.
 
-    ``line`` is the original one. Files that are shipped from here are named by their places here.
+    ``line`` is the original command line. Shipped files have their local paths.
     """
-    told = [f"{name}={settings[name]}" for name in READ_SETTINGS if name in settings]
+    pairs = [f"{name}={settings[name]}" for name in READ_SETTINGS if name in settings]
     words = ["yarnctl", "wrap", "--verify", "SORTED_SAMPLE"]
-    words += [word for pair in told for word in ("-D", pair)]
+    words += [word for pair in pairs for word in ("-D", pair)]
     words += ["--group-fields", str(group_fields)] if group_fields else []
     variables = " ".join(line.values("-cmdenv")).split()  # streaming splits them at blanks
     own = [pair for pair in variables if "=" in pair and not pair.startswith("YARNCTL_")]
@@ -308,7 +313,7 @@ def promise_test(
 
 
 def shipped(options: Sequence[HadoopOption]) -> dict[str, str]:
-    """Return the names under which a reducer finds local files that are shipped, each with its path here."""
+    """Return the shipped local files: name in the reducer's work folder -> local path."""
     listed = [each.value.split(",") for each in options if each.name == "-files"][:1]
     listed += [list(each.values) for each in options if each.name == "-file"]
     found = {}

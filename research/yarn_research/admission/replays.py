@@ -83,7 +83,7 @@ def run(
     try:
         from yarn_research.admission.compiled import replay_compiled
     except ImportError as error:  # installed, and broken: numba minds which numpy there is
-        remedy = "mend it, or use --engine python"
+        remedy = "reinstall numba, or use --engine python"
         raise BadInput("--engine compiled", f"numba cannot be loaded: {error}", remedy) from None
 
     return replay_compiled(trace, deadline_ms, capacity, name, choices)

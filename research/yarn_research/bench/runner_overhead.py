@@ -112,7 +112,7 @@ def run(command: list[str], source: Path, env: dict[str, str]) -> Side:
     wall_s = time.perf_counter() - began_s
     feeder.join()
     reader.join()
-    if status or b"runs untouched" in errors[0] or b"cannot be suspended" in errors[0]:
+    if status or b"without the task runner" in errors[0] or b"no longer be suspended" in errors[0]:
         raise RuntimeError(f"{command}: status {status}: {errors[0][-500:].decode(errors='replace')}")
     return Side(wall_s, used.ru_utime + used.ru_stime, digest.hexdigest(), size)
 
@@ -151,7 +151,7 @@ def runner_overhead(mb: int = FULL_MB, pairs: int = PAIRS) -> Row:
     typical = found["python-sum"]
     return Row(
         name="runner-overhead",
-        what=f"a summing Python reducer with the task runner, nobody asks, {mb} MB, beside without",
+        what=f"a summing Python reducer over {mb} MB: with the task runner and no request, against without",
         ours=typical["runner_s"]["median"] * 1000,
         baseline=typical["bare_s"]["median"] * 1000,
         ratio=typical["ratio"],

@@ -123,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--hadoop", default="3.4.2")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--schemes", default=",".join(SCHEMES))
-    parser.add_argument("--minutes", type=float, help="begin no run after so many minutes")
+    parser.add_argument("--minutes", type=float, help="start no run after this many minutes")
     parser.add_argument("--into", type=Path, default=FOLDER, help="folder of the campaigns' files")
     given = parser.parse_args(arguments)
     ends_s = time.monotonic() + 60 * given.minutes if given.minutes else math.inf

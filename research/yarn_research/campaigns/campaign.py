@@ -94,9 +94,7 @@ def read(path: Path) -> Campaign:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Campaign)
     except FileNotFoundError:
-        raise BadInput(
-            path.name, "there is no such campaign", f"see {FOLDER.name}/ for those there are"
-        ) from None
+        raise BadInput(path.name, "campaign file not found", f"name a file of {FOLDER.name}/") from None
     except msgspec.DecodeError as error:
         raise BadInput(path.name, str(error)) from error
 

@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m yarn_research.campaigns.equal")
     parser.add_argument("--runs", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=3, help="so many at a time")
+    parser.add_argument("--jobs", type=int, default=3, help="number of runs at the same time")
     parser.add_argument("--hadoop", default="3.4.2")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     given = parser.parse_args(arguments)

@@ -166,7 +166,7 @@ def kept(path: Path) -> tuple[dict[str, Any], list[EstimateRow]]:
     except OSError as error:
         raise BadInput(str(path), error.strerror or str(error)) from error
     except (msgspec.MsgspecError, UnicodeDecodeError, KeyError) as error:
-        told = f"is no kept run of small jobs: {error}"
+        told = f"is not a results file of small jobs: {error}"
         raise BadInput(str(path), told, "name research/records/estimates-hadoop-...json") from error
     return document, rows
 

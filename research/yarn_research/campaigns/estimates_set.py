@@ -40,7 +40,9 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def checked(self) -> Terms:
         """Return these terms; raises BadInput where no set follows from them."""
         if self.jobs < 2 * len(TYPES) or self.jobs % len(TYPES):
-            raise BadInput("--jobs", f"{self.jobs} is no multiple of {len(TYPES)} of 8 or more")
+            raise BadInput(
+                "--jobs", f"{self.jobs} must be a multiple of {len(TYPES)}, at least {2 * len(TYPES)}"
+            )
         if self.at_once < 1:
             raise BadInput("--at-once", f"{self.at_once} is less than 1")
         return self
@@ -186,7 +188,7 @@ class RowsFile:
         try:
             return msgspec.json.decode(line, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            told = f"line {number} is no row: {error}"
+            told = f"line {number} is not a row of results: {error}"
             raise BadInput(str(self.path), told, "name another file with --rows") from error
 
     def _write(self, what: Any, mode: str) -> None:

@@ -64,7 +64,7 @@ def burst(cluster: Cluster, job: FlinkJob, folder: Path, number: int) -> dict[st
             daemon.kill()
             daemon.start()
         state = quick.wait().state
-        daemon.until(lambda: reached(daemon, "told"), "told to grow")
+        daemon.until(lambda: reached(daemon, "told"), "larger bounds sent")
         if dies == "told":
             daemon.kill()
             daemon.start()
@@ -113,7 +113,7 @@ def play(cluster: Cluster, folder: Path, file: Path, kept: Rescales, ends_s: flo
 
 
 @click.command(help=__doc__)
-@click.option("--minutes", type=float, help="Begin no job after so many minutes.")
+@click.option("--minutes", type=float, help="Start no job after this many minutes.")
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
 def command(minutes: float | None, output: Path) -> None:
     """Play what is not played yet, then judge."""

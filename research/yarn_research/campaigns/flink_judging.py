@@ -80,7 +80,7 @@ def judged(jobs: Sequence[dict[str, Any]]) -> list[RescaleClaim]:
     enough = rescales >= RESCALES
     return [
         RescaleClaim("rescales", RESCALES, rescales, enough),
-        RescaleClaim("jobs whose output is not exact, or that failed", 0, wrong, enough and not wrong),
+        RescaleClaim("jobs that failed or gave inexact output", 0, wrong, enough and not wrong),
         RescaleClaim("bursts after which bounds were not back", 0, small, enough and not small),
         RescaleClaim(
             "room in one and a half of the predicted time",

@@ -32,7 +32,7 @@ def gone_on(file: Path, new: K) -> K:
     try:
         found = msgspec.json.decode(file.read_bytes(), type=type(new))
     except msgspec.MsgspecError as error:
-        raise BadInput(str(file), f"is no {new.head['kind']}: {error}") from error
+        raise BadInput(str(file), f"is not a results file of {new.head['kind']}: {error}") from error
     for name in ("commit", "uncommitted"):
         if found.head[name] != new.head[name]:
             raise BadInput(str(file), f"was begun at {name} {found.head[name]}", "name another file")
@@ -60,7 +60,8 @@ def tell(arguments: Sequence[str], kind: str, judge: Callable[[dict[str, Any]], 
         held = read_kept(file)
         told = {"campaign": Path(file).stem, "commit": held["head"]["commit"], **judge(held)}
     except (OSError, ValueError, TypeError, KeyError, msgspec.MsgspecError) as error:
-        problem = BadInput("FILE", f"is no kept {kind}: {error}", f"name research/records/{kind}-...json")
+        remedy = f"name research/records/{kind}-...json"
+        problem = BadInput("FILE", f"is not a results file of {kind}: {error}", remedy)
         return complain(str(problem), problem.exit_status)
     print_json(told)
     return 0

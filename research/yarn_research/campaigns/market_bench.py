@@ -302,7 +302,7 @@ def begun(folder: Path, first: dict[str, Any], terms: Terms) -> dict[str, Any]:
         *((name, found["head"][name], first[name]) for name in ("kind", "commit", "uncommitted")),
     ):
         if old != new:
-            told = f"{folder}: holds a campaign whose {name} is {old}, not {new}; name another folder"
+            told = f"{folder}: holds a campaign with {name} {old}, this run has {new}; name another folder"
             raise click.UsageError(told)
     return dict(found["head"])
 

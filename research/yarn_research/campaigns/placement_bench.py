@@ -142,7 +142,9 @@ def _profile_one(on: Placing, file: Path, kind: str, terms: Terms) -> None:
     words += ["--repeat", str(terms.repeat), "--store", str(on.store)]
     done = subprocess.run([str(BIN / "yarnctl"), *words], env=dict(on.host.environment), check=False)
     if done.returncode:
-        raise Unfinished(f"{file} could not be profiled: run this again, it goes on where it was")
+        raise Unfinished(
+            f"{file}: profile failed (status {done.returncode}); run the same command to continue"
+        )
     app = application_at(file)
     which = profiled(app.name, app.features), kind
     new = [run for run in kept_runs(on.store) if run.source not in before]
@@ -317,8 +319,10 @@ def campaign(
 @click.option(
     "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the cluster's files there."
 )
-@click.option("--go-on", type=click.Path(path_type=Path, dir_okay=False), help="A campaign to go on with.")
-@click.option("--until", type=click.IntRange(0), help="Leave after so many rounds (0: after the profile).")
+@click.option(
+    "--go-on", type=click.Path(path_type=Path, dir_okay=False), help="Continue the campaign of this file."
+)
+@click.option("--until", type=click.IntRange(0), help="Stop after this many rounds (0: after the profile).")
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
 def command(
     on: str, slice_only: bool, output: Path, keep: Path | None, go_on: Path | None, **given: Any
@@ -344,7 +348,7 @@ def command(
     found["load_after"] = load()
     output.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     if until < terms.rounds:
-        click.echo(f"go on with: --go-on {output}", err=True)
+        click.echo(f"to continue, add --go-on {output}", err=True)
         return
     judged = read_campaign(output)
     print_table(COLUMNS, table(judged))

@@ -184,7 +184,7 @@ def read_campaign(path: Path) -> Campaign:
     except OSError as error:
         raise BadInput(str(path), error.strerror or str(error)) from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        told = f"is no kept campaign of placement: {error}"
+        told = f"is not a results file of placement: {error}"
         raise BadInput(str(path), told, "name research/records/placement-...json") from error
 
 

@@ -52,7 +52,8 @@ def left_by(file: Path) -> Left:
     try:
         return msgspec.json.decode(file.read_bytes(), type=Left)
     except (OSError, msgspec.MsgspecError) as error:
-        raise BadInput(str(file), f"is no campaign to go on with: {error}", "name a kept one") from error
+        problem = f"is not an unfinished placement campaign: {error}"
+        raise BadInput(str(file), problem, "name the --output of one") from error
 
 
 def restore(left: Left, folder: Path) -> None:

@@ -39,8 +39,8 @@ KIND = "prediction"
 JUDGED = (
     "deviation_ratio = predicted median / median of the campaign's counted runs - 1, for each job of each "
     "scheme here that a later campaign ran with the same options; the target is a mean absolute deviation of "
-    "at most 0.03 over the schemes named under new; that over all, and over those with yarnctl attached, is "
-    "told beside it; nothing is fitted again before"
+    "at most 0.03 over the schemes named under new; the same over all, and over those with yarnctl attached, is "
+    "reported beside it; nothing is fitted again before"
 )
 
 

@@ -89,7 +89,7 @@ def run_before(stage: Stage) -> None:
 
 
 @click.command(help=__doc__)
-@click.option("--minutes", type=float, help="Begin no round after so many minutes.")
+@click.option("--minutes", type=float, help="Start no round after this many minutes.")
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
 def command(minutes: float | None, output: Path) -> None:
     """Play what is not played yet, then judge."""

@@ -207,7 +207,7 @@ def _round(stage: Stage, beside: Beside, name: str, number: int) -> None:
 
 
 @click.command(help=__doc__)
-@click.option("--minutes", type=float, help="Begin no round after so many minutes.")
+@click.option("--minutes", type=float, help="Start no round after this many minutes.")
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
 def command(minutes: float | None, output: Path) -> None:
     """Play what is not played yet, then judge."""

@@ -81,7 +81,7 @@ def _progress(row: dict[str, Any], run: Planned) -> None:
 
 
 @click.command(help=__doc__)
-@click.option("--minutes", type=float, help="Begin no run after so many minutes.")
+@click.option("--minutes", type=float, help="Start no run after this many minutes.")
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
 def command(minutes: float | None, output: Path) -> None:
     """Play what is not played yet, then judge."""

@@ -254,13 +254,13 @@ def chosen(text: str) -> dict[str, Load]:
     """Return the loads that are named; raises BadInput for one that there is not."""
     names = text.split(",") if text else list(LOADS)
     if unknown := [name for name in names if name not in LOADS]:
-        raise BadInput("--loads", f"there is no {', '.join(unknown)}", f"there are {', '.join(LOADS)}")
+        raise BadInput("--loads", f"unknown: {', '.join(unknown)}", f"use some of {', '.join(LOADS)}")
     return {name: LOADS[name] for name in names}
 
 
 @click.command(help=__doc__)
 @click.option("--loads", default="", help="Only these, by comma.")
-@click.option("--minutes", type=float, help="Begin no round after so many minutes.")
+@click.option("--minutes", type=float, help="Start no round after this many minutes.")
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
 def command(loads: str, minutes: float | None, output: Path) -> None:
     """Play what is not played yet, then judge."""

@@ -216,7 +216,9 @@ def read_kept(files: Sequence[str]) -> tuple[str, list[Run]]:
             found = msgspec.json.decode(Path(file).read_bytes(), type=Kept)
             commits[found.head["commit"]] = None
         except (OSError, msgspec.MsgspecError, KeyError) as error:
-            raise BadInput(file, f"is no kept study: {error}", "name one of research/records") from error
+            raise BadInput(
+                file, f"is not a results file of a study: {error}", "name research/records/study-...json"
+            ) from error
         runs += found.runs
     if len(commits) != 1:
         raise BadInput("FILE...", f"{len(commits)} commits are in these files", "name files of one commit")

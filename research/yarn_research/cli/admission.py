@@ -6,7 +6,6 @@ Law: everything is checked before the first replay; results do not depend on the
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -35,11 +34,21 @@ from yarnctl.command_line import output_option, print_json, print_table
     "--save", type=click.Path(path_type=Path), metavar="FILE", help="Write the trace as Parquet, too."
 )
 @output_option
-def command(spec: str, capacity: int, save: Path | None, output: str, **given: Any) -> None:
-    """Replay SPEC on N containers and measure who met deadlines, who wasted work, and how fair it was."""
+def command(
+    spec: str,
+    capacity: int,
+    deadlines: str,
+    allocators: str,
+    engine: str | None,
+    seed: int,
+    choose: tuple[str, ...],
+    save: Path | None,
+    output: str,
+) -> None:
+    """Replay SPEC on N containers and measure deadlines met, work wasted and fairness."""
     from yarn_research.admission.replays import admission, check_options
 
-    asked = check_options(capacity, **given)
+    asked = check_options(capacity, deadlines, allocators, engine, seed, choose)
     found = admission(spec, asked, save)
     if output == "json":
         print_json(found)

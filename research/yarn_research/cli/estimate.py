@@ -36,17 +36,19 @@ SPLITS = 5
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32))
 @output_option
-def command(file: Path, target: str, seed: int, output: str, **given: str) -> None:
+def command(
+    file: Path, target: str, features: str, learn: str, split_by: str, seed: int, output: str
+) -> None:
     """Predict the run times in FILE (comma or tab separated) from a share of their configurations."""
     from yarn_research.placement.user_table import read_table
 
-    shares = _shares(given["learn"])
-    features, split_by = _names("--features", given["features"]), _names("--split-by", given["split_by"])
-    if not features:
+    shares = _shares(learn)
+    predictors, alike_in = _names("--features", features), _names("--split-by", split_by)
+    if not predictors:
         raise BadInput("--features", "names no column", "give at least one")
-    if target in features:
-        raise BadInput("--features", f"{target} is what is to be predicted", "leave it out")
-    table = read_table(file, target, features, split_by)
+    if target in predictors:
+        raise BadInput("--features", f"{target} is the column to predict", "remove it from the list")
+    table = read_table(file, target, predictors, alike_in)
     told = estimated(table, shares, seed)
     if output == "json":
         print_json(told)
@@ -103,7 +105,9 @@ def _short(number: float | None) -> str:
 def _shares(text: str) -> list[int]:
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() and 1 <= int(word) <= 99 for word in words):
-        raise BadInput("--learn", f"{text[:40]!r} is no list of percents", "give for instance 20,40,60,80")
+        raise BadInput(
+            "--learn", f"{text[:40]!r} is not a list of percentages from 1 to 99", "use 20,40,60,80"
+        )
     return sorted({int(word) for word in words})
 
 

@@ -31,27 +31,28 @@ SCHEDULERS = ("mrm", "fcfs", "priority")
 def command(
     jobs: int,
     inter_arrival_s: float,
+    alpha: float,
+    kappa: float,
+    tolerant: float,
     scheduler: str,
     seed: int,
     engine: str | None,
     choices: tuple[str, ...],
     output: str,
-    **budgets: float,
 ) -> None:
     """Replay N jobs, half of them sensitive, and measure waits, slack, late jobs and what was paid."""
     from yarn_research.admission.replays import ENGINES
     from yarn_research.market.market_figures import as_told, cell
     from yarn_research.market.priced_jobs import MarketOrder, readings
 
-    for name, value in {"inter-arrival-s": inter_arrival_s, **budgets}.items():
-        if not (math.isfinite(value) and 0.001 <= value <= 10**6):
-            raise BadInput(f"--{name}", f"{value:g} is not from 0.001 to 1000000", "give such a number")
+    _bounded("--inter-arrival-s", inter_arrival_s)
+    _bounded("--alpha", alpha)
+    _bounded("--kappa", kappa)
+    _bounded("--tolerant", tolerant)
     _known("--scheduler", scheduler, SCHEDULERS)
     if engine is not None:
         _known("--engine", engine, ENGINES)
-    asked = MarketOrder(
-        jobs, inter_arrival_s, scheduler=scheduler, seed=seed, readings=readings(choices), **budgets
-    )
+    asked = MarketOrder(jobs, inter_arrival_s, alpha, kappa, tolerant, scheduler, seed, readings(choices))
     told = as_told(cell(asked, engine))
     if output == "json":
         print_json(told)
@@ -63,6 +64,11 @@ def command(
     click.echo(f"late {told['late_ratio']:.3%}, early by {told['earliness_s']:.1f} s, {told['wall_s']} s")
     if paid["median"] is not None:
         click.echo(f"paid over used: median {paid['median']:.3f}, 95th percentile {paid['p95']:.3f}")
+
+
+def _bounded(option: str, value: float) -> None:
+    if not (math.isfinite(value) and 0.001 <= value <= 10**6):
+        raise BadInput(option, f"{value:g} is not from 0.001 to 1000000", "give such a number")
 
 
 def _known(option: str, value: str, names: tuple[str, ...]) -> None:

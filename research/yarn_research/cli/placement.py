@@ -38,8 +38,9 @@ def command(
     told_late: str,
     pools: Path | None,
     seed: int,
+    chosen: tuple[str, ...],
+    open_choices: bool,
     output: str,
-    **read: Any,
 ) -> None:
     """Place N applications of ORiON's Table II on pools of Flink, Spark and TensorFlow."""
     from yarn_research.placement.placement_readings import READINGS, orion_choices
@@ -53,8 +54,8 @@ def command(
     known = next((each for each in MECHANISMS if each == mechanism), None)
     if known is None:
         raise BadInput("--mechanism", f"{mechanism[:40]!r} is not known", f"one of {', '.join(MECHANISMS)}")
-    choices = orion_choices(read["chosen"])
-    _read_by_orion(mechanism, **read)
+    choices = orion_choices(chosen)
+    _read_by_orion(mechanism, chosen, open_choices)
     used, changes = (POOLS, ()) if pools is None else read_pools(pools)
     coming = submissions(applications, inter_arrival_s, seed)
 
@@ -62,7 +63,7 @@ def command(
         return measured(PlacementReplay(used, known, late, choices, changes).play(coming), used)
 
     title = f"{applications} applications, {inter_arrival_s:g} s apart, {mechanism}"
-    if read["open_choices"]:
+    if open_choices:
         _show_alternatives({name: played(each) for name, each in READINGS.items()}, title, output)
         return
     found = played(choices)
@@ -78,7 +79,7 @@ def _chance(text: str) -> float:
     except ValueError:
         ratio = math.nan
     if not (0 < ratio < 1 and 0 < 1 - ratio < 1):
-        raise BadInput("--late", f"{text[:40]!r} is no chance", "give more than 0 and less than 1, or 5%")
+        raise BadInput("--late", f"{text[:40]!r} is not between 0 and 1", "give for example 0.05 or 5%")
     return ratio
 
 

@@ -1,7 +1,7 @@
 """``yarn-research study``: every pair of recorded hours under several schemes, kept and summed up.
 
-Law: which hours are paired, and what is compared, stands in research/notes/levers.md; no option changes it. A run that
-was finished is not made again. Bad input is refused under the option's name before anything is run or
+Law: research/notes/levers.md fixes which hours are paired and what is compared; no option changes it. A
+finished run is not repeated. Bad input is rejected under the option's name before anything is run or
 written.
 """
 
@@ -11,7 +11,6 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -29,8 +28,8 @@ _HOUR = re.compile(r"[0-9]{1,6}", re.ASCII)
 
 
 @click.command("study")
-@click.option("--production", required=True, metavar="SPEC", help="The trace of the hurried workload.")
-@click.option("--research", required=True, metavar="SPEC", help="The trace of the patient workload.")
+@click.option("--production", required=True, metavar="SPEC", help="Trace of the production workload.")
+@click.option("--research", required=True, metavar="SPEC", help="Trace of the research workload.")
 @click.option("--hours", default="all", show_default=True, metavar="all|A,B", help="Hours of production.")
 @click.option("--nodes", required=True, type=int, metavar="N", help="How many nodes.")
 @click.option("--slots", required=True, type=int, metavar="N", help="Containers of each node.")
@@ -62,19 +61,25 @@ _HOUR = re.compile(r"[0-9]{1,6}", re.ASCII)
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: all cores]")
 @output_option
 def command(
+    production: str,
+    research: str,
     hours: str,
+    nodes: int,
+    slots: int,
+    schemes: str,
     seeds: int,
     may_lose: str | None,
     room_within: str | None,
+    production_peak: float,
+    research_peak: float,
     out: Path,
     workers: int | None,
     output: str,
-    **fields: Any,
 ) -> None:
     """Run every pair of recorded hours under several schemes and print what each class takes, in the mean.
 
     Each hour with work is production once, beside the next hour but eleven as research.
-    What DIR holds finished already is not run again: an interrupted study goes on.
+    Runs that DIR holds already are not run again: repeat the command to continue an interrupted study.
     """  # fmt: skip
     from emulator.experiments.results.folder import STUDY, Folder
     from emulator.scenario import Scenario, check
@@ -82,9 +87,18 @@ def command(
     from yarn_research.studies.study_rows import rows_of
     from yarn_research.studies.study_runs import prepare_study, run_study
 
-    scenario = Scenario(**{**fields, "schemes": schemes_of(fields["schemes"])})
+    scenario = Scenario(
+        nodes=nodes,
+        slots=slots,
+        production=production,
+        research=research,
+        production_peak=production_peak,
+        research_peak=research_peak,
+        schemes=schemes_of(schemes),
+    )
     check(scenario, option_of)
-    rows = rows_of(scenario.schemes, *mix_options(scenario.schemes, may_lose, room_within))
+    budgets, room_within_ms = mix_options(scenario.schemes, may_lose, room_within)
+    rows = rows_of(scenario.schemes, budgets, room_within_ms)
     study = prepare_study(scenario, rows, seeds, hours_named(hours))
     Folder(out, study.identity, STUDY).require_ours()
     with StudyProgress("runs") as progress:
@@ -106,7 +120,7 @@ def hours_named(text: str) -> tuple[int, ...] | None:
     named = [part.strip() for part in text.split(",")]
     for part in named:
         if _HOUR.fullmatch(part) is None:
-            raise BadInput("--hours", f"{part[:40]!r} is no hour", "give all, or hours like 0,5,13")
+            raise BadInput("--hours", f"{part[:40]!r} is not an hour", "give all, or hours like 0,5,13")
     found = tuple(int(part) for part in named)
     if len(set(found)) < len(found):
         raise BadInput("--hours", "an hour stands twice", "name each once")

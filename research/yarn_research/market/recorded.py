@@ -93,7 +93,7 @@ def _run(where: str, told: dict[str, str], reader: RowReader) -> tuple[list[floa
     try:
         found = reader(told)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise BadInput(where, f"is no row of such a table ({error!r})", _COLUMNS) from None
+        raise BadInput(where, f"is not a row of this table ({error!r})", _COLUMNS) from None
     if found is not None and not (found[1] > 0 and all(map(math.isfinite, (*found[0], found[1])))):
         raise BadInput(where, "has a number that is not finite, or a run time that is not above 0", _COLUMNS)
     return found

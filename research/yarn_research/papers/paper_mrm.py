@@ -197,7 +197,7 @@ def figure_9(shop: Shop) -> Figure:
     for what, paper, ends in (
         ("jumped", 0.354, (low.jumped_ratio, high.jumped_ratio)),
         (
-            "jumped, of those who saw a tolerant job waiting",
+            "jumped, of jobs that saw a tolerant job waiting",
             0.477,
             (low.jumped_of_those_who_could_ratio, high.jumped_of_those_who_could_ratio),
         ),

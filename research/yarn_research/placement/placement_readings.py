@@ -28,7 +28,7 @@ def orion_choices(chosen: Sequence[str]) -> OrionChoices:
     for each in chosen:
         name, equals, value = each.partition("=")
         if not equals or name not in names:
-            raise BadInput(f"--choose {each[:40]!r}", "is no NAME=VALUE that is known", known)
+            raise BadInput(f"--choose {each[:40]!r}", "is not NAME=VALUE with a known name", known)
         given[name] = value
     try:
         return msgspec.convert({**msgspec.to_builtins(OURS), **given}, OrionChoices)

@@ -138,7 +138,7 @@ def read_pools(path: Path) -> tuple[tuple[PlacementPool, ...], tuple[PoolChange,
     except OSError as error:
         raise BadInput(f"--pools {path}", f"cannot be read ({type(error).__name__})", "name a file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"--pools {path}", f"is no TOML: {error}", "write [[pool]] tables") from None
+        raise BadInput(f"--pools {path}", f"is not valid TOML: {error}", "write [[pool]] tables") from None
     entries = told.get("pool")
     if set(told) != {"pool"} or not isinstance(entries, list) or not entries:
         raise BadInput(f"--pools {path}", "has no [[pool]], or something else", "write [[pool]] tables")
@@ -156,7 +156,7 @@ def read_pools(path: Path) -> tuple[tuple[PlacementPool, ...], tuple[PoolChange,
 def _changes(where: str, pool: str, told: Any) -> list[PoolChange]:
     if not isinstance(told, list) or not all(isinstance(each, dict) for each in told):
         raise BadInput(
-            where, "changes is no list of tables", "write changes = [{ at_s = 600, capacity = 3 }]"
+            where, "changes is not a list of tables", "write changes = [{ at_s = 600, capacity = 3 }]"
         )
     odd = next((name for each in told for name in each if name not in ("at_s", "capacity")), None)
     if odd is not None:
@@ -175,7 +175,7 @@ def _pool(path: Path, number: int, entry: Any) -> PlacementPool:
     where = f"--pools {path}: pool {number}"
     known = (*PlacementPool.__struct_fields__[:-1], CHANGES, *OF_A_CLUSTER)
     if not isinstance(entry, dict) or (unknown := sorted(set(entry) - set(known))):
-        told = f"{unknown[0]!r} is not known" if isinstance(entry, dict) else "is no table"
+        told = f"{unknown[0]!r} is not known" if isinstance(entry, dict) else "is not a table"
         raise BadInput(where, told, f"use {', '.join(known)}")
     name, capacity, kinds = entry.get("name"), entry.get("capacity"), entry.get("kinds", [])
     if not isinstance(name, str) or not name:

@@ -29,7 +29,7 @@ def read_table(path: Path, target: str, features: Sequence[str], split_by: Seque
     for name in (target, *features, *split_by):
         if name not in rows[0]:
             known = ", ".join(rows[0])
-            raise BadInput(f"{path}: line 1", f"there is no column {name!r}", f"it has {known}")
+            raise BadInput(f"{path}: line 1", f"column {name!r} not found", f"the columns are {known}")
     durations = [_duration(path, line, target, row[target]) for line, row in enumerate(rows, 2)]
     columns = [column for name in features for column in _columns(path, name, [row[name] for row in rows])]
     numbers: dict[tuple[str, ...], int] = {}
@@ -63,7 +63,9 @@ def _text(path: Path) -> str:
             str(path), f"cannot be read ({type(error).__name__})", "name a readable file"
         ) from None
     except UnicodeDecodeError:
-        raise BadInput(str(path), "is no text", "give a table of comma or tab separated columns") from None
+        raise BadInput(
+            str(path), "is not UTF-8 text", "give a table of comma or tab separated columns"
+        ) from None
 
 
 def _duration(path: Path, line: int, name: str, text: str) -> float:

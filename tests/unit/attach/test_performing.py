@@ -298,7 +298,7 @@ def test_never_a_release_on_a_harmed_checkpoint(cluster, harm):
         {"order": "o-1", "task": task(1, 2)},
         {"order": "o-1", "previous_generation": 7},
     ],
-    ids=["another order", "another reducer", "other keys", "another task", "out of order"],
+    ids=["another order", "another reducer", "another key rule", "another task", "out of order"],
 )
 def test_never_a_release_on_a_foreign_manifest(cluster, more):
     port = asked(cluster)

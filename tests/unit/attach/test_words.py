@@ -198,7 +198,7 @@ REFUSED = [
     (COMMAND, "python3 red.py", "is not wrapped"),
     (COMMAND, "sh -c yarnctl_task.py", "is not wrapped"),
     (COMMAND, "echo yarnctl_task.py --restartable -- x", "is not wrapped"),
-    (COMMAND, "sh yarnctl_task.py -- python3 red.py", "--restartable is not promised"),
+    (COMMAND, "sh yarnctl_task.py -- python3 red.py", "--restartable is not set"),
     (COMMAND, "sh yarnctl_task.py --restartable", "do not end"),
     (COMMAND, "sh yarnctl_task.py --restartable --", "no reducer"),
     (COMMAND, "sh yarnctl_task.py --restartable --frobnicate -- x", "frobnicate"),

@@ -134,7 +134,7 @@ def test_list_and_show(capfd) -> None:
         (lambda files, names: files.update({names[1]: b""}), "0 bytes, not 4"),
         (lambda files, names: files.pop(names[1]), "missing"),
         (lambda files, names: files.update({names[0]: files[names[0]].replace(b"ann", b"bob")}), "check"),
-        (lambda files, names: files.update({names[0]: files[names[0]][:40]}), "torn"),
+        (lambda files, names: files.update({names[0]: files[names[0]][:40]}), "incomplete"),
     ],
 )
 def test_verify_sees_harm(capfd, harm, why: str) -> None:
@@ -464,8 +464,8 @@ def test_what_becomes_known_or_is_written_to_in_between_stays(capfd, day) -> Non
     ("words", "why"),
     [
         (("--unknown-after", "6d", "--history", "http://127.0.0.1:1"), "less than a week"),
-        (("--unknown-after", "30"), "--unknown-after: '30' is no span"),
-        (("--unknown-after", "30d"), "give --history"),
+        (("--unknown-after", "30"), "--unknown-after: '30' is not a duration"),
+        (("--unknown-after", "30d"), "add --history"),
     ],
 )
 def test_what_could_be_too_soon_is_refused(capfd, words, why: str) -> None:

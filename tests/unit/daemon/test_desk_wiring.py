@@ -9,11 +9,12 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from tests.daemon_plans import plan_for
 from tests.unit.daemon.at_the_desk import HERE, MINUTE, AtTheDesk, Past, asking
 from tests.unit.daemon.test_loop import Attached, busy, daemon
 from tests.unit.daemon.test_wiring import plan
 from yarnctl.cli import PROGRAM
-from yarnctl.cli.run import command, plan_of
+from yarnctl.cli.run import command
 from yarnctl.command_line import exit_status_of
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.backlog import Size, containers
@@ -105,8 +106,7 @@ def test_what_cannot_be_written_down_ends_the_loop(fault):
 
 def given(*words: str) -> Plan:
     """Return the plan of ``yarnctl run`` with these words."""
-    with command.make_context("run", ["--rm", "http://127.0.0.1:1", *words]) as context:
-        return plan_of(context.params)
+    return plan_for("--rm", "http://127.0.0.1:1", *words)
 
 
 def test_there_is_no_gate_unless_asked_for():

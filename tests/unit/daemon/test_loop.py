@@ -504,7 +504,7 @@ def test_what_is_only_observed_is_told_as_that(caplog) -> None:
     assert "  result   none: the order was not sent (withdrawn: " in text
     assert "  cost     none: the order was not sent" in text
     found = explain(journal.records, "production-1")
-    assert (found.tallies, found.said) == ([], [f"{len(found.orders)} orders were not sent"])
+    assert (found.tallies, found.rendered) == ([], [f"{len(found.orders)} orders were not sent"])
 
 
 def test_what_is_really_asked_is_told_as_before(caplog) -> None:

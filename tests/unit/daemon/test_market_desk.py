@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Killed, asking
@@ -204,7 +203,7 @@ def test_the_earliest_deadline_waits_for_what_cannot_be_suspended(suspendable: b
     assert abs(made.earliest_at_ms - there.now_ms - wait_ms) <= 3_000
     asked = there.ask(10, 2.5, estimate=ESTIMATE, budget=Budget("analytics", MOST))
     (told,) = [r for r in there.records if isinstance(r, AdmissionRound) and asked.plan in r.plans]
-    assert told.blocking == (msgspec.UNSET if suspendable else (patient.request.sequence,))
+    assert told.blocking == (() if suspendable else (patient.request.sequence,))
     store = AdmissionStore()
     for record in there.records:
         assert store.problem(record) == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.daemon.test_loop import busy, daemon
-from yarnctl.cli.decisions import _became
+from yarnctl.cli.decisions import _orders
 from yarnctl.daemon.view.reclaim_lists import Decided, RankedRecord
 from yarnctl.deciding.model import Withheld
 from yarnctl.deciding.order import ORDER_VERBS, OrderVerb
@@ -30,7 +30,7 @@ def test_withheld_orders_of_every_verb_are_counted(verb: OrderVerb) -> None:
     ]
     shown = summary(Decided(decided.record, decided.header, (decided.log[0], *rows), decided.states))
     assert shown.withheld == len(orders) > 0
-    assert _became(shown) == f"would order {len(orders)}"
+    assert _orders(shown) == f"would order {len(orders)}"
 
 
 def test_an_observing_daemon_expects_no_container() -> None:

@@ -367,11 +367,11 @@ def test_a_clock_that_was_set_back_takes_charges_and_promises_with_it():
 
 
 def test_without_levers_nothing_of_this_is_written():
-    play = Controller(with_(MIX, levers=msgspec.UNSET))
+    play = Controller(with_(MIX, levers=None))
     snapshot = cluster(app("r", "research", 3), app("p1", "production", 1, 1), guaranteed=SHARES)
     step = play.step(seen(snapshot, {"r": [task("r1_0"), task("r2_0")]}, now_ms=NOW_MS))
     (decision,) = [record for record in step.records if isinstance(record, Decision)]
-    assert decision.levers is msgspec.UNSET
+    assert decision.levers == ()
     assert b"levers" not in msgspec.json.encode(decision)
 
 

@@ -45,13 +45,13 @@ def test_each_source_wins_over_the_next(conf):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[cluster", "no TOML"),
-        ("cluster = 1", "no table"),
-        ("[cluster]\nrm = 1", "yarnctl.toml: rm: is no known key"),
+        ("[cluster", "invalid TOML"),
+        ("cluster = 1", "not a table"),
+        ("[cluster]\nrm = 1", "yarnctl.toml: rm: unknown key"),
         ("[cluster]\nresource_managers = 'http://x'", "yarnctl.toml: resource_managers: Expected"),
         ("[cluster]\nauthentication = 'trust'", "yarnctl.toml: authentication"),
         ("[cluster]\nanswer_ms = 0", "yarnctl.toml: answer_ms"),
-        ("", "no ResourceManager is named; give --rm"),
+        ("", "no ResourceManager is configured; set --rm"),
     ],
 )
 def test_a_mistake_names_its_place(tmp_path, text, words):

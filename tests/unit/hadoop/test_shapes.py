@@ -62,7 +62,7 @@ def test_no_application_in_every_form(body):
         ('{"apps":{"app":[{"id":"a"}', "torn"),
         ("", "nothing at all"),
         ("[" * 60_000, "too deep"),
-        ('{"apps":{"app":[{"id":"a","priority":' + "9" * 5000 + "}]}}", "a number without an end"),
+        ('{"apps":{"app":[{"id":"a","priority":' + "9" * 5000 + "}]}}", "an unterminated number"),
         ("\xff\xfe", "not UTF-8"),
     ],
 )

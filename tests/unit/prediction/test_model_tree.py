@@ -191,7 +191,7 @@ def _on_twenty_trees() -> None:
 
 def test_more_options_than_the_journal_takes_are_refused() -> None:
     tree, query = asked(1)
-    with pytest.raises(BadInput, match="at most 64"):
+    with pytest.raises(BadInput, match="maximum of 64"):
         tuned_options(tree, query._replace(containers=tuple(range(1, 66))))
 
 

@@ -200,7 +200,7 @@ def test_an_admission_that_is_not_known_is_not_known_to_everybody(places: dict[b
     [
         ("submit, foreign", "is for user bob, the admission belongs to another user"),
         ("read", "the scope submit is required, the token read has read"),
-        ("a wrong token", "name the file with your token in YARNCTL_TOKEN_FILE"),
+        ("a wrong token", "set YARNCTL_TOKEN_FILE to the file with your token"),
     ],
 )
 def test_the_command_line_says_which_scope_is_missing(

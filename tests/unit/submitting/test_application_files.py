@@ -65,43 +65,43 @@ def test_each_value_of_a_tunable_is_profiled_once_beside_the_first_ones():
 
 
 CASES = {
-    "too large": (FILE + "#" * 70_000, "is larger than 64 KiB"),
-    "no TOML": ("name = ", "is no TOML"),
-    "no text": ("\ud800", "is no TOML"),
-    "a section that is not known": (FILE + "[tez]\n", "'tez' is not known"),
-    "a key that is not known": (FILE + "color = 3\n", "[mapreduce]: 'color' is not known"),
+    "too large": (FILE + "#" * 70_000, "exceeds the maximum of 64 KiB"),
+    "no TOML": ("name = ", "invalid TOML"),
+    "no text": ("\ud800", "invalid TOML"),
+    "a section that is not known": (FILE + "[tez]\n", "unknown key 'tez'"),
+    "a key that is not known": (FILE + "color = 3\n", "[mapreduce]: unknown key 'color'"),
     "no name": (FILE.replace('name = "wordcount"', ""), "name is missing"),
-    "a name that is printed ill": (FILE.replace('"wordcount"', '"a\\nb"', 1), "name is 'a\\nb'"),
+    "a name that is printed ill": (FILE.replace('"wordcount"', '"a\\nb"', 1), "invalid name 'a\\nb'"),
     "no section": ('name = "a"', "has no section"),
-    "NaN": (FILE.replace("2048", "nan"), "features: input_mib: is nan"),
-    "a number of 400 digits": (FILE.replace("2048", "1" * 400), "features: input_mib: is 111"),
-    "infinite": (FILE.replace("2048", "-inf"), "features: input_mib: is -inf"),
-    "a feature that is a word": (FILE.replace("2048", '"big"'), "features: input_mib: is 'big'"),
-    "a truth": (FILE.replace("2048", "true"), "features: input_mib: is True"),
+    "NaN": (FILE.replace("2048", "nan"), "features: input_mib: nan"),
+    "a number of 400 digits": (FILE.replace("2048", "1" * 400), "features: input_mib: 111"),
+    "infinite": (FILE.replace("2048", "-inf"), "features: input_mib: -inf"),
+    "a feature that is a word": (FILE.replace("2048", '"big"'), "features: input_mib: 'big'"),
+    "a truth": (FILE.replace("2048", "true"), "features: input_mib: True"),
     "a tunable that is not known": (
         FILE.replace("spark.shuffle.compress", "spark.yarn.dist.files"),
-        "is no tunable",
+        "is not a known tunable",
     ),
-    "a tunable's empty list": (FILE.replace("[true, false]", "[]"), "is no list of 1 to 8 words"),
-    "a tunable's odd value": (FILE.replace('"640m"', '"a b"'), "is no list of 1 to 8 words"),
+    "a tunable's empty list": (FILE.replace("[true, false]", "[]"), "is not a list of 1 to 8 words"),
+    "a tunable's odd value": (FILE.replace('"640m"', '"a b"'), "is not a list of 1 to 8 words"),
     "no command": (
         FILE.replace('command = ["flink"', 'commands = ["flink"'),
-        "[flink]: 'commands' is not known",
+        "[flink]: unknown key 'commands'",
     ),
-    "a shell line": (FILE.replace('["flink", "run-application"', '"flink run"#'), "is no list of words"),
+    "a shell line": (FILE.replace('["flink", "run-application"', '"flink run"#'), "is not a list of words"),
     "another framework's": (
         FILE.replace('"flink", "run-application"', '"spark-submit", "x"'),
-        "one of spark",
+        "submits to spark",
     ),
     "--num-executors": (
         FILE.replace('"--class"', '"--num-executors", "4", "--class"'),
         "spark.executor.instances",
     ),
     "--master local": (FILE.replace('"yarn", "--deploy', '"local[2]", "--deploy'), "does not run on YARN"),
-    "client mode": (FILE.replace('"cluster"', '"client"'), "runs its driver outside YARN"),
+    "client mode": (FILE.replace('"cluster"', '"client"'), "runs the driver outside of YARN"),
     "dynamic allocation": (
         FILE.replace('"--class"', '"--conf", "spark.dynamicAllocation.enabled=true", "--class"'),
-        "changes the number of executors",
+        "contradicts admission",
     ),
     "-p": (FILE.replace('"-c", "W"', '"-p", "3"'), "sets parallelism.default"),
     "a running limit": (
@@ -110,11 +110,11 @@ CASES = {
     ),
     "a tunable on the line": (
         FILE.replace('"--class"', '"--conf", "spark.executor.memory=1g", "--class"'),
-        "spark.executor.memory is a tunable, and the command sets it",
+        "spark.executor.memory is both a tunable and set by the command",
     ),
     "a forged tag": (
         FILE.replace('"--class"', '"--conf", "spark.yarn.tags=yarnctl-admission-adm-1-1", "--class"'),
-        "is the gate's to give",
+        "reserved for the daemon",
     ),
 }
 
@@ -129,5 +129,5 @@ def test_what_is_wrong_is_refused_by_its_name(case):
 
 
 def test_a_kind_that_the_file_has_not_is_refused():
-    with pytest.raises(BadInput, match=r"--kind: there is no \[tez\]"):
+    with pytest.raises(BadInput, match=r"--kind: the file has no section \[tez\]"):
         read(FILE).only("tez")

@@ -51,7 +51,7 @@ def test_a_batch_job_gets_a_restart_strategy_and_no_tag(how):
     line, notes = wrapped(**how)
     assert "-Drestart-strategy.type=fixed-delay" in line
     assert "yarnctl" not in line
-    assert "never asked" in notes[0]
+    assert "does not preempt" in notes[0]
 
 
 REFUSED = [

@@ -75,18 +75,18 @@ def test_flink_run_is_taken_where_it_is_an_application_of_its_own(target):
         (
             {P: "5"},
             {P: "4", SLOTS: "1"},
-            "-p 5: the gate gives 4; leave it away, and ask with yarnctl admit --containers 6",
+            "-p 5: exceeds the granted 4; remove it, and request yarnctl admit --containers 6",
         ),
-        ({P: "9", SLOTS: "2"}, {P: "4", SLOTS: "1"}, "-p 9: the gate gives 8"),
-        ({SLOTS: "0"}, {P: "4", SLOTS: "1"}, f"{SLOTS}=0: is no number above 0"),
+        ({P: "9", SLOTS: "2"}, {P: "4", SLOTS: "1"}, "-p 9: exceeds the granted 8"),
+        ({SLOTS: "0"}, {P: "4", SLOTS: "1"}, f"{SLOTS}=0: is not above 0"),
         (
             {flink.QUEUE: "b"},
             {P: "4", SLOTS: "1", flink.QUEUE: "a"},
-            "yarn.application.queue=b: the gate gives a",
+            "yarn.application.queue=b: queue a was granted",
         ),
-        ({}, {P: "4", SLOTS: "1", "env.java.opts.all": "-Xbad"}, "a gate does not give 'env.java.opts.all'"),
-        ({}, {P: "4"}, "gives a Flink application no parallelism"),
-        ({"yarn.tags": "yarnctl-admission-adm-1"}, {P: "4", SLOTS: "1"}, "is the gate's to give"),
+        ({}, {P: "4", SLOTS: "1", "env.java.opts.all": "-Xbad"}, "'env.java.opts.all' was granted"),
+        ({}, {P: "4"}, "grants no parallelism for Flink"),
+        ({"yarn.tags": "yarnctl-admission-adm-1"}, {P: "4", SLOTS: "1"}, "reserved for the daemon"),
     ],
 )
 def test_what_contradicts_is_refused_by_its_name(own, given, said):
@@ -98,18 +98,21 @@ def test_what_contradicts_is_refused_by_its_name(own, given, said):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["flink", "run", "x.jar"], "-t: is not on the line; write -t yarn-application"),
-        (["flink", "run", "-t", "local", "x.jar"], "-t local: is no application of its own on YARN"),
-        (["flink", "run", "-t", "yarn-session", "x.jar"], "-t yarn-session: is no application"),
-        (["flink", "run", "-m", "yarn-cluster", "x.jar"], "-m: is of Flink's old form"),
-        (line("-yqu", "etl"), "-yqu: is of Flink's old form"),
-        (line("--unheard", "x"), "--unheard: is no option of flink run"),
+        (["flink", "run", "x.jar"], "-t: is missing; add -t yarn-application"),
+        (["flink", "run", "-t", "local", "x.jar"], "-t local: does not create a YARN application"),
+        (
+            ["flink", "run", "-t", "yarn-session", "x.jar"],
+            "-t yarn-session: does not create",
+        ),
+        (["flink", "run", "-m", "yarn-cluster", "x.jar"], "-m: is an option of Flink's old form"),
+        (line("-yqu", "etl"), "-yqu: is an option of Flink's old form"),
+        (line("--unheard", "x"), "--unheard: unknown option of flink run"),
         (line("-Dexecution.target=remote"), "-t yarn-application: contradicts -Dexecution.target=remote"),
         (line("-p", "2", f"-D{P}=3"), "-p 2: contradicts"),
-        (["flink", "list", "-t", "yarn-application"], "submits no job of Flink"),
-        (["flink"], "submits no job of Flink"),
-        ([*RUN, "-c"], "-c: its value is missing"),
-        (["su", "bob", *line()], "su: runs the job as somebody else"),
+        (["flink", "list", "-t", "yarn-application"], "does not submit a Flink job"),
+        (["flink"], "does not submit a Flink job"),
+        ([*RUN, "-c"], "-c: has no value"),
+        (["su", "bob", *line()], "su: runs the job as a user other than the one of the request"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_asked(words, said):
@@ -120,5 +123,5 @@ def test_what_cannot_be_is_refused_before_anything_is_asked(words, said):
 
 @pytest.mark.parametrize("text", ["many", "-1", ""])
 def test_a_parallelism_that_is_none_is_refused(text):
-    with pytest.raises(BadInput, match="is no whole number"):
+    with pytest.raises(BadInput, match="is not a whole number"):
         flink.most_containers(flink.command_of(line(f"-D{P}={text}")).settings())

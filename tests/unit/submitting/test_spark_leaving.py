@@ -173,8 +173,8 @@ def test_tags_say_the_route_and_how_many_stay(tags: tuple[str, ...], route: str 
     ("arguments", "said"),
     [
         (["--spark"], "is missing"),
-        (["--spark", "--print-defaults", "--", "spark-submit", "a.py"], "takes no command"),
-        (["--uses-pipe", "--", "hadoop", "jar", "x.jar"], "--uses-pipe: is for Spark"),
+        (["--spark", "--print-defaults", "--", "spark-submit", "a.py"], "requires no command"),
+        (["--uses-pipe", "--", "hadoop", "jar", "x.jar"], "--uses-pipe: requires --spark"),
         ([], "is missing"),
     ],
 )

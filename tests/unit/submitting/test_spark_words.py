@@ -93,26 +93,26 @@ def test_a_tunable_is_set_to_values_that_the_user_named_only():
     assert spark.settled({}, given, TAGS, tunables)[0][name] == "1g"
     more, notes = spark.settled({name: "2g"}, given, TAGS, tunables)
     assert name not in more
-    assert notes == [f"{name}=2g stays as it was said; the gate reckons with 1g"]
+    assert notes == [f"{name}=2g is kept; the admission assumes 1g"]
     for other in ({name: ("640m",)}, {}):
-        with pytest.raises(BadInput, match="a gate does not give 'spark"):
+        with pytest.raises(BadInput, match="'spark"):
             spark.settled({}, given, TAGS, other)
 
 
 @pytest.mark.parametrize(
     ("own", "given", "said"),
     [
-        ({EXECUTORS: "5"}, {EXECUTORS: "4"}, "--num-executors 5: the gate gives 4; leave it away"),
-        ({EXECUTORS: "0"}, {EXECUTORS: "4"}, "spark.executor.instances=0: is no number above 0"),
-        ({spark.QUEUE: "b"}, {EXECUTORS: "4", spark.QUEUE: "a"}, "--queue b: the gate gives a"),
-        ({}, {EXECUTORS: "4", "spark.plugins": "Bad"}, "a gate does not give 'spark.plugins'"),
-        ({}, {EXECUTORS: "4", "spark.plugins": "yarnctl.A,Bad"}, "a gate does not give 'spark.plugins'"),
-        ({}, {EXECUTORS: "4", "spark.decommission.script": "x"}, "a gate does not give"),
-        ({}, {EXECUTORS: "4 --conf x"}, "a gate does not give"),
-        ({}, {EXECUTORS: "4", DYNAMIC: "true"}, f"a gate does not give '{DYNAMIC}'"),
-        ({}, {}, "gives a Spark application no number of executors"),
-        ({"spark.yarn.tags": "yarnctl-admission-adm-1"}, {EXECUTORS: "4"}, "is the gate's to give"),
-        ({"spark.yarn.tags": ",".join("abcdefghi")}, {EXECUTORS: "4"}, "YARN takes 10 tags"),
+        ({EXECUTORS: "5"}, {EXECUTORS: "4"}, "--num-executors 5: exceeds the granted 4; remove it"),
+        ({EXECUTORS: "0"}, {EXECUTORS: "4"}, "spark.executor.instances=0: is not above 0"),
+        ({spark.QUEUE: "b"}, {EXECUTORS: "4", spark.QUEUE: "a"}, "--queue b: queue a was granted"),
+        ({}, {EXECUTORS: "4", "spark.plugins": "Bad"}, "'spark.plugins' was granted"),
+        ({}, {EXECUTORS: "4", "spark.plugins": "yarnctl.A,Bad"}, "'spark.plugins' was granted"),
+        ({}, {EXECUTORS: "4", "spark.decommission.script": "x"}, "was granted"),
+        ({}, {EXECUTORS: "4 --conf x"}, "was granted"),
+        ({}, {EXECUTORS: "4", DYNAMIC: "true"}, f"'{DYNAMIC}' was granted"),
+        ({}, {}, "grants no executors for Spark"),
+        ({"spark.yarn.tags": "yarnctl-admission-adm-1"}, {EXECUTORS: "4"}, "reserved for the daemon"),
+        ({"spark.yarn.tags": ",".join("abcdefghi")}, {EXECUTORS: "4"}, "YARN accepts 10"),
     ],
 )
 def test_what_contradicts_is_refused_by_its_name(own, given, said):
@@ -122,7 +122,7 @@ def test_what_contradicts_is_refused_by_its_name(own, given, said):
 
 
 def test_a_tag_that_is_no_gate_s_is_refused():
-    with pytest.raises(BadInput, match="a gate does not give 'billing"):
+    with pytest.raises(BadInput, match="'billing"):
         spark.settled({}, spark.given(4), [*TAGS, "billing:somebody-else"])
 
 
@@ -131,25 +131,25 @@ def test_a_tag_that_is_no_gate_s_is_refused():
     [
         (["spark-submit", "--master", "local[2]", "job.py"], "--master local[2]: does not run on YARN"),
         (["spark-submit", *YARN[2:], "--conf", "spark.master=k8s://h", "x.py"], "does not run on YARN"),
-        (["spark-submit", "--deploy-mode", "cluster", "job.py"], "--master: is not on the line"),
-        (["spark-submit", "--master", "yarn", "job.py"], "client is Spark's default"),
+        (["spark-submit", "--deploy-mode", "cluster", "job.py"], "--master: is missing"),
+        (["spark-submit", "--master", "yarn", "job.py"], "Spark's default is client"),
         (
             ["spark-submit", "--master", "yarn", "--deploy-mode", "client", "job.py"],
-            "--deploy-mode client: runs its driver outside YARN; write --deploy-mode cluster",
+            "--deploy-mode client: runs the driver outside of YARN; use --deploy-mode cluster",
         ),
-        (line("--conf", f"{DYNAMIC}=TRUE"), f"{DYNAMIC}=TRUE: changes the number of executors by itself"),
+        (line("--conf", f"{DYNAMIC}=TRUE"), f"{DYNAMIC}=TRUE: contradicts admission"),
         (line("--queue", "a", "--conf", "spark.yarn.queue=b"), "--queue a: contradicts --conf spark.yarn.q"),
         (line("--num-executors", "2", "--conf", f"{EXECUTORS}=3"), "--num-executors 2: contradicts"),
-        (line("--kill", "driver-1"), "--kill: submits no application"),
-        (line("--remote=sc://h"), "--remote: submits no application"),
-        (line("--num-executer", "2"), "--num-executer: is no option of spark-submit"),
-        (line("--conf", "spark.x"), "--conf spark.x: is no NAME=VALUE"),
-        (["spark-submit", *YARN], "names no application"),
-        (["spark-submit", *YARN, "--name"], "--name: its value is missing"),
-        (["sudo", "-u", "bob", *line()], "sudo: runs the job as somebody else"),
-        (["env", "-i", *line()], "env -i: hides whose job it is"),
-        (["yarnctl", "wrap", "--", *line()], "without --exec it prints the command"),
-        (["spark-shell", *YARN], "no spark-submit"),
+        (line("--kill", "driver-1"), "--kill: does not submit an application"),
+        (line("--remote=sc://h"), "--remote: does not submit an application"),
+        (line("--num-executer", "2"), "--num-executer: unknown option of spark-submit"),
+        (line("--conf", "spark.x"), "--conf spark.x: has no ="),
+        (["spark-submit", *YARN], "no application is given"),
+        (["spark-submit", *YARN, "--name"], "--name: has no value"),
+        (["sudo", "-u", "bob", *line()], "sudo: runs the job as a user other than the one of the request"),
+        (["env", "-i", *line()], "env -i: hides the job's user"),
+        (["yarnctl", "wrap", "--", *line()], "submits nothing without --exec"),
+        (["spark-shell", *YARN], "does not contain spark-submit"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_asked(words, said):
@@ -161,7 +161,7 @@ def test_what_cannot_be_is_refused_before_anything_is_asked(words, said):
 @pytest.mark.parametrize("text", ["many", "-1", "1.5", ""])
 def test_a_number_of_executors_that_is_none_is_refused(text):
     settings = spark.command_of(line("--conf", f"{EXECUTORS}={text}")).settings()
-    with pytest.raises(BadInput, match="is no whole number"):
+    with pytest.raises(BadInput, match="is not a whole number"):
         spark.most_containers(settings)
 
 

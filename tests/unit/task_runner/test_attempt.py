@@ -76,7 +76,7 @@ def test_keys_out_of_order_are_noted_once(tmp_path):
     attempt.account(b"b\t1\na\t1\n")
     attempt.check_order()
     attempt.account(b"c\t1\n")
-    assert lines == ["yarnctl: cannot be suspended any more: keys are not in the order of their bytes"]
+    assert lines == ["yarnctl: can no longer be suspended: keys are not sorted by bytes"]
     assert attempt.output.limit_bytes == -1
     assert attempt.scanner.bytes == 12
 
@@ -99,7 +99,7 @@ def test_output_that_is_not_kept_and_counters_in_doubt_are_noted(tmp_path):
     assert attempt.why_not == "odd digits"
     attempt.output.failed = "No space left on device"
     assert not attempt.check_output()
-    assert lines[-1].endswith("the output cannot be kept: No space left on device")
+    assert lines[-1].endswith("the output cannot be stored: No space left on device")
 
 
 def test_a_waiting_store_and_an_order_are_named(tmp_path):
@@ -120,7 +120,7 @@ def test_the_task_s_folder_is_there_from_the_start(tmp_path):
 
 def test_a_system_without_poll_leaves_the_reducer_alone(tmp_path, monkeypatch):
     monkeypatch.delattr(select, "poll")
-    with pytest.raises(Unusable, match="no poll"):
+    with pytest.raises(Unusable, match="does not support poll"):
         main.prepare(["--restartable"], ["cat"], {**ENV, "YARNCTL_STORE": f"file://{tmp_path}"})
 
 
@@ -131,7 +131,7 @@ def test_before_the_output_is_drained_side_files_are_seen_and_a_missing_part_is_
     suspending = Suspending(attempt, WorkFolder(conf, attempt.store), unused, unused, unused)
     (tmp_path / "out").mkdir()
     assert suspending._why_not_here(seen=False) == ""
-    assert "is not seen" in suspending._why_not_here(seen=True)
+    assert "is missing" in suspending._why_not_here(seen=True)
     (tmp_path / "out/side").touch()
     assert "side files would be lost: side" in suspending._why_not_here(seen=False)
     assert "side files" in attempt.why_not

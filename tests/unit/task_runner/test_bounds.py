@@ -73,7 +73,7 @@ def test_of_many_bad_ones_no_more_are_read_than_a_few(tmp_path):
     assert found.manifest is None
     assert found.highest_generation == 100
     assert len(store.reads) == MANIFESTS_MAX
-    assert f"{100 - MANIFESTS_MAX} older manifests were not looked at" in found.refused[-1]
+    assert f"{100 - MANIFESTS_MAX} older manifests were not read" in found.refused[-1]
 
 
 def test_those_set_aside_or_of_later_attempts_are_not_read(tmp_path):
@@ -92,8 +92,8 @@ def test_those_set_aside_or_of_later_attempts_are_not_read(tmp_path):
 @pytest.mark.parametrize(
     ("rule", "reducer", "why"),
     [
-        (KeyRule(1, b"."), ["cat"], "made with other keys"),
-        (KeyRule(1, b"\t", b"\t", 2), ["cat"], "made with other keys"),
+        (KeyRule(1, b"."), ["cat"], "made with another key rule"),
+        (KeyRule(1, b"\t", b"\t", 2), ["cat"], "made with another key rule"),
         (KeyRule(), ["cat", "-n"], "made by another reducer: ['cat']"),
     ],
 )
@@ -173,6 +173,6 @@ def test_a_store_error_while_looking_is_one(tmp_path):
 
 def test_a_manifest_that_nobody_would_read_is_not_written(tmp_path):
     store = LocalStore(str(tmp_path))
-    with pytest.raises(Unusable, match="its manifest would have"):
+    with pytest.raises(Unusable, match="its manifest of"):
         write_checkpoint(store, TASK, {**FIELDS, "reducer": ["x" * MANIFEST_BYTES_MAX]})
     assert not [entry.name for entry in store.list(TASK.folder) if entry.name.endswith(".json")]

@@ -176,6 +176,6 @@ def test_a_group_is_finished_at_a_border_or_at_the_end_of_the_input(pipes, given
 
 def test_a_group_is_not_finished_where_nothing_can_rest_on_it(pipes):
     feeder, attempt = finishing(pipes[0], b"a\t1\n", b"b\t2\n")
-    attempt.why_not = "keys are not in the order of their bytes"
+    attempt.why_not = "keys are not sorted by bytes"
     assert not feeder.finish_group()
     assert not feeder.feed_groups(1)

@@ -41,11 +41,11 @@ ANSWERED = {
 """Words, and the options with their values."""
 
 REFUSED = {
-    "-files -libjars x": "-files: its value is missing",
-    "-mapper cat extra": "extra: an option of streaming was expected",
-    "-files a b -mapper cat": "b: an option of streaming was expected",
-    "-mapper": "-mapper: its value is missing",
-    "-reducer -mapper cat": "-reducer: its value is missing",
+    "-files -libjars x": "-files: has no value",
+    "-mapper cat extra": "extra: is not an option of Hadoop streaming",
+    "-files a b -mapper cat": "b: is not an option of Hadoop streaming",
+    "-mapper": "-mapper: has no value",
+    "-reducer -mapper cat": "-reducer: has no value",
 }
 """What commons-cli refuses, too, or hands on as a word that streaming refuses."""
 

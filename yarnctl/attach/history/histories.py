@@ -49,9 +49,7 @@ class Histories:
         except BadInput:
             if not found:
                 raise
-        return tuple(
-            sorted(found, key=lambda one: one.ended_at_ms if isinstance(one.ended_at_ms, int) else 0)
-        )
+        return tuple(sorted(found, key=lambda one: one.ended_at_ms or 0))
 
     def estimate(self, name: str, user: str, kind: str = MAPREDUCE, most: int = 0) -> Estimate | None:
         """Return the estimate for the next run of a job; ``most``: the containers that it can use."""

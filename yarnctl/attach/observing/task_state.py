@@ -307,7 +307,7 @@ class Unmodelled:
     def modelled(self, application: str, tasks: tuple[TaskView, ...]) -> tuple[TaskView, ...]:
         """Return the tasks that may be preempted; note why the others are left alone.
 
-        A Flink job chooses which of its workers leave, so all of them are left alone if one is.
+        An application with workers chooses which of them leave, so all are left alone if one is.
         """
         found = {task.attempt: why for task in tasks if (why := self._objection(application, task))}
         if found and any(task.kind == "worker" for task in tasks):

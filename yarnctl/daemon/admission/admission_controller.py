@@ -53,7 +53,6 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.admission.gate import decide, expired, granted_in
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, OwnChoices, choices_of
-from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.pricing.accounts import Account, Payment
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
 from yarnctl.deciding.queue_names import QueueTree
@@ -319,11 +318,11 @@ class AdmissionController:
         found = alternatives_of(self.store, wanted, *estimate)
         if isinstance(found, Refusal):
             return found
-        return msgspec.structs.replace(wanted, estimate=estimate[0], alternatives=found or msgspec.UNSET)
+        return msgspec.structs.replace(wanted, estimate=estimate[0], alternatives=found)
 
     def _refusal(self, wanted: AdmissionClient) -> Refusal | None:
         queues = self.store.queues
-        anywhere = isinstance(wanted.alternatives, Alternatives) and not wanted.queue
+        anywhere = wanted.alternatives is not None and not wanted.queue
         if queues and not anywhere and wanted.queue not in queues:
             problem = f"queue {wanted.queue} is not under admission control"
             return Refusal("queue-not-gated", problem, f"use one of {', '.join(queues)}")
@@ -347,7 +346,7 @@ class AdmissionController:
         A slow history rejects no request: a client that needs an estimate and gets none repeats its request.
         """
         gate = self.store.gate
-        placed = isinstance(wanted, AdmissionClient) and isinstance(wanted.alternatives, Alternatives)
+        placed = isinstance(wanted, AdmissionClient) and wanted.alternatives is not None
         if placed or wanted.estimate is not None or self._estimates is None or gate is None:
             return (wanted.estimate,)
         if pending.at_ms is None or pending.at_ms > now_ms:
@@ -485,12 +484,7 @@ class AdmissionController:
             return
         self._planned_at_ms = now_ms
         made = granted_in(gate, after)
-        self._note(
-            write,
-            AdmissionRound(
-                now_ms, seen.loads, plans, made, blocking or msgspec.UNSET, seen.pool_loads or msgspec.UNSET
-            ),
-        )
+        self._note(write, AdmissionRound(now_ms, seen.loads, plans, made, blocking, seen.pool_loads))
         self._settle(write, now_ms)
         for plan in plans:
             if plan.verdict != "defer":

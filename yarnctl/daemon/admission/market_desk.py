@@ -226,7 +226,7 @@ class MarketDesk:
     def _refusal(self, wanted: AdmissionClient, estimate: Estimate | None, seen: Seen) -> Refusal | None:
         """Return why a request is refused without a record, None if it is not; it charges nothing."""
         budget = wanted.budget
-        if not isinstance(budget, Budget):
+        if budget is None:
             return Refusal("no-account", "deadlines have a price", "include a budget and an account")
         if budget.account not in self._store.accounts.accounts:
             return unknown_account(budget.account)

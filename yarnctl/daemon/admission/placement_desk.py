@@ -97,7 +97,7 @@ def placed_runs(store: AdmissionStore) -> tuple[UserRun, ...]:
     found = []
     for name, ran_ms in store.ran_ms.items():
         each = store.admissions.get(name)
-        if each is None or not isinstance(each.request.alternatives, Alternatives) or ran_ms <= 0:
+        if each is None or each.request.alternatives is None or ran_ms <= 0:
             continue
         known, plan = each.request.alternatives, each.plan
         if not known.application or not plan.kind:
@@ -126,11 +126,11 @@ def alternatives_of(
     """Return a request's options; None: the request has none, and admission places no applications."""
     alternatives, gate = wanted.alternatives, store.gate
     if gate is None or not places(store):
-        if isinstance(alternatives, Alternatives):
+        if alternatives is not None:
             remedy = "restart the daemon with --admission orion --pools FILE"
             return Refusal("no-placement", "admission does not place applications", remedy)
         return None
-    if not isinstance(alternatives, Alternatives):
+    if alternatives is None:
         return _by_estimate(gate, wanted, estimate)
     if not alternatives.options:
         problem = f"too few runs of {alternatives.application or wanted.name} are known"

@@ -170,7 +170,7 @@ class Reconciler:
             if ended is not None:
                 note(AdmissionClosed(now_ms, each.admission, "ended", *ended))
 
-    def _ended(self, application: str, now_ms: int) -> tuple[ClosedReason, int | msgspec.UnsetType] | None:
+    def _ended(self, application: str, now_ms: int) -> tuple[ClosedReason, int | None] | None:
         """Return how an application ended, and YARN's time of it; None if it has not, or if unknown."""
         try:
             found = self._manager.application_end(application)
@@ -185,13 +185,13 @@ class Reconciler:
             return None
         return EndedAs(found.state), self._finish(application, found.ended_at_ms, now_ms)
 
-    def _finish(self, application: str, ended_at_ms: int, now_ms: int) -> int | msgspec.UnsetType:
+    def _finish(self, application: str, ended_at_ms: int, now_ms: int) -> int | None:
         """Return YARN's finish time (0: not shown), limited by the daemon's clock: clocks may differ.
 
         An application ended after it was last listed as unfinished, and not after now.
         """
         found_ms = min(max(ended_at_ms, self._alive_at_ms.get(application, 0)), now_ms)
-        return found_ms if found_ms > 0 else msgspec.UNSET
+        return found_ms if found_ms > 0 else None
 
     # --- jobs that were never submitted -------------------------------------------------------------
 

@@ -42,9 +42,9 @@ class AdmissionClient(msgspec.Struct, frozen=True, kw_only=True):
     estimate: Estimate | None = None
     kind: str = "mapreduce"
     key: str = ""
-    budget: Budget | msgspec.UnsetType = msgspec.UNSET
+    budget: Budget | None = None
     quote: str = ""
-    alternatives: Alternatives | msgspec.UnsetType = msgspec.UNSET
+    alternatives: Alternatives | None = None
 
 
 class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):

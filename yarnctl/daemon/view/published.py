@@ -40,7 +40,7 @@ from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import HdfsUnwritable, ModeReason
 from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
-from yarnctl.deciding.settings import DEFAULT, LeverSettings, Settings
+from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.loop import ClusterIdentity
 
 BOUNDS_MS = (250, 500, 1_000, 1_500, 2_500, 5_000, 12_000, 30_000, 60_000)
@@ -360,7 +360,7 @@ class Publisher:
     def _budgets(self, controller: Controller, seen: Observation) -> tuple[BudgetStanding, ...]:
         """Return the state of loss budgets by the last counts."""
         settings = controller.settings
-        if not isinstance(settings.levers, LeverSettings):
+        if settings.levers is None:
             return ()
         if seen.held:
             self._held, self._consents = seen.held, seen.consents

@@ -39,7 +39,6 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
-from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.pricing import accounts as paying
 from yarnctl.deciding.admission.pricing.accounts import AccountRecord, Accounts, Used
 from yarnctl.deciding.admission.records import Plan, Request, Reservation, State
@@ -299,7 +298,7 @@ class AdmissionStore:
         else:  # it came late: its containers are reserved again, whatever was admitted meanwhile
             self.gate = msgspec.structs.replace(self.gate, reserved=(*others, reservation))
         self._applications[record.application] = found.admission
-        if isinstance(found.request.alternatives, Alternatives):
+        if found.request.alternatives is not None:
             self.taken_at_ms[found.admission] = record.at_ms
         self._change(
             found,
@@ -336,7 +335,7 @@ class AdmissionStore:
             if found is not None and found.admission in self.outcomes:
                 ended = self.outcomes[found.admission]
                 self.outcomes[found.admission] = paying.with_usage(ended, found.reservation, finished)
-            if found is not None and taken_ms is not None and isinstance(finished.elapsed_ms, int):
+            if found is not None and taken_ms is not None and finished.elapsed_ms is not None:
                 start_ms = taken_ms if found.plan.start_at_ms is None else found.plan.start_at_ms
                 self.ran_ms[found.admission] = max(0, taken_ms - start_ms) + finished.elapsed_ms
 
@@ -420,9 +419,8 @@ def _asked_problem(store: AdmissionStore, record: AdmissionAsked) -> str:
 def _round_problem(store: AdmissionStore, record: AdmissionRound) -> str:
     gate = store.gate
     assert gate is not None
-    blocking = () if isinstance(record.blocking, msgspec.UnsetType) else record.blocking
-    pool_loads = () if isinstance(record.pool_loads, msgspec.UnsetType) else record.pool_loads
-    after, decided = gating.decide(gate, record.at_ms, record.loads, store.balances(), blocking, pool_loads)
+    balances, blocking, pooled = store.balances(), record.blocking, record.pool_loads
+    after, decided = gating.decide(gate, record.at_ms, record.loads, balances, blocking, pooled)
     plans = store.has_changed(decided)
     for was, now in zip(record.plans, plans, strict=False):
         if was != now:
@@ -452,7 +450,7 @@ def _closed_problem(store: AdmissionStore, record: AdmissionClosed) -> str:
     held = found.reservation
     if record.state == "expired" and held is not None and record.at_ms < held.expires_at_ms:
         return f"{record.admission} expired at {record.at_ms} ms, it was held until {held.expires_at_ms}"
-    if isinstance(record.finished_at_ms, int) and (
+    if record.finished_at_ms is not None and (
         record.state != "ended" or record.finished_at_ms > record.at_ms
     ):
         return f"{record.admission} is {record.state} at {record.at_ms} ms, after {record.finished_at_ms} ms"
@@ -462,7 +460,7 @@ def _closed_problem(store: AdmissionStore, record: AdmissionClosed) -> str:
 def _is_late(found: Admission, record: AdmissionClosed) -> bool:
     """Say whether an application ended after its deadline; only YARN's finish time shows that."""
     ended_at_ms = record.finished_at_ms
-    return isinstance(ended_at_ms, int) and ended_at_ms > found.plan.deadline_at_ms
+    return ended_at_ms is not None and ended_at_ms > found.plan.deadline_at_ms
 
 
 def _learned_problem(store: AdmissionStore, record: GateLearned) -> str:

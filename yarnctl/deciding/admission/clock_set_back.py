@@ -29,14 +29,15 @@ def gate_set_back(gate: Gate, by_ms: int) -> Gate:
         gate,
         waiting=tuple(request_set_back(each, by_ms) for each in gate.waiting),
         reserved=tuple(reservation_set_back(each, by_ms) for each in gate.reserved),
-        promised=_promised(promised, by_ms) if isinstance(promised, Promised) else promised,
+        promised=None if promised is None else _promised(promised, by_ms),
     )
 
 
 def request_set_back(request: Request, by_ms: int) -> Request:
     """Return a request that came as long ago by the clock of now; its deadline stays."""
-    before_ms = 0 if isinstance(request.set_back_ms, msgspec.UnsetType) else request.set_back_ms
-    return replaced(request, submitted_at_ms=request.submitted_at_ms - by_ms, set_back_ms=before_ms + by_ms)
+    return replaced(
+        request, submitted_at_ms=request.submitted_at_ms - by_ms, set_back_ms=request.set_back_ms + by_ms
+    )
 
 
 def reservation_set_back(held: Reservation, by_ms: int) -> Reservation:
@@ -46,7 +47,7 @@ def reservation_set_back(held: Reservation, by_ms: int) -> Reservation:
         request=request_set_back(held.request, by_ms),
         claim=_claim(held.claim, by_ms),
         expires_at_ms=_earlier(held.expires_at_ms, by_ms),
-        sold=plan_set_back(held.sold, by_ms) if isinstance(held.sold, Plan) else held.sold,
+        sold=None if held.sold is None else plan_set_back(held.sold, by_ms),
     )
 
 

@@ -54,7 +54,7 @@ class AdmissionAsked(msgspec.Struct, frozen=True, tag="admission-asked", omit_de
     key: str = ""
 
 
-class AdmissionRound(msgspec.Struct, frozen=True, tag="admission-round"):
+class AdmissionRound(msgspec.Struct, frozen=True, tag="admission-round", omit_defaults=True):
     """A round: the backlog, each plan that is new for a waiting request, what was reserved.
 
     ``blocking``: the running admissions, by number, whose containers could not be suspended. ``pool_loads``:
@@ -64,9 +64,9 @@ class AdmissionRound(msgspec.Struct, frozen=True, tag="admission-round"):
     at_ms: int
     loads: tuple[Load, ...]
     plans: tuple[Plan, ...]
-    granted: tuple[Reservation, ...] = ()
-    blocking: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
-    pool_loads: PoolLoads | msgspec.UnsetType = msgspec.UNSET
+    granted: tuple[Reservation, ...]
+    blocking: tuple[int, ...] = ()
+    pool_loads: PoolLoads = ()
 
 
 class AdmissionTaken(msgspec.Struct, frozen=True, tag="admission-taken"):
@@ -77,10 +77,10 @@ class AdmissionTaken(msgspec.Struct, frozen=True, tag="admission-taken"):
     application: str
 
 
-class AdmissionClosed(msgspec.Struct, frozen=True, tag="admission-closed"):
+class AdmissionClosed(msgspec.Struct, frozen=True, tag="admission-closed", omit_defaults=True):
     """An admission has ended, and its containers are free.
 
-    ``finished_at_ms``: when its application ended, by YARN (UNSET: not known, or there was none). A paid
+    ``finished_at_ms``: when its application ended, by YARN (None: not known, or there was none). A paid
     deadline is missed by that instant, whenever it was noticed.
     """
 
@@ -88,7 +88,7 @@ class AdmissionClosed(msgspec.Struct, frozen=True, tag="admission-closed"):
     admission: str
     state: Literal["withdrawn", "expired", "ended"]
     why: ClosedReason
-    finished_at_ms: int | msgspec.UnsetType = msgspec.UNSET
+    finished_at_ms: int | None = None
 
 
 class GateLearned(msgspec.Struct, frozen=True, tag="gate-learned", omit_defaults=True):

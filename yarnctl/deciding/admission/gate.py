@@ -27,7 +27,7 @@ class Gate(msgspec.Struct, frozen=True):
     memory: Memory
     waiting: tuple[Request, ...] = ()
     reserved: tuple[Reservation, ...] = ()
-    promised: Promised | msgspec.UnsetType = msgspec.UNSET
+    promised: Promised | None = None
 
     @property
     def capacity(self) -> int:
@@ -56,7 +56,7 @@ def withdraw(gate: Gate, sequence: int) -> Gate:
 
 def running(gate: Gate, sequence: int, application: str, now_ms: int) -> Gate:
     """Note that an admitted request has been submitted as this application; its work begins now."""
-    if isinstance(gate.promised, Promised):
+    if gate.promised is not None:
         at_ms = max(now_ms, gate.promised.at_ms)
         seen = Seen((), gate.reserved, gate.promised.loads, gate.pools, at_ms, promised=gate.promised)
         gate = _carried(gate, seen, ())

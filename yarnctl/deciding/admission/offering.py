@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
-
 from yarnctl.deciding.admission.entries import AdmissionRound
 from yarnctl.deciding.admission.gate import Gate, expired
 from yarnctl.deciding.admission.mechanisms.mrm import Priced, deadlines, priced
@@ -77,7 +75,6 @@ def _offered(before: Gate, record: AdmissionRound, sequence: int) -> Priced | No
         for each in record.granted
         if each.request.sequence not in known and order.get(each.request.sequence, -1) < order[sequence]
     ]
-    blocking = () if isinstance(record.blocking, msgspec.UnsetType) else record.blocking
     seen = Seen(
         (),
         (*kept, *first),
@@ -85,7 +82,7 @@ def _offered(before: Gate, record: AdmissionRound, sequence: int) -> Priced | No
         before.pools,
         record.at_ms,
         promised=before.promised,
-        blocking=blocking,
+        blocking=record.blocking,
     )
     found = market(memory, choices, seen)
     return priced(found, str(sequence), request.estimate, request.tasks, choices)

@@ -55,20 +55,20 @@ class Phases(msgspec.Struct, frozen=True):
     submit_ms: int
 
 
-class Estimate(msgspec.Struct, frozen=True):
+class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     """How much computation a job needs, in container-ms: mean, standard deviation, where from.
 
     Made outside (a trace, a history server, a fit); the mechanisms only read it. ``source`` names
     its maker, "trace" being the truth of a replay. ``phases``: its parts, where they are known; ``mean_ms``
     suffices for whatever number of containers, and is more than they add up to. ``given_by``: the caller that
-    sent it with the request (UNSET: none did); where deadlines have a price a user's is not believed.
+    sent it with the request (None: none did); where deadlines have a price a user's is not believed.
     """
 
     mean_ms: int
     stdev_ms: int
     source: str
-    phases: Phases | msgspec.UnsetType = msgspec.UNSET
-    given_by: Literal["operator", "user"] | msgspec.UnsetType = msgspec.UNSET
+    phases: Phases | None = None
+    given_by: Literal["operator", "user"] | None = None
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -102,17 +102,16 @@ class Request(msgspec.Struct, frozen=True):
     estimate: Estimate | None = None
     kind: str = "mapreduce"
     application: str = ""
-    budget: Budget | msgspec.UnsetType = msgspec.UNSET
-    alternatives: Alternatives | msgspec.UnsetType = msgspec.UNSET
-    set_back_ms: int | msgspec.UnsetType = msgspec.UNSET
+    budget: Budget | None = None
+    alternatives: Alternatives | None = None
+    set_back_ms: int = 0
 
     @property
     def deadline_at_ms(self) -> int | None:
         """The instant of the deadline, if there is one."""
         if self.deadline_ms is None:
             return None
-        moved_ms = 0 if isinstance(self.set_back_ms, msgspec.UnsetType) else self.set_back_ms
-        return self.submitted_at_ms + moved_ms + self.deadline_ms
+        return self.submitted_at_ms + self.set_back_ms + self.deadline_ms
 
     @property
     def due_ms(self) -> int:
@@ -126,7 +125,7 @@ class Request(msgspec.Struct, frozen=True):
         return FOREVER_MS if self.deadline_ms is None else self.deadline_ms
 
 
-class Finished(msgspec.Struct, frozen=True):
+class Finished(msgspec.Struct, frozen=True, omit_defaults=True):
     """A job that ran to its end, as resource negotiators log it (the input of TRACK_JOB).
 
     ``work_ms`` is its computation in container-ms, ``containers`` its containers, ``capacity`` the
@@ -143,14 +142,14 @@ class Finished(msgspec.Struct, frozen=True):
     capacity: int
     ratio: float
     met: bool
-    computed_ms: int | msgspec.UnsetType = msgspec.UNSET
-    ended_at_ms: int | msgspec.UnsetType = msgspec.UNSET
-    elapsed_ms: int | msgspec.UnsetType = msgspec.UNSET
+    computed_ms: int | None = None
+    ended_at_ms: int | None = None
+    elapsed_ms: int | None = None
 
     @property
     def used_ms(self) -> int:
         """What its containers computed; its work where that is not known."""
-        return self.work_ms if isinstance(self.computed_ms, msgspec.UnsetType) else self.computed_ms
+        return self.work_ms if self.computed_ms is None else self.computed_ms
 
 
 class Terms(NamedTuple):
@@ -215,7 +214,7 @@ class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
     expires_at_ms: int
     application: str = ""
     pool: str = ""
-    sold: Plan | msgspec.UnsetType = msgspec.UNSET
+    sold: Plan | None = None
 
     @property
     def containers(self) -> int:

@@ -53,7 +53,7 @@ class Seen(NamedTuple):
     pools: tuple[Pool, ...]
     now_ms: int
     balances: Mapping[str, int] = NO_BALANCES
-    promised: Promised | msgspec.UnsetType = msgspec.UNSET
+    promised: Promised | None = None
     blocking: tuple[int, ...] = ()
     pool_loads: PoolLoads = ()
 

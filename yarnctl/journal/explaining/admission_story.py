@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
-
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.capacity import Load
 from yarnctl.deciding.admission.entries import (
@@ -25,7 +23,7 @@ from yarnctl.deciding.admission.offering import cheaper_later, decided_price
 from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.pricing.accounts import TokensCharged, TokensRefunded
 from yarnctl.deciding.admission.pricing.prices import ITSELF
-from yarnctl.deciding.admission.records import Budget, Plan
+from yarnctl.deciding.admission.records import Plan
 from yarnctl.deciding.records import Record
 from yarnctl.journal.explaining.story import AdmissionStory
 from yarnctl.journal.rendering import containers, span, text, tokens_text, when
@@ -62,8 +60,7 @@ class AdmissionStories:
         if isinstance(record, AdmissionAsked) and record.admission == self.wanted:
             self._requested(record)
         elif isinstance(record, AdmissionRound) and now is not None and before is not now:
-            named = () if isinstance(record.pool_loads, msgspec.UnsetType) else record.pool_loads
-            pooled = next((loads for name, loads in named if name == now.plan.pool), ())
+            pooled = next((loads for name, loads in record.pool_loads if name == now.plan.pool), ())
             self._add(record.at_ms, now.admission, self._decision(now) + _backlog(pooled or record.loads))
         elif isinstance(record, ClockSetBack) and now is not None and before is not now:
             line = f"the clock was set back by {span(record.by_ms)}: the deadline stays, other times move"
@@ -88,12 +85,12 @@ class AdmissionStories:
         request, budget = record.request, record.request.budget
         where = f" in {record.queue}" if record.queue else ""
         parts = [f"user {record.user} requested {record.name}{where}, at most {containers(request.tasks)}"]
-        if isinstance(request.alternatives, Alternatives):
+        if request.alternatives is not None:
             parts.append(_options(request.alternatives))
-        if request.deadline_ms is not None or not isinstance(budget, Budget):
+        if request.deadline_ms is not None or budget is None:
             remaining = "" if request.deadline_ms is None else f" in {span(request.deadline_ms)}"
             parts.append(f"deadline{remaining} at {when(request.due_ms)}")
-        if isinstance(budget, Budget):
+        if budget is not None:
             parts.append(f"budget {tokens_text(budget.most_mtokens)} of account {budget.account}")
         if request.estimate is not None:
             estimate = request.estimate

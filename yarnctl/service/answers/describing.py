@@ -49,7 +49,7 @@ CORE: dict[type, Description] = {
     Estimate: Description(
         "EstimateOut",
         "The work of a job in container-ms: mean, standard deviation, and the source of the estimate.",
-        {"phases": Phases | None},
+        {"phases": Phases | None, "given_by": Literal["operator", "user"]},
     ),
     Phases: Description(
         "PhasesOut", "A job's phases in order, and the time that its application master and client need."
@@ -155,10 +155,16 @@ def described(kind: Any) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for each in msgspec.structs.fields(kind):
         shown = _type_of(about.fields.get(each.name, each.type))
-        is_optional = each.default is msgspec.UNSET
+        is_optional = may_lack(kind, each)
         fields[each.encode_name] = (shown, None if is_optional else ...)
     closed = ConfigDict(extra="ignore" if origin in GROWING else "forbid")
     return create_model(about.name, __config__=closed, __doc__=about.text, **fields)
+
+
+def may_lack(kind: Any, field: msgspec.structs.FieldInfo) -> bool:
+    """Return whether an answer leaves a field out that has its default."""
+    leaves_out = (get_origin(kind) or kind).__struct_config__.omit_defaults
+    return field.default is msgspec.UNSET or (leaves_out and field.default is not msgspec.NODEFAULT)
 
 
 def _description(kind: Any, origin: type) -> Description:

@@ -305,15 +305,13 @@ def quote_of(source: Source, name: str) -> QuoteOut | None:
     return None if made is None else msgspec.convert(made, QuoteOut, from_attributes=True)
 
 
-def _budget_of(
-    caller: Caller, request: AdmissionRequest, status: AdmissionStatus | None
-) -> Budget | msgspec.UnsetType:
+def _budget_of(caller: Caller, request: AdmissionRequest, status: AdmissionStatus | None) -> Budget | None:
     """Return the request's budget; raises ApiProblem (403) for an account that is not the token's.
 
     Where deadlines have no price the budget is ignored, and needs no account.
     """
     if request.budget_mtokens is None or (status is not None and not status.priced):
-        return msgspec.UNSET
+        return None
     return Budget(account_of(caller, request.account), request.budget_mtokens, request.refund)
 
 
@@ -348,11 +346,11 @@ def estimate_of(caller: Caller, estimate: EstimateIn | None) -> Estimate | None:
 
 def _request_of(
     request: AdmissionRequest,
-    alternatives: Alternatives | msgspec.UnsetType,
-    budget: Budget | msgspec.UnsetType,
+    alternatives: Alternatives | None,
+    budget: Budget | None,
     estimate: Estimate | None,
 ) -> AdmissionClient:
-    options = alternatives.options if isinstance(alternatives, Alternatives) else ()
+    options = () if alternatives is None else alternatives.options
     most = max((each.containers for each in options), default=1)
     return AdmissionClient(
         name=request.name,
@@ -458,7 +456,7 @@ def admission(each: Admission, status: AdmissionStatus) -> AdmissionOut:
     """Return one admission, with the tags and settings to submit its job with."""
     request, plan, held = each.request, each.plan, each.reservation
     framework = FRAMEWORKS.get(plan.kind or request.kind) if each.state in ("admitted", "taken") else None
-    budget = request.budget if isinstance(request.budget, Budget) else None
+    budget = request.budget
     return AdmissionOut(
         id=each.admission,
         state=each.state,

@@ -94,10 +94,10 @@ class PlacementRequest(BaseModel):
 
 def alternatives_in(
     request: PlacementRequest, view: View, request_queue: RequestQueue, user: str
-) -> Alternatives | msgspec.UnsetType:
-    """Return a request's options; UNSET: it is not for placement. Raises ApiProblem (409)."""
+) -> Alternatives | None:
+    """Return a request's options; None: it is not for placement. Raises ApiProblem (409)."""
     if not request.is_placed:
-        return msgspec.UNSET
+        return None
     features = dict(sorted((request.features or {}).items()))
     if request.options is not None:
         named = tuple(features.items())
@@ -140,7 +140,7 @@ def _runs(view: View) -> tuple[UserRun, ...]:
 def placement(each: Admission, status: AdmissionStatus) -> PlacementOut | None:
     """Return the placement of an admission; None: its request is not for placement."""
     plan = each.plan
-    if not isinstance(each.request.alternatives, Alternatives):
+    if each.request.alternatives is None:
         return None
     return PlacementOut(
         verdict=plan.verdict,

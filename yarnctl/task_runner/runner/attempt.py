@@ -209,14 +209,14 @@ class AttemptState:
         if not self.scanner.sorted and not self.why_not:
             if self.resumed:
                 raise InvalidCheckpoint(
-                    "keys are not in the order of their bytes, and a checkpoint was relied on"
+                    "keys are not sorted by bytes, but a checkpoint depends on their order"
                 )
-            self.cannot("keys are not in the order of their bytes")
+            self.cannot("keys are not sorted by bytes")
 
     def check_output(self) -> bool:
         """Say whether the output is kept; without it the attempt cannot be suspended."""
         if self.output.failed:
-            self.cannot(f"the output cannot be kept: {self.output.failed}")
+            self.cannot(f"the output cannot be stored: {self.output.failed}")
         return not self.output.failed
 
     def check_counters(self) -> None:
@@ -229,7 +229,7 @@ class AttemptState:
         self.why_not = why
         self.lines.report_next()  # at once
         self.output.limit_bytes = -1  # the thread that reads the output drops what is kept
-        self.errors.note(f"cannot be suspended any more: {why}")
+        self.errors.note(f"can no longer be suspended: {why}")
 
 
 class StatusLines:

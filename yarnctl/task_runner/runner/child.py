@@ -107,7 +107,7 @@ class Child:
             copy(source.fileno())
         except Exception as error:  # whatever it is, this is not all: the attempt must not succeed
             what = "output" if source is self.process.stdout else "standard error"
-            self.broken = f"the reducer's {what} was not passed on: {error!r}"
+            self.broken = f"the reducer's {what} was not forwarded: {error!r}"
             close_quietly(source)  # the child meets a broken pipe, as without a runner
         finally:
             self.finished.append(source.name)
@@ -264,7 +264,7 @@ def check_pipes() -> None:
     try:
         os.write(writing, b"12345")
         if unread_bytes(writing) != 5:
-            raise Unusable("this system does not tell how much of a pipe is unread")
+            raise Unusable("this system does not report how much of a pipe is unread")
         signal_when_closed(reading, os.getpgrp(), signal.SIGURG)  # a trial; the pipe is closed below
     finally:
         for end in (reading, writing):

@@ -127,10 +127,10 @@ class ChildLife:
         assert child is not None
         position_bytes = child.begins_at + child.fed_bytes - unread_bytes(child.input)
         child.close_input()
-        self.read_out(child, "the reducer has closed its input")
+        self.read_out(child, "the reducer closed its input")
         status = child.status()
         if not status and attempt.phase == "drain" and attempt.settings.save:
-            raise Unprovable("the reducer closed its input while it was suspended: nobody has its summary")
+            raise Unprovable("the reducer closed its input while it was suspended, so its summary is lost")
         if not status and not self._could_leave(position_bytes):
             attempt.errors.note(
                 f"the reducer ended with status 0 having read {position_bytes} bytes; plain Hadoop, with"
@@ -148,7 +148,7 @@ class ChildLife:
         task_input = self._attempt.input
         sender = task_input.sender
         while not task_input.ended and sender.pipe_bytes >= 0 and sender.within(position_bytes):
-            self._answer_late("the reducer has closed its input")
+            self._answer_late("the reducer closed its input")
             task_input.drop()
             task_input.fill(STATUS_EVERY_S)
         return sender.within(position_bytes)

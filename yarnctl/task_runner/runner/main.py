@@ -66,12 +66,12 @@ class Runner:
         except Leave as leaving:
             return leaving.status
         except Unprovable as why:
-            errors.note(f"this attempt ends here: {why}")
+            errors.note(f"attempt aborted: {why}")
             if isinstance(why, InvalidCheckpoint) and attempt.manifest is not None:
                 self.resuming.put_aside(attempt.manifest, str(why))
             return EXIT_UNPROVABLE
         except (StoreError, OSError) as why:
-            errors.note(f"this attempt ends here: {why}")
+            errors.note(f"attempt aborted: {why}")
             return EXIT_UNPROVABLE
         finally:
             if attempt.child is not None:
@@ -123,7 +123,7 @@ class Runner:
 def untouched(argv: Sequence[str], why: str) -> NoReturn:
     """Become the original reducer."""
     errors = Errors("reporter:")
-    errors.note(f"runs untouched: {without_secrets(why)}")
+    errors.note(f"the reducer runs without the task runner: {without_secrets(why)}")
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_IGN)  # as the shell above has set it
     try:
@@ -157,7 +157,7 @@ def prepare(arguments: Sequence[str], words: Sequence[str], env: Mapping[str, st
     """Return a runner that may suspend, or raise with why there is none; no input is touched."""
     settings = read_settings(arguments, env)
     if sys.platform == "win32" or not hasattr(select, "poll"):
-        raise Unusable("this system has no poll")
+        raise Unusable("this system does not support poll()")
     check_pipes()
     names = ("mapreduce.job.id", "mapreduce.task.id", "mapreduce.task.attempt.id")
     job, task, attempt = map(Conf(env).get, names)

@@ -102,7 +102,7 @@ class Watcher(threading.Thread):
             self.attempt.requests.append(read_request(data, entry.name, self.attempt.task))
             self.attempt.wakeup.wake()
         except Unusable as why:
-            self._note_once(f"request refused: {why}")
+            self._note_once(f"request rejected: {why}")
         except Exception:
             self.seen.discard(entry.name)
             raise

@@ -104,7 +104,7 @@ class Errors:
         if len(columns) != 3:
             return
         if any(digit in DOUBTFUL_DIGITS for digit in columns[2]):
-            self.doubt = "a counter's number has digits that some versions of Java do not know"
+            self.doubt = "a counter's number has digits that some versions of Java do not accept"
         amount = java_long(columns[2])
         if amount is not None:
             add_counter(self.counters, columns[0], columns[1], amount)
@@ -132,7 +132,7 @@ class Errors:
             except OSError as error:
                 self._torn = True
                 if self.prefix + b"counter:" in data:
-                    self.lost = f"counters were not told: {error.strerror}"
+                    self.lost = f"counters were not sent: {error.strerror}"
 
 
 BAR = " | "  # separates the runner's own text from the child's in a status

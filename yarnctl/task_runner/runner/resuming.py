@@ -111,7 +111,7 @@ class Resuming:
         try:
             set_aside(attempt.store, attempt.task, manifest, why)
         except StoreError as error:
-            attempt.errors.note(f"no word of it could be left: {error}")
+            attempt.errors.note(f"this could not be recorded: {error}")
 
     # -- going on --------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class Resuming:
         attempt.manifest = None
         attempt.scanner = Scanner(attempt.settings.rule)
         if self._skipped.failed:
-            raise Unprovable(f"the input was skipped in vain and could not be kept: {self._skipped.failed}")
+            raise Unprovable(f"skipped input is needed again, but was not stored: {self._skipped.failed}")
         attempt.input.begin_again(self._skipped)
 
     def _fetch(self, manifest: Manifest) -> tuple[Spool, bytes | None] | None:
@@ -165,7 +165,7 @@ class Resuming:
         """Return the output and the state that a checkpoint holds."""
         saved = Spool(sys.maxsize)
         if (manifest.state is None) != (not self._attempt.settings.save):
-            raise Unusable("made with --save, or without it, other than this attempt")
+            raise Unusable("made with another --save setting than this attempt's")
         for part in manifest.parts:
             for piece in self._checked_pieces(part):
                 saved.add(piece)
@@ -183,7 +183,7 @@ class Resuming:
             size_bytes += len(piece)
             yield piece
         if (size_bytes, digest.hexdigest()) != (part.bytes, part.sha256):
-            raise Unusable(f"{part.name}: its bytes are not those that were saved")
+            raise Unusable(f"{part.name}: content differs from what was saved")
 
     def _skip(self, manifest: Manifest) -> str:
         """Pass over the groups that are done; return what does not match, empty if all does."""
@@ -198,15 +198,20 @@ class Resuming:
                 task_input.at += taken
             self._attempt.lines.keep_alive()
             if not scanner.sorted:
-                return "keys are not in the order of their bytes"
+                return "keys are not sorted by bytes"
             if found:
                 break
             if task_input.ended:
-                return f"the input ended after {scanner.groups} groups, {manifest.groups_done} were done"
+                done = manifest.groups_done
+                return f"the input ended after {scanner.groups} groups, but the checkpoint covers {done}"
             task_input.fill(STATUS_EVERY_S)
         here = (scanner.groups, scanner.digest(), scanner.key)
         there = (manifest.groups_done, manifest.keys_digest, manifest.last_key)
-        return "" if here == there else f"the first {manifest.groups_done} keys are not those that were done"
+        return (
+            ""
+            if here == there
+            else f"the first {manifest.groups_done} keys differ from those of the checkpoint"
+        )
 
     def _replay(self, manifest: Manifest, saved: Spool) -> None:
         """Write counters and output of the attempts before; requests are answered in between."""

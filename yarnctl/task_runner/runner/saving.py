@@ -75,17 +75,21 @@ class WorkFolder:
     def why_not(self) -> str:
         """Return what forbids a suspension for now, empty if nothing; raise Unusable if it is for good."""
         if self.store is None:
-            raise Unusable(f"its work folder cannot be looked at from here: {self.url or 'none is named'}")
+            raise Unusable(f"the attempt's output folder cannot be listed: {self.url or 'no folder is set'}")
         try:
             names = [entry.name for entry in self.store.list("")]
         except StoreError as error:
-            return f"its work folder could not be looked at: {error}"
+            return f"the attempt's output folder cannot be listed: {error}"
         own = [name for name in names if self.own.fullmatch(name)]
         beside = [name for name in names if name not in own[:1] and name != f".{(own or names)[0]}.crc"]
         if beside:
             told = ", ".join(beside[:3]) + (", ..." if len(beside) > 3 else "")
             raise Unusable(f"side files would be lost: {told} in {self.url}")
-        return "" if own else NotSeen(f"the job's own output is not seen in its work folder: {self.url}")
+        return (
+            ""
+            if own
+            else NotSeen(f"the job's output file is missing in the attempt's output folder: {self.url}")
+        )
 
 
 class Suspending:
@@ -142,7 +146,7 @@ class Suspending:
         """Return why draining and uploading might take more than half of the time-out."""
         need_s = self._drain_s + self._attempt.output.bytes / self._upload_bytes_per_s
         limit_s = self._attempt.settings.task_timeout_ms / 2000
-        return f"about {need_s:.0f} s to drain and upload, of {limit_s:.0f} s" if need_s > limit_s else ""
+        return f"about {need_s:.0f} s to drain and upload, limit {limit_s:.0f} s" if need_s > limit_s else ""
 
     def _suspend(self, request: Request) -> None:
         """Finish the group, let the child end, save, hold, and go on in place unless killed."""
@@ -191,7 +195,7 @@ class Suspending:
             return state
         except Unusable as error:
             self._answers.answer(request, "refused", f"not saved: {error}")
-            raise Unprovable("the reducer has given its state away and it could not be kept") from error
+            raise Unprovable("the reducer has written its state, but it could not be stored") from error
 
     # -- the next generation ---------------------------------------------------------------
 
@@ -237,7 +241,7 @@ class Suspending:
             )
             return manifest, "saved"
         except PerhapsSaved as error:
-            attempt.errors.note(f"perhaps saved: {error}")
+            attempt.errors.note(f"possibly saved: {error}")
             return error.manifest, "unsure"
         except (StoreError, Unusable) as error:
             attempt.highest_generation += 1  # the name may be half taken

@@ -109,7 +109,7 @@ def figures_4_5(number: str, runtimes: Path | None) -> Figure:
     near = [each.r2["model_tree"] >= other - NEAR for each, other in zip(found, others, strict=True)]
     grown = [each.r2["model_tree"] > max(each.r2.values(), default=0.0) - 1e-15 for each in found]
     claims = (
-        _share_claim(f"best in so many of {len(found)} cells", best, BEST_RATIO),
+        _share_claim(f"best, part of {len(found)} cells", best, BEST_RATIO),
         _share_claim(f"within {NEAR:g} of the best", near, NEAR_RATIO),
     )
     worse = sorted({each.table for each, holds in zip(found, near, strict=True) if not holds})

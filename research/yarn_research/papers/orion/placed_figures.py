@@ -96,7 +96,7 @@ def figure_6(reading: PlacementReading = OUR_READING) -> Figure:
     told = ", ".join(worse) or "in every cell"
     claims = (
         PaperClaim("no less than Least Loaded - .02", "every cell", told, not worse),
-        PaperClaim("so many times Least Loaded", ">= 1.3", f"{min(times):.2f} at least", min(times) >= TIMES),
+        PaperClaim("ratio to Least Loaded", ">= 1.3", f"{min(times):.2f} at least", min(times) >= TIMES),
     )
     return Figure("6", "Deadlines met, three pools of 7", tuple(rows), claims)
 

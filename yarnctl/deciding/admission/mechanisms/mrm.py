@@ -36,7 +36,6 @@ from yarnctl.deciding.admission.records import (
     DueClaim,
     Estimate,
     Finished,
-    Phases,
     Plan,
     Request,
     Reservation,
@@ -86,7 +85,7 @@ def needed(estimate: Estimate, tasks: int, capacity: int, choices: MrmChoices) -
     """
     above = NormalDist().inv_cdf(1 - choices.late_ratio)
     phases = estimate.phases
-    if not isinstance(phases, Phases) or not phases.kinds:
+    if phases is None or not phases.kinds:
         return Needed(max(1, math.ceil(estimate.mean_ms + above * estimate.stdev_ms)))
     each_ms = [max(1, math.ceil(each.mean_ms + above * each.stdev_ms)) for each in phases.kinds]
     task_work_ms = sum(each.tasks * long_ms for each, long_ms in zip(phases.kinds, each_ms, strict=True))
@@ -206,10 +205,10 @@ def hold_market(memory: MrmMemory, choices: MrmChoices, seen: Seen) -> Round:
         now = standing(reserved)
         plan, held = _decided(now, request, balances, choices)
         plans[request.sequence] = plan
-        if held is not None and plan.price_mtokens is not None and isinstance(request.budget, Budget):
+        if held is not None and plan.price_mtokens is not None and request.budget is not None:
             balances[request.budget.account] -= plan.price_mtokens
             reserved[request.sequence] = held
-    sold = {number: each.sold for number, each in reserved.items() if isinstance(each.sold, Plan)}
+    sold = {number: each.sold for number, each in reserved.items() if each.sold is not None}
     if sold:
         reserved = turns(reserved, standing, early_masters(seen.pools[0].capacity), seen.now_ms)
         plans |= planned(standing(reserved), reserved, sold)
@@ -240,8 +239,8 @@ def _decided(
 ) -> tuple[Plan, Reservation | None]:
     """Return the plan for one request, and what it is promised."""
     budget, who = request.budget, str(request.sequence)
-    if not isinstance(budget, Budget) or budget.account not in balances:
-        account = budget.account if isinstance(budget, Budget) else ""
+    if budget is None or budget.account not in balances:
+        account = "" if budget is None else budget.account
         return _refused(request, NoAccount(account)), None
     if request.estimate is None:
         return _refused(request, WorkUnknown()), None

@@ -81,7 +81,7 @@ class _Standing(NamedTuple):
         """Return what a reservation takes: from its start to its bound, or longer if it has passed that."""
         number, now_ms = each.request.sequence, self.seen.now_ms
         from_ms, until_ms = each.from_ms, each.until_ms
-        if isinstance(each.sold, Plan):
+        if each.sold is not None:
             from_ms, until_ms = max(from_ms, now_ms), max(from_ms, now_ms) + until_ms - from_ms
         elif until_ms <= now_ms:
             until_ms = now_ms + max(OVERDUE_MS, now_ms - until_ms)
@@ -126,7 +126,7 @@ def _hold(choose: Chooser, choices: OrionChoices, seen: Seen) -> Round:
     before = {each.request.sequence: each for each in seen.reserved}
     reserved, plans = dict(before), dict[int, Plan]()
     standing = _Standing(seen, reserved)
-    waiting = [each for each in before.values() if isinstance(each.sold, Plan)]
+    waiting = [each for each in before.values() if each.sold is not None]
     for each in sorted(waiting, key=lambda each: (each.from_ms, each.request.sequence)):
         number = each.request.sequence
         start_ms = _start_ms(standing, each, choices)
@@ -147,7 +147,7 @@ def _hold(choose: Chooser, choices: OrionChoices, seen: Seen) -> Round:
 def _anew(standing: _Standing, choose: Chooser, request: Request) -> tuple[Plan, Reservation] | None:
     """Return a place for one that waits and would end too late where it is; None: there is none in time."""
     found = request.alternatives
-    assert isinstance(found, Alternatives)
+    assert found is not None
     chosen = choose(found, standing.pools(without=request.sequence), standing.seen.now_ms, request.due_ms)
     if chosen.placed is None or chosen.why is not None:
         return None
@@ -180,14 +180,14 @@ def _start_ms(standing: _Standing, each: Reservation, choices: OrionChoices) -> 
 def _begun(each: Reservation, start_ms: int, now_ms: int) -> tuple[Plan, Reservation]:
     """Return what becomes of one that waits for its start: it begins now, or at ``start_ms``."""
     plan = each.sold
-    assert isinstance(plan, Plan)
+    assert plan is not None
     span_ms = each.until_ms - each.from_ms
     claim = Rectangle(each.containers, start_ms, start_ms + span_ms)
     if start_ms > now_ms:
         why = StartsLater(each.pool, each.containers, start_ms)
         waits = each if claim == each.claim else msgspec.structs.replace(each, claim=claim)
         return _planned(plan, "defer", start_ms, span_ms, why), waits
-    begun = msgspec.structs.replace(each, sold=msgspec.UNSET, claim=claim, expires_at_ms=now_ms + RESERVED_MS)
+    begun = msgspec.structs.replace(each, sold=None, claim=claim, expires_at_ms=now_ms + RESERVED_MS)
     return _planned(plan, "admit", now_ms, span_ms, plan.reason), begun
 
 
@@ -202,7 +202,7 @@ def _decided(standing: _Standing, choose: Chooser, request: Request) -> tuple[Pl
     seen, found = standing.seen, request.alternatives
     if request.deadline_ms is None:
         return _refused(request, NoDeadline()), None
-    if not isinstance(found, Alternatives) or not found.options:
+    if found is None or not found.options:
         return _refused(request, NoOptions()), None
     chosen = choose(found, standing.pools(), seen.now_ms, request.due_ms)
     placed = chosen.placed

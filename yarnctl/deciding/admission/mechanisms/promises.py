@@ -22,7 +22,7 @@ from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemor
 from yarnctl.deciding.admission.pricing.master_loads import Master, beside, masters_load
 from yarnctl.deciding.admission.pricing.timeline import Due, by_deadline, judged, left_at
 from yarnctl.deciding.admission.pricing.timeline import blocking as held_by
-from yarnctl.deciding.admission.records import DueClaim, Plan, Rectangle, Reservation, merged
+from yarnctl.deciding.admission.records import DueClaim, Rectangle, Reservation, merged
 from yarnctl.deciding.admission.rounds import Promised, Seen
 
 LATE_FOR_MIN_MS = 60_000
@@ -93,7 +93,7 @@ def usable(seen: Seen) -> int:
 
 def is_submitted(each: Reservation) -> bool:
     """Say whether a job's turn has come: it is there, or will be at once."""
-    return not isinstance(each.sold, Plan)
+    return each.sold is None
 
 
 def _masters(seen: Seen) -> dict[str, Master]:
@@ -178,7 +178,7 @@ def _left(seen: Seen) -> dict[str, int]:
     """Return what the plan of the last round leaves by now of each job that has been submitted."""
     plan = seen.promised
     submitted = {str(each.request.sequence) for each in seen.reserved if each.application}
-    if not isinstance(plan, Promised) or not submitted:
+    if plan is None or not submitted:
         return {}
     free = profile(plan.capacity, (*plan.loads, *plan.masters), plan.at_ms)
     left_ms = left_at(free, plan.dues, plan.at_ms, max(plan.at_ms, seen.now_ms))

@@ -13,7 +13,7 @@ import msgspec
 
 from yarnctl.deciding.admission.mechanisms.promises import Market, is_submitted
 from yarnctl.deciding.admission.pricing.timeline import broken, schedule
-from yarnctl.deciding.admission.records import DueClaim, Phases, Plan, Request, Reservation
+from yarnctl.deciding.admission.records import DueClaim, Plan, Request, Reservation
 from yarnctl.deciding.admission.shared_round import RESERVED_MS
 from yarnctl.deciding.reasons.verdicts import AwaitsTurn, PaidFor
 
@@ -33,7 +33,7 @@ def turns(
     while waiting := [each for each in found.values() if not is_submitted(each)]:
         first = min(waiting, key=lambda each: (each.claim.until_ms, each.request.sequence))
         number = first.request.sequence
-        submitted = msgspec.structs.replace(first, sold=msgspec.UNSET, expires_at_ms=now_ms + RESERVED_MS)
+        submitted = msgspec.structs.replace(first, sold=None, expires_at_ms=now_ms + RESERVED_MS)
         after = {**found, number: submitted}
         if not _is_its_turn(first, found, after, standing, early):
             break
@@ -65,7 +65,7 @@ def _is_its_turn(
 def _ahead_ms(request: Request) -> int:
     """Return how long a client takes to submit, and its master to start; 0 where that is not known."""
     phases = None if request.estimate is None else request.estimate.phases
-    return phases.submit_ms + phases.master_ms if isinstance(phases, Phases) else 0
+    return phases.submit_ms + phases.master_ms if phases is not None else 0
 
 
 def planned(now: Market, reserved: Reserved, sold: Mapping[int, Plan]) -> dict[int, Plan]:

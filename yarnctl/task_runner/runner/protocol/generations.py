@@ -92,7 +92,7 @@ def find_checkpoint(
         refused += [f"{other}: generation out of order between attempts" for other in higher]
         return Found(manifest, highest, tuple(refused))
     if len(names) > MANIFESTS_MAX:
-        refused.append(f"{task.folder}: {len(names) - MANIFESTS_MAX} older manifests were not looked at")
+        refused.append(f"{task.folder}: {len(names) - MANIFESTS_MAX} older manifests were not read")
     return Found(None, highest, tuple(refused))
 
 
@@ -106,7 +106,7 @@ def newest_first(entries: Iterable[str], task: TaskId, refused: list[str]) -> li
         if name in aside:
             refused.append(f"{name}: set aside by an earlier attempt")
         elif attempt_number(attempt) >= attempt_number(task.attempt):
-            refused.append(f"{name}: made by an attempt that does not come before {task.attempt}")
+            refused.append(f"{name}: made by an attempt that is not older than {task.attempt}")
         else:
             names.append(name)
     return names
@@ -115,7 +115,7 @@ def newest_first(entries: Iterable[str], task: TaskId, refused: list[str]) -> li
 def check_fit(manifest: Manifest, rule: KeyRule, reducer: Sequence[str]) -> None:
     """Refuse a manifest made under other rules or by another reducer."""
     if manifest.raw.get("key_rule") != rule.as_json():
-        raise Unusable(f"made with other keys: {manifest.raw.get('key_rule')}")
+        raise Unusable(f"made with another key rule: {manifest.raw.get('key_rule')}")
     if manifest.raw.get("reducer") != list(reducer):
         raise Unusable(f"made by another reducer: {manifest.raw.get('reducer')}")
 
@@ -160,7 +160,7 @@ def write_checkpoint(
     fields["output_bytes"] = sum(part["bytes"] for part in fields["parts"])
     data = sealed(fields)
     if len(data) > MANIFEST_BYTES_MAX:
-        raise Unusable(f"its manifest would have {len(data)} bytes, more than {MANIFEST_BYTES_MAX}")
+        raise Unusable(f"its manifest of {len(data)} bytes exceeds the maximum of {MANIFEST_BYTES_MAX}")
     manifest = parse_manifest(data)
     name = f"{beginning}.manifest.json"
     last_check()

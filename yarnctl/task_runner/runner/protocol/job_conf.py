@@ -105,7 +105,7 @@ def why_not(conf: Conf) -> str:
             return f"{name} is {conf.get(name) or 'not set'}, not {wanted}"
     for name in ("mapreduce.job.id", "mapreduce.task.id", "mapreduce.task.attempt.id"):
         if not re.fullmatch(r"[A-Za-z0-9_]+", conf.get(name)):
-            return f"{name} is {conf.get(name) or 'not set'}: not run by Hadoop"
+            return f"{name} is {conf.get(name) or 'not set'}: not started by Hadoop"
     return ""
 
 
@@ -167,15 +167,15 @@ def read_settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
     given = read_options(arguments)
     conf = Conf(env)
     if not given["--restartable"]:
-        raise Unusable("--restartable is not promised")
+        raise Unusable("--restartable is not set")
     if bool(given["--save"]) != bool(given["--load"]):
-        raise Unusable("--save and --load go together")
+        raise Unusable("--save and --load require each other")
     reason = why_not(conf)
     if reason:
         raise Unusable(reason)
     store_url = given["--store"] or env.get("YARNCTL_STORE", "")
     if not store_url:
-        raise Unusable("no store: neither --store nor YARNCTL_STORE")
+        raise Unusable("no store: set --store or YARNCTL_STORE")
     secured = Secured(
         env.get("HADOOP_TOKEN_FILE_LOCATION", ""),
         given["--token-service"] or env.get("YARNCTL_TOKEN_SERVICE", ""),
@@ -213,7 +213,7 @@ def read_wait_s(given_s: float, env: Mapping[str, str]) -> float:
     except ValueError as error:
         raise Unusable(f"YARNCTL_STORE_WAIT_S: {error}") from error
     if not 0 <= wait_s < math.inf:
-        raise Unusable(f"--store-wait-s {wait_s}: not a span of time")
+        raise Unusable(f"--store-wait-s {wait_s}: not a duration")
     return wait_s
 
 
@@ -221,7 +221,7 @@ def read_prefix(conf: Conf) -> str:
     """Return the prefix of lines to Hadoop, which Java must read as it is written here."""
     prefix = conf.get(REPORTER_PREFIX, "reporter:")
     if not prefix.isascii() or "\n" in prefix or "\r" in prefix:
-        raise Unusable(f"{REPORTER_PREFIX} is {prefix!r}: not ASCII, or with a line end")
+        raise Unusable(f"{REPORTER_PREFIX} is {prefix!r}: not ASCII, or contains a line end")
     return prefix
 
 
@@ -245,6 +245,6 @@ def read_rule(conf: Conf, group_fields: int) -> KeyRule:
     key_fields = conf.number(KEY_FIELDS, 1)
     fields = group_fields or key_fields
     if not 1 <= fields <= key_fields:
-        raise Unusable(f"--group-fields {fields} of {key_fields} key fields")
+        raise Unusable(f"--group-fields {fields}: keys have {key_fields} fields")
     map_separator, reduce_separator = (separator(conf, name) for name in SEPARATORS)
     return KeyRule(fields, map_separator, reduce_separator, key_fields)

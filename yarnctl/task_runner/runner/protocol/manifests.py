@@ -106,7 +106,7 @@ def parse_manifest(data: bytes) -> Manifest:
         if raw["schema"] != SCHEMA:
             raise Unusable(f"schema {raw['schema']!r}, not {SCHEMA}")
         if hashlib.sha256(canonical(raw)).hexdigest() != check:
-            raise Unusable("its check does not match: torn or changed")
+            raise Unusable("checksum mismatch: incomplete or changed")
         state = raw["state"]
         return Manifest(
             generation=int(raw["generation"]),
@@ -127,13 +127,15 @@ def parse_manifest(data: bytes) -> Manifest:
             raw=raw,
         )
     except NO_SENSE as error:
-        raise Unusable(f"torn or no manifest: {str(error)[:200] or type(error).__name__}") from error
+        raise Unusable(
+            f"incomplete or invalid manifest: {str(error)[:200] or type(error).__name__}"
+        ) from error
 
 
 def _part(raw: dict[str, Any]) -> Part:
     name = str(raw["name"])
     if "/" in name or name.startswith("."):
-        raise Unusable(f"a part called {name!r}")
+        raise Unusable(f"unexpected part {name!r}")
     return Part(name, int(raw["bytes"]), str(raw["sha256"]))
 
 
@@ -141,21 +143,19 @@ def read_manifest(store: Store, task: TaskId, name: str) -> Manifest:
     """Return one manifest of a task after every check that needs no other file."""
     named = MANIFEST_NAME.fullmatch(name)
     if named is None:
-        raise Unusable(f"{name}: no manifest's name")
+        raise Unusable(f"{name}: not the name of a manifest")
     manifest = parse_manifest(store.read_small(f"{task.folder}/{name}"))
     raw = manifest.raw
     if raw.get("job") != task.job or raw.get("task") != task.task:
-        raise Unusable(f"of another task: {raw.get('job')}/{raw.get('task')}")
+        raise Unusable(f"belongs to another task: {raw.get('job')}/{raw.get('task')}")
     if manifest.generation != int(named.group(1)) or manifest.attempt != named.group(2):
-        raise Unusable(
-            f"says generation {manifest.generation} of {manifest.attempt}, its name says otherwise"
-        )
+        raise Unusable(f"contains generation {manifest.generation} of {manifest.attempt}, unlike its name")
     if not 0 <= manifest.previous_generation < manifest.generation:
         raise Unusable(f"generation {manifest.generation} out of order after {manifest.previous_generation}")
     if not manifest.attempt.startswith(task.task.replace("task_", "attempt_", 1) + "_"):
-        raise Unusable(f"made by a foreign attempt {manifest.attempt}")
+        raise Unusable(f"made by an attempt of another task: {manifest.attempt}")
     if sum(part.bytes for part in manifest.parts) != manifest.output_bytes or manifest.groups_done < 1:
-        raise Unusable("its numbers contradict each other")
+        raise Unusable("its numbers are inconsistent")
     return manifest
 
 
@@ -181,10 +181,10 @@ def read_request(data: bytes, name: str, task: TaskId) -> Request:
     try:
         raw = json.loads(data)
         if raw["schema"] != SCHEMA or raw["attempt"] != task.attempt:
-            raise Unusable(f"{name}: for {raw.get('attempt')}, schema {raw.get('schema')}")
+            raise Unusable(f"{name}: is for {raw.get('attempt')}, schema {raw.get('schema')}")
         order = str(raw["order"])
         if f"{order}.request.json" != name or not ORDER.fullmatch(order):
-            raise Unusable(f"{name}: orders {order!r}")
+            raise Unusable(f"{name}: contains order {order!r}")
         hold_ms = raw.get("hold_ms")
         return Request(order, None if hold_ms is None else max(0, int(hold_ms)))
     except NO_SENSE as error:

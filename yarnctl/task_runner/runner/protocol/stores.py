@@ -208,18 +208,16 @@ def user_name(uid: int) -> str:
 def check_owner(entry: Entry, owners: Sequence[str], where: str) -> None:
     """Refuse a path that belongs to another user or that others may write to."""
     if entry.owner not in owners:
-        raise Unusable(f"{where}: belongs to {entry.owner}, not to {' or '.join(owners)}")
+        raise Unusable(f"{where}: owner is {entry.owner}, not {' or '.join(owners)}")
     if entry.mode & 0o022:
-        raise Unusable(f"{where}: others may write to it (mode {entry.mode:o})")
+        raise Unusable(f"{where}: writable by other users (mode {entry.mode:o})")
 
 
 def check_root(store: Store) -> None:
     """Refuse a store in whose folder any user may move the folders of others."""
     found = store.entry("")
     if found is not None and found.mode & 0o022 and not found.mode & 0o1000:
-        raise Unusable(
-            f"the store's folder: others may write to it (mode {found.mode:o}) and it is not sticky"
-        )
+        raise Unusable(f"the store's folder: writable by other users (mode {found.mode:o}) and not sticky")
 
 
 class Spool:
@@ -254,7 +252,7 @@ class Spool:
         while self._file is not None and at < self.bytes:
             piece = os.pread(self._file.fileno(), min(COPY_BYTES, self.bytes - at), at)
             if not piece:
-                raise StoreError("the local spool is shorter than it was")
+                raise StoreError("the local spool file was truncated")
             at += len(piece)
             beat()
             yield piece

@@ -60,7 +60,7 @@ class Cursor:
     def take(self, size: int) -> bytes:
         """Return the next bytes."""
         if not 0 <= size <= len(self.data) - self.at:
-            raise Unusable("it ends in its middle")
+            raise Unusable("it is truncated")
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -70,7 +70,7 @@ class Cursor:
         if first <= 127:
             return first
         if first < 256 - 120 or first >= 256 - 112:
-            raise Unusable("it has a length below zero")
+            raise Unusable("it contains a negative length")
         return int.from_bytes(self.take(256 - 112 - first), "big")
 
     def counted(self) -> bytes:
@@ -85,7 +85,7 @@ class Cursor:
             value |= (byte & 127) << (7 * place)
             if byte < 128:
                 return value
-        raise Unusable("it has a number without an end")
+        raise Unusable("it contains an unterminated number")
 
     def fields(self) -> Iterator[tuple[int, bytes]]:
         """Yield a message's fields with bytes in them; others are passed over."""
@@ -98,31 +98,31 @@ class Cursor:
             elif kind in (1, 5):
                 self.take(8 if kind == 1 else 4)
             else:
-                raise Unusable("it is no Protocol Buffer")
+                raise Unusable("it is not a Protocol Buffer")
 
 
 def parse_tokens(data: bytes) -> list[Token]:
     """Return the tokens of a token storage file (HDTS, version 0 or 1), or raise Unusable."""
     if data[:4] != b"HDTS" or len(data) < 5:
-        raise Unusable("it is no token storage")
+        raise Unusable("it is not a token file")
     cursor = Cursor(data[5:])
     if data[4] == 0:
         found = written_tokens(cursor)
     elif data[4] == 1:
         found = message_tokens(Cursor(cursor.take(cursor.varint())))
     else:
-        raise Unusable(f"its version is {data[4]}, known are 0 and 1")
+        raise Unusable(f"its version {data[4]} is not supported (0 and 1 are)")
     try:
         return [Token(one[0], one[1], one[2].decode(), one[3].decode()) for one in found]
     except UnicodeDecodeError:
-        raise Unusable("a kind or service in it is no text") from None
+        raise Unusable("it contains a kind or service that is not text") from None
 
 
 def written_tokens(cursor: Cursor) -> list[tuple[bytes, bytes, bytes, bytes]]:
     """Return what version 0 holds: a count, then alias, identifier, password, kind, service of each."""
     count = cursor.length()
     if count > TOKENS_MAX:
-        raise Unusable(f"it has {count} tokens")
+        raise Unusable(f"it has more than {TOKENS_MAX} tokens")
     found = []
     for _ in range(count):
         cursor.counted()
@@ -153,10 +153,10 @@ def read_tokens(path: str) -> list[Token]:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would block
         with open(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise Unusable("it is no file")
+                raise Unusable("it is not a file")
             data = file.read(TOKEN_FILE_BYTES_MAX + 1)
         if len(data) > TOKEN_FILE_BYTES_MAX:
-            raise Unusable(f"it is longer than {TOKEN_FILE_BYTES_MAX} bytes")
+            raise Unusable(f"it is larger than {TOKEN_FILE_BYTES_MAX} bytes")
         return parse_tokens(data)
     except (OSError, Unusable) as error:
         why = error.strerror if isinstance(error, OSError) else error
@@ -177,20 +177,20 @@ def choose_token(
     ours = sorted((each for each in tokens if each.kind in TOKEN_KINDS), key=lambda each: each.kind)
     if not ours:
         if service:
-            raise Unusable(f"no HDFS token is for {service} (--token-service)")
+            raise Unusable(f"no HDFS token for {service} (--token-service)")
         return None
     if service:
         ours = [each for each in ours if each.service == service]
         if not ours:
-            raise Unusable(f"no HDFS token is for {service} (--token-service)")
+            raise Unusable(f"no HDFS token for {service} (--token-service)")
         return ours[0]
     names = {address for host in hosts for address in addresses_of(host.rpartition(":")[0])}
     fitting = [each for each in ours if names & service_addresses(each.service, name_services or {})]
     if len({each.service for each in fitting if each.kind == fitting[0].kind}) != 1:
         told = ", ".join(sorted({each.service for each in ours}))
         where = ",".join(hosts)
-        problem = f"HDFS tokens for {told}: which is for {where} is not certain"
-        raise Unusable(f"{problem}; say by --token-service which is the store's")
+        problem = f"HDFS tokens for {told}: the one for {where} cannot be determined"
+        raise Unusable(f"{problem}; set --token-service to the store's")
     return fitting[0]
 
 
@@ -246,7 +246,7 @@ class Secured(NamedTuple):
         token = choose_token(read_tokens(self.token_file), hosts, self.token_service, self.name_services)
         if token and not (https or self.over_http):
             raise Unusable(
-                "webhdfs:// would send the delegation token over plain HTTP: use swebhdfs://, or allow it by"
+                "webhdfs:// would send the delegation token over plain HTTP; use swebhdfs://, or set"
                 " --token-over-http (YARNCTL_TOKEN_OVER_HTTP=1)"
             )
         return token.for_url() if token else ""

@@ -46,7 +46,7 @@ def trusted(ca_file: str) -> Any:
 
         return ssl.create_default_context(cafile=ca_file or None)
     except (ImportError, OSError, ValueError) as error:
-        raise Unusable(f"HTTPS: {ca_file or 'the authorities of this host'}: {error!r}") from None
+        raise Unusable(f"HTTPS: {ca_file or 'the certificate authorities of this host'}: {error!r}") from None
 
 
 class WebHdfsStore(Store):
@@ -116,9 +116,9 @@ class WebHdfsStore(Store):
             seen_bytes += len(piece)
             yield piece
             if time.monotonic() - began_s > HTTP_WHOLE_S + seen_bytes / SLOWEST_BYTES_PER_S:
-                raise StoreError(f"{self._name(path)}: OPEN: {seen_bytes} bytes came, too slowly")
+                raise StoreError(f"{self._name(path)}: OPEN: {seen_bytes} bytes received, too slow")
         if expected is not None and int(expected) != seen_bytes:
-            raise StoreError(f"{self._name(path)}: {seen_bytes} of {expected} bytes came")
+            raise StoreError(f"{self._name(path)}: {seen_bytes} of {expected} bytes received")
 
     def create(self, path: str, size_bytes: int, pieces: Iterable[bytes]) -> None:
         """Write a new file in two steps: the NameNode names a DataNode, that takes the body."""
@@ -130,7 +130,7 @@ class WebHdfsStore(Store):
         elif status != 307:
             raise self._refused(path, "CREATE", status, body)
         if not where or not isinstance(where, str):
-            raise StoreError(f"{self._name(path)}: CREATE: redirected to nowhere")
+            raise StoreError(f"{self._name(path)}: CREATE: redirect without a location")
         self._send_body(path, where, size_bytes, pieces)
 
     def rename(self, old: str, new: str) -> None:
@@ -186,9 +186,9 @@ class WebHdfsStore(Store):
         try:
             found = json.loads(body or b"{}")
         except (ValueError, RecursionError) as error:
-            raise Lost(f"{self._name(path)}: {op}: no JSON: {body[:80]!r}") from error
+            raise Lost(f"{self._name(path)}: {op}: not JSON: {body[:80]!r}") from error
         if not isinstance(found, dict):
-            raise Lost(f"{self._name(path)}: {op}: {str(found)[:80]} is no object")
+            raise Lost(f"{self._name(path)}: {op}: {str(found)[:80]} is not an object")
         return found
 
     def _exchange(
@@ -198,7 +198,7 @@ class WebHdfsStore(Store):
 
         Raise Lost for a change that was sent and not answered: it must not be sent to another one.
         """
-        last: Exception = StoreError(f"{self._name(path)}: no NameNode is named")
+        last: Exception = StoreError(f"{self._name(path)}: no NameNode is set")
         for host in list(self.hosts):
             try:
                 connection, target = self._connect(self._url(host, path, op, query))
@@ -270,7 +270,7 @@ class WebHdfsStore(Store):
         return kind(f"{self._name(path)}: {op}: HTTP {status}: {said[:200]}")
 
     def _nonsense(self, path: str, op: str, error: Exception) -> StoreError:
-        return StoreError(f"{self._name(path)}: {op} answered something else: {error!r}")
+        return StoreError(f"{self._name(path)}: {op} unexpected answer: {error!r}")
 
     @staticmethod
     def _faults() -> tuple[type[Exception], ...]:
