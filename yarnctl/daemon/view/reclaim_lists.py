@@ -41,7 +41,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     ``remaining_ms``: the task's remaining work when it was chosen (-1: unknown, None: not recorded);
     ``predicted_cost_ms``: the predicted resume cost, ``cost_ms`` the measured one; ``keys_done``: the keys in
-    its checkpoint; ``room_to_...``: the applications that got the containers. ``retired``: the entry has left
+    its checkpoint; ``receiver_...``: which application got the container. ``retired``: the entry has left
     the list. ``event``: the last event of the order; ``reason``: its reason, ``why`` the same as text.
     """
 
