@@ -19,5 +19,5 @@ def test_the_masters_heartbeat_is_hadoops_setting() -> None:
     assert own_beat(PROCESS_TIMING, job()).am_heartbeat_ms == 1000
     assert own_beat(PROCESS_TIMING, job("250")).am_heartbeat_ms == 250
     assert own_beat(PROCESS_TIMING, job("0")).am_heartbeat_ms == 1
-    with pytest.raises(BadInput, match="no number"):
+    with pytest.raises(BadInput, match="is not a number"):
         own_beat(PROCESS_TIMING, job("often"))

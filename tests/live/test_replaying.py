@@ -117,8 +117,8 @@ def test_the_instants_of_a_trace_are_kept(tmp_path: Path) -> None:
 
 
 def test_nobody_there(tmp_path: Path) -> None:
-    with pytest.raises(Unreachable, match="is yarn-emulator serve running there"):
+    with pytest.raises(Unreachable, match="check that yarn-emulator serve runs there"):
         play(Submitter("http://127.0.0.1:1", "ann"), (JOB,))
     assert submit("http://127.0.0.1:1", "--workload", SPEC).returncode == 3
-    with pytest.raises(BadInput, match="no http address"):
+    with pytest.raises(BadInput, match="is not an http address"):
         play(Submitter("ftp://127.0.0.1:1", "ann"), (JOB,))
