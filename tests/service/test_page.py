@@ -293,13 +293,7 @@ def test_a_link_leads_to_the_explanation_and_can_be_kept(page, served):
     page.until("document.querySelector('#explained').hidden")
     for broken in ("%E0%A4%A", "nothing"):
         page.script("location.hash = arguments[0]", f"#explain={broken}")
-<<<<<<< HEAD
         page.until("(document.querySelector('#story pre') || {}).textContent?.includes('does not exist')")
-=======
-        page.until(
-            "(document.querySelector('#story pre') || {textContent: ''}).textContent.includes('not exist')"
-        )
->>>>>>> main
         page.script("location.hash = ''")
         page.until("document.querySelector('#explained').hidden")
 

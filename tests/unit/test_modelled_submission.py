@@ -30,7 +30,7 @@ def test_a_job_of_timetables():
 
 @pytest.mark.parametrize("text", ["", "12", "12x", "0x5", "-1x5", "x5", "12x1e3", "12 x 5", "12x20;4x30"])
 def test_what_is_no_timetable_is_refused(text):
-    with pytest.raises(BadInput, match="is no COUNTxSECONDS"):
+    with pytest.raises(BadInput, match="is not COUNTxSECONDS"):
         spans_of(text)
 
 
