@@ -37,7 +37,7 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     maximum_ratio: float = 1.0
     am_ratio: float = 1.0
     user_limit_factor: float | None = None
-    hurried: bool = msgspec.field(default=False, name="hurried")  # identities of scenarios hold it
+    preempting: bool = msgspec.field(default=False, name="hurried")  # identities of scenarios hold it
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -79,7 +79,7 @@ class LeafQueue:
     users: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.name, self.preempting = self.config.name, self.config.hurried
+        self.name, self.preempting = self.config.name, self.config.preempting
         self.resize(0, 0)
 
     def resize(self, total_mib: int, total_vcores: int) -> None:

@@ -32,7 +32,7 @@ from yarnctl.journal.rendering import said
 PRINTED = {
     "freed": "stopped, nothing lost",
     "granted": "its container is production's now",
-    "taken": "its container went to another application",
+    "misdirected": "its container went to another application",
 }
 """What is printed for an order that reaches a state, where the state's name does not explain it."""
 
@@ -81,7 +81,7 @@ class Suspended(msgspec.Struct):
     """One order, from the request on. Instants in ms since the epoch."""
 
     attempt: str
-    asked_at_ms: int
+    ordered_at_ms: int
     saved_at_ms: int = 0
     keys_done: int = -1
     resumed: bool = False
@@ -99,7 +99,7 @@ class Suspended(msgspec.Struct):
     @property
     def took_s(self) -> float:
         """Seconds from the request to the manifest."""
-        return (self.saved_at_ms - self.asked_at_ms) / 1000
+        return (self.saved_at_ms - self.ordered_at_ms) / 1000
 
 
 class Orders:

@@ -144,8 +144,8 @@ def settings(scenario: Scenario) -> Settings:
     profile = PROFILES[scenario.profile]
     return msgspec.structs.replace(
         profile,
-        hurried_queues=profile.hurried_queues + with_role(scenario, "preempting"),
-        victim_queues=profile.victim_queues + with_role(scenario, "preemptable"),
+        preempting_queues=profile.preempting_queues + with_role(scenario, "preempting"),
+        preemptable_queues=profile.preemptable_queues + with_role(scenario, "preemptable"),
         mode=scenario.mode,
         job_policy=scenario.job_policy,
         task_policy=scenario.task_policy,
@@ -187,7 +187,7 @@ def more_queues(scenario: Scenario) -> tuple[QueueConfig, ...]:
             maximum_ratio=1.0 if entry.maximum_ratio is None else entry.maximum_ratio,
             am_ratio=scenario.am_ratio if entry.am_ratio is None else entry.am_ratio,
             user_limit_factor=entry.user_limit_factor,
-            hurried=entry.role == "preempting",
+            preempting=entry.role == "preempting",
         )
         for entry in scenario.queues
         if entry.name not in OWN

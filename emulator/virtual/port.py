@@ -22,7 +22,7 @@ from yarnctl.deciding.model import (
     Action,
     ApplicationView,
     CameBack,
-    ContainerAsk,
+    ContainerRequest,
     Drain,
     Grow,
     HeldTime,
@@ -57,14 +57,14 @@ RANKS_PER_PRIORITY = 1 << 32
 class VirtualPort:
     """A ClusterPort onto a ``Cluster``; ``maps`` says whether victims' maps are shown too.
 
-    ``ahead_max`` containers of its first wave are predicted for a starting job of ``hurried``, as on one
+    ``ahead_max`` containers of its first wave are predicted for a starting job of ``preempting``, as on one
     on which each job has run before. ``held``: where it is counted what queues held (None: nowhere); the
     first sample is that of the beginning, and :meth:`sample` takes the next. ``drains``: executors of Spark
     are shown.
     """
 
     def __init__(
-        self, cluster: Cluster, maps: bool = False, ahead_max: int = 0, hurried: tuple[str, ...] = ()
+        self, cluster: Cluster, maps: bool = False, ahead_max: int = 0, preempting: tuple[str, ...] = ()
     ) -> None:
         self.cluster = cluster
         self.maps = maps
@@ -76,7 +76,7 @@ class VirtualPort:
         self._leave_ms = (
             heard_ms // 2 + timing.drain_ms + timing.upload_ms + timing.exit_ms + timing.launch_ms
         )
-        self._prediction = Prediction(ahead_max, frozenset(hurried).__contains__, self._first_asks)
+        self._prediction = Prediction(ahead_max, frozenset(preempting).__contains__, self._first_asks)
         self._ordered: dict[str, Container] = {}
         self._suspending: dict[int, tuple[AppMaster, dict[int, str]]] = {}
         self._applications: dict[str, Application] = {}
@@ -207,7 +207,7 @@ class VirtualPort:
         self._shown = shown
         return tuple(views)
 
-    def _first_asks(self, view: ApplicationView) -> tuple[ContainerAsk, ...]:
+    def _first_asks(self, view: ApplicationView) -> tuple[ContainerRequest, ...]:
         job = self._applications[view.application].master.job
         return first_wave(len(job.map_ms), job.map_size, len(job.reduce_ms), job.reduce_size)
 
@@ -225,8 +225,8 @@ class VirtualPort:
             used=Resources(app.used_mib, app.used_vcores),
             am_size=job.am_size,
             task_size=job.map_size if job.spark else job.reduce_size,
-            asks=tuple(
-                ContainerAsk(ask.priority, Resources(ask.memory_mib, ask.vcores), ask.count)
+            requests=tuple(
+                ContainerRequest(ask.priority, Resources(ask.memory_mib, ask.vcores), ask.count)
                 for ask in app.asks
             ),
             activated=app.activated,

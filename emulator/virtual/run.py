@@ -229,9 +229,9 @@ class Run:
             levers = lever_settings(self.setup.timing, self.setup.may_lose_ratio, self.setup.room_within_ms)
             settings = msgspec.structs.replace(settings, levers=levers)
         self.journal: Journal = journal
-        ahead_max, hurried = self.setup.ahead_max, settings.hurried_queues
+        ahead_max, preempting = self.setup.ahead_max, settings.preempting_queues
         port_type = PORTS.get(type(self.cluster.timing), VirtualPort)
-        self.port = port_type(self.cluster, settings.kill_maps or self.scheme.mix, ahead_max, hurried)
+        self.port = port_type(self.cluster, settings.kill_maps or self.scheme.mix, ahead_max, preempting)
         self.port.drains = self.scheme.mix
         if settings.levers is not None:
             self.port.held = HeldWindows(settings.levers.window_ms, settings.levers.budgets)
@@ -241,7 +241,9 @@ class Run:
         self.controller = Controller(
             settings, self.port.identify().capabilities, validate=self.setup.validate
         )
-        self.queue_cap = VirtualQueueCap(self.cluster, settings.victim_queues) if self.setup.hold else None
+        self.queue_cap = (
+            VirtualQueueCap(self.cluster, settings.preemptable_queues) if self.setup.hold else None
+        )
         self.cluster.kernel.at(settings.tick_ms, self._tick, settings.tick_ms)
 
     def _tick(self, grid_ms: int) -> None:
@@ -257,7 +259,7 @@ class Run:
             next_ms = max(kernel.now_ms + 1, kernel.next_at_ms() or 0)
             wake_at_ms = next_ms + (-next_ms) % grid_ms
         if self.queue_cap is not None:
-            waiting = self.port.demand(controller.settings.hurried_queues)
+            waiting = self.port.demand(controller.settings.preempting_queues)
             self.queue_cap.reconcile(self.journal.append, len(controller.ledger.open), waiting)
             if self.queue_cap.capped:
                 wake_at_ms = min(wake_at_ms, kernel.now_ms + grid_ms)

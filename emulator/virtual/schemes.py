@@ -65,7 +65,7 @@ def queues_of(
             capacity_ratio=ratio,
             maximum_ratio=ratio if scheme.hard else 1.0,
             am_ratio=am_ratio,
-            hurried=name == "production",
+            preempting=name == "production",
         )
         for name, ratio in zip(("production", "research"), ratios, strict=True)
     )

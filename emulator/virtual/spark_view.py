@@ -49,7 +49,7 @@ def _view(
         size=Resources(container.memory_mib, container.vcores),
         kind="executor",
         remaining_ms=room_in_ms,
-        return_cost_ms=back_ms,
+        resume_cost_ms=back_ms,
         since_ms=now_ms - master.stages.twice_ms(executor, others, master.shape.cores),
         generation=0,
         checkpointable=may_leave,

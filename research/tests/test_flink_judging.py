@@ -100,7 +100,7 @@ def test_one_job_breaks_the_claim_that_it_breaks(claim, broken):
 
 
 def test_nine_of_ten_orders_come_in_time_and_nine_of_ten_are_granted():
-    late, lost = burst(orders=[order(freed_s=11.3)]), burst(orders=[order(state="taken")])
+    late, lost = burst(orders=[order(freed_s=11.3)]), burst(orders=[order(state="misdirected")])
     right = burst(orders=[order()] * 9)
     for claim, wrong in ((3, late), (4, lost)):
         assert judged([job(right, wrong)] * 4)[claim].holds

@@ -121,7 +121,7 @@ def test_work_done_twice_is_all_but_the_first_that_succeeded():
 
 def test_room_is_held_from_the_executors_end_on():
     def move(order: str, target: OrderState, at_ms: int) -> Transition:
-        return Transition(order=order, source="asked", event="granted", target=target, at_ms=at_ms)
+        return Transition(order=order, source="ordered", event="granted", target=target, at_ms=at_ms)
 
     freed = [move("o-1", "freed", 8000), move("o-2", "freed", 8000)]
     granted = [move("o-1", "granted", 8250), move("o-3", "granted", 9000)]

@@ -84,11 +84,11 @@ def test_run_decides_for_a_queue_in_each_of_its_spellings(
         daemon = Daemon(url, tmp_path, capfd, *queues(preempting, preemptable))
     assert daemon.status == 0
     [header] = daemon.of("header")
-    assert header["settings"]["hurried_queues"] == ["root.production"]
-    assert header["settings"]["victim_queues"] == ["root.research"]
+    assert header["settings"]["preempting_queues"] == ["root.production"]
+    assert header["settings"]["preemptable_queues"] == ["root.research"]
     triggers = [one["trigger"] for one in daemon.of("refusal")]
     assert triggers
-    assert {(one["queue"], one["need"]) for one in triggers} == {("root.production", 7)}
+    assert {(one["queue"], one["shortfall"]) for one in triggers} == {("root.production", 7)}
 
 
 def test_an_ambiguous_name_is_refused_with_the_paths(

@@ -65,7 +65,7 @@ def application(name: str, queue: str, runner: bool) -> dict[str, Any]:
 ENTRY = {
     "order": "o-000081",
     "decision": 13,
-    "asker": PRODUCTION,
+    "requester": PRODUCTION,
     "victim": RESEARCH,
     "attempt": ATTEMPT,
     "container": CONTAINER,
@@ -78,7 +78,7 @@ ENTRY = {
     "state": "granted",
     "retired": False,
     "why": "granted",
-    "asked_at_ms": NOW_MS - 13_300,
+    "ordered_at_ms": NOW_MS - 13_300,
     "progress_at_ms": NOW_MS - 13_300,
     "checkpointed_at_ms": NOW_MS - 5_000,
     "freed_at_ms": NOW_MS - 3_000,
@@ -118,7 +118,7 @@ SEEN = {
     "generation": 1,
     "keys_done": 20,
     "at_ms": NOW_MS - 500,
-    "asker": PRODUCTION,
+    "requester": PRODUCTION,
 }
 ADMISSION: dict[str, Any] = {
     "id": "adm-1f2e3d4c-7",

@@ -101,13 +101,13 @@ def addresses(view: View) -> list[str]:
     """Return what is asked of a view: every address, and every id that the view holds."""
     orders = [entry.order for entry in (*view.entries, *view.ended)]
     first = orders[:1]
-    askers = dict.fromkeys(order.asker for order in orders)
-    ids = [*askers, *dict.fromkeys(order.victim for order in orders), *(order.order for order in first)]
+    requesters = dict.fromkeys(order.requester for order in orders)
+    ids = [*requesters, *dict.fromkeys(order.victim for order in orders), *(order.order for order in first)]
     ids += [name for order in first for name in (order.container, order.attempt)]
     admissions = () if view.admission is None else gate().book.admissions
     return [
         *ALWAYS,
-        *(f"/v1/reclaims/{asker}" for asker in askers),
+        *(f"/v1/reclaims/{requester}" for requester in requesters),
         *(f"/v1/decisions/{decided.record.number}" for decided in view.decisions),
         *(f"/v1/explanations/{each}" for each in ids),
         *(f"/v1/admissions/{name}" for name in admissions),

@@ -16,7 +16,7 @@ from yarnctl.loop import tick
 
 TICKS = 60
 PATHS = msgspec.structs.replace(
-    DEFAULT, hurried_queues=("root.production",), victim_queues=("root.research",)
+    DEFAULT, preempting_queues=("root.production",), preemptable_queues=("root.research",)
 )
 
 
@@ -30,7 +30,7 @@ class Story:
         fake.research(1, ["n1:1", "n1:1", "n2:1", "n2:1"])
         self.port: AttachedPort = fake.port()
         self.controller = Controller(PATHS, validate=True)
-        self.asker = fake.add(
+        self.requester = fake.add(
             App(
                 2,
                 "production",
@@ -61,11 +61,11 @@ class Story:
             self.fake.save(1, int(order.attempt.split("_")[4]), order.order)
 
     def grant(self) -> None:
-        """Let the asker be given the room that is free."""
+        """Let the requester be given the room that is free."""
         self.until(lambda: set(self.states()) == {"freed"})
         for place, order in enumerate(self.controller.ledger.open.values(), start=1):
-            self.asker.containers[container(2, place)] = (order.node, 0 if place == 1 else 20)
-        self.asker.asks, self.asker.state = [], "RUNNING"
+            self.requester.containers[container(2, place)] = (order.node, 0 if place == 1 else 20)
+        self.requester.asks, self.requester.state = [], "RUNNING"
         self.until(lambda: set(self.states()) == {"granted"})
 
 

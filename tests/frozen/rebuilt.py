@@ -68,7 +68,7 @@ def orders_of(ledger: Ledger) -> dict[str, Any]:
         "open": list(ledger.open.values()),
         "settled": list(ledger.settled.values()),
         "by_container": ledger.by_container,
-        "by_asker": _names(ledger.by_asker),
+        "by_requester": _names(ledger.by_requester),
         "by_victim": _names(ledger.by_victim),
         "by_group": _names(ledger.by_group),
         "freed_on_node": _names(ledger.freed_on),
@@ -77,7 +77,7 @@ def orders_of(ledger: Ledger) -> dict[str, Any]:
         "barred_by_order": ledger.bars.by,
         "killed_not_ended": list(ledger.terminating.values()),
         "suspended_not_back": list(ledger.suspended.values()),
-        "late": {asker: list(late.values()) for asker, late in ledger.recently_settled.items()},
+        "late": {requester: list(late.values()) for requester, late in ledger.recently_settled.items()},
         "tries": ledger.tries,
         "bars_until": sorted(ledger.bars.pauses),
     }

@@ -13,7 +13,7 @@ import msgspec
 from yarnctl.deciding.case import Candidate, Case, Choice, Need
 from yarnctl.deciding.model import (
     ApplicationView,
-    ContainerAsk,
+    ContainerRequest,
     Observation,
     QueueView,
     Snapshot,
@@ -159,7 +159,7 @@ def app(
         used=size(containers * slots),
         am_size=size(1),
         task_size=size(slots),
-        asks=(ContainerAsk(request, size(ask), pending),) if pending else (),
+        requests=(ContainerRequest(request, size(ask), pending),) if pending else (),
         activated=activated,
         runner=runner,
         priority=priority,

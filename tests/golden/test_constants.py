@@ -192,11 +192,11 @@ ASSUMED = {
         "smoothed": 0.0,
     },
     "Order": {
-        "state": "asked",
+        "state": "ordered",
         "freed_at_ms": None,
         "settled_at_ms": None,
         "remaining_ms": -1,
-        "return_cost_ms": 0,
+        "resume_cost_ms": 0,
         "observed": False,
     },
     "Transition": {

@@ -60,7 +60,7 @@ def test_laxities_within_the_margin_keep_their_order():
 
 
 @pytest.mark.parametrize(
-    ("settings", "victim", "asker", "gives"),
+    ("settings", "victim", "requester", "gives"),
     [
         (EDF, 101, 100, True),  # strictly later
         (EDF, 100, 100, False),  # equal deadlines never take from each other
@@ -70,8 +70,8 @@ def test_laxities_within_the_margin_keep_their_order():
         (LLF, 130_001, 100_000, True),
     ],
 )
-def test_less_urgent(settings, victim, asker, gives):
-    keys = [urgency(job("x", deadline=deadline), 0, settings) for deadline in (victim, asker)]
+def test_less_urgent(settings, victim, requester, gives):
+    keys = [urgency(job("x", deadline=deadline), 0, settings) for deadline in (victim, requester)]
     assert less_urgent(keys[0], keys[1], settings) is gives
 
 

@@ -96,7 +96,7 @@ def test_facts_that_come_while_a_look_waits_for_tasks(settings):
     step = steps.step(seen(None, TASKS, now_ms=1200, facts=facts))
     assert suspended(step) == ["r1.3"]  # and not r1.1, which these tasks still show
     decision = next(record for record in step.records if isinstance(record, Decision))
-    assert (decision.trigger.promised, decision.trigger.need, decision.trigger.as_of_ms) == (2, 1, 1000)
+    assert (decision.trigger.promised, decision.trigger.shortfall, decision.trigger.as_of_ms) == (2, 1, 1000)
 
 
 def test_an_answered_ask_is_not_due_an_order_of_somebody_else():
@@ -122,12 +122,12 @@ def test_an_answered_ask_is_not_due_an_order_of_somebody_else():
 def test_natjam_keeps_room_given_since_for_whom_it_was_given_to():
     """The slot that stands free in the snapshot has gone to p1: p2's ask fits nowhere."""
     steps = started(with_(PAPER, job_open_ratio_max=1.0), pending=1)
-    askers = [app("p1", "production", 1, 1), app("p2", "production", 1, 1, rank=1)]
-    snapshot = cluster(app("r1", "research", 49), *askers, free={"n1": 1})
+    requesters = [app("p1", "production", 1, 1), app("p2", "production", 1, 1, rank=1)]
+    snapshot = cluster(app("r1", "research", 49), *requesters, free={"n1": 1})
     facts = (ended(1, 900), granted(1050))
     step = steps.step(seen(snapshot, TASKS, now_ms=1100, as_of_ms=1000, facts=facts))
     assert suspended(step) == ["r1.2"]
-    assert [order.asker for order in steps.ledger.open.values()] == ["p2"]
+    assert [order.requester for order in steps.ledger.open.values()] == ["p2"]
 
 
 def test_a_container_that_ended_since_counts_in_its_jobs_budget():
@@ -335,7 +335,7 @@ def test_a_request_withheld_because_we_only_observe_stays_open():
     steps = Controller(with_(GUARD_FREE, observe_only=True), validate=True)
     step = steps.step(seen(full(1), TASKS))
     steps.settle(step.actions[0], Withheld(ClientFault("observing")))
-    assert steps.ledger.open["o-000001"].state == "asked"
+    assert steps.ledger.open["o-000001"].state == "ordered"
 
 
 def test_a_recall_is_no_failed_try():
@@ -473,7 +473,9 @@ def large(**more):
     return steps
 
 
-@pytest.mark.parametrize(("slots", "state"), [(1, "freed"), (3, "freed"), (4, "taken"), (5, "taken")])
+@pytest.mark.parametrize(
+    ("slots", "state"), [(1, "freed"), (3, "freed"), (4, "misdirected"), (5, "misdirected")]
+)
 def test_a_grant_smaller_than_what_ended_takes_nothing(slots, state):
     steps = large()
     quiet(steps, 500, ended(1, 400), granted(450, "r1", slots))

@@ -113,11 +113,11 @@ FACTS = [
     ([ended("killed")], "lost", []),  # others killed it
     ([ended("failed")], "lost", []),
     ([manifest(), ended("lost")], "lost", [Release(*NAMES, 1)]),  # the node died: its room did too
-    ([ended("suspended"), granted("r1")], "taken", []),  # the victim itself took it back
+    ([ended("suspended"), granted("r1")], "misdirected", []),  # the victim itself took it back
     ([ended("suspended"), granted("r1", node="n2")], "freed", []),  # somewhere else: not this room
-    ([ended("suspended"), granted(node="n2")], "granted", []),  # the asker got one elsewhere: served
+    ([ended("suspended"), granted(node="n2")], "granted", []),  # the requester got one elsewhere: served
     ([ended("suspended"), granted(slots=2)], "freed", []),  # another size is another ask
-    ([granted()], "asked", []),  # granted before anything was freed: not ours
+    ([granted()], "ordered", []),  # granted before anything was freed: not ours
     ([ApplicationEnded("p1", 700)], "withdrawn", [Withdraw(*NAMES)]),
     ([manifest(), ApplicationEnded("p1", 950)], "withdrawn", [Release(*NAMES, 1)]),
     ([ended("suspended"), ApplicationEnded("p1", 960)], "withdrawn", []),
@@ -126,14 +126,14 @@ FACTS = [
     ([EpochChanged("2", 700)], "lost", [Withdraw(*NAMES)]),
     ([manifest(), EpochChanged("2", 950)], "lost", [Release(*NAMES, 1)]),
     # foreign, duplicate and late facts do nothing
-    ([manifest(order="o-000077")], "asked", []),
-    ([manifest(attempt="r1.2")], "asked", []),
-    ([manifest(generation=2)], "asked", []),
-    ([ended("suspended", container="zz")], "asked", []),
+    ([manifest(order="o-000077")], "ordered", []),
+    ([manifest(attempt="r1.2")], "ordered", []),
+    ([manifest(generation=2)], "ordered", []),
+    ([ended("suspended", container="zz")], "ordered", []),
     ([manifest(), manifest()], "checkpointed", [Release(*NAMES, 1)]),  # one Release, not two
     ([ended("suspended"), ended("suspended"), granted(), granted("r1")], "granted", []),
     ([ended("completed"), manifest(), ended("killed"), granted()], "completed", []),
-    ([ApplicationEnded("zz", 700)], "asked", []),
+    ([ApplicationEnded("zz", 700)], "ordered", []),
 ]
 
 
@@ -175,8 +175,8 @@ def test_an_epoch_is_recorded():
 
 TIMEOUTS = [
     # on time-out  facts                              state at 11 999  at 12 000    actions then
-    ("give-up", [], "asked", "given_up", [Withdraw(*NAMES)]),
-    ("kill", [], "asked", "killed", [Kill(*NAMES)]),
+    ("give-up", [], "ordered", "given_up", [Withdraw(*NAMES)]),
+    ("kill", [], "ordered", "killed", [Kill(*NAMES)]),
     ("give-up", [manifest(at_ms=1)], "checkpointed", "checkpointed", []),  # 11 999 ms since the manifest
     ("give-up", [UploadProgressed("o-000001", 1)], "suspending", "suspending", []),
     ("give-up", [ended("suspended", at_ms=0)], "freed", "lost", []),  # nobody was seen to get it
@@ -246,7 +246,7 @@ def test_freed_room_nobody_wants_any_more_is_forgotten():
 def order(number, **changes):
     made = {
         "order": f"o-{number:06d}",
-        "asker": "p1",
+        "requester": "p1",
         "victim": "r1",
         "attempt": f"r1.{number}",
         "container": f"r1.{number}c",
@@ -258,7 +258,7 @@ def order(number, **changes):
         "generation": 1,
         "verb": "suspend",
         "decision": 1,
-        "asked_at_ms": 0,
+        "ordered_at_ms": 0,
         "progress_at_ms": 0,
     }
     return Order(**{**made, **changes})
@@ -288,7 +288,7 @@ def test_applying_to_nothing_is_nothing():
         False,
     )
     assert ledger.happen("o-000001", "manifest", 8) is None
-    assert OPEN == ("asked", "suspending", "checkpointed", "freed")
+    assert OPEN == ("ordered", "suspending", "checkpointed", "freed")
 
 
 def test_transitions_are_recorded_with_who_got_the_room():
@@ -296,7 +296,7 @@ def test_transitions_are_recorded_with_who_got_the_room():
     step = steps.step(seen(None, now_ms=990, facts=(manifest(), ended("killed"), granted())))
     moves = [record for record in step.records if isinstance(record, Transition)]
     assert [(move.source, move.event, move.target) for move in moves] == [
-        ("asked", "manifest", "checkpointed"),
+        ("ordered", "manifest", "checkpointed"),
         ("checkpointed", "ended-as-ordered", "freed"),
         ("freed", "granted", "granted"),
     ]
@@ -304,7 +304,7 @@ def test_transitions_are_recorded_with_who_got_the_room():
     assert (moves[2].container, moves[2].application) == ("new", "p1")
 
 
-# --- several askers: rooms of one size are all alike --------------------------------------------
+# --- several requesters: rooms of one size are all alike --------------------------------------------
 
 TWO = cluster(app("r1", "research", 50), app("p1", "production", 1, 1), app("p2", "production", 1, 1, rank=1))
 
@@ -314,8 +314,8 @@ def two_askers(settings=GUARD_FREE):
     return started(settings, snapshot=TWO)
 
 
-def askers(steps):
-    return {name: kept.asker for name, kept in steps.ledger.open.items()}
+def requesters(steps):
+    return {name: kept.requester for name, kept in steps.ledger.open.items()}
 
 
 @pytest.mark.parametrize("settings", [GUARD_FREE, PAPER], ids=["default", "paper"])
@@ -325,7 +325,7 @@ def test_who_is_given_anothers_room_passes_its_own_order_on(settings):
     facts = (ended("suspended", container="r1.2c"), granted("p1"))
     step = steps.step(seen(None, now_ms=990, facts=facts))
     assert state(steps, "o-000002") == "granted"
-    assert askers(steps) == {"o-000001": "p2"}
+    assert requesters(steps) == {"o-000001": "p2"}
     passed = [record for record in step.records if isinstance(record, Transfer)]
     assert [(move.order, move.source, move.target) for move in passed] == [("o-000001", "p1", "p2")]
     steps.step(seen(None, now_ms=1990, facts=(ended("suspended", 1900), granted("p2", 1950))))
@@ -338,7 +338,7 @@ def test_an_asker_without_an_order_of_its_own_takes():
     steps.step(seen(None, now_ms=500, facts=(ended("suspended", 400), granted("p1", 450))))
     assert state(steps) == "granted"
     steps.step(seen(None, now_ms=990, facts=(ended("suspended", container="r1.2c"), granted("p1"))))
-    assert state(steps, "o-000002") == "taken"
+    assert state(steps, "o-000002") == "misdirected"
 
 
 def test_an_order_its_asker_does_not_need_goes_to_one_who_does():
@@ -352,7 +352,7 @@ def test_an_order_its_asker_does_not_need_goes_to_one_who_does():
     )
     step = steps.step(seen(later, TASKS, now_ms=1000))
     assert not step.actions
-    assert askers(steps) == {"o-000001": "p3", "o-000002": "p2"}
+    assert requesters(steps) == {"o-000001": "p3", "o-000002": "p2"}
 
 
 def test_what_nobody_needs_is_withdrawn_the_youngest_first():

@@ -23,11 +23,11 @@ from tests.unit.deciding.test_foresight import SLOT, view
 from yarnctl.deciding import preemptor
 from yarnctl.deciding.case import Candidate
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.forecast import QueueModel, SchedulerSimulation, SimulatedAsk, model_queues, slots
+from yarnctl.deciding.forecast import QueueModel, SchedulerSimulation, SimulatedRequest, model_queues, slots
 from yarnctl.deciding.foresight import at_most, first_wave
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.looks import StaleAsks
-from yarnctl.deciding.model import ContainerAsk, QueueView
+from yarnctl.deciding.model import ContainerRequest, QueueView
 from yarnctl.deciding.planning import excess_orders
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
 from yarnctl.deciding.preemptor import DemandInput, candidates, demand, preemptable
@@ -58,10 +58,10 @@ def test_a_queue_in_which_nothing_runs_has_no_largest_task():
 
 
 def test_an_ask_for_no_container_does_not_wait():
-    asks = (ContainerAsk(10, size(1), 0), ContainerAsk(20, size(1), 2))
+    asks = (ContainerRequest(10, size(1), 0), ContainerRequest(20, size(1), 2))
     waits = msgspec.structs.replace(app("p1", "production", 1), asks=asks)
     queue = model_queues(cluster(waits), ())["production"]
-    assert queue.waiting() == [SimulatedAsk(waits, size(1), 2)]
+    assert queue.waiting() == [SimulatedRequest(waits, size(1), 2)]
 
 
 def test_inside_one_queue_nothing_moves():
@@ -70,7 +70,7 @@ def test_inside_one_queue_nothing_moves():
     queues = model_queues(cluster(*rows, guaranteed={"default": 40}), ())
     before = queues["default"].used
     takers = SchedulerSimulation(
-        queues, (), lambda asker: asker.application == "a", {"a": 3}, size(8), {"u": None}
+        queues, (), lambda requester: requester.application == "a", {"a": 3}, size(8), {"u": None}
     )
     assert takers.admitted["a"].shortfalls == {size(1): 3}
     assert queues["default"].used == before
@@ -100,14 +100,14 @@ def test_a_victim_in_a_queue_that_is_not_shown_gives_nothing_back():
     ],
 )
 def test_no_more_is_foreseen_than_allowed_over_all_asks_together(counts, most, kept):
-    asks = [ContainerAsk(number, SLOT, count) for number, count in enumerate(counts)]
+    asks = [ContainerRequest(number, SLOT, count) for number, count in enumerate(counts)]
     assert tuple(ask.count for ask in at_most(asks, most)) == kept
 
 
 def test_an_ask_that_was_read_later_than_its_containers_may_be_gone_altogether():
     """Two of one kind are gone before two containers are seen: those met them, not the ask that is left."""
     echoes = StaleAsks()
-    both = (ContainerAsk(10, SLOT, 2), ContainerAsk(20, SLOT, 1))
+    both = (ContainerRequest(10, SLOT, 2), ContainerRequest(20, SLOT, 1))
     looks = [(0, both, 1), (500, both[1:], 1), (1000, both[1:], 3)]
     found = [
         echoes.update([view(asks=asks, containers=containers)], at_ms).get("a", 0)
@@ -189,7 +189,7 @@ def test_room_that_lacks_one_mib_is_no_room(asked_mib, picks, back):
 
 
 def test_asks_wait_in_the_order_of_their_priority():
-    asks = (ContainerAsk(20, size(1), 1), ContainerAsk(10, size(2), 1))
+    asks = (ContainerRequest(20, size(1), 1), ContainerRequest(10, size(2), 1))
     waits = msgspec.structs.replace(app("p1", "production", 1), asks=asks)
     queue = model_queues(cluster(waits), ())["production"]
     assert [wanted.size for wanted in queue.waiting()] == [size(2), size(1)]
@@ -208,13 +208,13 @@ def test_what_is_given_meets_the_first_asks_alone(looks, doubted):
     echoes = StaleAsks()
     found = []
     for at_ms, counts, containers in looks:
-        asks = [ContainerAsk(10 * (n + 1), SLOT, count) for n, count in enumerate(counts) if count]
+        asks = [ContainerRequest(10 * (n + 1), SLOT, count) for n, count in enumerate(counts) if count]
         found.append(echoes.update([view(asks=tuple(asks), containers=containers)], at_ms).get("a", 0))
     assert found == doubted
 
 
 def test_a_first_wave_may_be_a_single_map():
-    assert first_wave(1, SLOT, 1, SLOT) == (ContainerAsk(20, SLOT, 1),)
+    assert first_wave(1, SLOT, 1, SLOT) == (ContainerRequest(20, SLOT, 1),)
 
 
 @pytest.mark.parametrize(("room", "kept"), [((5, -2), (5, 0)), ((-5, 2), (0, 2)), ((3, 4), (3, 4))])
@@ -233,9 +233,9 @@ def test_with_deadlines_only_users_of_tasks_may_have_to_give():
     assert list(preemptor._users_with_preemptable(look, rows[0], settings)) == ["gives"]
 
 
-def ordered_for(asker: str) -> Ledger:
+def ordered_for(requester: str) -> Ledger:
     ledger = Ledger()
-    ledger.add(an_order(asker=asker))
+    ledger.add(an_order(requester=requester))
     return ledger
 
 

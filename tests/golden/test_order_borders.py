@@ -18,7 +18,7 @@ from yarnctl.deciding.model import (
     SetPriority,
     Suspend,
 )
-from yarnctl.deciding.reasons.orders import AskerHasRoom, Unclaimed
+from yarnctl.deciding.reasons.orders import RequesterHasRoom, Unclaimed
 from yarnctl.deciding.records import Requests, Transfer, Transition
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.deciding.settlement import Settlement
@@ -31,13 +31,13 @@ def transitions(records):
 
 @pytest.mark.parametrize(("granted_slots", "taken"), [(1, "o-000002"), (2, "o-000001")])
 def test_room_that_somebody_else_is_given_is_that_of_the_size_given(granted_slots, taken):
-    """Two orders of other askers are freed on the node, for asks of two slots and of one."""
+    """Two orders of other requesters are freed on the node, for asks of two slots and of one."""
     large = msgspec.structs.replace(an_order(1, "p2", ask=2), size=size(2))
     work = Settlement(Ledger(), DEFAULT, releases_itself=False)
     freed(work.ledger, large, 100)
     freed(work.ledger, an_order(2, "p3"), 100)
     work.take([ContainerGranted("new", "p1", "n1", size(granted_slots), 200)])
-    assert {name: order.state for name, order in work.ledger.settled.items()} == {taken: "taken"}
+    assert {name: order.state for name, order in work.ledger.settled.items()} == {taken: "misdirected"}
 
 
 @pytest.mark.parametrize("pending", [None, {}, {"p1": 0}])
@@ -75,9 +75,9 @@ def test_only_a_manifest_tells_keys():
 
 def test_a_transferred_order_works_for_the_other_asker():
     ledger = entered(an_order())
-    ledger.apply(Transfer(order="o-000001", source="p1", target="p2", at_ms=1, why=AskerHasRoom("p1")))
-    assert ledger.open["o-000001"].asker == "p2"
-    assert list(ledger.by_asker) == ["p2"]
+    ledger.apply(Transfer(order="o-000001", source="p1", target="p2", at_ms=1, why=RequesterHasRoom("p1")))
+    assert ledger.open["o-000001"].requester == "p2"
+    assert list(ledger.by_requester) == ["p2"]
 
 
 def observed(now_ms: int) -> Observation:

@@ -411,7 +411,7 @@ def test_what_somebody_else_took_is_asked_for_again(settings):
     step = steps.step(seen(full, {"r1": row("r1", 49)[1:]}, now_ms=1000, facts=facts))
     assert victims(step) == ["r1.2"]
     taken = next(
-        record for record in step.records if isinstance(record, Transition) and record.event == "taken"
+        record for record in step.records if isinstance(record, Transition) and record.event == "misdirected"
     )
     assert (taken.order, taken.container, taken.application) == ("o-000001", "c9", "r1")
 
@@ -531,7 +531,7 @@ def test_refusals_are_written_when_their_reason_changes():
     [
         (Accepted(), "suspending"),
         (Refused(ClientFault("too late")), "withdrawn"),
-        (Unknown(), "asked"),
+        (Unknown(), "ordered"),
         (Withheld(ClientFault("no lock")), "withdrawn"),
     ],
 )
@@ -540,7 +540,7 @@ def test_outcomes(outcome, state):
     records = steps.settle(step.actions[0], outcome)
     order = {**steps.ledger.open, **steps.ledger.settled}["o-000001"]
     assert order.state == state
-    assert len(records) == (1 if state == "asked" else 2)
+    assert len(records) == (1 if state == "ordered" else 2)
 
 
 def test_ticks_stand_on_the_grid_of_the_first_observation():

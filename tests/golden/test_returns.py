@@ -209,7 +209,7 @@ def test_an_end_before_the_snapshot_needs_none():
 
 def test_who_waits_is_named_with_the_orders():
     steps = Controller(GUARD_FREE, validate=True)
-    assert steps.step(seen(FULL, TASKS)).to_observe.askers == ("p1",)
+    assert steps.step(seen(FULL, TASKS)).to_observe.requesters == ("p1",)
 
 
 # --- priorities that are refused --------------------------------------------------------------

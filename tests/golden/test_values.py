@@ -47,7 +47,7 @@ def test_the_format_of_journals() -> None:
 def test_what_a_record_says_of_what_is_not_known() -> None:
     names: dict[str, Any] = {
         "order": "o-000001",
-        "asker": "p1",
+        "requester": "p1",
         "victim": "r1",
         "attempt": "a",
         "container": "c",
@@ -57,19 +57,19 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
     order = Order(
         **names,
         size=one,
-        ask=one,
+        request_size=one,
         serves=1,
         group="o-000001",
         generation=1,
         verb="suspend",
         decision=1,
-        asked_at_ms=0,
+        ordered_at_ms=0,
         progress_at_ms=0,
     )
-    assert (order.remaining_ms, order.return_cost_ms, order.observed) == (-1, 0, False)
-    assert (order.state, order.freed_at_ms, order.settled_at_ms) == ("asked", None, None)
+    assert (order.remaining_ms, order.resume_cost_ms, order.observed) == (-1, 0, False)
+    assert (order.state, order.freed_at_ms, order.settled_at_ms) == ("ordered", None, None)
     move = records.Transition(
-        order="o-000001", source="asked", event="accepted", target="suspending", at_ms=3
+        order="o-000001", source="ordered", event="accepted", target="suspending", at_ms=3
     )
     assert move.keys_done == -1
     view = model.ApplicationView(
@@ -83,7 +83,14 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
         am_size=one,
         task_size=one,
     )
-    told = (view.asks, view.activated, view.runner, view.priority, view.deadline_at_ms, view.progress_ratio)
+    told = (
+        view.requests,
+        view.activated,
+        view.runner,
+        view.priority,
+        view.deadline_at_ms,
+        view.progress_ratio,
+    )
     assert told == ((), True, True, 0, None, 0.0)
     assert (view.why_not, view.predicted) == (None, 0)
     queue = model.QueueView(queue="q", guaranteed=one, maximum=one, used=one)
@@ -94,8 +101,8 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
 
 COMMON = {
     "mode": "queues",
-    "hurried_queues": ("production",),
-    "victim_queues": ("research",),
+    "preempting_queues": ("production",),
+    "preemptable_queues": ("research",),
     "job_policy": "MR",
     "task_policy": "SRT",
     "eviction": "suspend",

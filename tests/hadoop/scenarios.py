@@ -115,10 +115,19 @@ class Running:
 
     def story(self) -> Counter[str]:
         """Return how often orders came to each state: what one reads first when something is wrong."""
-        states = ("asked", "suspending", "checkpointed", "freed", "granted", "taken", "given_up", "lost")
+        states = (
+            "ordered",
+            "suspending",
+            "checkpointed",
+            "freed",
+            "granted",
+            "misdirected",
+            "given_up",
+            "lost",
+        )
         more = ("withdrawn", "completed", "killed")
         told = {state: len(self.daemon.reached(state)) for state in (*states, *more)}
-        return Counter({**told, "asked": len(self.daemon.asked())})
+        return Counter({**told, "ordered": len(self.daemon.asked())})
 
     def _works(self, job: Job) -> bool:
         row = job.row()

@@ -63,7 +63,7 @@ def test_a_second_wave_takes_no_room_back_and_no_task_that_has_just_come_back(
 ) -> None:
     ran = play(loop_cluster, WAVES, tmp_path)
     assert len(ran.freed("steady")) >= 4, ran.story()
-    assert ran.daemon.reached("taken") == [], ran.story()
+    assert ran.daemon.reached("misdirected") == [], ran.story()
     assert asked_just_back(ran, "steady") == []
     assert ran.jobs["steady"].groups_twice() == 0
     assert wrongly_ranked(ran) == []

@@ -77,7 +77,7 @@ def held_then(decision: Decision, records: Iterable[Record]) -> dict[str, int]:
     reader, queues = Reader(), tuple[str, ...]()
     for record in records:
         if isinstance(record, Header):
-            reader, queues = Reader(), record.settings.victim_queues
+            reader, queues = Reader(), record.settings.preemptable_queues
         elif isinstance(record, Observed) and record.change is not None:
             reader.snapshot(record.change)
         elif record == decision:

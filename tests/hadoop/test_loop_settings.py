@@ -96,7 +96,7 @@ def test_room_that_a_third_queue_would_get_is_not_made(loop_cluster: Cluster, tm
     )
     assert ran.freed("steady"), ran.story()
     assert ran.asked("batch") == []
-    assert ran.daemon.reached("taken") == [], ran.story()
+    assert ran.daemon.reached("misdirected") == [], ran.story()
     assert ran.jobs["steady"].groups_twice() == 0
     assert wrongly_ranked(ran) == []
     assert replays(ran.daemon)

@@ -46,7 +46,7 @@ from yarnctl.journal.rebuild import Rebuilt, rebuild
 from yarnctl.journal.segments import segments
 
 NAME = "world-all-at-once"
-STATES = {"asked", "suspending", "checkpointed", "freed"}
+STATES = {"ordered", "suspending", "checkpointed", "freed"}
 
 
 def laid(folder: Path) -> Path:
@@ -138,7 +138,10 @@ class Life:
             *(ContainerEnded(one.container, one.victim, one.node, "suspended", at_ms) for one in running)
         )
         moved = self.take(
-            *(ContainerGranted(f"{one.order}g", one.asker, one.node, one.ask, at_ms) for one in orders)
+            *(
+                ContainerGranted(f"{one.order}g", one.requester, one.node, one.request_size, at_ms)
+                for one in orders
+            )
         )
         assert {record.order for record in moved if record.target == "granted"} == {
             order.order for order in orders
@@ -168,7 +171,7 @@ def test_what_was_open_is_known_after_a_restart_and_ends_well(tmp_path: Path) ->
     assert sent == due == {"o-000012", "o-000014"}, "what may not have been sent is sent again"
     life.end_well(orders)
     assert {action.order for action in life.asked if isinstance(action, Release)} >= {
-        order.order for order in orders if order.state in ("asked", "suspending")
+        order.order for order in orders if order.state in ("ordered", "suspending")
     }
     queues = Queues(0.05)
     holder_of(queues, life.left.held, enabled=False).reconcile(life.write, life.now_ms, 0, False, None)
@@ -228,17 +231,17 @@ def test_where_freed_room_went_is_known_when_no_line_of_it_is_read(tmp_path: Pat
     journal = JournalFile(path, durable=False, segment_bytes=1)
     journal.append([Header(FORMAT, DEFAULT, ())])
     for number in (1, 2):
-        journal.append([taken(number, "taken")])
+        journal.append([taken(number, "misdirected")])
     for at_ms in range(5):
         journal.append([Contact(at_ms, "1")])
     journal.file.close()
     left = left_by(path)
     assert not [record for record in left.recent if isinstance(record, Transition)]
     assert left.misdirection.why is None
-    left.misdirection.apply([taken(3, "taken")])
+    left.misdirection.apply([taken(3, "misdirected")])
     assert left.misdirection.why is not None
     journal = begun(path, left.fold)
-    journal.append([taken(3, "taken")])
+    journal.append([taken(3, "misdirected")])
     journal.file.close()
     assert left_by(path).misdirection.why == left.misdirection.why
 
@@ -246,7 +249,7 @@ def test_where_freed_room_went_is_known_when_no_line_of_it_is_read(tmp_path: Pat
 def test_a_controller_that_has_only_begun_decides_by_its_own_header_in_the_next_file(tmp_path: Path) -> None:
     path, own = tmp_path / "journal.jsonl", msgspec.structs.replace(DEFAULT, expire_ms=77)
     journal = JournalFile(path, durable=False, segment_bytes=1)
-    for record in (Header(FORMAT, own, ()), Contact(1, "1"), Observed(at_ms=1, cluster="not-asked")):
+    for record in (Header(FORMAT, own, ()), Contact(1, "1"), Observed(at_ms=1, cluster="not-requested")):
         journal.append([record])
     journal.file.close()
     assert next(line.record for line in read(path) if isinstance(line.record, State)).fresh is not None

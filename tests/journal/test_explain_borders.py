@@ -190,7 +190,7 @@ def test_a_task_that_was_handed_back_is_told_so(wanted: str, role: str) -> None:
     found = explain((HEADER, decided(pick(), handed_back=(pick(2),))), wanted)
     assert found.roles == [role]
     (refused,) = found.refused
-    assert (refused.at_ms, refused.decision, refused.asker) == (50_000, 1, ASKER)
+    assert (refused.at_ms, refused.decision, refused.requester) == (50_000, 1, ASKER)
     assert (refused.why, refused.key) == ("handed back: it does not complete a container", (5_000,))
     assert explain((HEADER, decided(pick(), handed_back=(pick(2),))), "attempt_1").refused == []
 

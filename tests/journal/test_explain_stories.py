@@ -182,23 +182,26 @@ def test_withdrawn_taken_and_exchanged_orders_are_told(crowded):
     records, _ = crowded
     told: dict[tuple[str, str], Transition] = {}
     for record in records:
-        if isinstance(record, Transition) and record.target in ("withdrawn", "taken"):
+        if isinstance(record, Transition) and record.target in ("withdrawn", "misdirected"):
             told.setdefault((record.target, record.source), record)
     withdrawn = told["withdrawn", "suspending"]
     text = text_of(records, withdrawn.order)
     assert f"result   withdrawn: {said(withdrawn.why)}" in text
     assert "cost     not stopped, no work lost, withdrawn after" in text
-    taken = told["taken", "freed"]
+    taken = told["misdirected", "freed"]
     (story,) = explain(records, taken.order).orders
     text = text_of(records, taken.order)
     assert "\n  result   taken\n" in text
-    assert f"freed    {taken.application} received {taken.container}; the order was for {story.asker}" in text
+    assert (
+        f"freed    {taken.application} received {taken.container}; the order was for {story.requester}"
+        in text
+    )
     assert "application" in explain(records, taken.application).roles
     assert taken.order in text_of(records, taken.container)
     exchanged = [each for each in stories_of(records) if each.exchanged_for]
     assert exchanged
     text = text_of(records, exchanged[0].order)
-    assert f"; {exchanged[0].asker} was given {exchanged[0].exchanged_for} in exchange" in text
+    assert f"; {exchanged[0].requester} was given {exchanged[0].exchanged_for} in exchange" in text
 
 
 def test_nothing_repeats_itself(suspended, killed, crowded):
@@ -217,7 +220,7 @@ def test_a_hurried_application_names_who_gave_for_it(suspended):
     records, result = suspended
     found = explain(records, HURRIED)
     (tally,) = found.tallies
-    assert (tally.role, tally.others) == ("asker", {VICTIM: result.suspensions})
+    assert (tally.role, tally.others) == ("requester", {VICTIM: result.suspensions})
     lines = in_words(found)
     orders = result.suspensions
     assert lines[0] == f"{HURRIED} (application)"
@@ -402,7 +405,7 @@ def test_an_order_outlives_a_controller_that_is_started_again(suspended):
     end = moved(order, "suspending", "give-up", "given_up", why=NoProgress(1))
     goes_on = Resumed(59_000)
     assert explain((header, decision, header, goes_on, end), order).orders[0].state == "given_up"
-    assert explain((header, decision, header, end), order).orders[0].state == "asked"
+    assert explain((header, decision, header, end), order).orders[0].state == "ordered"
 
 
 @pytest.mark.parametrize(

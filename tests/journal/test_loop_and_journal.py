@@ -17,7 +17,7 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import Suspend
-from yarnctl.deciding.reasons.orders import ApplicationHasEnded, AskerHasRoom
+from yarnctl.deciding.reasons.orders import ApplicationHasEnded, RequesterHasRoom
 from yarnctl.deciding.records import Decision, Header, Performed, Transfer, Transition, decode, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.errors import BadInput, Different
@@ -293,7 +293,7 @@ DIFFERENCES = [
     ("decision", 1, set_to("groups", 0, "o-000009"), "but due is"),
     ("decision", 1, set_to("number", 3), '"number":2'),
     ("decision", 1, set_to("trigger", "need", 4), '"need":5'),
-    ("transition", 1, set_to("source", "asked"), '"source":"suspending"'),
+    ("transition", 1, set_to("source", "ordered"), '"source":"suspending"'),
     ("transition", 1, set_to("target", "freed"), '"target":"checkpointed"'),
     ("transition", 1, set_to("event", "granted"), '"event":"manifest"'),
     ("transition", 1, set_to("order", "o-000044"), '"order":"o-000001"'),
@@ -315,7 +315,7 @@ def test_replay_stops_at_the_first_difference(journal_path, capsys, kind, number
 @pytest.mark.parametrize("after", [2, 3, 4, 5, 9])
 def test_replay_refuses_a_transfer_that_no_step_made(journal_path, after):
     records = [line.record for line in read(journal_path)][:after]
-    passed = Transfer(order="o-000001", source="p1", target="p9", at_ms=3250, why=AskerHasRoom("p1"))
+    passed = Transfer(order="o-000001", source="p1", target="p9", at_ms=3250, why=RequesterHasRoom("p1"))
     lines = [Line(n, record, encode(record)) for n, record in enumerate([*records, passed], start=1)]
     with pytest.raises(Different, match=r"but due is|nothing would have been written"):
         replay(lines, "j")
@@ -325,7 +325,7 @@ def test_explain_follows_transfers(journal_path):
     records = [line.record for line in read(journal_path)][:8]
     passed = Transfer(order="o-000001", source="p1", target="p9", at_ms=3500, why=ApplicationHasEnded("p1"))
     found = explain([*records, passed], "p9")
-    assert [(story.first_asker, story.asker) for story in found.orders] == [("p1", "p9")]
+    assert [(story.first_requester, story.requester) for story in found.orders] == [("p1", "p9")]
     assert "  moved    at 3500 ms to p9: test" in in_words(found)
 
 
@@ -374,12 +374,12 @@ def test_explain_a_container(journal_path):
     found = explained(journal_path, "c-r1-003")
     assert found.roles == ["container"]
     (story,) = found.orders
-    assert (story.order, story.decision, story.asker, story.victim) == ("o-000002", 2, "p1", "r1")
+    assert (story.order, story.decision, story.requester, story.victim) == ("o-000002", 2, "p1", "r1")
     assert (story.job_key, story.task_key) == ((-6 * 1024 * 12,), (13_000,))
     assert (story.receiver_application, story.receiver_container) == ("p1", "c-p1-004")
     assert story.state == "granted"
     assert (story.generation, story.keys_done) == (1, 7)
-    assert (story.asked_at_ms, story.checkpointed_at_ms) == (9000, 10_500)
+    assert (story.ordered_at_ms, story.checkpointed_at_ms) == (9000, 10_500)
     assert [(t.attempt, t.why) for t in story.next_tasks] == [("a-r1-006", "next"), ("a-r1-007", "next")]
 
 
@@ -400,7 +400,7 @@ def test_explain_says_it_in_words(journal_path):
 @pytest.mark.parametrize(
     ("wanted", "roles", "orders"),
     [
-        ("p1", ["application"], 6),  # the asker of all
+        ("p1", ["application"], 6),  # the requester of all
         ("r2", ["application"], 2),  # a victim twice
         ("o-000004", ["order"], 1),
         ("c-p1-001", ["container"], 1),  # whose place did it take?
@@ -415,7 +415,7 @@ def test_explain_finds_every_kind_of_id(journal_path, wanted, roles, orders):
 
 def test_explain_a_task_that_was_left_alone(journal_path):
     found = explained(journal_path, "a-r1-007")
-    assert {(refused.asker, refused.why, refused.key) for refused in found.refused} == {
+    assert {(refused.requester, refused.why, refused.key) for refused in found.refused} == {
         ("p1", "next", (17_000,))
     }
 

@@ -166,25 +166,25 @@ def test_a_fresh_controller_after_a_header_alone_begins_anew(journal: Path, tmp_
 
 
 def test_room_goes_to_who_it_came_to_first_also_after_a_restart() -> None:
-    """Room on two nodes came free in turn: the order in which it came to its asker is kept, not by node."""
+    """Room on two nodes came free in turn: it goes to each requester in that order, not by node."""
     ledger = Ledger()
     for number, node in enumerate(("a", "b", "a"), start=1):
         name = f"o-{number:06d}"
         order = Order(
             order=name,
-            asker="p1",
+            requester="p1",
             victim="r1",
             attempt=f"r1.{number}",
             container=f"r1.{number}c",
             node=node,
             size=Resources(1024, 1),
-            ask=Resources(1024, 1),
+            request_size=Resources(1024, 1),
             serves=1,
             group=name,
             generation=1,
             verb="suspend",
             decision=1,
-            asked_at_ms=number,
+            ordered_at_ms=number,
             progress_at_ms=number,
         )
         ledger.add(order)

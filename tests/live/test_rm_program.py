@@ -68,8 +68,8 @@ def test_bad_input_is_one_line_and_exit_2(tmp_path):
 
 def test_the_ready_configuration_is_read():
     production, research = queues_of_file(DUAL)
-    assert (production.name, production.capacity_ratio, production.hurried) == ("production", 0.95, True)
-    assert (research.name, research.capacity_ratio, research.hurried) == ("research", 0.05, False)
+    assert (production.name, production.capacity_ratio, production.preempting) == ("production", 0.95, True)
+    assert (research.name, research.capacity_ratio, research.preempting) == ("research", 0.05, False)
     assert (production.am_ratio, production.user_limit_factor, research.user_limit_factor) == (0.5, 2.0, 40.0)
     (default,) = queues_of_file(ROOT / "hadoop-conf/deadline/capacity-scheduler.xml")
     assert default.name == "default"

@@ -322,7 +322,7 @@ def bare_clusters(draw: st.DrawFn, faulty: bool) -> Bare:
             maximum_ratio=maximum,
             am_ratio=am_ratio,
             user_limit_factor=factor if limited else None,
-            hurried=name == "production",
+            preempting=name == "production",
         )
         queues.append(queue if roomy(queue, left, own) else msgspec.structs.replace(queue, maximum_ratio=1.0))
     deeds = st.tuples(numbers(50, 400), st.sampled_from(MEDDLING), numbers(0, 9))

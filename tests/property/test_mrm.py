@@ -47,7 +47,7 @@ from yarnctl.deciding.admission.records import (
     Refund,
     Request,
 )
-from yarnctl.deciding.reasons.verdicts import EndedAs, WithdrawnByAsker
+from yarnctl.deciding.reasons.verdicts import EndedAs, WithdrawnByRequester
 from yarnctl.deciding.records import Record, decode, encode
 
 SEEDS = range(80)
@@ -119,7 +119,7 @@ class MarketStory:
             self.ask()
         elif what < 0.55 and (waiting := [*self.store.open("admitted"), *self.sold()]):
             gone = self.chance.choice(waiting)
-            self.write(AdmissionClosed(self.now_ms, gone.admission, "withdrawn", WithdrawnByAsker()))
+            self.write(AdmissionClosed(self.now_ms, gone.admission, "withdrawn", WithdrawnByRequester()))
             self.left_ms.pop(gone.admission, None)
         else:
             self.run(self.chance.randint(1, 60))

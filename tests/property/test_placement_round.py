@@ -38,7 +38,7 @@ from yarnctl.deciding.reasons.verdicts import (
     NoDeadline,
     NoOptions,
     StartsLater,
-    WithdrawnByAsker,
+    WithdrawnByRequester,
 )
 from yarnctl.deciding.records import Record, decode, encode
 
@@ -117,7 +117,7 @@ class GateStory:
                 self.ask()
             elif what < 0.55 and (waiting := self.store.open("waiting")):
                 gone = self.chance.choice(waiting)
-                self.write(AdmissionClosed(self.now_ms, gone.admission, "withdrawn", WithdrawnByAsker()))
+                self.write(AdmissionClosed(self.now_ms, gone.admission, "withdrawn", WithdrawnByRequester()))
             else:
                 self.run(self.chance.randint(1, 15))
         self.finish()

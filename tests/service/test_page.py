@@ -396,7 +396,7 @@ def test_budgets_are_shown_with_what_was_lost_and_what_that_bought(page, served)
 def test_instants_are_local_time(page):
     entry = busy().entries[0]
     (shown,) = page.script(
-        "return [new Date(arguments[0]).toLocaleTimeString([], { hour12: false })]", entry.order.asked_at_ms
+        "return [new Date(arguments[0]).toLocaleTimeString([], { hour12: false })]", entry.order.ordered_at_ms
     )
     assert rows_of(page, "reclaims")[0][4] == shown
 

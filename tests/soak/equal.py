@@ -275,7 +275,7 @@ class Campaign:
 
     def _spans(self, run: Run, first_key_at_ms: dict[str, int]) -> None:
         saved = [asked for asked in run.asked if asked.manifest_at_ms]
-        run.manifest_ms = [asked.manifest_at_ms - asked.asked_at_ms for asked in saved if asked.is_new]
+        run.manifest_ms = [asked.manifest_at_ms - asked.ordered_at_ms for asked in saved if asked.is_new]
         for seen in self.cluster.reduces(run.application):
             number = number_of(seen.attempt)
             resumed = any(number_of(asked.attempt) < number for asked in saved)

@@ -93,7 +93,7 @@ def open_orders(records: list[Record]) -> list[str]:
     states: dict[str, str] = {}
     for one in records:
         if isinstance(one, Decision):
-            states |= dict.fromkeys(one.orders, "asked")
+            states |= dict.fromkeys(one.orders, "ordered")
         elif isinstance(one, Transition):
             states[one.order] = one.target
     return [name for name, state in states.items() if state in OPEN]

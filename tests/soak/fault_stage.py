@@ -53,8 +53,8 @@ OWNER, RUSHED = "alice", "bob"
 
 DECIDING = msgspec.structs.replace(
     DEFAULT,
-    hurried_queues=("root.production",),
-    victim_queues=("root.research",),
+    preempting_queues=("root.production",),
+    preemptable_queues=("root.research",),
     tick_ms=400,
     open_tick_ms=200,
     kill_timeout_ms=5000,

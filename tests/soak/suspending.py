@@ -41,7 +41,7 @@ class Asked(msgspec.Struct):
     order: str
     attempt: str
     container: str
-    asked_at_ms: int
+    ordered_at_ms: int
     manifest_at_ms: int = 0
     released_at_ms: int = 0
     ended_at_ms: int = 0
@@ -156,7 +156,7 @@ class Suspender:
                 seen.attempt,
                 seen.container,
                 plan.generation + 1,
-                asked.asked_at_ms + TIMEOUT_MS,
+                asked.ordered_at_ms + TIMEOUT_MS,
             )
         )
         if isinstance(outcome, Accepted):
@@ -164,7 +164,7 @@ class Suspender:
             self._orders[name] = (victim, plan, asked)
         else:
             victim.notes.append(f"{name}: {why_of(outcome)}")
-            plan.due_at_ms = asked.asked_at_ms + RETRY_MS
+            plan.due_at_ms = asked.ordered_at_ms + RETRY_MS
 
     # --- hearing ------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class Suspender:
         asked.said = self.port.notes.get(asked.order, "")
         if asked.order not in self._orders or asked.manifest_at_ms:
             return
-        late = self._clock() - asked.asked_at_ms > TIMEOUT_MS
+        late = self._clock() - asked.ordered_at_ms > TIMEOUT_MS
         if late or asked.said.startswith(("unchanged", "refused", "completing")):
             self._withdraw(victim, asked)
 

@@ -58,7 +58,7 @@ def test_a_queue_that_comes_first_is_not_fed_by_our_evictions():
         maps("p", 60, 4),
     ]
     times, ends, _ = play(jobs, shares=(0.35, 0.05), more_queues=(etl,), am_ratio=1.0)
-    assert ends["taken"] == 0
+    assert ends["misdirected"] == 0
     assert times["p"] < 320 + 60
 
 

@@ -28,7 +28,7 @@ from yarnctl.units import Resources
 
 SLOT = Resources(1024, 1)
 TWO_QUEUES = (
-    QueueConfig(name="production", capacity_ratio=0.75, hurried=True),
+    QueueConfig(name="production", capacity_ratio=0.75, preempting=True),
     QueueConfig(name="research", capacity_ratio=0.25),
 )
 

@@ -61,7 +61,7 @@ class Played(NamedTuple):
     user_mib: dict[tuple[str, str], int]
     queue_of: dict[str, str]
     guaranteed_mib: dict[str, int]
-    askers: set[str]
+    requesters: set[str]
     victims: set[str]
 
 
@@ -165,8 +165,8 @@ def test_yarnctl_makes_room_for_a_hurried_queue_only(tmp_path: Path, role: str) 
     scenario = read(tmp_path, BASE + ETL + f'role = "{role}"\n' + LOAD)
     found = played(scenario)
     expected = ("production", "etl") if role == "preempting" else ("production",)
-    assert found.askers == set(expected)
-    assert settings(scenario).hurried_queues == expected
+    assert found.requesters == set(expected)
+    assert settings(scenario).preempting_queues == expected
 
 
 def test_yarnctl_takes_from_a_victim_queue(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from yarnctl.traces.parquet import write_parquet
 from yarnctl.units import Resources
 
 QUEUES = (
-    QueueConfig(name="production", capacity_ratio=0.5, hurried=True),
+    QueueConfig(name="production", capacity_ratio=0.5, preempting=True),
     QueueConfig(name="research", capacity_ratio=0.5),
 )
 MAPS, REDUCES = 8, 40

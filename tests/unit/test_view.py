@@ -175,11 +175,11 @@ def test_when_nobody_hurried_waits_none_is_shown_waiting():
     shown = last().snapshot
     assert shown is not None
     for view in shown.applications:
-        assert not (view.asks and role_of(view, DEFAULT) == "preempting")
+        assert not (view.requests and role_of(view, DEFAULT) == "preempting")
     waiting = busy().snapshot
     assert waiting is not None
-    assert any(view.asks for view in waiting.applications)
-    assert not any(view.asks for view in quieted(waiting, DEFAULT).applications)
+    assert any(view.requests for view in waiting.applications)
+    assert not any(view.requests for view in quieted(waiting, DEFAULT).applications)
 
 
 def test_between_two_looks_nothing_is_said_to_be_quiet():

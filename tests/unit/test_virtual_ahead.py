@@ -1,4 +1,4 @@
-"""Room made ahead in virtual time: a job that is foreseen ends sooner, research pays in time, not in work."""
+"""Room made ahead in virtual time: a predicted job ends sooner, research pays in time, not in work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_what_is_foreseen_is_said_and_asked_for_once():
     _, journal = play(1)
     decisions = [record for record in journal.records if isinstance(record, Decision)]
     assert decisions[0].trigger.why == Unmet(3)
-    assert [ask.count for ask in decisions[0].trigger.asks] == [1, 2, 1]
+    assert [ask.count for ask in decisions[0].trigger.requests] == [1, 2, 1]
     assert len(decisions[0].orders) == 4
     assert len(decisions) == 1
     lines = [Line(place, record, encode(record)) for place, record in enumerate(journal.records, 1)]

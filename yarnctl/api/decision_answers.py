@@ -38,7 +38,7 @@ class TriggerOut(msgspec.Struct, frozen=True, kw_only=True):
 
     application: str
     queue: str
-    asks: list[ContainerRequestOut]
+    requests: list[ContainerRequestOut]
     pending: int
     placed: int
     promised: int

@@ -21,7 +21,7 @@ class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
 
     order: str
     decision: Count
-    asker: str
+    requester: str
     victim: str
     attempt: str
     container: str
@@ -34,7 +34,7 @@ class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     retired: bool
     why: str
-    asked_at_ms: int
+    ordered_at_ms: int
     progress_at_ms: int
     checkpointed_at_ms: int | None
     freed_at_ms: int | None
@@ -76,7 +76,7 @@ class CheckpointOut(msgspec.Struct, frozen=True, kw_only=True):
     generation: Count
     keys_done: int | None
     at_ms: int
-    asker: str
+    requester: str
 
 
 class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):

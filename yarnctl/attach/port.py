@@ -176,11 +176,11 @@ class AttachedPort:
             if one is None:
                 continue
             one.node = one.node or order.node
-            one.asked_at_ms = order.asked_at_ms
+            one.ordered_at_ms = order.ordered_at_ms
             if order.verb == "kill" or order.state == "killed":
-                one.killed_at_ms = order.asked_at_ms
+                one.killed_at_ms = order.ordered_at_ms
             if order.verb == "drain":
-                one.released_at_ms = order.asked_at_ms  # perhaps; the order is not sent again
+                one.released_at_ms = order.ordered_at_ms  # perhaps; the order is not sent again
             if order.state == "checkpointed":
                 one.released_at_ms = order.progress_at_ms  # perhaps; then its end was ordered
             one.ended = order.state == "freed"
@@ -218,7 +218,7 @@ class AttachedPort:
                 cluster = "unreachable"
                 self._connection.last_problem = ClusterFault(fault_text(problem)[:FAULT_MAX])
         tasks, late = self._observe_victims(scope.victims)
-        facts += self._safely(lambda: self._orders(scope.orders, scope.askers))
+        facts += self._safely(lambda: self._orders(scope.orders, scope.requesters))
         if scope.cluster and cluster != "unreachable":
             facts += self._safely(self._resume_costs.poll)
         self._connection.guard.begin_orders()
@@ -355,13 +355,13 @@ class AttachedPort:
 
     # --- orders -------------------------------------------------------------------------------
 
-    def _orders(self, orders: tuple[str, ...], askers: tuple[str, ...]) -> list[Fact]:
+    def _orders(self, orders: tuple[str, ...], requesters: tuple[str, ...]) -> list[Fact]:
         """Poll the attempts under order, and the applications that may get their containers."""
         self._tracking.retain(orders)
         if not self._tracking.orders:
             self._polled.clear()
             return []
-        return self._tracking.poll(*self._polled.renew(askers))
+        return self._tracking.poll(*self._polled.renew(requesters))
 
     def _drop(self, ended: set[str]) -> None:
         """Drop the state of applications that have ended."""

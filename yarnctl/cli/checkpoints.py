@@ -186,7 +186,7 @@ def seen_command(application: str | None, attempt: str | None, limit: int, url: 
             plain(each.attempt),
             each.generation,
             each.keys_done,
-            plain(each.asker),
+            plain(each.requester),
         )
         for each in page.items
     ]

@@ -103,7 +103,7 @@ def _print_list(reclaims: ReclaimList, now_ms: int) -> None:
             plain(entry.attempt),
             plain(entry.node),
             "would order" if entry.observed else entry.state.replace("_", " "),
-            ago(entry.asked_at_ms, now_ms),
+            ago(entry.ordered_at_ms, now_ms),
             entry.keys_done,
             span(entry.remaining_ms),
             _cost(entry),

@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping
 from yarnctl.attach.history.fitting import folded
 from yarnctl.attach.observing.task_state import StartingJob
 from yarnctl.daemon.admission.history_worker import Answer, History, HistoryWorker
-from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.model import ContainerRequest
 
 KEPT_MAX = 1_000
 """The maximum number of kept answers; the oldest is dropped first. A job starts within a minute."""
 LEARNED_BACK_MS = 86_400_000
 LEARNED_FOR_MS = 600_000
 
-Runs = Mapping[tuple[str, str], tuple[ContainerAsk, ...]]
+Runs = Mapping[tuple[str, str], tuple[ContainerRequest, ...]]
 """(user, folded name) -> the first asks of the last run."""
 
 
@@ -56,14 +56,14 @@ class FirstAsks:
             self._learned_at_ms = now_ms
             self._learning = self._history_worker.ask(_latest(now_ms - LEARNED_BACK_MS, self._is_preempting))
 
-    def of(self, job: StartingJob) -> tuple[ContainerAsk, ...]:
+    def of(self, job: StartingJob) -> tuple[ContainerRequest, ...]:
         """Return a job's predicted first asks; () while they are unknown or prediction is off."""
         if not self.may_predict():
             return ()
         self.learn()
         return self._runs.get((job.user, folded(job.name))) or self._asked(job)
 
-    def _asked(self, job: StartingJob) -> tuple[ContainerAsk, ...]:
+    def _asked(self, job: StartingJob) -> tuple[ContainerRequest, ...]:
         if job.application not in self._answers:
             if len(self._answers) >= KEPT_MAX:
                 del self._answers[next(iter(self._answers))]

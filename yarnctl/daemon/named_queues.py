@@ -19,7 +19,7 @@ from yarnctl.daemon.admission.building import AdmissionOptions
 from yarnctl.deciding.queue_names import NamedQueues, Resolved
 from yarnctl.deciding.reasons.queue_naming import (
     AmbiguousQueue,
-    BudgetOfNoVictim,
+    BudgetOfNoPreemptableQueue,
     NoLeafQueue,
     ParentQueue,
     QueueInBothRoles,
@@ -67,8 +67,8 @@ def with_paths(settings: Settings, named: NamedQueues, found: Resolved) -> Setti
         levers = msgspec.structs.replace(levers, budgets=rules)
     return msgspec.structs.replace(
         settings,
-        hurried_queues=found.of(named.preempting) or named.preempting,
-        victim_queues=found.of(named.preemptable) or named.preemptable,
+        preempting_queues=found.of(named.preempting) or named.preempting,
+        preemptable_queues=found.of(named.preemptable) or named.preemptable,
         levers=levers,
     )
 
@@ -114,5 +114,5 @@ def _names_in(problem: QueueProblem) -> tuple[str, ...]:
     match problem:
         case NoLeafQueue() | QueueInBothRoles() | QueueNamedTwice():
             return problem.names
-        case AmbiguousQueue() | ParentQueue() | BudgetOfNoVictim():
+        case AmbiguousQueue() | ParentQueue() | BudgetOfNoPreemptableQueue():
             return (problem.name,)

@@ -289,7 +289,7 @@ def make_loop(
     def adopt(before: Controller, named: NamedQueues, found: Resolved) -> Controller:
         """Return the controller that decides by the paths, once all names are resolved."""
         by_path = _with_paths(plan, named, found)
-        queue_caps.preemptable_queues = by_path.settings.victim_queues
+        queue_caps.preemptable_queues = by_path.settings.preemptable_queues
         if admission is not None and by_path.admitting is not None:
             set_queue_paths(admission, by_path.admitting, by_path.cluster, state.instance)
         path_settings = msgspec.structs.replace(by_path.settings, deadlines=settings.deadlines)
@@ -373,7 +373,7 @@ def _queue_caps(
     return QueueCaps(
         port.queue_settings.limits,
         guarded.perform,
-        plan.settings.victim_queues,
+        plan.settings.preemptable_queues,
         held,
         maximum_of=port.queue_settings.maximum,
         cap_file=cap_file,

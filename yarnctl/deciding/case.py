@@ -63,14 +63,14 @@ class Pick(NamedTuple):
     """One task to stop, with the keys that put it first.
 
     ``serves`` counts the asks whose room this pick completes (0: another pick on the node does);
-    ``ask`` is the size of the first of them, further ones may be smaller.
+    ``request_size`` is the size of the first of them, further ones may be smaller.
     """
 
     application: str
     task: TaskView
     job_key: tuple[int, ...]
     task_key: tuple[int, ...]
-    ask: Resources
+    request_size: Resources
     serves: int
 
 

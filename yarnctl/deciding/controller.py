@@ -127,7 +127,7 @@ def _seen_as(seen: Observation, scope: ObservationRequest) -> Cluster:
         return "seen"
     if seen.cluster == "unreachable":
         return "unreachable"
-    return "quiet" if scope.cluster else "not-asked"
+    return "quiet" if scope.cluster else "not-requested"
 
 
 def _take(effects: Effects, seen: Observation, work: Settlement, looks: Looks) -> tuple[Fact, ...]:
@@ -213,10 +213,12 @@ class Controller:
         self, *, cluster: bool = True, gate_queues: tuple[str, ...] = (), victims: tuple[str, ...] = ()
     ) -> ObservationRequest:
         ledger = self.ledger
-        return ObservationRequest(cluster, gate_queues, victims, tuple(ledger.open), tuple(ledger.by_asker))
+        return ObservationRequest(
+            cluster, gate_queues, victims, tuple(ledger.open), tuple(ledger.by_requester)
+        )
 
     def _probe(self) -> tuple[str, ...]:
-        return self.settings.hurried_queues if self.settings.mode == "queues" else ()
+        return self.settings.preempting_queues if self.settings.mode == "queues" else ()
 
     # --- one step ---------------------------------------------------------------------------------
 
@@ -288,7 +290,7 @@ class Controller:
             self._inputs.left_out = True
         self.now_ms = max(self.now_ms, told.since_ms)
         self.ledger.retire(told.since_ms)
-        self.to_observe = msgspec.structs.replace(self.to_observe, cluster=told.cluster != "not-asked")
+        self.to_observe = msgspec.structs.replace(self.to_observe, cluster=told.cluster != "not-requested")
         return self.step(reader.observation(told))
 
     def _set_back(self, now_ms: int) -> None:
@@ -349,14 +351,14 @@ class Controller:
                 if name not in alive:
                     effects.add(self._orders.forget(name, self.now_ms, "absent"))
         silent = self._looks.silent(self.now_ms)
-        hurried = [view for view in snapshot.applications if is_preempting(view, self.settings)]
-        doubted = self._looks.echoes.update(hurried, as_of_ms)
+        preempting = [view for view in snapshot.applications if is_preempting(view, self.settings)]
+        doubted = self._looks.echoes.update(preempting, as_of_ms)
         self._deferred = _Deferred(snapshot, as_of_ms, doubted, self.now_ms, 0, {}, silent)
         self._inputs.begin_look()
         if not self._observe_again:  # occupied and free room cannot be told apart: withdraw nothing
             effects.add(settle_needless(self._orders, snapshot, as_of_ms, self.now_ms))
         effects.add(self._looks.prioritise(snapshot, as_of_ms, self.now_ms))
-        waits = any(view.asks for view in hurried)
+        waits = any(view.requests for view in preempting)
         effects.actions += regrow(self.ledger, self.now_ms, waits)
 
     def _note_unanswered(self, held: _Deferred, names: Iterable[str], why: Reason) -> None:

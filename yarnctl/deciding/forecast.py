@@ -37,7 +37,7 @@ Key = tuple[int, int, int, str]
 """(0, or 1 without a guarantee; used/guaranteed; -guaranteed memory; name)."""
 
 
-class SimulatedAsk(NamedTuple):
+class SimulatedRequest(NamedTuple):
     """Pending ``containers`` of one application and one size."""
 
     application: ApplicationView
@@ -95,7 +95,7 @@ class QueueModel:
         self.user_used: dict[str, Resources] = {}
         self.pending: list[ApplicationView] = []
         self.head = 0
-        self._waiting: list[SimulatedAsk] | None = None
+        self._waiting: list[SimulatedRequest] | None = None
 
     @property
     def largest_task(self) -> Resources:
@@ -107,19 +107,19 @@ class QueueModel:
             self._largest = Resources(memory_mib, max([view.task_size[1] for view in mine], default=0))
         return self._largest
 
-    def waiting(self) -> list[SimulatedAsk]:
+    def waiting(self) -> list[SimulatedRequest]:
         """Return the pending asks, in serving order: applications by rank, their asks by priority."""
         if self._waiting is None:
             self.pending.sort(key=_serving_order)
             self._waiting = [
-                SimulatedAsk(view, ask.size, ask.count)
+                SimulatedRequest(view, ask.size, ask.count)
                 for view in self.pending
-                for ask in (sorted(view.asks) if len(view.asks) > 1 else view.asks)
+                for ask in (sorted(view.requests) if len(view.requests) > 1 else view.requests)
                 if ask.count > 0
             ]
         return self._waiting
 
-    def leave(self, stuck: list[SimulatedAsk]) -> None:
+    def leave(self, stuck: list[SimulatedRequest]) -> None:
         """Replace the pending asks by those that could not be placed."""
         self._waiting, self.head = stuck, 0
 
@@ -134,7 +134,7 @@ class QueueModel:
         return (0, max(by_memory, by_vcores), -guaranteed[0], self.view.queue)
 
     def forbids(
-        self, wanted: SimulatedAsk, more: Resources = NOTHING, relieved: Mapping[str, None] | None = None
+        self, wanted: SimulatedRequest, more: Resources = NOTHING, relieved: Mapping[str, None] | None = None
     ) -> TriggerReason | None:
         """Return which limit keeps the queue, ``more`` served, from serving this ask; None: none does.
 
@@ -151,7 +151,7 @@ class QueueModel:
                 return UserAtLimit()
         return None
 
-    def grant(self, wanted: SimulatedAsk, count: int = 1) -> None:
+    def grant(self, wanted: SimulatedRequest, count: int = 1) -> None:
         """Count ``count`` containers of the first pending ask as granted."""
         size = times(wanted.size, count)
         self.used = plus(self.used, size)
@@ -186,7 +186,7 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, Queue
     leaving: dict[str, Resources] = {}
     for order in coming:
         leaving[order.victim] = plus(leaving.get(order.victim, NOTHING), order.size)
-    for view in [view for view in snapshot.applications if view.asks]:
+    for view in [view for view in snapshot.applications if view.requests]:
         queue = queues.get(view.queue)
         if queue is not None and view.activated:
             queue.pending.append(view)
@@ -205,7 +205,7 @@ def place_pending(queues: Mapping[str, QueueModel], room: Room) -> dict[str, int
     if not room.free:
         return placed
     active = [queue for queue in queues.values() if queue.waiting()]
-    stuck: dict[str, list[SimulatedAsk]] = {queue.view.queue: [] for queue in active}
+    stuck: dict[str, list[SimulatedRequest]] = {queue.view.queue: [] for queue in active}
     while active:
         queue = active[0] if len(active) == 1 else min(active, key=QueueModel.key)
         wanted = queue.waiting()[queue.head]
@@ -233,23 +233,23 @@ class Servable(NamedTuple):
 class SchedulerSimulation:
     """Continue as if room appeared: which asks are served before one that must not be served?
 
-    ``victims`` are the victim queues; their evicted tasks ask again at once, so a victim queue
+    ``victims`` are the preemptable queues; their evicted tasks ask again at once, so a preemptable queue
     that is served first takes its room back and ends the sequence. ``allowance`` limits the containers
     per application (pending - promised). ``relieved`` (deadline mode): the queue gives to itself, and
     these are the users of the preemptable applications. ``admitted`` has the admissions in serving order,
-    ``refused`` the reasons of askers that got less than their demand.
+    ``refused`` the reasons of requesters that got less than their demand.
     """
 
     def __init__(
         self,
         queues: Mapping[str, QueueModel],
         victims: tuple[str, ...],
-        is_asker: Callable[[ApplicationView], bool],
+        is_requester: Callable[[ApplicationView], bool],
         allowance: Mapping[str, int],
         largest_node: Resources,
         relieved: Mapping[str, None] | None = None,
     ) -> None:
-        self.is_asker = is_asker
+        self.is_requester = is_requester
         self.relieved = relieved
         self.left = dict(allowance)
         self.largest_node = largest_node
@@ -261,46 +261,46 @@ class SchedulerSimulation:
             pass
 
     def _grant_next(self) -> bool:
-        """Serve the next ask; False if it is not an asker's."""
+        """Serve the next ask; False if it is not a requester's."""
         queue = min(self.active, key=QueueModel.key)
         wanted = self._servable(queue)
         if wanted is None:
             self.active.remove(queue)
             return True
         name = wanted.application.application
-        if not self.is_asker(wanted.application):
+        if not self.is_requester(wanted.application):
             return self._stop(RoomGoesTo(name, queue.view.queue))
-        giver = (
+        preempted = (
             queue if self.relieved is not None else max(self.preemptable, key=QueueModel.key, default=None)
         )
-        evicted = self._evicted(wanted, queue, giver)
-        if giver is not None and giver is not queue:
-            # The room is there only once the victim queue has lost it: which queue would be first then?
-            after = giver.key(times(evicted, -1))
+        evicted = self._evicted(wanted, queue, preempted)
+        if preempted is not None and preempted is not queue:
+            # The room is there only once the preemptable queue has lost it: which queue would be first then?
+            after = preempted.key(times(evicted, -1))
             if after < queue.key():
-                return self._stop(QueueTakesBack(giver.view.queue))
+                return self._stop(QueueTakesBack(preempted.view.queue))
             if _below_guarantee(after):
-                return self._stop(QueueBelowGuarantee(giver.view.queue))
-        count = self._run(queue, wanted, giver, min(wanted.containers, self.left.get(name, 0)))
+                return self._stop(QueueBelowGuarantee(preempted.view.queue))
+        count = self._run(queue, wanted, preempted, min(wanted.containers, self.left.get(name, 0)))
         needs = self.admitted.setdefault(name, Servable(wanted.application, {})).shortfalls
         needs[wanted.size] = needs.get(wanted.size, 0) + count
         queue.grant(wanted, count)
-        if giver is not None:
-            giver.used = minus(giver.used, times(evicted, count))
+        if preempted is not None:
+            preempted.used = minus(preempted.used, times(evicted, count))
         self.left[name] = self.left.get(name, 0) - count
         return True
 
     @staticmethod
-    def _evicted(wanted: SimulatedAsk, queue: QueueModel, giver: QueueModel | None) -> Resources:
-        """Return what the victim queue loses for one container: at most one of its largest tasks.
+    def _evicted(wanted: SimulatedRequest, queue: QueueModel, preempted: QueueModel | None) -> Resources:
+        """Return what the preemptable queue loses for one container: at most one of its largest tasks.
 
         Inside one queue (deadlines) nothing changes: the victim's loss is its own queue's gain.
         """
-        if giver is None or giver is queue:
+        if preempted is None or preempted is queue:
             return wanted.size
-        return at_least(wanted.size, giver.largest_task)
+        return at_least(wanted.size, preempted.largest_task)
 
-    def _servable(self, queue: QueueModel) -> SimulatedAsk | None:
+    def _servable(self, queue: QueueModel) -> SimulatedRequest | None:
         """Move the queue's head past asks that the scheduler would not serve; None: no more."""
         line = queue.waiting()
         while queue.head < len(line):
@@ -309,7 +309,7 @@ class SchedulerSimulation:
             why: TriggerReason | None = NoNodeLargeEnough()
             if fits(wanted.size, self.largest_node):
                 why = queue.forbids(wanted, relieved=self.relieved)
-            if why is None and self.is_asker(wanted.application) and self.left.get(name, 0) <= 0:
+            if why is None and self.is_requester(wanted.application) and self.left.get(name, 0) <= 0:
                 why = OnItsWay()
             if why is None:
                 return wanted
@@ -317,28 +317,30 @@ class SchedulerSimulation:
             queue.head += 1
         return None
 
-    def _run(self, queue: QueueModel, wanted: SimulatedAsk, giver: QueueModel | None, most: int) -> int:
+    def _run(
+        self, queue: QueueModel, wanted: SimulatedRequest, preempted: QueueModel | None, most: int
+    ) -> int:
         """Return how many containers in a row the queue would be served, at most ``most``.
 
         Every condition can only turn from true to false along the run (the queue's ratio grows,
-        its giver's falls), so the end is found by bisection. Several givers: one by one.
+        its preempted's falls), so the end is found by bisection. Several preemptable: one by one.
         """
         if len(self.preemptable) > 1:
             return 1
         others = [other for other in self.active if other is not queue]
-        evicted = self._evicted(wanted, queue, giver)
+        evicted = self._evicted(wanted, queue, preempted)
 
         def still(served: int) -> bool:
             more, less = times(wanted.size, served), times(evicted, -served)
             next_less = times(evicted, -served - 1)
-            key = queue.key(NOTHING if giver is queue else more)
+            key = queue.key(NOTHING if preempted is queue else more)
             if queue.forbids(wanted, more, self.relieved):
                 return False
-            if giver is not None and giver is not queue:
-                after = giver.key(next_less)
+            if preempted is not None and preempted is not queue:
+                after = preempted.key(next_less)
                 if after < key or _below_guarantee(after):
                     return False
-            return all(key < other.key(less if other is giver else NOTHING) for other in others)
+            return all(key < other.key(less if other is preempted else NOTHING) for other in others)
 
         low, high = 1, most
         while low < high:
@@ -350,10 +352,10 @@ class SchedulerSimulation:
         return low
 
     def _stop(self, why: TriggerReason) -> bool:
-        """Give every asker with pending asks the reason why the sequence ended."""
+        """Give every requester with pending asks the reason why the sequence ended."""
         for queue in self.active:
             for view in queue.pending:
-                if self.is_asker(view):
+                if self.is_requester(view):
                     self.refused.setdefault(view.application, why)
         return False
 
@@ -383,7 +385,7 @@ __all__ = [
     "Room",
     "SchedulerSimulation",
     "Servable",
-    "SimulatedAsk",
+    "SimulatedRequest",
     "model_queues",
     "over_guarantee",
     "place_pending",

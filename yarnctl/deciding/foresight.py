@@ -7,7 +7,7 @@ back), never more of it than ``most``, and never again once it has asked for a t
 that are predicted; when the job has asked for itself, only its own asks count.
 
 Room that is made before its ask arrives would be given to whichever application asks first: predicted demand
-needs capped victims' queues (:mod:`yarnctl.deciding.queue_hold`), and that module reports when it cannot cap.
+needs capped preemptable queues (:mod:`yarnctl.deciding.queue_hold`); that module reports when it cannot cap.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from yarnctl.deciding.model import ApplicationView, ContainerAsk
+from yarnctl.deciding.model import ApplicationView, ContainerRequest
 from yarnctl.units import Resources
 
 LASTS_MS = 60_000
@@ -26,7 +26,7 @@ MAP_PRIORITY, REDUCE_PRIORITY = 20, 10
 """MapReduce's priorities of its master, its maps and its reduces."""
 
 
-FirstAsks = Callable[[ApplicationView], tuple[ContainerAsk, ...]]
+FirstAsks = Callable[[ApplicationView], tuple[ContainerRequest, ...]]
 """Returns what a job will ask for first, as far as it is known now; (): unknown (perhaps only yet)."""
 
 
@@ -72,22 +72,22 @@ class Prediction:
         if since is None or not view.activated:
             return view
         first = at_most(self._first_asks(view), self._most)
-        foreseen = sum(ask.count for ask in first)
-        return msgspec.structs.replace(view, asks=(*view.asks, *first), predicted=foreseen)
+        predicted = sum(ask.count for ask in first)
+        return msgspec.structs.replace(view, requests=(*view.requests, *first), predicted=predicted)
 
 
 def first_wave(
     maps: int, map_size: Resources, reduces: int, reduce_size: Resources
-) -> tuple[ContainerAsk, ...]:
+) -> tuple[ContainerRequest, ...]:
     """Return a MapReduce job's first wave: its maps, and the reduces for which they leave no room."""
     wave = (
-        ContainerAsk(MAP_PRIORITY, map_size, maps),
-        ContainerAsk(REDUCE_PRIORITY, reduce_size, reduces - maps),
+        ContainerRequest(MAP_PRIORITY, map_size, maps),
+        ContainerRequest(REDUCE_PRIORITY, reduce_size, reduces - maps),
     )
     return tuple(ask for ask in wave if ask.count > 0)
 
 
-def at_most(asks: Sequence[ContainerAsk], most: int) -> tuple[ContainerAsk, ...]:
+def at_most(asks: Sequence[ContainerRequest], most: int) -> tuple[ContainerRequest, ...]:
     """Return the first ``most`` containers of some asks."""
     kept = []
     for ask in asks:
@@ -98,4 +98,4 @@ def at_most(asks: Sequence[ContainerAsk], most: int) -> tuple[ContainerAsk, ...]
 
 def has_asked(view: ApplicationView) -> bool:
     """Return whether a job has asked for a task itself, or has one."""
-    return view.containers > 1 or any(ask.priority != MASTER_PRIORITY for ask in view.asks)
+    return view.containers > 1 or any(ask.priority != MASTER_PRIORITY for ask in view.requests)

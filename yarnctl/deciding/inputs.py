@@ -19,7 +19,7 @@ from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.snapshot_rows import Change, Reader, Writer
 from yarnctl.units import Resources
 
-Cluster = Literal["seen", "quiet", "unreachable", "not-asked"]
+Cluster = Literal["seen", "quiet", "unreachable", "not-requested"]
 """How the cluster was observed; an observation without a requested snapshot has a value of its own."""
 
 
@@ -99,7 +99,7 @@ class InputReader:
             now_ms=record.at_ms,
             as_of_ms=record.at_ms if record.as_of_ms is None else record.as_of_ms,
             snapshot=snapshot,
-            cluster="quiet" if record.cluster == "not-asked" else record.cluster,
+            cluster="quiet" if record.cluster == "not-requested" else record.cluster,
             tasks=record.tasks,
             unreachable=record.unreachable,
             late=record.late,

@@ -76,8 +76,8 @@ def ids_sequential(ledger: Ledger, settings: Settings, now_ms: int) -> str:
 
 
 def open_counts_match(ledger: Ledger, settings: Settings, now_ms: int) -> str:
-    """The indices by asker, victim and group have exactly the open orders, two more the freed ones."""
-    indices = ((ledger.by_asker, "asker"), (ledger.by_victim, "victim"), (ledger.by_group, "group"))
+    """The indices by requester, victim and group have exactly the open orders, two more the freed ones."""
+    indices = ((ledger.by_requester, "requester"), (ledger.by_victim, "victim"), (ledger.by_group, "group"))
     for index, field in indices:
         expected: dict[str, list[str]] = {}
         for order in ledger.open.values():
@@ -85,7 +85,7 @@ def open_counts_match(ledger: Ledger, settings: Settings, now_ms: int) -> str:
         found = {name: list(orders) for name, orders in index.items()}
         if found != expected:
             return f"by {field}: the index says {found}, the orders say {expected}"
-    for index, field in ((ledger.freed_on, "node"), (ledger.freed_for, "asker")):
+    for index, field in ((ledger.freed_on, "node"), (ledger.freed_for, "requester")):
         freed: dict[str, list[str]] = {}
         for order in ledger.open.values():
             if order.state == "freed":
@@ -121,9 +121,9 @@ def instants_in_order(ledger: Ledger, settings: Settings, now_ms: int) -> str:
     for order in _all(ledger):
         if (order.settled_at_ms is None) != (order.state in OPEN):
             return f"{order.order} is {order.state} with settled_at_ms {order.settled_at_ms}"
-        if order.state in ("freed", "granted", "taken") and order.freed_at_ms is None:
+        if order.state in ("freed", "granted", "misdirected") and order.freed_at_ms is None:
             return f"{order.order} is {order.state} and was never freed"
-        if order.state in ("asked", "suspending", "checkpointed") and order.freed_at_ms is not None:
+        if order.state in ("ordered", "suspending", "checkpointed") and order.freed_at_ms is not None:
             return f"{order.order} is {order.state} and freed at {order.freed_at_ms}"
     return ""
 
@@ -139,7 +139,7 @@ def under_order_is_excluded(ledger: Ledger, settings: Settings, now_ms: int) -> 
 def groups_meet_an_ask(ledger: Ledger, settings: Settings, now_ms: int) -> str:
     """An order that is a group by itself serves at least one ask; none serves a negative number."""
     for order in ledger.open.values():
-        if order.serves < 0 or (order.serves == 0 and order.size == order.ask):
+        if order.serves < 0 or (order.serves == 0 and order.size == order.request_size):
             return f"{order.order} of the size asked for serves {order.serves} asks"
     return ""
 
@@ -154,7 +154,7 @@ def no_am_ordered(controller: Decider, step: Step) -> str:
     return ""
 
 
-def victims_are_not_the_asker(controller: Decider, step: Step) -> str:
+def victims_are_not_the_requester(controller: Decider, step: Step) -> str:
     """No application is its own victim."""
     for record in step.records:
         if isinstance(record, Decision):
@@ -176,7 +176,7 @@ def suspending_pays(controller: Decider, step: Step) -> str:
             task = pick.task
             if task.kind != "reduce" or (pull is not None and pull.lever.kind != "suspend"):
                 continue
-            worked_ms, cost_ms = record.at_ms - task.since_ms, task.return_cost_ms
+            worked_ms, cost_ms = record.at_ms - task.since_ms, task.resume_cost_ms
             if task.remaining_ms <= cost_ms:
                 return f"{task.attempt} has {task.remaining_ms} ms left, and coming back costs {cost_ms} ms"
             if task.resumed and worked_ms < cost_ms and pull is None:
@@ -190,11 +190,11 @@ def never_more_than_needed(controller: Decider, step: Step) -> str:
         if not isinstance(record, Decision):
             continue
         trigger, serves = record.trigger, sum(pick.serves for pick in record.picks)
-        if serves > trigger.need:
-            return f"decision {record.number} serves {serves} asks of {trigger.need}"
-        if trigger.need > trigger.pending - trigger.promised:
+        if serves > trigger.shortfall:
+            return f"decision {record.number} serves {serves} asks of {trigger.shortfall}"
+        if trigger.shortfall > trigger.pending - trigger.promised:
             return (
-                f"decision {record.number} needs {trigger.need} with {trigger.pending} pending"
+                f"decision {record.number} needs {trigger.shortfall} with {trigger.pending} pending"
                 f" and {trigger.promised} promised"
             )
     return ""
@@ -281,7 +281,7 @@ STEPS: dict[str, Callable[[Decider, Step], str]] = {
     _named(function): function
     for function in (
         no_am_ordered,
-        victims_are_not_the_asker,
+        victims_are_not_the_requester,
         suspending_pays,
         never_more_than_needed,
         every_pick_completes_room,

@@ -96,7 +96,11 @@ class Ledger:
         self.awaited = AwaitedEnds()
         self.excluded, self.tries, self.indices = self.bars.barred, self.bars.tries, Indices()
         index = self.indices
-        self.by_container, self.by_asker, self.by_victim = index.by_container, index.by_asker, index.by_victim
+        self.by_container, self.by_requester, self.by_victim = (
+            index.by_container,
+            index.by_requester,
+            index.by_victim,
+        )
         self.by_group, self.freed_on, self.freed_for = index.by_group, index.freed_on, index.freed_for
         self.retiring: deque[tuple[int, str]] = deque()
         self.late_until: list[tuple[int, str, str]] = []
@@ -159,12 +163,12 @@ class Ledger:
                 self.sent[sent.action.order] = sent._replace(last_ms=record.at_ms)
 
     def _decision(self, record: Decision) -> None:
-        asker, number = record.trigger.application, record.number
+        requester, number = record.trigger.application, record.number
         self.decisions = number
         named = zip(record.orders, record.picks, record.groups, record.pulls, strict=True)
         for name, pick, group, pull in named:
             names = OrderNames(name, group, number)
-            self.add(new_order(pick, names, asker, record.at_ms, self.settings, pull))
+            self.add(new_order(pick, names, requester, record.at_ms, self.settings, pull))
             if pull is not None:
                 self.losses.charge(name, record.at_ms, pick.task.size, pull, pick.task.remaining_ms)
 
@@ -205,7 +209,7 @@ class Ledger:
     def _transferred(self, record: Transfer) -> None:
         order = self.open.get(record.order)
         if order is not None:
-            self.open[record.order] = msgspec.structs.replace(order, asker=record.target)
+            self.open[record.order] = msgspec.structs.replace(order, requester=record.target)
             self.indices.transfer(order, record.target)
 
     def _returned(self, record: Return | SavedLost) -> None:
@@ -246,7 +250,7 @@ class Ledger:
         assert order.settled_at_ms is not None
         latest = self.retiring[-1][0] if self.retiring else order.settled_at_ms
         self.retiring.append((max(latest, order.settled_at_ms), order.order))
-        if order.state in ("granted", "taken", "completed"):
+        if order.state in ("granted", "misdirected", "completed"):
             self._keep(order, order.freed_at_ms or order.settled_at_ms, order.settled_at_ms)
         elif order.freed_at_ms is not None:
             self.bars.lift(order.attempt, order.order, "already-ordered")
@@ -256,10 +260,10 @@ class Ledger:
 
         Its attempt stays excluded: tasks that were observed before its end still show it.
         """
-        self.recently_settled.setdefault(order.asker, {})[order.order] = RecentlySettled(
+        self.recently_settled.setdefault(order.requester, {})[order.order] = RecentlySettled(
             order, room_ms, until_ms
         )
-        heappush(self.late_until, (max(room_ms, until_ms), order.asker, order.order))
+        heappush(self.late_until, (max(room_ms, until_ms), order.requester, order.order))
 
     def retire(self, now_ms: int) -> None:
         """Drop orders that settled ``expire_ms`` ago and that no snapshot still needs; end exclusions."""
@@ -275,10 +279,10 @@ class Ledger:
         for name in [name for name, sent in self.sent.items() if self.is_over(sent, now_ms)]:
             del self.sent[name]
         while self.late_until and self.late_until[0][0] + keep_ms <= now_ms:
-            _, asker, name = heappop(self.late_until)
-            late = self.recently_settled[asker].pop(name)
-            if not self.recently_settled[asker]:
-                del self.recently_settled[asker]
+            _, requester, name = heappop(self.late_until)
+            late = self.recently_settled[requester].pop(name)
+            if not self.recently_settled[requester]:
+                del self.recently_settled[requester]
             self.bars.lift(late.order.attempt, name, "already-ordered")
 
     def set_back(self, by_ms: int) -> None:
@@ -296,7 +300,7 @@ class Ledger:
         for name, sent in self.sent.items():
             self.sent[name] = sent._replace(first_ms=sent.first_ms - by_ms, last_ms=sent.last_ms - by_ms)
         self.retiring = deque((at_ms - by_ms, name) for at_ms, name in self.retiring)
-        self.late_until = [(at_ms - by_ms, asker, name) for at_ms, asker, name in self.late_until]
+        self.late_until = [(at_ms - by_ms, requester, name) for at_ms, requester, name in self.late_until]
         self.bars.set_back(by_ms)
         self.losses.set_back(by_ms)
         self.regrowing.set_back(by_ms)
@@ -315,9 +319,9 @@ class Ledger:
         """Return how many containers are under order and have not been observed to end."""
         return sum(order.state in RUNNING for order in self.open.values())
 
-    def of_asker(self, application: str) -> Iterator[Order]:
+    def of_requester(self, application: str) -> Iterator[Order]:
         """Yield the open orders on behalf of an application, oldest first."""
-        for name in self.by_asker.get(application, ()):
+        for name in self.by_requester.get(application, ()):
             yield self.open[name]
 
     def of_victim(self, application: str) -> Iterator[Order]:
@@ -327,7 +331,7 @@ class Ledger:
 
     def promised(self, application: str, as_of_ms: int | None = None) -> int:
         """Return how many asks of an application, at that instant, its orders will meet or have met."""
-        coming = sum(order.serves for order in self.of_asker(application))
+        coming = sum(order.serves for order in self.of_requester(application))
         if as_of_ms is None or application not in self.recently_settled:
             return coming
         return coming + sum(
@@ -339,9 +343,9 @@ class Ledger:
     def terminating_for(self, application: str, as_of_ms: int) -> int:
         """Return how many asks the killed entries of an application meet (the paper's "expired list")."""
         late = self.recently_settled.get(application, {}).values()
-        return sum(order.serves for order in self.terminating.values() if order.asker == application) + sum(
-            end.order.serves for end in late if end.until_ms > as_of_ms and end.order.state == "killed"
-        )
+        return sum(
+            order.serves for order in self.terminating.values() if order.requester == application
+        ) + sum(end.order.serves for end in late if end.until_ms > as_of_ms and end.order.state == "killed")
 
     def recently_settled_room(self, as_of_ms: int) -> Iterator[Order]:
         """Yield the settled orders whose room was still used at ``as_of_ms``."""
@@ -389,19 +393,19 @@ def remembered_of(ledger: Ledger) -> dict[str, None]:
     return dict.fromkeys((*ledger.tries, *away, *ledger.regrowing.shrunk))
 
 
-def oldest_freed(ledger: Ledger, asker: str, size: Resources) -> Order | None:
-    """Return the asker's order that was freed first and serves an ask of this size."""
-    for name in ledger.freed_for.get(asker, ()):
+def oldest_freed(ledger: Ledger, requester: str, size: Resources) -> Order | None:
+    """Return the requester's order that was freed first and serves an ask of this size."""
+    for name in ledger.freed_for.get(requester, ()):
         order = ledger.open[name]
-        if order.serves and order.ask == size:
+        if order.serves and order.request_size == size:
             return order
     return None
 
 
-def oldest_running(ledger: Ledger, asker: str, size: Resources) -> Order | None:
-    """Return the asker's oldest order that serves an ask of this size and is not freed yet."""
-    for order in ledger.of_asker(asker):
-        if order.state in RUNNING and order.serves and order.ask == size:
+def oldest_running(ledger: Ledger, requester: str, size: Resources) -> Order | None:
+    """Return the requester's oldest order that serves an ask of this size and is not freed yet."""
+    for order in ledger.of_requester(requester):
+        if order.state in RUNNING and order.serves and order.request_size == size:
             return order
     return None
 

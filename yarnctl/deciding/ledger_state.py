@@ -106,8 +106,8 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """All parts of a ledger.
 
     ``freed``: ids of open orders whose container has ended, in the order of their ends on each node;
-    ``freed_for``: the same ids, in the order in which their room came to each asker. ``losses`` None: nothing
-    is charged.
+    ``freed_for``: the same ids, in the order in which their room came to each requester. ``losses`` None:
+    nothing is charged. ``suspended``: orders whose suspended tasks are not back.
     """
 
     issued: int = 0
@@ -116,7 +116,7 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     settled: tuple[Order, ...] = ()
     retiring: tuple[Retiring, ...] = ()
     dying: tuple[str, ...] = ()
-    away: tuple[Order, ...] = ()
+    suspended: tuple[Order, ...] = ()
     late: tuple[RecentlySettled, ...] = ()
     bars: tuple[BarSet, ...] = ()
     pauses: tuple[Pause, ...] = ()
@@ -131,9 +131,9 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class PriorityState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Priorities that a ranking ``asked`` for; ``changed``: application -> original; ``fresh``: new."""
+    """Priorities that a ranking ``sent``; ``changed``: application -> original; ``fresh``: new."""
 
     changed: Mapping[str, int] = {}
-    asked: Mapping[str, int] = {}
+    sent: Mapping[str, int] = {}
     fresh: tuple[str, ...] = ()
     observing: bool = False

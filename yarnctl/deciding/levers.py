@@ -105,17 +105,17 @@ def levers_of(task: TaskView, now_ms: int, rules: LeverSettings, awaited_until_m
     if kind in LEAVING:
         if task.checkpointable and task.remaining_ms >= 0:
             lost_ms = max(0, now_ms - task.since_ms)
-            yield Lever(attempt, LEAVING[kind], task.remaining_ms, lost_ms, task.return_cost_ms, "come-back")
+            yield Lever(attempt, LEAVING[kind], task.remaining_ms, lost_ms, task.resume_cost_ms, "come-back")
         return
     if reduced_nothing(task, now_ms):
-        yield Lever(attempt, "end", rules.leave_ms, 0, task.return_cost_ms, "run-again")
+        yield Lever(attempt, "end", rules.leave_ms, 0, task.resume_cost_ms, "run-again")
         return
     ends_in_ms = task.remaining_ms + rules.leave_ms + (rules.commit_ms if kind == "reduce" else 0)
     kept = awaited_until_ms < 0 or now_ms + ends_in_ms <= awaited_until_ms
     if task.remaining_ms >= 0 and ends_in_ms <= rules.room_within_ms and kept:
         yield Lever(attempt, "wait", ends_in_ms, 0, 0, "none")
     if kind == "reduce" and task.checkpointable:
-        yield Lever(attempt, "suspend", rules.suspend_ms, 0, task.return_cost_ms, "resume")
+        yield Lever(attempt, "suspend", rules.suspend_ms, 0, task.resume_cost_ms, "resume")
     elif kind == "map":
         lost_ms = max(0, now_ms - task.since_ms)
-        yield Lever(attempt, "kill", rules.leave_ms, lost_ms, task.return_cost_ms, "run-again")
+        yield Lever(attempt, "kill", rules.leave_ms, lost_ms, task.resume_cost_ms, "run-again")

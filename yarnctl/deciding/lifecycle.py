@@ -3,16 +3,16 @@
 ::
 
           accepted              manifest              ended-as-ordered        granted
-    asked --------> suspending ---------> checkpointed ---------------> freed --------> GRANTED
+    ordered ------> suspending ---------> checkpointed ---------------> freed --------> GRANTED
       |               |                     |                            |
-      |               |                     |                            +-- taken -------> TAKEN
+      |               |                     |                            +-- misdirected -> MISDIRECTED
       |               |                     |                            +-- unclaimed ---> LOST
       |               |                     |                            +-- not-needed,
-      |               |                     |                            |   asker-ended -> WITHDRAWN
+      |               |                     |                            |   requester-ended -> WITHDRAWN
       |               |                     |                            +-- epoch-changed> LOST
       +- refused      |          refused ---+  --> WITHDRAWN  (the Suspend, or the Release)
       +- not-needed --+                     |  --> WITHDRAWN  (picks that are not needed)
-      +- asker-ended -+---------------------+  --> WITHDRAWN
+      +- requester-ended -------------------+  --> WITHDRAWN
       +- give-up -----+---------------------+  --> GIVEN_UP   (time-out: the task is left alone)
       +- kill --------+---------------------+  --> KILLED     (time-out, if so configured)
       +- completed ---+---------------------+  --> COMPLETED  (it finished by itself first)
@@ -22,7 +22,7 @@
 Law: states and events are words, the table is data, and it is total: an event that is not in it leaves
 the order's state unchanged. A settled order (capitals) never moves again. Duplicate, late and foreign facts
 are therefore harmless by construction. A manifest or an end may overtake the answer to the request
-(``asked`` accepts them too): only facts prove effects.
+(``ordered`` accepts them too): only facts prove effects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from __future__ import annotations
 from typing import Literal
 
 State = Literal[
-    "asked",
+    "ordered",
     "suspending",
     "checkpointed",
     "freed",
@@ -40,7 +40,7 @@ State = Literal[
     "completed",
     "lost",
     "withdrawn",
-    "taken",
+    "misdirected",
 ]
 
 Event = Literal[
@@ -52,36 +52,36 @@ Event = Literal[
     "ended-otherwise",
     "completed",
     "granted",
-    "taken",
+    "misdirected",
     "unclaimed",
     "not-needed",
-    "asker-ended",
+    "requester-ended",
     "give-up",
     "kill",
     "epoch-changed",
 ]
 
-OPEN: tuple[State, ...] = ("asked", "suspending", "checkpointed", "freed")
+OPEN: tuple[State, ...] = ("ordered", "suspending", "checkpointed", "freed")
 """States that still count; all others are settled."""
 
-RUNNING: tuple[State, ...] = ("asked", "suspending", "checkpointed")
+RUNNING: tuple[State, ...] = ("ordered", "suspending", "checkpointed")
 """States in which the container has not been observed to end."""
 
-RECALLABLE: tuple[State, ...] = ("asked", "suspending")
+RECALLABLE: tuple[State, ...] = ("ordered", "suspending")
 """States in which the request can still be withdrawn without waste."""
 
 _BEFORE_FREED: dict[Event, State] = {
     "ended-as-ordered": "freed",
     "ended-otherwise": "lost",
     "completed": "completed",
-    "asker-ended": "withdrawn",
+    "requester-ended": "withdrawn",
     "give-up": "given_up",
     "kill": "killed",
     "epoch-changed": "lost",
 }
 
 TABLE: dict[State, dict[Event, State]] = {
-    "asked": {
+    "ordered": {
         **_BEFORE_FREED,
         "accepted": "suspending",
         "progress": "suspending",
@@ -98,10 +98,10 @@ TABLE: dict[State, dict[Event, State]] = {
     "checkpointed": {**_BEFORE_FREED, "refused": "withdrawn"},
     "freed": {
         "granted": "granted",
-        "taken": "taken",
+        "misdirected": "misdirected",
         "unclaimed": "lost",
         "not-needed": "withdrawn",
-        "asker-ended": "withdrawn",
+        "requester-ended": "withdrawn",
         "epoch-changed": "lost",
     },
     "granted": {},
@@ -110,5 +110,5 @@ TABLE: dict[State, dict[Event, State]] = {
     "completed": {},
     "lost": {},
     "withdrawn": {},
-    "taken": {},
+    "misdirected": {},
 }

@@ -74,7 +74,7 @@ class StaleAsks:
 
 
 def _compared(before: _Seen | None, view: ApplicationView, as_of_ms: int) -> _Seen:
-    asks = {(ask.priority, ask.size): ask.count for ask in view.asks}
+    asks = {(ask.priority, ask.size): ask.count for ask in view.requests}
     if before is None or as_of_ms - before.at_ms >= STALE_MS:  # not observed for too long
         return _Seen(asks, view.containers, as_of_ms)
     now_given = max(0, view.containers - before.containers)
@@ -152,7 +152,7 @@ class Looks:
     def keep_waiting(self, snapshot: Snapshot) -> None:
         """Drop the reasons of applications without pending requests."""
         if self.refused:
-            waiting = {view.application for view in snapshot.applications if view.asks} | set(
+            waiting = {view.application for view in snapshot.applications if view.requests} | set(
                 snapshot.left_out
             )
             self.refused = {name: why for name, why in self.refused.items() if name in waiting}

@@ -25,7 +25,7 @@ TaskKind = Literal["map", "reduce", "am", "executor", "worker"]
 Ending = Literal["suspended", "completed", "killed", "failed", "lost"]
 
 
-class ContainerAsk(NamedTuple):
+class ContainerRequest(NamedTuple):
     """``count`` containers of one size wanted anywhere, at one YARN request priority.
 
     Lower priorities are served first; MapReduce uses 0 for the AM, 3 for a resuming reduce
@@ -62,7 +62,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled. ``runner``: its
     reduces carry the task runner and can be suspended (None: not known, its master cannot be reached);
     ``why_not``: why they cannot (None: they can, or it
-    was not checked). ``predicted`` of its asks are predicted demand (:mod:`yarnctl.deciding.foresight`).
+    was not checked). ``predicted`` of its requests are predicted demand (:mod:`yarnctl.deciding.foresight`).
     ``name`` is the job's: nothing is decided by it.
     """
 
@@ -75,7 +75,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     used: Resources
     am_size: Resources
     task_size: Resources
-    asks: tuple[ContainerAsk, ...] = ()
+    requests: tuple[ContainerRequest, ...] = ()
     activated: bool = True
     runner: bool | None = True
     priority: int = 0
@@ -109,12 +109,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 class TaskView(NamedTuple):
     """One running task attempt of a victim job, as its AM and its runner report it.
 
-    ``remaining_ms`` is the true remaining work (-1 unknown). ``return_cost_ms`` is the predicted
+    ``remaining_ms`` is the true remaining work (-1 unknown). ``resume_cost_ms`` is the predicted
     resume cost of a suspension now: the sum of the parts that :class:`CameBack` measures.
     ``checkpointable`` is False in shuffle, while skipping or replaying, and without a ready
     runner. ``since_ms`` is when this attempt last started or resumed work on new keys.
 
-    An executor (of Spark) runs many tasks: ``remaining_ms`` is how long it takes to leave, ``return_cost_ms``
+    An executor (of Spark) runs many tasks: ``remaining_ms`` is how long it takes to leave, ``resume_cost_ms``
     what leaving and coming back take; the time since ``since_ms`` is the work that would be done again, and
     ``checkpointable`` says whether it may be asked to leave now.
 
@@ -128,7 +128,7 @@ class TaskView(NamedTuple):
     size: Resources
     kind: TaskKind
     remaining_ms: int
-    return_cost_ms: int
+    resume_cost_ms: int
     since_ms: int
     generation: int
     checkpointable: bool
@@ -184,7 +184,7 @@ class CameBack(msgspec.Struct, frozen=True, tag="came-back"):
 
     ``launch_ms``: from the grant of its container to its start; ``shuffle_ms``: its process's start, shuffle
     and merge; ``skip_ms``: from there to the first new key. The time without a container is no cost: the
-    preemption gave that time to the asker.
+    preemption gave that time to the requester.
     """
 
     order: str
@@ -244,7 +244,7 @@ class ObservationRequest(msgspec.Struct, frozen=True):
 
     ``cluster``: a snapshot, which the port may leave out (None) when the demand probe shows that no
     queue in ``probe_queues`` (empty: any queue) has pending demand. ``victims``: the tasks of
-    these applications. ``orders``: facts about these open orders' containers, and ``askers`` the
+    these applications. ``orders``: facts about these open orders' containers, and ``requesters`` the
     applications on whose behalf they were made: grants to these matter most.
     """
 
@@ -252,7 +252,7 @@ class ObservationRequest(msgspec.Struct, frozen=True):
     probe_queues: tuple[str, ...] = ()
     victims: tuple[str, ...] = ()
     orders: tuple[str, ...] = ()
-    askers: tuple[str, ...] = ()
+    requesters: tuple[str, ...] = ()
 
 
 class HeldTime(NamedTuple):

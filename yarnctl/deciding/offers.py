@@ -222,7 +222,7 @@ class LeverOffers:
             return why  # the master, under order, tried in vain, or room for somebody else
         if why == "just-resumed":  # what another suspension costs is compared; ``task_suspensions_max`` holds
             why = ""
-            if self.settings.cost_guard and task.remaining_ms <= task.return_cost_ms:
+            if self.settings.cost_guard and task.remaining_ms <= task.resume_cost_ms:
                 why = "cost" if task.remaining_ms >= 0 else "remaining-unknown"
         best: Lever | None = None
         until_ms = self.given.awaited_until_ms.get(task.attempt, -1)

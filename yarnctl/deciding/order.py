@@ -26,32 +26,32 @@ ORDER_VERBS: tuple[OrderVerb, ...] = get_args(OrderVerb)
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """One container that was asked for; instants in ms, None: has not happened.
 
-    ``serves`` asks of size ``ask`` are met once the room of ``group`` is free. ``progress_at_ms``
+    ``serves`` requests of ``request_size`` are met once the room of ``group`` is free. ``progress_at_ms``
     is when the attempt was last known to be alive: the time-out counts from there. ``remaining_ms`` is the
-    work that it had left when it was chosen (-1: unknown), ``return_cost_ms`` its predicted resume cost.
+    work that it had left when it was chosen (-1: unknown), ``resume_cost_ms`` its predicted resume cost.
     ``observed``: made by a controller that only observed, so that no request was sent.
     """
 
     order: str
-    asker: str
+    requester: str
     victim: str
     attempt: str
     container: str
     node: str
     size: Resources
-    ask: Resources
+    request_size: Resources
     serves: int
     group: str
     generation: int
     verb: OrderVerb
     decision: int
-    asked_at_ms: int
+    ordered_at_ms: int
     progress_at_ms: int
-    state: State = "asked"
+    state: State = "ordered"
     freed_at_ms: int | None = None
     settled_at_ms: int | None = None
     remaining_ms: int = -1
-    return_cost_ms: int = 0
+    resume_cost_ms: int = 0
     observed: bool = False
 
     @property
@@ -113,7 +113,7 @@ def name_orders(picks: Sequence[Pick], issued: int) -> tuple[tuple[str, ...], tu
     for place, pick in enumerate(picks):
         name = order_id(issued + place + 1)
         group = name
-        if pick.task.size != pick.ask:
+        if pick.task.size != pick.request_size:
             group = unfinished.setdefault(pick.task.node, name)
             if pick.serves:
                 del unfinished[pick.task.node]
@@ -131,29 +131,29 @@ class OrderNames(NamedTuple):
 
 
 def new_order(
-    pick: Pick, names: OrderNames, asker: str, at_ms: int, settings: Settings, pull: LeverPull | None
+    pick: Pick, names: OrderNames, requester: str, at_ms: int, settings: Settings, pull: LeverPull | None
 ) -> Order:
     """Return the order for one pick, as it is entered at ``at_ms``; ``pull``: its lever, of a mix."""
     task = pick.task
     verb = verb_of(task, settings, pull)
     return Order(
         order=names.order,
-        asker=asker,
+        requester=requester,
         victim=pick.application,
         attempt=task.attempt,
         container=task.container,
         node=task.node,
         size=task.size,
-        ask=pick.ask,
+        request_size=pick.request_size,
         serves=pick.serves,
         group=names.group,
         generation=task.generation + 1,
         verb=verb,
         decision=names.decision,
-        asked_at_ms=at_ms,
+        ordered_at_ms=at_ms,
         progress_at_ms=at_ms,
         remaining_ms=task.remaining_ms,
-        return_cost_ms=task.return_cost_ms,
+        resume_cost_ms=task.resume_cost_ms,
         observed=settings.observe_only,
     )
 
@@ -175,7 +175,7 @@ def requested(order: Order, settings: Settings, together: Sequence[Order] = ()) 
         return Drain(*names, order.decision, tuple(sorted(mates)))
     if order.verb == "kill":
         return Kill(*names)
-    return Suspend(*names, order.generation, order.asked_at_ms + settings.kill_timeout_ms)
+    return Suspend(*names, order.generation, order.ordered_at_ms + settings.kill_timeout_ms)
 
 
 def gone_on(order: Order, event: Event, target: State, at_ms: int) -> Order:
@@ -200,7 +200,7 @@ def set_back(order: Order, by_ms: int) -> Order:
     freed, settled = order.freed_at_ms, order.settled_at_ms
     return msgspec.structs.replace(
         order,
-        asked_at_ms=order.asked_at_ms - by_ms,
+        ordered_at_ms=order.ordered_at_ms - by_ms,
         progress_at_ms=order.progress_at_ms - by_ms,
         freed_at_ms=None if freed is None else freed - by_ms,
         settled_at_ms=None if settled is None else settled - by_ms,
@@ -211,11 +211,11 @@ Index = dict[str, dict[str, None]]
 
 
 class Indices:
-    """Ids of open orders by container, asker, victim, group; of those that are freed by node and asker."""
+    """Ids of open orders by container, requester, victim, group; freed ones by node and requester."""
 
     def __init__(self) -> None:
         self.by_container: dict[str, str] = {}
-        self.by_asker: Index = {}
+        self.by_requester: Index = {}
         self.by_victim: Index = {}
         self.by_group: Index = {}
         self.freed_on: Index = {}
@@ -224,14 +224,14 @@ class Indices:
     def enter(self, order: Order) -> None:
         """Enter an open order."""
         self.by_container[order.container] = order.order
-        self.by_asker.setdefault(order.asker, {})[order.order] = None
+        self.by_requester.setdefault(order.requester, {})[order.order] = None
         self.by_victim.setdefault(order.victim, {})[order.order] = None
         self.by_group.setdefault(order.group, {})[order.order] = None
 
     def leave(self, order: Order) -> None:
         """Remove a settled order."""
         del self.by_container[order.container]
-        _remove(self.by_asker, order.asker, order.order)
+        _remove(self.by_requester, order.requester, order.order)
         _remove(self.by_victim, order.victim, order.order)
         _remove(self.by_group, order.group, order.order)
 
@@ -243,21 +243,21 @@ class Indices:
     def free(self, order: Order) -> None:
         """Enter an order whose container has ended, behind those before."""
         self.freed_on.setdefault(order.node, {})[order.order] = None
-        self.freed_for.setdefault(order.asker, {})[order.order] = None
+        self.freed_for.setdefault(order.requester, {})[order.order] = None
 
     def unfree(self, order: Order) -> None:
         """Remove a freed order that moves to another state."""
         _remove(self.freed_on, order.node, order.order)
-        _remove(self.freed_for, order.asker, order.order)
+        _remove(self.freed_for, order.requester, order.order)
 
-    def transfer(self, order: Order, asker: str) -> None:
-        """Put an open order under another asker, at the position of its age."""
-        _remove(self.by_asker, order.asker, order.order)
+    def transfer(self, order: Order, requester: str) -> None:
+        """Put an open order under another requester, at the position of its age."""
+        _remove(self.by_requester, order.requester, order.order)
         if order.state == "freed":
-            _remove(self.freed_for, order.asker, order.order)
-            self.freed_for.setdefault(asker, {})[order.order] = None
-        names = [*self.by_asker.get(asker, ()), order.order]
-        self.by_asker[asker] = dict.fromkeys(sorted(names, key=order_number))
+            _remove(self.freed_for, order.requester, order.order)
+            self.freed_for.setdefault(requester, {})[order.order] = None
+        names = [*self.by_requester.get(requester, ()), order.order]
+        self.by_requester[requester] = dict.fromkeys(sorted(names, key=order_number))
 
 
 def _remove(index: Index, name: str, order_id: str) -> None:

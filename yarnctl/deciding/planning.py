@@ -4,8 +4,8 @@ Law: a plan changes nothing. All demands of one snapshot are decided one after t
 ("less what was picked already"); if tasks of a picked job have not been observed, the plan
 only names them (``missing``) and is dropped; otherwise the controller commits it.
 
-Orders that their askers will not need are withdrawn (excess orders), but never while another asker is due the
-same containers: withdrawing one order and making another would stop two tasks where one is enough.
+Orders that their requesters will not need are withdrawn (excess orders), but never while another requester
+is due the same containers: withdrawing one order and making another would stop two tasks where one is enough.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from yarnctl.deciding.preemptor import (
     pending_count,
     preemptable,
 )
-from yarnctl.deciding.reasons.orders import AskerHasRoom, NobodyWaits, RoomElsewhere
+from yarnctl.deciding.reasons.orders import NobodyWaits, RequesterHasRoom, RoomElsewhere
 from yarnctl.deciding.records import Decision
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.selector import choose
@@ -61,7 +61,7 @@ def in_suspend_order(actions: Sequence[Action], ledger: Ledger, settings: Settin
 def _ends_at_ms(action: Action, ledger: Ledger) -> int:
     """Return when an action's task would have ended, as observed when it was chosen; 0: unknown."""
     order = ledger.open.get(action.order) if isinstance(action, Suspend | Release) else None
-    return order.asked_at_ms + order.remaining_ms if order is not None and order.remaining_ms >= 0 else 0
+    return order.ordered_at_ms + order.remaining_ms if order is not None and order.remaining_ms >= 0 else 0
 
 
 class Planned(NamedTuple):
@@ -171,13 +171,13 @@ class InFlight:
     """
 
     def __init__(
-        self, look: DemandInput, ledger: Ledger, settings: Settings, victim_queues: tuple[str, ...]
+        self, look: DemandInput, ledger: Ledger, settings: Settings, preemptable_queues: tuple[str, ...]
     ) -> None:
         self.begun = ledger.count_running()
         self.touched: set[str] = set()
         self.most: int | None = None
         if settings.in_flight_ratio_max < 1:
-            queues = victim_queues or None
+            queues = preemptable_queues or None
             held = sum(
                 view.containers
                 for view in look.snapshot.applications
@@ -234,14 +234,14 @@ def _fewer(wish: ApplicationDemand, case: Case, containers: int) -> tuple[Applic
         if left > 0:
             needs.append(need._replace(containers=min(left, need.containers)))
             left -= need.containers
-    trigger = msgspec.structs.replace(wish.trigger, need=containers)
+    trigger = msgspec.structs.replace(wish.trigger, shortfall=containers)
     wish = wish._replace(shortfalls=tuple(needs), trigger=trigger)
     return wish, msgspec.structs.replace(case, needs=wish.shortfalls)
 
 
 def _reserved_for_others(look: DemandInput, wish: ApplicationDemand) -> dict[str, str]:
-    asker = wish.application.application
-    return {node: name for node, name in look.snapshot.reserved_by_node.items() if name != asker}
+    requester = wish.application.application
+    return {node: name for node, name in look.snapshot.reserved_by_node.items() if name != requester}
 
 
 def _overlay(
@@ -261,18 +261,18 @@ def _overlay(
 
 
 class ExcessOrders(NamedTuple):
-    """Orders whose asker will not need them: ``moves`` to other askers, the rest to withdraw."""
+    """Orders whose requester will not need them: ``moves`` to other requesters, the rest to withdraw."""
 
     moves: tuple[tuple[Order, str], ...]
     excess: tuple[Order, ...]
 
 
 def excess_orders(look: DemandInput, ledger: Ledger, settings: Settings) -> ExcessOrders:
-    """Compare the expected room of each asker with what it would be given of it.
+    """Compare the expected room of each requester with what it would be given of it.
 
     The scheduler simulation serves all applications from the free room, then from the free and the expected
-    room; the difference is what each asker is *due*. Expected room beyond that is transferred to
-    askers that are due more, and the orders left over are withdrawn, the youngest first. With the
+    room; the difference is what each requester is *due*. Expected room beyond that is transferred to
+    requesters that are due more, and the orders left over are withdrawn, the youngest first. With the
     scheduler simulation only (Natjam never withdraws a request).
     """
     coming = list(ledger.expected_room(look.as_of_ms))
@@ -283,22 +283,22 @@ def excess_orders(look: DemandInput, ledger: Ledger, settings: Settings) -> Exce
     due = {
         view.application: placed_later.get(view.application, 0) - placed.get(view.application, 0)
         for view in look.snapshot.applications
-        if view.asks and is_preempting(view, settings)
+        if view.requests and is_preempting(view, settings)
     }
     for order in ledger.recently_settled_room(look.as_of_ms):  # an ask that was met since is not due again
-        if order.asker in due:
-            due[order.asker] -= order.serves
+        if order.requester in due:
+            due[order.requester] -= order.serves
     return beyond(due, look.as_of_ms, ledger)
 
 
 def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> ExcessOrders:
-    """Return what to do with the orders beyond what each asker is due; ``due`` in serving order."""
+    """Return what to do with the orders beyond what each requester is due; ``due`` in serving order."""
     lacking = dict(due)
     excess: list[Order] = []
-    for asker in list(ledger.by_asker):
-        mine = [order for order in ledger.of_asker(asker) if _is_coming(order, as_of_ms)]
-        over = sum(order.serves for order in mine) - max(0, due.get(asker, 0))
-        lacking[asker] = -over
+    for requester in list(ledger.by_requester):
+        mine = [order for order in ledger.of_requester(requester) if _is_coming(order, as_of_ms)]
+        over = sum(order.serves for order in mine) - max(0, due.get(requester, 0))
+        lacking[requester] = -over
         for order in reversed(mine):
             if 0 < order.serves <= over and order.state in RUNNING:
                 over -= order.serves
@@ -336,8 +336,8 @@ def settle_needless(work: Settlement, snapshot: Snapshot | None, as_of_ms: int, 
     else:
         pending = {view.application: pending_count(view) for view in snapshot.applications}
         found = excess_orders(DemandInput(snapshot, as_of_ms, now_ms), ledger, settings)
-    for order, asker in found.moves:
-        effects.add(work.transfer(order, asker, now_ms, AskerHasRoom(order.asker)))
+    for order, requester in found.moves:
+        effects.add(work.transfer(order, requester, now_ms, RequesterHasRoom(order.requester)))
     for order in found.excess:
         effects.add(work.recall(order, "not-needed", now_ms, why))
     work.pending = pending

@@ -1,7 +1,7 @@
 """The Preemptor: whose asks have a shortfall, how much room is expected, and which jobs may be preempted.
 
 Law: it makes room only on behalf of a preempting application, only for asks that fit nowhere, never
-twice for the same ask, and only if the room would be given to the asker
+twice for the same ask, and only if the room would be given to the requester
 (:mod:`yarnctl.deciding.forecast`). Under the profile ``paper`` the last rule is Natjam's own: the
 cluster is full, and more containers are pending than the application's reclaim list has entries
 (section 3.2). The Preemptor never reads tasks; the selector chooses which of them stop.
@@ -90,12 +90,12 @@ class DemandInput(NamedTuple):
 
 def pending_count(view: ApplicationView) -> int:
     """Return how many pending containers an application has."""
-    return sum(ask.count for ask in view.asks)
+    return sum(ask.count for ask in view.requests)
 
 
 def demand(look: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDemand:
     """Return the applications with a shortfall, in serving order."""
-    waiting = [view for view in look.snapshot.applications if view.asks]
+    waiting = [view for view in look.snapshot.applications if view.requests]
     if not any(is_preempting(view, settings) for view in waiting):
         found = ClusterDemand((), (), {}, ())
     elif settings.model_scheduler:
@@ -122,7 +122,7 @@ def _with_left_out(
 
 def is_preempting(view: ApplicationView, settings: Settings) -> bool:
     """Return whether room may be made for an application at all (with deadlines: for any)."""
-    return settings.mode == "deadlines" or view.queue in settings.hurried_queues
+    return settings.mode == "deadlines" or view.queue in settings.preempting_queues
 
 
 # --- the scheduler simulation -----------------------------------------------------------------
@@ -142,16 +142,18 @@ def _modelled_demand(
     first = _most_urgent(look, stuck, allowance) if settings.mode == "deadlines" else None
     relieved = None if first is None else _users_with_preemptable(look, first, settings)
 
-    def is_asker(view: ApplicationView) -> bool:
+    def is_requester(view: ApplicationView) -> bool:
         if settings.mode == "queues":
-            return view.queue in settings.hurried_queues
+            return view.queue in settings.preempting_queues
         return first is not None and view.application == first.application
 
     admitted: dict[str, Servable] = {}
     if settings.mode == "queues" and not victims:
         reasons: dict[str, TriggerReason] = dict.fromkeys(stuck, NoQueueOverGuarantee())
     else:
-        takers = SchedulerSimulation(queues, victims, is_asker, allowance, snapshot.largest_node, relieved)
+        takers = SchedulerSimulation(
+            queues, victims, is_requester, allowance, snapshot.largest_node, relieved
+        )
         admitted, reasons = takers.admitted, takers.refused
     wishes = []
     for name, admission in admitted.items():
@@ -170,7 +172,7 @@ def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) ->
     tolerance_ppm = round(settings.utilisation_tolerance_ratio * PPM)
     return tuple(
         name
-        for name in settings.victim_queues
+        for name in settings.preemptable_queues
         if name in queues and over_guarantee(queues[name].view, queues[name].used, tolerance_ppm)
     )
 
@@ -179,7 +181,7 @@ def _stuck(queues: Mapping[str, QueueModel], settings: Settings) -> dict[str, tu
     """Return the preempting applications with asks that fit nowhere, and how many."""
     stuck: dict[str, tuple[ApplicationView, int]] = {}
     for queue in queues.values():
-        if settings.mode == "queues" and queue.view.queue not in settings.hurried_queues:
+        if settings.mode == "queues" and queue.view.queue not in settings.preempting_queues:
             continue
         for wanted in queue.waiting():
             view = wanted.application
@@ -207,20 +209,22 @@ def _allowance(
 def _most_urgent(
     look: DemandInput, stuck: Mapping[str, tuple[ApplicationView, int]], allowance: Mapping[str, int]
 ) -> ApplicationView | None:
-    """Return the only possible asker under Natjam-R: the most urgent with unmet asks (section 4)."""
+    """Return the only possible requester under Natjam-R: the most urgent with unmet asks (section 4)."""
     for view in look.urgent_first:
         if view.application in stuck and allowance[view.application] > 0:
             return view
     return None
 
 
-def _users_with_preemptable(look: DemandInput, asker: ApplicationView, settings: Settings) -> dict[str, None]:
-    """Return the users of the applications that may be preempted for ``asker``."""
-    givers = _less_urgent(look, asker, settings)
+def _users_with_preemptable(
+    look: DemandInput, requester: ApplicationView, settings: Settings
+) -> dict[str, None]:
+    """Return the users of the applications that may be preempted for ``requester``."""
+    preemptable = _less_urgent(look, requester, settings)
     return {
         view.user: None
         for view in look.snapshot.applications
-        if view.containers > 1 and view.application in givers
+        if view.containers > 1 and view.application in preemptable
     }
 
 
@@ -254,11 +258,11 @@ def _trigger(
     return Trigger(
         application=view.application,
         queue=view.queue,
-        asks=view.asks,
+        requests=view.requests,
         pending=pending_count(view),
         placed=placed,
         promised=ledger.promised(view.application, look.as_of_ms),
-        need=sum(need.containers for need in needs),
+        shortfall=sum(need.containers for need in needs),
         why=why,
         as_of_ms=look.as_of_ms,
     )
@@ -278,14 +282,14 @@ def _paper_demand(look: DemandInput, ledger: Ledger, settings: Settings) -> Clus
     over = tuple(
         view.queue
         for view in snapshot.queues
-        if view.queue in settings.victim_queues and over_guarantee(view, view.used, tolerance_ppm)
+        if view.queue in settings.preemptable_queues and over_guarantee(view, view.used, tolerance_ppm)
     )
     free = total_free(snapshot.free_by_node)
     for order in ledger.freed_unassigned(look.as_of_ms):
-        free = _at_least_nothing(minus(free, times(order.ask, order.serves)))
+        free = _at_least_nothing(minus(free, times(order.request_size, order.serves)))
     wishes: list[ApplicationDemand] = []
     refused: list[tuple[Trigger, TriggerReason]] = []
-    for view in _paper_askers(look, settings):
+    for view in _paper_requesters(look, settings):
         needs, placed, free = _paper_shortfalls(look, view, free, ledger)
         trigger = _trigger(look, view, placed, ledger, needs, ClusterFull())
         if not needs:
@@ -299,25 +303,27 @@ def _paper_demand(look: DemandInput, ledger: Ledger, settings: Settings) -> Clus
     return ClusterDemand(tuple(wishes), tuple(refused), {}, over)
 
 
-def _paper_askers(look: DemandInput, settings: Settings) -> list[ApplicationView]:
+def _paper_requesters(look: DemandInput, settings: Settings) -> list[ApplicationView]:
     if settings.mode == "deadlines":
-        return [view for view in look.urgent_first if view.asks and view.activated]
-    place = {queue: index for index, queue in enumerate(settings.hurried_queues)}
-    askers = [
-        view for view in look.snapshot.applications if view.asks and view.activated and view.queue in place
+        return [view for view in look.urgent_first if view.requests and view.activated]
+    place = {queue: index for index, queue in enumerate(settings.preempting_queues)}
+    requesters = [
+        view
+        for view in look.snapshot.applications
+        if view.requests and view.activated and view.queue in place
     ]
-    return sorted(askers, key=lambda view: (place[view.queue], view.rank, view.application))
+    return sorted(requesters, key=lambda view: (place[view.queue], view.rank, view.application))
 
 
 def _paper_shortfalls(
     look: DemandInput, view: ApplicationView, free: Resources, ledger: Ledger
 ) -> tuple[tuple[Need, ...], int, Resources]:
-    """Return the shortfalls of one asker, how many of its asks fit, and the free room left."""
+    """Return the shortfalls of one requester, how many of its asks fit, and the free room left."""
     promised = ledger.promised(view.application, look.as_of_ms)
     promised += ledger.terminating_for(view.application, look.as_of_ms)
     counts: dict[Resources, int] = {}
     placed = 0
-    for ask in sorted(view.asks):
+    for ask in sorted(view.requests):
         kept = min(promised, ask.count)
         promised -= kept
         fitting = min(ask.count - kept, slots(free, ask.size))
@@ -397,27 +403,27 @@ def closed_jobs(
 
 
 def is_preemptable(
-    jobs: Sequence[Candidate], look: DemandInput, settings: Settings, asker: ApplicationView
+    jobs: Sequence[Candidate], look: DemandInput, settings: Settings, requester: ApplicationView
 ) -> tuple[Candidate, ...]:
-    """Drop the asker itself and, in deadline mode, all that are not strictly less urgent."""
+    """Drop the requester itself and, in deadline mode, all that are not strictly less urgent."""
     if settings.mode == "queues":
-        return tuple(job for job in jobs if job.usage.application != asker.application)
-    givers = _less_urgent(look, asker, settings)
-    return tuple(job for job in jobs if job.usage.application in givers)
+        return tuple(job for job in jobs if job.usage.application != requester.application)
+    preemptable = _less_urgent(look, requester, settings)
+    return tuple(job for job in jobs if job.usage.application in preemptable)
 
 
-def _less_urgent(look: DemandInput, asker: ApplicationView, settings: Settings) -> dict[str, None]:
-    """Return the applications that are strictly less urgent than ``asker``.
+def _less_urgent(look: DemandInput, requester: ApplicationView, settings: Settings) -> dict[str, None]:
+    """Return the applications that are strictly less urgent than ``requester``.
 
-    In the scheduler simulation, an application served before the asker is not preempted: it would be
+    In the scheduler simulation, an application served before the requester is not preempted: it would be
     given the room back at once.
     """
-    asking = urgency(asker, look.now_ms, settings)
+    asking = urgency(requester, look.now_ms, settings)
     return {
         view.application: None
         for view in look.snapshot.applications
         if less_urgent(urgency(view, look.now_ms, settings), asking, settings)
-        and (view.rank > asker.rank or not settings.model_scheduler)
+        and (view.rank > requester.rank or not settings.model_scheduler)
     }
 
 

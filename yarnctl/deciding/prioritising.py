@@ -89,9 +89,9 @@ def _insert(ordered: list[str], name: str, keys: Mapping[str, Urgency], margin: 
     ordered.append(name)
 
 
-def less_urgent(victim: Urgency, asker: Urgency, settings: Settings) -> bool:
-    """Return whether ``victim`` may give to ``asker``: a later deadline, a laxity larger by the margin."""
-    return victim[0] > asker[0] + margin_ms(settings)
+def less_urgent(victim: Urgency, requester: Urgency, settings: Settings) -> bool:
+    """Return whether ``victim`` may give to ``requester``: its urgency is lower by the margin."""
+    return victim[0] > requester[0] + margin_ms(settings)
 
 
 def priorities(
@@ -217,7 +217,7 @@ class ChangedPriorities:
         left = PriorityState() if left is None else left
         self.changed = dict(left.changed)
         self.due = due
-        self._asked = dict(left.asked)
+        self._asked = dict(left.sent)
         self._fresh = set(left.fresh)
         self._observing = left.observing
 
@@ -225,7 +225,7 @@ class ChangedPriorities:
         """Return all of it but ``due`` as a value."""
         return PriorityState(
             changed=dict(self.changed),
-            asked=dict(self._asked),
+            sent=dict(self._asked),
             fresh=tuple(sorted(self._fresh)),
             observing=self._observing,
         )

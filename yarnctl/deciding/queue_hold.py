@@ -66,8 +66,10 @@ class Misdirection:
 
 
 def _is_misdirected(record: Transition) -> bool:
-    """Return whether another application got the room: observed, or not observed while its asker waits."""
-    return record.target == "taken" or (isinstance(record.why, Unclaimed) and record.why.asker_waits)
+    """Return whether another application got the room: observed, or unobserved while its requester waits."""
+    return record.target == "misdirected" or (
+        isinstance(record.why, Unclaimed) and record.why.requester_waits
+    )
 
 
 CAP_AFTER_MS = 15_000

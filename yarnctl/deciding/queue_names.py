@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 
 from yarnctl.deciding.reasons.queue_naming import (
     AmbiguousQueue,
-    BudgetOfNoVictim,
+    BudgetOfNoPreemptableQueue,
     NoLeafQueue,
     ParentQueue,
     QueueInBothRoles,
@@ -200,9 +200,9 @@ def resolved(named: NamedQueues, tree: QueueTree) -> Resolved:
 def _used_twice(named: NamedQueues, known: Resolved) -> Iterable[QueueProblem]:
     """Return the leaf queues that are named for two things that exclude each other."""
     if named.mode == "queues":
-        givers = known.of(named.preemptable)
+        preemptable = known.of(named.preemptable)
         for path in known.of(named.preempting):
-            if path in givers:
+            if path in preemptable:
                 spelled = _names_of(path, (*named.preempting, *named.preemptable), known)
                 yield QueueInBothRoles(path, spelled)
     for several in (named.budgets, named.pools):
@@ -210,8 +210,8 @@ def _used_twice(named: NamedQueues, known: Resolved) -> Iterable[QueueProblem]:
             if count > 1:
                 yield QueueNamedTwice(path, _names_of(path, several, known))
     for name in named.budgets:
-        if name in known.paths and known.paths[name] not in (givers := known.of(named.preemptable)):
-            yield BudgetOfNoVictim(name, known.paths[name], givers)
+        if name in known.paths and known.paths[name] not in (preemptable := known.of(named.preemptable)):
+            yield BudgetOfNoPreemptableQueue(name, known.paths[name], preemptable)
 
 
 def _names_of(path: str, names: Collection[str], known: Resolved) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.lifecycle import State as OrderState
 from yarnctl.deciding.model import (
     Action,
-    ContainerAsk,
+    ContainerRequest,
     Ending,
     Grow,
     ObservationRequest,
@@ -61,18 +61,18 @@ class Header(msgspec.Struct, frozen=True, tag="header"):
 class Trigger(msgspec.Struct, frozen=True):
     """What caused a decision: counts are containers.
 
-    ``pending`` are asked for, of which ``placed`` fit into free room (or room of other orders that is
+    ``pending`` are requested, of which ``placed`` fit into free room (or room of other orders that is
     expected), ``promised`` are met by orders that were open at the snapshot's instant ``as_of_ms``, and
-    ``need`` is the shortfall.
+    ``shortfall`` is what remains.
     """
 
     application: str
     queue: str
-    asks: tuple[ContainerAsk, ...]
+    requests: tuple[ContainerRequest, ...]
     pending: int
     placed: int
     promised: int
-    need: int
+    shortfall: int
     why: TriggerReason
     as_of_ms: int | None = None
 

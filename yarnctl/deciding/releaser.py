@@ -93,7 +93,7 @@ def objections(
     guarded = settings.cost_guard and settings.eviction == "suspend"
 
     def objection(task: TaskView) -> Reason:
-        attempt, _, _, _, kind, remaining_ms, return_cost_ms, since_ms, generation, able, resumed = task
+        attempt, _, _, _, kind, remaining_ms, resume_cost_ms, since_ms, generation, able, resumed = task
         if kind == "am":
             return "am"
         if attempt in barred:
@@ -106,9 +106,9 @@ def objections(
             return "not-checkpointable"
         if generation >= suspensions_max:
             return "task-budget"
-        if resumed and now_ms - since_ms < (max(settle_ms, return_cost_ms) if guarded else settle_ms):
+        if resumed and now_ms - since_ms < (max(settle_ms, resume_cost_ms) if guarded else settle_ms):
             return "just-resumed"
-        if guarded and remaining_ms <= return_cost_ms:
+        if guarded and remaining_ms <= resume_cost_ms:
             return "remaining-unknown" if remaining_ms < 0 else "cost"
         return ""
 

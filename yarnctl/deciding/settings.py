@@ -56,7 +56,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     queue, room for the most urgent application with pending asks is made by less urgent ones (Natjam-R).
 
     ``observe_only``: nothing is performed; an order stays as long as it would be wanted, and never
-    times out. ``in_flight_ratio_max``: how many of the victim queues' containers may be suspending at
+    times out. ``in_flight_ratio_max``: how many of the preemptable queues' containers may be suspending at
     once (1: as many as are needed), at least ``in_flight_least``.
     ``look_age_max_ms``: a snapshot that took longer is not decided on. ``silent_ms``: for so long a job
     whose master did not answer is not asked again. ``release_repeat_ms``: a Release whose effect has
@@ -69,8 +69,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     profile: str = "default"
     mode: Literal["queues", "deadlines"] = "queues"
-    hurried_queues: tuple[str, ...] = ("production",)
-    victim_queues: tuple[str, ...] = ("research",)
+    preempting_queues: tuple[str, ...] = ("production",)
+    preemptable_queues: tuple[str, ...] = ("research",)
     job_policy: str = "MR"
     task_policy: str = "SRT"
     eviction: Literal["suspend", "kill"] = "suspend"

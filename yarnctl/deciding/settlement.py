@@ -42,12 +42,12 @@ from yarnctl.deciding.order import Order
 from yarnctl.deciding.reasons.orders import (
     AnotherManager,
     ApplicationHasEnded,
-    AskGone,
     ContainerHasEnded,
     GivenRoomOf,
     MoveReason,
     NoProgress,
     OnlyObserved,
+    RequestGone,
     Unclaimed,
     WithOrder,
 )
@@ -175,42 +175,42 @@ class Settlement:
     def _granted(self, into: Effects, fact: ContainerGranted) -> None:
         """Settle the entry that this grant answers (section 3.2: it is removed from the job's list).
 
-        Rooms of one size are interchangeable, but an order must last until its task's end. So when an asker
+        Rooms of one size are interchangeable, but an order must last until its task's end. When a requester
         is given the room freed for another while an order of its own is still running, that order
         is transferred to the other's list; without one, the other has lost its room and asks again
         (:meth:`_is_taken`).
         """
-        asker, size = fact.application, fact.size
+        requester, size = fact.application, fact.size
         here = [self.ledger.open[name] for name in self.ledger.freed_on.get(fact.node, ())]
         here = [order for order in here if order.serves and (order.freed_at_ms or 0) <= fact.at_ms]
-        own = [order for order in here if order.asker == asker and order.ask == size]
+        own = [order for order in here if order.requester == requester and order.request_size == size]
         if own:
             self._answer(into, own[0], "granted", fact)
             return
-        others = [order for order in here if order.asker != asker]
-        others = [order for order in others if order.ask == size] or others
-        elsewhere = oldest_freed(self.ledger, asker, size)
+        others = [order for order in here if order.requester != requester]
+        others = [order for order in others if order.request_size == size] or others
+        elsewhere = oldest_freed(self.ledger, requester, size)
         if not others:
             if elsewhere is not None:
                 self._answer(into, elsewhere, "granted", fact)
             return
         given = others[0]
-        mine = elsewhere or oldest_running(self.ledger, asker, size)
-        if mine is None or given.ask != size:
+        mine = elsewhere or oldest_running(self.ledger, requester, size)
+        if mine is None or given.request_size != size:
             if self._is_taken(given, size):
-                self._answer(into, given, "taken", fact)
+                self._answer(into, given, "misdirected", fact)
         else:
             self._answer(into, given, "granted", fact)
-            into.add(self.transfer(mine, given.asker, fact.at_ms, GivenRoomOf(asker, given.order)))
+            into.add(self.transfer(mine, given.requester, fact.at_ms, GivenRoomOf(requester, given.order)))
 
     def _is_taken(self, order: Order, size: Resources) -> bool:
         """Return whether a grant of ``size`` to another application, on the order's node, used its room.
 
         YARN does not report which room on a node a container was given. A grant smaller than the container
-        that ended leaves room, or came from other room: the order stays, until its asker is given a
-        container, stops asking, or the time is out. An asker without pending asks has lost nothing.
+        that ended leaves room, or came from other room: the order stays, until its requester is given a
+        container, stops asking, or the time is out. A requester without pending asks has lost nothing.
         """
-        if self.pending is not None and not self.pending.get(order.asker):
+        if self.pending is not None and not self.pending.get(order.requester):
             return False
         return fits(order.size, size)
 
@@ -221,11 +221,13 @@ class Settlement:
             who = {"container": fact.container, "application": fact.application}
             self._move(into, mate.order, event, fact.at_ms, why=why, **who)
 
-    def transfer(self, order: Order, asker: str, at_ms: int, why: MoveReason) -> Effects:
+    def transfer(self, order: Order, requester: str, at_ms: int, why: MoveReason) -> Effects:
         """Make an order, with its group, over to another application."""
         into = Effects()
         for mate in self.ledger.group_of(order):
-            passed_on = Transfer(order=mate.order, source=mate.asker, target=asker, at_ms=at_ms, why=why)
+            passed_on = Transfer(
+                order=mate.order, source=mate.requester, target=requester, at_ms=at_ms, why=why
+            )
             self._record(into, passed_on)
         return into
 
@@ -240,8 +242,8 @@ class Settlement:
             self._record(into, _saved_lost_of(fact))
 
     def _application_ended(self, into: Effects, fact: ApplicationEnded) -> None:
-        for order in list(self.ledger.of_asker(fact.application)):
-            into.add(self.recall(order, "asker-ended", fact.at_ms, ApplicationHasEnded(fact.application)))
+        for order in list(self.ledger.of_requester(fact.application)):
+            into.add(self.recall(order, "requester-ended", fact.at_ms, ApplicationHasEnded(fact.application)))
         for order in list(self.ledger.of_victim(fact.application)):
             self._move(into, order.order, "completed", fact.at_ms, why=ApplicationHasEnded(fact.application))
         into.add(self.forget(fact.application, fact.at_ms, "ended"))
@@ -268,12 +270,12 @@ class Settlement:
             into.actions.append(Withdraw(order.order, order.victim, order.attempt, order.container))
         return into
 
-    def wait_for(self, asker: str, tasks: Iterable[AwaitedTask], now_ms: int) -> Effects:
-        """Record the tasks whose ends are awaited on behalf of ``asker``, each once."""
+    def wait_for(self, requester: str, tasks: Iterable[AwaitedTask], now_ms: int) -> Effects:
+        """Record the tasks whose ends are awaited on behalf of ``requester``, each once."""
         into, known = Effects(), self.ledger.awaited.until_ms
         fresh = tuple(task for task in tasks if task.lever.unit not in known)
         if fresh:
-            self._record(into, Awaited(now_ms, asker, fresh))
+            self._record(into, Awaited(now_ms, requester, fresh))
         return into
 
     def drop_observed(self, now_ms: int) -> Effects:
@@ -282,7 +284,7 @@ class Settlement:
         if self.settings.observe_only:
             return into
         for order in [order for order in self.ledger.open.values() if order.observed]:
-            event: Event = "asker-ended" if order.state == "checkpointed" else "not-needed"
+            event: Event = "requester-ended" if order.state == "checkpointed" else "not-needed"
             into.add(self.recall(order, event, now_ms, OnlyObserved()))
         return into
 
@@ -313,11 +315,11 @@ class Settlement:
         return into
 
     def _still_waits(self, order: Order, now_ms: int) -> bool:
-        """Return whether the asker of freed room had pending asks lately, and after the room was free."""
+        """Return whether the requester of freed room had pending asks lately, and after the room was free."""
         if not self.pending or now_ms - self.pending_at_ms >= self.settings.look_age_max_ms:
             return False
         seen_ms = self.pending_at_ms - (order.freed_at_ms or 0)
-        return seen_ms >= self.settings.expire_ms and bool(self.pending.get(order.asker))
+        return seen_ms >= self.settings.expire_ms and bool(self.pending.get(order.requester))
 
     def _silent(self, into: Effects, order: Order, now_ms: int, why: MoveReason) -> None:
         names = (order.order, order.victim, order.attempt, order.container)
@@ -328,14 +330,14 @@ class Settlement:
             into.actions.append(Withdraw(*names))
 
     def forget_unwanted(self, pending: dict[str, int], now_ms: int, as_of_ms: int) -> Effects:
-        """Settle freed entries whose asker has stopped asking without an observed grant."""
+        """Settle freed entries whose requester has stopped asking without an observed grant."""
         into = Effects()
         self.pending_at_ms = as_of_ms
         for order in list(self.ledger.open.values()):
-            if order.state != "freed" or pending.get(order.asker):
+            if order.state != "freed" or pending.get(order.requester):
                 continue
             if as_of_ms - (order.freed_at_ms or 0) >= self.settings.expire_ms:
-                self._move(into, order.order, "not-needed", now_ms, why=AskGone())
+                self._move(into, order.order, "not-needed", now_ms, why=RequestGone())
         return into
 
     # --- outcomes ---------------------------------------------------------------------------------
@@ -364,12 +366,12 @@ class Settlement:
 
 def _return_of(order: Order, fact: CameBack) -> Return:
     """Compare the predicted resume cost with the measured."""
-    leave_ms = max(0, (order.freed_at_ms or 0) - order.asked_at_ms)
+    leave_ms = max(0, (order.freed_at_ms or 0) - order.ordered_at_ms)
     return Return(
         order=fact.order,
         attempt=fact.attempt,
         at_ms=fact.at_ms,
-        predicted_ms=order.return_cost_ms,
+        predicted_ms=order.resume_cost_ms,
         cost_ms=leave_ms + fact.launch_ms + fact.shuffle_ms + fact.skip_ms,
         leave_ms=leave_ms,
         launch_ms=fact.launch_ms,

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, Snapshot
+from yarnctl.deciding.model import ApplicationView, ContainerRequest, QueueView, Snapshot
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
@@ -53,10 +53,10 @@ class ApplicationRow(msgspec.Struct, frozen=True, array_like=True):
     containers: int
     used: Resources
     task_size: Resources
-    asks: tuple[ContainerAsk, ...] = ()
+    requests: tuple[ContainerRequest, ...] = ()
     activated: bool = True
     runner: bool | None = True
-    foreseen: int = 0
+    predicted: int = 0
     priority: int = 0
     deadline_at_ms: int | None = None
     progress_ratio: float = 0.0
@@ -73,10 +73,10 @@ class ApplicationRow(msgspec.Struct, frozen=True, array_like=True):
             used=self.used,
             am_size=NOT_READ,
             task_size=self.task_size,
-            asks=self.asks,
+            requests=self.requests,
             activated=self.activated,
             runner=self.runner,
-            predicted=self.foreseen,
+            predicted=self.predicted,
             priority=self.priority,
             deadline_at_ms=self.deadline_at_ms,
             progress_ratio=self.progress_ratio,
@@ -108,7 +108,7 @@ class Columns:
 
     def __init__(self, settings: Settings) -> None:
         self._queues = settings.mode == "queues"
-        self._named = frozenset((*settings.hurried_queues, *settings.victim_queues))
+        self._named = frozenset((*settings.preempting_queues, *settings.preemptable_queues))
         self._deadline = not self._queues or settings.job_policy in ("MDF", "MLF")
         self._progress = settings.job_policy == "MLF"
 
@@ -116,7 +116,7 @@ class Columns:
         """Yield the applications that are read."""
         if not self._queues or any(view.user_limit is not None for view in snapshot.queues):
             return snapshot.applications
-        return [view for view in snapshot.applications if view.asks or view.queue in self._named]
+        return [view for view in snapshot.applications if view.requests or view.queue in self._named]
 
     def row(self, view: ApplicationView) -> ApplicationRow:
         """Return what is read of one application."""
@@ -129,7 +129,7 @@ class Columns:
             view.containers,
             view.used,
             view.task_size,
-            view.asks,
+            view.requests,
             view.activated,
             view.runner,
             view.predicted,

@@ -149,7 +149,7 @@ def state_of(ledger: Ledger) -> LedgerState:
         settled=tuple(ledger.settled.values()),
         retiring=tuple(Retiring(*each) for each in ledger.retiring),
         dying=tuple(order.order for order in ledger.terminating.values()),
-        away=tuple(ledger.suspended.values()),
+        suspended=tuple(ledger.suspended.values()),
         late=tuple(late for ends in ledger.recently_settled.values() for late in ends.values()),
         bars=tuple(sorted(BarSet(name, why, ledger.bars.by[name]) for name, why in ledger.excluded.items())),
         pauses=tuple(sorted(ledger.bars.pauses)),
@@ -175,14 +175,14 @@ def ledger_of(state: LedgerState, settings: Settings) -> Ledger:
         ledger.indices.free(ledger.open[name])
     ledger.freed_for.clear()
     for name in state.freed_for:
-        ledger.freed_for.setdefault(ledger.open[name].asker, {})[name] = None
+        ledger.freed_for.setdefault(ledger.open[name].requester, {})[name] = None
     ledger.settled.update((order.order, order) for order in state.settled)
     ledger.retiring.extend((each.at_ms, each.order) for each in state.retiring)
     ledger.terminating.update((ledger.settled[name].container, ledger.settled[name]) for name in state.dying)
-    ledger.suspended.update((order.order, order) for order in state.away)
+    ledger.suspended.update((order.order, order) for order in state.suspended)
     for late in state.late:
-        ledger.recently_settled.setdefault(late.order.asker, {})[late.order.order] = late
-        ledger.late_until.append((max(late.room_ms, late.until_ms), late.order.asker, late.order.order))
+        ledger.recently_settled.setdefault(late.order.requester, {})[late.order.order] = late
+        ledger.late_until.append((max(late.room_ms, late.until_ms), late.order.requester, late.order.order))
     heapify(ledger.late_until)
     for bar in state.bars:
         ledger.bars.barred[bar.attempt], ledger.bars.by[bar.attempt] = bar.why, bar.order

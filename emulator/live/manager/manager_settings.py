@@ -23,7 +23,7 @@ AM_RATIO = 0.5
 LARGEST_FILE_BYTES = 1 << 20
 
 QUEUES: tuple[QueueConfig, ...] = (
-    QueueConfig(name="production", capacity_ratio=0.95, am_ratio=0.5, hurried=True),
+    QueueConfig(name="production", capacity_ratio=0.95, am_ratio=0.5, preempting=True),
     QueueConfig(name="research", capacity_ratio=0.05, am_ratio=0.5),
 )
 
@@ -62,7 +62,7 @@ def queues_of_text(text: str) -> tuple[QueueConfig, ...]:
         shares[name] = _ratio("--queues", share, 100)
     _check_sum("--queues", shares)
     return tuple(
-        QueueConfig(name=name, capacity_ratio=share, am_ratio=AM_RATIO, hurried=at == 0)
+        QueueConfig(name=name, capacity_ratio=share, am_ratio=AM_RATIO, preempting=at == 0)
         for at, (name, share) in enumerate(shares.items())
     )
 
@@ -96,7 +96,7 @@ def queues_of_file(path: Path) -> tuple[QueueConfig, ...]:
             maximum_ratio=_ratio(f"{path}: maximum-capacity", said(name, "maximum-capacity", "100"), 100),
             am_ratio=_ratio(f"{path}: AM share", said(name, "maximum-am-resource-percent", general), 1),
             user_limit_factor=_factor(path, said(name, "user-limit-factor", "1")),
-            hurried=name == first,
+            preempting=name == first,
         )
         for name in names
     )

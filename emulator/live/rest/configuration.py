@@ -206,7 +206,7 @@ def _keys(manager: LiveResourceManager) -> dict[str, str]:
             "maximum-am-resource-percent": f"{config.am_ratio:g}",
             "user-limit-factor": f"{factor:g}",
             "minimum-user-limit-percent": "100",
-            "priority": "10" if config.hurried else "0",
+            "priority": "10" if config.preempting else "0",
             "disable_preemption": "true",
             "state": "RUNNING",
             "acl_submit_applications": "*",

@@ -2,7 +2,7 @@
 
 A process of its own serves the same bytes to both from loopback, with every job's progress moving from look
 to look. The naive side does the same work in the plain way: it decodes what it needs with json, makes
-dataclasses, plays the scheduler over what all queues wait for to see whether the room would go to the asker,
+dataclasses, plays the scheduler over what all queues wait for to see whether the room would go to the requester,
 and sorts all victim jobs again for each victim (the paper's rule word for word, as in ``yarn_research.bench.tick``).
 It keeps nothing from look to look and gives no reasons. Both must name the same attempts in the same order
 (of those that are asked at once, who has most left leaves first), and both know already which jobs carry the
@@ -87,7 +87,7 @@ def _held(queue: str) -> float:
 
 def _apps() -> tuple[bytes, bytes]:
     """Return two answers to /apps between which every job has got on as a job of ten minutes does in 1 s."""
-    asker = {
+    requester = {
         "id": ASKER, "user": "p", "queue": "production", "state": "ACCEPTED", "progress": 0.0,
         "applicationType": "MAPREDUCE", "applicationTags": "", "priority": 0,
         "startedTime": 1_700_000_009_000,
@@ -107,7 +107,7 @@ def _apps() -> tuple[bytes, bytes]:
     rows[70].update(large)  # one job is hit, as with heavy-tailed sizes
     bodies = []
     for _ in range(2):
-        bodies.append(json.dumps({"apps": {"app": [*rows, asker]}}, separators=(",", ":")).encode())
+        bodies.append(json.dumps({"apps": {"app": [*rows, requester]}}, separators=(",", ":")).encode())
         for row in rows:
             row["progress"] = min(100.0, row["progress"] + 0.15)
     return bodies[0], bodies[1]
@@ -191,7 +191,7 @@ def serve(ready: Any) -> None:
 
 def ours(port: AttachedPort) -> list[str]:
     """Look, decide, look at the victims, decide: the attempts that are to stop, in the order of leaving."""
-    paths = {"hurried_queues": ("root.production",), "victim_queues": ("root.research",)}
+    paths = {"preempting_queues": ("root.production",), "preemptable_queues": ("root.research",)}
     controller = Controller(msgspec.structs.replace(RULES, **paths))
     seen = port.observe(controller.to_observe)
     step = controller.step(seen)
@@ -238,7 +238,7 @@ class Plain:
         return self.pick(victims, total, self.admitted(apps, queues, wanted))
 
     def admitted(self, apps: list[PlainApplication], queues: list[dict], wanted: int) -> int:
-        """Play on: how many containers would the asker be given, were room taken from research?"""
+        """Play on: how many containers would the requester be given, were room taken from research?"""
         waiting: dict[str, list[PlainApplication]] = {}
         for app in sorted(apps, key=lambda app: (-app.priority, app.submitted, app.application)):
             if any(use.pending_memory for use in app.uses):

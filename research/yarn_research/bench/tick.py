@@ -19,7 +19,7 @@ from yarnctl.deciding.draws import uniform
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import (
     ApplicationView,
-    ContainerAsk,
+    ContainerRequest,
     Observation,
     QueueView,
     Snapshot,
@@ -110,7 +110,7 @@ def _running(name: str, place: int, size: int) -> ApplicationView:
         used=times(SLOT, size),
         am_size=SLOT,
         task_size=SLOT,
-        asks=(ContainerAsk(10, SLOT, 5),),
+        requests=(ContainerRequest(10, SLOT, 5),),
     )
 
 
@@ -125,7 +125,7 @@ def _waiting(name: str, place: int, wanted: int) -> ApplicationView:
         used=SLOT,
         am_size=SLOT,
         task_size=SLOT,
-        asks=(ContainerAsk(10, SLOT, wanted),),
+        requests=(ContainerRequest(10, SLOT, wanted),),
     )
 
 
@@ -151,7 +151,7 @@ def naive(case: Case, settings: Settings) -> list[str]:
 
 def in_taking_order(tasks: tuple[TaskView, ...]) -> list[TaskView]:
     """Return the tasks that may be stopped, shortest first."""
-    eligible = [task for task in tasks if task.checkpointable and task.remaining_ms > task.return_cost_ms]
+    eligible = [task for task in tasks if task.checkpointable and task.remaining_ms > task.resume_cost_ms]
     return sorted(eligible, key=lambda task: (task.remaining_ms, task.attempt))
 
 

@@ -71,12 +71,12 @@ def _with_maps(
             view = task._replace(remaining_ms=2000) if drawn % 1009 == 0 else task
             if drawn % 1000 < maps_of_1000:
                 since_ms = NOW_MS - drawn % 120_000
-                view = view._replace(kind="map", since_ms=since_ms, return_cost_ms=1200, checkpointable=False)
+                view = view._replace(kind="map", since_ms=since_ms, resume_cost_ms=1200, checkpointable=False)
             else:
                 cost_ms = 9000 + number * 31 % 4000
                 since_ms = NOW_MS if number % 3 == 0 else task.since_ms
                 able = task.checkpointable and since_ms != NOW_MS
-                view = view._replace(return_cost_ms=cost_ms, since_ms=since_ms, checkpointable=able)
+                view = view._replace(resume_cost_ms=cost_ms, since_ms=since_ms, checkpointable=able)
             views.append(view)
         tasks[name] = tuple(views)
     return tasks

@@ -37,7 +37,7 @@ QUICK = Timing(
 )
 
 
-BY_DEADLINE = QueueConfig(name="production", capacity_ratio=1.0, am_ratio=0.8, hurried=True)
+BY_DEADLINE = QueueConfig(name="production", capacity_ratio=1.0, am_ratio=0.8, preempting=True)
 
 
 class GatedHost(Protocol):

@@ -52,14 +52,14 @@ def orders_of(records: Iterable[Record]) -> list[dict[str, Any]]:
             for order, pull in zip(record.orders, record.pulls, strict=True):
                 if pull is not None and pull.lever.kind == "rescale":
                     predicted_s = pull.lever.room_in_ms / 1000
-                    found[order] = {"at_ms": record.at_ms, "predicted_s": predicted_s, "state": "asked"}
+                    found[order] = {"at_ms": record.at_ms, "predicted_s": predicted_s, "state": "ordered"}
         elif isinstance(record, Transition) and record.order in found:
             row = found[record.order]
             row["state"] = record.target
             if record.target == "freed":
                 row["freed_s"] = (record.at_ms - row["at_ms"]) / 1000
                 row["other"] = bool(record.left)
-            elif record.target in ("granted", "taken") and "freed_s" in row:
+            elif record.target in ("granted", "misdirected") and "freed_s" in row:
                 row["held_s"] = round((record.at_ms - row["at_ms"]) / 1000 - row["freed_s"], 3)
     return [{"order": order, **row} for order, row in found.items()]
 

@@ -101,7 +101,7 @@ def orders_of(records: list[Record]) -> list[dict[str, Any]]:
             for order, pull, pick in zip(record.orders, record.pulls, record.picks, strict=True):
                 lever = "suspend" if pull is None else pull.lever.kind
                 lost = 0 if pull is None else pull.lever.lost_ms * pick.task.size[0]
-                found[order] = {"order": order, "lever": lever, "lost_mib_ms": lost, "state": "asked"}
+                found[order] = {"order": order, "lever": lever, "lost_mib_ms": lost, "state": "ordered"}
         elif isinstance(record, Transition) and record.order in found:
             found[record.order]["state"] = record.target
     return list(found.values())

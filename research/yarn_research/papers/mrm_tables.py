@@ -161,7 +161,7 @@ def played(
 ) -> tuple[list[RecordedRun], list[int]]:
     """Run jobs on the emulated cluster; return their phases' durations and when each ended, ms."""
     settings = msgspec.structs.replace(
-        PROFILES["default"], mode="deadlines", hurried_queues=("default",), victim_queues=("default",)
+        PROFILES["default"], mode="deadlines", preempting_queues=("default",), preemptable_queues=("default",)
     )
     size = Resources(1024 * CONTAINERS, CONTAINERS)
     setup = Setup(nodes=NODES, node_size=size, timing=HADOOP3, settings=settings, seed=seed)

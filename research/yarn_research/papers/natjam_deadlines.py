@@ -46,8 +46,8 @@ def deadline_cell(jobs: tuple[Job, ...], policy: str, profile: str, seed: int) -
         mode="deadlines",
         job_policy=policy,
         seed=seed,
-        hurried_queues=("default",),
-        victim_queues=("default",),
+        preempting_queues=("default",),
+        preemptable_queues=("default",),
     )
     setup = Setup(nodes=7, node_size=Resources(3 * 1024, 3), timing=PAPER, settings=settings, seed=seed)
     return Cell(setup, jobs, SCHEMES["natjam"])

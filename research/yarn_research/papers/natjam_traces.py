@@ -257,8 +257,8 @@ def figure_12() -> Plan[Figure]:
         PAPER_SETTINGS,
         mode="deadlines",
         job_policy="MDF",
-        hurried_queues=("default",),
-        victim_queues=("default",),
+        preempting_queues=("default",),
+        preemptable_queues=("default",),
     )
     setup = msgspec.structs.replace(_setup((7, 3)), settings=settings)
     hours = {hour: _hour(hour, "production", 21, DEADLINE_PEAK) for hour, _ in WINDOWS}

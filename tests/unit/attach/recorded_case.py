@@ -107,7 +107,7 @@ class RecordedCase:
             for each in journal.records
             if isinstance(each, Refusal | Decision)
         ]
-        return [Wanted(trigger.need, text(why)) for trigger, why in found]
+        return [Wanted(trigger.shortfall, text(why)) for trigger, why in found]
 
 
 def checked(url: str, capfd: Any, *options: str) -> dict[str, dict[str, str]]:

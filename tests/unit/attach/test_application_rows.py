@@ -7,7 +7,7 @@ import random
 import msgspec
 
 from yarnctl.attach.connection.application_rows import ApplicationRows, serving_order
-from yarnctl.deciding.model import ApplicationView, ContainerAsk
+from yarnctl.deciding.model import ApplicationView, ContainerRequest
 from yarnctl.deciding.reasons.eligibility import NoReduces, OtherKind
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources
@@ -58,7 +58,7 @@ def test_the_same_as_made_from_nothing():
         }
         assert kept.waiting == waiting
         if chance.random() < 0.8:  # a look that ends before its snapshot must not lose what changed
-            asks = {name: (ContainerAsk(10, SIZE, chance.choice([1, 1, 2])),) for name in waiting}
+            asks = {name: (ContainerRequest(10, SIZE, chance.choice([1, 1, 2])),) for name in waiting}
             for one in chance.sample(rows, 3):
                 why_not[one.application] = chance.choice(
                     [OtherKind("SPARK"), OtherKind("SPARK"), NoReduces()]

@@ -267,8 +267,8 @@ def granted(cluster, app: App, of: int, node: str = "n1:1") -> ContainerGranted:
 
 def test_grants_are_told_after_ends_and_once(cluster, port):
     cluster.killed(attempt(1, 1))
-    asker = cluster.apps[application(2)]
-    fact = granted(cluster, asker, 1)
+    requester = cluster.apps[application(2)]
+    fact = granted(cluster, requester, 1)
     assert facts(cluster, port) == (ended(cluster, "killed"), fact)
     assert facts(cluster, port) == ()
 
@@ -288,14 +288,14 @@ def test_what_somebody_held_before_is_no_grant_but_all_that_a_new_application_ho
 
 
 def test_a_grant_of_room_that_came_free_during_the_look_comes_after_its_end(cluster, port):
-    """The asker is listed before the victim; what it was given a moment later is not lost."""
-    asker, real = cluster.apps[application(2)], cluster.answer
+    """The requester is listed before the victim; what it was given a moment later is not lost."""
+    requester, real = cluster.apps[application(2)], cluster.answer
 
     def answer(heard):
         reply = real(heard)
-        if f"{application(1)}/appattempts/" in heard.path and container(2, 1) not in asker.containers:
+        if f"{application(1)}/appattempts/" in heard.path and container(2, 1) not in requester.containers:
             cluster.killed(attempt(1, 1))  # just after the victim was listed
-            granted(cluster, asker, 1)
+            granted(cluster, requester, 1)
         return reply
 
     cluster.rm.answer = answer
@@ -308,9 +308,9 @@ def test_a_grant_of_room_that_came_free_during_the_look_comes_after_its_end(clus
 
 def order(state: State) -> Order:
     return Order(
-        order="o-1", asker=application(2), victim=application(1), attempt=attempt(1, 1),
-        container=container(1, 2), node="n1:1", size=SLOT, ask=SLOT, serves=1, group="o-1", generation=1,
-        verb="suspend", decision=1, asked_at_ms=EPOCH, progress_at_ms=EPOCH, state=state,
+        order="o-1", requester=application(2), victim=application(1), attempt=attempt(1, 1),
+        container=container(1, 2), node="n1:1", size=SLOT, request_size=SLOT, serves=1, group="o-1", generation=1,
+        verb="suspend", decision=1, ordered_at_ms=EPOCH, progress_at_ms=EPOCH, state=state,
     )  # fmt: skip
 
 
@@ -352,7 +352,7 @@ def test_who_the_room_is_for_is_watched_however_many_wait(cluster, named):
     for number in range(3, 10):
         cluster.add(App(number, "production", asks=[(10, SLOT, 1)], submitted_at_ms=cluster.now_ms))
     made = asked(cluster, tracked_max=2)
-    look = ObservationRequest(cluster=False, orders=("o-1",), askers=(application(9),) if named else ())
+    look = ObservationRequest(cluster=False, orders=("o-1",), requesters=(application(9),) if named else ())
     made.observe(look)
     cluster.apps[application(9)].containers[container(9, 1)] = ("n1:1", 0)
     seen = made.observe(look).facts

@@ -59,9 +59,9 @@ def restarted(cluster: FakeCluster):
 def open_order() -> Order:
     """Return the order as the journal knows it."""
     return Order(
-        order="o-1", asker=application(2), victim=application(1), attempt=attempt(1, 1),
-        container=container(1, 2), node="n1:1", size=Resources(1024, 1), ask=Resources(1024, 1),
-        serves=1, group="o-1", generation=2, verb="suspend", decision=1, asked_at_ms=EPOCH,
+        order="o-1", requester=application(2), victim=application(1), attempt=attempt(1, 1),
+        container=container(1, 2), node="n1:1", size=Resources(1024, 1), request_size=Resources(1024, 1),
+        serves=1, group="o-1", generation=2, verb="suspend", decision=1, ordered_at_ms=EPOCH,
         progress_at_ms=EPOCH, state="suspending",
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from yarnctl.attach.history import finished_jobs, fitting
 from yarnctl.attach.history.finished_jobs import FinishedJobs
 from yarnctl.attach.history.fitting import FinishedJob
 from yarnctl.deciding.admission.records import Finished, Phase, Phases
-from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.reasons.verdicts import ASK_AGAIN, HistoryUnusable
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.history_server import QUICK, HistoryServer
@@ -285,7 +285,7 @@ def test_the_first_ask_is_that_of_the_same_users_last_run():
     )
     with Replay(played) as daemon:
         seen = history(daemon)
-        assert seen.first_asks("daily-9", "ann") == (ContainerAsk(20, Resources(700, 2), 4),)
+        assert seen.first_asks("daily-9", "ann") == (ContainerRequest(20, Resources(700, 2), 4),)
         assert seen.first_asks("nightly", "ann") == ()
 
 

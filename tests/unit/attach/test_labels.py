@@ -16,7 +16,7 @@ from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.view.published import LoopStatus, Publisher, View
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.model import ContainerAsk, ObservationRequest, TaskView
+from yarnctl.deciding.model import ContainerRequest, ObservationRequest, TaskView
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.records import Refusal
 from yarnctl.hadoop.wire import views, yarn
@@ -177,8 +177,8 @@ def test_what_is_left_out_is_no_demand_of_other_queues_either(cluster, has_uses,
     research.asks, research.ask_others, research.has_uses = [(10, SLOT, 3)], others, has_uses
     research.ask_label = None if others else "gpu"
     _, found = shot(cluster)
-    assert found[application(1)].asks == ()
-    assert found[application(2)].asks == (ContainerAsk(0, SLOT, 1),)
+    assert found[application(1)].requests == ()
+    assert found[application(2)].requests == (ContainerRequest(0, SLOT, 1),)
 
 
 def test_requests_beyond_the_bounds_are_supposed_from_the_default_partition_alone(cluster):
@@ -186,7 +186,7 @@ def test_requests_beyond_the_bounds_are_supposed_from_the_default_partition_alon
         job = App(number, "research", asks=[(10, SLOT, 5)], submitted_at_ms=EPOCH + number, **more)
         cluster.add(job)
     _, found = shot(cluster, others_max=0)
-    assert [len(found[application(number)].asks) for number in (3, 4, 5)] == [0, 0, 1]
+    assert [len(found[application(number)].requests) for number in (3, 4, 5)] == [0, 0, 1]
 
 
 def test_an_application_that_requests_both_waits_for_what_is_modelled(cluster):
@@ -201,7 +201,7 @@ def test_an_application_that_requests_both_waits_for_what_is_modelled(cluster):
         b' "resourceInformations": {"resourceInformation": [{"name": "fpga", "value": "3"}]}}}]}}'
     )
     requested = views.requested(rows, "")
-    assert requested.asks == (ContainerAsk(10, Resources(5, 1), 2),)
+    assert requested.asks == (ContainerRequest(10, Resources(5, 1), 2),)
     assert requested.left_out == NotModelled(("a?[2Jb",), ("fpga",))
     assert text(requested.left_out).isprintable()
 
@@ -271,7 +271,7 @@ def test_an_older_version_without_any_of_these_fields_is_read_as_before(cluster)
     seen, found = shot(cluster)
     assert (seen.total, seen.free_by_node) == (times(SLOT, 6), {"n3:1": times(SLOT, 2)})
     assert found[application(1)].used == times(SLOT, 4)
-    assert found[application(2)].asks == (ContainerAsk(0, SLOT, 1),)
+    assert found[application(2)].requests == (ContainerRequest(0, SLOT, 1),)
 
 
 def test_a_queue_is_what_it_is_in_the_default_partition():
@@ -353,7 +353,7 @@ def test_an_application_that_chooses_its_workers_is_left_alone_as_a_whole(cluste
 def test_the_refusal_is_recorded_once(cluster):
     cluster.apps[application(2)].ask_others = GPU
     found = refusals(cluster, ticks=6)
-    assert [(text(each.why), each.trigger.need) for each in found] == [
+    assert [(text(each.why), each.trigger.shortfall) for each in found] == [
         ("the application requests what yarnctl does not model (resource types: yarn.io/gpu)", 0)
     ]
 
@@ -389,7 +389,7 @@ def test_what_is_left_out_is_logged_once(cluster, caplog):
 
 @pytest.mark.parametrize("where", ["application", "queue"])
 def test_no_demand_is_predicted_for_a_job_of_a_label(cluster, where):
-    wave = (ContainerAsk(20, SLOT, 2),)
+    wave = (ContainerRequest(20, SLOT, 2),)
     starting = cluster.apps[application(2)]
     if where == "application":
         starting.label = "gpu"
@@ -397,7 +397,7 @@ def test_no_demand_is_predicted_for_a_job_of_a_label(cluster, where):
         cluster.queue_labels["production"] = "gpu"
     seen = cluster.port(lambda _: wave, predicted_max=10).observe(ObservationRequest())
     [view] = [view for view in seen.snapshot.applications if view.application == application(2)]
-    assert (view.asks, view.predicted) == ((), 0)
+    assert (view.requests, view.predicted) == ((), 0)
 
 
 # --- check --------------------------------------------------------------------------------------------

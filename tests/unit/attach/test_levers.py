@@ -73,7 +73,7 @@ def test_a_reduce_in_shuffle_has_begun_nothing_with_the_runner_and_without(clust
     assert shown.since_ms == NOT_BEGUN_MS
     assert reduced_nothing(shown, cluster.now_ms + 10_000)
     assert kinds(shown, cluster.now_ms) == [("end", 0)]
-    assert shown.return_cost_ms > 60_000, "it may have fetched for a minute"
+    assert shown.resume_cost_ms > 60_000, "it may have fetched for a minute"
 
 
 def test_a_reduce_without_the_runner_that_has_begun_has_no_lever_but_waiting(cluster):
@@ -180,13 +180,13 @@ def test_a_map_is_killed_and_its_end_is_told(cluster):
 def test_room_that_was_killed_free_and_given_before_the_next_look_is_told(cluster):
     """A kill frees its room within a heartbeat; its grant, unseen, would count as still to come for 25 s."""
     cluster.mapping(cluster.apps[application(1)], 9, "n1:1")
-    asker = cluster.apps[application(2)]
-    asker.containers[container(2, 1)] = ("n2:1", 0)
+    requester = cluster.apps[application(2)]
+    requester.containers[container(2, 1)] = ("n2:1", 0)
     port = looking(cluster, levers=True)
     port.observe(ObservationRequest(victims=(application(1),)))
     assert port.perform(KILL_MAP) == Accepted()
-    asker.containers[container(2, 2)] = ("n1:1", 10)
-    look = ObservationRequest(cluster=False, orders=("o-1",), askers=(asker.id,))
+    requester.containers[container(2, 2)] = ("n1:1", 10)
+    look = ObservationRequest(cluster=False, orders=("o-1",), requesters=(requester.id,))
     facts = port.observe(look).facts
     given = [fact.container for fact in facts if isinstance(fact, ContainerGranted)]
     assert given == [container(2, 2)], "and not what it held before"

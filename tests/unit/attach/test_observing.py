@@ -8,7 +8,7 @@ from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, FakeCluster, applic
 from tests.unit.hadoop.replaying import Reply, page
 from yarnctl.deciding.model import (
     Accepted,
-    ContainerAsk,
+    ContainerRequest,
     EpochChanged,
     ManifestSeen,
     ObservationRequest,
@@ -20,13 +20,13 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.reasons.eligibility import (
     ConfigurationUnread,
-    InNoVictimQueue,
+    InNoPreemptableQueue,
     MasterUnreachable,
     QueueUnclear,
     RunnerSays,
 )
 from yarnctl.deciding.reasons.modes import ManagerSettling
-from yarnctl.deciding.reasons.outcomes import OfNoVictimQueue
+from yarnctl.deciding.reasons.outcomes import OfNoPreemptableQueue
 from yarnctl.journal.rendering import said
 from yarnctl.units import Resources, times
 
@@ -86,11 +86,11 @@ def test_the_snapshot_as_deciding_wants_it(cluster):
         ("root.research", times(SLOT, 4)),
     ]
     research, production = views(seen)[application(1)], views(seen)[application(2)]
-    assert production.asks == (ContainerAsk(0, SLOT, 1),)  # not three times, as its rows are
-    assert research.asks == (ContainerAsk(10, SLOT, 2),)
+    assert production.requests == (ContainerRequest(0, SLOT, 1),)  # not three times, as its rows are
+    assert research.requests == (ContainerRequest(10, SLOT, 2),)
     assert (research.runner, research.containers, research.task_size) == (True, 4, SLOT)
     assert production.runner is False
-    assert (research.why_not, production.why_not) == (None, InNoVictimQueue())
+    assert (research.why_not, production.why_not) == (None, InNoPreemptableQueue())
     assert research.rank < production.rank
 
 
@@ -108,7 +108,7 @@ def test_an_application_of_an_unclear_queue_is_left_alone_with_the_reason(cluste
     row = views(port.observe(HURRIED))[application(1)]
     assert (row.queue, row.why_not, row.runner) == ("research", QueueUnclear("research"), False)
     suspend = Suspend("o-1", application(1), attempt(1, 1), container(1, 2), 1, cluster.now_ms)
-    assert port.perform(suspend) == Refused(OfNoVictimQueue("research"))
+    assert port.perform(suspend) == Refused(OfNoPreemptableQueue("research"))
     cluster.says_paths = True
     row = views(port.observe(HURRIED))[application(1)]
     assert (row.queue, row.why_not, row.runner) == ("root.research", None, True)
@@ -122,7 +122,7 @@ def test_what_others_wait_for_is_asked_once_and_hurried_asks_every_time(cluster)
     port.observe(HURRIED)
     assert f"/apps/{application(1)}" not in paths(cluster)
     cluster.apps[application(1)].asks = [(10, SLOT, 3)]
-    assert views(port.observe(HURRIED))[application(1)].asks == (ContainerAsk(10, SLOT, 3),)
+    assert views(port.observe(HURRIED))[application(1)].requests == (ContainerRequest(10, SLOT, 3),)
 
 
 def test_beyond_the_bounds_asks_are_supposed_from_the_sum(cluster):
@@ -131,12 +131,12 @@ def test_beyond_the_bounds_asks_are_supposed_from_the_sum(cluster):
     seen = cluster.port(others_max=2).observe(HURRIED)
     asked = [path for path in paths(cluster) if path.startswith("/apps/")]
     assert len([path for path in asked if path != f"/apps/{application(2)}"]) == 2
-    assert views(seen)[application(8)].asks == (ContainerAsk(10, SLOT, 5),)
+    assert views(seen)[application(8)].requests == (ContainerRequest(10, SLOT, 5),)
 
 
 def test_an_application_without_resource_info_is_asked_for_its_requests(cluster):
     cluster.apps[application(2)].has_uses = False
-    assert views(cluster.port().observe(HURRIED))[application(2)].asks == (ContainerAsk(0, SLOT, 1),)
+    assert views(cluster.port().observe(HURRIED))[application(2)].requests == (ContainerRequest(0, SLOT, 1),)
 
 
 def test_jobs_are_proven_a_few_at_each_look_the_largest_first(cluster):
@@ -207,7 +207,7 @@ def test_the_tasks_of_a_victim(cluster):
     assert first.attempt == attempt(1, 1)
     assert (first.container, first.node, first.size) == (container(1, 2), "n1:1", SLOT)
     assert first.remaining_ms == 95_000 * 50_000 // 5_000
-    assert first.return_cost_ms == 2_000 + 1_500 + 10_000 + 500
+    assert first.resume_cost_ms == 2_000 + 1_500 + 10_000 + 500
     assert (first.checkpointable, first.resumed, first.generation) == (True, False, 0)
     assert first.since_ms == cluster.now_ms - 50_000
     assert len(seen.tasks[application(1)]) == 3
@@ -218,7 +218,7 @@ def test_the_wait_for_maps_is_no_cost_of_coming_back(cluster):
     port = cluster.port()
     for _ in range(2):
         seen = port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
-        assert seen.tasks[application(1)][0].return_cost_ms == 2_000 + 1_500 + (1_500 + 2_000) + 500
+        assert seen.tasks[application(1)][0].resume_cost_ms == 2_000 + 1_500 + (1_500 + 2_000) + 500
     heard = [one for one in cluster.rm.heard if one.query.get("type") == "m"]
     assert len(heard) == 1
 

@@ -139,7 +139,7 @@ def test_a_container_whose_grant_is_not_known_costs_no_launch(cluster):
 
 def costs(cluster, port) -> list[int]:
     seen = port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
-    return [view.return_cost_ms for view in seen.tasks[application(1)]]
+    return [view.resume_cost_ms for view in seen.tasks[application(1)]]
 
 
 def test_what_was_seen_predicts_what_comes(cluster):
@@ -162,16 +162,16 @@ def test_other_jobs_learn_from_it_too(cluster):
     cluster.research(5, ["n1:1", "n2:1"])
     port.observe(ObservationRequest())
     seen = port.observe(ObservationRequest(cluster=False, victims=(application(5),)))
-    assert seen.tasks[application(5)][0].return_cost_ms == 1_500 + 1_500 + 10_000 + 500
+    assert seen.tasks[application(5)][0].resume_cost_ms == 1_500 + 1_500 + 10_000 + 500
 
 
 def test_after_a_restart_it_is_looked_for_by_the_journal(cluster):
     left(cluster)
     port = cluster.port()
     order = Order(
-        order="o-1", asker=application(2), victim=application(1), attempt=attempt(1, 1),
-        container=container(1, 2), node="n1:1", size=Resources(1024, 1), ask=Resources(1024, 1), serves=1,
-        group="o-1", generation=1, verb="suspend", decision=1, asked_at_ms=EPOCH, progress_at_ms=EPOCH,
+        order="o-1", requester=application(2), victim=application(1), attempt=attempt(1, 1),
+        container=container(1, 2), node="n1:1", size=Resources(1024, 1), request_size=Resources(1024, 1), serves=1,
+        group="o-1", generation=1, verb="suspend", decision=1, ordered_at_ms=EPOCH, progress_at_ms=EPOCH,
         state="freed", freed_at_ms=EPOCH,
     )  # fmt: skip
     port.expect([order])
@@ -184,9 +184,9 @@ def test_after_a_restart_an_attempt_that_begins_lower_is_told_as_lost(cluster, o
     """The order may have been answered with the checkpoint before: then that is no loss."""
     port = cluster.port()
     order = Order(
-        order="o-1", asker=application(2), victim=application(1), attempt=attempt(1, 1),
-        container=container(1, 2), node="n1:1", size=Resources(1024, 1), ask=Resources(1024, 1), serves=1,
-        group="o-1", generation=ordered, verb="suspend", decision=1, asked_at_ms=EPOCH,
+        order="o-1", requester=application(2), victim=application(1), attempt=attempt(1, 1),
+        container=container(1, 2), node="n1:1", size=Resources(1024, 1), request_size=Resources(1024, 1), serves=1,
+        group="o-1", generation=ordered, verb="suspend", decision=1, ordered_at_ms=EPOCH,
         progress_at_ms=EPOCH, state="freed", freed_at_ms=EPOCH,
     )  # fmt: skip
     port.expect([order])
@@ -245,4 +245,4 @@ def test_large_skips_tell_the_speed(cluster):
     seen = port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     (view,) = [view for view in seen.tasks[application(1)] if view.attempt == attempt(1, 2)]
     # 16 MiB in the 2,000 ms beyond the usual start: four times as much takes 8,000 ms.
-    assert view.return_cost_ms == pytest.approx(1_500 + 700 + 3_000 + 500 + 8_000, abs=10)
+    assert view.resume_cost_ms == pytest.approx(1_500 + 700 + 3_000 + 500 + 8_000, abs=10)

@@ -55,7 +55,7 @@ def test_suspend_release_grant(cluster):
     port, controller = cluster.port(), Controller(PATHS, validate=True)
     run(cluster, controller, port, journal, lambda: True)
     assert not cluster.changes  # nobody hurried waits
-    asker = production(cluster)
+    requester = production(cluster)
     run(cluster, controller, port, journal, lambda: cluster.changes)
     assert states(controller) == ["suspending"]
     (order,) = controller.ledger.open.values()
@@ -70,8 +70,8 @@ def test_suspend_release_grant(cluster):
     cluster.save(1, place, order.order)
     run(cluster, controller, port, journal, lambda: states(controller) == ["freed"])
     assert cluster.changes[1:] == [f"KILL {order.attempt}"]
-    asker.containers[container(2, 1)] = (order.node, 0)
-    asker.asks, asker.state = [], "RUNNING"
+    requester.containers[container(2, 1)] = (order.node, 0)
+    requester.asks, requester.state = [], "RUNNING"
     run(cluster, controller, port, journal, lambda: "granted" in states(controller))
     assert cluster.changes[1:] == [f"KILL {order.attempt}"]
     assert order.victim == application(1)

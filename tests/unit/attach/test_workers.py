@@ -165,7 +165,7 @@ def test_workers_are_shown_with_what_the_whole_job_would_do_again(fake, job):
         ("worker", False, 7500),
     ]
     assert {fake.now_ms - each.since_ms for each in shown.values()} == {4 * 1500}
-    assert {each.return_cost_ms for each in shown.values()} == {4 * 17_000}
+    assert {each.resume_cost_ms for each in shown.values()} == {4 * 17_000}
     assert observed(looking(fake)) == {}, "the mix alone asks them"
 
 

@@ -24,7 +24,7 @@ from yarnctl.daemon.admission.request_queue import (
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.records import Estimate, Finished
-from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.rooting import Reason
 from yarnctl.deciding.reasons.verdicts import LessonReason, NotInHistoryYet, Undecided
@@ -122,8 +122,8 @@ class Past:
         self.jobs: dict[str, Finished] = {}
         self.before: tuple[Finished, ...] = ()
         self.estimates: dict[str, Estimate] = {}
-        self.first: dict[str, tuple[ContainerAsk, ...]] = {}
-        self.latest: dict[tuple[str, str], tuple[ContainerAsk, ...]] = {}
+        self.first: dict[str, tuple[ContainerRequest, ...]] = {}
+        self.latest: dict[tuple[str, str], tuple[ContainerRequest, ...]] = {}
         self.asked: list[str] = []
 
     def finished(
@@ -142,13 +142,13 @@ class Past:
         self._called(name)
         return self.estimates.get(name)
 
-    def first_asks(self, name: str, user: str) -> tuple[ContainerAsk, ...]:
+    def first_asks(self, name: str, user: str) -> tuple[ContainerRequest, ...]:
         self._called(name)
         return self.first.get(name, ())
 
     def latest_first_asks(
         self, since_ms: int, is_preempting: Callable[[str], bool]
-    ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
+    ) -> dict[tuple[str, str], tuple[ContainerRequest, ...]]:
         named = [name for name in ("production", "research") if is_preempting(name)]
         self._called(f"{named} since {since_ms}")
         return dict(self.latest)

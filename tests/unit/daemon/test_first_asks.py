@@ -17,13 +17,13 @@ from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.first_asks import LEARNED_BACK_MS, LEARNED_FOR_MS, FirstAsks
 from yarnctl.daemon.running import make_loop
 from yarnctl.daemon.state_dir import StateDir
-from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.errors import BadInput
 from yarnctl.units import Resources
 
 DAY_MS = LEARNED_BACK_MS + 1_000
-MAPS = (ContainerAsk(20, Resources(1024, 1), 2),)
+MAPS = (ContainerRequest(20, Resources(1024, 1), 2),)
 JOB = StartingJob("application_1_0001", "nightly-7", "ann")
 
 

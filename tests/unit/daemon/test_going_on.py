@@ -373,7 +373,7 @@ def test_a_daemon_is_put_together_with_what_the_journal_knows(
     with StateDir(tmp_path / "state", lambda: "abcd1234") as state:
         with JournalFile(state.journal, durable=False) as file:
             late = msgspec.structs.replace(CHANGE, at_ms=clock_ms() + 3_600_000)
-            seen = Observed(at_ms=late.at_ms, cluster="not-asked")
+            seen = Observed(at_ms=late.at_ms, cluster="not-requested")
             file.append([HEAD, seen, Contact(1, "7"), late])
         plan = Plan(
             cluster=ClusterAddress(resource_managers=("http://127.0.0.1:1",)),

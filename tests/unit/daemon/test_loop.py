@@ -423,7 +423,7 @@ def test_an_error_that_is_back_is_logged_again(caplog) -> None:
     assert len([line for line in told if line.startswith("observing failed")]) == 2
 
 
-def taken(number: int, target: Literal["granted", "taken"]) -> Transition:
+def taken(number: int, target: Literal["granted", "misdirected"]) -> Transition:
     return Transition(
         order=f"o-{number:06d}", source="freed", event=target, target=target, at_ms=number, application="x"
     )
@@ -431,9 +431,9 @@ def taken(number: int, target: Literal["granted", "taken"]) -> Transition:
 
 def test_three_misdirected_releases_in_ten_are_too_many() -> None:
     watch = Misdirection()
-    watch.apply(taken(number, "taken" if number in (1, 5) else "granted") for number in range(1, 9))
+    watch.apply(taken(number, "misdirected" if number in (1, 5) else "granted") for number in range(1, 9))
     assert watch.why is None
-    watch.apply([taken(9, "taken")])
+    watch.apply([taken(9, "misdirected")])
     misdirected = tuple((f"o-{number:06d}", "x") for number in (1, 5, 9))
     assert watch.why == Misdirected(misdirected, 9)
     watch.apply([Stance(10, "continued", Continued())])
@@ -442,7 +442,7 @@ def test_three_misdirected_releases_in_ten_are_too_many() -> None:
 
 def test_two_misdirected_releases_far_apart_are_forgiven() -> None:
     watch = Misdirection()
-    watch.apply(taken(number, "taken" if number % 6 == 0 else "granted") for number in range(1, 60))
+    watch.apply(taken(number, "misdirected" if number % 6 == 0 else "granted") for number in range(1, 60))
     assert watch.why is None
 
 

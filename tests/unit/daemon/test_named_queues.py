@@ -93,8 +93,8 @@ class Ran:
             ),
             settings=msgspec.structs.replace(
                 DEFAULT,
-                hurried_queues=preempting,
-                victim_queues=preemptable,
+                preempting_queues=preempting,
+                preemptable_queues=preemptable,
                 tick_ms=1,
                 open_tick_ms=1,
                 observe_only=True,
@@ -193,7 +193,7 @@ def test_a_journal_in_which_names_were_resolved_later_is_replayed(
         cluster.fill("root.research.ds")
         cluster.want("root.prod.etl")
         ran = Away(cluster, tmp_path, caplog)
-    headers = [one["settings"]["hurried_queues"] for one in ran.of("header")]
+    headers = [one["settings"]["preempting_queues"] for one in ran.of("header")]
     assert headers == [["etl"], ["root.prod.etl"]]
     journal = tmp_path / "state" / "journal.jsonl"
     replay(read(journal), str(journal))

@@ -101,9 +101,9 @@ def _fact(chance: Random, now_ms: int) -> Fact:
         case 3 | 4 | 5 | 6:
             return ContainerEnded(attempt + "c", job, node, chance.choice(ENDINGS), at_ms)
         case 7 | 8:
-            asker = chance.choice(["p1", "p2", *JOBS, "zz"])
+            requester = chance.choice(["p1", "p2", *JOBS, "zz"])
             return ContainerGranted(
-                f"{job}.{chance.randint(0, 9)}c", asker, node, size(chance.randint(1, 2)), at_ms
+                f"{job}.{chance.randint(0, 9)}c", requester, node, size(chance.randint(1, 2)), at_ms
             )
         case 9:
             return ApplicationEnded(chance.choice(["p1", "p2", *JOBS, "zz"]), at_ms)

@@ -179,7 +179,7 @@ def test_settled_orders_never_move_and_every_order_comes_from_a_decision(made):
         if isinstance(record, Decision):
             for order in record.orders:
                 assert order not in state
-                state[order] = "asked"
+                state[order] = "ordered"
         elif isinstance(record, Transition):
             assert state[record.order] in OPEN
             assert state[record.order] == record.source

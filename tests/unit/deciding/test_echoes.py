@@ -6,11 +6,11 @@ import pytest
 
 from tests.unit.deciding.test_foresight import SLOT, view
 from yarnctl.deciding.looks import STALE_MS, StaleAsks
-from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.model import ContainerRequest
 
 
 def seen(pending: int, containers: int):
-    return view(asks=(ContainerAsk(10, SLOT, pending),) if pending else (), containers=containers)
+    return view(requests=(ContainerRequest(10, SLOT, pending),) if pending else (), containers=containers)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_another_ask_is_no_echo():
     echoes = StaleAsks()
     waves = [(0, 1, 0), (20, 2, 1), (10, 3, 3)]
     for at_ms, (priority, count, containers) in enumerate(waves):
-        told = view(asks=(ContainerAsk(priority, SLOT, count),), containers=containers)
+        told = view(requests=(ContainerRequest(priority, SLOT, count),), containers=containers)
         assert echoes.update([told], 500 * at_ms) == {}
 
 

@@ -108,7 +108,7 @@ def _unservable(queue, wanted, snapshot, left):
 @given(snapshots(), st.integers(0, 3))
 def test_runs_found_by_bisection_are_the_runs_of_single_grants(snapshot, promised):
     allowance = {
-        view.application: sum(ask.count for ask in view.asks) - promised for view in snapshot.applications
+        view.application: sum(ask.count for ask in view.requests) - promised for view in snapshot.applications
     }
     queues = model_queues(snapshot, ())
     place_pending(queues, Room(snapshot.free_by_node))
@@ -125,13 +125,13 @@ def test_whoever_waits_is_either_helped_or_told_why(snapshot):
     helped = {wish.application.application for wish in found.applications}
     told = {trigger.application for trigger, _ in found.refused}
     assert not helped & told
-    placed = {view.application for view in snapshot.applications if view.asks and view.queue == "production"}
+    placed = {view.application for view in snapshot.applications if view.requests and view.queue == "production"}
     queues = model_queues(snapshot, ())
     counts = place_pending(queues, Room(snapshot.free_by_node))
     waiting = {
         name
         for name in placed
         for view in snapshot.applications
-        if view.application == name and sum(ask.count for ask in view.asks) > counts.get(name, 0)
+        if view.application == name and sum(ask.count for ask in view.requests) > counts.get(name, 0)
     }
     assert waiting == helped | told

@@ -109,7 +109,7 @@ PARTS = {
             ("rank", 0),
             ("containers", 3),
             ("used", (1, 1)),
-            ("asks", ()),
+            ("requests", ()),
             ("activated", False),
             ("runner", False),
             ("deadline_at_ms", 5),
@@ -120,8 +120,8 @@ PARTS = {
     "change.gone": without_change("gone", ()),
     "change.order": without_change("order", None),
     "change.queues": without_change("queues", ()),
-    "not-asked": lambda told: (
-        msgspec.structs.replace(told, cluster="quiet") if told.cluster == "not-asked" else told
+    "not-requested": lambda told: (
+        msgspec.structs.replace(told, cluster="quiet") if told.cluster == "not-requested" else told
     ),
     "since_ms": without("since_ms", 0),
     "as_of_ms": without("as_of_ms", None),
@@ -193,7 +193,7 @@ def test_requests_that_are_left_out_are_refused_once_and_stand_in_the_input() ->
     )
     refusals = [each for each in records if isinstance(each, Refusal)]
     assert [each.why for each in refusals] == [GPU, fpga, fpga]
-    assert {(each.trigger.application, each.trigger.need) for each in refusals} == {("p1", 0)}
+    assert {(each.trigger.application, each.trigger.shortfall) for each in refusals} == {("p1", 0)}
     read(records).finish()
     change = without_change("left_out", None)
     with pytest.raises(Different):
@@ -204,8 +204,8 @@ def test_requests_that_are_left_out_are_refused_once_and_stand_in_the_input() ->
 def test_what_is_left_out_is_no_need_whatever_the_rule(settings: Settings) -> None:
     steps = Controller(settings)
     deadline_at_ms = 5_000_000 if settings.mode == "deadlines" else None
-    asker = app("p1", "production", 1, deadline=deadline_at_ms)
-    snapshot = with_left_out(cluster(asker, app("r1", "research", 9)), "p1")
+    requester = app("p1", "production", 1, deadline=deadline_at_ms)
+    snapshot = with_left_out(cluster(requester, app("r1", "research", 9)), "p1")
     step = steps.step(Observation(now_ms=0, as_of_ms=0, snapshot=snapshot))
     assert [each.why for each in step.records if isinstance(each, Refusal)] == [GPU]
     assert {type(action) for action in step.actions} <= {SetPriority}
@@ -242,7 +242,7 @@ def test_what_was_granted_since_a_look_that_is_left_out_stands_in_the_input() ->
     records = echo()
     read(records)
     (decision,) = [record for record in records if isinstance(record, Decision)]
-    assert decision.trigger.need == 2, "one of three asks is doubted"
+    assert decision.trigger.shortfall == 2, "one of three asks is doubted"
     change = without_memory("echoes")
     with pytest.raises(Different):
         read([change(one) if isinstance(one, Observed) else one for one in records])

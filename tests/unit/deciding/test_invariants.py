@@ -55,7 +55,7 @@ def swapped_ids(book):
 
 
 def lost_from_the_index(book):
-    del book.by_asker["p1"]["o-000002"]
+    del book.by_requester["p1"]["o-000002"]
 
 
 def lost_from_the_victims_index(book):
@@ -174,7 +174,7 @@ def completes_no_room(step):
 
 
 def illegal_move(step):
-    move = Transition(order="o-000001", source="asked", event="granted", target="granted", at_ms=0)
+    move = Transition(order="o-000001", source="ordered", event="granted", target="granted", at_ms=0)
     return replace(step, records=(*step.records, move))
 
 

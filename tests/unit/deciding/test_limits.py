@@ -25,7 +25,7 @@ def busy(pending: int = 6) -> TinyCluster:
 
 
 def in_flight(controller: Controller) -> int:
-    return sum(order.state in ("asked", "suspending") for order in controller.ledger.open.values())
+    return sum(order.state in ("ordered", "suspending") for order in controller.ledger.open.values())
 
 
 @pytest.mark.parametrize(("ratio", "least", "most"), [(0.1, 1, 2), (0.1, 3, 3), (0.2, 1, 4), (1.0, 1, 99)])

@@ -182,8 +182,8 @@ def test_every_met_ask_has_its_room_on_one_node_and_no_pick_is_needless(full, se
     assert sum(pick.serves for pick in choice.picks) <= len(asks) - choice.unmet
     for pick in choice.picks:
         if pick.serves:  # further asks that it serves may be smaller
-            assert fits(pick.ask, room[pick.task.node])
-            room[pick.task.node] = minus(room[pick.task.node], pick.ask)
+            assert fits(pick.request_size, room[pick.task.node])
+            room[pick.task.node] = minus(room[pick.task.node], pick.request_size)
     _, groups = name_orders(choice.picks, 0)
     served = {group for group, pick in zip(groups, choice.picks, strict=True) if pick.serves}
     assert served == set(groups)

@@ -12,9 +12,9 @@ from yarnctl.deciding.model import (
     Accepted,
     Action,
     ApplicationView,
-    ContainerAsk,
     ContainerEnded,
     ContainerGranted,
+    ContainerRequest,
     Fact,
     Kill,
     ManifestSeen,
@@ -175,7 +175,7 @@ class TinyCluster:
                     used=times(SLOT, job.containers),
                     am_size=SLOT,
                     task_size=SLOT,
-                    asks=(ContainerAsk(10, SLOT, job.pending),) if job.pending else (),
+                    requests=(ContainerRequest(10, SLOT, job.pending),) if job.pending else (),
                     deadline_at_ms=job.deadline_at_ms,
                 )
                 for rank, job in enumerate(self.jobs.values())

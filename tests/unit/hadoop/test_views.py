@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources
@@ -125,18 +125,18 @@ def request(place: str, count: int, priority: int = 20, memory: int = 1024) -> y
         ([], (), "nothing is asked"),
         (
             [request("*", 3), request("/rack", 3), request("node1", 2), request("node2", 3)],
-            (ContainerAsk(20, Resources(1024, 1), 3),),
+            (ContainerRequest(20, Resources(1024, 1), 3),),
             "rows of nodes and racks repeat the same containers",
         ),
         ([request("*", 0), request("*", 0, 10)], (), "rows of 0 are left over"),
         (
             [request("*", 2, 10, 2048), request("*", 3), request("*", 1, 20)],
-            (ContainerAsk(10, Resources(2048, 1), 2), ContainerAsk(20, Resources(1024, 1), 4)),
+            (ContainerRequest(10, Resources(2048, 1), 2), ContainerRequest(20, Resources(1024, 1), 4)),
             "summed by priority and size, the urgent first",
         ),
         (
             [request("*", 1), request("*", 1, 20, 512)],
-            (ContainerAsk(20, Resources(512, 1), 1), ContainerAsk(20, Resources(1024, 1), 1)),
+            (ContainerRequest(20, Resources(512, 1), 1), ContainerRequest(20, Resources(1024, 1), 1)),
             "sizes stay apart",
         ),
     ],

@@ -52,12 +52,12 @@ def test_an_entry_tells_its_work_and_its_instants(served):
     entry = each["entries"][0]
     assert entry["keys_done"] > 0
     assert entry["remaining_ms"] > 0
-    assert entry["asked_at_ms"] < entry["checkpointed_at_ms"] <= busy().now_ms
+    assert entry["ordered_at_ms"] < entry["checkpointed_at_ms"] <= busy().now_ms
     assert (entry["freed_at_ms"], entry["settled_at_ms"]) == (None, None)
 
 
 def test_filters_of_reclaim_lists(served):
-    asked = {entry.order.asked_at_ms for entry in busy().entries}
+    asked = {entry.order.ordered_at_ms for entry in busy().entries}
     assert served.get(f"/v1/reclaims?victim={RESEARCH}")["total"] == 1
     assert served.get(f"/v1/reclaims?victim={PRODUCTION}")["total"] == 0
     assert served.get("/v1/reclaims?queue=production")["total"] == 1
@@ -155,7 +155,7 @@ def test_a_decision_that_is_not_known_is_in_the_journal(served):
 
 def test_an_explanation_of_any_id(served):
     order = busy().entries[0].order
-    for name in (order.order, order.attempt, order.container, order.victim, order.asker):
+    for name in (order.order, order.attempt, order.container, order.victim, order.requester):
         told = served.get(f"/v1/explanations/{name}")
         assert told["id"] == name
         assert order.order in "\n".join(told["text"])
@@ -455,12 +455,12 @@ def test_a_body_without_end_is_not_read(served):
 
 def test_an_id_may_be_given_by_its_end(served):
     entry = busy().entries[0].order
-    for whole in (entry.attempt, entry.container, entry.victim, entry.asker):
+    for whole in (entry.attempt, entry.container, entry.victim, entry.requester):
         end = whole.partition("_")[2].partition("_")[2]
         for short in (f"1_{end}", f"…1_{end}", f"...1_{end}"):
             assert served.get(f"/v1/explanations/{short}") == served.get(f"/v1/explanations/{whole}")
-    short = entry.asker.removeprefix("application_")
-    assert served.get(f"/v1/reclaims/{short}") == served.get(f"/v1/reclaims/{entry.asker}")
+    short = entry.requester.removeprefix("application_")
+    assert served.get(f"/v1/reclaims/{short}") == served.get(f"/v1/reclaims/{entry.requester}")
     for path, name in (
         ("reclaims", "victim"),
         ("decisions", "application"),
@@ -468,7 +468,9 @@ def test_an_id_may_be_given_by_its_end(served):
         ("refusals", "application"),
         ("checkpoints", "application"),
     ):
-        whole = entry.asker if path in ("refusals", "decisions") and name == "application" else entry.victim
+        whole = (
+            entry.requester if path in ("refusals", "decisions") and name == "application" else entry.victim
+        )
         short = whole.removeprefix("application_")
         assert served.get(f"/v1/{path}?{name}={short}") == served.get(f"/v1/{path}?{name}={whole}")
 
@@ -501,7 +503,7 @@ def test_an_application_that_is_left_alone_says_why(served):
         user="carol",
         runner=False,
         why_not=java_job,
-        asks=(),
+        requests=(),
     )
     listed = msgspec.structs.replace(view.snapshot, applications=(*view.snapshot.applications, java))
     served.view = msgspec.structs.replace(view, snapshot=listed)

@@ -18,7 +18,7 @@ from yarnctl.deciding.reasons.eligibility import (
     AnswerLate,
     ConfigurationUnread,
     EligibilityReason,
-    InNoVictimQueue,
+    InNoPreemptableQueue,
     NoDrainTag,
 )
 from yarnctl.hadoop.app_master import Absent
@@ -80,7 +80,7 @@ class ExecutorReader:
                 continue
             self._unread.pop(name, None)
             if not self._connection.queues.may_give(row.queue):
-                self.reasons[name] = InNoVictimQueue()
+                self.reasons[name] = InNoPreemptableQueue()
             elif not self._consent.is_tagged(tags_in(row.tags)):
                 self.reasons[name] = NoDrainTag()
             else:

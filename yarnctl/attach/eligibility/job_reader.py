@@ -20,7 +20,7 @@ from yarnctl.deciding.reasons.eligibility import (
     ConfigurationUnread,
     ConfigurationUnreadable,
     EligibilityReason,
-    InNoVictimQueue,
+    InNoPreemptableQueue,
     MasterUnreachable,
     OtherKind,
 )
@@ -78,7 +78,7 @@ class EligibilityReader:
                 judged[row.queue] = self._connection.queues.may_give(row.queue)
             self._unread.pop(name, None)
             if not judged[row.queue]:
-                self.reasons[name] = InNoVictimQueue()
+                self.reasons[name] = InNoPreemptableQueue()
             elif row.kind.upper() not in KINDS:
                 self.reasons[name] = OtherKind(row.kind[:40])
             else:

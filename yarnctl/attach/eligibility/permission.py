@@ -53,9 +53,9 @@ from yarnctl.deciding.reasons.outcomes import (
     HoldNotAllowed,
     KillNotAllowed,
     MasterSilent,
-    NoVictimQueue,
+    NoPreemptableQueue,
     Observing,
-    OfNoVictimQueue,
+    OfNoPreemptableQueue,
     OutcomeReason,
     PriorityNotAllowed,
     QueueNotNamed,
@@ -170,7 +170,7 @@ class Permission:
         """Refuse an action on an application that is not eligible. Raises Unreachable: not known yet."""
         row = self._connection.row(application)
         if not self._queues.is_preemptable(row.queue):
-            return Refused(OfNoVictimQueue(row.queue))
+            return Refused(OfNoPreemptableQueue(row.queue))
         eligibility = self._eligibility.judge(application, row.user)
         if isinstance(eligibility, Eligibility):
             return None
@@ -182,14 +182,14 @@ class Permission:
         """Refuse to kill a task outside the MapReduce jobs of preemptable queues; no runner is needed."""
         row = self._connection.row(application)
         if not self._queues.is_preemptable(row.queue):
-            return Refused(OfNoVictimQueue(row.queue))
+            return Refused(OfNoPreemptableQueue(row.queue))
         return None if row.kind.upper() in KINDS else Refused(OtherKind(row.kind[:40]))
 
     def _of_executors(self, application: str) -> Outcome | None:
         """Refuse to drain executors outside preemptable queues, or against the driver's settings."""
         row = self._connection.row(application)
         if not self._queues.is_preemptable(row.queue):
-            return Refused(OfNoVictimQueue(row.queue))
+            return Refused(OfNoPreemptableQueue(row.queue))
         reader = self._executors.get(row.kind.upper())
         if reader is None or not self._settings.levers:
             return Refused(OtherKind(row.kind[:40]))
@@ -210,7 +210,7 @@ class Permission:
     def _of_maximum(self, queue: str) -> Outcome | None:
         if not self._settings.allow_queue_cap:
             return Refused(HoldNotAllowed())
-        return None if self._queues.is_preemptable(queue) else Refused(NoVictimQueue(queue))
+        return None if self._queues.is_preemptable(queue) else Refused(NoPreemptableQueue(queue))
 
 
 def unread(answer: Absent | Problem) -> OutcomeReason:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from yarnctl.attach.history import fitting
 from yarnctl.deciding.admission.records import Estimate, Finished
-from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.reasons.verdicts import HistoryLost, HistoryUnusable, LessonReason, NotInHistoryYet
 from yarnctl.hadoop.history_server import HistoryServer, job_of
 from yarnctl.hadoop.http.answers import BadAnswer, Missing, Rejected
@@ -74,7 +74,7 @@ class FinishedJobs:
         """Return the most containers the last run could use at once; None if there is none."""
         return next((one.tasks for one in self.runs(name, user, most=1)), None)
 
-    def first_asks(self, name: str, user: str) -> tuple[ContainerAsk, ...]:
+    def first_asks(self, name: str, user: str) -> tuple[ContainerRequest, ...]:
         """Return the first asks of the last run of a user's job; (): not known.
 
         It costs only a list and the counters of one job, because the next run is starting meanwhile.
@@ -85,7 +85,7 @@ class FinishedJobs:
 
     def latest_first_asks(
         self, since_ms: int, is_preempting: Callable[[str], bool]
-    ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
+    ) -> dict[tuple[str, str], tuple[ContainerRequest, ...]]:
         """Return (user, folded name) -> its first asks, of the ``FIRST_MAX`` latest jobs.
 
         ``is_preempting``: whether a queue counts, by the name that a job's submitter wrote. A job whose name
@@ -99,7 +99,7 @@ class FinishedJobs:
         found = {key: self._first_asks(row) for key, row in last.items()}
         return {key: asks for key, asks in found.items() if asks}
 
-    def _first_asks(self, row: EndedJob) -> tuple[ContainerAsk, ...]:
+    def _first_asks(self, row: EndedJob) -> tuple[ContainerRequest, ...]:
         try:
             return fitting.first_asks(row, self._server.counters(row.job))
         except (BadAnswer, Rejected):

@@ -24,7 +24,7 @@ import msgspec
 
 from yarnctl.deciding.admission.records import Estimate, Finished, Phase, Phases
 from yarnctl.deciding.foresight import first_wave
-from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.reasons.verdicts import (
     EndedOtherwise,
     LessonReason,
@@ -143,7 +143,7 @@ def finished_job(
     )
 
 
-def first_asks(job: EndedJob, counters: Mapping[str, Mapping[str, int]]) -> tuple[ContainerAsk, ...]:
+def first_asks(job: EndedJob, counters: Mapping[str, Mapping[str, int]]) -> tuple[ContainerRequest, ...]:
     """Return a job's first asks (``deciding/foresight``); () if they are not known.
 
     The number of tasks that ran at once (its limits) is not used: the next run may have other limits.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from yarnctl.attach.history.finished_applications import FinishedApplications
 from yarnctl.attach.history.finished_jobs import FinishedJobs
 from yarnctl.deciding.admission.records import Estimate, Finished
-from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.reasons.verdicts import LessonReason
 from yarnctl.errors import BadInput
 
@@ -57,13 +57,13 @@ class Histories:
             return self._jobs().estimate(name, user)
         return self._sized_applications().estimate(name, user, most)
 
-    def first_asks(self, name: str, user: str) -> tuple[ContainerAsk, ...]:
+    def first_asks(self, name: str, user: str) -> tuple[ContainerRequest, ...]:
         """Return the first asks of the last run of a MapReduce job."""
         return self._jobs().first_asks(name, user)
 
     def latest_first_asks(
         self, since_ms: int, is_preempting: Callable[[str], bool]
-    ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
+    ) -> dict[tuple[str, str], tuple[ContainerRequest, ...]]:
         """Return the first asks of the last run of each of the latest MapReduce jobs."""
         return self._jobs().latest_first_asks(since_ms, is_preempting)
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from yarnctl.attach.connection.application_rows import serving_order
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Connection
-from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
+from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.demand import NotModelled
@@ -156,7 +156,7 @@ class Asks(NamedTuple):
     """An application's asks, valid while the sum is ``pending``; ``reported``, or only assumed."""
 
     pending: tuple[int, int]
-    asks: tuple[ContainerAsk, ...]
+    asks: tuple[ContainerRequest, ...]
     reported: bool
     left_out: NotModelled | None = None
 
@@ -219,7 +219,7 @@ class ClusterObserver:
                 del kept[gone]
 
     def _views(
-        self, asks: Mapping[str, tuple[ContainerAsk, ...]], why_not: Mapping[str, EligibilityReason]
+        self, asks: Mapping[str, tuple[ContainerRequest, ...]], why_not: Mapping[str, EligibilityReason]
     ) -> tuple[ApplicationView, ...]:
         """Return the views in serving order; an unchanged view keeps its record."""
         queues = self._connection.queues
@@ -244,7 +244,7 @@ class ClusterObserver:
 
     # --- demand -------------------------------------------------------------------------------
 
-    def _demand(self) -> dict[str, tuple[ContainerAsk, ...]]:
+    def _demand(self) -> dict[str, tuple[ContainerRequest, ...]]:
         """Return the asks of every application that has pending ones."""
         known, waiting, rows = self._asks, self._applications.waiting, self._connection.rows
         is_preempting = self._connection.queues.is_preempting
@@ -259,7 +259,7 @@ class ClusterObserver:
         found.update(self._ask(others, self._settings.others_max))
         return {name: asks for name, asks in found.items() if asks}
 
-    def _ask(self, rows: list[yarn.AppInfo], most: int) -> dict[str, tuple[ContainerAsk, ...]]:
+    def _ask(self, rows: list[yarn.AppInfo], most: int) -> dict[str, tuple[ContainerRequest, ...]]:
         """Read the sizes of the first ``most`` in serving order; keep the assumed ones if that fails."""
         if len(rows) > most:
             rows = nsmallest(most, rows, key=serving_order)
@@ -267,7 +267,7 @@ class ClusterObserver:
             return {}
         answers = self._calls.each(self._manager.application, (row.application for row in rows))
         labels = views.queue_labels(self._connection.leaves)
-        found: dict[str, tuple[ContainerAsk, ...]] = {}
+        found: dict[str, tuple[ContainerRequest, ...]] = {}
         for name, answer in answers.items():
             if not isinstance(answer, Problem):
                 found[name], left_out = views.requested(
@@ -293,7 +293,7 @@ class ClusterObserver:
         self,
         free: Mapping[str, Resources],
         nodes: Sequence[yarn.NodeRow],
-        asks: Mapping[str, tuple[ContainerAsk, ...]],
+        asks: Mapping[str, tuple[ContainerRequest, ...]],
     ) -> tuple[dict[str, str], frozenset[str]]:
         """Return node -> application with a reservation there, and the nodes that are certainly reserved."""
         named: dict[str, str] = {}
@@ -328,13 +328,15 @@ def average(row: yarn.AppInfo) -> Sizes:
     return Sizes(size, size)
 
 
-def supposed(row: yarn.AppInfo, pending: tuple[int, int], sizes: Sizes | None) -> tuple[ContainerAsk, ...]:
+def supposed(
+    row: yarn.AppInfo, pending: tuple[int, int], sizes: Sizes | None
+) -> tuple[ContainerRequest, ...]:
     """Return an application's asks estimated from its pending sum; none if that has other resources."""
     if row.uses is not None and row.uses.default.pending.others:
         return ()
     size = (sizes or average(row)).task
     count = -(-pending[0] // max(1, size.memory_mib))
-    return (ContainerAsk(views.REDUCE, size, count),) if count > 0 else ()
+    return (ContainerRequest(views.REDUCE, size, count),) if count > 0 else ()
 
 
 def sizes_of(containers: Iterable[yarn.ContainerRow]) -> Sizes | None:

@@ -248,7 +248,7 @@ def _view(
         size=container.size,
         kind="executor",
         remaining_ms=cost.room_in_ms,
-        return_cost_ms=cost.overhead_ms,
+        resume_cost_ms=cost.overhead_ms,
         since_ms=now_ms - cost.lost_ms,
         generation=0,
         checkpointable=may_leave,

@@ -94,7 +94,7 @@ class WorkerObserver:
                     size=held.containers[name].size,
                     kind="worker",
                     remaining_ms=rules.room_in_ms,
-                    return_cost_ms=(terms.flink_lower_ms + terms.flink_raise_ms) * len(shown),
+                    resume_cost_ms=(terms.flink_lower_ms + terms.flink_raise_ms) * len(shown),
                     since_ms=now_ms - again_ms,
                     generation=0,
                     checkpointable=place < free,

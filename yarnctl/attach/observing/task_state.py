@@ -29,7 +29,7 @@ from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.status_line import Progress, needs_java_counters
 from yarnctl.attach.observing.victims import TASKS, ObservedVictim, Victim, victims_of
 from yarnctl.deciding.foresight import Prediction
-from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot, TaskView
+from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot, TaskView
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, HoldsResource, OnLabelledNode, OtherKind
 from yarnctl.hadoop.app_master import Absent, MasterClient
@@ -210,7 +210,7 @@ class TaskObserver:
             size=container.size,
             kind="reduce",
             remaining_ms=progress.remaining_ms(row, now_ms, usual) if reducing else -1,
-            return_cost_ms=self._resume_costs.cost_ms(application, row, progress.done_bytes),
+            resume_cost_ms=self._resume_costs.cost_ms(application, row, progress.done_bytes),
             since_ms=progress.since_ms or max(0, row.merged_at_ms) or row.started_at_ms,
             generation=progress.generation,
             checkpointable=reducing and progress.checkpointable,
@@ -345,7 +345,7 @@ class StartingJob(NamedTuple):
     user: str
 
 
-FirstAsksOf = Callable[[StartingJob], tuple[ContainerAsk, ...]]
+FirstAsksOf = Callable[[StartingJob], tuple[ContainerRequest, ...]]
 """Returns a starting job's first asks in their original sizes; (): not known (yet)."""
 
 
@@ -373,7 +373,7 @@ class PredictedDemand:
         shown = self._prediction.predict(snapshot.applications, now_ms)
         return msgspec.structs.replace(snapshot, applications=shown)
 
-    def _predicted(self, view: ApplicationView) -> tuple[ContainerAsk, ...]:
+    def _predicted(self, view: ApplicationView) -> tuple[ContainerRequest, ...]:
         row = self._connection.rows.get(view.application)
         if row is None or self._has_label(row):
             return ()

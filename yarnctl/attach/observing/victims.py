@@ -67,7 +67,7 @@ def sound(victim: Victim, held: Held) -> Victim:
     for each in tasks:
         if each.container not in held.containers or len(each.attempt) > ATTEMPT_MAX:
             raise Unreadable("the answer names an unknown container or an invalid attempt")
-        if not all(-1 <= number <= NUMBER_MAX for number in (each.remaining_ms, each.return_cost_ms)):
+        if not all(-1 <= number <= NUMBER_MAX for number in (each.remaining_ms, each.resume_cost_ms)):
             raise Unreadable(f"the answer contains a number outside of -1 to {NUMBER_MAX}")
         if not -NUMBER_MAX <= each.since_ms <= NUMBER_MAX:
             raise Unreadable("the answer contains an impossible time")

@@ -29,9 +29,9 @@ class PolledApplications:
         self.names = ()
         self._live.drop()
 
-    def renew(self, askers: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def renew(self, requesters: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the applications to poll now, and those of them that are new since the last poll."""
-        wanted = self._wanted(askers)
+        wanted = self._wanted(requesters)
         new = self._new(wanted)
         self._live.drop(wanted)
         self.names = wanted
@@ -44,7 +44,7 @@ class PolledApplications:
         self._born = frozenset(self._connection.rows)
         self.names += unlisted
 
-    def _wanted(self, askers: Iterable[str]) -> tuple[str, ...]:
+    def _wanted(self, requesters: Iterable[str]) -> tuple[str, ...]:
         """Return victims, requesting applications, then others with pending asks.
 
         All requesting applications are polled: their grants settle the orders.
@@ -56,7 +56,7 @@ class PolledApplications:
         preempting = [row.application for row in rows if is_preempting(row.queue)]
         waiting = [row.application for row in rows if row.uses is not None and row.uses.pending() > (0, 0)]
         gone = [name for name in self.names if name not in self._connection.rows]  # end not reported yet
-        first = dict.fromkeys([*victims, *askers, *gone])
+        first = dict.fromkeys([*victims, *requesters, *gone])
         most = max(settings.tracked_max, len(first))
         return tuple(dict.fromkeys([*first, *preempting, *waiting]))[:most]
 

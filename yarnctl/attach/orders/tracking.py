@@ -75,7 +75,7 @@ class TrackedOrder(msgspec.Struct):
     task: TaskId
     verb: str = "suspend"
     requested: bool = False
-    asked_at_ms: int = 0
+    ordered_at_ms: int = 0
     manifest_at_ms: int = 0
     manifest_generation: int = 0
     absent_at_ms: int = 0
@@ -145,7 +145,7 @@ class OrderTracking:
         node = place.node if place is not None else ""
         name = self._settings.name_of(order)
         watched = TrackedOrder(order, name, application, attempt, container, node, generation, task, verb)
-        watched.asked_at_ms = self._clock()
+        watched.ordered_at_ms = self._clock()
         self.orders[order] = watched
         return watched
 
@@ -369,7 +369,7 @@ class OrderTracking:
         return facts
 
     def _suspended(self, one: TrackedOrder) -> None:
-        leave_ms = one.ended_seen_at_ms - one.asked_at_ms
+        leave_ms = one.ended_seen_at_ms - one.ordered_at_ms
         self._resume_costs.began(
             one.order, one.application, one.task.task, one.attempt, leave_ms, one.row, one.manifest_generation
         )

@@ -57,7 +57,7 @@ from yarnctl.deciding.admission.pricing.accounts import Account, Payment
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.outcomes import ClientFault
-from yarnctl.deciding.reasons.verdicts import GateReason, LeaseOver, Undecided, WithdrawnByAsker
+from yarnctl.deciding.reasons.verdicts import GateReason, LeaseOver, Undecided, WithdrawnByRequester
 from yarnctl.deciding.records import Record
 from yarnctl.journal.rendering import text
 
@@ -374,10 +374,10 @@ class AdmissionController:
         """Write a request to the journal; its deadline counts from its submission."""
         number = self.store.numbered + 1
         name = f"adm-{self.settings.instance}-{number}"
-        asked_at_ms = now_ms - self.request_queue.waited_ms(pending)
+        ordered_at_ms = now_ms - self.request_queue.waited_ms(pending)
         request = Request(
             number,
-            asked_at_ms,
+            ordered_at_ms,
             wanted.deadline_ms,
             wanted.containers,
             wanted.estimate,
@@ -411,7 +411,7 @@ class AdmissionController:
             refusal = self._in_use(write, now_ms, found)
             if refusal is not None:
                 return refusal
-        self._note(write, AdmissionClosed(now_ms, name, "withdrawn", WithdrawnByAsker()))
+        self._note(write, AdmissionClosed(now_ms, name, "withdrawn", WithdrawnByRequester()))
         return name
 
     def _in_use(self, write: Callable[[Record], None], now_ms: int, found: Admission) -> Refusal | None:

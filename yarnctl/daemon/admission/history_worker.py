@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from yarnctl.deciding.admission.records import Estimate, Finished
-from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.reasons.verdicts import HistoryBusy, HistoryFault, LessonReason
 from yarnctl.errors import BadInput
 
@@ -44,13 +44,13 @@ class History(Protocol):
         """Return the estimate for the next run of a job, which can use ``most`` containers."""
         ...
 
-    def first_asks(self, name: str, user: str) -> tuple[ContainerAsk, ...]:
+    def first_asks(self, name: str, user: str) -> tuple[ContainerRequest, ...]:
         """Return the first asks of the last run of a job."""
         ...
 
     def latest_first_asks(
         self, since_ms: int, is_preempting: Callable[[str], bool]
-    ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
+    ) -> dict[tuple[str, str], tuple[ContainerRequest, ...]]:
         """Return the first asks of the last run of each of the latest jobs in preempting queues."""
         ...
 

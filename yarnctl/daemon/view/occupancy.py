@@ -50,14 +50,14 @@ def role_of(view: ApplicationView, settings: Settings) -> Role:
     """
     if settings.mode == "deadlines":
         return "preemptable" if view.deadline_at_ms is None else "preempting"
-    if view.queue in settings.hurried_queues:
+    if view.queue in settings.preempting_queues:
         return "preempting"
-    return "preemptable" if view.queue in settings.victim_queues else "other"
+    return "preemptable" if view.queue in settings.preemptable_queues else "other"
 
 
 def pending_of(view: ApplicationView) -> int:
     """Return the number of an application's pending containers."""
-    return sum(ask.count for ask in view.asks)
+    return sum(ask.count for ask in view.requests)
 
 
 def sample_of(snapshot: Snapshot, settings: Settings, at_ms: int, open_orders: int) -> Sample:
@@ -69,7 +69,7 @@ def sample_of(snapshot: Snapshot, settings: Settings, at_ms: int, open_orders: i
         row[0] += memory_mib
         row[1] += vcores
         row[2] += view.containers
-        if view.asks:
+        if view.requests:
             row[3] += pending_of(view)
     preempting, preemptable, other = (
         RoleUsage(Resources(memory_mib, vcores), containers, pending)

@@ -135,9 +135,9 @@ class Counting:
             if record.target not in OPEN:
                 del self._not_sent[record.order]
             return
-        counts, asked_at_ms = self._counts, self._asked_at_ms.get(record.order)
-        if asked_at_ms is not None and record.source != record.target:
-            span_ms = max(0, record.at_ms - asked_at_ms)
+        counts, ordered_at_ms = self._counts, self._asked_at_ms.get(record.order)
+        if ordered_at_ms is not None and record.source != record.target:
+            span_ms = max(0, record.at_ms - ordered_at_ms)
             if record.target == "checkpointed":
                 keys_saved = counts.keys_saved + max(0, record.keys_done)
                 saved = counts.saved.plus(span_ms)
@@ -240,19 +240,19 @@ def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
     for shrunk in ledger.regrowing.shrunk.values():
         freed_at_ms[shrunk.application] = [shrunk.at_ms] * len(shrunk.orders)
     for order in ledger.suspended.values():
-        freed_at_ms.setdefault(order.victim, []).append(order.freed_at_ms or order.asked_at_ms)
+        freed_at_ms.setdefault(order.victim, []).append(order.freed_at_ms or order.ordered_at_ms)
     return {name: SuspendedTasks(len(instants), max(instants)) for name, instants in freed_at_ms.items()}
 
 
 def demand_waits(view: ApplicationView, settings: Settings) -> bool:
     """Return whether a preempting application has pending requests."""
-    return bool(view.asks) and (settings.mode == "deadlines" or role_of(view, settings) == "preempting")
+    return bool(view.requests) and (settings.mode == "deadlines" or role_of(view, settings) == "preempting")
 
 
 def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
     """Return a snapshot without pending requests of preempting applications."""
     applications = tuple(
-        msgspec.structs.replace(view, asks=()) if demand_waits(view, settings) else view
+        msgspec.structs.replace(view, requests=()) if demand_waits(view, settings) else view
         for view in snapshot.applications
     )
     left_out = dict(snapshot.left_out)
@@ -364,7 +364,7 @@ class Publisher:
             return ()
         if seen.held:
             self._held, self._consents = seen.held, seen.consents
-        losses, queues = controller.ledger.losses, settings.victim_queues
+        losses, queues = controller.ledger.losses, settings.preemptable_queues
         return tuple(standings(losses, seen.now_ms, settings.levers, queues, self._held, self._consents))
 
     def _shown(

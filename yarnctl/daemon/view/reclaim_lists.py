@@ -101,7 +101,7 @@ class ReclaimLists:
         if isinstance(record, Decision):
             for name, pick in zip(record.orders, record.picks, strict=True):
                 task = pick.task
-                self._notes[name] = _Note(task.remaining_ms, predicted_cost_ms=task.return_cost_ms)
+                self._notes[name] = _Note(task.remaining_ms, predicted_cost_ms=task.resume_cost_ms)
             while len(self._notes) > NOTES_MAX:
                 del self._notes[next(iter(self._notes))]
         elif isinstance(record, Transition):
@@ -228,7 +228,7 @@ class _Kept:
         self.record = record
         self.header = header
         self.log = [logged]
-        self.states: dict[str, State] = dict.fromkeys(record.orders, "asked")
+        self.states: dict[str, State] = dict.fromkeys(record.orders, "ordered")
 
     def frozen(self) -> Decided:
         """Return it as a value."""

@@ -6,10 +6,10 @@ from yarnctl.deciding.reasons.rooting import Reason
 
 
 class Unmet(Reason, frozen=True):
-    """``foreseen`` of the requests are predicted: the job's application master still starts."""
+    """``predicted`` of the requests are predicted: the job's application master still starts."""
 
-    sentence = "pending requests fit on no node[foreseen?; {foreseen} of them are predicted, not sent yet]"
-    foreseen: int = 0
+    sentence = "pending requests fit on no node[predicted?; {predicted} of them are predicted, not sent yet]"
+    predicted: int = 0
 
 
 class ClusterFull(Reason, frozen=True):

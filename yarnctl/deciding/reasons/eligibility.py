@@ -5,7 +5,7 @@ from __future__ import annotations
 from yarnctl.deciding.reasons.rooting import Reason
 
 
-class InNoVictimQueue(Reason, frozen=True):
+class InNoPreemptableQueue(Reason, frozen=True):
     sentence = "the application's queue is not preemptable"
 
 
@@ -160,7 +160,7 @@ class HoldsResource(Reason, frozen=True):
 
 
 EligibilityReason = (
-    InNoVictimQueue
+    InNoPreemptableQueue
     | QueueUnclear
     | OtherKind
     | ConfigurationUnread

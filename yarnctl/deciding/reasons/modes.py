@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from yarnctl.deciding.reasons.queue_naming import (
     AmbiguousQueue,
-    BudgetOfNoVictim,
+    BudgetOfNoPreemptableQueue,
     NoLeafQueue,
     ParentQueue,
     QueueInBothRoles,
@@ -152,7 +152,7 @@ ModeReason = (
     | AmbiguousQueue
     | ParentQueue
     | QueueInBothRoles
-    | BudgetOfNoVictim
+    | BudgetOfNoPreemptableQueue
     | QueueNamedTwice
     | QueuesVanished
     | PreemptionUnknown

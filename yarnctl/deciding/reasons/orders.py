@@ -24,10 +24,10 @@ class WithOrder(Reason, frozen=True):
 class Unclaimed(Reason, frozen=True):
     sentence = (
         "no application received the freed container within {limit_ms:span}"
-        "[asker_waits?; the requesting application still waits]"
+        "[requester_waits?; the requesting application still waits]"
     )
     limit_ms: int
-    asker_waits: bool = False
+    requester_waits: bool = False
 
 
 class NoProgress(Reason, frozen=True):
@@ -37,7 +37,7 @@ class NoProgress(Reason, frozen=True):
     limit_ms: int
 
 
-class AskGone(Reason, frozen=True):
+class RequestGone(Reason, frozen=True):
     """The application stopped requesting, and no grant was observed."""
 
     sentence = "the request is no longer pending"
@@ -71,7 +71,7 @@ class GivenRoomOf(Reason, frozen=True):
     order: str
 
 
-class AskerHasRoom(Reason, frozen=True):
+class RequesterHasRoom(Reason, frozen=True):
     sentence = "the requests of {application} fit into free capacity"
     application: str
 
@@ -82,14 +82,14 @@ MoveReason = (
     | WithOrder
     | Unclaimed
     | NoProgress
-    | AskGone
+    | RequestGone
     | RoomElsewhere
     | NobodyWaits
     | Stopping
     | OnlyObserved
     | AnotherManager
     | GivenRoomOf
-    | AskerHasRoom
+    | RequesterHasRoom
 )
 """Why an order moved or was transferred (``transition``, ``transfer``)."""
 

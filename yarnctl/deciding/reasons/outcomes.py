@@ -147,12 +147,12 @@ class HoldNotAllowed(Reason, frozen=True):
     remedy = "set --cap-queue"
 
 
-class NoVictimQueue(Reason, frozen=True):
+class NoPreemptableQueue(Reason, frozen=True):
     sentence = "queue {queue} is not preemptable"
     queue: str
 
 
-class OfNoVictimQueue(Reason, frozen=True):
+class OfNoPreemptableQueue(Reason, frozen=True):
     sentence = "the application's queue {queue} is not preemptable"
     queue: str
 
@@ -218,8 +218,8 @@ OwnOutcome = (
     | PriorityNotAllowed
     | QueueNotNamed
     | HoldNotAllowed
-    | NoVictimQueue
-    | OfNoVictimQueue
+    | NoPreemptableQueue
+    | OfNoPreemptableQueue
     | MasterDown
     | NotInReducePhase
     | NoValidManifest

@@ -47,7 +47,7 @@ class QueueInBothRoles(Reason, frozen=True):
     names: tuple[str, ...]
 
 
-class BudgetOfNoVictim(Reason, frozen=True):
+class BudgetOfNoPreemptableQueue(Reason, frozen=True):
     """``paths``: the preemptable queues."""
 
     sentence = (
@@ -73,6 +73,11 @@ class QueuesVanished(Reason, frozen=True):
 
 
 QueueProblem = (
-    NoLeafQueue | AmbiguousQueue | ParentQueue | QueueInBothRoles | BudgetOfNoVictim | QueueNamedTwice
+    NoLeafQueue
+    | AmbiguousQueue
+    | ParentQueue
+    | QueueInBothRoles
+    | BudgetOfNoPreemptableQueue
+    | QueueNamedTwice
 )
 """What is wrong with a name that was given for a queue."""

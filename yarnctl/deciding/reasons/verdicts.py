@@ -182,7 +182,7 @@ PlanReason = (
 # --- why an admission has ended
 
 
-class WithdrawnByAsker(Reason, frozen=True):
+class WithdrawnByRequester(Reason, frozen=True):
     sentence = "withdrawn by its sender"
 
 
@@ -207,7 +207,7 @@ class ManagerForgot(Reason, frozen=True):
     sentence = "the ResourceManager no longer lists its application"
 
 
-ClosedReason = WithdrawnByAsker | LeaseOver | NotSubmitted | EndedAs | ManagerForgot
+ClosedReason = WithdrawnByRequester | LeaseOver | NotSubmitted | EndedAs | ManagerForgot
 """Why an admission has ended (``admission-closed``); a rejected one has ended for its ``PlanReason``."""
 
 # --- why nothing was learned of a job

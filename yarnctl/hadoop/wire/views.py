@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, TaskKind
+from yarnctl.deciding.model import ApplicationView, ContainerRequest, QueueView, TaskKind
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, MasterUnreachable
@@ -103,7 +103,7 @@ def queue_view(leaf: Leaf, total: Resources) -> QueueView:
 class Requested(NamedTuple):
     """The demand of an application, and its requests that are not modelled (None: all are)."""
 
-    asks: tuple[ContainerAsk, ...]
+    asks: tuple[ContainerRequest, ...]
     left_out: NotModelled | None
 
 
@@ -113,7 +113,7 @@ def requested(application: yarn.AppInfo, queue_label: str = "") -> Requested:
     return Requested(asks(application.requests, label), left_out(application.requests, label))
 
 
-def asks(requests: Iterable[yarn.ResourceRequest], label: str = "") -> tuple[ContainerAsk, ...]:
+def asks(requests: Iterable[yarn.ResourceRequest], label: str = "") -> tuple[ContainerRequest, ...]:
     """Return the demand: the pending ``*`` rows, summed by priority and size.
 
     Rows for nodes and racks repeat the same containers; rows of 0 are left over. ``label`` is that of rows
@@ -124,7 +124,7 @@ def asks(requests: Iterable[yarn.ResourceRequest], label: str = "") -> tuple[Con
         if not _label(row, label) and not row.size.others:
             key = (row.priority, row.size.resources)
             found[key] = found.get(key, 0) + row.count
-    return tuple(ContainerAsk(priority, size, count) for (priority, size), count in sorted(found.items()))
+    return tuple(ContainerRequest(priority, size, count) for (priority, size), count in sorted(found.items()))
 
 
 def left_out(requests: Iterable[yarn.ResourceRequest], label: str = "") -> NotModelled | None:
@@ -239,7 +239,7 @@ def application_view(
     rank: int,
     am_size: Resources,
     task_size: Resources,
-    demand: Sequence[ContainerAsk] = (),
+    demand: Sequence[ContainerRequest] = (),
     why_not: EligibilityReason | None = None,
 ) -> ApplicationView:
     """Return one application as a record of deciding; a count of -1 (3.5.0, just accepted) means 0.
@@ -257,7 +257,7 @@ def application_view(
         used=used(application),
         am_size=am_size,
         task_size=task_size,
-        asks=tuple(demand),
+        requests=tuple(demand),
         activated=activated(application),
         runner=None if isinstance(why_not, MasterUnreachable) else why_not is None,
         why_not=why_not,

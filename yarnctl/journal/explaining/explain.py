@@ -83,23 +83,23 @@ class _Orders:
         return OrderStory(
             order=name,
             decision=record.number,
-            asker=record.trigger.application,
-            first_asker=record.trigger.application,
+            requester=record.trigger.application,
+            first_requester=record.trigger.application,
             trigger=text(record.trigger.why),
-            need=record.trigger.need,
+            shortfall=record.trigger.shortfall,
             victim=pick.application,
             attempt=task.attempt,
             container=task.container,
             node=task.node,
             order_verb=verb_of(task, settings, None),
-            asked_at_ms=record.at_ms,
+            ordered_at_ms=record.at_ms,
             generation=task.generation + 1,
             job_policy=settings.job_policy,
             job_key=pick.job_key,
             task_policy=settings.task_policy,
             task_key=pick.task_key,
             remaining_ms=task.remaining_ms,
-            predicted_cost_ms=task.return_cost_ms,
+            predicted_cost_ms=task.resume_cost_ms,
             total=record.total,
             # A task without new keys has the instant of the snapshot there.
             working_since_ms=task.since_ms if task.since_ms < record.at_ms else None,
@@ -117,11 +117,15 @@ class _Orders:
         story = self.open.get(record.order)
         if story is None:
             return
-        story.asker = record.target
+        story.requester = record.target
         story.transfers.append(f"{instant(record.at_ms)} to {record.target}: {text(record.why)}")
         given = self.answered
         exchanged = (record.at_ms, record.source, record.target)
-        if given is not None and exchanged == (given.settled_at_ms, given.receiver_application, given.asker):
+        if given is not None and exchanged == (
+            given.settled_at_ms,
+            given.receiver_application,
+            given.requester,
+        ):
             given.exchanged_for = record.order
 
     def moved(self, record: Transition) -> None:
@@ -266,7 +270,7 @@ class _Reader:
     # --- not chosen, or without an order ---------------------------------------------------
 
     def _decision(self, record: Decision) -> None:
-        asker, hit = record.trigger.application, {pick.application for pick in record.picks}
+        requester, hit = record.trigger.application, {pick.application for pick in record.picks}
         self._name(record)
         # A job that was picked from is listed with its key afterwards: that is no refusal.
         jobs = tuple(job for job in record.refused_jobs if job.application not in hit or not _is_next(job))
@@ -281,7 +285,7 @@ class _Reader:
                     RefusalStory(
                         at_ms=record.at_ms,
                         decision=record.number,
-                        asker=asker,
+                        requester=requester,
                         why=why,
                         reason_code="handed-back",
                         key=pick.task_key,
@@ -290,14 +294,14 @@ class _Reader:
                 )
 
     def _refusal(self, record: Refusal) -> None:
-        asker = record.trigger.application
-        if asker == self.wanted:
+        requester = record.trigger.application
+        if requester == self.wanted:
             self.roles["application"] = None
             self.refused.append(
                 RefusalStory(
                     at_ms=record.at_ms,
                     decision=None,
-                    asker=asker,
+                    requester=requester,
                     why=text(record.why),
                     reason_code=code(record.why),
                 )
@@ -315,7 +319,7 @@ class _Reader:
         return RefusalStory(
             at_ms=record.at_ms,
             decision=number,
-            asker=record.trigger.application,
+            requester=record.trigger.application,
             why=refused.why,
             reason_code=refused.why,
             key=refused.key,
@@ -330,7 +334,7 @@ class _Reader:
                     RefusalStory(
                         at_ms=record.at_ms,
                         decision=number,
-                        asker=record.trigger.application,
+                        requester=record.trigger.application,
                         why=job.why,
                         reason_code=job.why,
                         key=job.key,
@@ -443,7 +447,7 @@ def _decision_in_words(record: Decision, settings: Settings) -> list[str]:
     trigger, orders = record.trigger, len(record.orders)
     lines = [
         f"{instant(record.at_ms)} for {trigger.application} in queue {trigger.queue}:"
-        f" {containers(trigger.need)} short ({text(trigger.why)}), {orders} chosen, {record.unmet} unmet"
+        f" {containers(trigger.shortfall)} short ({text(trigger.why)}), {orders} chosen, {record.unmet} unmet"
     ]
     if not orders:  # otherwise each order lists those not chosen
         for job in record.refused_jobs:
@@ -459,8 +463,8 @@ def _names(story: OrderStory) -> tuple[tuple[str, str], ...]:
     return (
         ("order", story.order),
         ("application", story.victim),
-        ("application", story.asker),
-        ("application", story.first_asker),
+        ("application", story.requester),
+        ("application", story.first_requester),
         ("application", story.receiver_application),
         ("attempt", story.attempt),
         ("container", story.container),
@@ -470,10 +474,13 @@ def _names(story: OrderStory) -> tuple[tuple[str, str], ...]:
 
 def _tallies(stories: list[OrderStory], wanted: str) -> list[Tally]:
     """Return the sums of an application's orders: those for it, and those against it."""
-    received = Tally(role="asker", others={}, states={}, verbs={})
+    received = Tally(role="requester", others={}, states={}, verbs={})
     lost = Tally(role="victim", others={}, states={}, verbs={})
     for story in stories:
-        for tally, own, other in ((received, story.asker, story.victim), (lost, story.victim, story.asker)):
+        for tally, own, other in (
+            (received, story.requester, story.victim),
+            (lost, story.victim, story.requester),
+        ):
             if own != wanted:
                 continue
             tally.orders += 1

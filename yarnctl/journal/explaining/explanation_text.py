@@ -71,8 +71,8 @@ def in_words(explanation: Explanation) -> list[str]:
     for event in explanation.admissions:
         named = "" if event.admission == explanation.id else f"{event.admission} "
         lines.append(f"  {instant(event.at_ms)} {named}{event.text}")
-    own = [refused for refused in explanation.refused if refused.asker == explanation.id]
-    others = [refused for refused in explanation.refused if refused.asker != explanation.id]
+    own = [refused for refused in explanation.refused if refused.requester == explanation.id]
+    others = [refused for refused in explanation.refused if refused.requester != explanation.id]
     for heading, refusals in (("requests without an order:", own), ("considered and not chosen:", others)):
         if refusals:
             lines += ["", heading, *_refusals_in_words(refusals)]
@@ -89,7 +89,7 @@ def _named(explanation: Explanation) -> str:
 
 
 def _tally_in_words(tally: Tally) -> str:
-    sides = "for it, from" if tally.role == "asker" else "from it, for"
+    sides = "for it, from" if tally.role == "requester" else "from it, for"
     others = ", ".join(f"{name} ({number})" for name, number in _counted(tally.others))
     verbs, states = (
         ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in _counted(counts))
@@ -111,8 +111,8 @@ def _counted(counts: dict[str, int]) -> list[tuple[str, int]]:
 
 def _order_in_words(story: OrderStory, before: OrderStory | None) -> list[str]:
     lines = [
-        f"{story.order}: decision {story.decision} {instant(story.asked_at_ms)} for {story.first_asker},"
-        f" {containers(story.need)} short ({story.trigger})",
+        f"{story.order}: decision {story.decision} {instant(story.ordered_at_ms)}"
+        f" for {story.first_requester}, {containers(story.shortfall)} short ({story.trigger})",
         f"  victim   {story.victim}, {story.attempt}, {story.container} on {story.node}",
         f"  chosen   {_chosen(story)}",
         *_not_chosen(story, before),
@@ -152,8 +152,8 @@ def _not_chosen(story: OrderStory, before: OrderStory | None) -> list[str]:
     if (
         before is not None
         and rows
-        and (before.decision, before.asked_at_ms, before.next_tasks, before.next_jobs)
-        == (story.decision, story.asked_at_ms, story.next_tasks, story.next_jobs)
+        and (before.decision, before.ordered_at_ms, before.next_tasks, before.next_jobs)
+        == (story.decision, story.ordered_at_ms, story.next_tasks, story.next_jobs)
     ):
         return [f"  not      as for {before.order}"]
     return [f"  not      {name}: {why_words(why)} ({key})" for name, why, key in rows]
@@ -176,9 +176,9 @@ def _result(story: OrderStory) -> str:
 def _receiver(story: OrderStory) -> str:
     received = f"{story.receiver_application} received {story.receiver_container}"
     if story.state != "granted":
-        return f"{received}; the order was for {story.asker}"
-    if story.receiver_application != story.asker and story.exchanged_for:
-        return f"{received}; {story.asker} was given {story.exchanged_for} in exchange"
+        return f"{received}; the order was for {story.requester}"
+    if story.receiver_application != story.requester and story.exchanged_for:
+        return f"{received}; {story.requester} was given {story.exchanged_for} in exchange"
     return received
 
 
@@ -192,7 +192,7 @@ def _cost(story: OrderStory) -> str:
         (story.state.replace("_", " "), story.settled_at_ms),
     ):
         if at_ms is not None:
-            parts.append(f"{name} after {span(at_ms - story.asked_at_ms)}")
+            parts.append(f"{name} after {span(at_ms - story.ordered_at_ms)}")
     return ", ".join(parts)
 
 
@@ -264,12 +264,14 @@ def _lost(story: OrderStory) -> str:
 
 def _refusals_in_words(refusals: list[RefusalStory]) -> Iterator[str]:
     """Yield a line for each occasion; consecutive equal ones become one line."""
-    for (asker, why), group in groupby(refusals, key=lambda refused: (refused.asker, refused.why)):
+    for (requester, why), group in groupby(refusals, key=lambda refused: (refused.requester, refused.why)):
         same = list(group)
         first, last = same[0], same[-1]
         key = f", {key_words(first.policy, first.key, first.total)}" if first.key else ""
         occasion = "no decision" if first.decision is None else f"decision {first.decision}"
-        line = f"  {instant(first.at_ms)} {occasion} for {asker}: {why_words(first.reason_code) or why}{key}"
+        line = (
+            f"  {instant(first.at_ms)} {occasion} for {requester}: {why_words(first.reason_code) or why}{key}"
+        )
         more = len(same) - 1
         yield line + (f"; {more} more until {when(last.at_ms)}" if more else "")
 

@@ -67,11 +67,11 @@ class SavedLostStory(msgspec.Struct, kw_only=True, frozen=True):
 class OrderStory(msgspec.Struct, kw_only=True):
     """One order from decision to end. Keys: the smallest is chosen first.
 
-    * ``asker``: the application that it serves now; ``first_asker``: the one of its decision, because of
-      ``trigger``, which was short of ``need`` containers. ``order_verb``: what the order demands.
+    * ``requester``: the application that it serves now; ``first_requester``: the one of its decision, because
+      of ``trigger``, which was short of ``shortfall`` containers. ``order_verb``: what the order demands.
     * ``lost_work_ms``: the attempt's work since it last started on new keys, up to the accepted kill, or else
       up to the observed end; None: not recorded.
-    * ``exchanged_for``: the order that ``asker`` was given when another application received this container.
+    * ``exchanged_for``: the order given to ``requester`` when another application received the container.
     * ``predicted_cost_ms``: predicted resume cost. ``total``: the cluster's size, for keys that are shares.
     * ``withheld``: the order was not sent. ``lever``: of a mix, with its predicted time and cost.
     * ``left``, ``left_node``: the container that the application ended instead, where it chose.
@@ -79,16 +79,16 @@ class OrderStory(msgspec.Struct, kw_only=True):
 
     order: str
     decision: int
-    asker: str
-    first_asker: str
+    requester: str
+    first_requester: str
     trigger: str
-    need: int
+    shortfall: int
     victim: str
     attempt: str
     container: str
     node: str
     order_verb: OrderVerb
-    asked_at_ms: int
+    ordered_at_ms: int
     generation: int
     job_policy: str
     job_key: tuple[int, ...]
@@ -103,7 +103,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
     next_jobs: tuple[RefusedJob, ...]
     next_tasks: tuple[NextTask, ...]
     transfers: list[str]
-    state: str = "asked"
+    state: str = "ordered"
     verb: Verb = ""
     lost_work_ms: int | None = 0
     keys_done: int | None = None
@@ -129,7 +129,7 @@ class RefusalStory(msgspec.Struct, kw_only=True, frozen=True):
 
     at_ms: int
     decision: int | None
-    asker: str
+    requester: str
     why: str
     key: tuple[int, ...] = ()
     policy: str = ""
@@ -155,13 +155,13 @@ class AdmissionStory(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Tally(msgspec.Struct, kw_only=True):
-    """An application's sent orders in sum: those for it (``asker``), or those against it (``victim``).
+    """An application's sent orders in sum: those for it (``requester``), or those against it (``victim``).
 
     ``others`` counts orders by the application on the other side, ``states`` by state, ``verbs`` by how the
     attempt ended ("not stopped": it did not). ``lost_work_ms``: the sum of the known values.
     """
 
-    role: Literal["asker", "victim"]
+    role: Literal["requester", "victim"]
     orders: int = 0
     others: dict[str, int]
     states: dict[str, int]

@@ -60,7 +60,7 @@ CORE: dict[type, Description] = {
     Ran: Description("RanOut", "Which attempt of which application ran in a container, and on which node."),
     Tally: Description(
         "TallyOut",
-        "An application's orders in sum: those made for it (`asker`), or those against it (`victim`).",
+        "An application's orders in sum: those made for it (`requester`), or those against it (`victim`).",
         {"orders": Count},
     ),
     CameBackStory: Description(

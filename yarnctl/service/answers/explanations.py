@@ -59,7 +59,7 @@ def summary(decided: Decided) -> DecisionSummary:
         at_ms=record.at_ms,
         why=text(trigger.why),
         reason=reason(trigger.why),
-        shortfall=trigger.need,
+        shortfall=trigger.shortfall,
         chosen=len(record.picks),
         victims=list(dict.fromkeys(pick.application for pick in record.picks)),
         states=counted(decided.states),
@@ -116,9 +116,14 @@ def refusal(record: Refusal) -> RefusalOut:
 
 def trigger(seen: Trigger) -> TriggerOut:
     """Return the cause of a decision."""
-    asks = [read_off(ContainerRequestOut, ask, size=size(ask.size)) for ask in seen.asks]
+    requests = [read_off(ContainerRequestOut, each, size=size(each.size)) for each in seen.requests]
     return read_off(
-        TriggerOut, seen, asks=asks, shortfall=seen.need, why=text(seen.why), reason=reason(seen.why)
+        TriggerOut,
+        seen,
+        requests=requests,
+        shortfall=seen.shortfall,
+        why=text(seen.why),
+        reason=reason(seen.why),
     )
 
 
@@ -232,7 +237,7 @@ def _now(each: ApplicationView, view: View) -> str:
     if left_out is not None:
         waits += f"; {text(left_out)}; no container is freed for these requests"
     if kind == "preempting":
-        ordered = _ordered_for(each, view) if each.asks else ""
+        ordered = _ordered_for(each, view) if each.requests else ""
         return f"now: {held}{waits}{ordered}"
     may = "can be suspended" if each.runner else f"cannot be suspended: {said(each.why_not)}"
     return f"now: {held}{waits}; {may}"
@@ -241,7 +246,7 @@ def _now(each: ApplicationView, view: View) -> str:
 def _ordered_for(each: ApplicationView, view: View) -> str:
     """Return the orders for a waiting application, or the reason why there are none."""
     name = each.application
-    if count := sum(entry.order.serves for entry in open_entries(view) if entry.order.asker == name):
+    if count := sum(entry.order.serves for entry in open_entries(view) if entry.order.requester == name):
         return f"; {containers(count)} ordered for it"
     if count := would_order(view)[name]:
         return f"; yarnctl would order {containers(count)} (it only observes and sends no order)"

@@ -111,7 +111,7 @@ def would_order(view: View) -> Counter[str]:
     counts: Counter[str] = Counter()
     for entry in view.entries:
         if entry.order.state in OPEN and entry.order.observed:
-            counts[entry.order.asker] += entry.order.serves
+            counts[entry.order.requester] += entry.order.serves
     return counts
 
 
@@ -120,7 +120,7 @@ def applications(view: View) -> list[Application]:
     coming: Counter[str] = Counter()
     giving: Counter[str] = Counter()
     for entry in open_entries(view):
-        coming[entry.order.asker] += entry.order.serves
+        coming[entry.order.requester] += entry.order.serves
         giving[entry.order.victim] += 1
     would = would_order(view)
     known = () if view.snapshot is None else view.snapshot.applications
@@ -244,9 +244,9 @@ def queue_role(name: str, settings: Settings) -> Role:
     """Return a queue's role; "other" in the mode deadlines, where each application has its own."""
     if settings.mode == "deadlines":
         return "other"
-    if name in settings.hurried_queues:
+    if name in settings.preempting_queues:
         return "preempting"
-    return "preemptable" if name in settings.victim_queues else "other"
+    return "preemptable" if name in settings.preemptable_queues else "other"
 
 
 # --- reclaim lists ------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def reclaim_list(
         queue=None if seen is None else seen.queue,
         role=None if seen is None else role_of(seen, view.settings),
         pending=None if seen is None else pending_of(seen),
-        expected=sum(each.order.serves for each in open_entries(view) if each.order.asker == application),
+        expected=sum(each.order.serves for each in open_entries(view) if each.order.requester == application),
         would_order=would_order(view)[application],
         states=counted(each.order.state for each in shown),
         entries=[entry(each) for each in shown],

@@ -4,7 +4,7 @@
 
 const POLL_MS = 1000, PATIENCE_MS = 5000, CHART = { width: 800, height: 220 };
 const byId = (id) => document.getElementById(id);
-const open = new Set(["asked", "suspending", "checkpointed", "freed"]);
+const open = new Set(["ordered", "suspending", "checkpointed", "freed"]);
 const explained = new Map(); // decision id -> its story, while it is unfolded
 let lastAnswerAt = null;
 let token = ""; // where reading needs one: kept in this page only, until it is closed
@@ -307,7 +307,7 @@ function rowOf(entry) {
   const left = entry.remaining_ms === null ? "-" : span(entry.remaining_ms);
   const from = linkTo(entry.victim, jobName(entry.victim));
   const cells = [linkTo(entry.order), from, linkTo(entry.attempt), entry.observed ? "would order" : entry.state.replace("_", " "),
-    timeOf(entry.asked_at_ms), entry.keys_done, left, entry.receiver_application && jobName(entry.receiver_application)];
+    timeOf(entry.ordered_at_ms), entry.keys_done, left, entry.receiver_application && jobName(entry.receiver_application)];
   return { cells: cells.map((cell) => cell || (cell === 0 ? 0 : "-")), className: open.has(entry.state) ? "" : "settled" };
 }
 

@@ -97,10 +97,10 @@ def known_ids(view: View) -> Iterator[str]:
         yield from (each.application for each in view.snapshot.applications)
     for entry in (*view.entries, *view.ended):
         order = entry.order
-        yield from (order.asker, order.victim, order.attempt, order.container)
+        yield from (order.requester, order.victim, order.attempt, order.container)
         yield from (entry.receiver_application or "", entry.receiver_container or "")
     for each in view.checkpoints:
-        yield from (each.order.asker, each.order.victim, each.order.attempt)
+        yield from (each.order.requester, each.order.victim, each.order.attempt)
     for record in explanations.recent(view):
         yield from ids_in(msgspec.json.encode(record).decode())
 
@@ -120,7 +120,7 @@ def _wanted(entries: Iterable[Entry], query: ReclaimsQuery | EntriesQuery) -> li
         for entry in entries
         if (query.victim is None or entry.order.victim == query.victim)
         and (query.state is None or entry.order.state == query.state)
-        and within(entry.order.asked_at_ms, query.since_ms, query.until_ms)
+        and within(entry.order.ordered_at_ms, query.since_ms, query.until_ms)
     ]
 
 
@@ -138,15 +138,15 @@ def _observed(view: View) -> dict[str, ApplicationView]:
 def _lists(view: View, query: ReclaimsQuery) -> list[tuple[str, ApplicationView | None, list[Entry]]]:
     """Return (application, its last snapshot, its entries), by application."""
     seen = _observed(view)
-    by_asker: dict[str, list[Entry]] = {}
+    by_requester: dict[str, list[Entry]] = {}
     for entry in _wanted(_all_entries(view, query.retired), query):
-        by_asker.setdefault(entry.order.asker, []).append(entry)
+        by_requester.setdefault(entry.order.requester, []).append(entry)
     filtered = (query.victim, query.state, query.since_ms, query.until_ms) != (None,) * 4
     if not filtered:  # also waiting applications without an order
         for name, each in seen.items():
-            if each.asks and role_of(each, view.settings) == "preempting":
-                by_asker.setdefault(name, [])
-    rows = [(name, seen.get(name), entries) for name, entries in sorted(by_asker.items())]
+            if each.requests and role_of(each, view.settings) == "preempting":
+                by_requester.setdefault(name, [])
+    rows = [(name, seen.get(name), entries) for name, entries in sorted(by_requester.items())]
     if query.queue is None:
         return rows
     return [row for row in rows if row[1] is not None and row[1].queue == query.queue]
@@ -171,7 +171,7 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
         application_id = in_full(view, application_id)
         query = with_full_ids(view, query, "victim")
         seen = _observed(view).get(application_id)
-        entries = [each for each in _all_entries(view, True) if each.order.asker == application_id]
+        entries = [each for each in _all_entries(view, True) if each.order.requester == application_id]
         if seen is None and not entries:
             message = f"application {application_id} does not exist or is no longer kept"
             raise ApiProblem(404, "not-found", message, "GET /v1/reclaims and /v1/applications list ids")
