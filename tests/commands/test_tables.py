@@ -331,12 +331,6 @@ ANY_TABLE = {
         "snapshot.py",
     },
     "emulator/cli": {
-        "admission.py",
-        "estimate.py",
-        "market.py",
-        "paper.py",
-        "placement.py",
-        "study.py",
         "workload.py",
     },
     "emulator/experiments": {"showing.py"},
