@@ -21,7 +21,8 @@ from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.wire.spark_rest import REQUIRED, REQUIRED_BY_SIGNAL
 from yarnctl.task_runner.runner.protocol.job_conf import READ_SETTINGS, Conf, read_prefix, read_rule
-from yarnctl.task_runner.wrapping import RUNNER, partitioned_fields
+from yarnctl.task_runner.shipped import RUNNER
+from yarnctl.task_runner.wrapping import partitioned_fields
 
 STORE = "webhdfs://nn.example:9870/yarnctl/checkpoints"
 WRAP = ["wrap", "--restartable", "--store", STORE]

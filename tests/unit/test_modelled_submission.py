@@ -11,21 +11,21 @@ import pytest
 
 from emulator.cli.submit import modelled_of, spans_of
 from emulator.live.jobs.submission_client import Client
-from emulator.live.wire.submitted_job import ENTRY, read_job
+from emulator.live.wire.submitted_job import ENTRY, ModelledJob, read_job
 from yarnctl.errors import BadInput
 
 
-def given(modelled: str, *settings: str) -> dict[str, Any]:
-    return {"modelled": modelled, "name": "daily-1", "queue": "production", "settings": settings}
+def made(modelled: str, *settings: str) -> ModelledJob:
+    return modelled_of(modelled, name="daily-1", user="ann", queue="production", settings=settings)
 
 
 def test_a_job_of_timetables():
-    job = modelled_of(given("12x20,4x0.5", "mapreduce.job.running.map.limit=3"), "ann")
+    job = made("12x20,4x0.5", "mapreduce.job.running.map.limit=3")
     assert job.job.map_ms == (20_000,) * 12
     assert job.job.reduce_ms == (500,) * 4
     assert (job.job.name, job.job.user, job.job.queue) == ("daily-1", "ann", "production")
     assert job.settings == {"mapreduce.job.running.map.limit": "3"}
-    assert modelled_of(given("3x1"), "ann").job.reduce_ms == ()
+    assert made("3x1").job.reduce_ms == ()
 
 
 @pytest.mark.parametrize("text", ["", "12", "12x", "0x5", "-1x5", "x5", "12x1e3", "12 x 5", "12x20;4x30"])
@@ -36,7 +36,7 @@ def test_what_is_no_timetable_is_refused(text):
 
 def test_a_limit_that_is_no_number_is_refused():
     with pytest.raises(BadInput, match=r"running\.map\.limit"):
-        modelled_of(given("1x1", "mapreduce.job.running.map.limit=few"), "ann")
+        made("1x1", "mapreduce.job.running.map.limit=few")
 
 
 def test_the_tags_of_its_settings_are_the_application_s(monkeypatch):
@@ -50,7 +50,7 @@ def test_the_tags_of_its_settings_are_the_application_s(monkeypatch):
         return 200, json.dumps({"application-id": "application_1_0001"}).encode()
 
     monkeypatch.setattr(Client, "_ask", ask)
-    job = modelled_of(given("1x1", "mapreduce.job.tags=deadline:1900000000000, etl"), "ann")
+    job = made("1x1", "mapreduce.job.tags=deadline:1900000000000, etl")
     assert Client("http://h:1", "ann").submit(job, "production", ("x",)) == "application_1_0001"
     assert sent[0]["application-tags"] == "deadline:1900000000000,etl,x"
     entry = sent[0]["am-container-spec"]["environment"]["entry"][0]
