@@ -170,7 +170,8 @@ def test_after_a_restart_it_is_looked_for_by_the_journal(cluster):
     port = cluster.port()
     order = Order(
         order="o-1", requester=application(2), victim=application(1), attempt=attempt(1, 1),
-        container=container(1, 2), node="n1:1", size=Resources(1024, 1), request_size=Resources(1024, 1), serves=1,
+        container=container(1, 2), node="n1:1", size=Resources(1024, 1),
+        request_size=Resources(1024, 1), serves=1,
         group="o-1", generation=1, verb="suspend", decision=1, ordered_at_ms=EPOCH, progress_at_ms=EPOCH,
         state="freed", freed_at_ms=EPOCH,
     )  # fmt: skip
@@ -185,7 +186,8 @@ def test_after_a_restart_an_attempt_that_begins_lower_is_told_as_lost(cluster, o
     port = cluster.port()
     order = Order(
         order="o-1", requester=application(2), victim=application(1), attempt=attempt(1, 1),
-        container=container(1, 2), node="n1:1", size=Resources(1024, 1), request_size=Resources(1024, 1), serves=1,
+        container=container(1, 2), node="n1:1", size=Resources(1024, 1),
+        request_size=Resources(1024, 1), serves=1,
         group="o-1", generation=ordered, verb="suspend", decision=1, ordered_at_ms=EPOCH,
         progress_at_ms=EPOCH, state="freed", freed_at_ms=EPOCH,
     )  # fmt: skip

@@ -125,7 +125,9 @@ def test_whoever_waits_is_either_helped_or_told_why(snapshot):
     helped = {wish.application.application for wish in found.applications}
     told = {trigger.application for trigger, _ in found.refused}
     assert not helped & told
-    placed = {view.application for view in snapshot.applications if view.requests and view.queue == "production"}
+    placed = {
+        view.application for view in snapshot.applications if view.requests and view.queue == "production"
+    }
     queues = model_queues(snapshot, ())
     counts = place_pending(queues, Room(snapshot.free_by_node))
     waiting = {
