@@ -111,8 +111,8 @@ def metrics() -> str:
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds):
             continue
-        values = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
-        if len(values) == 2 and str(values[0]).startswith("yarnctl_"):
+        values = [str(each.value) for each in node.args[:2] if isinstance(each, ast.Constant)]
+        if len(values) == 2 and values[0].startswith("yarnctl_"):
             labels = [ast.literal_eval(word.value) for word in node.keywords if word.arg == "labels"]
             shown = ", ".join(f"`{name}`" for name in (labels[0] if labels else ()))
             rows.append(f"| `{values[0]}` | {kinds[node.func.id]} | {shown} | {text_of(values[1])} |")

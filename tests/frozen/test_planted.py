@@ -24,8 +24,8 @@ from tests.frozen.recording import record
 from tests.frozen.schemas import lines, shape
 from tests.unit.service.played import busy
 from yarnctl.cli import PROGRAM
+from yarnctl.deciding import releaser
 from yarnctl.errors import BadInput
-from yarnctl.journal.explaining import explanation_text
 from yarnctl.service.app import make_app
 
 ROOT = Path(__file__).parents[2]
@@ -172,7 +172,7 @@ def test_a_key_of_a_document_that_goes_is_reported() -> None:
 
 
 def test_one_byte_of_a_reason_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(explanation_text.REASONS, "next", "could have been taken, others came firsT")
+    monkeypatch.setitem(releaser.REASONS, "next", "could have been taken, others came firsT")
     found = planted(f"journals/{JOURNAL}", journals.outcome(JOURNAL))
     assert found
     assert all(".text.out[" in line for line in found)

@@ -30,18 +30,18 @@ STATES, EVENTS = get_args(State), get_args(Event)
 
 # One line a state, one column an event, as in the drawing; "." is "stays where it is".
 CELLS = """
-              accepted   refused   progress   manifest     ended-as-ordered ended-otherwise completed granted taken unclaimed not-needed asker-ended give-up  kill   epoch-changed
-asked         suspending withdrawn suspending checkpointed freed            lost            completed .       .     .         withdrawn  withdrawn   given_up killed lost
-suspending    .          .         suspending checkpointed freed            lost            completed .       .     .         withdrawn  withdrawn   given_up killed lost
-checkpointed  .          withdrawn .          .            freed            lost            completed .       .     .         .          withdrawn   given_up killed lost
-freed         .          .         .          .            .                .               .         granted taken lost      withdrawn  withdrawn   .        .      lost
-granted       .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
-given_up      .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
-killed        .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
-completed     .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
-lost          .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
-withdrawn     .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
-taken         .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
+             accepted   refused   progress   manifest     ended-as-ordered ended-otherwise completed granted misdirected unclaimed not-needed requester-ended give-up  kill   epoch-changed
+ordered      suspending withdrawn suspending checkpointed freed            lost            completed .       .           .         withdrawn  withdrawn       given_up killed lost
+suspending   .          .         suspending checkpointed freed            lost            completed .       .           .         withdrawn  withdrawn       given_up killed lost
+checkpointed .          withdrawn .          .            freed            lost            completed .       .           .         .          withdrawn       given_up killed lost
+freed        .          .         .          .            .                .               .         granted misdirected lost      withdrawn  withdrawn       .        .      lost
+granted      .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
+given_up     .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
+killed       .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
+completed    .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
+lost         .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
+withdrawn    .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
+misdirected  .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
 """  # noqa: E501
 
 
@@ -252,7 +252,7 @@ def order(number, **changes):
         "container": f"r1.{number}c",
         "node": "n1",
         "size": size(1),
-        "ask": size(1),
+        "request_size": size(1),
         "serves": 1,
         "group": f"o-{number:06d}",
         "generation": 1,

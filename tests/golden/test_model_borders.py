@@ -110,7 +110,7 @@ def test_an_ask_that_was_read_later_than_its_containers_may_be_gone_altogether()
     both = (ContainerRequest(10, SLOT, 2), ContainerRequest(20, SLOT, 1))
     looks = [(0, both, 1), (500, both[1:], 1), (1000, both[1:], 3)]
     found = [
-        echoes.update([view(asks=asks, containers=containers)], at_ms).get("a", 0)
+        echoes.update([view(requests=asks, containers=containers)], at_ms).get("a", 0)
         for at_ms, asks, containers in looks
     ]
     assert found == [0, 0, 0]
@@ -209,7 +209,7 @@ def test_what_is_given_meets_the_first_asks_alone(looks, doubted):
     found = []
     for at_ms, counts, containers in looks:
         asks = [ContainerRequest(10 * (n + 1), SLOT, count) for n, count in enumerate(counts) if count]
-        found.append(echoes.update([view(asks=tuple(asks), containers=containers)], at_ms).get("a", 0))
+        found.append(echoes.update([view(requests=tuple(asks), containers=containers)], at_ms).get("a", 0))
     assert found == doubted
 
 

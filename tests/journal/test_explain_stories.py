@@ -135,7 +135,9 @@ def test_a_killed_victim_says_so_and_what_it_lost(killed):
     story = found.orders[0]
     text = text_of(records, story.order)
     since_ms = story.working_since_ms
-    assert f"cost     killed, {span(story.lost_work_ms)} of work lost (since {since_ms} ms), freed" in text
+    assert (
+        f"cost     killed, {span(story.lost_work_ms or 0)} of work lost (since {since_ms} ms), freed" in text
+    )
     assert "suspension" not in text
 
 
@@ -147,7 +149,7 @@ def test_a_kill_after_a_time_out_is_a_kill(timed_out):
     assert sum(story.lost_work_ms or 0 for story in stories) == result.lost_work_ms > 0
     text = text_of(records, ended[0].attempt)
     assert "result   killed: no progress for 3 s" in text
-    assert f"cost     killed, {span(ended[0].lost_work_ms)} of work lost" in text
+    assert f"cost     killed, {span(ended[0].lost_work_ms or 0)} of work lost" in text
 
 
 def test_what_was_given_up_goes_on_and_loses_nothing(given_up):

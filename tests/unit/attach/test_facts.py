@@ -309,8 +309,8 @@ def test_a_grant_of_room_that_came_free_during_the_look_comes_after_its_end(clus
 def order(state: State) -> Order:
     return Order(
         order="o-1", requester=application(2), victim=application(1), attempt=attempt(1, 1),
-        container=container(1, 2), node="n1:1", size=SLOT, request_size=SLOT, serves=1, group="o-1",
-        generation=1,
+        container=container(1, 2), node="n1:1", size=SLOT,
+        request_size=SLOT, serves=1, group="o-1", generation=1,
         verb="suspend", decision=1, ordered_at_ms=EPOCH, progress_at_ms=EPOCH, state=state,
     )  # fmt: skip
 

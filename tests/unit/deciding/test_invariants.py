@@ -196,7 +196,7 @@ def wakes_for_nothing(step):
 
 PLANTED_IN_A_STEP = [
     (master_picked, "no-am-ordered"),
-    (gives_to_itself, "victims-are-not-the-asker"),
+    (gives_to_itself, "victims-are-not-the-requester"),
     (done_sooner, "suspending-pays"),
     (just_came_back, "suspending-pays"),
     (serves_too_many, "never-more-than-needed"),
