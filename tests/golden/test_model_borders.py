@@ -59,7 +59,7 @@ def test_a_queue_in_which_nothing_runs_has_no_largest_task():
 
 def test_an_ask_for_no_container_does_not_wait():
     asks = (ContainerRequest(10, size(1), 0), ContainerRequest(20, size(1), 2))
-    waits = msgspec.structs.replace(app("p1", "production", 1), asks=asks)
+    waits = msgspec.structs.replace(app("p1", "production", 1), requests=asks)
     queue = model_queues(cluster(waits), ())["production"]
     assert queue.waiting() == [SimulatedRequest(waits, size(1), 2)]
 
@@ -190,7 +190,7 @@ def test_room_that_lacks_one_mib_is_no_room(asked_mib, picks, back):
 
 def test_asks_wait_in_the_order_of_their_priority():
     asks = (ContainerRequest(20, size(1), 1), ContainerRequest(10, size(2), 1))
-    waits = msgspec.structs.replace(app("p1", "production", 1), asks=asks)
+    waits = msgspec.structs.replace(app("p1", "production", 1), requests=asks)
     queue = model_queues(cluster(waits), ())["production"]
     assert [wanted.size for wanted in queue.waiting()] == [size(2), size(1)]
 

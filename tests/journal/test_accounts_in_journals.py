@@ -163,7 +163,6 @@ def test_a_due_is_a_claim_beside_the_rectangle_and_told_apart_by_its_tag() -> No
     assert (due.containers, due.from_ms, due.until_ms) == (4, 5, 60_000)
 
 
-def test_a_plan_without_a_price_and_a_request_without_a_budget_are_written_as_before() -> None:
+def test_a_plan_without_a_price_writes_none_of_its_terms() -> None:
     plan = msgspec.json.encode(Plan(1, "defer", 0, 60_000, Undecided()))
     assert not any(word in plan for word in (b"price_mtokens", b"late_ratio", b"because"))
-    assert b"budget" not in msgspec.json.encode(Request(1, 0, 60_000, 4))

@@ -193,7 +193,7 @@ def test_withdrawn_taken_and_exchanged_orders_are_told(crowded):
     taken = told["misdirected", "freed"]
     (story,) = explain(records, taken.order).orders
     text = text_of(records, taken.order)
-    assert "\n  result   taken\n" in text
+    assert "\n  result   misdirected\n" in text
     assert (
         f"freed    {taken.application} received {taken.container}; the order was for {story.requester}"
         in text
@@ -329,7 +329,7 @@ def moved(order, source, event, target, **fields):
 def test_an_order_without_an_end(suspended):
     header, decision, order = begun(suspended[0])
     text = "\n".join(in_words(explain((header, decision), order)))
-    assert "result   asked at the end of the journal" in text
+    assert "result   ordered at the end of the journal" in text
     assert "cost     not stopped yet (order: suspend)" in text
 
 
@@ -511,7 +511,7 @@ def test_a_decision_is_explained_by_its_number(tmp_path, capsys, suspended):
     assert lines[0] == f"{decision.number} (decision)"
     assert lines[1] == (
         f"  at {decision.at_ms} ms for {trigger.application} in queue {trigger.queue}:"
-        f" {trigger.need} containers short ({said(trigger.why)}), {len(decision.orders)} chosen,"
+        f" {trigger.shortfall} containers short ({said(trigger.why)}), {len(decision.orders)} chosen,"
         f" {decision.unmet} unmet"
     )
     told = {line.partition(":")[0] for line in lines if line.startswith("o-")}

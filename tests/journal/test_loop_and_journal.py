@@ -292,7 +292,7 @@ DIFFERENCES = [
     ("decision", 1, set_to("orders", 0, "o-000009"), "but due is"),
     ("decision", 1, set_to("groups", 0, "o-000009"), "but due is"),
     ("decision", 1, set_to("number", 3), '"number":2'),
-    ("decision", 1, set_to("trigger", "need", 4), '"need":5'),
+    ("decision", 1, set_to("trigger", "shortfall", 4), '"shortfall":5'),
     ("transition", 1, set_to("source", "ordered"), '"source":"suspending"'),
     ("transition", 1, set_to("target", "freed"), '"target":"checkpointed"'),
     ("transition", 1, set_to("event", "granted"), '"event":"manifest"'),
@@ -326,7 +326,7 @@ def test_explain_follows_transfers(journal_path):
     passed = Transfer(order="o-000001", source="p1", target="p9", at_ms=3500, why=ApplicationHasEnded("p1"))
     found = explain([*records, passed], "p9")
     assert [(story.first_requester, story.requester) for story in found.orders] == [("p1", "p9")]
-    assert "  moved    at 3500 ms to p9: test" in in_words(found)
+    assert "  moved    at 3500 ms to p9: p1 has ended" in in_words(found)
 
 
 def test_replay_compares_the_bytes(journal_path, journal_bytes):
