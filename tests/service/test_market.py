@@ -212,7 +212,7 @@ def test_the_command_line_shows_who_pays_its_own_account(
     shown = capsys.readouterr().out
     assert ("analytics" in shown, "research" in shown) == (True, False)
     assert run(closed, tmp_path, monkeypatch, ANN, "accounts", "research") == 2
-    assert "the token is for the account analytics, and not for research" in capsys.readouterr().err
+    assert "the token is for account analytics, not for research" in capsys.readouterr().err
 
 
 Captured = pytest.CaptureFixture[str]
@@ -288,7 +288,7 @@ def test_a_quote_and_an_admission_on_the_command_line(
     made = json.loads(capsys.readouterr().out)
     assert made["points"][0]["price_mtokens"] == 600_000
     assert exit_status_of(PROGRAM, typed(market.url, "quote")) == 0
-    assert "analytics holds 5000 tokens" in capsys.readouterr().out
+    assert "analytics has 5000 tokens" in capsys.readouterr().out
     assert exit_status_of(PROGRAM, typed(market.url, "admit", "--budget", "300", "--print")) == 0
     assert "-D mapreduce.job.tags=deadline:" in capsys.readouterr().out.replace("'", "")
     assert 5_000_000 - 300_000 <= balance(market) < 5_000_000

@@ -117,7 +117,7 @@ def test_an_application_by_its_name_is_predicted_from_the_runs_of_the_journal(pl
 @pytest.mark.parametrize(
     ("more", "status", "said"),
     [
-        ({}, 422, "give queue and containers, or options"),
+        ({}, 422, "set queue and containers, or options"),
         ({"options": []}, 422, "options"),
         ({"options": [SPARK] * 65}, 422, "options"),
         ({"options": [{**SPARK, "upper_ms": -1}]}, 422, "upper_ms"),

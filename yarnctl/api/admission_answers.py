@@ -49,7 +49,7 @@ class PlanOut(msgspec.Struct, frozen=True, kw_only=True):
 class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     """One admission.
 
-    ``tags``, ``settings``: submit the job with them once ``state`` is ``admitted`` (before that, and for
+    ``tags``, ``settings``: submit the job with them once ``state`` is "admitted" (before that, and for
     an unknown kind, ``settings`` is empty). The application must be running by ``expires_at_ms``.
     ``lease_ms``: a waiting admission that no client renews for this time is withdrawn.
     ``why``: the reason of its end, or "". ``changed_at_ms``: when it entered its state, or was first

@@ -223,7 +223,7 @@ def test_one_that_has_ended_is_read_by_its_id():
     assert (taught.work_ms, taught.containers) == (5 * 20_000, 5)
     assert failed[0] is None
     assert failed[1] is not None
-    assert "it ended FAILED" in text(failed[1])
+    assert "did not succeed (FAILED)" in text(failed[1])
     assert gone == (None, HistoryLost(APP))
 
 

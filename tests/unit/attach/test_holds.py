@@ -111,7 +111,7 @@ def test_an_old_unchanged_answer_says_nothing_of_an_attempt_that_went_on(cluster
     say(cluster, AT_WORK.format(99_999, 1))
     port = restarted(cluster)
     assert saw_manifest(port)
-    assert "gone on" in not_done(cluster, port.perform(RELEASE))
+    assert "processed input after its checkpoint" in not_done(cluster, port.perform(RELEASE))
 
 
 def test_an_old_unchanged_answer_is_old_whatever_the_status_says(cluster):
@@ -121,7 +121,7 @@ def test_an_old_unchanged_answer_is_old_whatever_the_status_says(cluster):
     say(cluster, HOLDING.format("o-1"))  # as it was a moment ago
     port = restarted(cluster)
     assert saw_manifest(port)
-    assert "hold is over" in not_done(cluster, port.perform(RELEASE))
+    assert "release wait has expired" in not_done(cluster, port.perform(RELEASE))
 
 
 # --- since when -----------------------------------------------------------------------------------
@@ -132,14 +132,14 @@ def test_the_hold_began_with_the_manifest_not_when_we_came_back_to_see_it(cluste
     cluster.now_ms += 29_000
     port = restarted(cluster)
     assert saw_manifest(port)
-    assert "hold is over" in not_done(cluster, port.perform(RELEASE))
+    assert "release wait has expired" in not_done(cluster, port.perform(RELEASE))
 
 
 def test_a_store_that_was_away_during_the_hold_gives_no_fresh_hold(cluster, port):
     cluster.save(1, 1, "o-1", created_at_ms=cluster.now_ms + 29_000)  # its clock is ahead, too
     cluster.now_ms += 29_000
     assert saw_manifest(port)
-    assert "hold is over" in not_done(cluster, port.perform(RELEASE))
+    assert "release wait has expired" in not_done(cluster, port.perform(RELEASE))
 
 
 def test_a_clock_that_is_ahead_gives_no_longer_hold(cluster):
@@ -147,7 +147,7 @@ def test_a_clock_that_is_ahead_gives_no_longer_hold(cluster):
     port = restarted(cluster)
     assert saw_manifest(port)
     cluster.now_ms += 26_000
-    assert "hold is over" in not_done(cluster, port.perform(RELEASE))
+    assert "release wait has expired" in not_done(cluster, port.perform(RELEASE))
 
 
 @pytest.mark.parametrize("told", [0, -1, "soon", None, 1e300, True])
@@ -170,14 +170,14 @@ def test_more_groups_than_saved_means_gone_on_though_the_runner_knows_no_generat
     cluster.save(1, 1, "o-1")  # saved, and the answer to the last rename was lost
     say(cluster, AT_WORK.format(99_999, 0))
     assert saw_manifest(port)
-    assert "gone on" in not_done(cluster, port.perform(RELEASE))
+    assert "processed input after its checkpoint" in not_done(cluster, port.perform(RELEASE))
 
 
 def test_at_work_with_this_generation_means_gone_on_though_no_group_is_done_yet(cluster, port):
     cluster.save(1, 1, "o-1")
     say(cluster, AT_WORK.format(50, 1))
     assert saw_manifest(port)
-    assert "gone on" in not_done(cluster, port.perform(RELEASE))
+    assert "processed input after its checkpoint" in not_done(cluster, port.perform(RELEASE))
 
 
 # --- the moment before ----------------------------------------------------------------------------
@@ -210,5 +210,5 @@ def test_a_hold_that_runs_out_between_the_look_and_the_end_is_over(cluster, port
         return ""
 
     port.permission.host = slow
-    assert "hold is over" in not_done(cluster, port.perform(RELEASE))
+    assert "release wait has expired" in not_done(cluster, port.perform(RELEASE))
     assert spans_ms == []

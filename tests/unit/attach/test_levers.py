@@ -203,8 +203,8 @@ def test_a_job_without_the_runner_may_have_its_maps_killed(cluster):
 
 def test_natjam_kills_no_map(cluster):
     cluster.mapping(cluster.apps[application(1)], 9, "n1:1")
-    assert "is no reduce" in why(looking(cluster, allow_kill=True).perform(KILL_MAP))
-    assert "killing is not allowed" in why(looking(cluster).perform(KILL_MAP))
+    assert "is not a reduce" in why(looking(cluster, allow_kill=True).perform(KILL_MAP))
+    assert "do not allow yarnctl to kill" in why(looking(cluster).perform(KILL_MAP))
     assert cluster.changes == []
 
 
@@ -213,7 +213,7 @@ def test_a_reduce_that_has_begun_meanwhile_goes_on(cluster):
     row.update(mergeFinishTime=0, shuffleFinishTime=0)
     port = looking(cluster, levers=True)
     row.update(mergeFinishTime=cluster.now_ms)
-    assert "has begun to reduce" in why(port.perform(KILL_REDUCE))
+    assert "has processed input meanwhile" in why(port.perform(KILL_REDUCE))
     assert cluster.changes == []
     row.update(mergeFinishTime=0)
     assert port.perform(KILL_REDUCE) == Accepted()
@@ -224,14 +224,14 @@ def test_what_was_asked_to_save_itself_is_not_killed_by_the_mix(cluster):
     names = (application(1), attempt(1, 1), container(1, 2))
     assert port.perform(Suspend("o-1", *names, 1, EPOCH)) == Accepted()
     cluster.changes.clear()
-    assert "killing is not allowed" in why(port.perform(KILL_REDUCE))
+    assert "do not allow yarnctl to kill" in why(port.perform(KILL_REDUCE))
     assert cluster.changes == []
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"queue": "production"}, "no victim queue"),
+        ({"queue": "production"}, "is not preemptable"),
         ({"kind": "SPARK"}, "SPARK"),
     ],
 )

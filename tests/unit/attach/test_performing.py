@@ -84,10 +84,10 @@ def test_nothing_outside_the_victim_queues(cluster, action):
     cluster.save(1, 1, "o-1")
     cluster.apps[application(1)].queue = "production"
     port.observe(ObservationRequest())
-    assert "no victim queue" in why(port.perform(action))
+    assert "is not preemptable" in why(port.perform(action))
     fresh = cluster.port(allow_kill=True)  # and one that has seen nothing asks before it acts
     fresh.observe(ObservationRequest(probe_queues=("nothing",)))
-    assert "no victim queue" in why(fresh.perform(action))
+    assert "is not preemptable" in why(fresh.perform(action))
     assert cluster.changes == []
 
 
@@ -107,7 +107,7 @@ def test_nothing_while_yarn_itself_preempts(cluster, action):
     cluster.preemption_disabled = False
     port = looking(cluster, allow_kill=True)
     cluster.save(1, 1, "o-1")
-    assert "YARN itself preempts root.research" in said(port.permission.why_nothing())
+    assert "YARN itself preempts containers of queue root.research" in said(port.permission.why_nothing())
     assert "YARN itself preempts" in not_now(port.perform(action), action)
     assert cluster.changes == []
     cluster.preemption_disabled = True
@@ -119,7 +119,7 @@ def test_nothing_before_yarns_own_preemption_is_known(cluster):
     cluster.break_("GET /conf", Reply("", 500))
     port = cluster.port()
     port.observe(ObservationRequest())
-    assert "not known" in not_now(port.perform(SUSPEND), SUSPEND)
+    assert "is unknown" in not_now(port.perform(SUSPEND), SUSPEND)
 
 
 # --- asking -------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def test_nobody_is_asked_whose_checkpoint_we_could_not_see(cluster):
     port = looking(cluster)
     cluster.hdfs.denied = "/yarnctl/checkpoints"
     told = not_now(port.perform(SUSPEND), SUSPEND)
-    assert "its checkpoint could not be seen" in told
+    assert "cannot read the job's checkpoint" in told
     assert "AccessControlException" in told
     assert "give the store's folder a group" in told
     assert text(port.why_not[SUSPEND.application]) == told
@@ -200,14 +200,14 @@ def test_nobody_is_asked_whose_checkpoint_we_could_not_see(cluster):
 def test_a_store_that_does_not_answer_is_no_word_against_the_job(cluster):
     port = looking(cluster)
     cluster.hdfs.silent = "/yarnctl/checkpoints"
-    assert "its checkpoint could not be seen" in not_now(port.perform(SUSPEND), SUSPEND)
+    assert "cannot read the job's checkpoint" in not_now(port.perform(SUSPEND), SUSPEND)
     assert SUSPEND.application not in port.why_not
 
 
 def test_an_attempt_of_another_job_is_refused(cluster):
     port = looking(cluster)
     foreign = Suspend("o-1", application(1), attempt(7, 1), container(1, 2), 1, EPOCH)
-    assert "no reduce of" in why(port.perform(foreign))
+    assert "is not a task of" in why(port.perform(foreign))
     assert cluster.hdfs.files == {}
     assert cluster.changes == []
 
@@ -227,7 +227,7 @@ def test_withdraw_works_after_a_restart_that_forgot_the_order(cluster):
 
 def test_nothing_is_withdrawn_that_was_never_asked_for(cluster):
     files = dict(cluster.hdfs.files)
-    assert "nobody was asked" in why(looking(cluster).perform(WITHDRAW))
+    assert "holds no order" in why(looking(cluster).perform(WITHDRAW))
     assert (cluster.changes, cluster.hdfs.files) == ([], files)
 
 
@@ -316,7 +316,7 @@ def test_no_release_of_an_attempt_that_runs_elsewhere_or_is_over(cluster):
     row["assignedContainerId"] = container(1, 9)
     assert "runs in" in why(port.perform(RELEASE))
     row["state"] = "SUCCEEDED"
-    assert "SUCCEEDED already" in why(port.perform(RELEASE))
+    assert "(SUCCEEDED)" in why(port.perform(RELEASE))
     row["state"] = "KILLED"  # by somebody else
     assert "KILLED already" in why(port.perform(RELEASE))
     assert cluster.changes == []
@@ -327,7 +327,7 @@ def test_no_release_after_the_hold(cluster):
     cluster.save(1, 1, "o-1")
     port.observe(ObservationRequest(False, orders=("o-1",)))
     cluster.now_ms += 26_000
-    assert "hold is over" in why(port.perform(RELEASE))
+    assert "release wait has expired" in why(port.perform(RELEASE))
     assert cluster.changes == []
 
 
@@ -335,7 +335,7 @@ def test_no_release_when_the_runner_has_gone_on(cluster):
     port = asked(cluster)
     cluster.save(1, 1, "o-1")
     cluster.attempt(1, 1)["status"] = "yarnctl phase=run groups=60 gen=1"
-    assert "gone on" in why(port.perform(RELEASE))
+    assert "processed input after its checkpoint" in why(port.perform(RELEASE))
     assert cluster.changes == []
 
 

@@ -28,8 +28,8 @@ class Reason(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="code", 
     ``sentence`` and ``remedy`` (what a person can do, "" if nothing) are templates over the fields:
 
     * ``{field}`` is the field; ``{field:unit}`` formats it, with a unit of ``rendering.UNITS``;
-    * ``[field?text]`` is ``text`` if the field is not empty, ``[field?text|other]`` else ``other``;
-    * ``[field=value?text]`` is ``text`` if the field equals ``value``.
+    * ``[field?one]`` is "one" if the field is not empty, ``[field?one|two]`` else "two";
+    * ``[field=word?one]`` is "one" if the field equals "word".
     """
 
     sentence: ClassVar[str] = ""

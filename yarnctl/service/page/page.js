@@ -181,8 +181,8 @@ function showWaiting(refusals) {
   const waiting = [...known.values()].filter((job) => job.pending > 0 && job.role === "preempting");
   waiting.sort((one, other) => one.queue.localeCompare(other.queue) || one.rank - other.rank);
   const rows = waiting.map((job) => ({ cells: [job.name || "-", job.user, short(job.queue), job.pending, job.expected,
-    waitsBecause(job, refusals), linkTo(job.application)] }));
-  const columns = ["job", "user", "queue", "#requested", "#expected", "reason", "application"];
+    waitReason(job, refusals), linkTo(job.application)] }));
+  const columns = ["job", "user", "queue", "#pending", "#expected", "reason", "application"];
   const shown = rows.length ? tableOf(columns, rows) : element("p", "No preempting application has pending requests.", "quiet");
   byId("waiting").replaceChildren(shown);
 }
@@ -198,7 +198,7 @@ function suspendable(job) {
 function showApplications(page) {
   const rows = page.items.map((job) => ({ cells: [job.name || "-", job.user, short(job.queue), job.role, job.containers,
     job.pending, job.suspending, suspendable(job), linkTo(job.application)] }));
-  const columns = ["job", "user", "queue", "role", "#containers", "#requested", "#suspending", "can be suspended", "application"];
+  const columns = ["job", "user", "queue", "role", "#containers", "#pending", "#suspending", "can be suspended", "application"];
   const more = page.total > rows.length ? [element("p", `${page.total - rows.length} more; run yarnctl apps`, "quiet")] : [];
   const shown = rows.length ? tableOf(columns, rows) : element("p", "None.", "quiet");
   byId("applications").replaceChildren(shown, ...more);
@@ -278,7 +278,7 @@ function showBudgets(page) {
 
 // --- reclaim lists -------------------------------------------------------------------------------------
 
-const COLUMNS = ["order", "from", "attempt", "state", "ordered at", "#keys kept", "#remaining", "received by"];
+const COLUMNS = ["order", "from", "attempt", "state", "ordered", "#keys kept", "#time left", "given to"];
 
 function showReclaims(page, refusals) {
   const tables = page.items.map((list) => {
@@ -381,7 +381,7 @@ function showRefusals(page) {
     return { cells: [timeOf(each.at_ms), jobName(each.trigger.application), short(each.trigger.queue), each.trigger.shortfall,
       each.why, jobs.join("; ") || "-", linkTo(each.trigger.application)] };
   });
-  const columns = ["at", "job", "queue", "#requested", "reason", "jobs considered", "application"];
+  const columns = ["at", "job", "queue", "#pending", "reason", "jobs considered", "application"];
   byId("refusals").replaceChildren(rows.length ? tableOf(columns, rows) : element("p", "None.", "quiet"));
 }
 
