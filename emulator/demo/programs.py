@@ -32,7 +32,7 @@ class DemoFailed(YarnctlError):
 
 
 class Program:
-    """One running program. ``said`` is the file with everything it has said on stderr."""
+    """One running program. ``output`` is the file with its stderr."""
 
     def __init__(self, arguments: tuple[str, ...], folder: Path, number: int) -> None:
         name = arguments[0]

@@ -22,12 +22,15 @@ from emulator.scenario import prepare, setup
 from emulator.virtual.run import Result as RunResult
 from emulator.virtual.run import run_scheme
 from emulator.virtual.schemes import SCHEMES
+from tests.commands.test_progress import last_count, on_terminal
 from tests.experiments.fig_4 import FIG_4
+from yarn_research.cli import PROGRAM
 from yarn_research.cli.paper import command
 from yarn_research.papers.natjam_micro import FIG3_S, Lab, figure_3, figure_4, figure_5, figures_of
 from yarn_research.papers.natjam_traces import same_kind
 from yarn_research.papers.paper_natjam import FIGURES
-from yarnctl.command_line import ProgressBar
+from yarnctl import command_line
+from yarnctl.command_line import ProgressBar, exit_status_of
 from yarnctl.errors import BadInput
 
 
@@ -412,3 +415,15 @@ def test_fig_4_whole_has_its_claims_and_fig_5_is_known_by_its_policy() -> None:
 def test_a_run_that_differs_is_not_the_paper_s(other: dict[str, Any]) -> None:
     scenario = msgspec.structs.replace(OURS, **{"schemes": ("natjam",), **other})
     assert paper_figures(run_experiment(prepare(scenario), workers=1)) == ()
+
+
+def test_a_paper_shows_its_runs_and_no_line_per_figure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = on_terminal(monkeypatch)
+    monkeypatch.setattr(command_line, "WORTH_SHOWING_S", 0.0)
+    words = ["paper", "natjam", "--figure", "4", "--runs", "2", "--workers", "1", "--json"]
+    assert exit_status_of(PROGRAM, words) == 0
+    assert last_count(terminal) == (10, 10)  # five schemes, two seeds
+    assert "figure" not in terminal.drawn()
+    assert capsys.readouterr().out.startswith("{")

@@ -210,20 +210,6 @@ def test_convert_shows_what_it_does(
     assert last_count(terminal) == (291, 291)
 
 
-@pytest.mark.parametrize("words", [["paper", "natjam", "--figure", "4", "--runs", "2", "--workers", "1"]])
-def test_a_paper_shows_its_runs_and_no_line_per_figure(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-) -> None:
-    terminal = on_terminal(monkeypatch)
-    monkeypatch.setattr(command_line, "WORTH_SHOWING_S", 0.0)
-    assert exit_status_of(EMULATOR, [*words, "--json"]) == 0
-    assert last_count(terminal) == (10, 10)  # five schemes, two seeds
-    assert "figure" not in terminal.drawn()
-    assert capsys.readouterr().out.startswith("{")
-
-
 def test_a_comparison_shows_its_schemes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     terminal = on_terminal(monkeypatch)
     monkeypatch.setattr(command_line, "WORTH_SHOWING_S", 0.0)

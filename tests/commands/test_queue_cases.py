@@ -129,7 +129,7 @@ def test_queues_that_are_not_there_are_refused_with_those_that_are(
         daemon = Daemon(url, tmp_path, capfd)
     assert status == 1
     for said in (findings["queues"]["seen"], daemon.err):
-        assert "no leaf queue production, research; there are root.default" in said
+        assert "no leaf queue production, research; leaf queues (1): root.default" in said
     assert daemon.status == 2
     assert not daemon.records
 
@@ -145,7 +145,7 @@ def test_a_gate_alone_needs_no_preempting_and_no_preemptable_queue(
     assert "preemption disabled: no leaf queue production, research" in caplog.text
     assert [pool["queues"] for one in daemon.of("gate-set") for pool in one["pools"]] == [["root.default"]]
     assert wrong.status == 2
-    assert "--admission-queue: no leaf queue sales; there are root.default" in wrong.err
+    assert "--admission-queue: no leaf queue sales; leaf queues (1): root.default" in wrong.err
 
 
 @pytest.mark.parametrize("name", ["adhoc", "users", "root.users"])

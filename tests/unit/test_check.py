@@ -475,7 +475,7 @@ def test_a_wrong_name_of_a_queue_fails_once() -> None:
     fails = {name: one for name, one in seen.items() if one[0] == "fail"}
     assert list(fails) == ["queues"]
     assert fails["queues"][1] == (
-        "no leaf queue reserch (nearest: root.research); there are root.production, root.research"
+        "no leaf queue reserch (nearest: root.research); leaf queues (2): root.production, root.research"
     )
     assert seen["maxima"] == (
         "unknown",

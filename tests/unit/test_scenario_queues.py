@@ -22,10 +22,10 @@ SAMPLE = ROOT / "docs/scenarios/three-queues.toml"
 SLOT_MIB = 1024
 
 PINNED = {
-    "deadlines": "eff811eea3f746f5ca7f1addebd774687e8f5db64341f5d662caccd1494144bc",
-    "facebook-2009": "9f947aec30823db9c8fbb1e92f2ffbe62ba4df7589be4ff399580c28cc981d5d",
-    "faults": "d3bc0eca2b32e1e9d33d8434ef86e36f111fafcade2222126a063591f8d16899",
-    "steady-250": "418449e7e0fe7c559d0db6ca74859d8b1c8549583678256dc5c2afa4b305ca8e",
+    "deadlines": "3e114e23b39f39c917c4ca5ab7e68a7319411e3a1766d073bdcdb833e338c4fa",
+    "facebook-2009": "65beb9379cc4908fe256805ea4f83c8459947cc2a0f2c250150ba169b1c7b003",
+    "faults": "7d34be3c9a8dd4f85fcb96faa315b5b07c5b3bf5c03ccc88f45701c29c65c2ca",
+    "steady-250": "d9d2e900e8fe6f96e8133389d4394cc226558e6bb69f0be4112625f8cf92caff",
 }
 """The identities of scenarios written before there were queues and workloads in them."""
 

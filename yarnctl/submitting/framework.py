@@ -1,6 +1,6 @@
 """The interface of a framework: parsing its command lines, and adding granted settings.
 
-The modules ``mapreduce``, ``spark`` and ``flink`` implement :class:`Framework`.
+Each module beside this one that wraps a submit command implements :class:`Framework`.
 """
 
 from __future__ import annotations

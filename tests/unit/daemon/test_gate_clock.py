@@ -191,4 +191,4 @@ def test_explain_tells_that_the_clock_was_set_back() -> None:
     stories = AdmissionStories(admitted.admission)
     for record in second.records:
         stories.apply(record)
-    assert "the clock was set back by 23 h" in stories.stories[-1].text
+    assert "the clock was set back by 24 h" in stories.stories[-1].text

@@ -210,7 +210,7 @@ def test_wrong_names_do_not_keep_a_daemon_from_restoring_what_an_earlier_run_lef
         cluster.queues["root.prod.ds"] = 1.0
         ran = Ran(cluster, tmp_path, caplog)
     assert not ran.loop.controller.ledger.open
-    assert ran.warned("queue ds is ambiguous: root.prod.ds, root.research.ds") == 1
+    assert ran.warned("queue name ds is ambiguous, it matches 2 leaf queues") == 1
     assert len(ran.of("decision")) == 1
 
 
