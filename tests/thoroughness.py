@@ -3,16 +3,21 @@
 Law: without ``--thorough`` fewer examples are drawn and tests marked ``thorough`` are left out, and the last
 lines say how many. What is asked for by its own id, or by ``-m thorough``, is run. Nothing may be marked that
 is the only test of a promise: a marked test repeats, with more of the same, what an unmarked one shows.
+``slow.txt`` lists tests whose processor time is too much for ``make test``; ``make test-thorough`` runs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 QUICK, THOROUGH = "quick", "thorough"
+SLOW = frozenset(Path(__file__).with_name("slow.txt").read_text(encoding="utf-8").splitlines())
+"""Tests that ``make test`` leaves out for their processor time: ids without parameters, a line each."""
+
 QUICK_EXAMPLES, THOROUGH_EXAMPLES = 25, 100
 """Examples of a test that does not name a number itself."""
 
@@ -48,7 +53,7 @@ class LeavingOut:
         asked = [argument for argument in self.config.args if "::" in argument]
         if is_thorough() or THOROUGH in (self.config.option.markexpr or ""):
             return
-        out = [item for item in items if item.get_closest_marker(THOROUGH) and not _named(item, asked)]
+        out = [item for item in items if _is_thorough(item) and not _named(item, asked)]
         if out:
             self.left_out = len(out)
             left = set(out)
@@ -74,6 +79,11 @@ class LeavingOut:
         tests = "1 thorough test" if self.left_out == 1 else f"{self.left_out or 'no'} thorough tests"
         said = f"{tests} left out, and fewer random examples drawn; `make test-thorough` runs all"
         terminalreporter.write_line(said, yellow=True)
+
+
+def _is_thorough(item: pytest.Item) -> bool:
+    """Return whether a test is marked as thorough or listed as slow."""
+    return item.get_closest_marker(THOROUGH) is not None or item.nodeid.partition("[")[0] in SLOW
 
 
 def _named(item: pytest.Item, asked: Sequence[str]) -> bool:
