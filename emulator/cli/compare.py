@@ -256,7 +256,7 @@ def run_file(
     prepared = prepare(record, where)._replace(validate=validate)
     outcome = run_shown(
         prepared,
-        command=shlex.join(("yarn-emulator", "run", str(scenario), "--out", "DIR")),
+        command=shlex.join(("yarn-emulator", "run", scenario.name, "--out", "DIR")),
         date=date_of(date),
         out=out,
         journal=not no_journal,

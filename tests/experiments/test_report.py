@@ -24,10 +24,8 @@ from emulator.experiments.report.scheme_tables import (
 from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim
 from emulator.experiments.results.runs import Comparison, run_experiment
 from emulator.experiments.results.summary import ClassSummary, SchemeSummary
-from emulator.experiments.showing import run_shown
 from emulator.scenario import Scenario, prepare
 from emulator.virtual.schemes import SCHEMES
-from tests.experiments.fig_4 import FIG_4
 from tests.service.browser import browsing
 
 pytestmark = pytest.mark.xdist_group("report")  # what is made once for all is made in one worker
@@ -255,18 +253,6 @@ def test_paper_beside_ours_on_a_page(outcome: Comparison) -> None:
         used = re.findall(r"url\(#([^)]+)\)", each) + re.findall(r'href="#([^"]+)"', each)
         assert used
         assert all(each.count(f'id="{name}"') == 1 for name in used)
-
-
-def test_a_run_of_the_paper_has_its_numbers_in_the_report(tmp_path: Path) -> None:
-    def run(scenario: Scenario, name: str) -> None:
-        command = "yarn-emulator run"
-        run_shown(prepare(scenario), command=command, date="2026-11-28", out=tmp_path / name, workers=1)
-
-    run(FIG_4, "fig-4")
-    assert "Paper against ours: figure 4." in (tmp_path / "fig-4/report.html").read_text()
-    other = msgspec.structs.replace(FIG_4, nodes=7)
-    run(other, "other")
-    assert "Paper against ours" not in (tmp_path / "other/report.html").read_text()
 
 
 # --- conclusions -----------------------------------------------------------------------------

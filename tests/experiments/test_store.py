@@ -39,6 +39,8 @@ TOLD: dict[str, Any] = {
     "makespan_ms": 1505,
     "events": 77,
     "samples": [{"at_ms": 0, "production_mib": 1, "research_mib": 2, "suspended": 0}],
+    "suspended_at_ms": [],
+    "killed_at_ms": [],
 }
 RESULT = Result(
     scheme="soft-cap",

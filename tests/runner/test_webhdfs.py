@@ -128,9 +128,9 @@ def test_a_foreign_manifest_is_refused(server, store):
     write_checkpoint(store, TASK, FIELDS, spooled(b"raw output"))
     for path in server.held.files:
         server.held.owners[path] = "mallory"
-    assert "belongs to mallory" in newest(store).refused[0]
+    assert "owner is mallory" in newest(store).refused[0]
     server.held.owners[f"/checkpoints/{TASK.folder}"] = "mallory"
-    with pytest.raises(Unusable, match="belongs to mallory"):
+    with pytest.raises(Unusable, match="owner is mallory"):
         newest(store)
 
 

@@ -120,8 +120,8 @@ def short_part(manifest: Path) -> None:
 
 
 HARMS = {
-    "torn": Harm(torn, "torn", "not used: .*torn"),
-    "foreign": Harm(foreign, "of another task", "not used: .*belongs to another task"),
+    "torn": Harm(torn, "incomplete or invalid", "not used: .*incomplete or invalid"),
+    "foreign": Harm(foreign, "belongs to another task", "not used: .*belongs to another task"),
     "wrong-generation": Harm(wrong_generation, "unlike its name", "not used: .*unlike its name"),
     "replaced-part": Harm(replaced_part, "", "set aside: .*content differs from what was saved"),
     "short-part": Harm(short_part, "bytes, not", "not used: .*bytes, not"),

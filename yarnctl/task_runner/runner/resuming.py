@@ -207,11 +207,8 @@ class Resuming:
             task_input.fill(STATUS_EVERY_S)
         here = (scanner.groups, scanner.digest(), scanner.key)
         there = (manifest.groups_done, manifest.keys_digest, manifest.last_key)
-        return (
-            ""
-            if here == there
-            else f"the first {manifest.groups_done} keys differ from those of the checkpoint"
-        )
+        differs = f"the first {manifest.groups_done} keys differ from those of the checkpoint"
+        return "" if here == there else differs
 
     def _replay(self, manifest: Manifest, saved: Spool) -> None:
         """Write counters and output of the attempts before; requests are answered in between."""
