@@ -41,10 +41,10 @@ setup: $(VENV)/.dev ## make .venv with everything for development
 demo: $(VENV)/.runtime ## show what checkpoint preemption does, on a recorded workload
 	$(BIN)/yarn-emulator demo
 
-test: $(VENV)/.dev ## run the tests, of what repeats itself only the first (some minutes)
+test: $(VENV)/.dev ## run the tests but for what costs most (three minutes)
 	$(PYTEST) $(TESTS) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
-test-unit: $(VENV)/.dev ## run what is pure and quick (forty seconds)
+test-unit: $(VENV)/.dev ## run what is pure and quick (a minute)
 	$(PYTEST) tests/unit tests/golden -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 test-thorough: $(VENV)/.dev ## run every test and draw every example
