@@ -11,7 +11,6 @@ import yarnctl.deciding.controller as controller
 from yarn_research.bench import tick
 from yarn_research.bench.__main__ import BENCHES, Bench, run_small
 from yarn_research.bench.row import Row
-from yarn_research.bench.runner_start import main, measure
 from yarnctl.deciding.model import Action
 
 ROW = Row(name="a", what="", ours=1, baseline=1, ratio=1, target="", holds=False, unit="ms")
@@ -58,16 +57,3 @@ def test_tick_notices_another_order_of_leaving(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(controller, "in_suspend_order", reversed_order)
     with pytest.raises(AssertionError):
         tick.measure(0.3, size)
-
-
-def test_a_start_of_the_runner_is_measured_on_both_sides():
-    found = measure(starts=1, before="HEAD")
-    assert found["before_ms"]["runs"] == found["now_ms"]["runs"] == 1
-    assert found["ratio"] > 0
-
-
-def test_a_commit_that_is_not_there_is_named(capsys):
-    with pytest.raises(SystemExit) as left:
-        main(["--before", "nowhere"])
-    assert left.value.code == 2
-    assert "git show nowhere:yarnctl/task_runner/yarnctl_task.py" in capsys.readouterr().err
