@@ -119,7 +119,7 @@ def test_the_page_leads_from_check_to_a_paid_deadline(tmp_path: Path) -> None:
             typed.run(export)
             typed.run(first)
             shown = until(lambda: _said(typed, quote), "quoted")
-            assert "analytics holds 900 tokens" in shown
+            assert "account analytics has 900 tokens" in shown
             assert "itself" in shown
             paid = typed.run(admit)
             assert "admitted: adm-" in paid
@@ -138,5 +138,5 @@ def _said(typed: Typed, block: str) -> str:
     try:
         return typed.run(block)
     except AssertionError as error:
-        assert "nobody knows how much it computes" in str(error)
+        assert "no estimate of the job's work is available" in str(error)
         return ""

@@ -83,7 +83,7 @@ def test_the_page_runs_and_its_second_application_waits_for_the_first(tmp_path: 
     played, admissions = play_page(tmp_path)
     told = {each.line.replace(" &", ""): each for each in played}
     assert [each.line for each in played if each.status != 0] == [], played
-    assert "9 runs were made" in played[0].out
+    assert "9 runs made" in played[0].out
     assert all(kind in played[1].out for kind in ("flink", "mapreduce", "spark"))
     first, second, third = (each["placement"] for each in admissions)
     assert (first["kind"], first["verdict"]) == ("spark", "admit")
