@@ -33,8 +33,8 @@ class Provenance(NamedTuple):
     command: str
 
 
-def report_html(outcome: Comparison, made: Provenance, figures: Sequence[Figure] = ()) -> str:
-    """Return the page of a comparison. ``figures``: those of a paper that this is a run of."""
+def report_html(outcome: Comparison, made: Provenance) -> str:
+    """Return the page of a comparison."""
     summaries = outcome.summaries()
     found = recommended(summaries)
     best = None if found is None else found.scheme
@@ -52,7 +52,6 @@ def report_html(outcome: Comparison, made: Provenance, figures: Sequence[Figure]
         waiting=waiting_by_class(outcome.results),
         completion_svg=drawing.completion_svg(outcome.results, best),
         occupancy_svg=_occupancy_svg(outcome),
-        figures=figures,
         facts=_facts(outcome.prepared),
     )
 
