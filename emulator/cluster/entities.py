@@ -37,7 +37,7 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     maximum_ratio: float = 1.0
     am_ratio: float = 1.0
     user_limit_factor: float | None = None
-    preempting: bool = msgspec.field(default=False, name="hurried")  # identities of scenarios hold it
+    preempting: bool = False
 
 
 @dataclass(slots=True, eq=False, repr=False)
