@@ -1,4 +1,4 @@
-"""Predict the first asks of starting jobs from their last runs (``--predicted-demand``).
+"""Predict the first requests of starting jobs from their last runs (``--predicted-demand``).
 
 Law: the loop never waits for it. The last day's runs are read at the start, and again when they
 are older than ``LEARNED_FOR_MS``; any other job is queried once, when it starts. The history worker does both
@@ -21,7 +21,7 @@ LEARNED_BACK_MS = 86_400_000
 LEARNED_FOR_MS = 600_000
 
 Runs = Mapping[tuple[str, str], tuple[ContainerRequest, ...]]
-"""(user, folded name) -> the first asks of the last run."""
+"""(user, folded name) -> the first requests of the last run."""
 
 
 class FirstAsks:
@@ -57,7 +57,7 @@ class FirstAsks:
             self._learning = self._history_worker.ask(_latest(now_ms - LEARNED_BACK_MS, self._is_preempting))
 
     def of(self, job: StartingJob) -> tuple[ContainerRequest, ...]:
-        """Return a job's predicted first asks; () while they are unknown or prediction is off."""
+        """Return a job's predicted first requests; () while they are unknown or prediction is off."""
         if not self.may_predict():
             return ()
         self.learn()

@@ -275,7 +275,7 @@ class SchedulerSimulation:
         )
         evicted = self._evicted(wanted, queue, preempted)
         if preempted is not None and preempted is not queue:
-            # The room is there only once the preemptable queue has lost it: which queue would be first then?
+            # Free only once the preemptable queue has lost them: which queue would be first then?
             after = preempted.key(times(evicted, -1))
             if after < queue.key():
                 return self._stop(QueueTakesBack(preempted.view.queue))
@@ -352,7 +352,7 @@ class SchedulerSimulation:
         return low
 
     def _stop(self, why: TriggerReason) -> bool:
-        """Give every requester with pending asks the reason why the sequence ended."""
+        """Give every requester with pending requests the reason why the sequence ended."""
         for queue in self.active:
             for view in queue.pending:
                 if self.is_requester(view):

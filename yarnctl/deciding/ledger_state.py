@@ -106,7 +106,7 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """All parts of a ledger.
 
     ``freed``: ids of open orders whose container has ended, in the order of their ends on each node;
-    ``freed_for``: the same ids, in the order in which their room came to each requester. ``losses`` None:
+    ``freed_for``: the same ids, in the order in which each requester got the containers. ``losses`` None:
     nothing is charged. ``suspended``: orders whose suspended tasks are not back.
     """
 

@@ -26,7 +26,7 @@ ORDER_VERBS: tuple[OrderVerb, ...] = get_args(OrderVerb)
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """One container that was asked for; instants in ms, None: has not happened.
 
-    ``serves`` requests of ``request_size`` are met once the room of ``group`` is free. ``progress_at_ms``
+    ``serves`` requests of ``request_size`` are met once all of ``group`` are free. ``progress_at_ms``
     is when the attempt was last known to be alive: the time-out counts from there. ``remaining_ms`` is the
     work that it had left when it was chosen (-1: unknown), ``resume_cost_ms`` its predicted resume cost.
     ``observed``: made by a controller that only observed, so that no request was sent.

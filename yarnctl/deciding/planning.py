@@ -261,17 +261,17 @@ def _overlay(
 
 
 class ExcessOrders(NamedTuple):
-    """Orders whose requester will not need them: ``moves`` to other requesters, the rest to withdraw."""
+    """Orders that their requester will not need: ``moves`` to other requesters, the rest to withdraw."""
 
     moves: tuple[tuple[Order, str], ...]
     excess: tuple[Order, ...]
 
 
 def excess_orders(look: DemandInput, ledger: Ledger, settings: Settings) -> ExcessOrders:
-    """Compare the expected room of each requester with what it would be given of it.
+    """Compare the expected capacity of each requester with what it would be given of it.
 
-    The scheduler simulation serves all applications from the free room, then from the free and the expected
-    room; the difference is what each requester is *due*. Expected room beyond that is transferred to
+    The scheduler simulation serves all applications from the free capacity, then from the free and the
+    expected; the difference is what each requester is *due*. Expected capacity beyond that is transferred to
     requesters that are due more, and the orders left over are withdrawn, the youngest first. With the
     scheduler simulation only (Natjam never withdraws a request).
     """

@@ -1,7 +1,7 @@
 """The Preemptor: whose asks have a shortfall, how much room is expected, and which jobs may be preempted.
 
 Law: it makes room only on behalf of a preempting application, only for asks that fit nowhere, never
-twice for the same ask, and only if the room would be given to the requester
+twice for the same request, and only if the capacity would be given to the requester
 (:mod:`yarnctl.deciding.forecast`). Under the profile ``paper`` the last rule is Natjam's own: the
 cluster is full, and more containers are pending than the application's reclaim list has entries
 (section 3.2). The Preemptor never reads tasks; the selector chooses which of them stop.
@@ -74,7 +74,7 @@ class ClusterDemand(NamedTuple):
 class DemandInput(NamedTuple):
     """One observation of the cluster: the snapshot, its instant, and the instant of deciding.
 
-    ``stale``: application -> asks that may be stale. ``held`` and ``consents``: as in
+    ``stale``: application -> requests that may be stale. ``held`` and ``consents``: as in
     the observation with the snapshot, whose instant is ``held_at_ms``.
     """
 
@@ -209,7 +209,7 @@ def _allowance(
 def _most_urgent(
     look: DemandInput, stuck: Mapping[str, tuple[ApplicationView, int]], allowance: Mapping[str, int]
 ) -> ApplicationView | None:
-    """Return the only possible requester under Natjam-R: the most urgent with unmet asks (section 4)."""
+    """Return the only possible requester under Natjam-R: the most urgent with unmet requests (section 4)."""
     for view in look.urgent_first:
         if view.application in stuck and allowance[view.application] > 0:
             return view
@@ -318,7 +318,7 @@ def _paper_requesters(look: DemandInput, settings: Settings) -> list[Application
 def _paper_shortfalls(
     look: DemandInput, view: ApplicationView, free: Resources, ledger: Ledger
 ) -> tuple[tuple[Need, ...], int, Resources]:
-    """Return the shortfalls of one requester, how many of its asks fit, and the free room left."""
+    """Return the shortfalls of one requester, how many of its requests fit, and the free capacity left."""
     promised = ledger.promised(view.application, look.as_of_ms)
     promised += ledger.terminating_for(view.application, look.as_of_ms)
     counts: dict[Resources, int] = {}

@@ -66,7 +66,7 @@ class Misdirection:
 
 
 def _is_misdirected(record: Transition) -> bool:
-    """Return whether another application got the room: observed, or unobserved while its requester waits."""
+    """Return whether another application got the container: observed, or while its requester waits."""
     return record.target == "misdirected" or (
         isinstance(record.why, Unclaimed) and record.why.requester_waits
     )

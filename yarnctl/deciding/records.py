@@ -61,7 +61,7 @@ class Header(msgspec.Struct, frozen=True, tag="header"):
 class Trigger(msgspec.Struct, frozen=True):
     """What caused a decision: counts are containers.
 
-    ``pending`` are requested, of which ``placed`` fit into free room (or room of other orders that is
+    ``pending`` are requested, of which ``placed`` fit into free capacity (or that of other orders that is
     expected), ``promised`` are met by orders that were open at the snapshot's instant ``as_of_ms``, and
     ``shortfall`` is what remains.
     """

@@ -207,8 +207,8 @@ class Settlement:
         """Return whether a grant of ``size`` to another application, on the order's node, used its room.
 
         YARN does not report which room on a node a container was given. A grant smaller than the container
-        that ended leaves room, or came from other room: the order stays, until its requester is given a
-        container, stops asking, or the time is out. A requester without pending asks has lost nothing.
+        that ended leaves a container, or had another one: the order stays, until its requester is given a
+        container, has no pending request, or the time is out. Without pending requests nothing is lost.
         """
         if self.pending is not None and not self.pending.get(order.requester):
             return False
@@ -315,7 +315,7 @@ class Settlement:
         return into
 
     def _still_waits(self, order: Order, now_ms: int) -> bool:
-        """Return whether the requester of freed room had pending asks lately, and after the room was free."""
+        """Return whether the requester had pending requests lately, and after the containers were free."""
         if not self.pending or now_ms - self.pending_at_ms >= self.settings.look_age_max_ms:
             return False
         seen_ms = self.pending_at_ms - (order.freed_at_ms or 0)
@@ -330,7 +330,7 @@ class Settlement:
             into.actions.append(Withdraw(*names))
 
     def forget_unwanted(self, pending: dict[str, int], now_ms: int, as_of_ms: int) -> Effects:
-        """Settle freed entries whose requester has stopped asking without an observed grant."""
+        """Settle freed entries whose requester has no pending requests, without an observed grant."""
         into = Effects()
         self.pending_at_ms = as_of_ms
         for order in list(self.ledger.open.values()):

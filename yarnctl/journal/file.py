@@ -321,8 +321,8 @@ def _require_known_kind(raw: bytes, where: str) -> None:
 
 def _require_format(number: int, where: str) -> None:
     if number != FORMAT:
-        told = f"the journal has format {number}; this yarnctl reads format {FORMAT} only"
-        raise BadInput(where, told, "start the version that wrote it, or use another --state-dir")
+        problem = f"the journal has format {number}; this yarnctl reads format {FORMAT} only"
+        raise BadInput(where, problem, "start the version that wrote it, or use another --state-dir")
 
 
 def _check(record: Record, where: str) -> None:

@@ -98,8 +98,8 @@ def require_features(runs: Iterable[KnownRun], features: Mapping[str, float]) ->
         raise BadInput(f"features: {odd[:60]}", "is not a finite number", "use a number")
     missing = sorted({name for run in runs for name in run.features} - set(features))
     if missing:
-        told = "is missing, but the known runs have it"
-        raise BadInput(f"features: {missing[0][:60]}", told, f"write features = {{ {missing[0]} = ... }}")
+        problem = "is missing, but the known runs have it"
+        raise BadInput(f"features: {missing[0][:60]}", problem, f"write features = {{ {missing[0]} = ... }}")
 
 
 def runs_of_kind(
@@ -186,7 +186,7 @@ def _numbers(containers: NDArray[np.float64], most: int) -> tuple[int, ...]:
 class LearnedKind(NamedTuple):
     """How well the runs of one application and kind are predicted.
 
-    ``r2`` is of runs that were left out, whole configurations at a time (None: it cannot be told);
+    ``r2`` is of runs that were left out, whole configurations at a time (None: it is not known);
     ``covered_ratio``: the share of them below the bound that the others give.
     """
 

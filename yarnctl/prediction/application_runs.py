@@ -117,8 +117,8 @@ def runs_in_table(text: str, where: str, columns: RunColumns) -> tuple[KnownRun,
     for row in reader:
         place = f"{where}: line {reader.line_num}"
         if None in row or None in row.values():
-            told = f"has {'more' if None in row else 'fewer'} columns than line 1"
-            raise BadInput(place, told, "write all columns in each row")
+            problem = f"has {'more' if None in row else 'fewer'} columns than line 1"
+            raise BadInput(place, problem, "write all columns in each row")
         cells = {name: value.strip() for name, value in row.items()}
         if all(cells[name] == value for name, value in columns.only.items()):
             source = f"{where.rpartition('/')[2]}:{reader.line_num}"

@@ -70,8 +70,8 @@ def tuned_options(tree: ModelTree, asked: InverseQuery) -> tuple[TunedOption, ..
     Of equal times the first leaf counts, and in it the first choice. Raises BadInput for too many.
     """
     if len(asked.containers) > OPTIONS_MAX:
-        told = f"{len(asked.containers)} numbers of containers exceed the maximum of {OPTIONS_MAX}"
-        raise BadInput("containers", told, "give fewer")
+        problem = f"{len(asked.containers)} numbers of containers exceed the maximum of {OPTIONS_MAX}"
+        raise BadInput("containers", problem, "give fewer")
     leaves = _in_columns(tree)
     row, fixed, column = np.array(asked.features, dtype=np.float64), _fixed(asked), asked.containers_column
     inside = ((row > leaves.above) & (row <= leaves.until))[:, fixed].all(axis=1)

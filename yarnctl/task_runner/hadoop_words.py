@@ -198,7 +198,7 @@ def _unquoted(value: str) -> str:
 
 def _no_option(word: str, is_first: bool) -> BadInput:
     if is_first:
-        told = "is not an option of Hadoop streaming; only streaming jobs can be wrapped"
-        return BadInput(shlex.quote(word), told, "submit other jobs without yarnctl wrap")
+        problem = "is not an option of Hadoop streaming; only streaming jobs can be wrapped"
+        return BadInput(shlex.quote(word), problem, "submit other jobs without yarnctl wrap")
     remedy = "quote values with spaces; Java jobs cannot be wrapped"
     return BadInput(shlex.quote(word), "is not an option of Hadoop streaming", remedy)

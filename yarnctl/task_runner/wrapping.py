@@ -114,8 +114,8 @@ def wrap(
     refuse_settings(given, group_fields)
     refuse_options(line)
     if "tmpfiles" in given:
-        told = "Hadoop would read it instead of -files, which ships the task runner"
-        raise BadInput(f"tmpfiles={given['tmpfiles'][:120]}", told, "list these files in -files")
+        problem = "Hadoop would read it instead of -files, which ships the task runner"
+        raise BadInput(f"tmpfiles={given['tmpfiles'][:120]}", problem, "list these files in -files")
     if restartable and not group_fields:
         refuse_partial_key(given, line.values("-partitioner"))
     runner = f"sh {RUNNER.name}"

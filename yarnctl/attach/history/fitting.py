@@ -144,7 +144,7 @@ def finished_job(
 
 
 def first_asks(job: EndedJob, counters: Mapping[str, Mapping[str, int]]) -> tuple[ContainerRequest, ...]:
-    """Return a job's first asks (``deciding/foresight``); () if they are not known.
+    """Return a job's first requests (``deciding/foresight``); () if they are not known.
 
     The number of tasks that ran at once (its limits) is not used: the next run may have other limits.
     """

@@ -58,13 +58,13 @@ class Histories:
         return self._sized_applications().estimate(name, user, most)
 
     def first_asks(self, name: str, user: str) -> tuple[ContainerRequest, ...]:
-        """Return the first asks of the last run of a MapReduce job."""
+        """Return the first requests of the last run of a MapReduce job."""
         return self._jobs().first_asks(name, user)
 
     def latest_first_asks(
         self, since_ms: int, is_preempting: Callable[[str], bool]
     ) -> dict[tuple[str, str], tuple[ContainerRequest, ...]]:
-        """Return the first asks of the last run of each of the latest MapReduce jobs."""
+        """Return the first requests of the last run of each of the latest MapReduce jobs."""
         return self._jobs().latest_first_asks(since_ms, is_preempting)
 
     def _jobs(self) -> FinishedJobs:

@@ -331,7 +331,7 @@ def average(row: yarn.AppInfo) -> Sizes:
 def supposed(
     row: yarn.AppInfo, pending: tuple[int, int], sizes: Sizes | None
 ) -> tuple[ContainerRequest, ...]:
-    """Return an application's asks estimated from its pending sum; none if that has other resources."""
+    """Return an application's requests estimated from its pending sum; none if that has other resources."""
     if row.uses is not None and row.uses.default.pending.others:
         return ()
     size = (sizes or average(row)).task

@@ -1,4 +1,4 @@
-"""The state of tasks: running reduces by their master, runner and YARN, and the first asks of starting jobs.
+"""The state of tasks: running reduces by master, runner and YARN, and the first requests of starting jobs.
 
 Law: an attempt is shown only if YARN's own list contains its container (with node and size), and counts as
 checkpointable only in its reduce phase (``mergeFinishTime`` > 0) with a runner whose status shows it at work.
@@ -7,7 +7,7 @@ Tasks on nodes with a label, and those with another resource, are left alone (``
 A job whose master or whose containers cannot be seen is unreachable as a whole. All calls are bounded in
 number and in time.
 
-The first asks of a job whose master is starting, and how long they are assumed, are predicted by
+The first requests of a job whose master is starting, and how long they are assumed, are predicted by
 ``deciding/foresight``; this module passes it the job's name and user, and rounds the asks' sizes as the
 scheduler would. Off (``predicted_max`` 0) it costs nothing.
 """
@@ -346,7 +346,7 @@ class StartingJob(NamedTuple):
 
 
 FirstAsksOf = Callable[[StartingJob], tuple[ContainerRequest, ...]]
-"""Returns a starting job's first asks in their original sizes; (): not known (yet)."""
+"""Returns a starting job's first requests in their original sizes; (): not known (yet)."""
 
 
 class PredictedDemand:
@@ -363,7 +363,7 @@ class PredictedDemand:
 
     @property
     def expected(self) -> bool:
-        """Return whether a job's first asks are still predicted; then a snapshot is needed without demand."""
+        """Return whether first requests are still predicted; then a snapshot is needed without demand."""
         return self._prediction.expects
 
     def added(self, snapshot: Snapshot, now_ms: int) -> Snapshot:

@@ -45,7 +45,7 @@ class PolledApplications:
         self.names += unlisted
 
     def _wanted(self, requesters: Iterable[str]) -> tuple[str, ...]:
-        """Return victims, requesting applications, then others with pending asks.
+        """Return victims, requesting applications, then others with pending requests.
 
         All requesting applications are polled: their grants settle the orders.
         """

@@ -45,13 +45,13 @@ class History(Protocol):
         ...
 
     def first_asks(self, name: str, user: str) -> tuple[ContainerRequest, ...]:
-        """Return the first asks of the last run of a job."""
+        """Return the first requests of the last run of a job."""
         ...
 
     def latest_first_asks(
         self, since_ms: int, is_preempting: Callable[[str], bool]
     ) -> dict[tuple[str, str], tuple[ContainerRequest, ...]]:
-        """Return the first asks of the last run of each of the latest jobs in preempting queues."""
+        """Return the first requests of the last run of each of the latest jobs in preempting queues."""
         ...
 
 
