@@ -14,8 +14,10 @@ TASK_RUNNER := yarnctl/task_runner/yarnctl_task.py
 RUNNER_SOURCES := $(shell find yarnctl/task_runner/runner -name '*.py' -o -name '*.sh') \
     yarnctl/task_runner/build.py yarnctl/task_runner/shipped.py
 ACTORS := $(shell cat tests/architecture/actors.txt)
-# More than cores: the tests that play a cluster wait most of the time.
-WORKERS ?= 4
+# More than cores: the tests that play a cluster wait most of the time. Each worker collects every test.
+WORKERS ?= 3
+# Keep bytecode, whatever the shell says: the tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
 SEED ?= 1
 COUNT ?= 200
 HADOOP ?= 3.4.2
@@ -41,26 +43,26 @@ setup: $(VENV)/.dev ## make .venv with everything for development
 demo: $(VENV)/.runtime ## show what checkpoint preemption does, on a recorded workload
 	$(BIN)/yarn-emulator demo
 
-test: $(VENV)/.dev ## run the tests but for what costs most (three minutes)
+test: $(VENV)/.dev ## run all tests but the slowest (four minutes)
 	$(PYTEST) $(TESTS) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
-test-unit: $(VENV)/.dev ## run what is pure and quick (a minute)
+test-unit: $(VENV)/.dev ## run the unit and golden tests (a minute)
 	$(PYTEST) tests/unit tests/golden -n 2 --dist loadgroup $(PYTEST_ARGS)
 
-test-thorough: $(VENV)/.dev ## run every test and draw every example
+test-thorough: $(VENV)/.dev ## run every test with every random example (half an hour)
 	$(PYTEST) $(TESTS) --thorough -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 test-research: $(VENV)/.dev ## run the tests of research/ (three minutes)
 	$(PYTEST) $(RESEARCH_TESTS) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
-test-docker: $(VENV)/.dev ## build and run the emulated and the real cluster in containers (root or an engine)
+test-docker: $(VENV)/.dev ## test the compose files: emulator and real Hadoop in containers (root or a Docker engine)
 	$(PYTEST) tests/docker $(PYTEST_ARGS)
 
 test-hadoop: $(VENV)/.dev ## test against a real Hadoop: contract, whole loop, pages, Kerberos (Java and Maven)
 	$(PYTEST) tests/contract --hadoop -m hadoop $(PYTEST_ARGS)
 	$(PYTEST) $(HADOOP_TESTS) $(PYTEST_ARGS)
 
-soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 300 outputs, 1,000 campaigns, faults of I/O, 10^6 replayed steps, 10^5 markets; SEED=N
+soak: $(VENV)/.dev ## run the long checks whole: 300 outputs, 1,000 fault campaigns, I/O faults, 10^6 replayed steps, 10^5 markets; SEED=N (hours)
 	$(BIN)/python -m tests.soak equal --runs 300 --seed $(SEED)
 	$(BIN)/python -m tests.soak io-faults
 	$(BIN)/python -m tests.soak campaigns --runs 1000 --seed $(SEED)
@@ -73,59 +75,59 @@ soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 300 outputs, 1,0
 	$(BIN)/python -m tests.soak.virtual_live
 	$(BIN)/python -m tests.soak.addresses --count 100000 --seed $(SEED)
 
-mutants: $(VENV)/.dev ## would the tests notice? COUNT=200 mutants over all of yarnctl, drawn by SEED=N; changes sources while it runs: use a clone
+mutants: $(VENV)/.dev ## measure what the tests notice: COUNT=200 mutants of yarnctl drawn by SEED=N; changes sources, so run it in a clone
 	$(BIN)/python -m tests.mutation.draw --count $(COUNT) --seed $(SEED) --into mutants-out
 	for each in mutants-out/*.sqlite; do name=$$(basename $$each .sqlite); $(BIN)/cosmic-ray exec tests/mutation/$$name.toml $$each; $(BIN)/cr-report $$each; done
 
 hadoop-up: $(VENV)/.dev ## start a real Hadoop on loopback (Java and Maven); HADOOP=3.4.2|3.5.0|3.3.5
 	@$(BIN)/python -m tests.hadoop up --hadoop $(HADOOP)
 
-hadoop-down: $(VENV)/.dev ## stop it, and wait until it has stopped
+hadoop-down: $(VENV)/.dev ## stop it and wait for its end
 	@$(BIN)/python -m tests.hadoop down
 
 bench-hadoop: $(VENV)/.dev ## Fig 4 on a real Hadoop, scheme by scheme, into a new file of research/records; ROUNDS=5
 	$(BIN)/python -m yarn_research.campaigns.bench --hadoop $(HADOOP) --rounds $(ROUNDS) $(if $(SCHEMES),--schemes $(SCHEMES))
 
-bench-admission: $(VENV)/.dev ## deadlines met with plain queues and through the gate, write admission-ON.json; ON=live|hadoop
+bench-admission: $(VENV)/.dev ## measure deadlines met with plain queues and with admission, write admission-ON.json; ON=live|hadoop
 	$(BIN)/python -m yarn_research.campaigns.admission_bench --on $(ON) --output admission-$(ON).json
 
-bench-market: $(VENV)/.dev ## deadlines sold and kept beside FIFO and priorities, write market-ON.json; ON=live|hadoop (half an hour and more)
+bench-market: $(VENV)/.dev ## measure deadlines sold and kept beside FIFO and priorities, write market-ON.json; ON=live|hadoop (half an hour and more)
 	$(BIN)/python -m yarn_research.campaigns.market_bench --on $(ON) --output market-$(ON).json
 
-bench-estimates: $(VENV)/.dev ## MRM's Tables 2 and 3 on a real Hadoop: 128 small jobs, once; goes on, writes estimates-hadoop.json (half an hour)
+bench-estimates: $(VENV)/.dev ## MRM's Tables 2 and 3 on a real Hadoop: 128 small jobs, once; resumes, writes estimates-hadoop.json (half an hour)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.estimates_bench --rows estimates-hadoop.jsonl --output estimates-hadoop.json
 
-bench-placement: $(VENV)/.dev ## applications placed across frameworks beside the least loaded pool, write placement-ON.json; goes on; ON=live|hadoop (three hours), PLACEMENT_ARGS=--slice
+bench-placement: $(VENV)/.dev ## applications placed across frameworks beside the least loaded pool, write placement-ON.json; resumes; ON=live|hadoop (three hours), PLACEMENT_ARGS=--slice
 	$(BIN)/python -m yarn_research.campaigns.placement_bench --on $(ON) --output placement-$(ON).json $(PLACEMENT_ARGS)
 
-bench-spark: $(VENV)/.dev ## executors of a real Spark leave at random, by the plan of research/notes/spark.md, write spark-soak.json; goes on (an hour), SPARK_ARGS="--minutes 30"
+bench-spark: $(VENV)/.dev ## drain executors of a real Spark at random, by the plan of research/notes/spark.md, write spark-soak.json; resumes (an hour), SPARK_ARGS="--minutes 30"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.spark_soak --output spark-soak.json $(SPARK_ARGS)
 
-bench-spark-production: $(VENV)/.dev ## production beside Spark research on a real Hadoop, by the plan of research/notes/spark.md, write spark-production.json; goes on (two hours), SPARK_ARGS="--minutes 60"
+bench-spark-production: $(VENV)/.dev ## production beside Spark research on a real Hadoop, by the plan of research/notes/spark.md, write spark-production.json; resumes (two hours), SPARK_ARGS="--minutes 60"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.spark_beside --output spark-production.json $(SPARK_ARGS)
 
-bench-spark-ahead: $(VENV)/.dev ## the same with --predicted-demand, beside alone and YARN tuned, write spark-ahead.json; goes on (an hour), SPARK_ARGS="--minutes 60"
+bench-spark-ahead: $(VENV)/.dev ## the same with --predicted-demand, beside alone and tuned YARN, write spark-ahead.json; resumes (an hour), SPARK_ARGS="--minutes 60"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.spark_ahead --output spark-ahead.json $(SPARK_ARGS)
 
-bench-spark-overhead: $(VENV)/.dev ## what the settings by which executors can leave cost when nobody asks, write spark-overhead.json (ten minutes)
+bench-spark-overhead: $(VENV)/.dev ## measure what the drain settings cost without a drain, write spark-overhead.json (ten minutes)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.spark_overhead --output spark-overhead.json
 
-bench-spark-versions: $(VENV)/.dev ## executors leave on another Spark or Hadoop, write spark-versions-SPARK-HADOOP.json; SPARK=3.5.9|4.0.1|4.3.0 HADOOP=3.4.2|3.5.0 (six minutes a pair)
+bench-spark-versions: $(VENV)/.dev ## drain executors on another Spark or Hadoop, write spark-versions-SPARK-HADOOP.json; SPARK=3.5.9|4.0.1|4.3.0 HADOOP=3.4.2|3.5.0 (six minutes a pair)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.spark_versions --spark $(SPARK) --hadoop $(HADOOP) --output spark-versions-$(SPARK)-$(HADOOP).json
 
 bench-mixed: $(VENV)/.dev ## MapReduce, Spark and Flink research together beside production in bursts, write mixed.json (a quarter of an hour)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.mixed_bench --output mixed.json
 
-bench-flink: $(VENV)/.dev ## twenty rescales of a Flink job beside production, yarnctl killed at each step, write flink-rescales.json; goes on (half an hour), FLINK_ARGS="--minutes 20"
+bench-flink: $(VENV)/.dev ## rescale a Flink job twenty times beside production, kill yarnctl at each step, write flink-rescales.json; resumes (half an hour), FLINK_ARGS="--minutes 20"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.flink_bench --output flink-rescales.json $(FLINK_ARGS)
 
-bench-study: $(VENV)/.dev ## what making room costs on a real Hadoop, by the plan of research/notes/study.md, write study-hadoop.json; goes on (five hours), STUDY_ARGS="--loads disk --minutes 60"
+bench-study: $(VENV)/.dev ## measure what preemption costs on a real Hadoop, by the plan of research/notes/study.md, write study-hadoop.json; resumes (five hours), STUDY_ARGS="--loads disk --minutes 60"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m yarn_research.campaigns.study_bench --output study-hadoop.json $(STUDY_ARGS)
 
 runner: | $(BIN)/python ## build the one file of the task runner from its package
 	$(BIN)/python -m yarnctl.task_runner.build
 
-lint: $(VENV)/.dev ## ruff, mypy, import contracts, the ban on clocks and chance, the house check, the English
+lint: $(VENV)/.dev ## check with ruff, mypy, import contracts, the ban on clocks and chance, the house check and the English
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check --config tests/architecture/actors-ruff.toml $(ACTORS)
@@ -134,7 +136,7 @@ lint: $(VENV)/.dev ## ruff, mypy, import contracts, the ban on clocks and chance
 	$(BIN)/python -m tests.architecture.style
 	$(BIN)/mypy
 
-format: $(VENV)/.dev ## lay out the code and mend what can be mended
+format: $(VENV)/.dev ## format the code and apply the fixes of ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -29,7 +29,7 @@ job_policy = "PR"
 task_policy = "random"
 seed = 7
 """
-SLOW = ("facebook-2009", "steady-250")
+SLOW = ("facebook-2009", "steady-250", "deadlines", "faults")
 """Scenarios that take seconds: only the thorough tests run them."""
 
 

@@ -225,10 +225,11 @@ def bench(
 @click.option("--jobs", default=Terms().jobs, show_default=True)
 @click.option("--seed", default=Terms().seed, show_default=True)
 @click.option("--at-once", default=Terms().at_once, show_default=True)
-def main(rows: Path, output: Path | None, keep: Path | None, **chosen: Any) -> None:
+def main(rows: Path, output: Path | None, keep: Path | None, jobs: int, seed: int, at_once: int) -> None:
     """Run small jobs on a real Hadoop, and predict their durations; print MRM's Tables 2 and 3."""
     try:
-        verdict = bench(rows, output, keep, Terms(**chosen), say=lambda text: click.echo(text, err=True))
+        terms = Terms(jobs=jobs, seed=seed, at_once=at_once)
+        verdict = bench(rows, output, keep, terms, say=lambda text: click.echo(text, err=True))
     except YarnctlError as error:
         sys.exit(complain(str(error), error.exit_status))
     print_table(COLUMNS, table(verdict), "durations predicted: ours beside the paper's")

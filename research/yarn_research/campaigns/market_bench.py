@@ -344,13 +344,23 @@ def host_of(on: str, folder: Path) -> Iterator[tuple[Host, tuple[Kind, ...], int
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep logs in this folder.")
 @click.option("--jobs", default=Terms().jobs, show_default=True)
 @click.option("--rounds", default=Terms().rounds, show_default=True)
-@click.option("--load", "offered", default=Terms().load, show_default=True)
+@click.option("--load", "load_ratio", default=Terms().load, show_default=True)
 @click.option("--kappa", default=Terms().kappa, show_default=True)
 @click.option("--tolerant", default=Terms().tolerant, show_default=True)
 @click.option("--seed", default=Terms().seed, show_default=True)
-def main(on: str, output: Path | None, keep: Path | None, **chosen: Any) -> None:
+def main(
+    on: str,
+    output: Path | None,
+    keep: Path | None,
+    jobs: int,
+    rounds: int,
+    load_ratio: float,
+    kappa: float,
+    tolerant: float,
+    seed: int,
+) -> None:
     """Sell deadlines beside first come first served and priorities; print a table."""
-    terms = Terms(load=chosen.pop("offered"), **chosen)
+    terms = Terms(jobs=jobs, rounds=rounds, load=load_ratio, kappa=kappa, tolerant=tolerant, seed=seed)
     with tempfile.TemporaryDirectory(prefix="yarnctl-market-") as own:
         folder = keep or Path(own)
         folder.mkdir(parents=True, exist_ok=True)

@@ -312,10 +312,10 @@ def campaign(
 @click.option(
     "--slice", "slice_only", is_flag=True, help="Two applications, two numbers of containers, one round."
 )
-@click.option("--arrivals", "count", type=int, help="How many come.  [18, of a slice 6]")
+@click.option("--arrivals", type=int, help="How many come.  [18, of a slice 6]")
 @click.option("--rounds", type=int, help="How often each scheme.  [3, of a slice 1]")
 @click.option("--gap-s", type=float, help="The mean time between two.  [live 6, hadoop as --load says]")
-@click.option("--load", "offered", type=float, help="The part of all containers that they need.  [1]")
+@click.option("--load", "load_ratio", type=float, help="The part of all containers that they need.  [1]")
 @click.option(
     "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the cluster's files there."
 )
@@ -325,13 +325,24 @@ def campaign(
 @click.option("--until", type=click.IntRange(0), help="Stop after this many rounds (0: after the profile).")
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
 def command(
-    on: str, slice_only: bool, output: Path, keep: Path | None, go_on: Path | None, **given: Any
+    on: str,
+    slice_only: bool,
+    arrivals: int | None,
+    rounds: int | None,
+    gap_s: float | None,
+    load_ratio: float | None,
+    keep: Path | None,
+    go_on: Path | None,
+    until: int | None,
+    output: Path,
 ) -> None:
     """Profile, then let applications come under each scheme."""
-    said = {"arrivals": given["count"], "rounds": given["rounds"], "load": given["offered"]}
-    said["gap_s"] = given["gap_s"] or (LIVE_GAP_S if on == "live" else None)
-    terms = (SLICE if slice_only else Terms())._replace(
-        **{name: value for name, value in said.items() if value is not None}
+    usual = SLICE if slice_only else Terms()
+    terms = usual._replace(
+        arrivals=usual.arrivals if arrivals is None else arrivals,
+        rounds=usual.rounds if rounds is None else rounds,
+        load=usual.load if load_ratio is None else load_ratio,
+        gap_s=gap_s or (LIVE_GAP_S if on == "live" else usual.gap_s),
     )
     folder = output.with_suffix(".d").absolute()
     folder.mkdir(parents=True, exist_ok=True)
@@ -343,7 +354,7 @@ def command(
     kind = f"placement-{on}" + ("-slice" if slice_only else "")
     first = begun(folder, head(kind, **versions), asked)
     with (_live if on == "live" else _hadoop)(folder, slice_only, keep) as placing:
-        until = terms.rounds if given["until"] is None else given["until"]
+        until = terms.rounds if until is None else until
         found = campaign(placing, terms, folder, first, left, until)
     found["load_after"] = load()
     output.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
