@@ -36,6 +36,7 @@ from yarnctl.deciding.reasons.eligibility import (
     SettingForbidsDrain,
     SparkTooOld,
 )
+from yarnctl.deciding.reasons.modes import LockRanOut
 from yarnctl.deciding.reasons.outcomes import AttemptUnknown, ExecutorBusy, ForeignAttempt, MasterSilent
 from yarnctl.hadoop.wire import spark_rest
 from yarnctl.hadoop.wire.spark_rest import (
@@ -433,6 +434,15 @@ def test_an_executor_is_asked_once_by_a_signal_to_its_container(fake):
     port = looking(fake, levers=True)
     assert [port.perform(drain()), port.perform(drain())] == [Accepted(), Accepted()]
     assert fake.changes == [f"GRACEFUL_SHUTDOWN {container(7, 2)}"]
+
+
+def test_drain_asks_for_permission_again_right_before_the_signal(fake):
+    Driver(fake)
+    port = looking(fake, levers=True)
+    answers = [None, LockRanOut()]
+    port.permission.host = lambda: answers.pop(0)
+    assert port.perform(drain()) == Withheld(LockRanOut())
+    assert (answers, fake.changes) == ([], [])
 
 
 def test_while_some_leave_no_other_is_a_candidate(fake):

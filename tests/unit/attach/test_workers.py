@@ -95,6 +95,7 @@ class JobMaster:
         for place in range(workers + 1):
             self.app.containers[container(8, place + 1)] = (f"n{1 + place % 2}:1", 0)
         self.managers = [container(8, place + 2) for place in range(workers)]
+        self.slots: dict[str, int] = {}
         self.settings = dict(SETTINGS)
         self.jobs = [{"jid": JOB, "state": "RUNNING", "tasks": {"total": 8, "running": 8}}]
         self.checkpoint: dict[str, Any] | None = {"id": 5, "trigger_timestamp": fake.now_ms - 1500}
@@ -114,7 +115,11 @@ class JobMaster:
         found: Any = {
             "/jobmanager/config": [{"key": key, "value": value} for key, value in self.settings.items()],
             "/jobs/overview": {"jobs": self.jobs},
-            "/taskmanagers": {"taskmanagers": [{"id": name, "slotsNumber": 1} for name in self.managers]},
+            "/taskmanagers": {
+                "taskmanagers": [
+                    {"id": name, "slotsNumber": self.slots.get(name, 1)} for name in self.managers
+                ]
+            },
             f"/jobs/{JOB}/checkpoints": {"latest": {"completed": self.checkpoint}},
             f"/jobs/{JOB}/resource-requirements": self.bounds,
         }.get(below)
@@ -368,6 +373,14 @@ def test_never_all_workers_and_never_a_foreign_container(fake, job):
     assert port.perform(odd) == Refused(ForeignAttempt(name, FLINK))
     assert isinstance(looking(fake, levers=True, enforce=False).perform(foreign), Withheld)
     assert job.puts == []
+
+
+def test_drain_counts_the_fewest_slots_of_any_worker(fake, job):
+    """Which worker leaves is Flink's choice: three that remain may have one slot each."""
+    port = looking(fake, levers=True)
+    job.slots = dict.fromkeys(job.managers[:2], 8)
+    assert port.perform(drains(2)[0]) == Accepted()
+    assert job.uppers() == {3}
 
 
 def test_after_a_restart_only_what_leaves_from_then_on_answers(fake, job):

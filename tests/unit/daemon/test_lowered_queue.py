@@ -26,12 +26,12 @@ from tests.soak.lowered_queue import (
 )
 from tests.unit.daemon.test_loop import Lock, busy, daemon, kinds
 from yarnctl.daemon.queue_caps import RETRY_MS, CapRecords, QueueCaps
-from yarnctl.deciding.model import Outcome, SetQueueMaximum, Suspend, Unknown, Withdraw
-from yarnctl.deciding.queue_hold import CAP_AFTER_MS, HeldQueues
+from yarnctl.deciding.model import Accepted, Outcome, SetQueueMaximum, Suspend, Unknown, Withdraw
+from yarnctl.deciding.queue_hold import CAP_AFTER_MS, HeldQueues, QueueLimits
 from yarnctl.deciding.reasons.modes import LockHeldElsewhere
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
 from yarnctl.errors import Unreachable
-from yarnctl.hadoop.lowered_queues import LoweredFile, LoweredQueue, command_for
+from yarnctl.hadoop.lowered_queues import LoweredFile, LoweredQueue, command_for, read_all
 from yarnctl.journal.chain import MemoryJournal
 
 FIX = "yarn schedulerconf -update root.research:maximum-capacity=90"
@@ -174,6 +174,24 @@ def test_a_maximum_that_is_not_as_it_was_set_is_left_alone(now: float | None) ->
     assert kinds_of(told) == ["HoldFound", "HoldEnded"]
     assert (scheduler.maximum_ratio, hdfs.files) == (now, {})
     believed(told)
+
+
+def test_the_record_in_hdfs_names_every_lowered_queue() -> None:
+    """After the loss of a host, the next daemon restores what the record names, and nothing else."""
+    hdfs, told = Folder(), list[Record]()
+    keeper = LoweredFile(hdfs.store, FOLDER, "one")
+    holder = QueueCaps(
+        lambda queue: (f"root.{queue}", QueueLimits(GUARANTEE, MAXIMUM)),
+        lambda action: Accepted(),
+        ("research", "batch"),
+        maximum_of=lambda path: GUARANTEE,
+        cap_file=keeper,
+        enabled=True,
+    )
+    holder.reconcile(told.append, 0, 1, True, None)
+    (record,) = read_all(hdfs.store, FOLDER).values()
+    assert record is not None
+    assert {one.queue for one in record.queues} == {"root.research", "root.batch"}
 
 
 def test_of_two_records_of_one_queue_the_larger_maximum_counts() -> None:

@@ -142,6 +142,12 @@ def test_a_quote_of_another_user_is_not_chosen_from() -> None:
     assert there.refused(priced(quote=made.id, user="bob")) == "quote-moved"
 
 
+def test_a_quote_of_another_name_is_not_chosen_from() -> None:
+    there = market()
+    made = quote(there, name="nightly")
+    assert there.refused(priced(quote=made.id, name="job")) == "quote-moved"
+
+
 def test_a_quote_is_too_old_after_a_minute() -> None:
     there = market()
     made = quote(there)

@@ -21,7 +21,14 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.reasons.outcomes import ExecutorBusy, Observing
-from yarnctl.deciding.regrowing import GROW_AFTER_MS, GROW_AGAIN_MS, GROW_UNSERVED_AFTER_MS, Asked
+from yarnctl.deciding.regrowing import (
+    GROW_AFTER_MS,
+    GROW_AGAIN_MS,
+    GROW_UNSERVED_AFTER_MS,
+    Asked,
+    Regrowing,
+    Shrunk,
+)
 from yarnctl.journal.fold import Fold, ledger_of, state_of
 
 OVER_MS = NOW_MS + 3000
@@ -142,3 +149,18 @@ def test_a_restart_finds_what_is_small_and_lets_it_grow():
         step = again.step(msgspec.structs.replace(look, snapshot=None, cluster="quiet"))
         found = [action for action in step.actions if isinstance(action, Grow)]
     assert found == [Grow("r", (1,))]
+
+
+def test_due_waits_for_the_open_orders_of_the_application():
+    small = Regrowing([Shrunk("r", (Asked("o-1", 1),), NOW_MS)])
+    assert small.due(NOW_MS + GROW_AFTER_MS, under_order=["r"]) == []
+    assert small.due(NOW_MS + GROW_AFTER_MS, under_order=["other"]) == [Grow("r", (1,))]
+
+
+@pytest.mark.parametrize("outcome", [Accepted(), Refused(ExecutorBusy("gone"))])
+def test_performed_with_a_final_outcome_ends_the_requests(outcome):
+    small = Regrowing([Shrunk("r", (Asked("o-1", 1),), NOW_MS)])
+    (request,) = small.due(NOW_MS + GROW_AFTER_MS, under_order=())
+    small.requested(request, NOW_MS + GROW_AFTER_MS)
+    small.performed(request, outcome)
+    assert small.due(NOW_MS + GROW_AFTER_MS + GROW_AGAIN_MS, under_order=()) == []
