@@ -59,7 +59,7 @@ test-docker: $(VENV)/.dev ## test the compose files: emulator and real Hadoop in
 	$(PYTEST) tests/docker $(PYTEST_ARGS)
 
 test-hadoop: $(VENV)/.dev ## test against a real Hadoop: contract, whole loop, pages, Kerberos (Java and Maven)
-	$(PYTEST) tests/contract --hadoop -m hadoop $(PYTEST_ARGS)
+	$(PYTEST) tests/contract --hadoop -m hadoop $(HADOOP_CONTRACT) $(PYTEST_ARGS)
 	$(PYTEST) $(HADOOP_TESTS) $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev ## run the long checks whole: 300 outputs, 1,000 fault campaigns, I/O faults, 10^6 replayed steps, 10^5 markets; SEED=N (hours)

@@ -13,8 +13,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.docker.composed import FILE, must_run
+from tests.docker.composed import FILE, Context, must_run
 from tests.docker.engine import Engine, NoEngine
+
+
+@pytest.fixture(scope="session")
+def contexts(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Context]]:
+    """Return the build contexts that these tests need; each is made in the background from here on."""
+    asked = {Path(str(item.path)).stem for item in request.session.items}
+    made = {
+        name: Context(tmp_path_factory.mktemp(name) / "context", FILE.parents[1] / name / "context.sh")
+        for name in ("emulator", "hadoop")
+        if f"test_{name}_compose" in asked
+    }
+    yield made
+    for each in made.values():
+        each.remove()
 
 
 @pytest.fixture(scope="session")

@@ -24,14 +24,8 @@ SLOTS = 3
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
-    made = Context(tmp_path_factory.mktemp("context") / "context")
-    yield made
-    made.remove()
-
-
-@pytest.fixture(scope="module")
-def cluster(engine: Engine, context: Context, jobs: Path) -> Iterator[Composed]:
+def cluster(contexts: dict[str, Context], engine: Engine, jobs: Path) -> Iterator[Composed]:
+    context = contexts["emulator"]
     settings = {
         "CONTEXT": str(context.folder),
         "IMAGE": "yarnctl-emulator:test",

@@ -42,14 +42,8 @@ def jars() -> None:
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
-    made = Context(tmp_path_factory.mktemp("hadoop") / "context", FOLDER / "context.sh")
-    yield made
-    made.remove()
-
-
-@pytest.fixture(scope="module")
-def cluster(engine: Engine, context: Context, jobs: Path) -> Iterator[Composed]:
+def cluster(contexts: dict[str, Context], engine: Engine, jobs: Path) -> Iterator[Composed]:
+    context = contexts["hadoop"]
     settings = {
         "CONTEXT": str(context.folder),
         "IMAGE": "yarnctl-hadoop:test",
