@@ -202,6 +202,16 @@ def test_who_was_passed_over_is_said_once_and_only_if_somebody_was() -> None:
     assert text.count("not      attempt_9: next") == text.count("not      as for o-000001") == 1
 
 
+@pytest.mark.parametrize(("count", "end"), [(1, "key 9000"), (3, "; 2 more until 52000 ms")])
+def test_refusals_that_are_equal_become_one_line(count: int, end: str) -> None:
+    passed = (RefusedTask(VICTIM, "attempt_9", (9_000,), "already-ordered", "container_9", "n1"),)
+    records = [
+        decided(number=each + 1, at_ms=50_000 + 1000 * each, refused_tasks=passed) for each in range(count)
+    ]
+    (line,) = (line for line in text_of(*records, wanted="attempt_9").splitlines() if "decision 1" in line)
+    assert line.rstrip(")").endswith(end)
+
+
 # --- at the gate --------------------------------------------------------------------------------------
 
 
