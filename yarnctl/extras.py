@@ -14,7 +14,7 @@ from yarnctl.errors import BadInput
 EXTRAS = {
     "emulator": ("numpy", "uvloop"),
     "export": ("pyarrow",),
-    "prediction": ("numpy", "sklearn"),
+    "prediction": ("numpy",),
     "report": ("jinja2", "matplotlib"),
 }
 """The packages of each extra, by the names that are imported; pyproject.toml has those that are installed."""

@@ -260,7 +260,7 @@ def _row(run: KnownRun) -> tuple[object, ...]:
 def _learned(runs: Sequence[KnownRun]) -> list[dict[str, Any]]:
     """Return for each application and framework how well its runs are predicted by the others."""
     from yarnctl.prediction.application_options import learned_kinds
-    from yarnctl.prediction.upper_bounds import BETA
+    from yarnctl.prediction.bounded_times import BETA
 
     return [each._asdict() for each in learned_kinds(runs, BETA)]
 
