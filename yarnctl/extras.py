@@ -1,7 +1,6 @@
 """Extras: which packages of ``yarnctl[...]`` a command needs, and the error where one is not installed.
 
-Law: a package of an extra is imported where it is used, never when a program starts. What takes long calls
-:func:`require_extra` first, so that nothing is computed or written before the error.
+A package of an extra is imported where it is used. What takes long calls :func:`require_extra` first.
 """
 
 from __future__ import annotations

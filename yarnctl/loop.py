@@ -1,9 +1,8 @@
-"""Run one pass of the loop: observe, step, write the journal, then act.
+"""Run one pass of the loop: observe, step, write the journal, then act; three hosts use this one body.
 
-Law: this is the only body. The virtual kernel calls it as an event, the daemon after waiting;
-records are in the journal before the first action they explain is performed. Three hosts (virtual time, live
-emulator, real cluster) implement one protocol, ``ClusterPort``, and the controller does not distinguish them:
-what a host cannot do is in its capabilities.
+Records are in the journal before the first action they explain is performed. The controller does not
+distinguish the hosts (virtual time, live emulator, real cluster): what a host cannot do is in its
+capabilities.
 """
 
 from __future__ import annotations
@@ -55,10 +54,7 @@ class Journal(Protocol):
 
 
 def tick(controller: Controller, port: ClusterPort, journal: Journal) -> int:
-    """Run one step against a port; return when to call again, in ms of the port's clock.
-
-    A return value that is not later than the observation's own instant means "at once".
-    """
+    """Run one step against a port; return when to call again (ms of its clock; not later: at once)."""
     step = controller.step(port.observe(controller.to_observe))
     if step.records:
         journal.append(step.records)

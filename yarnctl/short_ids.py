@@ -1,8 +1,4 @@
-"""Short ids: the end of a YARN id, which is the part that distinguishes it from its neighbours.
-
-Law: a short form begins with a mark, never ends with one, and means an id only where exactly one known id
-ends with it.
-"""
+"""Short ids: the end of a YARN id, begun by a mark, which means the only known id that ends with it."""
 
 from __future__ import annotations
 

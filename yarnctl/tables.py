@@ -1,9 +1,8 @@
-"""Tables as text: under columns where they fit, else one block a row.
+"""Tables as text: under columns where they fit, else one block a row; nothing is cut off.
 
-Law: nothing is cut off. A word (an id, a path, an address) is never broken: cells are folded between
-words; where the words themselves are too wide, ids are given by their end (:mod:`yarnctl.short_ids`); where
-that does not suffice either, each row is a block of lines, whose words the terminal may wrap but a copy holds
-whole. What is not printed on a terminal has no width: every id in full, one line a row.
+A word (an id, a path, an address) is never broken: cells are folded between words; where the words themselves
+are too wide, ids are given by their end (:mod:`yarnctl.short_ids`); where that does not suffice either, each
+row is a block of lines. What is not printed on a terminal has no width: every id in full, one line a row.
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
 """The attached port: a real cluster (or the live emulator) behind the ClusterPort, over HTTP.
 
-Law: never raises for a fault of the cluster, and sends nothing in its constructor. A cluster that does not
-answer is "unreachable"; then no order is sent. At the first contact, and after another ResourceManager has
-taken over, no snapshot is made until the number of nodes was constant for some observations (facts, section
-9).
-
-``notes`` and ``why_not`` are for people: the runner's answer to an order, and why a job may not be suspended.
-``permission`` decides whether an action may be sent now (a host adds its own reasons there),
-``queue_settings`` reads the settings of queues. :func:`attach` makes a port from a configuration. Requests of
-the loop have tighter bounds than those of single commands and are not repeated inside the client, so that a
-master that hangs does not delay the loop.
+It never raises for a fault of the cluster. A cluster that does not answer is "unreachable"; then no order is
+sent. At the first contact, and after another ResourceManager has taken over, no snapshot is made until the
+number of nodes was constant for some observations (facts, section 9). Requests of the loop have tighter
+bounds than those of single commands and are not repeated, so that a master that hangs does not delay the
+loop.
 """
 
 from __future__ import annotations
@@ -163,11 +158,7 @@ class AttachedPort:
         return self._tracking.notes
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
-        """Track orders that were made before this port began (a restart).
-
-        ``epoch``: the epoch of the ResourceManager at that time; if another one answers now, EpochChanged is
-        reported.
-        """
+        """Track orders made before this port began; ``epoch``: the ResourceManager's at that time."""
         self._epoch = epoch or self._epoch
         for order in orders:
             one = self._tracking.begin(

@@ -1,7 +1,7 @@
 """Decide which jobs' checkpoints may be deleted, and why the others stay.
 
-Law: pure. Files may be deleted only if their job has ended by the ResourceManager or the history server, at a
-known time that is long enough ago. Unknown is not finished. Files that no runner writes stay.
+Files may be deleted only if their job has ended by the ResourceManager or the history server, at a known time
+that is long enough ago. Unknown is not finished. Files that no runner writes stay.
 
 One exception needs an option (``ForgottenJobs``, ``gc --unknown-after``): files of a job that both servers do
 not know. It cannot delete checkpoints of a running job, because:

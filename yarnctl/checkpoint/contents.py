@@ -1,8 +1,7 @@
-"""Read the jobs and tasks in the store, and their manifests.
+"""Read the jobs and tasks in the store, and their manifests, with the task runner's own readers.
 
-Law: reading only, with the task runner's own readers. A name from the store is used only if it is one of
-Hadoop's ids or one of the runner's names, and only folders are opened, so no path leaves the root. A file
-that cannot be read is reported with the reason, never skipped.
+A name from the store is used only if it is one of Hadoop's ids or one of the runner's names, and only folders
+are opened, so no path leaves the root. A file that cannot be read is reported with the reason, never skipped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Verify each checkpoint against its manifest: seal, ids, owner, fields, every byte.
 
-Law: reading only, with the runner's own readers. A checkpoint that a runner has set aside is not an error,
-nor is a file that no manifest names. Every other mismatch is a problem with its reason.
+A checkpoint that a runner has set aside is not an error, nor is a file that no manifest names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""``yarnctl admissions``: show a running daemon's admissions, or withdraw one.
-
-* It shows the answer of ``GET /v1/admissions``; reading renews no lease.
-* A table fits into 120 columns: a long field continues on the next line.
-* A duration is rounded up, an instant down to its second.
-"""
+"""``yarnctl admissions``: show a running daemon's admissions, or withdraw one; reading renews no lease."""
 
 from __future__ import annotations
 
@@ -77,8 +72,7 @@ def tokens_words(mtokens: int) -> str:
 
 
 def instant_of(option: str, text: str) -> int:
-    """Return an instant in ms since 1970, from ISO 8601 (local time without a zone), seconds, or 13 digits
-    of ms.
+    """Return an instant in ms since 1970, from ISO 8601 (local without a zone), seconds, or ms (13 digits).
 
     Raises BadInput for any other form, and for a local time that occurs twice or never (change of clocks).
     """

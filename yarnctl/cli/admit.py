@@ -1,6 +1,5 @@
 """``yarnctl admit``: request admission for a job, wait, and submit it as the user with the granted settings.
 
-* The daemon submits nothing, and this command decides nothing.
 * The user's command runs in this process's place, with the granted settings in front; never by a shell.
 * A request whose job is not submitted is withdrawn, whatever the reason.
 * Exit status where the command does not run: 1 rejected, 2 bad input, 3 unreachable, 75 deferred
@@ -271,9 +270,7 @@ def _checked(option: str, value: str) -> str:
 def request_of(
     kind: str, submission: Submission, settings: dict[str, str], job_options: JobOptions, url: str
 ) -> dict[str, Any]:
-    """Return the body of the request without its deadline; BadInput for a value that is missing or
-    invalid.
-    """
+    """Return the body of the request without its deadline; raises BadInput."""
     import getpass
 
     from yarnctl.submitting import FRAMEWORKS, PLAIN_KIND
@@ -313,9 +310,7 @@ def _containers_of_last_run(kind: str, name: str, user: str, url: str) -> int:
 
 
 def deadline_ms_of(terms: TermOptions, framework: Framework, settings: dict[str, str]) -> int:
-    """Return the time in ms to the deadline that exactly one of two options and a tag names; raises
-    BadInput.
-    """
+    """Return the time in ms to the deadline that one of two options and a tag names; raises BadInput."""
     import time
 
     from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms

@@ -1,8 +1,7 @@
 """Requests to a running daemon: what the commands that show its state share.
 
-* They use the daemon's API only; without an answer they print a one-line error.
-* Only admission requests and accounts change anything (``send``).
-* Text from a cluster is printed without control characters.
+Only admission requests and accounts change anything (``send``). Text from a cluster is printed without
+control characters.
 """
 
 from __future__ import annotations
@@ -148,9 +147,8 @@ def send(
 ) -> Answer:
     """Return the daemon's answer to one request, given within ``answer_s`` seconds.
 
-    Raises BadInput for an invalid address or parameter, Different (exit status 1) for an unknown object,
-    Unreachable without a valid answer of this API: then a change may have been made (Busy and Unanswered have
-    details).
+    Raises BadInput (address, parameter), Different (unknown object), Unreachable (a change may have been
+    made).
     """
     from yarnctl.hadoop.http.session import CallLimits, ExchangeFailed, exchange, open_session
 

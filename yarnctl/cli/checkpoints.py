@@ -1,9 +1,7 @@
 """``yarnctl checkpoints``: list, show, verify and delete checkpoints in HDFS.
 
-* Only ``gc --yes`` changes anything: it deletes whole folders of jobs that ended long enough ago
-  (``yarnctl.checkpoint.collecting`` decides).
-* Text from the store is printed without control characters.
-* ``seen`` queries a running daemon; the other commands read HDFS.
+Only ``gc --yes`` changes anything: it deletes whole folders of jobs that ended long enough ago. Text from the
+store is printed without control characters.
 """
 
 from __future__ import annotations
@@ -44,9 +42,7 @@ def command() -> None:
 
 
 def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that name the store: the arguments ``cluster``, ``folders``, ``history``,
-    ``output``.
-    """
+    """Add the options that name the store: ``cluster``, ``folders``, ``history``, ``output``."""
     history = click.option("--history", metavar="URL", help="MapReduce history server (port 19888).")
     return output_option(cluster_options(history(folder_options(function))))
 

@@ -1,8 +1,4 @@
-"""``yarnctl explain``: explain a decision and its cost.
-
-It reads a journal with a valid chain (open ones, too), or the records that a running daemon keeps in memory.
-The text is the same.
-"""
+"""``yarnctl explain``: explain a decision and its cost, from a journal or from a running daemon's records."""
 
 from __future__ import annotations
 
@@ -67,10 +63,7 @@ def _read(journal: Path, wanted: str, output: str) -> None:
 
 
 def _in_full(journal: Path, wanted: str) -> str:
-    """Return the journal's only id with the end ``wanted``; ``wanted`` itself unless it is a short id.
-
-    Raises BadInput where several ids have this end.
-    """
+    """Return the journal's only id with the end ``wanted``, else ``wanted``; BadInput for several."""
     import msgspec
 
     from yarnctl.journal.file import read

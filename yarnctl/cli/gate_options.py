@@ -1,7 +1,4 @@
-"""The options of admission control: ``--admission`` and what belongs to it, for ``yarnctl run``.
-
-Nothing is opened here. An unknown mechanism, or an option that the mechanism does not have, is rejected.
-"""
+"""The options of admission control: ``--admission`` and what belongs to it, for ``yarnctl run``."""
 
 from __future__ import annotations
 
@@ -51,12 +48,13 @@ def admission_options(command: Function) -> Function:
 
 
 def admitting_of(gate: GateOptions, mode: Mode, predicts: bool) -> AdmissionOptions | None:
-    """Return the settings of admission control, None without ``--admission``; BadInput names the option.
-
-    ``mode`` is ``--mode``; ``predicts``: ``--predicted-demand`` is given and uses ``--history``, too.
-    """
+    """Return the settings of admission control, None without ``--admission``; BadInput names the option."""
     if gate.admission is None:
-        _refuse_without_admission(gate, predicts)
+        for name, value in gate._asdict().items():
+            if name == "admission_lease_s" or (name == "history" and predicts):
+                continue
+            if value not in (None, "", ()):
+                raise BadInput(_option_of(name), "requires --admission", "add --admission, or remove it")
         return None
     from yarnctl.daemon.admission.building import AdmissionOptions
 
@@ -77,14 +75,6 @@ def admitting_of(gate: GateOptions, mode: Mode, predicts: bool) -> AdmissionOpti
         pools=pools,
         runs=gate.runs,
     )
-
-
-def _refuse_without_admission(gate: GateOptions, predicts: bool) -> None:
-    for name, value in gate._asdict().items():
-        if name == "admission_lease_s" or (name == "history" and predicts):
-            continue
-        if value not in (None, "", ()):
-            raise BadInput(_option_of(name), "requires --admission", "add --admission, or remove it")
 
 
 def _option_of(argument: str) -> str:

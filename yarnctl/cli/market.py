@@ -1,7 +1,6 @@
 """``yarnctl quote`` and ``yarnctl accounts``: prices of deadlines, and the accounts that pay.
 
-* They query the daemon's API and decide nothing; a quote reserves nothing.
-* Amounts are printed in tokens with up to three decimals; an amount with more is rejected.
+Amounts are printed in tokens with up to three decimals; an amount with more is rejected.
 """
 
 from __future__ import annotations

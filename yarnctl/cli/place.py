@@ -1,9 +1,8 @@
 """``yarnctl place APP.toml``: choose framework, containers, settings and start for a deadline, and submit.
 
-* The daemon submits nothing.
-* This command predicts run times, from the user's runs and the daemon's; the daemon chooses an option.
-* The file's own command runs in this process's place, with the settings that the white lists allow; never by
-  a shell.
+This command predicts run times, from the user's runs and the daemon's; the daemon chooses an option. The
+file's own command runs in this process's place, with the settings that the white lists allow; never by a
+shell.
 """
 
 from __future__ import annotations
@@ -187,10 +186,7 @@ def body_of(app: ApplicationFile, options: PredictedOptions, user: str, deadline
 
 
 def options_in_queues(app: ApplicationFile, options: PredictedOptions, url: str) -> list[dict[str, Any]]:
-    """Return the options as fields of the request. A queue in a section's command selects the queue's pool.
-
-    Raises BadInput for a kind that no pool accepts, and for a queue that belongs to no pool.
-    """
+    """Return the options as fields of the request; a queue in a section's command selects its pool."""
     from yarnctl.cli.gate_asking import gate_at
     from yarnctl.deciding.queue_names import is_name_of
 

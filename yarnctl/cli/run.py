@@ -329,9 +329,7 @@ def require_policies(job_policy: str, task_policy: str) -> None:
 
 
 def predicted_max_of(preemption: PreemptionOptions, mode: Mode, history: str | None) -> int:
-    """Return the maximum of predicted containers for a job; raises BadInput where nothing can be
-    predicted.
-    """
+    """Return the maximum of predicted containers for a job; BadInput where nothing can be predicted."""
     if not preemption.predicted_demand:
         return 0
     if not preemption.cap_queue:
@@ -412,9 +410,7 @@ def settings_of(
 def service(
     listen: str, token: str | Tokens | None, *, open_reads: bool = False, allow: tuple[str, ...] = ()
 ) -> Callable[[Loop, StateDir], Callable[[], None]] | None:
-    """Return the function that starts API and page, None for ``off``; raises BadInput before it starts
-    any.
-    """
+    """Return the function that starts API and page, None for ``off``; raises BadInput before it starts."""
     if listen == "off":
         return None
     from yarnctl.daemon.running import clock_ms

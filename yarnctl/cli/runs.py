@@ -1,7 +1,6 @@
 """``yarnctl runs``: show the known runs of applications, and import more from files.
 
-* It queries no cluster, and a daemon only with ``--url``.
-* A file is imported completely or not at all: the store is rewritten beside itself and renamed, under a lock.
+A file is imported completely or not at all: the store is rewritten beside itself and renamed, under a lock.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """``yarnctl spark-plugin``: compile the driver plugin against the user's Spark.
 
-* The jar is complete or not there; the same classes give the same bytes.
-* yarnctl ships no binary, because Spark's classes differ between versions of Spark and of Scala.
+yarnctl ships no binary, because Spark's classes differ between versions of Spark and of Scala.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""``yarnctl wrap --spark``: change a spark-submit so that its executors can be decommissioned.
-
-The version and the defaults file of this machine's Spark are read here; ``submitting.spark_leaving`` does the
-rest.
-"""
+"""``yarnctl wrap --spark``: change a spark-submit so that its executors can be decommissioned."""
 
 from __future__ import annotations
 

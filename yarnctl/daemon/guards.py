@@ -1,6 +1,6 @@
 """Decide when the loop may act, and when it may only observe.
 
-Law: not suspending is always allowed. A guard can only block an action; withdrawing a request (Withdraw), or
+Not suspending is always allowed. A guard can only block an action; withdrawing a request (Withdraw), or
 restoring a queue or a priority, is never blocked. While a guard blocks, the cluster is "unreachable" to the
 controller: it makes no new decision, and still applies facts about open orders.
 """
@@ -72,9 +72,8 @@ class FoldersState(Protocol):
 class WriteGuard:
     """All reasons why no decision or action is allowed now.
 
-    An operator sets ``paused``. The loop, which renews the lock, sets ``store_why`` (HDFS cannot be written)
-    and ``has_rival`` (another process has the lock). ``port_why`` returns the port's reason. ``lock`` and
-    ``folders`` are None in observe mode.
+    An operator sets ``paused``; the loop sets ``store_why`` (HDFS cannot be written) and ``has_rival``
+    (another process has the lock). ``lock`` and ``folders`` are None in observe mode.
     """
 
     def __init__(
@@ -111,8 +110,7 @@ class WriteGuard:
 class GuardedPort:
     """A ClusterPort that acts only while the guard permits it, and never in observe mode.
 
-    ``last_observation`` keeps the newest observation for the view, ``problem`` why the port failed in it.
-    Every exception of the port below is caught. ``clock_ms`` gives the time of a failure.
+    Every exception of the port below is caught; ``problem``: why it failed in ``last_observation``.
     ``open_orders``: the orders of an earlier run; each may have been sent, even if sending it again fails.
     ``sold`` returns the deadlines by application (None: those of YARN's tags count).
     """

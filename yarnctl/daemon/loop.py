@@ -1,8 +1,7 @@
-"""The daemon's loop: the same tick as in virtual time, after waiting on the wall clock.
+"""The daemon's loop: the same tick as in virtual time, after waiting on the wall clock, in one thread.
 
-Law: one thread, one loop body (``yarnctl.loop.tick``). Observations and decisions are published after each
-tick; an error is logged, and the loop continues after a pause. At a stop, orders without a checkpoint are
-withdrawn, the reason is published, the lock is released and the journal is closed.
+Observations and decisions are published after each tick; an error is logged, and the loop continues after a
+pause. At a stop, orders without a checkpoint are withdrawn, and the reason is published.
 """
 
 from __future__ import annotations
@@ -101,10 +100,7 @@ class HdfsLock(Protocol):
 
 
 class Recorder:
-    """Writes records to the journal and passes them to the publisher, the guard and the log.
-
-    ``observing``: no order is sent, and the log shows the orders that yarnctl would send.
-    """
+    """Writes records to the journal, and passes them to the publisher, the guard and the log."""
 
     def __init__(
         self, journal: Journal, publisher: Publisher, guard: WriteGuard, *, observing: bool = False
@@ -136,10 +132,9 @@ class Recorder:
                 self._log_refused(record.application, record.outcome)
 
     def append_if_possible(self, records: Sequence[Record]) -> None:
-        """Write the records of restoring, which happens even if they cannot be written.
+        """Write the records of restoring, which happens even if they cannot be written (the log has them).
 
-        After one failed write no more records are written: a journal with a gap cannot be replayed. The log
-        has all of them.
+        After one failed write no more are written: a journal with a gap cannot be replayed.
         """
         if not self.begun:
             return
@@ -384,7 +379,10 @@ class Loop:
             self.guard.folders.recheck(now_ms)
         self.lock_renewal.renew(now_ms)
         try:
-            self._identify()
+            known = self.port.identity
+            if known is None or not known.epoch or self.recorder.met_another:
+                self.recorder.met_another = False
+                self.port.identify()
             self._adopt_queues()
             wake_at_ms = tick(self.controller, self.port, self.recorder)
             self._after()
@@ -409,10 +407,7 @@ class Loop:
             raise
 
     def _adopt_queues(self) -> None:
-        """Continue with a controller that decides by queues' paths, once names are resolved after the start.
-
-        It adopts the ledger as after a restart, and the journal gets its header.
-        """
+        """Continue with a controller that decides by paths, once names are resolved."""
         names = self._names
         if names is None:
             return
@@ -423,16 +418,13 @@ class Loop:
             self.controller = self._adopt(self.controller, names.named, names.found)
             names.adopted = True
 
-    def _identify(self) -> None:
-        """Query the ResourceManager's identity if it is unknown or another one answers."""
-        known = self.port.identity
-        if known is None or not known.epoch or self.recorder.met_another:
-            self.recorder.met_another = False
-            self.port.identify()
-
     def _after(self) -> None:
         """After a successful tick: record the identity and any change of mode, restore old priorities."""
-        self._note_epoch()
+        # The first known epoch is recorded; a later change is a fact.
+        identity = self.port.identity
+        if not self._epoch and self.recorder.begun and identity is not None and identity.epoch:
+            self._epoch = identity.epoch
+            self._write(Contact(self.controller.now_ms, identity.epoch))
         if self._continued:
             self._continued = False
             self._write(Stance(self.controller.now_ms, CONTINUED, Continued()))
@@ -468,13 +460,6 @@ class Loop:
             raise
         except Exception as error:
             _note(self.port, "admission", f"admission failed: {type(error).__name__}: {error}")
-
-    def _note_epoch(self) -> None:
-        """Record the ResourceManager's first known epoch; a later change is a fact."""
-        identity = self.port.identity
-        if not self._epoch and self.recorder.begun and identity is not None and identity.epoch:
-            self._epoch = identity.epoch
-            self._write(Contact(self.controller.now_ms, identity.epoch))
 
     def _is_demand(self) -> bool:
         """Return whether a preempting application has pending requests, by the last snapshot."""

@@ -1,7 +1,6 @@
-"""Run a daemon from its options; check everything before anything starts.
+"""Run a daemon from its options; everything is checked before anything starts.
 
-Law: nothing is half-started. Bad input is reported before the first request. Parts are stopped in the reverse
-order of their start, also after an error.
+Parts are stopped in the reverse order of their start, also after an error.
 """
 
 from __future__ import annotations
@@ -108,9 +107,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """All settings of a daemon. ``ticks``: stop after this many (None: never).
 
     ``store_root``: the folder of checkpoints, created if it is missing. ``journal_bytes``: the size at which
-    the journal continues in a new file (None: never). ``admitting``: admission's options (None: off).
-    ``history``: the history server for predicted demand ("": found). ``optional_queues``: the names of queues
-    that may be missing.
+    the journal continues in a new file (None: never). ``admitting`` None: off. ``history``: the history
+    server for predicted demand ("": found). ``optional_queues``: the names of queues that may be missing.
     """
 
     cluster: ClusterAddress
@@ -149,10 +147,7 @@ class QueueSettings(Protocol):
 
 
 class Attached(ClusterPort, Protocol):
-    """A ClusterPort that adopts earlier orders, with the other methods that a daemon needs.
-
-    The loop uses the three methods of ClusterPort only.
-    """
+    """A ClusterPort that adopts earlier orders, with the other methods that a daemon needs."""
 
     @property
     def permission(self) -> HostPermission:
@@ -259,8 +254,8 @@ def make_loop(
 ) -> tuple[Loop, JournalFile]:
     """Build controller, port, guard, journal, publisher and loop.
 
-    ``first_asks``: the source of predicted demand, used only while queues can be capped. ``names``: the
-    resolved names of queues (None: the plan has the names that the port uses).
+    ``first_asks``: the source of predicted demand. ``names``: the resolved names of queues (None: the
+    plan's).
     """
     if names is not None and names.found is not None:
         plan = _with_paths(plan, names.named, names.found)

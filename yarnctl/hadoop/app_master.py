@@ -1,8 +1,8 @@
 """The client of a job's MapReduce master, through YARN's web proxy (facts, section 2).
 
-Law: a master may be unreachable (it has not started, has ended, restarts). The value is then ``Absent`` with
-the reason, never an exception. Any answer that is not JSON, and every redirect, means Absent: for a master
-that has ended, the proxy returns its own pages. Only a refused or uncertain *change* raises.
+A master that does not answer (not started, ended, restarting) gives ``Absent``, never an exception. Any
+answer that is not JSON, and every redirect, means Absent: for a master that has ended, the proxy returns its
+own pages. Only a refused or uncertain *change* raises.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ _INNER = re.compile(r"(?:job|task|attempt)_[0-9]+_[0-9]+(?:_[mr]_[0-9]+(?:_[0-9]
 
 
 class Absent(msgspec.Struct, frozen=True):
-    """The reason why a master has not answered; ``why`` is text for people.
-
-    ``at``: the addresses that could not be reached ("": it was reached); ``fault``: why, without the address.
-    """
+    """Why a master has not answered, as text; ``at``: addresses that could not be reached, ``fault``: why."""
 
     why: str
     at: str = ""
@@ -126,7 +123,7 @@ class MasterClient:
         Returns the echoed word KILLED at once, while the kill itself happens later (facts, section
         2.1). Absent: the master did not get the request. Raises Rejected and Uncertain.
         """
-        path = self._root + self._state_path(task, attempt)
+        path = f"{self._root}/jobs/{self.job_id}/tasks/{_id(task)}/attempts/{_id(attempt)}/state"
         try:
             answer = self._to.change("PUT", path, b'{"state":"KILLED"}', query=self._query)
         except Uncertain:
@@ -136,9 +133,6 @@ class MasterClient:
         if answer.status >= 300 or "html" in answer.kind:
             return Absent(explain(answer.url, f"HTTP {answer.status} {answer.kind}", "the master's JSON"))
         return str(decoded(msgspec.structs.replace(answer, status=200), wire.ATTEMPT_STATE).state)
-
-    def _state_path(self, task: str, attempt: str) -> str:
-        return f"/jobs/{self.job_id}/tasks/{_id(task)}/attempts/{_id(attempt)}/state"
 
     def _counters(self, below: str, decoder: OneDecoder[Any]) -> Counters | Absent:
         value = self._read(f"/jobs/{self.job_id}{below}/counters", decoder)

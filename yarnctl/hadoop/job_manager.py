@@ -1,7 +1,6 @@
 """The client of a Flink application's JobManager, through YARN's web proxy (docs/facts/flink.md, 3).
 
-Law: a JobManager that does not answer gives ``Absent``, as in ``app_master``. One request changes something:
-the bounds of a job's parallelism, by PUT, which the proxy passes.
+A JobManager that does not answer gives ``Absent``. The only change is that of a job's bounds, by PUT.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The client of a Spark application's driver, through YARN's web proxy (docs/facts/spark.md, 6).
+"""The client of a Spark application's driver, through YARN's web proxy (docs/facts/spark.md, 6); read only.
 
-Law: a driver that does not answer gives ``Absent``, as in ``app_master``. Read only: the driver's API changes
-nothing, and the proxy passes only GET and PUT.
+A driver that does not answer gives ``Absent``.
 """
 
 from __future__ import annotations

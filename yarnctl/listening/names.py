@@ -1,9 +1,8 @@
 """Check the Host and Origin headers of requests to a server.
 
-Law: only names that the server was given are answered, so that a foreign name which is pointed at its address
-(DNS rebinding) reaches nothing, and a page of another origin neither. On loopback these are loopback's names;
-beyond loopback every IP address as well, because a rebound name cannot send an address. It uses no
-socket and no clock.
+Only names that the server was given are answered, so that a foreign name which is pointed at its address (DNS
+rebinding) reaches nothing, and a page of another origin neither. On loopback these are loopback's names;
+beyond loopback every IP address as well, because a rebound name cannot send an address.
 """
 
 from __future__ import annotations
@@ -123,10 +122,7 @@ def checked_names(allowed: Iterable[str]) -> tuple[str, ...]:
 
 
 def names_for(host: str, allowed: Iterable[str] = ()) -> frozenset[str]:
-    """Return the host names to answer when listening on ``host``: loopback's, its own, and ``allowed``.
-
-    Beyond loopback every IP address is answered as well. Raises BadInput for what is no name.
-    """
+    """Return the names to answer on ``host`` (beyond loopback also every IP) and ``allowed``; or BadInput."""
     own = checked_names(allowed)
     names = LOOPBACK_NAMES | set(own) | {f"[{host}]" if ":" in host else host.lower()}
     return names if is_loopback(host) else names | {ANY_ADDRESS}

@@ -1,8 +1,8 @@
 """From known runs to options: as what is an application done how soon?
 
-Law: pure; the same runs give the same options. A kind with fewer than ``RUNS_LEAST`` usable runs has none
-and is named as lacking. Of settings only values that were run are chosen from, and containers lie between the
-fewest and the most that were run: nothing is predicted where nothing is known.
+The same runs give the same options. A kind with fewer than ``RUNS_LEAST`` usable runs has none. Of settings
+only values that were run are chosen from, and containers lie between the fewest and the most that were run:
+nothing is predicted where nothing is known.
 """
 
 from __future__ import annotations
@@ -41,10 +41,7 @@ class PredictedOptions(NamedTuple):
 
 
 class RunsOfKind(NamedTuple):
-    """Usable runs of one kind in columns: containers, then ``features``, then the values of settings.
-
-    ``tunables`` may be chosen; ``constant`` are settings that all runs have alike.
-    """
+    """Usable runs of one kind in columns: containers, then ``features``, then the values of settings."""
 
     runs: tuple[KnownRun, ...]
     features: tuple[str, ...]

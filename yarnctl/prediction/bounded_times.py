@@ -1,7 +1,6 @@
 """Run times predicted from known runs, and by which factor of a prediction a run is bounded.
 
-Law: pure; a split follows from its seed. A bound comes from ratios of runs that a prediction was not learned
-from: of a quarter of the configurations where these are enough, else of each that is left out in turn.
+A split follows from its seed. A bound comes from ratios of runs that a prediction was not learned from.
 """
 
 from __future__ import annotations

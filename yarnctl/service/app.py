@@ -79,9 +79,8 @@ def make_app(
 
     ``source`` returns the newest view. ``token``: the tokens, or the secret of one operator token; without
     tokens or without ``control`` every write is an error. ``journal``: the path named in errors about ids
-    that are no longer kept. ``names``: the host names that are answered. Without ``open_reads`` reading
-    needs a token. ``clock``: the clock of :attr:`View.now_ms`, in ms. ``request_queue``: the admission
-    controller's (None: admission is disabled).
+    that are no longer kept. ``names``: the host names that are answered. Without ``open_reads`` reading needs
+    a token. ``clock``: that of :attr:`View.now_ms`, in ms. ``request_queue`` None: admission is disabled.
     """
     app = FastAPI(
         title="yarnctl",

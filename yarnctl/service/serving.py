@@ -93,8 +93,7 @@ def serve_in_thread(
 ) -> Handle:
     """Serve on an address (port 0: any free port) and return when it listens.
 
-    ``token`` and ``open_reads`` are the app's; beyond loopback one of them must be set. ``bounds``: of each
-    connection, and of their number. Raises BadInput if it cannot listen on the address.
+    ``token`` and ``open_reads`` are the app's; beyond loopback one of them must be set. Raises BadInput.
     """
     require_safe(host, token, open_reads)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # yarnctl logs the address itself

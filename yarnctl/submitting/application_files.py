@@ -202,8 +202,7 @@ def parsed(kind: str, words: Sequence[str]) -> Submission:
 
 
 def profile_settings(tunables: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    """Return the settings to profile: all first values, then each other value with the first values of the
-    rest.
+    """Return the settings to profile: all first values, then each other value with the other first ones.
 
     The prediction is linear in each setting, so it does not need all combinations.
     """

@@ -144,13 +144,8 @@ def command_of(words: Sequence[str]) -> FlinkSubmission:
 
 def most_containers(settings: Mapping[str, str]) -> int | None:
     """Return the number of TaskManagers plus the JobManager; None if the parallelism is not given."""
-    parallelism, slots = count_in(settings, PARALLELISM, "-D"), _slots(settings)
+    parallelism, slots = count_in(settings, PARALLELISM, "-D"), count_in(settings, SLOTS, "-D") or 1
     return None if parallelism is None else -(-parallelism // slots) + MASTER
-
-
-def _slots(settings: Mapping[str, str]) -> int:
-    """Return the slots of a TaskManager: the user's, else 1, which the daemon grants."""
-    return count_in(settings, SLOTS, "-D") or 1
 
 
 def tags_of(settings: Mapping[str, str]) -> list[str]:

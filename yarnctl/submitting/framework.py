@@ -1,7 +1,4 @@
-"""The interface of a framework: parsing its command lines, and adding granted settings.
-
-Each module beside this one that wraps a submit command implements :class:`Framework`.
-"""
+"""The interface of a framework: parsing its command lines, and adding granted settings."""
 
 from __future__ import annotations
 

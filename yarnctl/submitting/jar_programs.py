@@ -1,7 +1,6 @@
 """A program in a jar, as ``hadoop jar hadoop-mapreduce-examples.jar wordcount /in /out``: one MapReduce job.
 
-Generic options follow the program's name, where Hadoop's parser reads them. The words after them belong to
-the program and are never read.
+Generic options follow the program's name. The words after them belong to the program and are never read.
 """
 
 from __future__ import annotations

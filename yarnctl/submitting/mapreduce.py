@@ -137,10 +137,9 @@ def command_of(words: Sequence[str]) -> Streaming | Emulated:
 
 
 def most_containers(settings: Mapping[str, str]) -> int | None:
-    """Return the most containers that the job can use at once, with its master's; None: unknown.
+    """Return the most containers that the job can use at once with its master's, by the user's limits.
 
-    The user's own limits count. The number of maps is unknown unless ``mapreduce.job.maps`` is set, because
-    the input determines it.
+    None: unknown, as the number of maps is unless ``mapreduce.job.maps`` is set: the input determines it.
     """
     maps, reduces = number(settings, MAPS), number(settings, REDUCES)
     if maps is None:

@@ -1,17 +1,10 @@
-"""The job: what one MapReduce job asks of a cluster, whatever its source.
+"""The job: what one MapReduce job asks of a cluster, whatever its source, ordered by submission and name.
 
-Law: a workload is a tuple of jobs ordered by (submitted_at_ms, name); readers produce it,
-the emulator's actors consume it, and neither depends on the other.
+Limits: what enters a workload is within a leap year, so that no run lasts for ever and no number overflows;
+what is outside is a mistake in a unit, and is refused with its place.
 
-Limits: how far a virtual clock may run.
-
-Law: whatever enters a workload is within a leap year, so that no run lasts for ever and no
-number overflows; what is outside is a mistake in a unit, and is refused with its place.
-
-How many key groups a reduce has, when only its running time is known.
-
-Law: one rule for every source. The paper's generator spends 8 ms on a key; we group ten of
-them, so that a reduce can be suspended every 80 ms while a day's trace stays small.
+Key groups of a reduce, when only its running time is known: the paper's generator spends 8 ms on a key; ten
+of them are a group, so that a reduce can be suspended every 80 ms while a day's trace stays small.
 """
 
 from __future__ import annotations

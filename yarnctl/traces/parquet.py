@@ -1,8 +1,7 @@
 """Jobs to Parquet and back: a trace is converted once and then read in one gulp.
 
-Law: what is read back equals what was written, job by job; a file is complete or absent
-(written beside, then renamed); a torn or foreign file is a BadInput. Columns carry their
-units, tasks are list columns, and the schema's version is in the metadata.
+A file is complete or absent (written beside, then renamed). Columns carry their units, tasks are list
+columns, and the schema's version is in the metadata.
 """
 
 from __future__ import annotations
@@ -46,10 +45,7 @@ _RANGES = {
 
 
 def write_parquet(jobs: Sequence[Job], path: Path) -> None:
-    """Write jobs to ``path``, replacing it whole or not at all.
-
-    Raises BadInput if it cannot be written, or holds anything but jobs written before.
-    """
+    """Write jobs to ``path``, replacing it whole or not at all; raises BadInput if that is impossible."""
     require_replaceable(path)
     if found := next((job for job in jobs if job.spark), None):
         raise BadInput(f"job {found.name}", "is a Spark job, and a table of jobs has none", "remove it")
@@ -110,8 +106,7 @@ def holds(path: Path, key: bytes) -> bool:
 def read_parquet(path: Path, where: str | None = None, counted: CountedRows = iter) -> tuple[Job, ...]:
     """Return the jobs of a file that ``write_parquet`` wrote, in its order.
 
-    Raises BadInput for a missing, torn or foreign file, another schema version, and values no
-    job can have; it names the column, and the row counted from 1.
+    Raises BadInput for an unusable file or schema, or an impossible value, with column and row from 1.
     """
     place = where or str(path)
     table = read_table(path, place, _REMEDY, lambda schema: _require_schema(schema, place))

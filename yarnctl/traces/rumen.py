@@ -64,8 +64,7 @@ def read_rumen(
 ) -> tuple[tuple[Job, ...], list[str]]:
     """Read a Rumen trace, plain or gzip: the jobs by (submission, name), the first at 0, and notes.
 
-    Raises BadInput at ``where:line`` for torn JSON or a field of the wrong kind, and if no job
-    has a successful task.
+    Raises BadInput at ``where:line`` for torn JSON or a wrong field, and without a successful task.
     """
     return parse_rumen(read_text(path, where or str(path)), job_class, where or str(path), counted)
 

@@ -1,7 +1,7 @@
 """Preflight rules about daemons, rights, queues with a lowered maximum, and the defaults of jobs.
 
-Law: pure; see ``preflight``. ``yarnctl check`` prints a rule's docstring as the reason why it matters. Group
-membership is not known here: a right that only a group could grant is "unknown".
+``yarnctl check`` prints a rule's docstring as the reason why it matters. Group membership is not known here:
+a right that only a group could grant is "unknown".
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Gather the facts of ``yarnctl check``. Each read is independent; a failed one is noted with its reason.
-
-Law: reading only. The ResourceManager's ``/info`` must answer (else Unreachable); everything else may
-fail and is then "unknown".
-"""
+"""Gather the facts of ``yarnctl check`` by reading only. A read that fails is noted with its reason."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""All rules of ``yarnctl check``, one function each, by the id of the finding.
-
-Law: a plain dict; see ``preflight`` for the definition of a rule.
-"""
+"""All rules of ``yarnctl check``, one function each, by the id of the finding."""
 
 from __future__ import annotations
 
@@ -83,7 +80,7 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
         if not _matters(name, facts):
             continue
         word = rule(facts)
-        if is_other and word.severity == "unknown" and rests_on_scheduler(name):
+        if is_other and word.severity == "unknown" and (RULES[name].__module__ == scheduler.__name__):
             word = unknown(WITHOUT_SCHEDULER)
         elif first := _already_reported(word, reported):
             word = unknown(f"not checked, for the same reason as '{first}'; fix '{first}' first")
@@ -114,8 +111,3 @@ def _already_reported(word: CheckResult, reported: Mapping[str | Unseen, Finding
         return "" if first is None else first.id
     same = reported.get(word.observed)
     return same.id if same is not None and (same.severity, same.fix) == (word.severity, word.fix) else ""
-
-
-def rests_on_scheduler(name: str) -> bool:
-    """Return whether a rule reads the capacity scheduler."""
-    return RULES[name].__module__ == scheduler.__name__

@@ -1,7 +1,4 @@
-"""Make many calls in parallel, with a fault of the cluster as a value.
-
-Law: :func:`attempt` raises nothing, so that one application's data cannot hide all others.
-"""
+"""Make many calls in parallel. A fault is a value, so that one application's data cannot hide all others."""
 
 from __future__ import annotations
 
@@ -53,10 +50,7 @@ class Calls:
 
 
 def attempt(ask: Callable[[Key], Value], key: Key) -> Value | Problem:
-    """Make one call; any exception becomes a Problem.
-
-    An unexpected exception does, too: one job's data must not hide all other jobs.
-    """
+    """Make one call; any exception, also an unexpected one, becomes a Problem."""
     try:
         return ask(key)
     except Exception as fault:

@@ -1,15 +1,12 @@
 """Resolve the names of queues on this cluster once, and log when their leaf queues change.
 
-Law: a name is resolved at the first look at the scheduler's queues and keeps its path from then on, whatever
-is added to the tree. A later leaf with the same name, and a leaf that vanishes, is logged once. While a leaf
-is missing, no order is sent in it, and other queues are not affected. Before all names are resolved, no queue
-is preempting or preemptable.
+A name keeps the path of the first look at the scheduler's queues, whatever is added to the tree. A later leaf
+with the same name, and a leaf that vanishes, is logged once. While a leaf is missing, no order is sent in it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
 
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved, resolved, spells
 from yarnctl.deciding.reasons.modes import ModeReason
@@ -115,12 +112,9 @@ class QueueNames:
         if self.found is None or not self.adopted:
             return QueuesUnread()
         roles = (self.preempting, self.preemptable) if self.named.mode == "queues" else ()
-        if any(self._all_gone(role) for role in roles):
+        if any((bool(role) and all(path in self._vanished for path in role)) for role in roles):
             return self.vanished
         return None
-
-    def _all_gone(self, paths: Collection[str]) -> bool:
-        return bool(paths) and all(path in self._vanished for path in paths)
 
     @property
     def vanished(self) -> QueuesVanished | None:

@@ -25,6 +25,7 @@ that it started itself, and repeats what an *unmanaged* master registered. So a 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -86,17 +87,15 @@ def find_proxy(
 
 
 def _usable(configuration: Mapping[str, str], here: str) -> str | None:
-    try:
+    with contextlib.suppress(BadInput):
         return web_proxy(site_of(configuration), here)
-    except BadInput:
-        return None
+    return None
 
 
 def _by_files(folder: Path, here: str) -> str | None:
-    try:
+    with contextlib.suppress(BadInput):
         return web_proxy(site_xml.load(folder, DEFAULTS, os.environ, names=SITE_FILES), here)
-    except BadInput:
-        return None
+    return None
 
 
 def tracked_base(rows: Iterable[TrackedApplication], managers: Iterable[str]) -> str:

@@ -1,8 +1,8 @@
 """Decide which applications of a framework may have executors drained, by a tag and their driver's settings.
 
-Law: the submitter's tag allows draining, and the driver's own settings must confirm it. If a setting has
-another value or cannot be read, the application is left alone with the reason. A driver's settings are fixed
-when it starts, so the result is valid for the application's life. Each framework has its :class:`Consent`.
+The submitter's tag allows draining, and the driver's own settings must confirm it. If a setting has another
+value or cannot be read, the application is left alone with the reason. A driver's settings are fixed when it
+starts, so the result is valid for the application's life.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Read jobs' configurations, a few at each observation, and keep their eligibility.
 
-Law: a job whose configuration has not been read is not eligible, and ``why_not`` has the reason. A job's
-configuration is fixed when it is submitted (a restarted master reads the same file), so the result is valid
-for the application's whole life. If a master did not answer, the request is repeated later.
+A job whose configuration has not been read is not eligible. A job's configuration is fixed when it is
+submitted (a restarted master reads the same file), so the result is valid for the application's whole life.
 """
 
 from __future__ import annotations
@@ -108,9 +107,8 @@ class EligibilityReader:
             if not isinstance(found, Eligibility):
                 return None
             eligibility = found
-        return CheckpointStore(
-            self._connection.hdfs, eligibility.store_path, self._settings.observation_bytes
-        ), eligibility
+        store_path, most = eligibility.store_path, self._settings.observation_bytes
+        return CheckpointStore(self._connection.hdfs, store_path, most), eligibility
 
     def quarantine(self, application: str, why: EligibilityReason) -> None:
         """Exclude an eligible job for ``quarantine_ms``, for a cause outside its configuration."""

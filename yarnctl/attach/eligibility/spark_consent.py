@@ -1,7 +1,4 @@
-"""Decide which Spark applications may have executors drained, by a tag and their driver's settings.
-
-A driver's settings are fixed when it starts (docs/facts/spark.md, 2 and 3).
-"""
+"""Decide which Spark applications may have executors drained, by a tag and their driver's settings."""
 
 from __future__ import annotations
 

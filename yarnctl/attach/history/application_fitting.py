@@ -1,13 +1,12 @@
 """Compute feedback for admission, and an estimate for the next run, from ended applications of any framework.
 
-Law: pure. The ResourceManager reports only how long an application ran and how much memory it used over that
-time: no tasks, no phases. The number of containers is that memory over time, rounded to whole containers,
-unless the caller knows it.
+The ResourceManager reports only how long an application ran and how much memory it used over that time: no
+tasks, no phases. The number of containers is that memory over time, unless the caller knows it.
 
 The time with another number of containers is unknown. With fewer executors the time grows in proportion,
 which is its upper bound if work is divided among them (Graham 1969). With more executors it stays the same.
 The container time to *reserve* is the maximum of c x time(c), as in ``fitting``: it suffices for any number
-of containers that admission chooses.
+of containers.
 """
 
 from __future__ import annotations
@@ -70,10 +69,7 @@ def application_run(
 
 
 def finished_run(run: ApplicationRun, capacity: int) -> Finished:
-    """Return an application as the input of TRACK_JOB (PYTHIA and Justice, Alg. 1); see ``fitting.finished``.
-
-    It holds its containers from its start to its end, so its work is the product.
-    """
+    """Return an application as the input of TRACK_JOB (PYTHIA and Justice, Alg. 1)."""
     took_ms = max(1, run.ended_at_ms - run.submitted_at_ms)
     spoken_ms = 0 if run.deadline_at_ms is None else run.deadline_at_ms - run.submitted_at_ms
     reachable = max(1, min(run.containers, capacity))

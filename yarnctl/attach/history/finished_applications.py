@@ -1,7 +1,6 @@
-"""Read ended applications of any framework from the ResourceManager.
+"""Read ended applications of any framework but MapReduce from the ResourceManager, one request each.
 
-Law: each method is one request. MapReduce jobs are left out: the history server knows more about them. The
-ResourceManager keeps a bounded number of applications, and none over a restart without a store.
+It keeps a bounded number of applications, and none over a restart without a store.
 """
 
 from __future__ import annotations
@@ -25,10 +24,7 @@ TRAINING_MAX = 100
 
 
 class FinishedApplications:
-    """Feedback of applications. ``capacity`` in containers of ``container_mib``; both may change later.
-
-    All methods raise Unreachable where the ResourceManager does not answer.
-    """
+    """Feedback of applications; ``capacity`` in containers of ``container_mib``. Raises Unreachable."""
 
     def __init__(self, manager: ResourceManager, capacity: int = 1, container_mib: int = 0) -> None:
         self.capacity = capacity

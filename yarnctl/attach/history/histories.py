@@ -1,8 +1,4 @@
-"""Feedback of ended jobs: MapReduce's from the history server, those of other kinds from the ResourceManager.
-
-Law: a request goes to one of the two, by the job's kind; only the history at the start is read from both.
-Without a history server there is no feedback of MapReduce's jobs, but of all others.
-"""
+"""Feedback of ended jobs: MapReduce's from the history server, others from the ResourceManager."""
 
 from __future__ import annotations
 

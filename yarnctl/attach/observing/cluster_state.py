@@ -1,19 +1,16 @@
 """Read the state of the cluster: a cheap demand probe and, if it finds demand, one snapshot.
 
-Law: an observation costs one GET of /scheduler while no preempting application has pending asks; else one
-each of /nodes and /apps, and one for each preempting application with pending asks (only its own page has
-the asks' sizes). The asks of other queues are read within bounds and kept while their sum is unchanged;
-beyond the bounds they are counted as asks of the application's own average size.
+An observation costs one GET of /scheduler while no preempting application has pending asks; else one each of
+/nodes and /apps, and one for each preempting application with pending asks (only its own page has the asks'
+sizes). The asks of other queues are read within bounds and kept while their sum is unchanged; beyond the
+bounds they are counted as asks of the application's own average size.
 
 Reservations: no answer names the node of a reservation. YARN reserves only on a node that has some free
 capacity, but too little for the ask; those nodes are the candidates. A reservation of an application that is
 not preempting is put on every candidate: then no attempt there is preempted for a container that another
-application would get (not suspending is always allowed). Candidates are excluded from the free capacity only
-if they are certainly reserved: when there are no more of them than reserved containers. A preempting
-application's own reservation is named only if it is certain: it must not prevent orders on other nodes for
-that application.
-
-Nodes with a label, and requests for a label or for a resource beside memory and vcores, are left out.
+application would get. Candidates are excluded from the free capacity only if they are certainly reserved:
+when there are no more of them than reserved containers. A preempting application's own reservation is named
+only if it is certain: it must not prevent orders on other nodes for that application.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Observe the executors of Spark applications that may be drained, as tasks with a container each.
 
-Law: an executor is shown only if YARN's own list has its container. The submitter's number of executors
-stays: those that would take longest to leave. While executors of an application are leaving, no other is a
-candidate. If a driver does not answer, its application is unreachable.
+An executor is shown only if YARN's own list has its container. The submitter's number of executors stays:
+those that would take longest to leave. While executors of an application are leaving, no other is a
+candidate.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Measure the container time of preemptable applications in the windows of the loss budgets.
 
-The rule is that of :mod:`yarnctl.deciding.loss_budget`. Each observation of all unfinished applications adds
-the growth of each application's own counter (memorySeconds) since the observation before. The sums are a
-sample of :class:`HeldWindows`, at most 720 times in the shortest window (every 5 s of an hour), so that few
-numbers differ from one step to the next. A job with a tag that permits a loss is counted separately, and not
-for its queue.
+Each observation of all unfinished applications adds the growth of each application's own counter
+(memorySeconds) since the observation before. The sums are a sample of :class:`HeldWindows`, at most 720 times
+in the shortest window (every 5 s of an hour), so that few numbers differ from one step to the next. A job
+with a tag that permits a loss is counted separately, and not for its queue.
 """
 
 from __future__ import annotations

@@ -119,15 +119,12 @@ class ResumeCosts:
         if _is_first(row.attempt):
             shuffle_ms = shuffle_ms * self._shuffle_permille.usual(application) // 1000
         usual_ms = self._leave.usual(application) + self._launch.usual(application)
-        return usual_ms + shuffle_ms + self._skip_ms(application, done_bytes)
+        rate = max(1, self._skip_bytes_per_ms.usual(application))
+        return usual_ms + shuffle_ms + self._skip.usual(application) + done_bytes // rate
 
     def launch_ms(self, application: str) -> int:
         """Return the predicted time from a container's grant to its process at work."""
         return self._launch.usual(application) + self._settings.start_ms
-
-    def _skip_ms(self, application: str, done_bytes: int) -> int:
-        rate = max(1, self._skip_bytes_per_ms.usual(application))
-        return self._skip.usual(application) + done_bytes // rate
 
     def shuffle_ms(self, application: str, row: TaskAttempt) -> int:
         """Return the time of process start, shuffle and merge of an attempt, without the wait for maps.
@@ -213,15 +210,12 @@ class ResumeCosts:
             self._shuffle_permille.add(one.application, min(shuffle_ms * 1000 // one.shuffle_ms, SLOWER_MAX))
         now_ms = self._clock()
         skip_ms = min(status.back, max(0, now_ms - row.merged_at_ms))  # the owner's figure, bounded
-        self._note_skip(one.application, skip_ms, status.base)
+        if 0 <= status.base < LARGE_BYTES:
+            self._skip.add(one.application, skip_ms)
+        elif status.base > 0:
+            moved_ms = max(1, skip_ms - self._skip.usual(one.application))
+            self._skip_bytes_per_ms.add(one.application, max(1, status.base // moved_ms))
         return CameBack(one.order, row.attempt, max(0, launch_ms), shuffle_ms, skip_ms, now_ms)
-
-    def _note_skip(self, application: str, skip_ms: int, skipped_bytes: int) -> None:
-        if 0 <= skipped_bytes < LARGE_BYTES:
-            self._skip.add(application, skip_ms)
-        elif skipped_bytes > 0:
-            moved_ms = max(1, skip_ms - self._skip.usual(application))
-            self._skip_bytes_per_ms.add(application, max(1, skipped_bytes // moved_ms))
 
     def drop(self, applications: Iterable[str]) -> None:
         """Drop applications that have ended."""

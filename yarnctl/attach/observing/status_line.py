@@ -100,7 +100,7 @@ def needs_java_counters(row: TaskAttempt, progress: Progress | None) -> bool:
     if status is not None and status.done >= 0 and status.known >= 0:
         known, ended = status.known, status.all > 0
     elif progress is not None:
-        known, ended = progress.known, progress.has_all
+        known, ended = progress.known, progress._all > 0
     else:
         return False
     return not ended and 0 <= known < 64 * JAVA_AHEAD_MAX
@@ -143,25 +143,20 @@ class Progress:
         self.generation = status.gen if status.gen >= 0 else self.generation
         self.back_ms = status.back if status.back >= 0 else self.back_ms
         if status.phase:
-            self._enter(status.phase, row, now_ms)
+            # Work on new keys begins with the reduce phase, or when the runner works again. At its first
+            # observation a resumed attempt, too, counts as at work from there, but for its skip.
+            if status.phase in WORKING and self.phase not in WORKING:
+                first = not self.phase
+                self.since_ms = row.merged_at_ms if first and row.merged_at_ms > 0 else now_ms
+                self._base = (0, self.since_ms) if first and self.generation == 0 else None
+                self._last = self._reported = None
+            self.phase = status.phase
         if status.done >= 0:
             self._move(status, row, now_ms)
 
     def java_has_read(self, groups: int) -> None:
         """Apply Java's own counter of the groups that it has read."""
         self._java_groups = groups
-
-    def _enter(self, phase: str, row: TaskAttempt, now_ms: int) -> None:
-        """Enter a phase: work on new keys begins with the reduce phase, or when the runner works again.
-
-        At its first observation a resumed attempt, too, counts as at work from there, but for its skip.
-        """
-        if phase in WORKING and self.phase not in WORKING:
-            first = not self.phase
-            self.since_ms = row.merged_at_ms if first and row.merged_at_ms > 0 else now_ms
-            self._base = (0, self.since_ms) if first and self.generation == 0 else None
-            self._last = self._reported = None
-        self.phase = phase
 
     def _move(self, status: Status, row: TaskAttempt, now_ms: int) -> None:
         if self.phase in WORKING:
@@ -203,11 +198,6 @@ class Progress:
     def known(self) -> int:
         """Return the known bytes of its input; -1: not reported."""
         return self._known
-
-    @property
-    def has_all(self) -> bool:
-        """Return whether the runner has seen the end of its input."""
-        return self._all > 0
 
     def total_bytes(self, row: TaskAttempt) -> int:
         """Return the total bytes of input; -1 if unknown.

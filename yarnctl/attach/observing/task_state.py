@@ -1,15 +1,12 @@
 """The state of tasks: running reduces by master, runner and YARN, and the first requests of starting jobs.
 
-Law: an attempt is shown only if YARN's own list contains its container (with node and size), and counts as
-checkpointable only in its reduce phase (``mergeFinishTime`` > 0) with a runner whose status shows it at work.
-Maps, and reduces of jobs that are not eligible, are shown only where levers may end them (``plain_tasks``).
-Tasks on nodes with a label, and those with another resource, are left alone (``Unmodelled``).
-A job whose master or whose containers cannot be seen is unreachable as a whole. All calls are bounded in
-number and in time.
+An attempt is shown only if YARN's own list contains its container, and counts as checkpointable only in its
+reduce phase (``mergeFinishTime`` > 0) with a runner whose status shows it at work. Maps, and reduces of jobs
+that are not eligible, are shown only where levers may end them (``plain_tasks``). A job whose master or whose
+containers cannot be seen is unreachable as a whole. All calls are bounded in number and in time.
 
-The first requests of a job whose master is starting, and how long they are assumed, are predicted by
-``deciding/foresight``; this module passes it the job's name and user, and rounds the asks' sizes as the
-scheduler would. Off (``predicted_max`` 0) it costs nothing.
+The first requests of a job whose master is starting are predicted by ``deciding/foresight``; this module
+passes it the job's name and user, and rounds the asks' sizes as the scheduler would.
 """
 
 from __future__ import annotations
@@ -57,10 +54,9 @@ class TaskPlace(NamedTuple):
 
 
 class MasterLook(NamedTuple):
-    """A master's answer: the running attempts of each running task; ``at_ms``: the time of the request.
+    """A master's answer at ``at_ms``: running attempts by task, Java's counter of groups by attempt.
 
-    ``maps_finished_at_ms`` 0: not asked, or none has. ``groups``: attempt -> Java's counter of groups it has
-    read.
+    ``maps_finished_at_ms`` 0: not asked, or none has.
     """
 
     at_ms: int

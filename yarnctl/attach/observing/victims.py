@@ -1,8 +1,4 @@
-"""Make tasks from the answers of preemptable applications, each application separately.
-
-Law: an exception in one application's answer hides only that application. Tasks that contradict each other,
-or YARN, are rejected.
-"""
+"""Make tasks from the answers of preemptable applications; a fault of one hides only that application."""
 
 from __future__ import annotations
 

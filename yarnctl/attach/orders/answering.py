@@ -1,8 +1,7 @@
 """Assign ended containers to orders whose application chooses which of its containers leave.
 
-Law: an order names a container. If that container has ended, it fulfils the order. Otherwise another
-container that the application held at the time of the order fulfils it, if no other order names that
-container. One container fulfils one order.
+If the container that an order names has ended, it fulfils the order. Otherwise another container that the
+application held at the time of the order does, if no other order names it. One container fulfils one order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Drain executors of Spark, and let their application request as many again.
 
-Law: one action gives one outcome, by the rules of ``performing``. An executor's state is read from its driver
-right before the order, which is sent once. The submitter's tag decides the route. Without a plugin Spark
-requests executors again without an order, so none is sent then.
+An executor's state is read from its driver right before the order, which is sent once. The submitter's tag
+decides the route. Without a plugin Spark requests executors again without an order, so none is sent then.
 """
 
 from __future__ import annotations
@@ -71,7 +70,8 @@ class ExecutorOrders:
             return Withheld(unread(obstacle))
         if obstacle:
             return Refused(ExecutorBusy(obstacle[:FAULT_MAX]))
-        route = self._route(one.application)
+        found = self._drainable.judged(self._connection.row(one.application))
+        route = found.route if isinstance(found, Drainable) else None
         if no := self._permission.may_act(action):
             return no
         one.released_at_ms = self._connection.clock()
@@ -94,11 +94,6 @@ class ExecutorOrders:
         if not isinstance(found, Drainable) or found.route != "plugin":
             return Accepted()
         return self._order_plugin(action)
-
-    def _route(self, application: str) -> str | None:
-        """Return the route of drain orders to an application; None: it gets none."""
-        found = self._drainable.judged(self._connection.row(application))
-        return found.route if isinstance(found, Drainable) else None
 
     def _order_plugin(self, action: Drain | Grow) -> Outcome:
         """Write an order to the plugin in a driver: drain all executors of a decision, or undo decisions."""

@@ -136,7 +136,8 @@ class Performing:
             case SetPriority():
                 return self._set_priority(action)
             case SetQueueMaximum():
-                return self._set_maximum(action)
+                self._manager.set_queue_maximum(action.queue, action.ratio)
+                return Accepted()
 
     def _grow(self, action: Grow) -> Outcome:
         """Let an application grow again; do nothing if it has ended."""
@@ -373,11 +374,6 @@ class Performing:
         return Accepted()
 
     # --- queues -------------------------------------------------------------------------------
-
-    def _set_maximum(self, action: SetQueueMaximum) -> Outcome:
-        """Lower a preemptable queue's maximum, or restore the former one."""
-        self._manager.set_queue_maximum(action.queue, action.ratio)
-        return Accepted()
 
 
 def _fault(problem: Exception) -> ClientFault:

@@ -1,9 +1,8 @@
 """Orders to the plugin in a driver of Spark: numbered files in the daemon's own folder in HDFS.
 
-Law: an order is written to a temporary file and renamed, so that half of one is never read. Its name has its
-number, its kind and its decision, so that the same order is written once even if it is performed repeatedly.
-The folder's name has the start time of the driver: a later attempt never reads it
-(``submitting/spark_plugin/Leave.java``).
+An order is written to a temporary file and renamed. Its name has its number, its kind and its decision, so
+that the same order is written once even if it is performed repeatedly. The folder's name has the start time
+of the driver: a later attempt never reads it (``submitting/spark_plugin/Leave.java``).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Track orders: report what has happened to each attempt under order, as facts, each once.
 
-Law: facts are observations with the time of the poll, ends before grants. A manifest is reported only if the
-task's next attempt would resume from it (``saved_work``). An end is reported only when YARN's list of live
-containers lacks the container, with the terminal state that the master shows. An unknown fact is reported
-later, not guessed.
+Facts have the time of the poll, ends before grants. A manifest is reported only if the task's next attempt
+would resume from it (``saved_work``). An end is reported only when YARN's list of live containers lacks the
+container, with the terminal state that the master shows. An unknown fact is reported later, not guessed.
 
 The reported generation is never above the requested one: a broken upload may use numbers up, so the runner's
 own number can be higher. ``TrackedOrder.manifest_generation`` keeps the real one.
@@ -92,11 +91,6 @@ class TrackedOrder(msgspec.Struct):
     known_names: frozenset[str] = frozenset()
     left: str = ""
     others: dict[str, str] = {}
-
-    @property
-    def is_by_number(self) -> bool:
-        """Whether the application chooses which container leaves; the order names containers by their ids."""
-        return self.attempt == self.container
 
 
 NO_TASK = TaskId("", "", "")
@@ -276,7 +270,8 @@ class OrderTracking:
         """Return the manifest of the order, or None, and a signature of its progress."""
         one = self.orders[order]
         began_ms = self._clock()
-        phase = self._saving_phase(one)
+        status = parse(one.row.status) if one.row is not None else None
+        phase = status.phase if status is not None and status.phase in SAVING else ""
         place = self._eligibility.store_of(one.application)
         if place is None:
             return None, (phase, ())
@@ -290,10 +285,6 @@ class OrderTracking:
             one.known_names = frozenset(entry.name for entry in mine)
             new = []
         return manifest, (phase, tuple(new))
-
-    def _saving_phase(self, one: TrackedOrder) -> str:
-        status = parse(one.row.status) if one.row is not None else None
-        return status.phase if status is not None and status.phase in SAVING else ""
 
     def _manifest(
         self,
@@ -335,7 +326,8 @@ class OrderTracking:
     def _terminal_states(
         self, running: Sequence[TrackedOrder], seen: Mapping[str, Held | Problem]
     ) -> list[Fact]:
-        if by_number := [one for one in running if one.is_by_number]:
+        # Where the application chooses which container leaves, orders name containers by their ids.
+        if by_number := [one for one in running if one.attempt == one.container]:
             for one in by_number:
                 held = seen.get(one.application)
                 if isinstance(held, Held) and not (one.others or one.left):  # of a daemon before this one
@@ -355,7 +347,16 @@ class OrderTracking:
             if ending is not None:
                 one.ended = True
                 if ending == "suspended" and one.verb == "suspend":
-                    self._suspended(one)
+                    leave_ms = one.ended_seen_at_ms - one.ordered_at_ms
+                    self._resume_costs.began(
+                        one.order,
+                        one.application,
+                        one.task.task,
+                        one.attempt,
+                        leave_ms,
+                        one.row,
+                        one.manifest_generation,
+                    )
                 facts.append(
                     ContainerEnded(
                         one.left or one.container,
@@ -367,12 +368,6 @@ class OrderTracking:
                     )
                 )
         return facts
-
-    def _suspended(self, one: TrackedOrder) -> None:
-        leave_ms = one.ended_seen_at_ms - one.ordered_at_ms
-        self._resume_costs.began(
-            one.order, one.application, one.task.task, one.attempt, leave_ms, one.row, one.manifest_generation
-        )
 
     def _is_over(self, one: TrackedOrder, held: Held | Problem | None) -> bool:
         if not isinstance(held, Held) or held.ended:

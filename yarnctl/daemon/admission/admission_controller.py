@@ -1,13 +1,11 @@
 """Admit requests on a cluster; the loop calls the controller after each tick.
 
-Law: it changes nothing on the cluster. It keeps reservations with an expiry and sends no command. A change of
-its state is written to the journal before it is applied (``AdmissionStore``), so that a crash at any point
-loses no answered request. Without an open admission the cluster is not queried. While the ResourceManager
-does not answer, there is no round, no expiry and no end.
+It changes nothing on the cluster. A change of its state is written to the journal before it is applied, so
+that a crash at any point loses no answered request. Without an open admission the cluster is not queried.
+While the ResourceManager does not answer, there is no round, no expiry and no end.
 
-Its time is the daemon's clock. If that clock shows an earlier time than before (the wall clock was set back
-between two runs), one record moves all times that are counted from (``ClockSetBack``), and polling, expiry
-and rounds continue at once. Deadlines are times of the wall clock, and stay.
+If the wall clock was set back between two runs, one record moves all times that are counted from
+(``ClockSetBack``), and work continues at once. Deadlines are times of the wall clock, and stay.
 """
 
 from __future__ import annotations
@@ -93,8 +91,7 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
 class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The controller's published state, with every kept admission, the newest first.
 
-    ``ran_ms``: the running times of ended admissions, by id. ``queues``: the cluster's.
-    ``priced``: deadlines have a price.
+    ``ran_ms``: the running times of ended admissions, by id. ``priced``: deadlines have a price.
     """
 
     allocator: str
@@ -119,11 +116,10 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
 class AdmissionController:
     """Admits requests on one cluster.
 
-    ``size`` measures the cluster, or each pool by name (raises YarnctlError). ``store``: the state from the
-    journal. ``history_worker`` None: no history, so no estimates and no feedback. ``last_ms``: the last time
-    of the run before (0: not known). ``wall_ahead_ms`` returns the wall clock minus the daemon's. ``queues``
-    returns the cluster's newest queues (None: queues are compared by name). All other methods run on the
-    loop.
+    ``size`` measures the cluster, or each pool by name (raises YarnctlError). ``history_worker`` None: no
+    history, so no estimates and no feedback. ``last_ms``: the last time of the run before (0: not known).
+    ``wall_ahead_ms`` returns the wall clock minus the daemon's. ``queues`` returns the cluster's newest
+    queues (None: queues are compared by name).
     """
 
     def __init__(
@@ -177,8 +173,8 @@ class AdmissionController:
     ) -> None:
         """After a tick: execute queued commands, poll if a poll is due, run a round.
 
-        While ``paused`` no request is admitted or rejected. ``suspendable`` are the applications whose
-        containers can be suspended now.
+        While ``paused`` no request is admitted or rejected. ``suspendable``: applications with such
+        containers now.
         """
         self.market_desk.suspendable = suspendable
         if now_ms < self._last_ms:
@@ -224,10 +220,7 @@ class AdmissionController:
     def _execute(
         self, write: Callable[[Record], None], now_ms: int, commands: Sequence[PendingCommand]
     ) -> bool:
-        """Execute queued commands in order; return whether some are left for the next tick.
-
-        The more promises there are, the fewer commands that need a price are executed.
-        """
+        """Execute queued commands, fewer with a price the more promises; return whether some are left."""
         self._asked_about = self.market_desk.compared = executed = 0
         for pending in commands:
             is_priced = isinstance(pending.command, AdmissionClient | QuoteRequest)
@@ -341,10 +334,7 @@ class AdmissionController:
     def _estimate(
         self, pending: PendingCommand, wanted: AdmissionClient | QuoteRequest, now_ms: int
     ) -> tuple[Estimate | None] | Refusal | None:
-        """Return the estimate, if there is one; None: the history has not answered yet.
-
-        A slow history rejects no request: a client that needs an estimate and gets none repeats its request.
-        """
+        """Return the estimate, None while the history has not answered: a slow history rejects no request."""
         gate = self.store.gate
         placed = isinstance(wanted, AdmissionClient) and wanted.alternatives is not None
         if placed or wanted.estimate is not None or self._estimates is None or gate is None:
@@ -395,8 +385,7 @@ class AdmissionController:
     def _withdraw(self, write: Callable[[Record], None], now_ms: int, name: str) -> str | Refusal | None:
         """Withdraw an admission that no application has used; None: the next tick decides.
 
-        For a reservation the ResourceManager is queried first, as before it expires: a client may have
-        submitted its job a moment ago, and a running job is not refunded.
+        A client may have submitted its job a moment ago, and a running job is not refunded: so query first.
         """
         found = self.store.admissions.get(name)
         if found is None:
@@ -470,10 +459,7 @@ class AdmissionController:
         return any(isinstance(each.plan.reason, Undecided) for each in self.store.open("waiting"))
 
     def _run_round(self, write: Callable[[Record], None], now_ms: int, seen: ClusterUse) -> None:
-        """Run a round; write it to the journal if it changes anything.
-
-        A round drops expired reservations, but only after the ``Reconciler`` has checked them.
-        """
+        """Run a round after the ``Reconciler`` has checked expiry; write it if it changes anything."""
         gate = self.store.gate
         if gate is None or not gate.waiting or expired(gate, now_ms):
             return

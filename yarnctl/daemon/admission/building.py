@@ -1,7 +1,4 @@
-"""Build the admission controller from options, with its own clients of the cluster and the job history.
-
-Law: nothing is sent here. The loop's clients have the bounds of the loop; the history has its own thread.
-"""
+"""Build the admission controller from options, with its own clients of the cluster and the job history."""
 
 from __future__ import annotations
 
@@ -42,10 +39,7 @@ NO_HISTORY = "off"
 
 
 class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of admission. None: measured; ``history`` "": found, ``off``: not used.
-
-    The queues of ``queues`` and ``pools`` are names in options, and full paths after they are resolved.
-    """
+    """The options of admission. None: measured; ``history`` "": found, ``off``: not used."""
 
     allocator: str
     queues: tuple[str, ...] = ()
@@ -146,10 +140,7 @@ class Measured(Protocol):
 
 
 class ClusterSize:
-    """Measures the containers of the cluster, or of the guarantee of admission's queues; by memory.
-
-    Nodes with a label do not count: labels are not modelled.
-    """
+    """Measures the containers of the cluster's nodes without a label, or of admission's queues; by memory."""
 
     def __init__(self, manager: Measured, options: AdmissionOptions) -> None:
         self._manager = manager
@@ -248,10 +239,7 @@ def open_histories(address: str, cluster: ClusterAddress) -> Histories:
 
 
 def open_history(address: str, cluster: ClusterAddress) -> FinishedJobs:
-    """Return the history of MapReduce jobs at ``address`` ("": found).
-
-    Raises BadInput if no configuration names its host, and as the client does.
-    """
+    """Return the history of MapReduce jobs at ``address`` ("": found); raises BadInput."""
     address = address or _found(cluster)
     if not address:
         remedy = "set --history URL, or --history off"

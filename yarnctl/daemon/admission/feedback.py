@@ -1,9 +1,8 @@
 """Feed finished jobs back to admission, one query after the other.
 
-Law: a query that has ended is a record, also one without a result; an unanswered one is repeated for a
-limited time. A job with an impossible deadline is not used: one such job would make admission request too
-many containers for all others. The request and the containers of a job, which only admission knows, are added
-here.
+A query that has ended is a record, also one without a result; an unanswered one is repeated for a limited
+time. A job with an impossible deadline is not used: it would make admission request too many containers for
+all.
 """
 
 from __future__ import annotations
@@ -223,8 +222,7 @@ class Feedback:
 def unusable(finished: Finished) -> LessonReason | None:
     """Return why a job's numbers cannot be used, None if they can.
 
-    They must be above 0 and finite, and some number of containers must have been enough. Otherwise the ratio
-    that it needed is above 1, and admission would admit no job any more.
+    They must be above 0 and finite. A job that needed a ratio above 1 would stop all further admissions.
     """
     least = min(
         finished.work_ms, finished.tasks, finished.deadline_ms, finished.containers, finished.capacity

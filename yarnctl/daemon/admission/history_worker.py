@@ -1,8 +1,7 @@
 """Query the job history in two threads, one for estimates and one for feedback.
 
-Law: the loop never blocks on a history server, and an estimate for a waiting request never waits for
-feedback. Queries are few and bounded, in each thread one after the other; an answer is fetched when it is
-ready. A server that does not answer is logged once; no answer is a result, too.
+The loop never blocks on a history server, and an estimate for a waiting request never waits for feedback. A
+server that does not answer is logged once; no answer is a result, too.
 """
 
 from __future__ import annotations
@@ -56,10 +55,7 @@ class History(Protocol):
 
 
 class Answer:
-    """One answer: ``done`` when it is ready; ``problem``: why there is no ``value`` (None: there is one).
-
-    ``never``: the problem stays until the daemon is restarted.
-    """
+    """An answer: ``done`` when ready; ``problem``: why no ``value``; ``never``: none until a restart."""
 
     def __init__(self) -> None:
         self.done = False
@@ -84,8 +80,8 @@ class _Line:
 class HistoryWorker:
     """Answers questions about the job history in threads of its own.
 
-    ``open_history`` returns the history (called in each thread, again until it succeeds). ``wake`` is called
-    after each answer. ``in_thread`` False: the calling thread answers.
+    ``open_history`` is called in each thread until it succeeds, ``wake`` after each answer. ``in_thread``
+    False: the calling thread answers.
     """
 
     def __init__(

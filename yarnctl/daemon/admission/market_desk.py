@@ -1,7 +1,7 @@
 """Quotes, immediate refusals and accounts of an admission controller that sells deadlines.
 
-Law: a quote reserves nothing and is not written to the journal; a request that refers to it is decided again.
-A refusal charges nothing. ``deciding`` computes prices and payments; a due record is written first.
+A quote reserves nothing and is not written to the journal; a request that refers to it is decided again. A
+refusal charges nothing.
 """
 
 from __future__ import annotations
@@ -196,10 +196,7 @@ class MarketDesk:
         return priced(found, who, estimate, tasks, gate.choices)
 
     def _forget(self, now_ms: int, user: str) -> None:
-        """Drop expired quotes, and one more if there is no place for a new one of ``user``.
-
-        Users share the places: a user's quote never displaces one of a user that has fewer.
-        """
+        """Drop expired quotes, and one more if there is no place; users share the places fairly."""
         kept = [each for each in self.quotes.values() if each.valid_until_ms > now_ms]
         if len(kept) >= QUOTES_MAX:
             counts = Counter([user, *(each.user for each in kept)])

@@ -1,8 +1,4 @@
-"""Measure the pools of placement, and complete the options of a request.
-
-Law: predictions are made here or by the client, never in ``deciding``; only options reach the journal. A
-request without options gets options from its estimate, in its queue's pool.
-"""
+"""Measure the pools of placement, and complete the options of a request; only options reach the journal."""
 
 from __future__ import annotations
 
@@ -37,10 +33,7 @@ Measure = Callable[[], Size]
 
 
 class PoolSizes:
-    """The sizes of all pools; ``measure`` has a function by the name of a pool ("": the only one).
-
-    ``problem``: why a pool could not be measured.
-    """
+    """The sizes of all pools, measured by name ("": the only one). ``problem``: why one was not measured."""
 
     def __init__(
         self, pools: Sequence[PoolSettings], queues: tuple[str, ...], measure: Mapping[str, Measure]
@@ -192,10 +185,7 @@ def _by_estimate(gate: Gate, wanted: AdmissionClient, estimate: Estimate | None)
 
 
 class PlacementPredictions:
-    """Predicts options of an application by its name, from the runs in a file and in the journal.
-
-    Called by request threads; each call reads the file.
-    """
+    """Predicts options by an application's name, from runs in a file (read each time) and the journal."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file

@@ -1,8 +1,7 @@
 """Compare admissions with the applications on the cluster, and write the differences as records.
 
-Law: an admission is running, has ended or was never used only if the ResourceManager reports it, independent
-of clients. While it does not answer, nothing changes. If it answers, but cannot report on one admission, only
-that admission waits, for a limited time.
+An admission is running, has ended or was never used only if the ResourceManager reports it. While it does not
+answer, nothing changes. If it cannot report on one admission, only that one waits, for a limited time.
 """
 
 from __future__ import annotations
@@ -67,9 +66,8 @@ class Manager(Protocol):
 class Reconciler:
     """Polls the applications for ``store``; ``instance`` is the controller's part of its admissions' ids.
 
-    ``wall_ahead_ms`` returns the wall clock, which users use for deadlines in tags, minus the daemon's.
-    ``last`` is the newest poll, None while the ResourceManager does not answer; ``problem`` is why.
-    ``unreachable``: the last poll was not answered.
+    ``wall_ahead_ms`` returns the wall clock minus the daemon's. ``last`` is the newest poll, None while the
+    ResourceManager does not answer; ``problem`` is why. ``unreachable``: the last poll was not answered.
     """
 
     def __init__(
@@ -100,11 +98,7 @@ class Reconciler:
         self._missing_since, self._queried, self._alive_at_ms = {}, {}, {}
 
     def reconcile(self, note: Write, now_ms: int, *, asked: bool = False) -> bool:
-        """Poll if a poll is due; ``note`` writes which jobs were submitted, ended, or expired.
-
-        ``asked``: also while no admission is open.
-        Returns whether ``last`` is new.
-        """
+        """Poll if a poll is due (``asked``: also without open admissions); return whether ``last`` is new."""
         if not self._store.opened and not asked:
             return False
         busy = bool(self._store.open("waiting", "admitted"))
@@ -119,8 +113,21 @@ class Reconciler:
             return False
         self.problem, self.unreachable = None, False
         self.last = self._read(rows, now_ms)
-        self._match(note, now_ms, self.last)
-        self._note_alive(now_ms, self.last.there)
+        for claim in self.last.claims:
+            if not claim.why:
+                note(AdmissionTaken(now_ms, claim.admission, claim.application))
+                _LOG.info("%s runs as %s", claim.admission, claim.application)
+            elif (claim.application, claim.why) not in self._logged:
+                self._logged.add((claim.application, claim.why))
+                _LOG.warning("%s cannot use admission %s: %s", claim.application, claim.admission, claim.why)
+        self._logged = {said for said in self._logged if said[0] in self.last.there}
+        names = [each.application for each in self._store.open("taken")]
+        before = self._alive_at_ms
+        self._alive_at_ms = {
+            name: now_ms if name in self.last.there else before[name]
+            for name in names
+            if name in self.last.there or name in before
+        }
         self._end(note, now_ms, self.last.there)
         self._expire(note, now_ms)
         return True
@@ -134,27 +141,7 @@ class Reconciler:
         ahead_ms, queues = self._wall_ahead_ms(), self._store.queues
         return cluster_use(rows, self._store, self._instance, now_ms, queues, ahead_ms)
 
-    def _match(self, note: Write, now_ms: int, seen: ClusterUse) -> None:
-        for claim in seen.claims:
-            if not claim.why:
-                note(AdmissionTaken(now_ms, claim.admission, claim.application))
-                _LOG.info("%s runs as %s", claim.admission, claim.application)
-            elif (claim.application, claim.why) not in self._logged:
-                self._logged.add((claim.application, claim.why))
-                _LOG.warning("%s cannot use admission %s: %s", claim.application, claim.admission, claim.why)
-        self._logged = {said for said in self._logged if said[0] in seen.there}
-
     # --- ended jobs ---------------------------------------------------------------------------------
-
-    def _note_alive(self, now_ms: int, there: frozenset[str]) -> None:
-        """Keep the time when each application of an admission was last listed as unfinished."""
-        names = [each.application for each in self._store.open("taken")]
-        before = self._alive_at_ms
-        self._alive_at_ms = {
-            name: now_ms if name in there else before[name]
-            for name in names
-            if name in there or name in before
-        }
 
     def _end(self, note: Write, now_ms: int, there: frozenset[str]) -> None:
         """Write a record for each application that YARN reports as ended."""
@@ -196,10 +183,7 @@ class Reconciler:
     # --- jobs that were never submitted -------------------------------------------------------------
 
     def claimant(self, each: Admission, now_ms: int) -> str | None:
-        """Return the application with an admission's tag that fits it, also an ended one ("": none).
-
-        None: the ResourceManager did not answer.
-        """
+        """Return the application of an admission, also an ended one ("": none; None: no answer)."""
         try:
             rows = self._manager.tagged(tag_of(each.admission))
         except YarnctlError as error:
@@ -223,10 +207,7 @@ class Reconciler:
                 return
 
     def _ask_after(self, note: Write, now_ms: int, each: Admission) -> bool:
-        """Query the applications with an expired admission's tag, and close it, or record its job.
-
-        False: the query failed, and nothing more is queried in this poll.
-        """
+        """Look for an expired admission's application; close it, or record the job. False: no answer."""
         took = self.claimant(each, now_ms)
         if took is None and now_ms - self._queried.setdefault(each.admission, now_ms) < ASKED_FOR_MS:
             return False  # retried later: no running application has the tag

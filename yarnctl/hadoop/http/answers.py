@@ -13,10 +13,10 @@
         ├── ExistsAlready       the file exists already (exclusive create, rename)
         └── Altered             the daemon accepted a change but made another one
 
-Law: no I/O. A status alone proves nothing (facts, section 9): a standby, a gateway and a proxy all answer
-200 with pages. An answer counts only if its type is JSON and it has the requested shape. An error's
-message names the URL, what was expected and what to do, in one line, and never a secret: user info, query
-values and anything that looks like a token are left out.
+A status alone proves nothing (facts, section 9): a standby, a gateway and a proxy all answer 200 with pages.
+An answer counts only if its type is JSON and it has the requested shape. An error's message names the URL,
+what was expected and what to do, and never a secret: user info, query values and anything like a token are
+left out.
 """
 
 from __future__ import annotations
@@ -58,10 +58,7 @@ class Uncertain(Unreachable):
 
 
 class Rejected(YarnctlError):
-    """The daemon refused a request; ``status`` is HTTP's, ``remote`` the Java exception's short name.
-
-    ``fault``: the same in a few words and without the address.
-    """
+    """The daemon refused a request: HTTP ``status``, Java exception ``remote``, ``fault`` in a few words."""
 
     fault = ""
 

@@ -1,8 +1,7 @@
 """Decode an answer from any of the forms that Hadoop's versions use.
 
-Law: no I/O. The common form is decoded straight into its struct (fast); only when that fails is the
-text read untyped and coerced (tolerant), guided by the struct's own types. What cannot be
-recognised is refused: an answer is never taken for an empty list by accident.
+The common form is decoded straight into its struct (fast); only when that fails is the text read untyped and
+coerced (tolerant), guided by the struct's own types. An answer is never taken for an empty list by accident.
 
 Forms met in the wild (Jersey 1 natural and mapped, Jersey 2 with MOXy):
 

@@ -1,7 +1,4 @@
-"""Parse the tags by which a submitter allows draining, the same for every framework.
-
-Law: an invalid tag allows less, never more.
-"""
+"""Parse the tags by which a submitter allows draining; an invalid tag allows less, never more."""
 
 from __future__ import annotations
 

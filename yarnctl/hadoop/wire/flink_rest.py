@@ -1,7 +1,4 @@
-"""Records of a Flink job's REST API, and the settings that a rescale needs.
-
-Law: see ``wire``; Flink's spelling ends here. Shapes and times: docs/facts/flink.md, 3 and 4 (1.20.5).
-"""
+"""Records of a Flink job's REST API, and the settings that a rescale needs (docs/facts/flink.md, 3 and 4)."""
 
 from __future__ import annotations
 

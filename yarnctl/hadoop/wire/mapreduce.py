@@ -1,9 +1,8 @@
 """Records of the REST answers of a MapReduce master and of the history server.
 
-Law: see ``wire``. ``elapsedTime`` is not decoded at all: it is 0 for a running reduce attempt
-(facts, section 2); spans are computed from instants. Both daemons write counters and configuration of a job
-alike; the history server writes ``finishTime`` where YARN writes ``finishedTime``. Instants are milliseconds
-since the epoch, 0 while the thing has not happened; progress is percent of what *Java* has consumed.
+``elapsedTime`` is not decoded: it is 0 for a running reduce attempt (facts, section 2). The history server
+writes ``finishTime`` where YARN writes ``finishedTime``. Instants are ms since the epoch, 0 while the thing
+has not happened; progress is percent of what *Java* has consumed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Types of values that a job's owner writes into an answer: bounded numbers, and valid text.
 
-Law: types only. A driver, a JobManager, a master and a history file belong to a job's owner. A number is
-checked once, where the answer is decoded: one outside its range makes the whole answer unreadable, so that
-no sum or product of such numbers needs a check later. Instants and spans are milliseconds.
+A number outside its range makes the whole answer unreadable, so that no sum or product of such numbers needs
+a check later. Instants and spans are milliseconds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Records of a Spark driver's REST API, and the settings and tags that draining needs.
 
-Law: see ``wire``; Spark's spelling ends here. Shapes: https://spark.apache.org/docs/latest/monitoring.html
-(REST API), as 4.0 answers. ``duration`` is no span that one may use: of a running task it is that of its last
-report, and in ``taskSummary`` 12 ms stood for tasks of 3.7 s (tests/contract/recorded/spark-4.0.1.json).
+Shapes: https://spark.apache.org/docs/latest/monitoring.html (REST API), as 4.0 answers. ``duration`` is no
+span that one may use: of a running task it is that of its last report, and in ``taskSummary`` 12 ms stood for
+tasks of 3.7 s (tests/contract/recorded/spark-4.0.1.json).
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Convert the ResourceManager's answers to the records that ``deciding`` uses.
 
-Law: pure. Here, and only here, percentages become absolute vectors, rows for nodes and racks are
-left out of the demand, MapReduce's priorities get their meaning, and a queue gets its full path, by walking
-the tree (the field ``queuePath`` is missing in older versions, and is not read).
-
-Node labels and resources beside memory and vcores are not modelled. Nodes, use and capacities are those of
-the default partition (the nodes without a label). Requests for a label or another resource are left out;
-``NotModelled`` has their names (docs/limitations.md).
+Percentages become absolute vectors, rows for nodes and racks are left out of the demand, MapReduce's
+priorities get their meaning, and a queue gets its full path, by walking the tree (``queuePath`` is missing in
+older versions). Node labels and resources beside memory and vcores are not modelled: nodes, use and
+capacities are those of the default partition, and requests for others are left out (``NotModelled`` has their
+names).
 """
 
 from __future__ import annotations
@@ -47,8 +45,8 @@ class Leaf(msgspec.Struct, frozen=True):
 def leaves(root: yarn.QueueInfo) -> tuple[Leaf, ...]:
     """Return the leaf queues in the tree's order, paths built by walking (YARN-10610).
 
-    A queue is a leaf if its own fields say so: a parent without children is not a leaf. (``type`` marks a
-    leaf in every version, ``queueType`` from 3.4 on; a parent has no ``type``.)
+    A parent without children is not a leaf. (``type`` marks a leaf in every version, ``queueType`` from 3.4
+    on.)
     """
     return tuple(Leaf(path, queue) for path, queue in _walk(root, root.name) if is_leaf(queue))
 
@@ -67,11 +65,7 @@ def queue_tree(root: yarn.QueueInfo) -> QueueTree:
 
 
 def queue_views(root: yarn.QueueInfo, total: Resources) -> tuple[QueueView, ...]:
-    """Return the leaf queues as records of deciding, ordered by path.
-
-    ``total`` is the sum over live nodes without a label; it turns shares into vectors where a version gives
-    none.
-    """
+    """Return the leaf queues by path; ``total`` (live nodes without a label) turns shares into vectors."""
     return tuple(sorted((queue_view(leaf, total) for leaf in leaves(root)), key=lambda view: view.queue))
 
 
@@ -116,8 +110,7 @@ def requested(application: yarn.AppInfo, queue_label: str = "") -> Requested:
 def asks(requests: Iterable[yarn.ResourceRequest], label: str = "") -> tuple[ContainerRequest, ...]:
     """Return the demand: the pending ``*`` rows, summed by priority and size.
 
-    Rows for nodes and racks repeat the same containers; rows of 0 are left over. ``label`` is that of rows
-    that name none.
+    Rows for nodes and racks repeat the same containers. ``label`` is that of rows that name none.
     """
     found: dict[tuple[int, Resources], int] = {}
     for row in _unmet(requests):
@@ -145,10 +138,7 @@ def _label(row: yarn.ResourceRequest, otherwise: str) -> str:
 
 
 def label_of(application: yarn.AppInfo, queue_label: str = "") -> str:
-    """Return the label of an application's requests that name none; "" for the default partition.
-
-    Until its master runs, the master's label counts: there is no other request.
-    """
+    """Return the label of requests that name none (before its master runs: the master's); "": the default."""
     own = yarn.label_in(application.label)
     if application.state == "ACCEPTED" and yarn.label_in(application.am_label) is not None:
         own = yarn.label_in(application.am_label)
@@ -242,10 +232,7 @@ def application_view(
     demand: Sequence[ContainerRequest] = (),
     why_not: EligibilityReason | None = None,
 ) -> ApplicationView:
-    """Return one application as a record of deciding; a count of -1 (3.5.0, just accepted) means 0.
-
-    ``why_not``: why its reduces cannot be suspended.
-    """
+    """Return one application as a record of deciding; a count of -1 (3.5.0, just accepted) means 0."""
     return ApplicationView(
         application=application.application,
         queue=queue,

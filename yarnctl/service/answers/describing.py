@@ -1,8 +1,7 @@
 """How an answer is encoded, and how the OpenAPI document describes it: both from one struct.
 
-A struct of :mod:`yarnctl.api` is described by its class: its name, its fields in their order, their
-constraints, and its docstring. ``CORE`` and ``PAGES`` name the records of the core that are in answers
-unchanged, and the pages. The pydantic models made here only describe; no answer is put into one.
+``CORE`` and ``PAGES`` name the records of the core that are in answers unchanged, and the pages. The pydantic
+models made here only describe; no answer is put into one.
 """
 
 from __future__ import annotations

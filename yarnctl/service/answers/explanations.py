@@ -1,7 +1,4 @@
-"""Decisions and explanations as the API shows them.
-
-An explanation is made of records, by the same code as for a journal file.
-"""
+"""Decisions and explanations as the API shows them, made of records as for a journal file."""
 
 from __future__ import annotations
 
@@ -205,10 +202,7 @@ def recent(view: View) -> Iterator[Record]:
 
 
 def everything_about(view: View, wanted: str) -> Explanation:
-    """Return all that the view has about an id of an application, container, attempt or order, or a decision.
-
-    The id of a job stands for its application's.
-    """
+    """Return all that the view has about an application (or job), container, attempt, order or decision."""
     if wanted.startswith("job_"):
         wanted = f"application_{wanted.removeprefix('job_')}"
     found = explain(recent(view), wanted)
@@ -226,10 +220,7 @@ def everything_about(view: View, wanted: str) -> Explanation:
 
 
 def _now(each: ApplicationView, view: View) -> str:
-    """Return a line about an unfinished application: user, queue, containers, requests, orders.
-
-    Requests that are not modelled get no order.
-    """
+    """Return a line about an unfinished application: user, queue, containers, requests, orders."""
     kind = role_of(each, view.settings)
     left_out = None if view.snapshot is None else view.snapshot.left_out.get(each.application)
     held = f"user {each.user}, queue {each.queue} ({kind}), holds {containers(each.containers)}"

@@ -1,7 +1,4 @@
-"""From the view to answers: one pure function for each thing that is shown.
-
-Nothing is derived here beyond sums. Two requests on one view get the same answer.
-"""
+"""From the view to answers: one pure function for each thing that is shown."""
 
 from __future__ import annotations
 

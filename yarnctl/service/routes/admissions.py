@@ -1,10 +1,9 @@
 """Admissions over HTTP: request one, wait, read, withdraw.
 
-Each answer is made from one view. A command is answered once its record is written and published. Requesting,
-renewing and withdrawing need a token with the scope ``submit``, for admissions of its own user, or
-``operate``. Where reading needs a token, a ``submit`` token reads its own admissions. Waiting is bounded in
-time and in number; a request beyond the bound is answered at once. Bodies are checked here; an unknown field
-is an error. Work is in container-ms, a deadline is requested as a span.
+A command is answered once its record is written and published. Requesting, renewing and withdrawing need a
+token with the scope ``submit``, for admissions of its own user, or ``operate``. Where reading needs a token,
+a ``submit`` token reads its own admissions. Waiting is bounded in time and in number; a request beyond the
+bound is answered at once. Work is in container-ms, a deadline is requested as a span.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from yarnctl.daemon.admission.request_queue import (
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.capacity import FOREVER_MS
-from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.records import Budget, Estimate, Refund, State
 from yarnctl.deciding.reasons.rooting import code
 from yarnctl.hadoop.wire.mapreduce import deadline_tag
@@ -232,7 +230,21 @@ def _add_writing(
             raise other_user(caller, request.user)
         alternatives = alternatives_in(request, source(), queue, request.user)
         budget = _budget_of(caller, request, source().admission)
-        wanted = _request_of(request, alternatives, budget, estimate_of(caller, request.estimate))
+        options = () if alternatives is None else alternatives.options
+        most = max((each.containers for each in options), default=1)
+        wanted = AdmissionClient(
+            name=request.name,
+            user=request.user,
+            queue=request.queue or "",
+            containers=request.containers or most,
+            deadline_ms=request.deadline_ms,
+            estimate=estimate_of(caller, request.estimate),
+            kind=request.kind,
+            key=request.request_key or "",
+            budget=budget,
+            quote=request.quote or "",
+            alternatives=alternatives,
+        )
         return _shown(source, _done(source, queue.submit(wanted, DONE_MS, sender_of(caller))))
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
@@ -306,10 +318,7 @@ def quote_of(source: Source, name: str) -> QuoteOut | None:
 
 
 def _budget_of(caller: Caller, request: AdmissionRequest, status: AdmissionStatus | None) -> Budget | None:
-    """Return the request's budget; raises ApiProblem (403) for an account that is not the token's.
-
-    Where deadlines have no price the budget is ignored, and needs no account.
-    """
+    """Return the budget, None without prices; raises ApiProblem (403) for an account not the token's."""
     if request.budget_mtokens is None or (status is not None and not status.priced):
         return None
     return Budget(account_of(caller, request.account), request.budget_mtokens, request.refund)
@@ -342,29 +351,6 @@ def estimate_of(caller: Caller, estimate: EstimateIn | None) -> Estimate | None:
         return None
     by: Literal["operator", "user"] = "operator" if caller.may("operate") else "user"
     return Estimate(estimate.mean_ms, estimate.stdev_ms, estimate.source, given_by=by)
-
-
-def _request_of(
-    request: AdmissionRequest,
-    alternatives: Alternatives | None,
-    budget: Budget | None,
-    estimate: Estimate | None,
-) -> AdmissionClient:
-    options = () if alternatives is None else alternatives.options
-    most = max((each.containers for each in options), default=1)
-    return AdmissionClient(
-        name=request.name,
-        user=request.user,
-        queue=request.queue or "",
-        containers=request.containers or most,
-        deadline_ms=request.deadline_ms,
-        estimate=estimate,
-        kind=request.kind,
-        key=request.request_key or "",
-        budget=budget,
-        quote=request.quote or "",
-        alternatives=alternatives,
-    )
 
 
 # --- reading ------------------------------------------------------------------------------------------

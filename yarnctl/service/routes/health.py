@@ -2,8 +2,7 @@
 
 ``/healthz`` is about the process and its loop, never about the cluster: a restart of yarnctl does not repair
 a cluster. ``/readyz`` reports whether the view is up to date. Both are answered on the event loop itself and
-wait for no thread. Pausing and continuing need a token with the scope ``operate``
-(:mod:`yarnctl.service.security.middleware`); a daemon without tokens rejects every write.
+wait for no thread.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read routes: reclaim lists, decisions, checkpoints, the cluster; each as a list and one by one.
 
-One request reads one view, once. A short form of an id (``…1346_0001``, as in tables) stands for an id if
-exactly one id in the view ends with it.
+A short form of an id (``…1346_0001``, as in tables) stands for an id if exactly one id in the view ends with
+it.
 """
 
 from __future__ import annotations
@@ -78,10 +78,7 @@ def no_longer_kept(what: str, journal: Path | None) -> ApiProblem:
 
 
 def in_full(view: View, wanted: str) -> str:
-    """Return the id that ``wanted`` stands for; ``wanted`` itself if no id ends with it.
-
-    Raises ApiProblem (404) if several ids do.
-    """
+    """Return the id that ``wanted`` stands for, else ``wanted``; raises ApiProblem (404) for several."""
     if ending(wanted) is None:
         return wanted
     found = resolved(wanted, known_ids(view))

@@ -1,7 +1,7 @@
 """Prices and accounts over HTTP: quotes, balances, and an operator's credits.
 
-Each answer is made from one view. A command is answered once its record is written and published. A token
-with an ``account`` pays from that account only, and can read it; opening and crediting need ``operate``.
+A token with an ``account`` pays from that account only, and can read it; opening and crediting need
+``operate``.
 """
 
 from __future__ import annotations

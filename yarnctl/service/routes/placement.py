@@ -1,8 +1,4 @@
-"""Placement over HTTP: options in a request, the plan in an answer, pools, and the runs in the journal.
-
-If a request has no options they are predicted here from known runs, before the loop gets the request; the
-journal holds the options.
-"""
+"""Placement over HTTP: options in a request, the plan in an answer, pools, and the runs in the journal."""
 
 from __future__ import annotations
 
@@ -179,10 +175,7 @@ def queue_of(each: Admission, status: AdmissionStatus) -> str:
 
 
 def pools(status: AdmissionStatus, only_user: str | None) -> list[PoolOut]:
-    """Return each pool with its reservations, in order of their start.
-
-    ``only_user``: reservations of other users have no admission and application (None: all have).
-    """
+    """Return the pools with reservations by start; those of others than ``only_user`` have no ids."""
     open_now = [each for each in status.admissions if each.reservation is not None and each.state in OPEN]
     return [
         PoolOut(

@@ -21,10 +21,7 @@ def paths_in(view: View) -> list[str]:
 
 
 def with_queue(query: Filters, paths: Iterable[str]) -> Filters:
-    """Return filters with the full path of their queue, among ``paths``.
-
-    An unknown name stays as it is and matches nothing. Raises ApiProblem (404) for an ambiguous name.
-    """
+    """Return filters with the queue's path (unknown: as it is); ApiProblem (404) if ambiguous."""
     name: str | None = getattr(query, "queue", None)
     if name is None:
         return query

@@ -72,10 +72,7 @@ def require_own(caller: Caller, user: str) -> None:
 
 
 def reader(tokens: Tokens, token: str, path: str) -> Caller:
-    """Return the caller where reading needs a token; raises ApiProblem (401, 403).
-
-    With ``submit`` a caller reads admissions and runs of its own user, and its own account.
-    """
+    """Return the caller where reading needs a token; raises ApiProblem (401, 403)."""
     caller = tokens.caller(token)
     if caller is None:
         raise ApiProblem(401, "unauthorized", "reading needs a token; it is missing or wrong", HOW_TO_SEND)

@@ -54,10 +54,7 @@ def digest(secret: str) -> bytes:
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """A token's name and permissions. ``user`` "": it has no admissions of its own.
-
-    ``account``: the account that it pays from ("": none).
-    """
+    """A token's name and permissions. ``user`` "": no admissions of its own; ``account`` "": none."""
 
     name: str
     user: str

@@ -1,8 +1,7 @@
 """The program: ``[options] -- reducer...``; an attempt with its phases, or the original reducer untouched.
 
-Law: before anything was read or written every failure ends in the original reducer, as if this program were
-not there. After that one thread decides. Whatever fails, the output is byte for byte that of an undisturbed
-run, or the exit status is not 0.
+Before anything was read or written every failure ends in the original reducer. Whatever fails later, the
+output is byte for byte that of an undisturbed run, or the exit status is not 0.
 """
 
 from __future__ import annotations

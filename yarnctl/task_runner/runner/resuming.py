@@ -1,8 +1,7 @@
 """Resuming: an attempt continues from a checkpoint: what is done is skipped, what was written is replayed.
 
-Law: saved output and state are fetched and checked before anything is skipped, both or neither. Nothing is
-written before the skipped keys are those that were done; else the checkpoint is set aside and all input
-comes again.
+Saved output and state are fetched and checked before anything is skipped, both or neither. Nothing is written
+before the skipped keys are those that were done; else the checkpoint is set aside and all input comes again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Manifests and requests: the form of the files in a store, and their names.
+"""Manifests and requests: the form of the files in a store, and their names, defined here only.
 
-Law: they are defined here only. What is read is checked before it is returned: a file that was not written
-whole by a runner or by yarnctl raises Unusable with the reason.
+A file that was not written whole by a runner or by yarnctl raises Unusable with the reason.
 """
 
 from __future__ import annotations

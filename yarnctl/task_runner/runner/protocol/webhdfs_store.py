@@ -1,7 +1,7 @@
 """The store in HDFS, over WebHDFS, and the choice of a store by its URL.
 
-Law: a change that was sent and not answered is not sent again, to no server: it raises Lost. Every exchange
-ends, however slowly the other side answers.
+A change that was sent and not answered is not sent again, to no server: it raises Lost. Every exchange ends,
+however slowly the other side answers.
 """
 
 from __future__ import annotations
@@ -134,10 +134,7 @@ class WebHdfsStore(Store):
         self._send_body(path, where, size_bytes, pieces)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file its final name; HDFS never replaces by RENAME, it answers false.
-
-        Raise Lost where the answer does not show whether it was done.
-        """
+        """Give a file its final name (HDFS answers false if it is taken); Lost where unknown."""
         found = self._json("PUT", old, "RENAME", {"destination": self._name(new)})
         if found is None or found.get("boolean") is not True:
             raise Exists(f"{self._name(new)}: RENAME answered {found!r}")
@@ -194,10 +191,7 @@ class WebHdfsStore(Store):
     def _exchange(
         self, method: str, path: str, op: str, query: dict[str, str] | None = None
     ) -> tuple[int, bytes, str | None]:
-        """Send a request to one NameNode after the other, until one that is active answers.
-
-        Raise Lost for a change that was sent and not answered: it must not be sent to another one.
-        """
+        """Send to one NameNode after the other until an active one answers; Lost for a change in doubt."""
         last: Exception = StoreError(f"{self._name(path)}: no NameNode is set")
         for host in list(self.hosts):
             try:
