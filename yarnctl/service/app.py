@@ -26,8 +26,7 @@ from yarnctl.service.routes.placement import run_routes
 from yarnctl.service.security.middleware import Guards
 from yarnctl.service.security.tokens import Tokens
 
-STUCK_MS = 60_000
-"""After this time without a published view the loop counts as stuck."""
+STUCK_MS = 60_000  # After this time without a published view the loop counts as stuck
 
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 FILES = {

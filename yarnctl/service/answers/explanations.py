@@ -175,9 +175,6 @@ def _performed(record: Performed) -> PerformedOut:
     return msgspec.convert(fields, PerformedOut)
 
 
-# --- explanations -------------------------------------------------------------------------------------
-
-
 def explained(found: Explanation) -> Explained:
     """Return an explanation as text and as data."""
     return read_off(Explained, found, text=in_words(found))
@@ -220,7 +217,6 @@ def everything_about(view: View, wanted: str) -> Explanation:
 
 
 def _now(each: ApplicationView, view: View) -> str:
-    """Return a line about an unfinished application: user, queue, containers, requests, orders."""
     kind = role_of(each, view.settings)
     left_out = None if view.snapshot is None else view.snapshot.left_out.get(each.application)
     held = f"user {each.user}, queue {each.queue} ({kind}), holds {containers(each.containers)}"
@@ -235,7 +231,6 @@ def _now(each: ApplicationView, view: View) -> str:
 
 
 def _ordered_for(each: ApplicationView, view: View) -> str:
-    """Return the orders for a waiting application, or the reason why there are none."""
     name = each.application
     if count := sum(entry.order.serves for entry in open_entries(view) if entry.order.requester == name):
         return f"; {containers(count)} ordered for it"

@@ -39,30 +39,36 @@ from yarnctl.journal.rendering import said, text
 from yarnctl.service.answers.describing import AnswerRoute, described
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import reason
-from yarnctl.service.answers.paging import INSTANT_MAX_MS, ByNumber, Name, NoParameters, Parameters, by_number
-from yarnctl.service.routes.body_fields import CONTAINERS_MAX, NUMBER, PRINTED, Kind, Span, Word, Work
+from yarnctl.service.answers.paging import (
+    INSTANT_MAX_MS,
+    ByNumber,
+    Name,
+    NoParameters,
+    Parameters,
+    by_number,
+    matches,
+)
+from yarnctl.service.routes.lists import paths_in, with_queue
 from yarnctl.service.routes.placement import (
+    CONTAINERS_MAX,
+    NUMBER,
+    PRINTED,
+    Kind,
     PlacementRequest,
+    Span,
+    Word,
+    Work,
     alternatives_in,
     placement,
     pools,
     queue_of,
 )
-from yarnctl.service.routes.queue_filter import paths_in, with_queue
 from yarnctl.service.security.middleware import ONLY_USER, Credentials, require, require_own
 from yarnctl.service.security.tokens import Caller, Tokens
 from yarnctl.submitting import FRAMEWORKS, PLAIN_KIND
 from yarnctl.submitting.framework import Framework
 
 WAIT_MAX_MS = 30_000
-
-
-class PauseRequest(BaseModel):
-    """The reason of a pause, shown with the loop's state."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    why: Annotated[str, Field(max_length=200)] = "paused by request"
 
 
 class EstimateIn(BaseModel):
@@ -141,8 +147,7 @@ class WaitQuery(Parameters):
     ] = 0
 
 
-DONE_MS = 10_000
-"""How long a command waits for the loop to process it."""
+DONE_MS = 10_000  # How long a command waits for the loop to process it
 
 STATUS = {
     "not-found": 404,
@@ -174,10 +179,7 @@ Source = Callable[[], View]
 def admission_routes(source: Source, tokens: Tokens, request_queue: RequestQueue | None) -> APIRouter:
     """Return the routes; ``request_queue`` None: admission is disabled, and its commands are errors."""
     router = APIRouter(
-        prefix="/v1/admissions",
-        tags=["admissions"],
-        responses=responses(401, 421),
-        route_class=AnswerRoute,
+        prefix="/v1/admissions", tags=["admissions"], responses=responses(401, 421), route_class=AnswerRoute
     )
     _add_reading(router, source, request_queue)
     _add_writing(router, source, tokens, request_queue)
@@ -196,7 +198,9 @@ def _add_reading(router: APIRouter, source: Source, request_queue: RequestQueue 
             if only in (None, each.user)
         ]
         query = with_queue(query, [*paths_in(view), *(each.queue for each in listed)])
-        found = [each for each in listed if _is_wanted(each, query)]
+        found = [
+            each for each in listed if matches(query, state=each.state, user=each.user, queue=each.queue)
+        ]
         shown, following = by_number(found, lambda each: each.sequence, query)
         return AdmissionPage(
             now_ms=view.now_ms,
@@ -356,14 +360,6 @@ def estimate_of(caller: Caller, estimate: EstimateIn | None) -> Estimate | None:
 # --- reading ------------------------------------------------------------------------------------------
 
 
-def _is_wanted(each: Admission, query: AdmissionsQuery) -> bool:
-    return (
-        (query.state is None or each.state == query.state)
-        and (query.user is None or each.user == query.user)
-        and (query.queue is None or each.queue == query.queue)
-    )
-
-
 def sender_of(caller: Caller) -> RequestSender:
     """Return the sender that a token's commands count for in the request queue."""
     return RequestSender(caller.user or caller.name, "operate" in caller.scopes)
@@ -486,7 +482,6 @@ def admission(each: Admission, status: AdmissionStatus) -> AdmissionOut:
 
 
 def _settings(framework: Framework, each: Admission, status: AdmissionStatus) -> dict[str, str]:
-    """Return the settings to submit with; of a placed one also its pool's queue and its tuned settings."""
     plan, given = each.plan, framework.given(each.plan.containers)
     if not plan.kind:
         return given

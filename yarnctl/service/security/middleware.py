@@ -25,10 +25,8 @@ Credentials = Annotated[
     Depends(HTTPBearer(auto_error=False, scheme_name="token", description="A token of the daemon.")),
 ]
 
-ONLY_USER = "yarnctl.only_user"
-"""The key in a request's ASGI scope for the one user with admissions that the caller may read."""
-ONLY_ACCOUNT = "yarnctl.only_account"
-"""The key in a request's ASGI scope for the one account that the caller may read ("": none)."""
+ONLY_USER = "yarnctl.only_user"  # In the ASGI scope: the one user with readable admissions
+ONLY_ACCOUNT = "yarnctl.only_account"  # In the ASGI scope: the one readable account ("": none)
 ADMISSIONS = "/v1/admissions"
 ACCOUNTS = "/v1/accounts"
 RUNS = "/v1/runs"

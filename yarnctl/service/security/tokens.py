@@ -35,8 +35,7 @@ Scope = Literal["read", "submit", "operate"]
 SECRET_CHARACTERS_MIN = 16
 FILE_BYTES_MAX = 1 << 20
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-OPERATOR = "--token-file"
-"""The name of the one operator's token."""
+OPERATOR = "--token-file"  # The name of the one operator's token
 _BEARER = "bearer "
 
 
