@@ -27,28 +27,22 @@ from yarnctl.extras import missing_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-SHELLS = ("bash", "fish", "zsh")
-"""The shells for which ``completion`` prints a script."""
+SHELLS = ("bash", "fish", "zsh")  # The shells for which ``completion`` prints a script
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 HELP_WIDTH = 80
 
-WORTH_SHOWING_S = 1.0
-"""Shorter work shows no progress bar."""
+WORTH_SHOWING_S = 1.0  # Shorter work shows no progress bar
 REDRAWN_S = 0.1
 
-COMPLETION = (
-    "yarnctl.command_line:completion",
-    "Print a script that completes commands in a shell.",
-)
+COMPLETION = ("yarnctl.command_line:completion", "Print a script that completes commands in a shell.")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Item = TypeVar("Item")
 Group = TypeVar("Group", bound=NamedTuple)
 
-LazyCommand = tuple[str, str]
-"""The location of a command (``module:attribute``) and its one-line help."""
+LazyCommand = tuple[str, str]  # The location of a command (``module:attribute``) and its one-line help
 
 
 class LazyGroup(click.Group):

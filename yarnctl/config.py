@@ -166,7 +166,6 @@ def _from_hadoop(folder: Path, environment: Mapping[str, str], wanted: Iterable[
 
 
 def _checked(values: Mapping[str, Any], places: Mapping[str, str]) -> ClusterAddress:
-    """Return the checked configuration; BadInput names the key that is wrong and its place."""
     fields = {one.name: one for one in msgspec.structs.fields(ClusterAddress)}
     for key, value in values.items():
         where = f"{places.get(key, 'HADOOP_CONF_DIR')}: {key}"

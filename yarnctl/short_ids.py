@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 
 MARK = "…"
-STAMP_DIGITS = 4
-"""How much of the ResourceManager's start time is shown: two of its starts rarely agree in it."""
+STAMP_DIGITS = 4  # Of the ResourceManager's start time: two of its starts rarely agree in it
 
 _FULL = re.compile(
     r"(?<![\w./-])(?:application|attempt|container)(?:_e[0-9]+)?_([0-9]+)((?:_[0-9a-z]+)+)(?![\w/-]|\.\w)"

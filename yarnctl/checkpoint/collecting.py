@@ -25,12 +25,9 @@ import msgspec
 from yarnctl.checkpoint.application_ends import ApplicationEnd
 from yarnctl.checkpoint.contents import JobCheckpoints, application_of
 
-TERMINAL = ("FINISHED", "FAILED", "KILLED", "SUCCEEDED", "ERROR")
-"""YARN's states of an application and the history server's of a job that are final."""
-DAY_MS = 24 * 3_600_000
-"""The least time from a job's end to the deletion of its files."""
-WEEK_MS = 7 * DAY_MS
-"""The least time from the last write to the deletion of an unknown job's files."""
+TERMINAL = ("FINISHED", "FAILED", "KILLED", "SUCCEEDED", "ERROR")  # Final states of applications and jobs
+DAY_MS = 24 * 3_600_000  # The least time from a job's end to the deletion of its files
+WEEK_MS = 7 * DAY_MS  # The least time from the last write to the deletion of an unknown job's files
 
 
 class ForgottenJobs(msgspec.Struct, frozen=True):

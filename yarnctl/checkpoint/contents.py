@@ -104,8 +104,7 @@ def _is_runners(name: str) -> bool:
     return bool(GENERATION_NAME.match(name)) or name.lstrip(".").startswith("answer-")
 
 
-CHECKPOINTS = RunnerFolders(TASK, _is_runners)
-"""``<job>/<task>/gen-…`` and answers."""
+CHECKPOINTS = RunnerFolders(TASK, _is_runners)  # ``<job>/<task>/gen-…`` and answers
 REQUESTS = RunnerFolders(ATTEMPT, lambda name: bool(REQUEST.fullmatch(name)))
 """``<job>/<attempt>/<order>.request.json`` and withdrawals."""
 

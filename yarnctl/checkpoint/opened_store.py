@@ -124,8 +124,6 @@ class OpenedStore:
         except YarnctlError as error:
             raise StoreError(str(error)) from error
 
-    # --- collecting ---------------------------------------------------------------------------
-
     def judged(
         self, now_ms: int | None, older_than_ms: int, unknown_after_ms: int | None = None
     ) -> tuple[JudgedFolder, ...]:

@@ -42,10 +42,8 @@ if TYPE_CHECKING:
 
     LineMaker = Callable[[AdmissionOut], list[str]]
 
-DEFERRED = 75
-"""EX_TEMPFAIL of sysexits.h: try again later."""
-LONGEST = {"--name": 200, "--queue": 200, "--user": 100}
-"""The maximum length in characters that the daemon accepts."""
+DEFERRED = 75  # EX_TEMPFAIL of sysexits.h: try again later
+LONGEST = {"--name": 200, "--queue": 200, "--user": 100}  # The most characters that the daemon accepts
 SIGNALS = {signal.SIGHUP: "hung up", signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
@@ -154,20 +152,8 @@ def command(
     body = request_of(kind, submission, settings, job_options, url) | deadline | payment
     request = GateRequest(url, body, uuid4().hex, StderrNotes())
     line_for = partial(line_of, framework, submission, settings)
-    with with_signals():
-        try:
-            return submit_admitted(
-                request,
-                _with_note_of_price(line_for) if payment else line_for,
-                wait=not no_wait,
-                print_it=print_it,
-                as_json=output == "json",
-            )
-        except KeyboardInterrupt as ending:
-            return ended_by(request, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
-        except Exception:
-            leave(request)
-            raise
+    noted = _with_note_of_price(line_for) if payment else line_for
+    return submit(request, noted, wait=not no_wait, print_it=print_it, as_json=output == "json")
 
 
 def _with_note_of_price(line_for: LineMaker) -> LineMaker:
@@ -218,9 +204,6 @@ def leave(request: GateRequest) -> bool:
     return not problem
 
 
-# --- the request --------------------------------------------------------------------------------------
-
-
 def job_settings(framework: Framework, submission: Submission, job_options: JobOptions) -> dict[str, str]:
     """Return the job's settings with ``--name`` and ``--queue``; BadInput where the command differs."""
     own = submission.settings()
@@ -257,7 +240,6 @@ def _is_earliest(terms: TermOptions, framework: Framework, settings: dict[str, s
 
 
 def _checked(option: str, value: str) -> str:
-    """Return a name that the daemon accepts; raises BadInput."""
     odd = next((each for each in value if ord(each) < 32 or ord(each) == 127), None)
     if odd is not None:
         raise BadInput(option, f"{plain(value)[:60]!r} contains a control character ({odd!a})", "remove it")
@@ -331,13 +313,24 @@ def deadline_ms_of(terms: TermOptions, framework: Framework, settings: dict[str,
     return not_too_far(where, clock(at_ms), at_ms - now_ms)
 
 
-# --- the answer ---------------------------------------------------------------------------------------
+def submit(request: GateRequest, line_for: LineMaker, *, wait: bool, print_it: bool, as_json: bool) -> int:
+    """Send the request, wait, and run the command line that the answer gives in this process's place.
+
+    A request whose job is not submitted is withdrawn; returns the exit status.
+    """
+    with with_signals():
+        try:
+            return _submit_admitted(request, line_for, wait=wait, print_it=print_it, as_json=as_json)
+        except KeyboardInterrupt as ending:
+            return ended_by(request, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
+        except Exception:
+            leave(request)
+            raise
 
 
-def submit_admitted(
+def _submit_admitted(
     request: GateRequest, line_for: LineMaker, *, wait: bool, print_it: bool, as_json: bool
 ) -> int:
-    """Send the request, wait, and run the command line that the answer gives in this process's place."""
     try:
         request.begin(wait)
     except Repriced as error:
@@ -370,7 +363,6 @@ def _deferred(why: str) -> int:
 
 
 def _run(line: list[str]) -> int:
-    """Run the user's command in this process's place; BadInput if it cannot be run."""
     sys.stdout.flush()
     sys.stderr.flush()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the program would inherit that

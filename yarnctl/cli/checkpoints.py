@@ -189,9 +189,6 @@ def seen_command(application: str | None, attempt: str | None, limit: int, url: 
     print_table(SEEN, rows, f"{page.total} checkpoints")
 
 
-# --- deleting ---------------------------------------------------------------------------------
-
-
 @command.command("gc")
 @click.option("--yes", is_flag=True, help="Delete. Without it, only print what would be deleted.")
 @click.option(
@@ -247,7 +244,6 @@ def gc_command(
 
 
 def _unknown_after_ms(store: OpenedStore, text: str) -> int:
-    """Return the minimum age in ms of an unknown job's files; BadInput where that is not safe."""
     from yarnctl.checkpoint.collecting import WEEK_MS
 
     after_ms = span_ms(text, "--unknown-after")

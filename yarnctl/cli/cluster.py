@@ -120,11 +120,7 @@ def cluster_of(options: ClusterOptions, *, hdfs: bool = True) -> ClusterAddress:
     """Return the cluster that options, environment and file name (``hdfs``: with HDFS); raises BadInput."""
     from yarnctl.config import load_cluster
 
-    values = {
-        "resource_managers": options.managers,
-        "name_nodes": options.name_nodes,
-        "user": options.user,
-    }
+    values = {"resource_managers": options.managers, "name_nodes": options.name_nodes, "user": options.user}
     environment = {**os.environ, "YARNCTL_USER": os.environ.get("YARNCTL_USER") or "yarnctl"}
     return load_cluster(options.config, environment, values, hdfs=hdfs)
 

@@ -10,8 +10,7 @@ import click
 from yarnctl.command_line import ProgressBar, lines_in, output_option, print_json
 from yarnctl.errors import BadInput, Different
 
-SHOWN_MAX = 3
-"""Maximum number of ids that an error about an ambiguous short id lists."""
+SHOWN_MAX = 3  # Maximum number of ids that an error about an ambiguous short id lists
 
 
 @click.command()
@@ -44,7 +43,6 @@ def command(journal: Path | None, url: str | None, wanted: str, output: str) -> 
 
 
 def _read(journal: Path, wanted: str, output: str) -> None:
-    """Explain from a journal."""
     from yarnctl.cli.asking import plain
     from yarnctl.journal.explaining.explain import explain, in_words
     from yarnctl.journal.file import read
@@ -79,7 +77,6 @@ def _in_full(journal: Path, wanted: str) -> str:
 
 
 def _query(url: str | None, wanted: str, output: str) -> None:
-    """Print a daemon's explanation."""
     from yarnctl.api.decision_answers import Explained
     from yarnctl.cli.asking import DEFAULT_URL, ask, part, plain, shown
 

@@ -18,20 +18,13 @@ from yarnctl.cli.asking import Busy, Unanswered, ask, part, send, shown
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 
 PATH = "v1/admissions"
-UNDECIDED = "undecided"
-"""The reason code of a plan before the first decision."""
-TRIES = 3
-"""The number of tries while no daemon has answered yet."""
-PAUSE_S = 1.0
-"""The pause between two tries."""
-UNREACHABLE_S = 60.0
-"""The maximum time that a daemon may be unreachable while a request waits."""
-SLOW_S = 1.5
-"""After this time without an answer, the reason is reported."""
-FIRST_MS, WAIT_MAX_MS = 1_500, 10_000
-"""The maximum time that the daemon may hold back its first answer, and later answers."""
-ROUND_MS = 3_000
-"""A daemon without problems has decided for the first time by then."""
+UNDECIDED = "undecided"  # The reason code of a plan before the first decision
+TRIES = 3  # The number of tries while no daemon has answered yet
+PAUSE_S = 1.0  # The pause between two tries
+UNREACHABLE_S = 60.0  # The maximum time that a daemon may be unreachable while a request waits
+SLOW_S = 1.5  # After this time without an answer, the reason is reported
+FIRST_MS, WAIT_MAX_MS = 1_500, 10_000  # The daemon may hold back its first and later answers
+ROUND_MS = 3_000  # A daemon without problems has decided for the first time by then
 ANSWER_SLACK_S = 15.0
 WITHDRAW_S = 5.0
 
@@ -135,7 +128,6 @@ class GateRequest:
             self._report.back(f"{urlsplit(self.url).netloc} answers again")
 
     def _problem(self) -> str:
-        """Return what prevents a decision, as far as it is known."""
         gate = gate_at(self.url)
         return "" if gate is None else gate.problem or self._unmeasured(gate)
 

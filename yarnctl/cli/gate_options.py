@@ -22,8 +22,7 @@ Function = Callable[..., Any]
 
 DEFAULT_ALLOCATOR = "justice"
 KAPPA_MAX = 1_000_000
-LATE_RATIO_MAX = 0.5
-"""With a larger chance to be late, less than half of the jobs would meet their deadline."""
+LATE_RATIO_MAX = 0.5  # With a larger chance to be late, less than half of the jobs would meet their deadline
 DEFAULT_LEASE_S = 120
 
 
@@ -83,7 +82,6 @@ def _option_of(argument: str) -> str:
 
 
 def _require_runs(file: Path | None) -> None:
-    """Raise BadInput for a file of runs that cannot be read, or without the extra that predicts from it."""
     if file is None:
         return
     if not file.is_file():

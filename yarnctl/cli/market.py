@@ -112,7 +112,6 @@ def accounts(
 
 
 def _account(url: str, name: str) -> dict[str, Any]:
-    """Return one account; raises BadInput if it does not exist."""
     remedy = "run yarnctl accounts to list the accounts"
     if not re.fullmatch(ACCOUNT, name):
         raise BadInput(f"account {plain(name)[:60]!r}", "is not a valid name", remedy)

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 SOURCE = "profile:"
 TAG = "yarnctl-profile-"
 POLL_S = 0.2
-APPEARS_S = 120.0
-"""Maximum time from the end of a command until the ResourceManager lists its application."""
+APPEARS_S = 120.0  # Maximum time from the end of a command until the ResourceManager lists its application
 UNREACHABLE_S = 60.0
 OUTPUT_CHARACTERS = 600
 CONTAINERS_MAX = 1_000

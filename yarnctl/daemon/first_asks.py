@@ -13,8 +13,7 @@ from yarnctl.attach.observing.task_state import StartingJob
 from yarnctl.daemon.admission.history_worker import Answer, History, HistoryWorker
 from yarnctl.deciding.model import ContainerRequest
 
-KEPT_MAX = 1_000
-"""The maximum number of kept answers; the oldest is dropped first. A job starts within a minute."""
+KEPT_MAX = 1_000  # Kept answers; the oldest is dropped first. A job starts within a minute
 LEARNED_BACK_MS = 86_400_000
 LEARNED_FOR_MS = 600_000
 

@@ -47,12 +47,24 @@ from yarnctl.loop import ClusterIdentity, ClusterPort
 _LOG = logging.getLogger("yarnctl.daemon")
 
 
-class Lock(Protocol):
-    """The part of :class:`yarnctl.hadoop.lock.LockFile` that the guard needs."""
+class HdfsLock(Protocol):
+    """The part of :class:`yarnctl.hadoop.lock.LockFile` that guard and loop need."""
 
     @property
     def held(self) -> bool:
-        """Whether it is certain that no other process has the lock."""
+        """Whether this process certainly holds the lock."""
+        ...
+
+    def acquire(self) -> bool:
+        """Try once to get the lock; return whether this process holds it."""
+        ...
+
+    def renew(self) -> bool:
+        """Renew the lock; False: it is lost."""
+        ...
+
+    def release(self) -> None:
+        """Release the lock."""
         ...
 
 
@@ -78,7 +90,7 @@ class WriteGuard:
 
     def __init__(
         self,
-        lock: Lock | None,
+        lock: HdfsLock | None,
         port_why: Callable[[], ModeReason | None],
         misdirection: Misdirection,
         folders: FoldersState | None = None,
@@ -205,7 +217,6 @@ class GuardedPort:
         self._noted.pop(about, None)
 
     def _failed(self, doing: str, error: Exception) -> None:
-        """Count an error; log it if it is new."""
         problem = f"{type(error).__name__}: {str(error)[:300]}"
         if self.note(doing, problem):
             _LOG.error("%s failed: %s", doing, problem, exc_info=error)

@@ -10,11 +10,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal
 
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.daemon.admission.admission_controller import AdmissionController
-from yarnctl.daemon.guards import GuardedPort, WriteGuard
+from yarnctl.daemon.guards import GuardedPort, HdfsLock, WriteGuard
 from yarnctl.daemon.priority_restoring import PriorityRestoring
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import LoopStatus, Publisher, demand_waits
@@ -65,38 +65,13 @@ _LOG = logging.getLogger("yarnctl.daemon")
 RETRY_MS = 1000
 LOCK_EVERY_MS = 2000
 REFUSED_MAX = 1000
-SHOW_EVERY_MS = 5000
-"""The interval of polls for the view while no preempting application has pending requests."""
+SHOW_EVERY_MS = 5000  # The interval of polls for the view without pending preempting requests
 
-OPEN_WHY: dict[str, ModeReason] = {
-    "enforcing": NothingInTheWay(),
-    "observing": NotEnforcing(),
-}
+OPEN_WHY: dict[str, ModeReason] = {"enforcing": NothingInTheWay(), "observing": NotEnforcing()}
 
 
 EXPECTED = ManagerSettling | QueuesUnread | QueuesVanished | QueueProblem
 """Reasons that are logged as information: they pass soon, or another line has warned about them."""
-
-
-class HdfsLock(Protocol):
-    """The part of :class:`yarnctl.hadoop.lock.LockFile` that the loop needs."""
-
-    @property
-    def held(self) -> bool:
-        """Whether this process certainly holds the lock."""
-        ...
-
-    def acquire(self) -> bool:
-        """Try once to get the lock; return whether this process holds it."""
-        ...
-
-    def renew(self) -> bool:
-        """Renew the lock; False: it is lost."""
-        ...
-
-    def release(self) -> None:
-        """Release the lock."""
-        ...
 
 
 class Recorder:
@@ -213,33 +188,6 @@ def _log(record: Record, observing: bool) -> None:
         _LOG.log(level, "%s: %s", record.stance, text(record.why))
 
 
-class LoopParts(NamedTuple):
-    """The optional parts of a loop.
-
-    ``priorities`` restores the priorities that an earlier run changed; ``epoch``: its last ResourceManager.
-    ``observe_soon`` polls the cluster for the view (it returns None if the cluster does not answer); without
-    it the view is not updated while no preempting application has pending requests. ``problem``: why the
-    port's last poll failed. ``left_alone``: why single tasks cannot be suspended, by attempt. ``in_place``
-    raises OSError if the state directory was replaced. ``names`` resolves queues (None: the controller has
-    the port's own); ``adopt`` returns the controller that decides by their paths.
-    """
-
-    lock: HdfsLock | None = None
-    priorities: PriorityRestoring | None = None
-    epoch: str = ""
-    observe_soon: Callable[[], Snapshot | None] | None = None
-    problem: Callable[[], ModeReason | None] = lambda: None
-    left_alone: Callable[[], Mapping[str, EligibilityReason]] = dict
-    queue_caps: QueueCaps | None = None
-    admission: AdmissionController | None = None
-    in_place: Callable[[], None] = lambda: None
-    names: QueueNames | None = None
-    adopt: Callable[[Controller, NamedQueues, Resolved], Controller] = lambda controller, *_: controller
-
-
-NO_PARTS = LoopParts()
-
-
 class LockRenewal:
     """Renews the lock and updates the write guard. ``lock`` None: none is needed."""
 
@@ -276,13 +224,20 @@ class LockRenewal:
 
 
 def _note(port: GuardedPort, about: str, story: str) -> None:
-    """Log a problem when it is new."""
     if port.note(about, story):
         _LOG.warning("%s", story)
 
 
 class Loop:
-    """One daemon's loop. ``clock_ms`` returns ms since the epoch, by the port's clock."""
+    """One daemon's loop. ``clock_ms`` returns ms since the epoch, by the port's clock.
+
+    ``priorities`` restores the priorities that an earlier run changed; ``epoch``: its last ResourceManager.
+    ``observe_soon`` polls the cluster for the view (None if the cluster does not answer); without it the view
+    is not updated while no preempting application has pending requests. ``problem``: why the port's last poll
+    failed. ``left_alone``: why single tasks cannot be suspended, by attempt. ``in_place`` raises OSError if
+    the state directory was replaced. ``names`` resolves queues (None: the controller has the port's own);
+    ``adopt`` returns the controller that decides by their paths.
+    """
 
     def __init__(
         self,
@@ -292,14 +247,24 @@ class Loop:
         publisher: Publisher,
         *,
         clock_ms: Callable[[], int],
-        parts: LoopParts = NO_PARTS,
+        lock: HdfsLock | None = None,
+        priorities: PriorityRestoring | None = None,
+        epoch: str = "",
+        observe_soon: Callable[[], Snapshot | None] | None = None,
+        problem: Callable[[], ModeReason | None] = lambda: None,
+        left_alone: Callable[[], Mapping[str, EligibilityReason]] = dict,
+        queue_caps: QueueCaps | None = None,
+        admission: AdmissionController | None = None,
+        in_place: Callable[[], None] = lambda: None,
+        names: QueueNames | None = None,
+        adopt: Callable[[Controller, NamedQueues, Resolved], Controller] = lambda controller, *_: controller,
     ) -> None:
         self.controller = controller
         self.port = port
         self.guard = port.guard
         self.publisher = publisher
         self.recorder = Recorder(journal, publisher, port.guard, observing=not port.enforce)
-        self.lock_renewal = LockRenewal(parts.lock, port)
+        self.lock_renewal = LockRenewal(lock, port)
         self.ticks = 0
         self.tick_ms: float | None = None
         self._clock_ms = clock_ms
@@ -309,23 +274,23 @@ class Loop:
         self._poked = False
         self._state = ""
         self._state_logged: tuple[str, tuple[ModeReason, ...]] | None = None
-        self._priorities = parts.priorities
-        self._epoch = parts.epoch
+        self._priorities = priorities
+        self._epoch = epoch
         self._continued = False
         self._logged: tuple[str, tuple[ModeReason, ...]] | None = None
-        self._observe_soon = parts.observe_soon
-        self._problem = parts.problem
-        self._left_alone = parts.left_alone
-        self._queue_caps = parts.queue_caps
-        self.admission = parts.admission
+        self._observe_soon = observe_soon
+        self._problem = problem
+        self._left_alone = left_alone
+        self._queue_caps = queue_caps
+        self.admission = admission
         if self.admission is not None:
             self.admission.request_queue.on_wake = self.wake
             # The service may answer before the first tick, with the requests of an earlier run.
             publisher.admission = self.admission.shown()
             publisher.set_status(publisher.view.loop, self._started_at_ms)
-        self._in_place = parts.in_place
-        self._names = parts.names
-        self._adopt = parts.adopt
+        self._in_place = in_place
+        self._names = names
+        self._adopt = adopt
         self._unresolved: tuple[ModeReason, ...] = ()
         self._ended: ModeReason | None = None
 
@@ -352,8 +317,6 @@ class Loop:
         with self._wake:
             self._poked = True
             self._wake.notify_all()
-
-    # --- the loop -----------------------------------------------------------------------------
 
     def run(self, ticks: int | None = None) -> None:
         """Run until stopped, or for ``ticks``. Raises InvariantBroken, and OSError of the journal."""
@@ -445,7 +408,6 @@ class Loop:
             self._run_admission(self.admission)
 
     def _run_admission(self, admission: AdmissionController) -> None:
-        """Run admission; its own exceptions do not stop preemption."""
         try:
             snapshot = self.publisher.view.snapshot
             known = () if snapshot is None or not self.port.enforce else snapshot.applications
@@ -507,8 +469,6 @@ class Loop:
 
     def _write_if_possible(self, record: Record) -> None:
         self.recorder.append_if_possible((record,))
-
-    # --- publishing ---------------------------------------------------------------------------
 
     def status(self, *, stopped: bool = False) -> LoopStatus:
         """Return the loop's status."""

@@ -34,10 +34,7 @@ _LOG = logging.getLogger("yarnctl.daemon")
 
 
 def named_in(
-    attachment: Attachment,
-    settings: Settings,
-    admitting: AdmissionOptions | None,
-    optional: frozenset[str],
+    attachment: Attachment, settings: Settings, admitting: AdmissionOptions | None, optional: frozenset[str]
 ) -> NamedQueues:
     """Return all names. ``optional``: names of queues that may be missing."""
     rules = () if settings.levers is None else settings.levers.budgets
@@ -93,7 +90,6 @@ def resolve_at_start(names: QueueNames, cluster: ClusterAddress, *, must_undo: b
 
 
 def _options(names: QueueNames) -> str:
-    """Return the options with unusable names."""
     named = names.named
     by_option = {
         "--preempting": named.preempting,

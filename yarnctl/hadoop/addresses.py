@@ -130,7 +130,6 @@ def _resource_manager(site: HadoopSite, key: str, suffix: str, secure: bool, her
 
 
 def _name_node(site: HadoopSite, suffixes: tuple[str, ...], fallback: str, here: str) -> str:
-    """Return a NameNode's base URL; ``fallback``: the key that names its host where no RPC address does."""
     keys = tuple(f"{_web_key(site)}{one}" for one in suffixes)
     told = _told(site, keys)
     host = told.host

@@ -23,8 +23,7 @@ HISTORY = "/ws/v1/history/mapreduce/jobs"
 DAEMON = "history server"
 QUICK = CallLimits(connect_ms=1_000, read_timeout_ms=2_000, answer_ms=4_000, answer_bytes=64 << 20, retries=0)
 """Bounds for a caller that must not wait: one call takes at most 5 s."""
-LISTED_MAX = 20_000
-"""The history server's own limit of a list (``mapreduce.jobhistory.joblist.cache.size``)."""
+LISTED_MAX = 20_000  # The history server's own limit of a list (``mapreduce.jobhistory.joblist.cache.size``)
 
 _APPLICATION = re.compile(r"application_([0-9]{1,20}_[0-9]{1,12})")
 _JOB = re.compile(r"job_[0-9]{1,20}_[0-9]{1,12}")

@@ -133,7 +133,6 @@ class LockFile:
         return (now - self._last_read[1]) * 1000 >= rival.ttl_ms
 
     def _begin(self, term: int, began: float) -> bool:
-        """Create the next term; exactly one of several candidates succeeds."""
         record = LockRecord(self.holder, term, 0, self.ttl_ms, place=self._record.place)
         try:
             self._store.create(self._name(term), msgspec.json.encode(record), mode=0o644)

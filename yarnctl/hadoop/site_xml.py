@@ -232,7 +232,6 @@ def _property(element: _Element, path: Path) -> list[tuple[str, SiteEntry]]:
 
 
 def _include(element: _Element, path: Path, above: tuple[Path, ...]) -> list[tuple[str, SiteEntry]]:
-    """Read an XInclude: a local file, relative to this one; its fallback where the file is missing."""
     place, href = f"{path}:{element.line}", element.attributes.get("href", "")
     parts = urlsplit(href)
     if not href or parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost"):

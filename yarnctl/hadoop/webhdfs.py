@@ -236,8 +236,6 @@ class WebHdfs:
         """Set the permission bits."""
         self._change("PUT", path, "SETPERMISSION", {"permission": f"{mode:o}"})
 
-    # --- inside -------------------------------------------------------------------------------
-
     def _token(self) -> str:
         """Return a new delegation token, "" if this HDFS gives none (it is not secured)."""
         issued = self._to.read(f"{PREFIX}/", _ISSUED, {"op": "GETDELEGATIONTOKEN"}).token
@@ -259,7 +257,6 @@ class WebHdfs:
             raise Rejected(explain(answer.url, "the NameNode answered false", "boolean true"), 200)
 
     def _why_not(self, source: str, target: str) -> None:
-        """Raise the reason why a rename was refused, by reading the paths again."""
         if self.find(source) is None:
             raise Missing(explain(self._url(source), "does not exist and cannot be renamed"), 200)
         if self.find(target) is not None:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from uvicorn.config import Config
     from uvicorn.server import ServerState
 
-SWEEPS = 4
-"""The number of checks for late callers within the shortest bound."""
+SWEEPS = 4  # The number of checks for late callers within the shortest bound
 
 
 class Bounds(NamedTuple):
@@ -132,8 +131,6 @@ class BoundedConnection(HttpToolsProtocol):
             self.has_unanswered_request = True
             self._among.turns += 1
             self.turn = self._among.turns
-
-    # --- what uvicorn and the loop call -------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""

@@ -15,10 +15,8 @@ from typing import NamedTuple
 from yarnctl.errors import BadInput
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-ANY_ADDRESS = "*.ip"
-"""The name that stands for every IP address."""
-KNOWN_MAX = 256
-"""The most values of Host remembered as good."""
+ANY_ADDRESS = "*.ip"  # The name that stands for every IP address
+KNOWN_MAX = 256  # The most values of Host remembered as good
 
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?|\[[0-9a-f:.]{2,45}\]")
 
@@ -73,7 +71,6 @@ class Answered:
         return True
 
     def _is_own(self, origin: str, host: str) -> bool:
-        """Return whether an Origin is this server, by the caller's name for it, or by a name it was given."""
         scheme, found, place = origin.strip().lower().partition("://")
         if not found or scheme not in ("http", "https"):
             return False

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
 Predicting = Callable[["Numbers"], "Numbers"]
 CALIBRATING_RATIO = 0.25
-BETA = 0.05
-"""The chance that a run exceeds its upper bound, if none is given."""
-MOST_CONFIGURATIONS = 1 << 53
-"""More than there can be: what the inverse of the smallest probabilities is cut at."""
+BETA = 0.05  # The chance that a run exceeds its upper bound, if none is given
+MOST_CONFIGURATIONS = 1 << 53  # More than there can be: cuts the inverse of the smallest beta
 
 
 def least_calibrating(beta: float = BETA) -> int:

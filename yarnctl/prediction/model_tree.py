@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 ROWS_EACH_WEIGHT = 2
-RIDGE_EACH_ROW = 1e-3
-"""What is added to the diagonal where columns depend on each other, by row (columns have s.d. 1)."""
+RIDGE_EACH_ROW = 1e-3  # Added to the diagonal by row, where columns (s.d. 1) depend on each other
 LEAF = -1
 
 

@@ -18,8 +18,7 @@ from yarnctl.prediction.model_tree import ModelTree
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-OPTIONS_MAX = 64
-"""So many reach the deciding half and the journal."""
+OPTIONS_MAX = 64  # So many reach the deciding half and the journal
 
 
 class Tunable(NamedTuple):
@@ -96,7 +95,6 @@ def _in_columns(tree: ModelTree) -> _LeafColumns:
 
 
 def _fixed(asked: InverseQuery) -> NDArray[np.bool_]:
-    """Return which columns are given."""
     fixed = np.ones(len(asked.features), dtype=np.bool_)
     fixed[asked.containers_column] = False
     for tunable in asked.tunables:

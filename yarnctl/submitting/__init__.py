@@ -25,8 +25,7 @@ PROGRAMS = {
     flink.PROGRAM: "flink",
 }
 """The programs of a command line, with their framework."""
-PLAIN_KIND = "mapreduce"
-"""The kind of a request without one."""
+PLAIN_KIND = "mapreduce"  # The kind of a request without one
 
 
 def kind_of(words: Sequence[str]) -> str:

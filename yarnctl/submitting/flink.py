@@ -33,13 +33,11 @@ PRIORITY, TARGET = "yarn.application.priority", "execution.target"
 
 GIVEN = {PARALLELISM: NUMBER, SLOTS: NUMBER, QUEUE: QUEUE_NAME, PRIORITY: NUMBER}
 """The settings that the daemon may grant, beside tags."""
-UNNAMED = "Flink Application Cluster"
-"""Flink's name for every application without one."""
+UNNAMED = "Flink Application Cluster"  # Flink's name for every application without one
 MOST_REMEDY = "add --containers N (TaskManagers plus 1 for the JobManager), or -p N"
 
 ACTIONS = ("run", "run-application")
-TARGETS = ("yarn-application", "yarn-per-job")
-"""Each submission is an application; ``flink run -t yarn-application`` is Flink 2's form."""
+TARGETS = ("yarn-application", "yarn-per-job")  # ``run -t yarn-application`` is Flink 2's form
 OWN = {"-p": PARALLELISM, "--parallelism": PARALLELISM, "-t": TARGET, "--target": TARGET}
 WITH_VALUE = (
     *OWN,

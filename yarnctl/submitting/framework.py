@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-Tunables = Mapping[str, Sequence[str]]
-"""Settings that yarnctl chooses, each with its possible values."""
+Tunables = Mapping[str, Sequence[str]]  # Settings that yarnctl chooses, each with its possible values
 NO_TUNABLES: Tunables = {}
 
 

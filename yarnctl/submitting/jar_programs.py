@@ -43,7 +43,6 @@ class JarProgram:
 
 
 def _divided(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
-    """Return Hadoop's generic options, and the words after them, which belong to the program."""
     generic, rest = read_generic(words)
     for each in generic:
         if each.name == "-D" and not each.sets:

@@ -42,10 +42,8 @@ from yarnctl.task_runner.wrapping import CommandLine
 GIVEN = {MAP_LIMIT: NUMBER, REDUCE_LIMIT: NUMBER, SLOW_START: r"[01](\.[0-9]{1,9})?", QUEUE: QUEUE_NAME}
 """The settings that the daemon may grant: another program at its address cannot set any other."""
 
-NO_OVERLAP = {SLOW_START: "1.0"}
-"""Without it maps and reduces run at once, each up to its own limit."""
-UNNAMED = "streamjob"
-"""Hadoop streaming's name for a job without one."""
+NO_OVERLAP = {SLOW_START: "1.0"}  # Without it maps and reduces run at once, each up to its own limit
+UNNAMED = "streamjob"  # Hadoop streaming's name for a job without one
 MOST_REMEDY = (
     "add --containers N (maps or reduces, the larger number, plus 1 for the application master), or"
     " -D mapreduce.job.maps=N"
@@ -195,7 +193,6 @@ def settled(
 
 
 def _pairs(words: Sequence[str]) -> list[list[str]]:
-    """Return the options of ``yarn-emulator submit``, each with its value."""
     found: list[list[str]] = []
     rest = list(words)
     while rest:

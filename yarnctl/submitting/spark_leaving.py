@@ -134,9 +134,6 @@ def notes_of(own: Mapping[str, str], leaving: Leaving, version: str, application
     return notes
 
 
-# --- checks -------------------------------------------------------------------------------------------
-
-
 def refuse_options(leaving: Leaving) -> None:
     """Raise BadInput for options that the route does not support."""
     if leaving.route == "signal" and leaving.uses_pipe:
@@ -191,7 +188,6 @@ def _same(one: str, other: str) -> bool:
 
 
 def _tagged(own: str, leaving: Leaving) -> str:
-    """Return the value of the tags' setting: the user's tags and yarnctl's."""
     tags = tags_in(own)
     kept = without_ours(tags)
     if len(kept) < len(tags):
@@ -200,9 +196,6 @@ def _tagged(own: str, leaving: Leaving) -> str:
     if len(found) > TAGS_MAX:
         raise BadInput(f"{TAGS}={own[:60]}", f"exceeds YARN's maximum of {TAGS_MAX} tags", "remove some")
     return ",".join(found)
-
-
-# --- files --------------------------------------------------------------------------------------------
 
 
 class Shipped(NamedTuple):
@@ -228,8 +221,6 @@ def _shipped(spark_words: SparkWords, own: Mapping[str, str], leaving: Leaving) 
 def _listed(own: str, more: str) -> str:
     return ",".join(part for part in (own.strip().rstrip(","), more) if part)
 
-
-# --- the Spark that submits ---------------------------------------------------------------------------
 
 _CORE = re.compile(r"spark-core_[0-9.]+-([0-9][0-9A-Za-z.-]*)\.jar")
 _DEFAULT = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")

@@ -12,10 +12,8 @@ from pathlib import Path
 
 from yarnctl.errors import BadInput
 
-RUNNER = Path(__file__).with_name("yarnctl_task.py")
-"""Built, never in the repository."""
-SOURCES = "runner"
-"""The folder of the sources, beside the file."""
+RUNNER = Path(__file__).with_name("yarnctl_task.py")  # Built, never in the repository
+SOURCES = "runner"  # The folder of the sources, beside the file
 BUILDER = Path(__file__).with_name("build.py")
 
 EMPTY_DIGEST = "# digest sha256:"

@@ -13,13 +13,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from yarnctl.errors import BadInput
-from yarnctl.task_runner.hadoop_words import (
-    HadoopOption,
-    option,
-    read_options,
-    settings_of,
-    split_command,
-)
+from yarnctl.task_runner.hadoop_words import HadoopOption, option, read_options, settings_of, split_command
 from yarnctl.task_runner.runner.protocol.job_conf import (
     ALLOWED,
     KEY_FIELDS,
@@ -35,10 +29,7 @@ from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.webhdfs_store import split_store
 from yarnctl.task_runner.shipped import RUNNER, shipped_runner
 
-SETTINGS = {
-    "mapreduce.reduce.speculative": "false",
-    "mapreduce.task.progress-report.interval": "2000",
-}
+SETTINGS = {"mapreduce.reduce.speculative": "false", "mapreduce.task.progress-report.interval": "2000"}
 """Settings that a wrapped job gets unless it sets them. Reports: by default a task reports its status once in
 a hundredth of its timeout (6 s), which is too rare to estimate its remaining work."""
 

@@ -18,8 +18,7 @@ from yarnctl.units import Resources
 
 JobClass = Literal["production", "research"]
 
-ONE_SLOT = Resources(1024, 1)
-"""The container of the Natjam paper (section 5): 1 GiB, every entity takes one."""
+ONE_SLOT = Resources(1024, 1)  # The container of the Natjam paper (section 5): 1 GiB, every entity takes one
 
 
 class SparkShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,14 +70,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 DAY_MS = 86_400_000
 LONGEST_DAYS = 366
-LONGEST_MS = LONGEST_DAYS * DAY_MS
-"""No instant of a workload is later, no task and no shuffle longer."""
+LONGEST_MS = LONGEST_DAYS * DAY_MS  # No instant of a workload is later, no task and no shuffle longer
 
 LONGEST_SHOWN = f"{LONGEST_DAYS} days"
 
 
-KEY_GROUP_MS = 80
-"""Time a reduce spends on one key group (ten of the generator's 8 ms keys)."""
+KEY_GROUP_MS = 80  # Time a reduce spends on one key group (ten of the generator's 8 ms keys)
 
 
 def key_groups(reduce_ms: Iterable[int], key_group_ms: int = KEY_GROUP_MS) -> tuple[int, ...]:

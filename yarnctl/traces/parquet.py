@@ -20,8 +20,7 @@ from yarnctl.traces.job import LONGEST_MS, Job, JobClass
 from yarnctl.traces.trace_file import CountedRows, is_name
 from yarnctl.units import Resources
 
-SCHEMA_VERSION = "2"
-"""Version 2 has the column ``queue``; files of version 1 are read, their jobs name no queue."""
+SCHEMA_VERSION = "2"  # It has the column ``queue``; files of version 1 are read, without queues
 OLDER_VERSIONS = ("1",)
 _VERSION_KEY = b"yarnctl.jobs.version"
 _LISTS = ("map_ms", "reduce_ms", "reduce_keys")
@@ -158,7 +157,6 @@ def read_table(path: Path, place: str, remedy: str, require: Callable[[Any], Non
 
 
 def _require_schema(found: Any, place: str) -> None:
-    """Raise BadInput unless the columns are those of a version that can be read."""
     pa, _ = arrow()
     said = (found.metadata or {}).get(_VERSION_KEY)
     version = "" if said is None else said.decode(errors="replace")
@@ -202,7 +200,6 @@ def _check(columns: dict[str, list[Any]], place: str) -> None:
 
 
 def _require_range(value: Any, least: int, most: int, field: str, place: str) -> None:
-    """Raise BadInput unless a number, or each of a list, is within the range; None is no number."""
     values = value if isinstance(value, tuple) else () if value is None else (value,)
     if None in values:
         raise BadInput(place, f"{field}: a value is missing", _REMEDY)

@@ -119,7 +119,6 @@ def _require_near(submitted_at_ms: list[int], places: list[str]) -> None:
 
 
 def _logged_jobs(text: str, where: str) -> Iterator[tuple[str, _LoggedJob]]:
-    """Yield (where:line, job) for each JSON object of the text."""
     decoder = json.JSONDecoder()
     position, line, counted = 0, 1, 0
     while (position := _end_of_blanks(text, position)) < len(text):
@@ -158,7 +157,6 @@ def _submission(logged: _LoggedJob, at: str) -> int:
 
 
 def _successes(tasks: Sequence[_Task] | None) -> list[_Attempt]:
-    """Return the first successful attempt of each task that has one."""
     found = (next((a for a in task.attempts or () if a.result == "SUCCESS"), None) for task in tasks or ())
     return [attempt for attempt in found if attempt is not None]
 

@@ -229,7 +229,6 @@ def jobs_from_swim(
 def _lengths(
     counts: NDArray[np.int64], longest_ms: NDArray[np.float64], fixed_ms: int, digests: NDArray[np.int64]
 ) -> list[tuple[int, ...]]:
-    """Return the task lengths of each job: fixed + longest x table, from the job's offset on."""
     import numpy as np
 
     table = np.array(length_table())

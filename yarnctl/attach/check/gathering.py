@@ -163,7 +163,6 @@ def _safe_mode(node: Transport) -> bool | None:
 
 
 def _lock_holder(hdfs: WebHdfs, path: str) -> str:
-    """Return the lock's holder as its record names it; "" if there is none."""
     record = LockFile(hdfs, path, "").current()
     return "" if record is None or record.released else record.holder
 

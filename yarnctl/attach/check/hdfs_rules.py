@@ -86,8 +86,7 @@ def words(facts: Facts) -> tuple[CheckResult, ...]:
     return tuple(rule(facts) for rule in RULES)
 
 
-SHARED_GROUPS = ("supergroup", "hadoop", "users", "hdfs", "hive")
-"""Groups that HDFS or a distribution assigns to files by default; their members may be tenants."""
+SHARED_GROUPS = ("supergroup", "hadoop", "users", "hdfs", "hive")  # Their members may be tenants
 
 
 def webhdfs(facts: Facts) -> CheckResult:
@@ -249,9 +248,4 @@ def _safe_owners(facts: Facts, otherwise: str) -> tuple[str, ...]:
     return (facts.caller_identity or "yarnctl", otherwise if top is None else top.owner)
 
 
-RULES: tuple[Callable[[Facts], CheckResult], ...] = (
-    requests_root,
-    store_root,
-    folders_above,
-    lock,
-)
+RULES: tuple[Callable[[Facts], CheckResult], ...] = (requests_root, store_root, folders_above, lock)

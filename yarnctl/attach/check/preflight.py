@@ -21,8 +21,7 @@ from yarnctl.journal.rendering import joined
 
 Severity = Literal["ok", "warn", "fail", "unknown"]
 CAPACITY = "yarn.scheduler.capacity."
-LOCK_PATH = "/yarnctl/lock"
-"""The directory in HDFS by which at most one daemon acts per cluster."""
+LOCK_PATH = "/yarnctl/lock"  # The directory in HDFS by which at most one daemon acts per cluster
 
 
 class Unseen(NamedTuple):

@@ -58,8 +58,7 @@ RULES: dict[str, Rule] = {
 }
 """Every rule by the id of its finding, in the order in which the findings are printed."""
 
-BY_DEADLINE = frozenset({"user-share", "ordering-policy"})
-"""The rules that matter only if YARN must serve the earliest deadline first."""
+BY_DEADLINE = frozenset({"user-share", "ordering-policy"})  # Matter only if the earliest deadline is first
 
 FOR_SPARK = frozenset({"spark-shell", "spark-hosts", "spark-shuffle-service"})
 """The rules that matter only if yarnctl may drain executors of Spark."""
@@ -94,7 +93,6 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
 
 
 def _matters(name: str, facts: Facts) -> bool:
-    """Return whether a rule is checked; ``user-share`` includes ``user-limit``."""
     if name in FOR_SPARK:
         return facts.spark
     if name == "spark-fallback":

@@ -32,10 +32,8 @@ MAX_PRIORITY = "yarn.cluster.max-application-priority"
 FULL_PERCENT = 99.0
 AM_RATIO_MIN = 0.2
 ONE_QUEUE = "not needed with --mode deadlines: production and research share one queue"
-PRIORITY_LEVELS_MIN = 10
-"""With fewer levels, jobs with different deadlines share one, and YARN serves them in order of arrival."""
-BY_PRIORITY = frozenset({"fifo", "fifo-with-partitions"})
-"""The ordering policies of a leaf queue that serve the higher priority first."""
+PRIORITY_LEVELS_MIN = 10  # With fewer, jobs with different deadlines share one, in order of arrival
+BY_PRIORITY = frozenset({"fifo", "fifo-with-partitions"})  # They serve the higher priority first
 
 
 def scheduler(facts: Facts) -> CheckResult:

@@ -34,13 +34,10 @@ from yarnctl.hadoop.http.session import Allowance, ByteReserve, allowed
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-PROMPT_AGAIN = 5
-"""Answers in time after which the guard waits again for an application that was late."""
+PROMPT_AGAIN = 5  # Answers in time after which the guard waits again for an application that was late
 THREADS_MAX, HELPERS_MAX = 64, 16
-HELPERS_EACH = 3
-"""Threads that help with the many requests of one look at one application."""
-FLOOR_MS = 20
-"""The least time to wait for an answer, even if other applications have used up the look's time."""
+HELPERS_EACH = 3  # Threads that help with the many requests of one look at one application
+FLOOR_MS = 20  # The least time to wait for an answer, even if other applications have used up the look's time
 RESERVE_BYTES = 128 << 20
 
 
@@ -147,8 +144,7 @@ class _Application:
         return self.in_time >= PROMPT_AGAIN
 
 
-Wait = Callable[[Collection[Future[Any]], int], object]
-"""Waits until all futures are done or the given ms have passed."""
+Wait = Callable[[Collection[Future[Any]], int], object]  # Waits until all are done, at most so many ms
 
 
 def wait_for(futures: Collection[Future[Any]], span_ms: int) -> object:
@@ -276,7 +272,6 @@ class ApplicationGuard:
         return self.clock_ms() - read.began_ms >= self.bounds.wait_ms
 
     def _wait_for(self, futures: Collection[Future[Any]]) -> None:
-        """Wait for futures, at most for this look's remaining time."""
         if not futures:
             return
         began_ms = self.clock_ms()
@@ -302,7 +297,6 @@ class ApplicationGuard:
                 self._pool.submit(self._run, one)
 
     def _next(self, one: _Application) -> _Read:
-        """Take the waiting read whose purpose was served the longest time ago."""
         read = min(one.waiting.values(), key=lambda each: one.served.get(each.kind, -1))
         self._served += 1
         one.served[read.kind] = self._served
@@ -331,8 +325,6 @@ class ApplicationGuard:
                     one.is_late = False
                     self._dispatch()
             read = after
-
-    # --- changes ------------------------------------------------------------------------------
 
     def change(self, name: str, purpose: str, send: Callable[[], Value]) -> Value | Absent:
         """Send one change and return its answer; Absent: it was not sent.

@@ -96,7 +96,6 @@ class ApplicationRows:
         self._moved.discard(name)
 
     def _note(self, changed: Iterable[str], before: Mapping[str, yarn.AppInfo]) -> None:
-        """Note which views must be made again, and the pending sums."""
         for name in changed:
             row, was = self.by_name[name], before.get(name)
             self._stale.add(name)
@@ -126,8 +125,6 @@ class ApplicationRows:
     def make_all_anew(self) -> None:
         """Make every view anew."""
         self._stale.update(self.by_name)
-
-    # --- views --------------------------------------------------------------------------------
 
     def views(self, make: MakeView, *inputs: Mapping[str, Any]) -> tuple[ApplicationView, ...]:
         """Return the views in serving order; ``inputs`` (by id) are the other inputs of ``make``."""

@@ -17,8 +17,7 @@ _LOG = logging.getLogger("yarnctl.attach")
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-FAULTS = (YarnctlError, StoreError, Unusable)
-"""The exceptions that a fault of the cluster or of its content raises."""
+FAULTS = (YarnctlError, StoreError, Unusable)  # Raised by faults of the cluster or its content
 
 
 class Problem(str):
@@ -67,5 +66,4 @@ def fault_text(fault: Exception) -> str:
 
 @lru_cache(maxsize=64)
 def _log_once(story: str) -> None:
-    """Log a text once; the last 64 texts are remembered."""
     _LOG.error("an answer of the cluster cannot be parsed: %s", story)

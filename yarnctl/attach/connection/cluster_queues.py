@@ -76,8 +76,6 @@ class QueueNames:
                 message = "a new leaf queue has the name %s: %s; the name still means %s: use its full path"
                 _LOG.warning(message, name, ", ".join(new), path)
 
-    # --- questions ----------------------------------------------------------------------------
-
     def is_preempting(self, path: str) -> bool:
         """Return whether a queue's applications may preempt; with deadlines, every queue's may."""
         return self.named.mode == "deadlines" or path in self.preempting

@@ -45,8 +45,7 @@ from yarnctl.hadoop.wire.yarn import TrackedApplication
 
 SITE_FILES = ("core-site.xml", "yarn-site.xml")
 RESOURCE_MANAGER, PROXY = "ResourceManager", "web proxy"
-AGAIN_MS, NOT_FOUND_AGAIN_MS = 60_000, 5_000
-"""The time until the address is determined again: after one was found, and after none was found."""
+AGAIN_MS, NOT_FOUND_AGAIN_MS = 60_000, 5_000  # Determine it again: one was found, none was found
 
 _LOG = logging.getLogger("yarnctl.attach")
 

@@ -31,10 +31,8 @@ _LOG = logging.getLogger("yarnctl.attach")
 
 KINDS = ("MAPREDUCE", "")
 NOT_YET = ConfigurationUnread()
-SETTINGS = "settings"
-"""The guard's purpose for reading an application's settings."""
-UNREAD_MAX = 200
-"""The characters of an address, and of its fault, that a reason repeats."""
+SETTINGS = "settings"  # The guard's purpose for reading an application's settings
+UNREAD_MAX = 200  # The characters of an address, and of its fault, that a reason repeats
 
 
 def unread(answer: Problem | Absent) -> EligibilityReason:

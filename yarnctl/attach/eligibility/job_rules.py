@@ -61,10 +61,8 @@ class Eligibility(NamedTuple):
     release_wait_ms: int = HOLD_MS
 
 
-COMMAND_MAX = 1 << 16
-"""The maximum length of a reducer's command, which is split character by character."""
-PATH_MAX = 200
-"""The characters of a path that a reason repeats."""
+COMMAND_MAX = 1 << 16  # The maximum length of a reducer's command, which is split character by character
+PATH_MAX = 200  # The characters of a path that a reason repeats
 
 
 class _Unfit(Exception):

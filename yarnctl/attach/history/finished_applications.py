@@ -15,12 +15,9 @@ from yarnctl.hadoop.http.answers import Missing, Rejected
 from yarnctl.hadoop.resource_manager import ResourceManager
 
 MAPREDUCE = "MAPREDUCE"
-TAUGHT = ("SPARK", "Apache Flink")
-"""Types of applications that give feedback even without an admission: they run once and end."""
-RUNS_MAX = 10
-"""The number of latest runs that an estimate uses."""
-TRAINING_MAX = 100
-"""The number of latest applications that are feedback at the start."""
+TAUGHT = ("SPARK", "Apache Flink")  # Give feedback also without an admission: they run once and end
+RUNS_MAX = 10  # The number of latest runs that an estimate uses
+TRAINING_MAX = 100  # The number of latest applications that are feedback at the start
 
 
 class FinishedApplications:

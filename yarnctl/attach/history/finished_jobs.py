@@ -17,10 +17,8 @@ from yarnctl.hadoop.history_server import HistoryServer, job_of
 from yarnctl.hadoop.http.answers import BadAnswer, Missing, Rejected
 from yarnctl.hadoop.wire.mapreduce import EndedJob
 
-RUNS_MAX = 10
-"""The number of latest runs that an estimate uses."""
-TRAINING_MAX = 100
-"""The number of latest jobs that are feedback at the start."""
+RUNS_MAX = 10  # The number of latest runs that an estimate uses
+TRAINING_MAX = 100  # The number of latest jobs that are feedback at the start
 KEPT_MAX = 2_000
 FIRST_MAX = 100
 ALL_TIMES_MS = 0
@@ -121,7 +119,6 @@ class FinishedJobs:
             return HistoryLost(row.job)
 
     def _of(self, row: EndedJob | None, job: str) -> fitting.FinishedJob | LessonReason:
-        """Return the kept numbers of a job, else read its counters and its configuration."""
         if job in self._finished_jobs:
             self._finished_jobs.move_to_end(job)
             return self._finished_jobs[job]

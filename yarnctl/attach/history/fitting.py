@@ -39,12 +39,9 @@ SUBMITTING_MS = 5_000
 client is a JVM of its own, and YARN grants the master's container on a heartbeat (2 to 12 s together on a
 machine with shared CPU).
 """
-TURN_MS = 2_000
-"""The extra time of each wave of tasks: a node's heartbeat and the master's, 1 s each."""
-TRIED_MAX = 1_000
-"""Up to this number every number of containers is tried; above, the rounding of waves is small."""
-NAME_MAX = 50
-"""Lists of the history server cut names after this many bytes, by default."""
+TURN_MS = 2_000  # The extra time of each wave of tasks: a node's heartbeat and the master's, 1 s each
+TRIED_MAX = 1_000  # Up to it every number of containers is tried; above, waves round little
+NAME_MAX = 50  # Lists of the history server cut names after this many bytes, by default
 
 _DIGITS = re.compile(r"\d+")
 

@@ -11,8 +11,7 @@ from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.reasons.verdicts import LessonReason
 from yarnctl.errors import BadInput
 
-MAPREDUCE = "mapreduce"
-"""The kind of jobs in the history server."""
+MAPREDUCE = "mapreduce"  # The kind of jobs in the history server
 
 
 class Histories:

@@ -104,8 +104,6 @@ class LiveContainers:
         except Missing:
             return False  # unknown is not finished
 
-    # --- grants -------------------------------------------------------------------------------
-
     def grants(self, seen: dict[str, Held | Problem], new: Iterable[str]) -> list[Grant]:
         """Return the containers that are new since the last observation, by application and id.
 
@@ -138,8 +136,7 @@ class LiveContainers:
             self.holding.pop(name, None)
 
 
-SMALLEST = Resources(1024, 1)
-"""The assumed size of a container whose size is unknown (YARN's default minimum)."""
+SMALLEST = Resources(1024, 1)  # Assumed if a container's size is unknown (YARN's default minimum)
 
 
 class Sizes(NamedTuple):
@@ -171,8 +168,6 @@ class ClusterObserver:
         self._asks: dict[str, Asks] = {}
         self._tree: QueueTree | None = None
 
-    # --- the demand probe -------------------------------------------------------------------------
-
     def probe_demand(self, queues: Sequence[str]) -> yarn.QueueInfo | None:
         """Return the tree of queues if one of ``queues`` (paths; none: any) has pending asks."""
         root = self.tree()
@@ -187,8 +182,6 @@ class ClusterObserver:
         self._connection.leaves = views.leaves(root)
         self._connection.queues.read(views.queue_tree(root))
         return root
-
-    # --- the snapshot -------------------------------------------------------------------------
 
     def snapshot(
         self, root: yarn.QueueInfo, nodes: Sequence[yarn.NodeRow], why_not: Mapping[str, EligibilityReason]
@@ -218,7 +211,6 @@ class ClusterObserver:
     def _views(
         self, asks: Mapping[str, tuple[ContainerRequest, ...]], why_not: Mapping[str, EligibilityReason]
     ) -> tuple[ApplicationView, ...]:
-        """Return the views in serving order; an unchanged view keeps its record."""
         queues = self._connection.queues
 
         def make(row: yarn.AppInfo, rank: int) -> ApplicationView:
@@ -239,10 +231,7 @@ class ClusterObserver:
             self._applications.make_all_anew()
         return self._applications.views(make, asks, self.sizes, why_not)
 
-    # --- demand -------------------------------------------------------------------------------
-
     def _demand(self) -> dict[str, tuple[ContainerRequest, ...]]:
-        """Return the asks of every application that has pending ones."""
         known, waiting, rows = self._asks, self._applications.waiting, self._connection.rows
         is_preempting = self._connection.queues.is_preempting
         for name in [name for name in waiting if name not in known or known[name].pending != waiting[name]]:
@@ -273,18 +262,13 @@ class ClusterObserver:
                 self._asks[name] = Asks(self._applications.waiting[name], found[name], True, left_out)
         return found
 
-    # --- requests that are not modelled -------------------------------------------------------
-
     def _left_out(self) -> dict[str, NotModelled]:
-        """Return the pending requests that are not modelled, by application."""
         found = dict(self._applications.left_out)
         for name in self._applications.waiting:
             left_out = views.merged(found.get(name), self._asks[name].left_out)
             if left_out is not None:
                 found[name] = left_out
         return found
-
-    # --- reservations -------------------------------------------------------------------------
 
     def _reserved(
         self,

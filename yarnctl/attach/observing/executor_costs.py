@@ -124,11 +124,7 @@ def _rests(active: Sequence[StageNow], now_ms: int) -> dict[str, int]:
 
 
 def _cost(
-    each: Executor,
-    together: Together,
-    look: DriverLook,
-    rests: Mapping[str, int],
-    terms: CostTerms,
+    each: Executor, together: Together, look: DriverLook, rests: Mapping[str, int], terms: CostTerms
 ) -> ExecutorCost:
     moved = each.cached_bytes + sum(
         stage.by_executor[each.executor].shuffle_write

@@ -17,8 +17,7 @@ from yarnctl.deciding.model import HeldTime, JobConsent
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import may_lose_tag_ratio, tags_in
 
-QUIET_MS = 5_000
-"""The minimum interval between readings of the applications for the budgets only."""
+QUIET_MS = 5_000  # The minimum interval between readings of the applications for the budgets only
 
 
 class HeldTimes:

@@ -13,10 +13,8 @@ from yarnctl.deciding.model import TaskView
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 
-KNOWN_RATIO = 0.05
-"""With less progress than this the remaining time is unknown."""
-REDUCE_PHASE = 2 / 3
-"""Java's progress of a reduce when it begins to reduce."""
+KNOWN_RATIO = 0.05  # With less progress than this the remaining time is unknown
+REDUCE_PHASE = 2 / 3  # Java's progress of a reduce when it begins to reduce
 
 
 def is_map(attempt: str) -> bool:

@@ -31,21 +31,16 @@ from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 from yarnctl.task_runner.runner.protocol.manifests import attempt_number
 
-KEPT = 9
-"""The number of spans of a kind kept of each job, and of jobs kept for those without a span of their own."""
+KEPT = 9  # Spans of a kind kept of each job, and jobs kept for those without a span of their own
 
-POLLS_MAX = 4
-"""The most suspended tasks polled in one observation."""
+POLLS_MAX = 4  # The most suspended tasks polled in one observation
 
 SUSPENDED_MAX = 5000
-LAUNCH_MAX_MS = 600_000
-"""A longer launch is ignored: a clock is wrong."""
+LAUNCH_MAX_MS = 600_000  # A longer launch is ignored: a clock is wrong
 
-SLOWER_MAX = 10_000
-"""The maximum ratio of a resumed attempt's shuffle to the first one's, in thousandths."""
+SLOWER_MAX = 10_000  # The maximum ratio of a resumed attempt's shuffle to the first one's, in thousandths
 
-LARGE_BYTES = 16 << 20
-"""A skip of at least this many bytes measures the skip rate; a shorter one measures the fixed part."""
+LARGE_BYTES = 16 << 20  # A skip of so many bytes measures the rate; a shorter one the fixed part
 
 
 class Spans:
@@ -111,8 +106,6 @@ class ResumeCosts:
         self.suspended: dict[str, SuspendedTask] = {}
         self.maps_finished: dict[str, int] = {}
 
-    # --- predicting ---------------------------------------------------------------------------
-
     def cost_ms(self, application: str, row: TaskAttempt, done_bytes: int) -> int:
         """Return the predicted cost of suspending this attempt now and resuming it."""
         shuffle_ms = self.shuffle_ms(application, row)
@@ -137,8 +130,6 @@ class ResumeCosts:
         if row.started_at_ms >= maps_ms:
             return max(0, row.merged_at_ms - row.started_at_ms)
         return max(0, row.merged_at_ms - maps_ms) + self._settings.start_ms
-
-    # --- measuring ----------------------------------------------------------------------------
 
     def began(
         self,
@@ -230,8 +221,7 @@ class ResumeCosts:
             del self.suspended[order]
 
 
-RESUMED = "resumed"
-"""The guard's purpose for reading attempts that may have resumed a task."""
+RESUMED = "resumed"  # The guard's purpose for reading attempts that may have resumed a task
 
 
 def attempts_of(
@@ -257,7 +247,6 @@ def attempts_of(
 def _returned(
     one: SuspendedTask, rows: Sequence[TaskAttempt]
 ) -> tuple[TaskAttempt | None, TaskAttempt | None]:
-    """Return the attempt that began without the saved work, or the one that has resumed."""
     later = _later(one, rows)
     lost = next((row for row in later if _started_lower(one, row)), None)
     row = next((row for row in later if _is_back(row)), None)
@@ -268,20 +257,17 @@ def _returned(
 
 
 def _later(one: SuspendedTask, rows: Sequence[TaskAttempt]) -> list[TaskAttempt]:
-    """Return the attempts after the suspended one which have merged their input, in order."""
     number = attempt_number(one.attempt)
     found = [row for row in rows if attempt_number(row.attempt) > number and row.merged_at_ms > 0]
     return sorted(found, key=lambda row: attempt_number(row.attempt))
 
 
 def _is_back(row: TaskAttempt) -> bool:
-    """Return whether an attempt's status shows how long its runner took to reach new keys."""
     status = parse(row.status)
     return status is not None and status.back >= 0
 
 
 def _started_lower(one: SuspendedTask, row: TaskAttempt) -> bool:
-    """Return whether an attempt began at an older generation than the saved one."""
     status = parse(row.status)
     return status is not None and status.phase in WORKING and 0 <= status.gen < one.generation
 

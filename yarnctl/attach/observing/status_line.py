@@ -27,16 +27,13 @@ from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 
 STEADY_MS = 10_000
 QUIET_MS = 10_000
-JAVA_AHEAD_MAX = 192 * 1024
-"""Java buffers 128 KiB, and a pipe 64 KiB (facts, sections 4.1 and 11)."""
+JAVA_AHEAD_MAX = 192 * 1024  # Java buffers 128 KiB, and a pipe 64 KiB (facts, sections 4.1 and 11)
 WORKING = ("run", "finish")
 SAVING = ("finish", "drain", "save")
 LINE_MAX = 1000
 WHY = " why="
-JAVA_PHASE = " > reduce"
-"""The phase that Java appends to every status."""
-BAR = " | "
-"""The separator between the runner's words and the reducer's."""
+JAVA_PHASE = " > reduce"  # The phase that Java appends to every status
+BAR = " | "  # The separator between the runner's words and the reducer's
 
 
 class Status(NamedTuple):

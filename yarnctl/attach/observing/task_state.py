@@ -37,8 +37,7 @@ from yarnctl.units import Resources
 
 _LOG = logging.getLogger("yarnctl.attach")
 
-KEPT_MAX = 20_000
-"""The number of attempts whose progress is kept; the oldest are dropped first."""
+KEPT_MAX = 20_000  # The number of attempts whose progress is kept; the oldest are dropped first
 
 
 COUNTERS, GROUPS = "org.apache.hadoop.mapreduce.TaskCounter", "REDUCE_INPUT_GROUPS"
@@ -156,8 +155,6 @@ class TaskObserver:
             if isinstance(counters, dict)
         }
 
-    # --- as tasks -------------------------------------------------------------------------------------
-
     def _victim(self, application: str, held: Held, answer: ReadAnswer[MasterLook]) -> Victim:
         look, containers = answer.value, held.containers
         if look.maps_finished_at_ms:
@@ -260,8 +257,7 @@ def _merged(row: TaskAttempt) -> bool:
     return row.merged_at_ms > 0
 
 
-LOGGED_MAX = 256
-"""The maximum number of different lines that are logged."""
+LOGGED_MAX = 256  # The maximum number of different lines that are logged
 
 
 class Unmodelled:
@@ -329,8 +325,7 @@ class Unmodelled:
 
 
 LEAST_KEYS = ("yarn.scheduler.minimum-allocation-mb", "yarn.scheduler.minimum-allocation-vcores")
-LEAST = Resources(1024, 1)
-"""YARN's defaults of the smallest allocation; every ask is rounded up to a multiple (vcores: at least)."""
+LEAST = Resources(1024, 1)  # YARN's defaults; asks are rounded up to a multiple (vcores: at least)
 
 
 class StartingJob(NamedTuple):

@@ -14,11 +14,9 @@ from yarnctl.hadoop.wire.decoders import Unreadable
 
 Value = TypeVar("Value")
 
-TASKS = "tasks"
-"""The guard's purpose for reading the tasks of an application."""
+TASKS = "tasks"  # The guard's purpose for reading the tasks of an application
 NUMBER_MAX = 2**62
-ATTEMPT_MAX = 200
-"""The maximum number of characters of an attempt's id."""
+ATTEMPT_MAX = 200  # The maximum number of characters of an attempt's id
 
 
 class Victim(NamedTuple):
@@ -28,8 +26,7 @@ class Victim(NamedTuple):
     sizes: Sizes | None
 
 
-ObservedVictim = Victim | Problem
-"""A Problem: the application did not answer."""
+ObservedVictim = Victim | Problem  # A Problem: the application did not answer
 
 
 def victims_of(

@@ -17,8 +17,7 @@ from yarnctl.hadoop.wire.spark_rest import START
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 _ORDER = re.compile(r"([0-9]{9})-([a-z]+)-([A-Za-z0-9._-]{1,80})\.order")
 _START = re.compile(r"[0-9]{1,19}")
-TRIES = 3
-"""Attempts to write an order: another request of the daemon may use a number first."""
+TRIES = 3  # Attempts to write an order: another request of the daemon may use a number first
 
 
 class PluginOrders:

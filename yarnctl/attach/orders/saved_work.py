@@ -17,11 +17,9 @@ from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, NO_SENS
 from yarnctl.task_runner.runner.protocol.stores import Entry, Store, Unusable, check_owner
 
 _ATTEMPT = re.compile(r"attempt_([0-9]+_[0-9]+)_([mr])_([0-9]+)_[0-9]+")
-LATER = 999_999_999
-"""An attempt number higher than all others."""
+LATER = 999_999_999  # An attempt number higher than all others
 ANSWER_BYTES_MAX = 1 << 16
-UNCHANGED = "unchanged"
-"""The runner's answer if the task has processed nothing since its valid checkpoint."""
+UNCHANGED = "unchanged"  # The runner's answer if the task has processed nothing since its valid checkpoint
 
 
 class Answer(NamedTuple):

@@ -20,13 +20,7 @@ from yarnctl.daemon.admission.backlog import ClusterUse, Size
 from yarnctl.daemon.admission.feedback import ClusterCapacity, Estimates, Feedback, WantedJob
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.admission.market_desk import UNTRUSTED, MarketDesk, Quote
-from yarnctl.daemon.admission.placement_desk import (
-    PoolSizes,
-    UserRun,
-    alternatives_of,
-    placed_runs,
-    places,
-)
+from yarnctl.daemon.admission.placement_desk import PoolSizes, UserRun, alternatives_of, placed_runs, places
 from yarnctl.daemon.admission.pool_files import PoolSettings
 from yarnctl.daemon.admission.reconciler import ASKED_ABOUT_MAX, Manager, Reconciler
 from yarnctl.daemon.admission.request_queue import (
@@ -61,17 +55,12 @@ from yarnctl.journal.rendering import text
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
-PLANS_EVERY_MS = 10_000
-"""The interval at which new predictions for waiting requests are written, if nothing else changes."""
-ESTIMATE_MS = 3_000
-"""The maximum time for which a request waits for an estimate."""
+PLANS_EVERY_MS = 10_000  # New predictions are written so often, if nothing else changes
+ESTIMATE_MS = 3_000  # The maximum time for which a request waits for an estimate
 WAITING_MAX = 1_000
-WAITING_SHARE = 4
-"""One user may have one in this many of the waiting requests."""
-COMMANDS_MAX = 32
-"""The maximum number of queued commands executed after one tick: each is written to the disk."""
-PROMISES_A_TICK = 1_600
-"""The maximum number of promises that prices of one tick's requests are compared with."""
+WAITING_SHARE = 4  # One user may have one in this many of the waiting requests
+COMMANDS_MAX = 32  # Commands executed after one tick: each is written to the disk
+PROMISES_A_TICK = 1_600  # The maximum number of promises that prices of one tick's requests are compared with
 
 END_IT = "end the application to free its containers"
 NO_ESTIMATE = "send the request again with the same request_key, or include an estimate"
@@ -231,13 +220,11 @@ class AdmissionController:
         return executed < len(commands)
 
     def _settle(self, write: Callable[[Record], None], now_ms: int) -> None:
-        """Charge, refund and refill accounts; the history shows what a job used."""
         self.market_desk.settle(
             lambda record: self._note(write, record), now_ms, learning=self._feedback is not None
         )
 
     def _note(self, write: Callable[[Record], None], record: Record) -> None:
-        """Write a record to the journal, then apply it."""
         write(record)
         self.store.take(record)
 
@@ -355,11 +342,7 @@ class AdmissionController:
         return (found if isinstance(found, Estimate) and found.mean_ms > 0 else None,)
 
     def _ask(
-        self,
-        write: Callable[[Record], None],
-        now_ms: int,
-        pending: PendingCommand,
-        wanted: AdmissionClient,
+        self, write: Callable[[Record], None], now_ms: int, pending: PendingCommand, wanted: AdmissionClient
     ) -> str:
         """Write a request to the journal; its deadline counts from its submission."""
         number = self.store.numbered + 1
@@ -376,8 +359,7 @@ class AdmissionController:
             alternatives=wanted.alternatives,
         )
         self._note(
-            write,
-            AdmissionAsked(now_ms, name, wanted.name, wanted.user, wanted.queue, request, wanted.key),
+            write, AdmissionAsked(now_ms, name, wanted.name, wanted.user, wanted.queue, request, wanted.key)
         )
         self._leases[name] = now_ms
         return name
@@ -455,7 +437,6 @@ class AdmissionController:
         self._note(write, AdmissionClosed(now_ms, found.admission, "withdrawn", why))
 
     def _undecided(self) -> bool:
-        """Return whether a request has arrived since the last round."""
         return any(isinstance(each.plan.reason, Undecided) for each in self.store.open("waiting"))
 
     def _run_round(self, write: Callable[[Record], None], now_ms: int, seen: ClusterUse) -> None:

@@ -19,8 +19,7 @@ from yarnctl.hadoop.wire import views, yarn
 from yarnctl.hadoop.wire.mapreduce import ADMISSION_TAG
 
 EVERY_MS = 10_000
-AGAIN_MS = 5_000
-"""Pause after a failed measurement."""
+AGAIN_MS = 5_000  # Pause after a failed measurement
 TWICE_MS = 1_000
 SHRINK_AFTER_MS = 60_000
 
@@ -74,12 +73,9 @@ class Sizing:
         return found
 
 
-CLOCKS_APART_MS = 60_000
-"""The time by which an application may seem older than its request: clocks differ and drift."""
-NAMED_MAX = 12
-"""The number of the largest loads that keep their names."""
-STEPS_MAX = 40
-"""The number of different ends that are kept; later ones count as never."""
+CLOCKS_APART_MS = 60_000  # So much older may an application seem than its request: clocks differ
+NAMED_MAX = 12  # The number of the largest loads that keep their names
+STEPS_MAX = 40  # The number of different ends that are kept; later ones count as never
 MANY = "others"
 
 
@@ -218,7 +214,6 @@ def claimant(
 
 
 def _objection(row: yarn.AppInfo, store: AdmissionStore, admission: str, spoken: bool, now_ms: int) -> str:
-    """Return why an application may not use the admission in its tag, or ""."""
     found = store.admissions.get(admission)
     if found is None:
         return "the admission is unknown (any more)"
@@ -232,7 +227,6 @@ def _objection(row: yarn.AppInfo, store: AdmissionStore, admission: str, spoken:
 
 
 def _misfit(row: yarn.AppInfo, store: AdmissionStore, found: Admission, now_ms: int) -> str:
-    """Return why an application with an admission's tag differs from the request, or ""."""
     if row.user != found.user:
         return f"the admission belongs to user {found.user}"
     queue = store.queue_of(found)

@@ -33,8 +33,7 @@ from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources
 
 MINIMUM_KEY = "yarn.scheduler.minimum-allocation-mb"
-TASK_MIB = 1024
-"""MapReduce's default memory of a task; the scheduler may round it up."""
+TASK_MIB = 1024  # MapReduce's default memory of a task; the scheduler may round it up
 NO_HISTORY = "off"
 
 
@@ -213,7 +212,6 @@ class PoolSize:
         return leaf
 
     def _most_mib(self, leaf: views.Leaf, total: Resources) -> int:
-        """Return the queue's maximum in its partition."""
         if not self._settings.label:
             return views.queue_view(leaf, total).maximum.memory_mib
         rows = leaf.queue.shares.rows if leaf.queue.shares is not None else ()

@@ -20,10 +20,8 @@ from yarnctl.deciding.admission.records import Finished
 from yarnctl.deciding.reasons.verdicts import ASK_AGAIN, LessonReason, NoneWouldDo, NumbersImpossible
 from yarnctl.deciding.records import Record
 
-FRESH_MS = 5_000
-"""The time for which an answer is valid from its first use, ..."""
-OLD_MS = 300_000
-"""... if its question is not older than this."""
+FRESH_MS = 5_000  # The time for which an answer is valid from its first use, ..
+OLD_MS = 300_000  # ... if its question is not older than this.
 
 
 class _Question:
@@ -83,14 +81,11 @@ class Estimates:
         return len(self._asked)
 
 
-YARN = "yarn"
-"""The kind that selects the ResourceManager's own times for any framework."""
+YARN = "yarn"  # The kind that selects the ResourceManager's own times for any framework
 EVERY_MS = 5_000
 EVERY_MAX_MS = 60_000
-TRAIN_MS = 10_000
-"""The time for which the first round waits for feedback of earlier jobs."""
-LEARN_FOR_MS = 15 * 60_000
-"""The time for which the history is queried for the feedback of an ended application."""
+TRAIN_MS = 10_000  # The time for which the first round waits for feedback of earlier jobs
+LEARN_FOR_MS = 15 * 60_000  # The history is queried so long for an ended application
 TRAINED_BACK_MS = 7 * 86_400_000
 
 

@@ -124,7 +124,6 @@ class HistoryWorker:
             self._wake()
 
     def _answer(self, line: _Line, question: Question, answer: Answer) -> None:
-        """Answer one question; any exception becomes the answer's problem."""
         try:
             if line.history is None:
                 line.history = self._opened()

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from yarnctl.daemon.admission.request_queue import (
-    AccountCommand,
-    AdmissionClient,
-    QuoteRequest,
-    Refusal,
-)
+from yarnctl.daemon.admission.request_queue import AccountCommand, AdmissionClient, QuoteRequest, Refusal
 from yarnctl.deciding.admission.mechanisms.mrm import Priced, deadlines, priced
 from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
 from yarnctl.deciding.admission.mechanisms.promises import market
@@ -33,12 +28,9 @@ if TYPE_CHECKING:
     from yarnctl.deciding.admission.book import AdmissionStore
     from yarnctl.deciding.admission.capacity import Load
 
-QUOTED_FOR_MS = 60_000
-"""The time for which a quote is valid."""
-QUOTES_MAX = 1_000
-"""The maximum number of quotes; beyond, the oldest of the user with the most quotes is dropped."""
-ANEW_POINTS = 8
-"""The points of a new quote that replaces an invalid one."""
+QUOTED_FOR_MS = 60_000  # The time for which a quote is valid
+QUOTES_MAX = 1_000  # Beyond, the oldest quote of the user with the most is dropped
+ANEW_POINTS = 8  # The points of a new quote that replaces an invalid one
 UNTRUSTED = Refusal(
     "estimate-needs-operate",
     "deadlines have a price, so an estimate needs a token with the scope operate",
@@ -101,7 +93,6 @@ class MarketDesk:
         return tuple(each.sequence for each in running if each.application not in self.suspendable)
 
     def _standing(self, loads: tuple[Load, ...], now_ms: int) -> Seen:
-        """Return the input of a price: reservations, promises and fixed load."""
         gate = self._store.gate
         assert gate is not None
         return Seen(
@@ -126,8 +117,6 @@ class MarketDesk:
         else:
             note(AccountSet(now_ms, wanted.account, wanted.daily_mtokens, wanted.cap_mtokens))
         return wanted.account
-
-    # --- quotes ---------------------------------------------------------------------------------
 
     def quoted(
         self,
@@ -203,8 +192,6 @@ class MarketDesk:
             most = max(counts, key=lambda name: (counts[name], name == user))
             kept.remove(next(each for each in kept if each.user == most))
         self.quotes = {each.id: each for each in kept}
-
-    # --- immediate refusals -------------------------------------------------------------------------
 
     def is_untrusted(self, estimate: Estimate | None) -> bool:
         """Return whether an estimate comes from a user while deadlines have a price."""

@@ -25,8 +25,7 @@ from yarnctl.prediction.application_runs import KnownRun, merged, runs_in_lines
 if TYPE_CHECKING:
     from yarnctl.deciding.admission.gate import Gate
 
-LATE_RATIO = 0.05
-"""The probability to exceed an upper bound, if the request has none."""
+LATE_RATIO = 0.05  # The probability to exceed an upper bound, if the request has none
 PROFILE = "run yarnctl profile APP.toml to measure it with several numbers of containers"
 
 Measure = Callable[[], Size]
@@ -143,7 +142,6 @@ def _takes(pool: Pool, option: PlacementOption) -> bool:
 
 
 def _in_pool(gate: Gate, queue: str, option: PlacementOption) -> PlacementOption:
-    """Return an option in the pool of a queue, if the request names one."""
     pool = _pool_of(gate, queue)
     if not queue or pool is None or option.pool:
         return option
@@ -151,7 +149,6 @@ def _in_pool(gate: Gate, queue: str, option: PlacementOption) -> PlacementOption
 
 
 def _pool_of(gate: Gate, queue: str) -> Pool | None:
-    """Return the pool of a queue."""
     return next((each for each in gate.pools if queue in each.queues), None)
 
 

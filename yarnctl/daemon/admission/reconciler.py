@@ -35,14 +35,10 @@ from yarnctl.hadoop.wire import yarn
 _LOG = logging.getLogger("yarnctl.daemon")
 
 POLL_EVERY_MS = 1_000
-REST_EVERY_MS = 5_000
-"""The interval while no request waits and all admitted jobs run."""
-ENDED_AFTER_MS = 10_000
-"""The time for which an application must be unknown to the ResourceManager before it counts as ended."""
-ASKED_ABOUT_MAX = 8
-"""The maximum number of applications, no longer listed, that are queried after one tick."""
-ASKED_FOR_MS = 60_000
-"""The time for which an expired admission is queried without a usable answer before it is closed."""
+REST_EVERY_MS = 5_000  # The interval while no request waits and all admitted jobs run
+ENDED_AFTER_MS = 10_000  # Unknown to the ResourceManager for so long, it counts as ended
+ASKED_ABOUT_MAX = 8  # The maximum number of applications, no longer listed, that are queried after one tick
+ASKED_FOR_MS = 60_000  # So long is an expired admission queried in vain before it is closed
 
 Write = Callable[[Record], None]
 
@@ -141,10 +137,7 @@ class Reconciler:
         ahead_ms, queues = self._wall_ahead_ms(), self._store.queues
         return cluster_use(rows, self._store, self._instance, now_ms, queues, ahead_ms)
 
-    # --- ended jobs ---------------------------------------------------------------------------------
-
     def _end(self, note: Write, now_ms: int, there: frozenset[str]) -> None:
-        """Write a record for each application that YARN reports as ended."""
         missed = [each for each in self._store.open("taken") if each.application not in there]
         self._missing_since = {
             name: at_ms
@@ -179,8 +172,6 @@ class Reconciler:
         """
         found_ms = min(max(ended_at_ms, self._alive_at_ms.get(application, 0)), now_ms)
         return found_ms if found_ms > 0 else None
-
-    # --- jobs that were never submitted -------------------------------------------------------------
 
     def claimant(self, each: Admission, now_ms: int) -> str | None:
         """Return the application of an admission, also an ended one ("": none; None: no answer)."""

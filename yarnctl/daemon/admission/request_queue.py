@@ -19,16 +19,11 @@ from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.records import Budget, Estimate
 from yarnctl.prediction.application_runs import KnownRun
 
-PENDING_MAX = 256
-"""The maximum number of queued commands."""
-WAITERS_MAX = 24
-"""The maximum number of threads that wait for a verdict; more get an answer without waiting."""
-WAITING_THREADS_MAX = 12
-"""The maximum number of threads that wait for the loop. Both together are below the service's 40 threads."""
-USER_SHARE = 3
-"""One user may use one in this many places."""
-RESERVED_OF = 4
-"""One in this many places is reserved for operators."""
+PENDING_MAX = 256  # The maximum number of queued commands
+WAITERS_MAX = 24  # The maximum number of threads that wait for a verdict; more get an answer without waiting
+WAITING_THREADS_MAX = 12  # Threads that wait for the loop; both are below the service's 40
+USER_SHARE = 3  # One user may use one in this many places
+RESERVED_OF = 4  # One in this many places is reserved for operators
 
 
 class AdmissionClient(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,8 +91,7 @@ Code = Literal[
     "no-pool",
 ]
 
-Command = AdmissionClient | WithdrawRequest | QuoteRequest | AccountCommand
-"""The commands that may be queued."""
+Command = AdmissionClient | WithdrawRequest | QuoteRequest | AccountCommand  # The commands that may be queued
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -242,7 +236,6 @@ class RequestQueue:
         return pending.answer or NOT_DONE
 
     def _why_full(self, sender: RequestSender) -> str:
-        """Return why no further command may be queued, "" if one may."""
         places = Places(PENDING_MAX)
         for each in self._pending:
             places.take(each.sender)

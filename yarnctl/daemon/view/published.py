@@ -27,14 +27,7 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.loss_budget import BudgetStanding, standings
-from yarnctl.deciding.model import (
-    ApplicationView,
-    HeldTime,
-    JobConsent,
-    Observation,
-    Snapshot,
-    Withheld,
-)
+from yarnctl.deciding.model import ApplicationView, HeldTime, JobConsent, Observation, Snapshot, Withheld
 from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import HdfsUnwritable, ModeReason
@@ -160,8 +153,7 @@ class Counting:
         return self._counts
 
 
-NO_DEMAND_TICKS = 2
-"""After this many ticks without a snapshot the guard blocks it, not the time between two polls."""
+NO_DEMAND_TICKS = 2  # After so many ticks without a snapshot the guard blocks it
 
 
 class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -347,7 +339,6 @@ class Publisher:
         )
 
     def _budgets(self, controller: Controller, seen: Observation) -> tuple[BudgetStanding, ...]:
-        """Return the state of loss budgets by the last counts."""
         settings = controller.settings
         if settings.levers is None:
             return ()
@@ -359,7 +350,6 @@ class Publisher:
     def _shown(
         self, controller: Controller, seen: Observation, looked: Snapshot | None
     ) -> tuple[Snapshot | None, int, bool]:
-        """Return the snapshot to show, its time, and whether preempting applications have no requests."""
         settings = controller.settings
         fresh = looked if seen.snapshot is None else seen.snapshot
         if fresh is None:

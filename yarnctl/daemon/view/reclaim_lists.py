@@ -154,9 +154,7 @@ class ReclaimLists:
             last = None if note is None else note.last
             if last is not None and last.target != order.state:  # settled and retired in one tick
                 order = msgspec.structs.replace(
-                    order,
-                    state=last.target,
-                    settled_at_ms=None if last.target in OPEN else last.at_ms,
+                    order, state=last.target, settled_at_ms=None if last.target in OPEN else last.at_ms
                 )
             self._ended.appendleft(self._entry(order, retired=True))
             self._notes.pop(name, None)
@@ -175,7 +173,6 @@ class ReclaimLists:
         self.ended = tuple(self._ended)
 
     def _save(self) -> None:
-        """Enter the manifests that were found in this tick."""
         if not self._saved:
             return
         for name, record in self._saved.items():

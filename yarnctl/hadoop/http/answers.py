@@ -31,8 +31,7 @@ from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder, Unreadable
 
-EXCERPT = 160
-"""Characters of a foreign text that a message may quote."""
+EXCERPT = 160  # Characters of a foreign text that a message may quote
 
 _SECRET = re.compile(
     r"(?i)\b(delegation|token|signature|hadoop\.auth|password|passwd|secret|authorization)(\"?\s*[=:]\s*)"
@@ -229,7 +228,6 @@ _REMEDIES = {
 
 
 def _remote(answer: HttpAnswer) -> yarn.RemoteException:
-    """Read Hadoop's error body, if it is one."""
     try:
         return yarn.REMOTE_EXCEPTION.read(answer.body) if answer.is_json else yarn.RemoteException()
     except Unreadable:

@@ -30,8 +30,7 @@ from yarnctl.hadoop.http.session import passed_s
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
 
-TOKEN_KEPT_S = 6 * 3600.0
-"""How long one delegation token is used; the NameNode accepts it for a day (facts: the default)."""
+TOKEN_KEPT_S = 6 * 3600.0  # For one delegation token; the NameNode accepts it for a day (facts)
 
 OVER_HTTP = "use an https address, or set token_over_http = true (YARNCTL_TOKEN_OVER_HTTP=1)"
 """The remedy if a delegation token would be sent over plain HTTP."""

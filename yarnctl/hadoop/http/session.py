@@ -43,15 +43,11 @@ if TYPE_CHECKING:
 
     from requests.auth import AuthBase
 
-HEADERS = {"User-Agent": "yarnctl", "X-XSRF-Header": "yarnctl"}
-"""The headers of every request."""
-FOREIGN = "/proxy/"
-"""Below this path of a ResourceManager the answers come from programs of applications."""
-HEADER_SLACK = 1 << 20
-"""The most bytes of headers and framing beyond the body's bound."""
+HEADERS = {"User-Agent": "yarnctl", "X-XSRF-Header": "yarnctl"}  # The headers of every request
+FOREIGN = "/proxy/"  # Below this path of a ResourceManager the answers come from programs of applications
+HEADER_SLACK = 1 << 20  # The most bytes of headers and framing beyond the body's bound
 CHUNK_BYTES = 1 << 20
-POOL_MAX = 32
-"""Connections to one address that are kept for the next call."""
+POOL_MAX = 32  # Connections to one address that are kept for the next call
 
 # fmt: off
 Fault = Literal[
@@ -106,8 +102,7 @@ class ByteReserve:
             self._left_bytes += count_bytes
 
 
-FREE_BYTES = 2 << 20
-"""The bytes of one allowance; further bytes come from the reserve."""
+FREE_BYTES = 2 << 20  # The bytes of one allowance; further bytes come from the reserve
 
 
 class Allowance:
@@ -472,7 +467,6 @@ def no_answer(error: BaseException) -> ExchangeFailed:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """Return an exception with all exceptions that caused it or are wrapped in it."""
     found: list[BaseException] = []
     waiting: list[Any] = [error]
     while waiting and len(found) < 30:

@@ -207,7 +207,6 @@ class Transport:
         *,
         follow: bool = True,
     ) -> T:
-        """Send the request to each address in turn, the pinned one first."""
         # A loop reads often, and compressing thousands of applications costs the ResourceManager much.
         headers = {"Accept": accept, "Accept-Encoding": "gzip" if self.limits.retries else "identity"}
         if media:
@@ -385,7 +384,6 @@ def _checked(address: str, daemon: str) -> str:
 
 
 def _with_query(url: str, query: Mapping[str, str]) -> str:
-    """Add the parameters that the URL does not carry yet."""
     parts = urlsplit(url)
     present = {key for key, _ in parse_qsl(parts.query, keep_blank_values=True)}
     extra = urlencode([(key, value) for key, value in query.items() if key not in present])

@@ -33,10 +33,8 @@ _NOTHING = object()
 _NOT_DECODED = (msgspec.MsgspecError, ValueError, RecursionError)
 """ValueError: not UTF-8, or a whole number of thousands of digits."""
 
-ELEMENTS_MAX, NESTED_MAX = 3_000_000, 500_000
-"""The most values, and the most objects and lists, in an owned answer: a part takes more memory than text."""
-COERCED_BYTES_MAX = 4 << 20
-"""A longer owned answer is not read untyped: that takes a hundred times as long."""
+ELEMENTS_MAX, NESTED_MAX = 3_000_000, 500_000  # In an owned answer: a part takes more memory than text
+COERCED_BYTES_MAX = 4 << 20  # A longer owned answer is not read untyped: that takes a hundred times as long
 
 
 class Unreadable(YarnctlError):
@@ -184,10 +182,7 @@ def _nest(path: tuple[str, ...], leaf: Any) -> Any:
         if many and depth > 0:
             field = (*field, None)
         kind = msgspec.defstruct(
-            f"Under_{_attribute(name)}",
-            [field],
-            rename={_attribute(name): name},
-            forbid_unknown_fields=many,
+            f"Under_{_attribute(name)}", [field], rename={_attribute(name): name}, forbid_unknown_fields=many
         )
     return kind
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-DRAIN_TAG = "yarnctl-drain:"
-"""The prefix before the route: the submitter allows draining."""
-MIN_EXECUTORS_TAG = "yarnctl-min-executors:"
-"""The prefix before the number of executors that stay."""
+DRAIN_TAG = "yarnctl-drain:"  # The prefix before the route: the submitter allows draining
+MIN_EXECUTORS_TAG = "yarnctl-min-executors:"  # The prefix before the number of executors that stay
 
 
 def routes_in(tags: Sequence[str]) -> set[str]:

@@ -19,18 +19,13 @@ from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 from yarnctl.hadoop.wire.drain_tags import routes_in
 from yarnctl.hadoop.wire.owned import Count, Name, SignedCount, SignedTotal, SpanMs, Total
 
-Route = Literal["signal", "plugin"]
-"""The routes of drain orders: SIGTERM to the container, or a plugin in the driver."""
+Route = Literal["signal", "plugin"]  # SIGTERM to the container, or a plugin in the driver
 
-KIND = "SPARK"
-"""YARN's application type."""
+KIND = "SPARK"  # YARN's application type
 
-TRAP = "yarnctl-trap.sh"
-"""The file that keeps a container's shell alive after SIGTERM (docs/facts/spark.md, 2)."""
-PLUGIN = "yarnctl.Leave"
-"""The class of the driver's plugin."""
-LEAST_VERSION = (3, 2)
-"""Since 3.1 executors move shuffle blocks; since 3.2 they end when all blocks are moved."""
+TRAP = "yarnctl-trap.sh"  # It keeps a container's shell alive after SIGTERM (docs/facts/spark.md, 2)
+PLUGIN = "yarnctl.Leave"  # The class of the driver's plugin
+LEAST_VERSION = (3, 2)  # 3.1 moves shuffle blocks; 3.2 ends executors when all blocks are moved
 
 DECOMMISSION = "spark.decommission.enabled"
 MOVES = "spark.storage.decommission.enabled"
@@ -47,8 +42,7 @@ SHUFFLE_SERVICE = "spark.shuffle.service.enabled"
 PLUGINS = "spark.plugins"
 REQUESTS, REQUESTS_OWNER = "spark.yarnctl.requests", "spark.yarnctl.requests.owner"
 """The settings with the plugin's folder of orders and the account that must have written them."""
-START = "spark.app.startTime"
-"""Set by Spark: the instant of a driver's start."""
+START = "spark.app.startTime"  # Set by Spark: the instant of a driver's start
 
 REQUIRED: Mapping[str, str] = {
     DECOMMISSION: "true",

@@ -25,12 +25,10 @@ from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms, tags_in
 from yarnctl.units import NOTHING, Resources, minus, plus, times
 
 ANYWHERE = "*"
-NAME_MAX = 200
-"""The characters kept of a job's name: its user may write anything."""
+NAME_MAX = 200  # The characters kept of a job's name: its user may write anything
 AM_PRIORITY, FAILED_MAP, REDUCE, MAPS = 0, 5, 10, (19, 20)
 """MapReduce's request priorities (facts, section 1.1)."""
-NAMES_MAX, NAME_LENGTH_MAX = 8, 64
-"""The maximum number of names of labels and resources, and of their characters: job owners write them."""
+NAMES_MAX, NAME_LENGTH_MAX = 8, 64  # Names of labels and resources: job owners write them
 
 _WAITING_FOR_LIMIT = "not yet activated"
 

@@ -32,8 +32,7 @@ class Vector(msgspec.Struct, frozen=True, gc=False):
         return ()
 
 
-MODELLED = frozenset({"memory-mb", "vcores"})
-"""The names of the resources that a vector's own fields hold."""
+MODELLED = frozenset({"memory-mb", "vcores"})  # The names of the resources that a vector's own fields hold
 
 
 class Amount(msgspec.Struct, frozen=True, gc=False):

@@ -79,7 +79,6 @@ class Runner:
                 attempt.lines.report_position()  # the reducer's last status is the task's last
 
     def _phases(self) -> int:
-        """Go through the phases and return the child's exit status."""
         attempt = self.attempt
         if attempt.manifest is None or not self.resuming.resume(attempt.manifest):
             self._life.start()
@@ -91,7 +90,6 @@ class Runner:
         return self._end()
 
     def _step(self) -> bool:
-        """Do one small thing of the phase ``run``; return False at the end of the input."""
         task_input = self.attempt.input
         if self.attempt.requests:
             self._suspending.serve(self.attempt.requests.popleft())

@@ -143,7 +143,6 @@ class Resuming:
         attempt.input.begin_again(self._skipped)
 
     def _fetch(self, manifest: Manifest) -> tuple[Spool, bytes | None] | None:
-        """Fetch saved output and state, checked, before anything is skipped: both or neither."""
         attempt = self._attempt
         self._attempt.lines.enter("fetch")
         try:

@@ -264,7 +264,6 @@ class Suspending:
             raise Unusable(why)
 
     def _fields(self, request: Request, drain_s: float) -> dict[str, Any]:
-        """Return the content of the next manifest."""
         attempt, task, last = self._attempt, self._attempt.task, self._attempt.manifest
         past = [*last.past_containers, str(last.raw["container"])] if last else []
         return {

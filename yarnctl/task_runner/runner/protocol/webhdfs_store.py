@@ -30,13 +30,11 @@ from yarnctl.task_runner.runner.protocol.token_files import PLAIN, Secured
 
 HTTP_TIMEOUT_S = 30.0
 
-HTTP_WHOLE_S = 60.0
-"""The longest that one exchange may take; a body has the time it needs at SLOWEST_BYTES_PER_S besides."""
+HTTP_WHOLE_S = 60.0  # For one exchange; a body has the time at SLOWEST_BYTES_PER_S besides
 
 SLOWEST_BYTES_PER_S = 32 << 10
 
-FOLDER_MODE, FILE_MODE = "750", "640"
-"""A new file in HDFS has its parent's group: that of the store's folder is the daemon's, and may read."""
+FOLDER_MODE, FILE_MODE = "750", "640"  # A new file has its folder's group: the daemon's, which may read
 
 
 def trusted(ca_file: str) -> Any:
@@ -304,8 +302,7 @@ def shut(opened: Any) -> None:
         opened.shutdown(socket.SHUT_RDWR)
 
 
-PASS_ON = (b"StandbyException", b"RetriableException")
-"""What a NameNode answers that is not, or not yet, the active one."""
+PASS_ON = (b"StandbyException", b"RetriableException")  # From a NameNode that is not (yet) active
 
 
 def split_store(url: str) -> tuple[str, list[str], str]:
