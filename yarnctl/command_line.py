@@ -95,7 +95,6 @@ def load(target: str) -> click.Command:
 
 
 def _plain(kind: Any) -> Any:
-    """Return the number type restricted to digits 0 to 9; int and float also accept 1_0 and other scripts."""
     if "convert" in vars(kind):
         return kind
     strict, convert = copy.copy(kind), kind.convert

@@ -154,7 +154,6 @@ _BY_HADOOP: dict[str, tuple[str, Callable[[HadoopSite], Any]]] = {
 
 
 def _from_hadoop(folder: Path, environment: Mapping[str, str], wanted: Iterable[str]) -> dict[str, Any]:
-    """Return the ``wanted`` keys that files in ``folder`` set; reads no other file."""
     found: dict[str, Any] = {}
     for key in wanted:
         file, read = _BY_HADOOP[key]

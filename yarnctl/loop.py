@@ -34,15 +34,12 @@ class ClusterPort(Protocol):
 
     def identify(self) -> ClusterIdentity:
         """Return which cluster answers and what it can do."""
-        ...
 
     def observe(self, scope: ObservationRequest) -> Observation:
         """Observe what ``scope`` names; return it with the facts since the last call, in order."""
-        ...
 
     def perform(self, action: Action) -> Outcome:
         """Perform one action; only a later fact proves its effect."""
-        ...
 
 
 class Journal(Protocol):
@@ -50,7 +47,6 @@ class Journal(Protocol):
 
     def append(self, records: Sequence[Record]) -> None:
         """Add records at the end, in order."""
-        ...
 
 
 def tick(controller: Controller, port: ClusterPort, journal: Journal) -> int:

@@ -72,7 +72,6 @@ def _least(column: str, cells: Sequence[str]) -> int:
 
 
 def _widths(columns: Sequence[str], cells: Cells, width: int) -> list[int] | None:
-    """Return widths that fit into ``width`` characters; None if there are none."""
     wanted = _natural(columns, cells)
     widths = [_least(column, [row[place] for row in cells]) for place, column in enumerate(columns)]
     left = width - _frame(len(columns)) - sum(widths)

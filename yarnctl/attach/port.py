@@ -360,7 +360,6 @@ class AttachedPort:
         return "" if row is None else row.kind.upper()
 
     def _orders(self, orders: tuple[str, ...], requesters: tuple[str, ...]) -> list[Fact]:
-        """Poll the attempts under order, and the applications that may get their containers."""
         self._tracking.retain(orders)
         if not self._tracking.orders:
             self._polled.clear()

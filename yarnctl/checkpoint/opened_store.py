@@ -145,7 +145,6 @@ class OpenedStore:
         endings: dict[str, ApplicationEnd],
         after_ms: int | None,
     ) -> ForgottenJobs | None:
-        """Return the data by which unknown jobs are judged; None: they stay."""
         if after_ms is None:
             return None
         written = {

@@ -265,7 +265,6 @@ def _withdraw(url: str, admission: str | None, output: str) -> None:
 
 
 def _id(admission: str) -> str:
-    """Return an admission's id as a part of a path; BadInput for another form."""
     if not re.fullmatch(r"adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}", admission):
         remedy = "use an ID such as adm-1f2e3d4c-7; run yarnctl admissions to see them"
         raise BadInput("ID", f"{admission[:60]!r} is not an admission's ID", remedy)

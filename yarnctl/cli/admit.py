@@ -278,7 +278,6 @@ def request_of(
 
 
 def _containers_of_last_run(kind: str, name: str, user: str, url: str) -> int:
-    """Return the containers that the user's last job of this kind and name requested; raises BadInput."""
     from yarnctl.attach.history.fitting import folded
     from yarnctl.cli.gate_asking import containers_of_last_run
     from yarnctl.submitting import FRAMEWORKS
@@ -440,7 +439,6 @@ def story(admission: AdmissionOut) -> str:
 
 
 def _curve_lines(answer: dict[str, Any], url: str) -> list[str]:
-    """Return the present price of each deadline, a line each; ``answer`` is a quote."""
     from yarnctl.api.market_answers import QuoteOut
 
     quote = shown(QuoteOut, answer, url)

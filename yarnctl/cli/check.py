@@ -82,7 +82,6 @@ def command(
 
 
 def _fallback_root(folder: str | None) -> str:
-    """Return the path in HDFS of ``--spark-fallback``, given as a path or an address; "" if not given."""
     from yarnctl.checkpoint.opened_store import checked_root
 
     if not folder:

@@ -48,7 +48,6 @@ def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _open(options: ClusterOptions, folders: FolderOptions, history: str | None) -> OpenedStore:
-    """Open the store and the servers that list ended jobs; finds HDFS in /conf if it is not named."""
     import msgspec
 
     from yarnctl.attach.connection.connection import CheckpointStore, discover_name_nodes, require_name_nodes

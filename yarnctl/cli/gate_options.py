@@ -77,7 +77,6 @@ def admitting_of(gate: GateOptions, mode: Mode, predicts: bool) -> AdmissionOpti
 
 
 def _option_of(argument: str) -> str:
-    """Return the option of an argument; the argument of a repeatable option is in the plural."""
     return "--" + argument.replace("_", "-").replace("queues", "queue")
 
 

@@ -53,19 +53,15 @@ class HdfsLock(Protocol):
     @property
     def held(self) -> bool:
         """Whether this process certainly holds the lock."""
-        ...
 
     def acquire(self) -> bool:
         """Try once to get the lock; return whether this process holds it."""
-        ...
 
     def renew(self) -> bool:
         """Renew the lock; False: it is lost."""
-        ...
 
     def release(self) -> None:
         """Release the lock."""
-        ...
 
 
 class FoldersState(Protocol):
@@ -74,11 +70,9 @@ class FoldersState(Protocol):
     @property
     def why(self) -> ModeReason | None:
         """Why yarnctl's folders in HDFS may not be used; None if they may."""
-        ...
 
     def recheck(self, now_ms: int) -> None:
         """Check again, if the pause is over."""
-        ...
 
 
 class WriteGuard:

@@ -362,7 +362,6 @@ class Loop:
         return wake_at_ms
 
     def _require_in_place(self) -> None:
-        """End the loop if the state directory was replaced."""
         try:
             self._in_place()
         except OSError as error:
@@ -424,7 +423,6 @@ class Loop:
             _note(self.port, "admission", f"admission failed: {type(error).__name__}: {error}")
 
     def _is_demand(self) -> bool:
-        """Return whether a preempting application has pending requests, by the last snapshot."""
         snapshot = None if self.port.last_observation is None else self.port.last_observation.snapshot
         settings = self.controller.settings
         return snapshot is not None and any(demand_waits(view, settings) for view in snapshot.applications)

@@ -128,7 +128,6 @@ class HostPermission(Protocol):
 
     def why_nothing(self) -> ModeReason | None:
         """Return why no action may be sent now, or None."""
-        ...
 
 
 class QueueSettings(Protocol):
@@ -136,11 +135,9 @@ class QueueSettings(Protocol):
 
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         """Return a preemptable queue's path and configured limits, or why they are unknown."""
-        ...
 
     def maximum(self, path: str) -> float | str | None:
         """Return a queue's configured maximum, None if the queue does not exist, or why it is unknown."""
-        ...
 
 
 class Attached(ClusterPort, Protocol):
@@ -149,33 +146,26 @@ class Attached(ClusterPort, Protocol):
     @property
     def permission(self) -> HostPermission:
         """The permission check."""
-        ...
 
     @property
     def last_problem(self) -> ModeReason | None:
         """Why the last observation of the cluster failed; None: it succeeded."""
-        ...
 
     def left_alone(self) -> Mapping[str, EligibilityReason]:
         """Return attempt -> why its runner cannot suspend it."""
-        ...
 
     @property
     def queue_settings(self) -> QueueSettings:
         """The reader of queues' settings."""
-        ...
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         """Track open orders that were made under the ResourceManager ``epoch``."""
-        ...
 
     def expect(self, orders: Iterable[Order]) -> None:
         """Observe whether the tasks of these orders resume."""
-        ...
 
     def observe_soon(self) -> Snapshot | None:
         """Poll the cluster for the view; None if it does not answer."""
-        ...
 
 
 clock_ms = SteadyClock()  # This process's clock: ms since the epoch
@@ -306,13 +296,11 @@ def make_loop(
 
 
 def _require_in_place(state: StateDir, journal: JournalFile) -> None:
-    """Raise OSError if the lock or the journal was moved or replaced."""
     state.require_in_place()
     journal.require_in_place()
 
 
 def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher) -> None:
-    """Adopt the orders of an earlier run, and log their number."""
     publisher.record(rebuilt.recent)
     back_ms = max(0, rebuilt.remembered.now_ms - clock_ms())
     port.adopt([set_back(order, back_ms) for order in rebuilt.remembered.ledger.open.values()], rebuilt.epoch)

@@ -157,7 +157,6 @@ def _told(site: HadoopSite, keys: Iterable[str]) -> _Told:
 
 
 def _default_authority(site: HadoopSite) -> str:
-    """Return host and port, or the name service, of ``fs.defaultFS``; "" where it is no HDFS."""
     scheme, _, rest = site.text("fs.defaultFS").partition("://")
     return rest.partition("/")[0] if scheme in ("hdfs", "webhdfs", "swebhdfs") else ""
 

@@ -291,7 +291,6 @@ def _not_active(info: yarn.ClusterInfo) -> str:
 
 
 def _id(pattern: re.Pattern[str], given: str) -> str:
-    """Return a well-formed id for use in a path; raises BadInput for others."""
     if not pattern.fullmatch(given):
         raise BadInput(f"id {given[:60]!r}", "not an id of YARN", f"use the form {pattern.pattern}")
     return given

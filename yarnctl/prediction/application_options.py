@@ -170,7 +170,6 @@ def _options(
 
 
 def _numbers(containers: NDArray[np.float64], most: int) -> tuple[int, ...]:
-    """Return all numbers from the fewest to the most that were run; if too many, some at equal distances."""
     numbers = np.arange(int(containers.min()), int(containers.max()) + 1)
     if len(numbers) > most:
         numbers = np.unique(np.linspace(numbers[0], numbers[-1], most).round().astype(np.int64))

@@ -177,7 +177,6 @@ def refuse_settings(own: Mapping[str, str], leaving: Leaving, shown: Callable[[s
 
 
 def _remedy_for(name: str) -> str:
-    """Return what to do about a setting; the user's own program may need it."""
     if name == SHELL_FILE:
         return f"use --route plugin --plugin JAR, or {UNWRAPPED}"
     return f"remove {name}, or {UNWRAPPED}"

@@ -182,7 +182,6 @@ def _streaming(words: Sequence[str], place: int) -> HadoopOption:
 
 
 def _value_at(words: Sequence[str], place: int, names: Sequence[str]) -> str:
-    """Return the word behind an option; BadInput if there is none, or another option stands there."""
     if place + 1 >= len(words) or _one_hyphen(words[place + 1]) in names:
         raise BadInput(words[place], "has no value", "add a value after it")
     return words[place + 1]

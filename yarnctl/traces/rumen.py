@@ -194,7 +194,6 @@ def _shuffle_ms(maps: list[_Attempt], reduces: list[_Attempt]) -> int:
 
 
 def _span(start_at_ms: int, end_at_ms: int) -> int:
-    """Return the span, at least 1 ms, or -1 if an end is unknown or the span makes no sense."""
     if start_at_ms == _UNKNOWN or end_at_ms == _UNKNOWN:
         return _UNKNOWN
     span_ms = end_at_ms - start_at_ms
@@ -209,6 +208,5 @@ def _filled(spans_ms: list[int], default_ms: int) -> tuple[int, ...]:
 
 
 def _median(spans_ms: list[int]) -> int | None:
-    """Return the (lower) median of the known spans, None if there is none."""
     known = [span for span in spans_ms if span != _UNKNOWN]
     return median_low(known) if known else None

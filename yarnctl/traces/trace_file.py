@@ -20,7 +20,6 @@ class CountedRows(Protocol):
 
     def __call__(self, rows: Iterable[Row], /) -> Iterator[Row]:
         """Yield the rows."""
-        ...
 
 
 _NAME = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,200}")

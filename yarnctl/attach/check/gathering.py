@@ -157,7 +157,6 @@ def _hdfs(cluster: ClusterAddress, begin: Facts, why: dict[str, str]) -> dict[st
 
 
 def _safe_mode(node: Transport) -> bool | None:
-    """Read from the NameNode whether it is in safe mode; None if its answer does not show it."""
     beans = node.read("/jmx", yarn.NAME_NODE_STATE, {"qry": NAME_NODE_STATE})
     return next((one.state != "Operational" for one in beans if one.state), None)
 

@@ -243,7 +243,6 @@ def _is_writable_by_caller(facts: Facts, found: FileStatus) -> bool:
 
 
 def _safe_owners(facts: Facts, otherwise: str) -> tuple[str, ...]:
-    """Return the accepted owners: the caller and HDFS's superuser (the owner of "/", else ``otherwise``)."""
     top = facts.above.get("/")
     return (facts.caller_identity or "yarnctl", otherwise if top is None else top.owner)
 

@@ -251,7 +251,6 @@ class ApplicationGuard:
         return Allowance(deadline_s, self.bounds.look_bytes, self._reserve)
 
     def _taken(self, name: str, read: _Read) -> ReadAnswer[Any] | Problem:
-        """Remove and return a read's answer; LateAnswer if there is none yet."""
         one = self._applications[name]
         if not read.done.done():
             # A read that waits for a thread, or that had no time left, does not make its application slow.

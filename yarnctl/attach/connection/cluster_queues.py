@@ -57,7 +57,6 @@ class QueueNames:
             _LOG.warning("preemption disabled: no leaf queue %s", ", ".join(missing))
 
     def _compare(self, tree: QueueTree, found: Resolved) -> None:
-        """Log, once, each leaf queue that has vanished or returned, and each new one that shares a name."""
         gone = tuple(dict.fromkeys(path for path in found.paths.values() if path not in tree))
         for path in gone:
             if path not in self._vanished:

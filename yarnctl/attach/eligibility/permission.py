@@ -178,7 +178,6 @@ class Permission:
         return Refused(eligibility)
 
     def _of_mapreduce(self, application: str) -> Outcome | None:
-        """Refuse to kill a task outside the MapReduce jobs of preemptable queues; no runner is needed."""
         row = self._connection.row(application)
         if not self._queues.is_preemptable(row.queue):
             return Refused(OfNoPreemptableQueue(row.queue))

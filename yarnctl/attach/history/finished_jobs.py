@@ -104,7 +104,6 @@ class FinishedJobs:
         return found
 
     def _listed(self, row: EndedJob) -> fitting.FinishedJob | LessonReason:
-        """Return the numbers of a listed job; its own page has the whole name."""
         whole = row
         if row.job not in self._finished_jobs and len(row.name.encode()) >= fitting.NAME_MAX:
             try:

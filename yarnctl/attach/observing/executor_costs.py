@@ -113,7 +113,6 @@ def cache_again_ms(look: DriverLook) -> int:
 
 
 def _rests(active: Sequence[StageNow], now_ms: int) -> dict[str, int]:
-    """Return the remaining time of each executor's longest running task; -1: unknown."""
     found: dict[str, int] = {}
     for now in active:
         for task in now.running:

@@ -214,7 +214,6 @@ def _is_named(each: Executor) -> bool:
 
 
 def _written(jobs: Sequence[ActiveJob], stages: Sequence[Stage]) -> list[tuple[int, int]]:
-    """Return the finished stages of running jobs that wrote shuffle blocks, the newest first."""
     wanted = {stage for job in jobs for stage in job.stages}
     found = [
         (each.stage, each.attempt)

@@ -71,7 +71,6 @@ class HeldTimes:
         self._sample(at_ms, fallen)
 
     def _payers(self, row: yarn.AppInfo, queue: str) -> tuple[str, ...]:
-        """Return the payer of an application's time, and note the consent in its tag."""
         ratio, user = may_lose_tag_ratio(tags_in(row.tags)), user_owner(row.user)
         if ratio is not None:
             self._consents[row.application] = JobConsent(row.application, row.user, ratio)

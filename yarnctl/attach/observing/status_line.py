@@ -184,7 +184,6 @@ class Progress:
         return taken / passed_ms if taken > 0 and passed_ms > 0 else 0.0
 
     def _worked(self) -> tuple[int, int]:
-        """Return bytes read and ms passed, by the runner's own clock, else between observations."""
         if self._reported is not None:
             return self._reported
         if self._base is None or self._last is None:

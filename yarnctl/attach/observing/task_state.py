@@ -376,7 +376,6 @@ class PredictedDemand:
         return tuple(ask._replace(size=normalised(ask.size, known)) for ask in asks)
 
     def _has_label(self, row: yarn.AppInfo) -> bool:
-        """Return whether an application's tasks will request nodes with a label."""
         labels = views.queue_labels(self._connection.leaves)
         own = yarn.label_in(row.label)
         return bool(labels.get(row.queue, "") if own is None else own)

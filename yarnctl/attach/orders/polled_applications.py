@@ -57,7 +57,6 @@ class PolledApplications:
         return tuple(dict.fromkeys([*first, *preempting, *waiting]))[:most]
 
     def _new(self, wanted: tuple[str, ...]) -> tuple[str, ...]:
-        """Return applications that started since the last poll: all their containers are new."""
         born, self._born = self._born, frozenset(self._connection.rows)
         if not self.names:
             return ()

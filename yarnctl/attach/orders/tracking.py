@@ -255,7 +255,6 @@ class OrderTracking:
         one.release_wait_from_ms = one.absent_at_ms or min(now_ms, created_at_ms)
 
     def _poll_one(self, order: str) -> tuple[Manifest | None, tuple[object, ...]]:
-        """Return the manifest of the order, or None, and a signature of its progress."""
         one = self.orders[order]
         began_ms = self._clock()
         status = parse(one.row.status) if one.row is not None else None
@@ -404,7 +403,6 @@ class OrderTracking:
 
 
 def _saved_at_ms(answer: tuple[Manifest | None, object] | Problem) -> float:
-    """Return when a polled manifest was made, by its runner's clock; infinity if there is none."""
     manifest = None if isinstance(answer, Problem) else answer[0]
     return (manifest and _instant(manifest.raw.get("created_at_ms"))) or inf
 

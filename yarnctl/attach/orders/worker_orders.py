@@ -151,7 +151,6 @@ class WorkerOrders:
 
     @staticmethod
     def _kept(hdfs: WebHdfs, path: str) -> KeptBounds | None:
-        """Return the kept bounds, None if there are none. Raises as the client does, and Unreadable."""
         try:
             return msgspec.json.decode(hdfs.read(path, BYTES_MAX), type=KeptBounds)
         except Missing:

@@ -344,7 +344,6 @@ class AdmissionController:
     def _ask(
         self, write: Callable[[Record], None], now_ms: int, pending: PendingCommand, wanted: AdmissionClient
     ) -> str:
-        """Write a request to the journal; its deadline counts from its submission."""
         number = self.store.numbered + 1
         name = f"adm-{self.settings.instance}-{number}"
         ordered_at_ms = now_ms - self.request_queue.waited_ms(pending)
@@ -386,7 +385,6 @@ class AdmissionController:
         return name
 
     def _in_use(self, write: Callable[[Record], None], now_ms: int, found: Admission) -> Refusal | None:
-        """Return why a reservation cannot be withdrawn: its application is in YARN, or that is unknown."""
         took = None if self._reconciler.unreachable else self._claimant(now_ms, found)
         if took is None:
             fault = self._reconciler.problem
@@ -509,7 +507,6 @@ class AdmissionController:
 
 
 def _same(wanted: AdmissionClient, known: Admission) -> bool:
-    """Return whether a repeated request equals the earlier one."""
     before = known.request
     asked = (wanted.name, wanted.user, wanted.queue, wanted.containers, wanted.deadline_ms, wanted.kind)
     return (*asked, wanted.budget) == (

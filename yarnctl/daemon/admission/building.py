@@ -56,11 +56,9 @@ class DaemonClock(Protocol):
 
     def __call__(self) -> int:
         """Return the daemon's time: ms since the epoch, by the wall clock at its start."""
-        ...
 
     def ahead_ms(self) -> int:
         """Return the wall clock minus the daemon's time."""
-        ...
 
 
 def make_admission_controller(
@@ -127,15 +125,12 @@ class Measured(Protocol):
 
     def configuration(self) -> dict[str, str]:
         """Return the daemon's effective configuration."""
-        ...
 
     def nodes(self) -> Sequence[yarn.NodeRow]:
         """Return the nodes that run containers now."""
-        ...
 
     def root_queue(self) -> yarn.QueueInfo:
         """Return the scheduler's tree of queues."""
-        ...
 
 
 class ClusterSize:

@@ -33,25 +33,20 @@ class History(Protocol):
         self, application: str, kind: str = "mapreduce", containers: int = 0
     ) -> tuple[Finished | None, LessonReason | None]:
         """Return the feedback of one ended application that had ``containers``, or None and why."""
-        ...
 
     def recent(self, since_ms: int) -> Sequence[Finished]:
         """Return the feedback of jobs since a time."""
-        ...
 
     def estimate(self, name: str, user: str, kind: str = "mapreduce", most: int = 0) -> Estimate | None:
         """Return the estimate for the next run of a job, which can use ``most`` containers."""
-        ...
 
     def first_asks(self, name: str, user: str) -> tuple[ContainerRequest, ...]:
         """Return the first requests of the last run of a job."""
-        ...
 
     def latest_first_asks(
         self, since_ms: int, is_preempting: Callable[[str], bool]
     ) -> dict[tuple[str, str], tuple[ContainerRequest, ...]]:
         """Return the first requests of the last run of each of the latest jobs in preempting queues."""
-        ...
 
 
 class Answer:

@@ -208,7 +208,6 @@ class MarketDesk:
         return self._refusal(wanted, estimate, self._standing(polled.loads, now_ms))
 
     def _refusal(self, wanted: AdmissionClient, estimate: Estimate | None, seen: Seen) -> Refusal | None:
-        """Return why a request is refused without a record, None if it is not; it charges nothing."""
         budget = wanted.budget
         if budget is None:
             return Refusal("no-account", "deadlines have a price", "include a budget and an account")

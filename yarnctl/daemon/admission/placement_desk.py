@@ -153,7 +153,6 @@ def _pool_of(gate: Gate, queue: str) -> Pool | None:
 
 
 def _by_estimate(gate: Gate, wanted: AdmissionClient, estimate: Estimate | None) -> Alternatives | Refusal:
-    """Return options with several numbers of containers for one command, by its estimated work."""
     if estimate is None:
         problem = "the request has no options, and no estimate of the job's work is available"
         return Refusal("no-options", problem, f"include an estimate, or {PROFILE}")

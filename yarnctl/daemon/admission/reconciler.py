@@ -48,15 +48,12 @@ class Manager(Protocol):
 
     def applications(self) -> Sequence[yarn.AppInfo]:
         """Return the unfinished applications."""
-        ...
 
     def tagged(self, tag: str) -> Sequence[yarn.AppInfo]:
         """Return the applications with a tag, also ended ones."""
-        ...
 
     def application_end(self, application: str) -> yarn.ApplicationOutcome:
         """Return how an application ended, and when; raises Missing if it is not known."""
-        ...
 
 
 class Reconciler:
@@ -129,7 +126,6 @@ class Reconciler:
         return True
 
     def _read(self, rows: Sequence[yarn.AppInfo], now_ms: int) -> ClusterUse:
-        """Read the rows, each with its queue's path (an ambiguous name stays, and is in no queue)."""
         tree = self._queues()
         if tree is not None:
             paths = [tree.of_application(row.queue) or row.queue for row in rows]
@@ -151,7 +147,6 @@ class Reconciler:
                 note(AdmissionClosed(now_ms, each.admission, "ended", *ended))
 
     def _ended(self, application: str, now_ms: int) -> tuple[ClosedReason, int | None] | None:
-        """Return how an application ended, and YARN's time of it; None if it has not, or if unknown."""
         try:
             found = self._manager.application_end(application)
         except Missing:

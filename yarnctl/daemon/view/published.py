@@ -250,11 +250,9 @@ class Control(Protocol):
 
     def pause(self, why: str) -> None:
         """Stop deciding and acting after the current tick; ``why`` is shown."""
-        ...
 
     def go_on(self) -> None:
         """End a pause."""
-        ...
 
 
 class Publisher:
@@ -361,7 +359,6 @@ class Publisher:
         return fresh, at_ms, seen.snapshot is None and seen.cluster == "quiet" and not waits
 
     def _kept(self, seen: Observation, settings: Settings) -> tuple[Snapshot | None, int, bool]:
-        """Return the last snapshot, its time, and whether preempting applications have no requests."""
         last, at_ms = self._view, self._view.snapshot_at_ms or 0
         old = seen.now_ms - at_ms >= NO_DEMAND_TICKS * settings.tick_ms
         quiet = seen.cluster == "quiet" and (last.no_demand or old)

@@ -161,7 +161,6 @@ class ReclaimLists:
         self.ended = tuple(self._ended)
 
     def _resume(self) -> None:
-        """Note a resume cost; the order has usually left its list by then."""
         if not self._returned:
             return
         for place, each in enumerate(self._ended):

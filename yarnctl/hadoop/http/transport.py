@@ -295,7 +295,6 @@ class Transport:
         return target
 
     def _owner(self, url: str, base: str) -> str:
-        """Return the configured address that ``url`` belongs to (``base`` if to none)."""
         return next((one for one in self.addresses if url.startswith(one + "/")), base)
 
     def ahead_ms(self, path: str, clock_ms: Callable[[], int]) -> int | None:

@@ -192,7 +192,6 @@ def _attribute(name: str) -> str:
 
 
 def _load(body: bytes) -> Any:
-    """Read JSON of any kind; NaN and Infinity become None."""
     try:
         return msgspec.json.decode(body)
     except _NOT_DECODED:

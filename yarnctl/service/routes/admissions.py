@@ -273,7 +273,6 @@ def _add_writing(
 
 
 def _require_own(source: Source, caller: Caller, name: str) -> None:
-    """Raise ApiProblem (403, 404) unless the admission is the token's own, or it has ``operate``."""
     _, found = _find(source, name)
     if found is None:
         raise _unknown(name)
@@ -427,7 +426,6 @@ def _term_name(each: Admission, term: str) -> str:
 
 
 def _refunded_mtokens(each: Admission, status: AdmissionStatus) -> int | None:
-    """Return the refunded part of a deadline's price; None: the deadline has no price."""
     if each.plan.price_mtokens is None:
         return None
     paid = status.payments.get(each.admission)

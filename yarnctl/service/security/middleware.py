@@ -156,7 +156,6 @@ class Guards:
 
 
 async def _whole_body(receive: Receive) -> list[Message] | None:
-    """Read the body's messages; None if it is too large."""
     messages: list[Message] = []
     size = 0
     while True:
@@ -170,7 +169,6 @@ async def _whole_body(receive: Receive) -> list[Message] | None:
 
 
 def _replay(messages: list[Message], receive: Receive) -> Receive:
-    """Return a receiver that repeats the messages read already, then receives."""
     waiting = iter(messages)
 
     async def again() -> Message:

@@ -105,7 +105,6 @@ class Runner:
         return True
 
     def _end(self) -> int:
-        """Let the child finish after the last line and return its status."""
         attempt, child, late = self.attempt, self.attempt.child, "the input is at its end"
         assert child is not None
         attempt.scanner.finish()

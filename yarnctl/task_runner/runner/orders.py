@@ -184,7 +184,6 @@ class OrderAnswers:
         self.answer(request, "unchanged", f"generation {self._attempt.generation} still valid")
 
     def _begin_hold(self, request: Request) -> None:
-        """Hold for an order, and report it."""
         hold_ms = self._attempt.settings.hold_ms if request.hold_ms is None else request.hold_ms
         self._attempt.holders[request.order] = time.monotonic() + hold_ms / 1000
         self._attempt.lines.enter("hold", self._attempt.lines.for_order())
