@@ -35,10 +35,7 @@ HDFS = ("data_node", "requests", "store", "fallback", "lock", "lowered", "above"
 
 
 def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
-    """Return ``begin`` with all facts that the cluster shows.
-
-    Raises Unreachable if no active ResourceManager answers, BadInput if another kind of daemon answers.
-    """
+    """Return ``begin`` with all facts that the cluster shows; raises Unreachable, BadInput (no manager)."""
     to = cluster.transport()
     manager, why = ResourceManager(to), dict[str, str]()
     seen: dict[str, Any] = {

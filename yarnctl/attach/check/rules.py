@@ -68,10 +68,7 @@ WITHOUT_SCHEDULER = "not checked: needs the capacity scheduler; fix 'scheduler' 
 
 
 def judge(facts: Facts) -> tuple[Finding, ...]:
-    """Return the finding of every rule that matters, in the dict's order.
-
-    Only the first rule that a cause affects reports the cause.
-    """
+    """Return the finding of every rule that matters, in order; only the first reports a common cause."""
     reported: dict[str | Unseen, Finding] = {}
     is_other = RULES["scheduler"](facts).severity == "fail"
     findings = []

@@ -43,10 +43,7 @@ def unread(answer: Problem | Absent) -> EligibilityReason:
 
 
 class EligibilityReader:
-    """Keeps eligibility by application; ``reasons`` has why each that is not eligible is left alone.
-
-    Applications of ``other_kinds`` have other readers.
-    """
+    """Keeps eligibility by application, else the reason; ``other_kinds`` have other readers."""
 
     def __init__(self, connection: Connection, other_kinds: frozenset[str] = frozenset()) -> None:
         self._connection = connection
@@ -61,10 +58,7 @@ class EligibilityReader:
         self._quarantined: dict[str, tuple[int, Eligibility]] = {}
 
     def read_some(self, rows: Iterable[yarn.AppInfo]) -> None:
-        """Read the configurations of the largest jobs that are not read yet, in preemptable queues.
-
-        ``rows`` are those that are new or have changed since the last observation.
-        """
+        """Read the largest unread preemptable jobs' configurations; ``rows``: new or changed."""
         judged: dict[str, bool] = {}
         self._end_quarantine()
         for row in rows:

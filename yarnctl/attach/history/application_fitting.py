@@ -25,10 +25,7 @@ from yarnctl.hadoop.wire.yarn import EndedApplication
 
 
 class ApplicationRun(msgspec.Struct, frozen=True):
-    """One application that succeeded. Spans and instants in ms, ``computed_ms`` in container-ms.
-
-    ``containers``: as many as it held at once, its master's included.
-    """
+    """One application that succeeded, in ms and container-ms; ``containers`` include its master's."""
 
     application: str
     name: str
@@ -44,10 +41,7 @@ class ApplicationRun(msgspec.Struct, frozen=True):
 def application_run(
     row: EndedApplication, container_mib: int, containers: int = 0
 ) -> ApplicationRun | LessonReason:
-    """Return an application's numbers, or the reason why they cannot be used.
-
-    ``container_mib``: the size of the gate's containers; ``containers``: how many it was given, 0: not known.
-    """
+    """Return an application's numbers, or why not; ``container_mib``: the gate's; ``containers``: or 0."""
     if row.final_status != "SUCCEEDED":
         return EndedOtherwise(row.final_status)
     began_ms = row.launched_at_ms or row.submitted_at_ms

@@ -73,10 +73,7 @@ class FinishedJobs:
     def latest_first_asks(
         self, since_ms: int, is_preempting: Callable[[str], bool]
     ) -> dict[tuple[str, str], tuple[ContainerRequest, ...]]:
-        """Return (user, folded name) -> first asks of the ``FIRST_MAX`` latest jobs in preempting queues.
-
-        A job whose name may have been truncated is skipped.
-        """
+        """Return (user, folded name) -> first asks of the latest preempting jobs, without truncated names."""
         last: dict[tuple[str, str], EndedJob] = {}
         for row in self._server.jobs(since_ms):
             ours = _succeeded(row) and is_preempting(row.queue)

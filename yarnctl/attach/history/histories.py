@@ -15,10 +15,7 @@ MAPREDUCE = "mapreduce"  # The kind of jobs in the history server
 
 
 class Histories:
-    """``open_jobs`` returns the history of MapReduce's jobs (called once it succeeds; BadInput: never again).
-
-    ``capacity`` in containers of ``container_mib``; both may be changed between calls.
-    """
+    """Asks one of two histories; ``open_jobs`` is called until it succeeds, but not after BadInput."""
 
     def __init__(self, open_jobs: Callable[[], FinishedJobs], applications: FinishedApplications) -> None:
         self.capacity = 1

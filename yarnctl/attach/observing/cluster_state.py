@@ -51,10 +51,7 @@ class Grant(NamedTuple):
 
 
 class LiveContainers:
-    """Reads live containers; keeps each application's current attempt.
-
-    ``holding``: application -> container -> a resource beside memory and vcores that it holds, as last read.
-    """
+    """Reads live containers; ``holding``: application -> container -> a resource that is not modelled."""
 
     def __init__(self, connection: Connection) -> None:
         self._manager = connection.manager

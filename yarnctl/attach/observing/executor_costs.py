@@ -43,11 +43,7 @@ class StageNow(NamedTuple):
 
 
 class DriverLook(NamedTuple):
-    """A driver's answer: executors, active stages, and finished stages.
-
-    ``written``: finished stages with shuffle blocks that are still used; ``finished``: all finished stages,
-    without their parts by executor.
-    """
+    """A driver's executors, active stages, ``written`` (finished, blocks in use) and finished stages."""
 
     executors: tuple[Executor, ...]
     active: tuple[StageNow, ...]

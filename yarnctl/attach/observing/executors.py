@@ -137,10 +137,7 @@ class ExecutorObserver:
         return found
 
     def _look(self, driver: SparkDriver, known: Mapping[tuple[int, int], Stage]) -> DriverLook | Absent:
-        """Read the input of a prediction, in sequence: at most three answers, and three per stage.
-
-        ``known`` finished stages are not read again: they do not change any more.
-        """
+        """Read a prediction's input: three answers, and three per stage not ``known`` as finished."""
         executors, jobs, stages = driver.executors(), driver.jobs(), driver.stages()
         if isinstance(executors, Absent):
             return executors

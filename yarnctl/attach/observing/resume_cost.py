@@ -74,10 +74,7 @@ class Spans:
 
 
 class SuspendedTask(msgspec.Struct):
-    """A task that an order stopped and that has not reached new keys since. Times in ms.
-
-    ``generation``, ``groups``: what is saved, by its runner's status; 0: not known.
-    """
+    """A task that an order stopped, not at new keys since; ``generation``, ``groups``: saved, 0 unknown."""
 
     order: str
     application: str

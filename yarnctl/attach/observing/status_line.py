@@ -174,10 +174,7 @@ class Progress:
         return self._last[0] if self._last else 0
 
     def rate(self, usual: float = 0.0) -> float:
-        """Return the speed in bytes per ms while it worked; 0.0 if not known.
-
-        ``usual``: that of earlier attempts at the same task.
-        """
+        """Return the speed in bytes per ms while it worked (0.0: unknown); ``usual``: of earlier attempts."""
         taken, passed_ms = self._worked()
         if usual > 0:
             return (max(0, taken) + usual * STEADY_MS) / (max(0, passed_ms) + STEADY_MS)

@@ -65,10 +65,7 @@ class MasterLook(NamedTuple):
 
 
 class TaskObserver:
-    """Observes preemptable jobs; ``places`` by attempt.
-
-    ``why_not``: application -> attempt -> its runner's reason why it cannot be suspended, as last seen.
-    """
+    """Observes preemptable jobs; ``places`` by attempt; ``why_not``: the runner's reasons by attempt."""
 
     def __init__(
         self,

@@ -71,11 +71,7 @@ FAULT_WORDS: dict[Fault, str] = {
 
 
 class Transport:
-    """A daemon at one or more addresses, for one caller; the constructor never uses the network.
-
-    ``daemon`` is its name for messages. Raises BadInput for unusable addresses, and Kerberos without its
-    package.
-    """
+    """A daemon at one or more addresses, for one caller; sends nothing when made. Raises BadInput."""
 
     def __init__(
         self,

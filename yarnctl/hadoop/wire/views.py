@@ -106,10 +106,7 @@ def requested(application: yarn.AppInfo, queue_label: str = "") -> Requested:
 
 
 def asks(requests: Iterable[yarn.ResourceRequest], label: str = "") -> tuple[ContainerRequest, ...]:
-    """Return the demand: the pending ``*`` rows, summed by priority and size.
-
-    Rows for nodes and racks repeat the same containers. ``label`` is that of rows that name none.
-    """
+    """Return the demand: the pending ``*`` rows (others repeat the same containers), by priority and size."""
     found: dict[tuple[int, Resources], int] = {}
     for row in _unmet(requests):
         if not _label(row, label) and not row.size.others:
