@@ -1,7 +1,4 @@
-"""The options of admission control: ``--admission`` and what belongs to it, for ``yarnctl run``.
-
-Nothing is opened here. An unknown mechanism, or an option that the mechanism does not have, is rejected.
-"""
+"""The options of admission control: ``--admission`` and what belongs to it, for ``yarnctl run``."""
 
 from __future__ import annotations
 
@@ -25,8 +22,7 @@ Function = Callable[..., Any]
 
 DEFAULT_ALLOCATOR = "justice"
 KAPPA_MAX = 1_000_000
-LATE_RATIO_MAX = 0.5
-"""With a larger chance to be late, less than half of the jobs would meet their deadline."""
+LATE_RATIO_MAX = 0.5  # With a larger chance to be late, less than half of the jobs would meet their deadline
 DEFAULT_LEASE_S = 120
 
 
@@ -51,12 +47,13 @@ def admission_options(command: Function) -> Function:
 
 
 def admitting_of(gate: GateOptions, mode: Mode, predicts: bool) -> AdmissionOptions | None:
-    """Return the settings of admission control, None without ``--admission``; BadInput names the option.
-
-    ``mode`` is ``--mode``; ``predicts``: ``--predicted-demand`` is given and uses ``--history``, too.
-    """
+    """Return the settings of admission control, None without ``--admission``; BadInput names the option."""
     if gate.admission is None:
-        _refuse_without_admission(gate, predicts)
+        for name, value in gate._asdict().items():
+            if name == "admission_lease_s" or (name == "history" and predicts):
+                continue
+            if value not in (None, "", ()):
+                raise BadInput(_option_of(name), "requires --admission", "add --admission, or remove it")
         return None
     from yarnctl.daemon.admission.building import AdmissionOptions
 
@@ -79,21 +76,11 @@ def admitting_of(gate: GateOptions, mode: Mode, predicts: bool) -> AdmissionOpti
     )
 
 
-def _refuse_without_admission(gate: GateOptions, predicts: bool) -> None:
-    for name, value in gate._asdict().items():
-        if name == "admission_lease_s" or (name == "history" and predicts):
-            continue
-        if value not in (None, "", ()):
-            raise BadInput(_option_of(name), "requires --admission", "add --admission, or remove it")
-
-
 def _option_of(argument: str) -> str:
-    """Return the option of an argument; the argument of a repeatable option is in the plural."""
     return "--" + argument.replace("_", "-").replace("queues", "queue")
 
 
 def _require_runs(file: Path | None) -> None:
-    """Raise BadInput for a file of runs that cannot be read, or without the extra that predicts from it."""
     if file is None:
         return
     if not file.is_file():

@@ -1,7 +1,4 @@
-"""Build the admission controller from options, with its own clients of the cluster and the job history.
-
-Law: nothing is sent here. The loop's clients have the bounds of the loop; the history has its own thread.
-"""
+"""Build the admission controller from options, with its own clients of the cluster and the job history."""
 
 from __future__ import annotations
 
@@ -36,16 +33,12 @@ from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources
 
 MINIMUM_KEY = "yarn.scheduler.minimum-allocation-mb"
-TASK_MIB = 1024
-"""MapReduce's default memory of a task; the scheduler may round it up."""
+TASK_MIB = 1024  # MapReduce's default memory of a task; the scheduler may round it up
 NO_HISTORY = "off"
 
 
 class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of admission. None: measured; ``history`` "": found, ``off``: not used.
-
-    The queues of ``queues`` and ``pools`` are names in options, and full paths after they are resolved.
-    """
+    """The options of admission. None: measured; ``history`` "": found, ``off``: not used."""
 
     allocator: str
     queues: tuple[str, ...] = ()
@@ -63,11 +56,9 @@ class DaemonClock(Protocol):
 
     def __call__(self) -> int:
         """Return the daemon's time: ms since the epoch, by the wall clock at its start."""
-        ...
 
     def ahead_ms(self) -> int:
         """Return the wall clock minus the daemon's time."""
-        ...
 
 
 def make_admission_controller(
@@ -134,22 +125,16 @@ class Measured(Protocol):
 
     def configuration(self) -> dict[str, str]:
         """Return the daemon's effective configuration."""
-        ...
 
     def nodes(self) -> Sequence[yarn.NodeRow]:
         """Return the nodes that run containers now."""
-        ...
 
     def root_queue(self) -> yarn.QueueInfo:
         """Return the scheduler's tree of queues."""
-        ...
 
 
 class ClusterSize:
-    """Measures the containers of the cluster, or of the guarantee of admission's queues; by memory.
-
-    Nodes with a label do not count: labels are not modelled.
-    """
+    """Measures the containers of the cluster's nodes without a label, or of admission's queues; by memory."""
 
     def __init__(self, manager: Measured, options: AdmissionOptions) -> None:
         self._manager = manager
@@ -222,7 +207,6 @@ class PoolSize:
         return leaf
 
     def _most_mib(self, leaf: views.Leaf, total: Resources) -> int:
-        """Return the queue's maximum in its partition."""
         if not self._settings.label:
             return views.queue_view(leaf, total).maximum.memory_mib
         rows = leaf.queue.shares.rows if leaf.queue.shares is not None else ()
@@ -248,10 +232,7 @@ def open_histories(address: str, cluster: ClusterAddress) -> Histories:
 
 
 def open_history(address: str, cluster: ClusterAddress) -> FinishedJobs:
-    """Return the history of MapReduce jobs at ``address`` ("": found).
-
-    Raises BadInput if no configuration names its host, and as the client does.
-    """
+    """Return the history of MapReduce jobs at ``address`` ("": found); raises BadInput."""
     address = address or _found(cluster)
     if not address:
         remedy = "set --history URL, or --history off"
