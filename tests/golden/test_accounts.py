@@ -12,7 +12,6 @@ from yarnctl.deciding.admission.pricing.accounts import (
     DAY_MS,
     AccountSet,
     ImpossibleRecord,
-    Paid,
     TokensCharged,
     TokensGranted,
     TokensRefilled,
@@ -20,7 +19,6 @@ from yarnctl.deciding.admission.pricing.accounts import (
     Used,
     after,
     folded,
-    pay,
     price_mtokens,
     refill_due,
     settle,
@@ -52,23 +50,6 @@ def test_what_was_settled_or_never_paid_is_left_alone():
     assert settle(settled, 10, "adm-1", Used("not-run")) is None
     assert settle(PAID, 10, "adm-2", Used("not-run")) is None
     assert settled.accounts["a"].balance_mtokens == 833
-
-
-def test_what_is_paid_once_and_what_is_not_paid():
-    again = TokensCharged(5, "a", "adm-9", 1000, "mine")
-    assert pay(PAID, again) == Paid("adm-1", None)
-    assert pay(PAID, CHARGE) == Paid("adm-1", None)
-    assert pay(PAID, TokensCharged(5, "a", "adm-1", 1000, "another")) == "other-payment"
-    assert pay(PAID, TokensCharged(5, "b", "adm-2", 1)) == "no-account"
-    assert pay(PAID, TokensCharged(5, "a", "adm-2", 501)) == "too-little"
-    exact = TokensCharged(5, "a", "adm-2", 500)
-    assert pay(PAID, exact) == Paid("adm-2", exact)
-
-
-def test_requests_without_a_key_are_different_requests():
-    state = after(PAID, TokensCharged(3, "a", "adm-2", 100))
-    asked = TokensCharged(4, "a", "adm-3", 100)
-    assert pay(state, asked) == Paid("adm-3", asked)
 
 
 def _refilled_mtokens(state, at_ms: int) -> int | None:

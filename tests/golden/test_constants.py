@@ -22,7 +22,6 @@ from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
 from yarnctl.deciding.admission.mechanisms.oracle import HOPELESS, UNKNOWN
 from yarnctl.deciding.admission.mechanisms.pythia import PAST
 from yarnctl.deciding.admission.pricing.accounts import Accounts
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES
 from yarnctl.deciding.draws import named, uniform
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.policies.jobs import JobUsage
@@ -207,17 +206,6 @@ ASSUMED = {
         "left": "",
         "left_node": "",
     },
-    "Choices": {
-        "order": "papers",
-        "sharing": "held",
-        "reach": "reachable",
-        "queue_time": "stretched",
-        "errors": "shortfall",
-        "fraction": "estimated",
-        "weighting": "equal",
-        "smoothing_ratio": 0.5,
-        "drop_above_tasks": 100,
-    },
 }
 
 
@@ -232,10 +220,6 @@ def test_what_is_assumed_where_nothing_is_told(name: str) -> None:
     more: list[type[msgspec.Struct]] = [JusticeMemory, Admission]
     structs = {each.__name__: each for each in [*STRUCTS, *more]}
     assert assumed(structs[name]) == ASSUMED[name]
-
-
-def test_the_default_choices_are_those() -> None:
-    assert msgspec.structs.asdict(DEFAULT_CHOICES) == ASSUMED["Choices"]
 
 
 def test_a_book_begins_empty() -> None:

@@ -126,28 +126,6 @@ def fair_shares(demands: Sequence[int], free: int) -> list[int]:
     return shares
 
 
-def group_shares(groups: Sequence[tuple[int, int]], capacity: int) -> list[int]:
-    """Return the containers of each group of jobs with one demand, given (demand, jobs), demands ascending.
-
-    A group's jobs take turns on its containers. Satisfied groups have all they demand; the others
-    divide the rest in proportion to their jobs, in whole containers (cumulative rounding, so that
-    none is lost).
-    """
-    left, waiting = capacity, sum(jobs for _, jobs in groups)
-    shares: list[int] = []
-    for place, (demand, jobs) in enumerate(groups):
-        if demand * waiting > left:
-            passed = 0
-            for _, others in groups[place:]:
-                before = left * passed // waiting
-                passed += others
-                shares.append(left * passed // waiting - before)
-            return shares
-        shares.append(demand * jobs)
-        left, waiting = left - demand * jobs, waiting - jobs
-    return shares
-
-
 class Grant(NamedTuple):
     """An admitted request, its containers, and what part of all it can use that was to be."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from yarnctl.deciding.admission.mechanisms.justice import JUSTICE, JusticeChoices, JusticeMemory
 from yarnctl.deciding.admission.mechanisms.mrm import hold_market
 from yarnctl.deciding.admission.mechanisms.mrm import learn as learn_work
@@ -31,7 +29,6 @@ from yarnctl.deciding.admission.mechanisms.placement_round import (
 )
 from yarnctl.deciding.admission.mechanisms.promises import carry
 from yarnctl.deciding.admission.mechanisms.pythia import PYTHIA, PythiaChoices, PythiaMemory
-from yarnctl.deciding.admission.records import Choices
 from yarnctl.deciding.admission.rounds import Mechanism
 from yarnctl.deciding.admission.shared_round import hold_round
 from yarnctl.deciding.admission.sizing import NoMemory, Sizing
@@ -88,14 +85,3 @@ MECHANISMS: dict[str, Mechanism] = {
     ORION.name: ORION,
     LEAST_LOADED.name: LEAST_LOADED,
 }
-
-
-def choices_of(name: str, said: Choices | OwnChoices) -> OwnChoices:
-    """Return a mechanism's own choices, of those that are given for all of them (or are its own)."""
-    own = MECHANISMS[name].choices
-    known = {field: getattr(said, field) for field in own.__struct_fields__ if hasattr(said, field)}
-    choices: OwnChoices = msgspec.structs.replace(own, **known)
-    return choices
-
-
-__all__ = ["MECHANISMS", "SIZINGS", "Mechanism", "Memory", "OwnChoices", "Sizing", "choices_of"]

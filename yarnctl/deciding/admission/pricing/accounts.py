@@ -211,42 +211,6 @@ def refill_due(accounts: Accounts, name: str, now_ms: int) -> TokensRefilled | N
     return TokensRefilled(now_ms, name, min(days * account.daily_mtokens, room_mtokens), until_ms)
 
 
-class Paid(NamedTuple):
-    """It is paid: by this record, or (None) by an earlier one of the same admission or key."""
-
-    admission: str
-    record: TokensCharged | None
-
-
-Unpaid = Literal["no-account", "too-little", "other-payment"]
-"""Why nothing is charged: no such account; its balance is less; the admission or key paid something else."""
-
-
-def pay(accounts: Accounts, asked: TokensCharged) -> Paid | Unpaid:
-    """Return the record that pays, once for each admission and for each key of an account."""
-    account = accounts.accounts.get(asked.account)
-    if account is None:
-        return "no-account"
-    earlier = _earlier(accounts, asked)
-    if earlier is not None:
-        payment = accounts.payments[earlier]
-        same = (payment.account, payment.key) == (asked.account, asked.key)
-        return Paid(earlier, None) if same else "other-payment"
-    if asked.mtokens > account.balance_mtokens:
-        return "too-little"
-    return Paid(asked.admission, asked)
-
-
-def _earlier(accounts: Accounts, asked: TokensCharged) -> str | None:
-    """Return which admission was paid already by this request."""
-    if asked.admission in accounts.payments:
-        return asked.admission
-    for admission, payment in accounts.payments.items():
-        if asked.key and (payment.account, payment.key) == (asked.account, asked.key):
-            return admission
-    return None
-
-
 class Used(NamedTuple):
     """How an admission ended, and how much of the estimated work (container-ms) it used."""
 
