@@ -23,8 +23,7 @@ from yarnctl.deciding.admission.mechanisms.oracle import HOPELESS, UNKNOWN
 from yarnctl.deciding.admission.mechanisms.pythia import PAST
 from yarnctl.deciding.admission.pricing.accounts import Accounts
 from yarnctl.deciding.draws import named, uniform
-from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.policies.jobs import JobUsage
+from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES, JobUsage
 
 NUMBERS = {
     # in an admission gate
@@ -37,7 +36,7 @@ NUMBERS = {
     "admission.pricing.accounts.DAY_MS": 86_400_000,
     "admission.shared_round.RESERVED_MS": 60_000,
     # in a mix of levers
-    "awaited_ends.KEPT_MS": 3_600_000,
+    "ledger_state.KEPT_MS": 3_600_000,
     "held_windows.MARK_MS": 60_000,
     "held_windows.MARKS_MIN": 60,
     "held_windows.MARKS_MAX": 720,
@@ -72,8 +71,8 @@ NUMBERS = {
     "admission.pricing.master_loads.TRIES": 8,
     "queue_hold.RECENT_ORDERS": 10,
     "queue_hold.MISDIRECTED_MAX": 3,
-    "policies.jobs.FOREVER_MS": 2**53 - 1,
-    "policies.jobs.PPM": 10**6,
+    "policies.FOREVER_MS": 2**53 - 1,
+    "policies.PPM": 10**6,
     "preemptor.PPM": 10**6,
     "queue_names.LIKE_MIN_RATIO": 0.6,
     "queue_names.NAME_MAX": 200,

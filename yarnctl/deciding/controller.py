@@ -352,7 +352,7 @@ class Controller:
                     effects.add(self._orders.forget(name, self.now_ms, "absent"))
         silent = self._looks.silent(self.now_ms)
         preempting = [view for view in snapshot.applications if is_preempting(view, self.settings)]
-        doubted = self._looks.echoes.update(preempting, as_of_ms)
+        doubted = self._looks.stale_asks.update(preempting, as_of_ms)
         self._deferred = _Deferred(snapshot, as_of_ms, doubted, self.now_ms, 0, {}, silent)
         self._inputs.begin_look()
         if not self._observe_again:  # occupied and free room cannot be told apart: withdraw nothing

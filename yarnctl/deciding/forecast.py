@@ -378,17 +378,3 @@ def slots(room: Resources, size: Resources) -> int:
     """Return how many containers of ``size`` fit into the sum of free room."""
     counts = [part // unit for part, unit in zip(room, size, strict=True) if unit > 0]
     return max(0, min(counts)) if counts else 0
-
-
-__all__ = [
-    "QueueModel",
-    "Room",
-    "SchedulerSimulation",
-    "Servable",
-    "SimulatedRequest",
-    "model_queues",
-    "over_guarantee",
-    "place_pending",
-    "slots",
-    "total_free",
-]

@@ -24,7 +24,12 @@ Cluster = Literal["seen", "quiet", "unreachable", "not-requested"]
 
 
 class Echo(NamedTuple):
-    """An application's usage, and the asks it should still have; see :mod:`yarnctl.deciding.looks`."""
+    """An application's usage, and the requests that it should still have (``due``: priority, size, count).
+
+    ``given``: containers since its requests were last reliable, which they are again at ``until_ms``.
+    ``early``: its requests that were gone before the containers that met them were observed (one is read
+    after the other). ``stale``: how many of its requests are stale.
+    """
 
     due: tuple[tuple[int, Resources, int], ...]
     containers: int
@@ -32,7 +37,7 @@ class Echo(NamedTuple):
     given: int = 0
     until_ms: int = 0
     early: int = 0
-    doubted: int = 0
+    stale: int = 0
 
 
 class LookMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -21,13 +21,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.awaited_ends import AwaitedEnds
 from yarnctl.deciding.inputs import Observed
-from yarnctl.deciding.ledger_state import Bars
+from yarnctl.deciding.ledger_state import AwaitedEnds, Bars
 from yarnctl.deciding.lifecycle import OPEN, RUNNING, TABLE, Event
 from yarnctl.deciding.loss_budget import LossBudget
 from yarnctl.deciding.model import (
@@ -52,7 +51,8 @@ from yarnctl.deciding.order import (
     order_id,
     set_back,
 )
-from yarnctl.deciding.reasons.orders import ContainerHasEnded
+from yarnctl.deciding.reasons.orders import ContainerHasEnded, MoveReason
+from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.records import (
     Awaited,
     Decision,
@@ -76,6 +76,20 @@ LOST = ContainerHasEnded("lost")
 """Why an order moved whose container was lost with its node: its room is not free."""
 
 
+class MoveDetails(NamedTuple):
+    """What the record of a move says beside the move; the fields are those of :class:`Transition`."""
+
+    why: MoveReason | OutcomeReason | None = None
+    container: str = ""
+    application: str = ""
+    keys_done: int = -1
+    left: str = ""
+    left_node: str = ""
+
+
+NO_DETAILS = MoveDetails()
+
+
 class Ledger:
     """All orders that are open or not yet retired, with indices for every look-up."""
 
@@ -96,12 +110,9 @@ class Ledger:
         self.awaited = AwaitedEnds()
         self.excluded, self.tries, self.indices = self.bars.barred, self.bars.tries, Indices()
         index = self.indices
-        self.by_container, self.by_requester, self.by_victim = (
-            index.by_container,
-            index.by_requester,
-            index.by_victim,
-        )
-        self.by_group, self.freed_on, self.freed_for = index.by_group, index.freed_on, index.freed_for
+        self.by_container, self.by_requester = index.by_container, index.by_requester
+        self.by_victim, self.by_group = index.by_victim, index.by_group
+        self.freed_on, self.freed_for = index.freed_on, index.freed_for
         self.retiring: deque[tuple[int, str]] = deque()
         self.late_until: list[tuple[int, str, str]] = []
 
@@ -116,25 +127,34 @@ class Ledger:
         self.indices.enter(order)
         self.bars.set(order, "already-ordered")
 
-    def make(self, order_id: str, event: Event, at_ms: int, **told: Any) -> Transition | Progressed | None:
-        """Return the record of what an event does to an order now; None: nothing.
-
-        ``told`` are further fields of the transition. Nothing is changed.
-        """
+    def happen(
+        self, order_id: str, event: Event, at_ms: int, details: MoveDetails = NO_DETAILS
+    ) -> Transition | Progressed | None:
+        """Apply what an event does to an order now; return its record, None if it does nothing."""
         order = self.open.get(order_id)
         target = None if order is None else TABLE[order.state].get(event)
         if order is None or target is None:
             return None
+        record: Transition | Progressed
         if target == order.state:
-            is_later = event in SIGNS_OF_LIFE and at_ms > order.progress_at_ms
-            return Progressed(order=order_id, at_ms=at_ms) if is_later else None
-        return Transition(order=order_id, source=order.state, event=event, target=target, at_ms=at_ms, **told)
-
-    def happen(self, order_id: str, event: Event, at_ms: int, **told: Any) -> Transition | Progressed | None:
-        """Make the record of what an event does, and apply it."""
-        record = self.make(order_id, event, at_ms, **told)
-        if record is not None:
-            self.apply(record)
+            if event not in SIGNS_OF_LIFE or at_ms <= order.progress_at_ms:
+                return None
+            record = Progressed(order=order_id, at_ms=at_ms)
+        else:
+            record = Transition(
+                order=order_id,
+                source=order.state,
+                event=event,
+                target=target,
+                at_ms=at_ms,
+                why=details.why,
+                container=details.container,
+                application=details.application,
+                keys_done=details.keys_done,
+                left=details.left,
+                left_node=details.left_node,
+            )
+        self.apply(record)
         return record
 
     def apply(self, record: object) -> None:
@@ -201,10 +221,9 @@ class Ledger:
 
     def _progressed(self, record: Progressed) -> None:
         order = self.open.get(record.order)
-        if order is None:
-            return
-        changed = msgspec.structs.replace(order, progress_at_ms=max(order.progress_at_ms, record.at_ms))
-        self.open[record.order] = changed
+        if order is not None:
+            progress_at_ms = max(order.progress_at_ms, record.at_ms)
+            self.open[record.order] = msgspec.structs.replace(order, progress_at_ms=progress_at_ms)
 
     def _transferred(self, record: Transfer) -> None:
         order = self.open.get(record.order)
@@ -228,8 +247,9 @@ class Ledger:
 
     def _performed(self, record: Performed) -> None:
         """Record a request that perhaps must be sent again."""
-        action = _taken(self.due, record)
+        action = next((each for each in self.due if is_of(record, each)), None)
         if action is not None:
+            self.due.remove(action)
             self.regrowing.performed(action, record.outcome)
         if not isinstance(action, Release | Withdraw) or isinstance(record.outcome, Withheld):
             return
@@ -407,14 +427,6 @@ def oldest_running(ledger: Ledger, requester: str, size: Resources) -> Order | N
     for order in ledger.of_requester(requester):
         if order.state in RUNNING and order.serves and order.request_size == size:
             return order
-    return None
-
-
-def _taken(due: list[Action], record: Performed) -> Action | None:
-    """Remove and return the action that an outcome is of; None: the ledger has no such action."""
-    for place, action in enumerate(due):
-        if is_of(record, action):
-            return due.pop(place)
     return None
 
 

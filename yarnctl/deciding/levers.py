@@ -35,17 +35,6 @@ from yarnctl.deciding.settings import LeverSettings
 LeverKind = Literal["wait", "suspend", "end", "kill", "drain", "rescale", "cap"]
 Undo = Literal["none", "resume", "run-again", "come-back", "raise"]
 
-UNDO: dict[LeverKind, Undo] = {
-    "wait": "none",
-    "suspend": "resume",
-    "end": "run-again",
-    "kill": "run-again",
-    "drain": "come-back",
-    "rescale": "come-back",
-    "cap": "raise",
-}
-ORDERED: tuple[LeverKind, ...] = ("suspend", "end", "kill", "drain", "rescale")
-"""Levers that are pulled by an order; the others make none."""
 LEAVING: dict[TaskKind, LeverKind] = {"executor": "drain", "worker": "rescale"}
 """Tasks that leave as they are asked to, and their lever."""
 

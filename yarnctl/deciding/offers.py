@@ -17,8 +17,13 @@ from yarnctl.deciding.draws import named, uniform
 from yarnctl.deciding.levers import Lever, levers_of
 from yarnctl.deciding.loss_budget import NO_CONSENTS, LossLeft, task_of
 from yarnctl.deciding.model import TaskView
-from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.policies.jobs import FOREVER_MS, JobPolicy
+from yarnctl.deciding.policies import (
+    COMPARED_JOB_POLICIES,
+    FOREVER_MS,
+    JOB_POLICIES,
+    TASK_POLICIES,
+    JobPolicy,
+)
 from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.settings import Settings
 

@@ -169,13 +169,22 @@ def verb_of(task: TaskView, settings: Settings, pull: LeverPull | None) -> Order
 
 def requested(order: Order, settings: Settings, together: Sequence[Order] = ()) -> Action:
     """Return the action that requests an order; ``together``: the orders of its decision."""
-    names = (order.order, order.victim, order.attempt, order.container)
     if order.verb == "drain":
         mates = [one.attempt for one in together if (one.verb, one.victim) == ("drain", order.victim)]
-        return Drain(*names, order.decision, tuple(sorted(mates)))
+        return Drain(
+            order.order,
+            order.victim,
+            order.attempt,
+            order.container,
+            order.decision,
+            tuple(sorted(mates)),
+        )
     if order.verb == "kill":
-        return Kill(*names)
-    return Suspend(*names, order.generation, order.ordered_at_ms + settings.kill_timeout_ms)
+        return Kill(order.order, order.victim, order.attempt, order.container)
+    deadline_at_ms = order.ordered_at_ms + settings.kill_timeout_ms
+    return Suspend(
+        order.order, order.victim, order.attempt, order.container, order.generation, deadline_at_ms
+    )
 
 
 def gone_on(order: Order, event: Event, target: State, at_ms: int) -> Order:

@@ -448,18 +448,3 @@ def after_picks(
         )
         left.append(Candidate(usage, used, job.budget - gone, job.task_size))
     return left
-
-
-__all__ = [
-    "ApplicationDemand",
-    "ClusterDemand",
-    "DemandInput",
-    "after_picks",
-    "candidates",
-    "closed_jobs",
-    "demand",
-    "is_preemptable",
-    "is_preempting",
-    "pending_count",
-    "preemptable",
-]

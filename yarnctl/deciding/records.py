@@ -8,7 +8,7 @@ explain are performed; the outcome of an action is a record of its own.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import msgspec
 
@@ -35,6 +35,7 @@ from yarnctl.deciding.model import (
     Ending,
     Grow,
     ObservationRequest,
+    OrderAction,
     Outcome,
     SetPriority,
     SetQueueMaximum,
@@ -263,16 +264,15 @@ class Performed(msgspec.Struct, frozen=True, tag="performed", kw_only=True, omit
 
 def performed(at_ms: int, action: Action, outcome: Outcome) -> Performed:
     """Return the record of an action's outcome."""
-    if isinstance(action, SetPriority):
-        told: dict[str, Any] = {"application": action.application, "back": action.back}
-    elif isinstance(action, Grow):
-        told = {"application": action.application}
-    elif isinstance(action, SetQueueMaximum):
-        told = {"queue": action.queue, "back": action.back}
-    else:
-        told = {"order": action.order}
-    kind = cast(ActionKind, action.__struct_config__.tag)
-    return Performed(at_ms=at_ms, action=kind, outcome=outcome, **told)
+    return Performed(
+        at_ms=at_ms,
+        action=cast(ActionKind, action.__struct_config__.tag),
+        outcome=outcome,
+        order=action.order if isinstance(action, OrderAction) else "",
+        application=action.application if isinstance(action, SetPriority | Grow) else "",
+        queue=action.queue if isinstance(action, SetQueueMaximum) else "",
+        back=isinstance(action, SetPriority | SetQueueMaximum) and action.back,
+    )
 
 
 def is_of(record: Performed, action: Action) -> bool:

@@ -11,9 +11,17 @@ whose outcome is unknown.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-from yarnctl.deciding.ledger import Ledger, oldest_freed, oldest_running, remembered_of
+import msgspec
+
+from yarnctl.deciding.ledger import (
+    NO_DETAILS,
+    Ledger,
+    MoveDetails,
+    oldest_freed,
+    oldest_running,
+    remembered_of,
+)
 from yarnctl.deciding.levers import AwaitedTask
 from yarnctl.deciding.lifecycle import RECALLABLE, Event
 from yarnctl.deciding.model import (
@@ -96,17 +104,19 @@ class Settlement:
         self.pending: Mapping[str, int] | None = None
         self.pending_at_ms = 0
 
-    def _move(self, into: Effects, order_id: str, event: Event, at_ms: int, **told: Any) -> bool:
-        """Apply one event, with fields of its record; return whether it changed the order's state."""
-        record = self.ledger.happen(order_id, event, at_ms, **told)
+    def _move(
+        self, effects: Effects, order_id: str, event: Event, at_ms: int, details: MoveDetails = NO_DETAILS
+    ) -> bool:
+        """Apply one event; return whether it changed the order's state."""
+        record = self.ledger.happen(order_id, event, at_ms, details)
         if record is not None:
-            into.records.append(record)
+            effects.records.append(record)
         return isinstance(record, Transition)
 
-    def _record(self, into: Effects, record: Record) -> None:
+    def _record(self, effects: Effects, record: Record) -> None:
         """Apply a record that was made, and add it to the effects."""
         self.ledger.apply(record)
-        into.records.append(record)
+        effects.records.append(record)
 
     # --- facts ----------------------------------------------------------------------------------
 
@@ -131,36 +141,36 @@ class Settlement:
                 self._epoch_changed(effects, fact)
         return effects
 
-    def _manifest(self, into: Effects, fact: ManifestSeen) -> None:
+    def _manifest(self, effects: Effects, fact: ManifestSeen) -> None:
         """A manifest must name the order's own attempt; an older generation means "unchanged"."""
         order = self.ledger.open.get(fact.order)
         if order is None or order.attempt != fact.attempt or fact.generation > order.generation:
             return
-        moved = self._move(into, order.order, "manifest", fact.at_ms, keys_done=fact.keys_done)
-        if moved and not self.releases_itself:
-            into.actions.append(
+        details = MoveDetails(keys_done=fact.keys_done)
+        if self._move(effects, order.order, "manifest", fact.at_ms, details) and not self.releases_itself:
+            effects.actions.append(
                 Release(order.order, order.victim, order.attempt, order.container, fact.generation)
             )
 
     def _killed_ended(self, container: str, ending: Ending, at_ms: int) -> Effects:
         """Record the end of a container whose killed order is settled: its room is not expected any more."""
-        into = Effects()
+        effects = Effects()
         killed = self.ledger.terminating.get(container)
         if killed is not None:
             ended = KilledEnded(order=killed.order, container=container, ending=ending, at_ms=at_ms)
-            self._record(into, ended)
-        return into
+            self._record(effects, ended)
+        return effects
 
     def _order_ended(self, fact: ContainerEnded) -> Effects:
         """Move the open order whose container has ended, if there is one."""
-        into = Effects()
+        effects = Effects()
         order_id = self.ledger.by_container.get(fact.container)
-        left: dict[str, str] = {}
+        details = MoveDetails(ContainerHasEnded(fact.ending))
         if order_id is None:
             bound = self.ledger.open.get(fact.order)
             if bound is None or (bound.verb, bound.victim) != ("drain", fact.application):
-                return into
-            order_id, left = fact.order, {"left": fact.container, "left_node": fact.node}
+                return effects
+            order_id, details = fact.order, details._replace(left=fact.container, left_node=fact.node)
         order = self.ledger.open[order_id]
         event: Event = "ended-otherwise"
         if fact.ending == "completed":
@@ -169,10 +179,10 @@ class Settlement:
             fact.ending == "killed" and (order.verb == "kill" or order.state == "checkpointed")
         ):
             event = "ended-as-ordered"
-        self._move(into, order_id, event, fact.at_ms, why=ContainerHasEnded(fact.ending), **left)
-        return into
+        self._move(effects, order_id, event, fact.at_ms, details)
+        return effects
 
-    def _granted(self, into: Effects, fact: ContainerGranted) -> None:
+    def _granted(self, effects: Effects, fact: ContainerGranted) -> None:
         """Settle the entry that this grant answers (section 3.2: it is removed from the job's list).
 
         Rooms of one size are interchangeable, but an order must last until its task's end. When a requester
@@ -185,23 +195,23 @@ class Settlement:
         here = [order for order in here if order.serves and (order.freed_at_ms or 0) <= fact.at_ms]
         own = [order for order in here if order.requester == requester and order.request_size == size]
         if own:
-            self._answer(into, own[0], "granted", fact)
+            self._answer(effects, own[0], "granted", fact)
             return
         others = [order for order in here if order.requester != requester]
         others = [order for order in others if order.request_size == size] or others
         elsewhere = oldest_freed(self.ledger, requester, size)
         if not others:
             if elsewhere is not None:
-                self._answer(into, elsewhere, "granted", fact)
+                self._answer(effects, elsewhere, "granted", fact)
             return
         given = others[0]
         mine = elsewhere or oldest_running(self.ledger, requester, size)
         if mine is None or given.request_size != size:
             if self._is_taken(given, size):
-                self._answer(into, given, "misdirected", fact)
+                self._answer(effects, given, "misdirected", fact)
         else:
-            self._answer(into, given, "granted", fact)
-            into.add(self.transfer(mine, given.requester, fact.at_ms, GivenRoomOf(requester, given.order)))
+            self._answer(effects, given, "granted", fact)
+            effects.add(self.transfer(mine, given.requester, fact.at_ms, GivenRoomOf(requester, given.order)))
 
     def _is_taken(self, order: Order, size: Resources) -> bool:
         """Return whether a grant of ``size`` to another application, on the order's node, used its room.
@@ -214,105 +224,106 @@ class Settlement:
             return False
         return fits(order.size, size)
 
-    def _answer(self, into: Effects, order: Order, event: Event, fact: ContainerGranted) -> None:
+    def _answer(self, effects: Effects, order: Order, event: Event, fact: ContainerGranted) -> None:
         """Settle an order, and those of its group that are freed, as granted or misdirected."""
         for mate in self.ledger.group_of(order):
             why = None if mate.order == order.order else WithOrder(order.order)
-            who = {"container": fact.container, "application": fact.application}
-            self._move(into, mate.order, event, fact.at_ms, why=why, **who)
+            details = MoveDetails(why, fact.container, fact.application)
+            self._move(effects, mate.order, event, fact.at_ms, details)
 
     def transfer(self, order: Order, requester: str, at_ms: int, why: MoveReason) -> Effects:
         """Make an order, with its group, over to another application."""
-        into = Effects()
+        effects = Effects()
         for mate in self.ledger.group_of(order):
             passed_on = Transfer(
                 order=mate.order, source=mate.requester, target=requester, at_ms=at_ms, why=why
             )
-            self._record(into, passed_on)
-        return into
+            self._record(effects, passed_on)
+        return effects
 
-    def _came_back(self, into: Effects, fact: CameBack | CameBackWithout) -> None:
+    def _came_back(self, effects: Effects, fact: CameBack | CameBackWithout) -> None:
         """Record that a suspended task runs again, with its saved work or without; once for each order."""
         order = self.ledger.suspended.get(fact.order)
         if order is None or order.attempt == fact.attempt:
             return
         if isinstance(fact, CameBack):
-            self._record(into, _return_of(order, fact))
-        elif 0 <= fact.generation_found < fact.generation_expected:
-            self._record(into, _saved_lost_of(fact))
+            self._record(effects, _return_of(order, fact))
+        elif 0 <= fact.generation_found < fact.generation_expected:  # no later attempt is the resumption
+            self._record(effects, msgspec.convert(fact, SavedLost, from_attributes=True))
 
-    def _application_ended(self, into: Effects, fact: ApplicationEnded) -> None:
+    def _application_ended(self, effects: Effects, fact: ApplicationEnded) -> None:
+        why = ApplicationHasEnded(fact.application)
         for order in list(self.ledger.of_requester(fact.application)):
-            into.add(self.recall(order, "requester-ended", fact.at_ms, ApplicationHasEnded(fact.application)))
+            effects.add(self.recall(order, "requester-ended", fact.at_ms, why))
         for order in list(self.ledger.of_victim(fact.application)):
-            self._move(into, order.order, "completed", fact.at_ms, why=ApplicationHasEnded(fact.application))
-        into.add(self.forget(fact.application, fact.at_ms, "ended"))
+            self._move(effects, order.order, "completed", fact.at_ms, MoveDetails(why))
+        effects.add(self.forget(fact.application, fact.at_ms, "ended"))
 
     def forget(self, application: str, at_ms: int, why: Absence) -> Effects:
         """Drop an application's attempts, and record it: from now on they count as new."""
-        into = Effects()
+        effects = Effects()
         if application in remembered_of(self.ledger):
-            self._record(into, UnknownApplication(application=application, at_ms=at_ms, why=why))
-        return into
+            self._record(effects, UnknownApplication(application=application, at_ms=at_ms, why=why))
+        return effects
 
-    def _epoch_changed(self, into: Effects, fact: EpochChanged) -> None:
-        into.records.append(Epoch(at_ms=fact.at_ms, epoch=fact.epoch))
+    def _epoch_changed(self, effects: Effects, fact: EpochChanged) -> None:
+        effects.records.append(Epoch(at_ms=fact.at_ms, epoch=fact.epoch))
         for order in list(self.ledger.open.values()):
-            into.add(self.recall(order, "epoch-changed", fact.at_ms, AnotherManager()))
+            effects.add(self.recall(order, "epoch-changed", fact.at_ms, AnotherManager()))
 
     # --- withdrawals and time-outs ----------------------------------------------------------------
 
     def recall(self, order: Order, event: Event, at_ms: int, why: MoveReason) -> Effects:
         """Settle an order that is not needed any more, and withdraw its suspend request."""
-        into = Effects()
+        effects = Effects()
         running = order.state in RECALLABLE and order.verb == "suspend" and not order.observed
-        if self._move(into, order.order, event, at_ms, why=why) and running:
-            into.actions.append(Withdraw(order.order, order.victim, order.attempt, order.container))
-        return into
+        if self._move(effects, order.order, event, at_ms, MoveDetails(why)) and running:
+            effects.actions.append(Withdraw(order.order, order.victim, order.attempt, order.container))
+        return effects
 
     def wait_for(self, requester: str, tasks: Iterable[AwaitedTask], now_ms: int) -> Effects:
         """Record the tasks whose ends are awaited on behalf of ``requester``, each once."""
-        into, known = Effects(), self.ledger.awaited.until_ms
+        effects, known = Effects(), self.ledger.awaited.until_ms
         fresh = tuple(task for task in tasks if task.lever.unit not in known)
         if fresh:
-            self._record(into, Awaited(now_ms, requester, fresh))
-        return into
+            self._record(effects, Awaited(now_ms, requester, fresh))
+        return effects
 
     def drop_observed(self, now_ms: int) -> Effects:
         """Drop the orders of an earlier controller that only observed, if this one acts."""
-        into = Effects()
+        effects = Effects()
         if self.settings.observe_only:
-            return into
+            return effects
         for order in [order for order in self.ledger.open.values() if order.observed]:
             event: Event = "requester-ended" if order.state == "checkpointed" else "not-needed"
-            into.add(self.recall(order, event, now_ms, OnlyObserved()))
-        return into
+            effects.add(self.recall(order, event, now_ms, OnlyObserved()))
+        return effects
 
     def repeat(self, now_ms: int) -> Effects:
         """Send again what may not have arrived; a Release also if its effect is long overdue."""
-        into = Effects()
+        effects = Effects()
         for sent in self.ledger.sent.values():
             late = isinstance(sent.action, Release) and (
                 now_ms - sent.last_ms >= self.settings.release_repeat_ms
             )
             if now_ms > sent.last_ms and (sent.unsure or late) and not self.ledger.is_over(sent, now_ms):
-                into.actions.append(sent.action)
-        return into
+                effects.actions.append(sent.action)
+        return effects
 
     def time_out(self, now_ms: int) -> Effects:
         """Give up or kill orders without progress for too long; stop counting unclaimed room."""
-        into = Effects()
+        effects = Effects()
         limit = self.settings.kill_timeout_ms
         if self.settings.observe_only:
-            return into
+            return effects
         for order in list(self.ledger.open.values()):
             if order.state == "freed":
                 if now_ms - (order.freed_at_ms or 0) >= limit:
                     why = Unclaimed(limit, self._still_waits(order, now_ms))
-                    self._move(into, order.order, "unclaimed", now_ms, why=why)
+                    self._move(effects, order.order, "unclaimed", now_ms, MoveDetails(why))
             elif now_ms - order.progress_at_ms >= order.limit_ms(self.settings):
-                self._silent(into, order, now_ms, NoProgress(order.limit_ms(self.settings)))
-        return into
+                self._silent(effects, order, now_ms, NoProgress(order.limit_ms(self.settings)))
+        return effects
 
     def _still_waits(self, order: Order, now_ms: int) -> bool:
         """Return whether the requester had pending requests lately, and after the containers were free."""
@@ -321,24 +332,24 @@ class Settlement:
         seen_ms = self.pending_at_ms - (order.freed_at_ms or 0)
         return seen_ms >= self.settings.expire_ms and bool(self.pending.get(order.requester))
 
-    def _silent(self, into: Effects, order: Order, now_ms: int, why: MoveReason) -> None:
-        names = (order.order, order.victim, order.attempt, order.container)
+    def _silent(self, effects: Effects, order: Order, now_ms: int, why: MoveReason) -> None:
+        details = MoveDetails(why)
         if self.settings.on_timeout == "kill" and order.verb != "drain":
-            if self._move(into, order.order, "kill", now_ms, why=why):
-                into.actions.append(Kill(*names))
-        elif self._move(into, order.order, "give-up", now_ms, why=why) and order.verb == "suspend":
-            into.actions.append(Withdraw(*names))
+            if self._move(effects, order.order, "kill", now_ms, details):
+                effects.actions.append(Kill(order.order, order.victim, order.attempt, order.container))
+        elif self._move(effects, order.order, "give-up", now_ms, details) and order.verb == "suspend":
+            effects.actions.append(Withdraw(order.order, order.victim, order.attempt, order.container))
 
     def forget_unwanted(self, pending: dict[str, int], now_ms: int, as_of_ms: int) -> Effects:
         """Settle freed entries whose requester has no pending requests, without an observed grant."""
-        into = Effects()
+        effects = Effects()
         self.pending_at_ms = as_of_ms
         for order in list(self.ledger.open.values()):
             if order.state != "freed" or pending.get(order.requester):
                 continue
             if as_of_ms - (order.freed_at_ms or 0) >= self.settings.expire_ms:
-                self._move(into, order.order, "not-needed", now_ms, why=RequestGone())
-        return into
+                self._move(effects, order.order, "not-needed", now_ms, MoveDetails(RequestGone()))
+        return effects
 
     # --- outcomes ---------------------------------------------------------------------------------
 
@@ -348,20 +359,20 @@ class Settlement:
         A refused Release settles its order at once, unless an earlier one may have arrived: then the
         refusal may only mean that the container is gone already, and a fact will settle the order.
         """
-        into = Effects()
-        self._record(into, performed(now_ms, action, outcome))
+        effects = Effects()
+        self._record(effects, performed(now_ms, action, outcome))
         if isinstance(action, Release) and isinstance(outcome, Refused):
             if action.order not in self.ledger.sent:
-                self._move(into, action.order, "refused", now_ms, why=outcome.why)
+                self._move(effects, action.order, "refused", now_ms, MoveDetails(outcome.why))
         elif isinstance(action, Suspend | Kill | Drain):
             if isinstance(outcome, Accepted):
-                self._move(into, action.order, "accepted", now_ms)
+                self._move(effects, action.order, "accepted", now_ms)
             elif isinstance(outcome, Refused):
-                self._move(into, action.order, "refused", now_ms, why=outcome.why)
+                self._move(effects, action.order, "refused", now_ms, MoveDetails(outcome.why))
             elif isinstance(outcome, Withheld) and not self.settings.observe_only:
                 # no failure of the attempt
-                self._move(into, action.order, "not-needed", now_ms, why=outcome.why)
-        return into
+                self._move(effects, action.order, "not-needed", now_ms, MoveDetails(outcome.why))
+        return effects
 
 
 def _return_of(order: Order, fact: CameBack) -> Return:
@@ -377,18 +388,6 @@ def _return_of(order: Order, fact: CameBack) -> Return:
         launch_ms=fact.launch_ms,
         shuffle_ms=fact.shuffle_ms,
         skip_ms=fact.skip_ms,
-    )
-
-
-def _saved_lost_of(fact: CameBackWithout) -> SavedLost:
-    """Return the record that saved work was lost; no later attempt counts as the resumption."""
-    return SavedLost(
-        order=fact.order,
-        attempt=fact.attempt,
-        at_ms=fact.at_ms,
-        keys_lost=fact.keys_lost,
-        generation_expected=fact.generation_expected,
-        generation_found=fact.generation_found,
     )
 
 

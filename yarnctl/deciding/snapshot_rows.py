@@ -33,13 +33,7 @@ class QueueRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
 
     def view(self) -> QueueView:
         """Return the queue as a step reads it."""
-        return QueueView(
-            queue=self.queue,
-            guaranteed=self.guaranteed,
-            maximum=self.maximum,
-            used=self.used,
-            user_limit=self.user_limit,
-        )
+        return QueueView(**msgspec.structs.asdict(self))
 
 
 class ApplicationRow(msgspec.Struct, frozen=True, array_like=True):
@@ -63,24 +57,7 @@ class ApplicationRow(msgspec.Struct, frozen=True, array_like=True):
 
     def view(self) -> ApplicationView:
         """Return the application as a step reads it."""
-        return ApplicationView(
-            application=self.application,
-            queue=self.queue,
-            user=self.user,
-            submitted_at_ms=self.submitted_at_ms,
-            rank=self.rank,
-            containers=self.containers,
-            used=self.used,
-            am_size=NOT_READ,
-            task_size=self.task_size,
-            requests=self.requests,
-            activated=self.activated,
-            runner=self.runner,
-            predicted=self.predicted,
-            priority=self.priority,
-            deadline_at_ms=self.deadline_at_ms,
-            progress_ratio=self.progress_ratio,
-        )
+        return ApplicationView(am_size=NOT_READ, **msgspec.structs.asdict(self))
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -11,11 +11,10 @@ from heapq import heapify
 
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.payments import payment_problem
-from yarnctl.deciding.awaited_ends import AwaitedEnds
 from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.ledger_state import BarSet, LedgerState, Retiring
+from yarnctl.deciding.ledger_state import AwaitedEnds, BarSet, LedgerState, Retiring
 from yarnctl.deciding.loss_budget import LossBudget
 from yarnctl.deciding.order import order_number
 from yarnctl.deciding.prioritising import ChangedPriorities

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.levers import Lever
 from yarnctl.deciding.model import Accepted, Refused, Withheld
@@ -180,41 +182,31 @@ class _Orders:
 
     def returned(self, record: Return) -> None:
         """A task resumed after this order, which can be one of an earlier controller."""
-        for story in reversed(self.stories):
-            if story.order == record.order:
-                story.came_back = CameBackStory(
-                    attempt=record.attempt,
-                    at_ms=record.at_ms,
-                    cost_ms=record.cost_ms,
-                    leave_ms=record.leave_ms,
-                    launch_ms=record.launch_ms,
-                    shuffle_ms=record.shuffle_ms,
-                    skip_ms=record.skip_ms,
-                )
-                return
+        story = self._newest(record.order)
+        if story is not None:
+            story.came_back = msgspec.convert(record, CameBackStory, from_attributes=True)
 
     def saved_lost(self, record: SavedLost) -> None:
         """A checkpoint was not used; the journal does not record the working time of its keys."""
-        for story in reversed(self.stories):
-            if story.order == record.order:
-                story.saved_lost = SavedLostStory(
-                    attempt=record.attempt,
-                    at_ms=record.at_ms,
-                    keys_lost=record.keys_lost if record.keys_lost >= 0 else story.keys_done,
-                    generation_expected=record.generation_expected,
-                    generation_found=record.generation_found,
-                )
-                story.lost_work_ms = None
-                return
+        story = self._newest(record.order)
+        if story is not None:
+            story.saved_lost = SavedLostStory(
+                attempt=record.attempt,
+                at_ms=record.at_ms,
+                keys_lost=record.keys_lost if record.keys_lost >= 0 else story.keys_done,
+                generation_expected=record.generation_expected,
+                generation_found=record.generation_found,
+            )
+            story.lost_work_ms = None
 
-    def _withhold(self, order: str) -> None:
-        if order in self.open:
-            self.open[order].withheld = True
+    def _newest(self, order: str) -> OrderStory | None:
+        return next((story for story in reversed(self.stories) if story.order == order), None)
 
     def performed(self, record: Performed) -> None:
         """An action was performed, or was refused."""
         if record.action in ORDER_VERBS and isinstance(record.outcome, Withheld):
-            self._withhold(record.order)
+            if record.order in self.open:
+                self.open[record.order].withheld = True
             return
         if record.action not in ("release", "kill") or isinstance(record.outcome, Refused):
             return
@@ -273,7 +265,7 @@ class _Reader:
         requester, hit = record.trigger.application, {pick.application for pick in record.picks}
         self._name(record)
         # A job that was picked from is listed with its key afterwards: that is no refusal.
-        jobs = tuple(job for job in record.refused_jobs if job.application not in hit or not _is_next(job))
+        jobs = tuple(job for job in record.refused_jobs if job.application not in hit or job.why != "next")
         self._jobs(record, record.number, jobs)
         for refused in record.refused_tasks:
             if self._is_wanted(refused.attempt):
@@ -506,7 +498,3 @@ def explain(records: Iterable[Record], wanted: str) -> Explanation:
     for record in records:
         reader.apply(record)
     return reader.explanation()
-
-
-def _is_next(job: RefusedJob) -> bool:
-    return job.why == "next"
