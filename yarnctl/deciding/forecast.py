@@ -45,10 +45,10 @@ class SimulatedRequest(NamedTuple):
     containers: int
 
 
-class Room:
-    """Free room per node. Nodes are tried in the order of their names, each size from its own mark.
+class FreeCapacity:
+    """Free capacity per node. Nodes are tried in the order of their names, each size from its own mark.
 
-    A node that has no room for a size will not have any later (room only shrinks), so a mark never
+    A node without enough free capacity for a size will not have it later (it only shrinks), so a mark never
     goes back: placing n containers costs n + nodes x sizes.
     """
 
@@ -64,13 +64,12 @@ class Room:
         return self._marks.get(size, 0) < len(self._nodes)
 
     def place(self, size: Resources) -> bool:
-        """Place one container on the first node with room for it; False if there is none."""
+        """Place one container on the first node with enough free capacity; False if there is none."""
         nodes, free = self._nodes, self.free
         mark = self._marks.get(size, 0)
         while mark < len(nodes):
-            room = free[nodes[mark]]
-            if fits(size, room):
-                free[nodes[mark]] = minus(room, size)
+            if fits(size, free[nodes[mark]]):
+                free[nodes[mark]] = minus(free[nodes[mark]], size)
                 self._marks[size] = mark
                 return True
             mark += 1
@@ -99,7 +98,7 @@ class QueueModel:
 
     @property
     def largest_task(self) -> Resources:
-        """The smallest room that is enough for any task that runs here; computed on first use."""
+        """The smallest size that is enough for any task that runs here; computed on first use."""
         if self._largest is None:
             name = self.view.queue
             mine = [view for view in self._applications if view.queue == name and view.containers > 1]
@@ -138,7 +137,7 @@ class QueueModel:
     ) -> TriggerReason | None:
         """Return which limit keeps the queue, ``more`` served, from serving this ask; None: none does.
 
-        ``relieved``: the room comes from this same queue, and from these users, so that neither
+        ``relieved``: the containers come from this same queue, and from these users, so that neither
         its usage nor (perhaps) theirs grows.
         """
         view, application = self.view, wanted.application
@@ -180,7 +179,7 @@ def _serving_order(view: ApplicationView) -> tuple[int, str]:
 
 
 def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, QueueModel]:
-    """Make the queues as they will be once the expected room is free, with their pending asks."""
+    """Make the queues as they will be once the expected capacity is free, with their pending asks."""
     queues = {view.queue: QueueModel(view, snapshot.applications) for view in snapshot.queues}
     limited = any(view.user_limit is not None for view in snapshot.queues)
     leaving: dict[str, Resources] = {}
@@ -199,17 +198,17 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, Queue
     return queues
 
 
-def place_pending(queues: Mapping[str, QueueModel], room: Room) -> dict[str, int]:
-    """Serve the queues from ``room``; the rest stays pending; return placed per application."""
+def place_pending(queues: Mapping[str, QueueModel], free: FreeCapacity) -> dict[str, int]:
+    """Serve the queues from the free capacity; the rest stays pending; return placed per application."""
     placed: dict[str, int] = {}
-    if not room.free:
+    if not free.free:
         return placed
     active = [queue for queue in queues.values() if queue.waiting()]
     stuck: dict[str, list[SimulatedRequest]] = {queue.view.queue: [] for queue in active}
     while active:
         queue = active[0] if len(active) == 1 else min(active, key=QueueModel.key)
         wanted = queue.waiting()[queue.head]
-        if room.fits(wanted.size) and not queue.forbids(wanted) and room.place(wanted.size):
+        if free.fits(wanted.size) and not queue.forbids(wanted) and free.place(wanted.size):
             queue.grant(wanted)
             name = wanted.application.application
             placed[name] = placed.get(name, 0) + 1
@@ -224,19 +223,19 @@ def place_pending(queues: Mapping[str, QueueModel], room: Room) -> dict[str, int
 
 
 class Servable(NamedTuple):
-    """Containers of one application that evicted room would be given to; by size, in serving order."""
+    """Containers that the capacity of evicted tasks would go to; by size, in serving order."""
 
     application: ApplicationView
     shortfalls: dict[Resources, int]
 
 
 class SchedulerSimulation:
-    """Continue as if room appeared: which asks are served before one that must not be served?
+    """Continue as if containers became free: which requests are served before one that must not be served?
 
-    ``victims`` are the preemptable queues; their evicted tasks ask again at once, so a preemptable queue
-    that is served first takes its room back and ends the sequence. ``allowance`` limits the containers
-    per application (pending - promised). ``relieved`` (deadline mode): the queue gives to itself, and
-    these are the users of the preemptable applications. ``admitted`` has the admissions in serving order,
+    ``victims`` are the preemptable queues; their evicted tasks request containers again at once, so a
+    preemptable queue that is served first takes them back and ends the sequence. ``allowance`` limits the
+    containers per application (pending - promised). ``relieved`` (deadline mode): the queue gives to itself,
+    and these are the users of the preemptable applications. ``admitted`` has the admissions in serving order,
     ``refused`` the reasons of requesters that got less than their demand.
     """
 
@@ -367,14 +366,14 @@ def over_guarantee(queue: QueueView, used: Resources, tolerance_ppm: int) -> boo
 
 
 def total_free(free: Mapping[str, Resources]) -> Resources:
-    """Return the sum of the free room, wherever it is (the paper's "cluster is full")."""
+    """Return the sum of the free capacity, wherever it is (the paper's "cluster is full")."""
     total = NOTHING
-    for room in free.values():
-        total = plus(total, room)
+    for size in free.values():
+        total = plus(total, size)
     return total
 
 
-def slots(room: Resources, size: Resources) -> int:
-    """Return how many containers of ``size`` fit into the sum of free room."""
-    counts = [part // unit for part, unit in zip(room, size, strict=True) if unit > 0]
+def slots(free: Resources, size: Resources) -> int:
+    """Return how many containers of ``size`` fit into the sum of free capacity."""
+    counts = [part // unit for part, unit in zip(free, size, strict=True) if unit > 0]
     return max(0, min(counts)) if counts else 0

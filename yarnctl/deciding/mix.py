@@ -33,8 +33,8 @@ class Mixing:
         self.case, self.settings, self.given = case, settings, given
         self.offers = LeverOffers(case, settings, given)
         self.left = given.left.copy()
-        self.taken = [0] * len(case.jobs)
-        self.room: dict[str, Resources] = {}
+        self.picked_of = [0] * len(case.jobs)
+        self.free: dict[str, Resources] = {}
         self.used: set[str] = set()
         self.rescaled: set[int] = set()
         """Jobs that lose workers by this choice: their cost is paid, however many leave."""
@@ -51,7 +51,7 @@ class Mixing:
 
     def meet(self, size: Resources, wanted: int) -> int:
         """Meet as many of ``wanted`` asks of one size as there are levers for; return how many are unmet."""
-        wanted = self._from_room(size, wanted, self.room)
+        wanted = self._from_free(size, wanted, self.free)
         self._next, self._combines = 0, False
         while wanted:
             found = self._single(size)
@@ -63,7 +63,7 @@ class Mixing:
                 return wanted
             self._use(found, size)
             # Of other nodes no room fits this size: what fitted was used before.
-            wanted = self._from_room(size, wanted - 1, (found[0].task.node,))
+            wanted = self._from_free(size, wanted - 1, (found[0].task.node,))
         return 0
 
     def _single(self, size: Resources) -> list[Option]:
@@ -88,15 +88,15 @@ class Mixing:
         self._sorted_in = len(self.offers.offered)
         best: list[Option] = []
         for node, options in self._by_node.items():
-            free = [
+            usable = [
                 each
                 for each in options
                 if each.attempt not in self.used and each.lever.kind != "rescale" and self._allowed((each,))
             ]
-            room = self.room.get(node, self.case.room.get(node, NOTHING))
-            found = cheapest_cover(size, room, free, self._allowed)
-            if len(free) > EXACT_MAX:
-                self.compare(free)
+            free = self.free.get(node, self.case.free.get(node, NOTHING))
+            found = cheapest_cover(size, free, usable, self._allowed)
+            if len(usable) > EXACT_MAX:
+                self.compare(usable)
             if found and (not best or _group_key(found) < _group_key(best)):
                 best = found
         return best
@@ -116,7 +116,7 @@ class Mixing:
                 more[option.job] = more.get(option.job, 0) + 1
         for index, count in more.items():
             job = self.case.jobs[index]
-            if self.taken[index] + count > job.usage.releasable:
+            if self.picked_of[index] + count > job.usage.releasable:
                 return False
         return self.left.allows(
             (*self._payer(option), option.lever.kind, charged_ms(option.lever) * option.task.size[0])
@@ -160,20 +160,20 @@ class Mixing:
     def _use(self, options: list[Option], size: Resources) -> None:
         """Take these options: the last of a node completes the room."""
         node = options[0].task.node
-        room = self.room.get(node, self.case.room.get(node, NOTHING))
+        free = self.free.get(node, self.case.free.get(node, NOTHING))
         options = [self._unpaid(option) for option in options]
         for option in options:
-            room = plus(room, option.task.size)
+            free = plus(free, option.task.size)
             self.used.add(option.attempt)
             if option.lever.kind == "rescale":
                 self.rescaled.add(option.job)
             if option.lever.kind == "wait":
                 continue
-            self.taken[option.job] += 1
+            self.picked_of[option.job] += 1
             if option.lever.kind in CHARGED:
                 amount = charged_ms(option.lever) * option.task.size[0]
                 self.left.take(*self._payer(option), option.lever.kind, amount, task_of(option.attempt))
-        self.room[node] = minus(room, size)
+        self.free[node] = minus(free, size)
         ordered = [option for option in options if option.lever.kind != "wait"]
         for place, option in enumerate(ordered):
             self.picks.append((option, size, int(place == len(ordered) - 1)))
@@ -182,11 +182,11 @@ class Mixing:
             self.awaited.append((option, int(not ordered and place == len(waits) - 1)))
         self.last_on[node] = (bool(ordered), len(self.picks if ordered else self.awaited) - 1)
 
-    def _from_room(self, size: Resources, wanted: int, nodes: Iterable[str]) -> int:
+    def _from_free(self, size: Resources, wanted: int, nodes: Iterable[str]) -> int:
         """Meet asks from room that earlier options leave over (a larger container than was asked)."""
         for node in nodes:
-            while wanted and fits(size, self.room[node]):
-                self.room[node] = minus(self.room[node], size)
+            while wanted and fits(size, self.free[node]):
+                self.free[node] = minus(self.free[node], size)
                 is_pick, place = self.last_on[node]
                 if is_pick:
                     option, ask, serves = self.picks[place]
@@ -218,7 +218,7 @@ def _group_key(options: list[Option]) -> tuple[Cost, int, list[OptionKey]]:
 
 
 def cheapest_cover(
-    size: Resources, room: Resources, options: list[Option], allowed: Callable[[list[Option]], bool]
+    size: Resources, free: Resources, options: list[Option], allowed: Callable[[list[Option]], bool]
 ) -> list[Option]:
     """Return the options of a node whose containers, with its free ``room``, make up ``size`` at least cost.
 
@@ -246,18 +246,18 @@ def cheapest_cover(
         extend(place + 1, plus(have, tried[place].task.size), [*chosen, tried[place]])
         extend(place + 1, have, chosen)
 
-    extend(0, room, [])
+    extend(0, free, [])
     if best or len(options) <= EXACT_MAX:
         return best
-    return _one_after_the_other(size, room, options, allowed)
+    return _one_after_the_other(size, free, options, allowed)
 
 
 def _one_after_the_other(
-    size: Resources, room: Resources, options: list[Option], allowed: Callable[[list[Option]], bool]
+    size: Resources, free: Resources, options: list[Option], allowed: Callable[[list[Option]], bool]
 ) -> list[Option]:
     """Return the cheapest options that are allowed together until they suffice, less those not needed."""
     chosen: list[Option] = []
-    have = room
+    have = free
     for option in options:
         if fits(size, have):
             break
@@ -291,7 +291,7 @@ def choose_mix(case: Case, settings: Settings, given: MixInput) -> Choice:
         refused_jobs=tuple(_closed(case, mixing)),
         refused_tasks=tuple(_refused(case, mixing, settings.refused_shown)),
         hit=tuple(dict.fromkeys(_name(case, option.job) for option, _, _ in mixing.picks)),
-        room=mixing.room,
+        free=mixing.free,
         pulls=tuple(LeverPull(option.lever, *mixing._payer(option)) for option, _, _ in mixing.picks),
         awaited=tuple(_awaited(case, given, option, serves) for option, serves in mixing.awaited),
         compared=tuple(mixing.compared),

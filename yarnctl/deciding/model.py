@@ -61,9 +61,8 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     never re-derives FIFO or priority order. ``containers`` and ``used`` include the AM's container.
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled. ``runner``: its
     reduces carry the task runner and can be suspended (None: not known, its master cannot be reached);
-    ``why_not``: why they cannot (None: they can, or it
-    was not checked). ``predicted`` of its requests are predicted demand (:mod:`yarnctl.deciding.foresight`).
-    ``name`` is the job's: nothing is decided by it.
+    ``why_not``: why they cannot (None: they can, or it was not checked). ``predicted`` of its requests are
+    predicted demand (:mod:`yarnctl.deciding.foresight`). ``name`` is the job's: nothing is decided by it.
     """
 
     application: str

@@ -121,11 +121,10 @@ class Request(msgspec.Struct, frozen=True):
 class Finished(msgspec.Struct, frozen=True, omit_defaults=True):
     """A job that ran to its end, as resource negotiators log it (the input of TRACK_JOB).
 
-    ``work_ms`` is its computation in container-ms, ``containers`` its containers, ``capacity`` the
-    cluster's; ``ratio`` is the part of its containers it was to get, before rounding to whole
-    ones; ``met``: it ended by its deadline. ``computed_ms`` is what its containers computed, where
-    ``work_ms`` is what was reserved for it; ``ended_at_ms`` is its end, ``elapsed_ms`` the time from its
-    submission to its end.
+    ``work_ms`` is its computation in container-ms, ``containers`` its containers, ``capacity`` the cluster's;
+    ``ratio`` is the part of its containers it was to get, before rounding to whole ones; ``met``: it ended by
+    its deadline. ``computed_ms`` is what its containers computed, where ``work_ms`` is what was reserved for
+    it; ``ended_at_ms`` is its end, ``elapsed_ms`` the time from its submission to its end.
     """
 
     work_ms: int
