@@ -55,7 +55,7 @@ UNDO: dict[LeverKind, Undo] = {
 
 
 def words(lever: Lever) -> str:
-    return f"{lever.kind} {lever.room_in_ms} {lever.lost_ms} {lever.overhead_ms}"
+    return f"{lever.kind} {lever.free_in_ms} {lever.lost_ms} {lever.overhead_ms}"
 
 
 @pytest.mark.parametrize(("view", "promised_ms", "expected"), LEVER_TABLE)

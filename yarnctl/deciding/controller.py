@@ -1,18 +1,16 @@
 """The controller: one observation in, one step out.
 
-Law: ``step`` reads no clock and has no effect: the step has the records that explain it, the
-actions that the host is to perform after the records are safe, the next observation request, and its
-time. The same observations give the same steps, byte for byte.
-
-::
+``step`` reads no clock and has no effect. A step has the records that explain it, the actions that the host
+performs after the records are safe, the next observation request, and its time. The same observations give
+the same steps, byte for byte::
 
     observation -> facts, time-outs        (settlement)   -> transitions, Release / Withdraw / Kill
                 -> shortfalls              (preemptor)    -> refusals
                 -> victims                 (planning)     -> a request for the tasks of these jobs, or
                 -> decisions, orders       (here)         -> Suspend / Kill
 
-A job's tasks are observed only when the job is a likely victim: a step that needs them requests
-them with ``wake_at_ms = now`` and is continued, on the same snapshot, by the next step.
+The tasks of a job are observed only when it is a likely victim: a step that needs them requests them with
+``wake_at_ms = now`` and is continued, on the same snapshot, by the next step.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from yarnctl.deciding import records
 from yarnctl.deciding.inputs import Cluster, InputLog, InputReader, Observed
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.ledger import Ledger, fingerprint_of, remembered_of
@@ -57,17 +56,7 @@ from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_
 from yarnctl.deciding.preemptor import ClusterDemand, DemandInput, demand, is_preempting
 from yarnctl.deciding.reasons.demand import NoJobMayGive, NoTaskMayStop, TriggerReason
 from yarnctl.deciding.reasons.orders import Stopping
-from yarnctl.deciding.records import (
-    FORMAT,
-    Header,
-    Record,
-    Refusal,
-    Requests,
-    Resumed,
-    Step,
-    Stopped,
-    Trigger,
-)
+from yarnctl.deciding.records import Record
 from yarnctl.deciding.regrowing import GROW_AFTER_MS, GROW_UNSERVED_AFTER_MS
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
@@ -222,7 +211,7 @@ class Controller:
 
     # --- one step ---------------------------------------------------------------------------------
 
-    def step(self, seen: Observation) -> Step:
+    def step(self, seen: Observation) -> records.Step:
         """Process one observation; return records, actions, the next observation request, and its time."""
         if self._remembered is not None and seen.now_ms < self.now_ms:
             self._set_back(seen.now_ms)
@@ -258,14 +247,14 @@ class Controller:
         if self._origin_ms is not None:
             return ()
         self._origin_ms = now_ms
-        header = Header(FORMAT, self.settings, self.capabilities)
+        header = records.Header(records.FORMAT, self.settings, self.capabilities)
         if self._remembered is None:
             return (header,)
         self._remembered = None
         self._again = asked_again(self.ledger, self.settings, now_ms)
         effects.actions += self._again
         effects.add(self._orders.drop_observed(now_ms))
-        return header, Resumed(now_ms)
+        return header, records.Resumed(now_ms)
 
     def _look(self, effects: Effects, seen: Observation, cluster: Cluster) -> tuple[str, ...]:
         """Apply time-outs, then decide if there is a snapshot; return the jobs whose tasks are needed."""
@@ -276,14 +265,16 @@ class Controller:
         self.ledger.retire(now_ms)
         return self._decide(effects, now_ms) if self._defer(effects, seen, cluster) else ()
 
-    def _written(self, step: Step, opening: tuple[Record, ...], inputs: tuple[Observed, ...]) -> Step:
+    def _written(
+        self, step: records.Step, opening: tuple[Record, ...], inputs: tuple[Observed, ...]
+    ) -> records.Step:
         """Put what is written before a step's own records, and its requests behind them."""
-        requests = (Requests(self.now_ms, step.actions),) if step.actions else ()
+        requests = (records.Requests(self.now_ms, step.actions),) if step.actions else ()
         for record in (*inputs, *requests):
             self.ledger.apply(record)
         return msgspec.structs.replace(step, records=(*opening, *inputs, *step.records, *requests))
 
-    def fed(self, told: Observed, reader: InputReader) -> Step:
+    def fed(self, told: Observed, reader: InputReader) -> records.Step:
         """Repeat a step that was written down: the same input, on the same state."""
         if told.memory is not None:
             self._looks.go_on(told.memory)
@@ -302,7 +293,7 @@ class Controller:
         self.ledger.set_back(self.now_ms - now_ms)
         self.now_ms = now_ms
 
-    def stop(self, now_ms: int) -> Step:
+    def stop(self, now_ms: int) -> records.Step:
         """Withdraw the orders that have not led to a checkpoint: the last step before the host exits."""
         now_ms = self.now_ms = max(self.now_ms, now_ms)
         effects = Effects()
@@ -310,9 +301,9 @@ class Controller:
             if order.state in RECALLABLE:
                 effects.add(self._orders.recall(order, "not-needed", now_ms, Stopping()))
         effects.actions += self.ledger.regrowing.all()
-        told = Stopped(now_ms)
+        told = records.Stopped(now_ms)
         self.ledger.apply(told)
-        step = Step(tuple(effects.records), tuple(effects.actions), self.to_observe, now_ms)
+        step = records.Step(tuple(effects.records), tuple(effects.actions), self.to_observe, now_ms)
         return self._written(step, (told,), ())
 
     def _defer(self, effects: Effects, seen: Observation, cluster: Cluster) -> bool:
@@ -366,7 +357,7 @@ class Controller:
         held.unanswered.update(dict.fromkeys(names, why))
         self._looks.note_silent(names, why, self.now_ms)
 
-    def _close(self, effects: Effects, missing: tuple[str, ...], now_ms: int) -> Step:
+    def _close(self, effects: Effects, missing: tuple[str, ...], now_ms: int) -> records.Step:
         """Set the next observation and its time: at once, soon while tasks are leaving, or in a tick."""
         assert self._origin_ms is not None
         tick_ms = self.settings.tick_ms
@@ -382,7 +373,7 @@ class Controller:
             cluster = wake == next_tick or self._observe_again
             self.to_observe = self._request(cluster=cluster, gate_queues=self._probe() if cluster else ())
         actions = in_suspend_order(effects.actions, self.ledger, self.settings)
-        return Step(tuple(effects.records), actions, self.to_observe, wake)
+        return records.Step(tuple(effects.records), actions, self.to_observe, wake)
 
     def settle(self, action: Action, outcome: Outcome) -> tuple[Record, ...]:
         """Apply an action's outcome; return the records that this makes."""
@@ -451,7 +442,7 @@ class Controller:
             why: TriggerReason = NoTaskMayStop() if planned.case.jobs else NoJobMayGive()
             if self._looks.is_new(trigger.application, why):
                 effects.records.append(
-                    Refusal(now_ms, trigger, why, choice.refused_jobs, choice.refused_tasks)
+                    records.Refusal(now_ms, trigger, why, choice.refused_jobs, choice.refused_tasks)
                 )
 
     def _order(self, planned: Planned, now_ms: int) -> Effects:
@@ -464,9 +455,9 @@ class Controller:
         return Effects((decision,), [requested(order, self.settings, orders) for order in orders])
 
     def _note_refusals(
-        self, effects: Effects, refused: tuple[tuple[Trigger, TriggerReason], ...], now_ms: int
+        self, effects: Effects, refused: tuple[tuple[records.Trigger, TriggerReason], ...], now_ms: int
     ) -> None:
         """Record refused triggers when their reason is new."""
         for trigger, why in refused:
             if self._looks.is_new(trigger.application, why):
-                effects.records.append(Refusal(now_ms, trigger, why))
+                effects.records.append(records.Refusal(now_ms, trigger, why))

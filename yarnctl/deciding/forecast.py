@@ -1,12 +1,12 @@
 """The scheduler simulation: which application would the capacity scheduler serve next?
 
-Law: no container is evicted unless a preempting ask is served by it. Before any victim is chosen, this model
-places all pending asks of *all* queues into the room that is free or expected, in the scheduler's own order,
-and then computes which asks the next room would be given to: evicting is allowed only as long as these are a
+A container is evicted only if a preempting application's request is served by it. This model places all
+pending requests of *all* queues into the free and expected capacity, in the scheduler's own order, and
+computes which requests the next free containers would go to: evicting is allowed only while these are a
 preempting application's. (facts/hadoop, section 5: leaf queues by used/guaranteed, a queue without guarantee
-last; inside a queue by rank; an application's asks by request priority; an ask only within the queue's
-maximum and the user's limit, and only of activated applications: the masters' limit decides activation, so
-their masters are counted already.) A queue gives only what it has beyond its guarantee.
+last; inside a queue by rank; an application's requests by priority; a request only within the queue's maximum
+and the user's limit, and only of activated applications: the limit on masters decides activation, so their
+masters are counted already.) A queue gives only what it has beyond its guarantee.
 
 The order is the plain ``utilization`` policy; under ``priority-utilization`` a queue above its guarantee may
 be served earlier, so this model is conservative. Equal ratios: the larger guarantee first, then the name.

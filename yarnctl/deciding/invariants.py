@@ -312,8 +312,8 @@ def check_ledger(ledger: Ledger, settings: Settings, now_ms: int) -> None:
 def check(controller: Decider, step: Step | None = None, history: History | None = None) -> None:
     """Check everything that can be checked; raises InvariantBroken with name and story."""
     check_ledger(controller.ledger, controller.settings, controller.now_ms)
-    for name, story_of in STEPS.items() if step is not None else ():
-        if story := story_of(controller, step):
+    for name, story_of in STEPS.items():
+        if step is not None and (story := story_of(controller, step)):
             raise InvariantBroken(name, story)
     if history is not None:
         history.check(controller.ledger)

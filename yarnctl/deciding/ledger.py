@@ -1,19 +1,19 @@
-"""The ledger: what has been ordered on whose behalf, and what has become of it.
+"""The ledger: what has been ordered for which application, and the state of each order.
 
-Law: the reclaim list is kept per preempting application, as in the paper (section 3.2): an entry is added
-when a container is asked for, and removed when the application has been given one; without it the same ask
-would be answered twice while heartbeats are under way. Only facts and deadlines move an entry, only along
+The reclaim list is kept per preempting application, as in the paper (section 3.2): an entry is added when an
+order is sent, and removed when the application has received a container; without it the same request would be
+answered twice while heartbeats are under way. Only facts and deadlines move an entry, only along
 :mod:`yarnctl.deciding.lifecycle`, and a settled entry never moves again; it *retires* ``expire_ms`` after.
 
-Facts may be newer than the snapshot that is decided on. In that snapshot the ask of an order that
-was granted since is still pending, and the room of a container that ended since is still used. So orders
-that ended lately are kept (:class:`RecentlySettled`) and count by their state at the snapshot's instant.
+Facts may be newer than the snapshot that is decided on, in which the request of an order that was granted
+since is still pending, and a container that ended since is still used. So orders that ended lately are kept
+(:class:`RecentlySettled`) and count by their state at the snapshot's instant.
 
-A change is a record first, and only :meth:`Ledger.apply` makes it. Two exceptions: time-outs
-(:meth:`Ledger.retire`), and a clock that was set back, which moves all instants.
+Only :meth:`Ledger.apply` changes a ledger, by a record. Two exceptions: time-outs (:meth:`Ledger.retire`),
+and a clock that was set back, which moves all instants.
 
-One ask may need several containers on one node (a *group*, named after its first order): the order
-that completes the room carries the asks it ``serves``; the others of the group carry 0.
+One request may need several containers on one node (a *group*, named after its first order): the order that
+completes it carries the requests it ``serves``; the others of the group carry 0.
 """
 
 from __future__ import annotations

@@ -1,29 +1,23 @@
 """The loss budget: how much work may be lost, how much was, and what is left.
 
-The rule. A payer may lose, in a window, at most a part of the container time that it held in that window:
+A payer may lose, in a window, at most a part of the container time that it held in that window.
 
-* **Held** is container time times its size (MiB-ms), so that containers of different sizes add up: of each
-  application the difference of YARN's counter (memorySeconds) between two samples that both show it. Samples
-  are taken also while nothing waits. Nothing else counts: not what an application held before the first
-  sample that shows it or after the last one, and nothing before a daemon's first sample. From that on all
-  counts, also in the first hour.
-* **The window** ends with the snapshot that is decided on. It begins with the oldest kept sample inside it;
-  one sample a minute is kept (:mod:`yarnctl.deciding.held_windows`). A span between two samples that is not
-  wholly inside the window does not count.
+* **Held** is container time times its size (MiB-ms): of each application the difference of YARN's counter
+  (memorySeconds) between two samples that both show it. What an application held before the first sample that
+  shows it, after the last one, or before a daemon's first sample does not count. Samples are also taken while
+  no application has pending requests.
+* **The window** ends with the snapshot that is decided on and begins with the oldest kept sample inside it;
+  one sample a minute is kept (:mod:`yarnctl.deciding.held_windows`).
 * **A new base.** A counter that fell makes that sample the first one of its payers. Another ResourceManager,
   a clock that was set back and another daemon make the next sample the first one of all payers.
-* **A charge** is made by the decision, before anything is killed, and counts until it is as old as the
-  window: also over a new base and in the next daemon. It is dropped if the kill was refused or came too late;
-  any other fact only makes it larger, by what the task computed until it ended.
+* **A charge** is made by the decision, before a task is killed, and counts until it is as old as the window,
+  also over a new base and in the next daemon. It is dropped if the kill was refused or came too late; any
+  other fact only makes it larger, by what the task computed until it ended.
 
-What was held is an input of the step (``Observation.held``); the charges are a fold over the journal. So what
-is left never comes from a loss that might still happen, and the same journal gives the same. After a restart
-less may be lost than before, never more. Refetching (of ended reduces) has a budget of its own by the same
-rule.
-
-Whose budget a loss uses: a job that says by its tag what it allows has one of its own, of what it has held
-itself, and stands under its id where others have their queue's name; else its queue's. A user's budget, where
-there is one, bounds all that is lost of that user's beside it.
+Held time is an input of the step (``Observation.held``); the charges are a fold over the journal. After a
+restart less may be lost than before, never more. Refetching (of ended reduces) has a budget of its own by the
+same rule. The payer is the job itself if its tag has a budget, else its queue; a user's budget, where there
+is one, bounds that user's losses beside it.
 """
 
 from __future__ import annotations
@@ -143,7 +137,7 @@ class LossBudget:
         if pull is not None and pull.lever.kind in CHARGED:
             lever = pull.lever
             amount_ms, task = charged_ms(lever), task_of(lever.unit)
-            saved_ms = max(0, remaining_ms - lever.room_in_ms) if remaining_ms >= 0 else 0
+            saved_ms = max(0, remaining_ms - lever.free_in_ms) if remaining_ms >= 0 else 0
             payer = (pull.queue, pull.user)
             made = Charge(order, task, at_ms, *payer, lever.kind, size[0], amount_ms, saved_ms)
             self.charges[order] = made

@@ -307,7 +307,7 @@ def _pick(case: Case, option: Option, ask: Resources, serves: int) -> Pick:
 
 
 def _awaited(case: Case, given: MixInput, option: Option, serves: int) -> AwaitedTask:
-    until_ms = given.awaited_until_ms.get(option.attempt, case.now_ms + option.lever.room_in_ms)
+    until_ms = given.awaited_until_ms.get(option.attempt, case.now_ms + option.lever.free_in_ms)
     return AwaitedTask(_name(case, option.job), option.task.container, option.lever, until_ms, serves)
 
 

@@ -1,12 +1,9 @@
 """The model: every record that crosses the border between observing and deciding.
 
-Law: records are values. They use the glossary's words and carry units; no field is named after a JSON
-key. An *observation* goes into the controller, a *step* comes out; this module depends neither on what makes
-observations nor on what performs steps. Ids are opaque strings; every order ends in one, so that no
-ranking ever depends on a position in memory.
-
-Small rows that exist in their tens of thousands (tasks, asks) are tuples; the rest are frozen
-msgspec structs, which encode to the same JSON bytes every time.
+An *observation* goes into the controller, a *step* comes out. Records are values with units; no field is
+named after a JSON key. Ids are opaque strings; every order ends in one, so that no ranking depends on a
+position in memory. Rows that exist in their tens of thousands (tasks, requests) are tuples; the rest are
+frozen msgspec structs, which encode to the same JSON bytes every time.
 """
 
 from __future__ import annotations
@@ -108,17 +105,15 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 class TaskView(NamedTuple):
     """One running task attempt of a victim job, as its AM and its runner report it.
 
-    ``remaining_ms`` is the true remaining work (-1 unknown). ``resume_cost_ms`` is the predicted
-    resume cost of a suspension now: the sum of the parts that :class:`CameBack` measures.
-    ``checkpointable`` is False in shuffle, while skipping or replaying, and without a ready
-    runner. ``since_ms`` is when this attempt last started or resumed work on new keys.
+    ``remaining_ms`` is the true remaining work (-1 unknown). ``resume_cost_ms`` is the predicted resume cost
+    of a suspension now: the sum of the parts that :class:`CameBack` measures. ``checkpointable`` is False in
+    shuffle, while skipping or replaying, and without a ready runner. ``since_ms`` is when this attempt last
+    started or resumed work on new keys.
 
-    An executor (of Spark) runs many tasks: ``remaining_ms`` is how long it takes to leave, ``resume_cost_ms``
-    what leaving and coming back take; the time since ``since_ms`` is the work that would be done again, and
-    ``checkpointable`` says whether it may be asked to leave now.
-
-    A worker is an executor of an application that is told how many leave, and chooses which: the work done
-    again and the costs are those of its whole application, paid once however many leave.
+    Of an executor (Spark) ``remaining_ms`` is how long it takes to leave, ``resume_cost_ms`` the cost of
+    leaving and returning, the time since ``since_ms`` the work that would be repeated; ``checkpointable``: it
+    may be drained now. A worker is an executor of an application that receives a number and chooses which
+    leave: its work and costs are those of the whole application, paid once however many leave.
     """
 
     attempt: str
@@ -223,16 +218,8 @@ class EpochChanged(msgspec.Struct, frozen=True, tag="epoch-changed"):
     at_ms: int
 
 
-Fact = (
-    ManifestSeen
-    | UploadProgressed
-    | ContainerEnded
-    | ContainerGranted
-    | CameBack
-    | CameBackWithout
-    | ApplicationEnded
-    | EpochChanged
-)
+_TaskFact = ManifestSeen | UploadProgressed | CameBack | CameBackWithout
+Fact = _TaskFact | ContainerEnded | ContainerGranted | ApplicationEnded | EpochChanged
 
 
 # --- what the port is to observe --------------------------------------------------------------
@@ -274,15 +261,15 @@ class JobConsent(NamedTuple):
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """What was observed. ``as_of_ms`` <= ``now_ms`` is the age of the snapshot.
+    """What was observed. ``as_of_ms`` <= ``now_ms`` is the instant of the snapshot.
 
-    ``cluster`` says why there is no snapshot although one was requested: "quiet", the demand probe shows no
-    pending ask of a preempting application; "unreachable", the cluster's state is unknown, so no action is
-    allowed. With a snapshot it counts as "seen". ``tasks`` has an entry for every requested victim that
-    answered; ``unreachable`` names those whose AM did not, ``late`` those whose answer had not come when this
-    look ended. ``held``: what each payer held in the windows that end at ``now_ms``, where the settings have
-    levers; ``consents``: of each unfinished job that says by a tag what may be lost of its work. Both also
-    without a snapshot.
+    * ``cluster``: why there is no snapshot although one was requested. "quiet": the demand probe shows no
+      pending request of a preempting application. "unreachable": the cluster's state is unknown, so no action
+      is allowed. With a snapshot it counts as "seen".
+    * ``tasks`` has an entry for every requested victim that answered; ``unreachable`` names those whose AM
+      did not, ``late`` those whose answer had not come when the observation ended.
+    * ``held``: what each payer held in the windows that end at ``now_ms``, where the settings have levers.
+      ``consents``: of each unfinished job whose tag allows a loss. Both also without a snapshot.
     """
 
     now_ms: int

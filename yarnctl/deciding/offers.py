@@ -232,7 +232,7 @@ class LeverOffers:
         best: Lever | None = None
         until_ms = self.given.awaited_until_ms.get(task.attempt, -1)
         for lever in levers_of(task, self.case.now_ms, self.rules, until_ms):
-            if lever.room_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and why):
+            if lever.free_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and why):
                 continue
             if lever.kind == "kill" and (no := self._no_loss(index)):
                 why = no

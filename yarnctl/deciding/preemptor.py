@@ -286,8 +286,7 @@ def _paper_demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> Cl
     )
     free = total_free(snapshot.free_by_node)
     for order in ledger.freed_unassigned(inputs.as_of_ms):
-        less = minus(free, times(order.request_size, order.serves))
-        free = Resources(max(0, less[0]), max(0, less[1]))
+        free = _at_least_nothing(minus(free, times(order.request_size, order.serves)))
     wishes: list[ApplicationDemand] = []
     refused: list[tuple[Trigger, TriggerReason]] = []
     for view in _paper_requesters(inputs, settings):
@@ -333,6 +332,10 @@ def _paper_shortfalls(
         if ask.count > kept + fitting:
             counts[ask.size] = counts.get(ask.size, 0) + ask.count - kept - fitting
     return tuple(Need(size, count) for size, count in counts.items()), placed, free
+
+
+def _at_least_nothing(size: Resources) -> Resources:
+    return Resources(max(0, size[0]), max(0, size[1]))
 
 
 # --- which jobs may be preempted --------------------------------------------------------------

@@ -373,41 +373,12 @@ class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_default
     book: BookState
 
 
-Record = (
-    Header
-    | State
-    | Observed
-    | Stopped
-    | Requests
-    | Decision
-    | Awaited
-    | Refusal
-    | Transition
-    | Transfer
-    | Return
-    | SavedLost
-    | Progressed
-    | UnknownApplication
-    | KilledEnded
-    | Ranking
-    | Performed
-    | Epoch
-    | Contact
-    | Resumed
-    | Stance
-    | Holding
-    | HoldFound
-    | HoldEnded
-    | Restoring
-    | GateSet
-    | ClockSetBack
-    | AdmissionAsked
-    | AdmissionRound
-    | AdmissionTaken
-    | AdmissionClosed
-    | GateLearned
-    | AccountRecord
-)
+_StepRecord = Header | State | Observed | Stopped | Requests | Decision | Awaited | Refusal | Ranking
+_OrderRecord = Transition | Transfer | Return | SavedLost | Progressed | UnknownApplication | KilledEnded
+_DaemonRecord = Performed | Epoch | Contact | Resumed | Stance | Holding | HoldFound | HoldEnded | Restoring
+_GateRecord = GateSet | GateLearned | ClockSetBack | AccountRecord
+_AdmissionRecord = AdmissionAsked | AdmissionRound | AdmissionTaken | AdmissionClosed
+Record = _StepRecord | _OrderRecord | _DaemonRecord | _GateRecord | _AdmissionRecord
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from yarnctl.deciding import model, records
 from yarnctl.deciding.ledger import (
     NO_DETAILS,
     Ledger,
@@ -24,28 +25,7 @@ from yarnctl.deciding.ledger import (
 )
 from yarnctl.deciding.levers import AwaitedTask
 from yarnctl.deciding.lifecycle import RECALLABLE, Event
-from yarnctl.deciding.model import (
-    Accepted,
-    Action,
-    ApplicationEnded,
-    CameBack,
-    CameBackWithout,
-    ContainerEnded,
-    ContainerGranted,
-    Drain,
-    Ending,
-    EpochChanged,
-    Fact,
-    Kill,
-    ManifestSeen,
-    Outcome,
-    Refused,
-    Release,
-    Suspend,
-    UploadProgressed,
-    Withdraw,
-    Withheld,
-)
+from yarnctl.deciding.model import Outcome
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.reasons.orders import (
     AnotherManager,
@@ -59,19 +39,6 @@ from yarnctl.deciding.reasons.orders import (
     Unclaimed,
     WithOrder,
 )
-from yarnctl.deciding.records import (
-    Absence,
-    Awaited,
-    Epoch,
-    KilledEnded,
-    Record,
-    Return,
-    SavedLost,
-    Transfer,
-    Transition,
-    UnknownApplication,
-    performed,
-)
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, fits
 
@@ -81,9 +48,9 @@ class Effects:
 
     __slots__ = ("actions", "records")
 
-    def __init__(self, records: Iterable[Record] = (), actions: Iterable[Action] = ()) -> None:
-        self.records: list[Record] = list(records)
-        self.actions: list[Action] = list(actions)
+    def __init__(self, made: Iterable[records.Record] = (), actions: Iterable[model.Action] = ()) -> None:
+        self.records: list[records.Record] = list(made)
+        self.actions: list[model.Action] = list(actions)
 
     def add(self, more: Effects) -> None:
         """Append later effects."""
@@ -111,37 +78,37 @@ class Settlement:
         record = self.ledger.happen(order_id, event, at_ms, details)
         if record is not None:
             effects.records.append(record)
-        return isinstance(record, Transition)
+        return isinstance(record, records.Transition)
 
-    def _record(self, effects: Effects, record: Record) -> None:
+    def _record(self, effects: Effects, record: records.Record) -> None:
         """Apply a record that was made, and add it to the effects."""
         self.ledger.apply(record)
         effects.records.append(record)
 
     # --- facts ----------------------------------------------------------------------------------
 
-    def take(self, facts: Iterable[Fact]) -> Effects:
+    def take(self, facts: Iterable[model.Fact]) -> Effects:
         """Apply facts in the order in which they were reported."""
         effects = Effects()
         for fact in facts:
-            if isinstance(fact, ContainerGranted):
+            if isinstance(fact, model.ContainerGranted):
                 self._granted(effects, fact)
-            elif isinstance(fact, ContainerEnded):
+            elif isinstance(fact, model.ContainerEnded):
                 effects.add(self._killed_ended(fact.container, fact.ending, fact.at_ms))
                 effects.add(self._order_ended(fact))
-            elif isinstance(fact, ManifestSeen):
+            elif isinstance(fact, model.ManifestSeen):
                 self._manifest(effects, fact)
-            elif isinstance(fact, UploadProgressed):
+            elif isinstance(fact, model.UploadProgressed):
                 self._move(effects, fact.order, "progress", fact.at_ms)
-            elif isinstance(fact, CameBack | CameBackWithout):
+            elif isinstance(fact, model.CameBack | model.CameBackWithout):
                 self._came_back(effects, fact)
-            elif isinstance(fact, ApplicationEnded):
+            elif isinstance(fact, model.ApplicationEnded):
                 self._application_ended(effects, fact)
             else:
                 self._epoch_changed(effects, fact)
         return effects
 
-    def _manifest(self, effects: Effects, fact: ManifestSeen) -> None:
+    def _manifest(self, effects: Effects, fact: model.ManifestSeen) -> None:
         """A manifest must name the order's own attempt; an older generation means "unchanged"."""
         order = self.ledger.open.get(fact.order)
         if order is None or order.attempt != fact.attempt or fact.generation > order.generation:
@@ -149,19 +116,19 @@ class Settlement:
         details = MoveDetails(keys_done=fact.keys_done)
         if self._move(effects, order.order, "manifest", fact.at_ms, details) and not self.releases_itself:
             effects.actions.append(
-                Release(order.order, order.victim, order.attempt, order.container, fact.generation)
+                model.Release(order.order, order.victim, order.attempt, order.container, fact.generation)
             )
 
-    def _killed_ended(self, container: str, ending: Ending, at_ms: int) -> Effects:
+    def _killed_ended(self, container: str, ending: model.Ending, at_ms: int) -> Effects:
         """Record the end of a container whose killed order is settled: its room is not expected any more."""
         effects = Effects()
         killed = self.ledger.terminating.get(container)
         if killed is not None:
-            ended = KilledEnded(order=killed.order, container=container, ending=ending, at_ms=at_ms)
+            ended = records.KilledEnded(order=killed.order, container=container, ending=ending, at_ms=at_ms)
             self._record(effects, ended)
         return effects
 
-    def _order_ended(self, fact: ContainerEnded) -> Effects:
+    def _order_ended(self, fact: model.ContainerEnded) -> Effects:
         """Move the open order whose container has ended, if there is one."""
         effects = Effects()
         order_id = self.ledger.by_container.get(fact.container)
@@ -182,7 +149,7 @@ class Settlement:
         self._move(effects, order_id, event, fact.at_ms, details)
         return effects
 
-    def _granted(self, effects: Effects, fact: ContainerGranted) -> None:
+    def _granted(self, effects: Effects, fact: model.ContainerGranted) -> None:
         """Settle the entry that this grant answers (section 3.2: it is removed from the job's list).
 
         Rooms of one size are interchangeable, but an order must last until its task's end. When a requester
@@ -224,7 +191,7 @@ class Settlement:
             return False
         return fits(order.size, size)
 
-    def _answer(self, effects: Effects, order: Order, event: Event, fact: ContainerGranted) -> None:
+    def _answer(self, effects: Effects, order: Order, event: Event, fact: model.ContainerGranted) -> None:
         """Settle an order, and those of its group that are freed, as granted or misdirected."""
         for mate in self.ledger.group_of(order):
             why = None if mate.order == order.order else WithOrder(order.order)
@@ -235,23 +202,23 @@ class Settlement:
         """Make an order, with its group, over to another application."""
         effects = Effects()
         for mate in self.ledger.group_of(order):
-            passed_on = Transfer(
+            passed_on = records.Transfer(
                 order=mate.order, source=mate.requester, target=requester, at_ms=at_ms, why=why
             )
             self._record(effects, passed_on)
         return effects
 
-    def _came_back(self, effects: Effects, fact: CameBack | CameBackWithout) -> None:
+    def _came_back(self, effects: Effects, fact: model.CameBack | model.CameBackWithout) -> None:
         """Record that a suspended task runs again, with its saved work or without; once for each order."""
         order = self.ledger.suspended.get(fact.order)
         if order is None or order.attempt == fact.attempt:
             return
-        if isinstance(fact, CameBack):
+        if isinstance(fact, model.CameBack):
             self._record(effects, _return_of(order, fact))
         elif 0 <= fact.generation_found < fact.generation_expected:  # no later attempt is the resumption
-            self._record(effects, msgspec.convert(fact, SavedLost, from_attributes=True))
+            self._record(effects, msgspec.convert(fact, records.SavedLost, from_attributes=True))
 
-    def _application_ended(self, effects: Effects, fact: ApplicationEnded) -> None:
+    def _application_ended(self, effects: Effects, fact: model.ApplicationEnded) -> None:
         why = ApplicationHasEnded(fact.application)
         for order in list(self.ledger.of_requester(fact.application)):
             effects.add(self.recall(order, "requester-ended", fact.at_ms, why))
@@ -259,15 +226,15 @@ class Settlement:
             self._move(effects, order.order, "completed", fact.at_ms, MoveDetails(why))
         effects.add(self.forget(fact.application, fact.at_ms, "ended"))
 
-    def forget(self, application: str, at_ms: int, why: Absence) -> Effects:
+    def forget(self, application: str, at_ms: int, why: records.Absence) -> Effects:
         """Drop an application's attempts, and record it: from now on they count as new."""
         effects = Effects()
         if application in remembered_of(self.ledger):
-            self._record(effects, UnknownApplication(application=application, at_ms=at_ms, why=why))
+            self._record(effects, records.UnknownApplication(application=application, at_ms=at_ms, why=why))
         return effects
 
-    def _epoch_changed(self, effects: Effects, fact: EpochChanged) -> None:
-        effects.records.append(Epoch(at_ms=fact.at_ms, epoch=fact.epoch))
+    def _epoch_changed(self, effects: Effects, fact: model.EpochChanged) -> None:
+        effects.records.append(records.Epoch(at_ms=fact.at_ms, epoch=fact.epoch))
         for order in list(self.ledger.open.values()):
             effects.add(self.recall(order, "epoch-changed", fact.at_ms, AnotherManager()))
 
@@ -278,7 +245,7 @@ class Settlement:
         effects = Effects()
         running = order.state in RECALLABLE and order.verb == "suspend" and not order.observed
         if self._move(effects, order.order, event, at_ms, MoveDetails(why)) and running:
-            effects.actions.append(Withdraw(order.order, order.victim, order.attempt, order.container))
+            effects.actions.append(model.Withdraw(order.order, order.victim, order.attempt, order.container))
         return effects
 
     def wait_for(self, requester: str, tasks: Iterable[AwaitedTask], now_ms: int) -> Effects:
@@ -286,7 +253,7 @@ class Settlement:
         effects, known = Effects(), self.ledger.awaited.until_ms
         fresh = tuple(task for task in tasks if task.lever.unit not in known)
         if fresh:
-            self._record(effects, Awaited(now_ms, requester, fresh))
+            self._record(effects, records.Awaited(now_ms, requester, fresh))
         return effects
 
     def drop_observed(self, now_ms: int) -> Effects:
@@ -303,7 +270,7 @@ class Settlement:
         """Send again what may not have arrived; a Release also if its effect is long overdue."""
         effects = Effects()
         for sent in self.ledger.sent.values():
-            late = isinstance(sent.action, Release) and (
+            late = isinstance(sent.action, model.Release) and (
                 now_ms - sent.last_ms >= self.settings.release_repeat_ms
             )
             if now_ms > sent.last_ms and (sent.unsure or late) and not self.ledger.is_over(sent, now_ms):
@@ -336,9 +303,9 @@ class Settlement:
         details = MoveDetails(why)
         if self.settings.on_timeout == "kill" and order.verb != "drain":
             if self._move(effects, order.order, "kill", now_ms, details):
-                effects.actions.append(Kill(order.order, order.victim, order.attempt, order.container))
+                effects.actions.append(model.Kill(order.order, order.victim, order.attempt, order.container))
         elif self._move(effects, order.order, "give-up", now_ms, details) and order.verb == "suspend":
-            effects.actions.append(Withdraw(order.order, order.victim, order.attempt, order.container))
+            effects.actions.append(model.Withdraw(order.order, order.victim, order.attempt, order.container))
 
     def forget_unwanted(self, pending: dict[str, int], now_ms: int, as_of_ms: int) -> Effects:
         """Settle freed entries whose requester has no pending requests, without an observed grant."""
@@ -353,32 +320,32 @@ class Settlement:
 
     # --- outcomes ---------------------------------------------------------------------------------
 
-    def outcome(self, action: Action, outcome: Outcome, now_ms: int) -> Effects:
+    def outcome(self, action: model.Action, outcome: Outcome, now_ms: int) -> Effects:
         """Apply an action's outcome; an unknown outcome leaves the order open.
 
         A refused Release settles its order at once, unless an earlier one may have arrived: then the
         refusal may only mean that the container is gone already, and a fact will settle the order.
         """
         effects = Effects()
-        self._record(effects, performed(now_ms, action, outcome))
-        if isinstance(action, Release) and isinstance(outcome, Refused):
+        self._record(effects, records.performed(now_ms, action, outcome))
+        if isinstance(action, model.Release) and isinstance(outcome, model.Refused):
             if action.order not in self.ledger.sent:
                 self._move(effects, action.order, "refused", now_ms, MoveDetails(outcome.why))
-        elif isinstance(action, Suspend | Kill | Drain):
-            if isinstance(outcome, Accepted):
+        elif isinstance(action, model.Suspend | model.Kill | model.Drain):
+            if isinstance(outcome, model.Accepted):
                 self._move(effects, action.order, "accepted", now_ms)
-            elif isinstance(outcome, Refused):
+            elif isinstance(outcome, model.Refused):
                 self._move(effects, action.order, "refused", now_ms, MoveDetails(outcome.why))
-            elif isinstance(outcome, Withheld) and not self.settings.observe_only:
+            elif isinstance(outcome, model.Withheld) and not self.settings.observe_only:
                 # no failure of the attempt
                 self._move(effects, action.order, "not-needed", now_ms, MoveDetails(outcome.why))
         return effects
 
 
-def _return_of(order: Order, fact: CameBack) -> Return:
+def _return_of(order: Order, fact: model.CameBack) -> records.Return:
     """Compare the predicted resume cost with the measured."""
     leave_ms = max(0, (order.freed_at_ms or 0) - order.ordered_at_ms)
-    return Return(
+    return records.Return(
         order=fact.order,
         attempt=fact.attempt,
         at_ms=fact.at_ms,
@@ -391,7 +358,7 @@ def _return_of(order: Order, fact: CameBack) -> Return:
     )
 
 
-def asked_again(ledger: Ledger, settings: Settings, now_ms: int) -> tuple[Action, ...]:
+def asked_again(ledger: Ledger, settings: Settings, now_ms: int) -> tuple[model.Action, ...]:
     """Return the requests that may never have been sent, as far as they are still wanted.
 
     What was written down and not performed may have been sent or not: an order may be delivered
@@ -401,9 +368,9 @@ def asked_again(ledger: Ledger, settings: Settings, now_ms: int) -> tuple[Action
     return tuple(
         action
         for action in ledger.due
-        if isinstance(action, Withdraw)
+        if isinstance(action, model.Withdraw)
         or (
-            isinstance(action, Suspend | Release)
+            isinstance(action, model.Suspend | model.Release)
             and (order := ledger.open.get(action.order)) is not None
             and order.progress_at_ms > fresh_ms
             and (settings.observe_only or not order.observed)

@@ -100,7 +100,7 @@ def cases(draw, equal=False):
         tasks,
         number=draw(st.integers(1, 99)),
         now_ms=NOW_MS,
-        free=room,
+        room=room,
         barred=barred,
         closed=closed,
     )

@@ -1,9 +1,8 @@
 """The admission store: every admission from request to end, and the gate, folded from the journal.
 
-Law: only records change it, and the same records give the same store: the admission controller writes a
-record, then the store applies it, so that a reader of the journal up to any record has the admission
-controller's state there. ``take`` checks nothing; ``problem`` says why a record cannot come next, and
-repeats a round.
+Only records change it, and the same records give the same store: the controller writes a record, then the
+store applies it. ``take`` checks nothing; ``problem`` returns why a record cannot come next, and repeats a
+round.
 
 ::
 
@@ -107,12 +106,11 @@ class BookState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class AdmissionStore:
     """``admissions`` by id, in their order; ``gate`` None: none has been set yet.
 
-    ``opened`` are the ids of those that have not ended. ``unlearned``: application -> its admission's id, of
-    those that ended and whose feedback is still to be fetched; ``trained``: the gate has learned from the
-    past. ``accounts`` pay for deadlines; ``outcomes``: how paid admissions ended, until they are settled.
-    Of placed admissions: ``taken_at_ms`` is when their application was seen first, until they have taught,
-    ``ran_ms`` how long they took from their start to their end.
-    ``version`` grows with every change. ``left`` is the state of another store as a value.
+    ``opened``: the ids of those that have not ended. ``unlearned``: application -> admission, of ended ones
+    whose feedback is to be fetched; ``trained``: the gate has learned from the past. ``outcomes``: how paid
+    admissions ended, until they are settled. Of placed ones: ``taken_at_ms`` is when their application was
+    observed first, until they have taught, ``ran_ms`` their time from start to end. ``version`` grows with
+    every change.
     """
 
     def __init__(self, left: BookState | None = None) -> None:

@@ -1,8 +1,8 @@
 """The inputs and outputs of admission: requests, estimates, offer bounds, verdicts, plans.
 
-Law: records are values. Work is in container-ms (one container for one millisecond), instants
-are integer milliseconds, deadlines are spans from submission; a verdict always carries a plan
-and a reason. Nothing here depends on MapReduce: a request needs a number of containers, no more.
+Work is in container-ms (one container for one millisecond), instants are integer milliseconds, deadlines are
+spans from submission; a verdict always carries a plan and a reason. A request needs a number of containers,
+whatever its framework.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class Phases(msgspec.Struct, frozen=True):
 class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     """How much computation a job needs, in container-ms: mean, standard deviation, where from.
 
-    Made outside (a trace, a history server, a fit); the mechanisms only read it. ``source`` names
-    its maker, "trace" being the truth of a replay. ``phases``: its parts, where they are known; ``mean_ms``
-    suffices for whatever number of containers, and is more than they add up to. ``given_by``: the caller that
-    sent it with the request (None: none did); where deadlines have a price a user's is not believed.
+    Made outside (a trace, a history server, a fit). ``source`` names its maker, "trace" being the truth of a
+    replay. ``phases``: its parts, where they are known; ``mean_ms`` suffices for any number of containers,
+    and is more than they add up to. ``given_by``: the caller that sent it with the request (None: none did);
+    a user's is not believed where deadlines have a price.
     """
 
     mean_ms: int
@@ -76,16 +76,16 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One job that asks for admission.
+    """One request for admission.
 
-    ``sequence`` is its rank in the total order of submissions and its identity; ``deadline_ms``
-    is a span from ``submitted_at_ms`` (None: it has none); ``tasks`` the most containers it can use at
-    once (PYTHIA section II.A: "the maximum parallelization possible"). ``kind`` is the framework, by which
-    limits it is submitted; whether it is suspended follows from YARN's application type. ``application`` is
-    its id, once known. ``budget`` is set where deadlines have a price; without a deadline, it buys the
-    earliest it can. ``alternatives``: what it may be run as, where applications are placed. ``set_back_ms``:
-    so much earlier than it was written down is ``submitted_at_ms``, since clocks were set back; the deadline
-    stays where it was.
+    * ``sequence``: its rank in the total order of submissions, and its identity.
+    * ``deadline_ms``: a span from ``submitted_at_ms`` (None: it has none).
+    * ``tasks``: the most containers it can use at once (PYTHIA II.A: "the maximum parallelization possible").
+    * ``kind``: the framework. Whether it is suspended follows from YARN's application type.
+    * ``application``: its id, once known.
+    * ``budget``: set where deadlines have a price; without a deadline it buys the earliest it can.
+    * ``alternatives``: its options, where applications are placed.
+    * ``set_back_ms``: how much ``submitted_at_ms`` was moved back with the clock; the deadline stays.
     """
 
     sequence: int
@@ -124,7 +124,7 @@ class Finished(msgspec.Struct, frozen=True, omit_defaults=True):
     ``work_ms`` is its computation in container-ms, ``containers`` its containers, ``capacity`` the cluster's;
     ``ratio`` is the part of its containers it was to get, before rounding to whole ones; ``met``: it ended by
     its deadline. ``computed_ms`` is what its containers computed, where ``work_ms`` is what was reserved for
-    it; ``ended_at_ms`` is its end, ``elapsed_ms`` the time from its submission to its end.
+    it; ``elapsed_ms`` is the time from its submission to its end.
     """
 
     work_ms: int
@@ -227,19 +227,17 @@ class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """A verdict with everything that follows from it.
 
-    ``admit``: start at ``start_at_ms`` with ``containers``. ``defer``: the same, by the state
-    now; it is decided again whenever something ends. ``reject``: containers is 0. Where it is
-    not known, ``start_at_ms`` and ``finish_at_ms`` are None. ``defer`` with a price: its deadline is
-    sold, and it is submitted when its turn comes.
+    ``admit``: start at ``start_at_ms`` with ``containers``. ``defer``: the same, by the state now; it is
+    decided again whenever a job ends. With a price, its deadline is sold and it is submitted at its turn.
+    ``reject``: containers is 0. ``start_at_ms`` and ``finish_at_ms`` are None where they are not known.
 
-    Where deadlines have a price: ``price_mtokens`` is what this one costs, ``late_ratio`` the chance that the
-    job computes more than was promised room for, ``because`` the terms of the price: itself, or the sequence
-    of a job with less slack, and how much of the price is due to that. They add up to the price.
+    Where deadlines have a price: ``price_mtokens``; ``late_ratio``, the chance that the job computes more
+    than was promised; ``because``, the terms of the price: itself, or the sequence of a job with less slack,
+    and its part of the price. They add up to the price.
 
-    Where applications are placed: ``kind`` and ``settings`` are what it is run as in ``pool``,
-    ``predicted_ms`` is how long that is expected to take, ``cost_mtokens`` what it costs, ``late_ratio`` the
-    chance that it takes longer than to ``finish_at_ms`` (None: not certified), ``refused`` the nearest that
-    were not chosen.
+    Where applications are placed: ``kind`` and ``settings`` of the chosen option in ``pool``, its predicted
+    time ``predicted_ms`` and cost ``cost_mtokens``, ``late_ratio``, the chance that it takes longer than to
+    ``finish_at_ms`` (None: not certified), and ``refused``, the nearest options that were not chosen.
     """
 
     sequence: int

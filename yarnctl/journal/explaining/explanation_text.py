@@ -136,7 +136,7 @@ def _chosen(story: OrderStory) -> str:
         return f"job first by {job}; task first by {task}"
     lever = story.lever
     return (
-        f"lever {lever.kind}, the cheapest available (predicted: container freed in {span(lever.room_in_ms)},"
+        f"lever {lever.kind}, the cheapest available (predicted: container freed in {span(lever.free_in_ms)},"
         f" {span(lever.lost_ms)} of work lost, {span(lever.overhead_ms)} of overhead);"
         f" among equals job first by {job}, task first by {task}"
     )

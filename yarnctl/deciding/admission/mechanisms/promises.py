@@ -1,15 +1,14 @@
 """What is promised at one instant: fixed load, masters, and what each job has still to do (MRM section 5).
 
-Law: pure. What a running job has still to do is not observed; it is what the plan of the last round leaves of
-it by now, and all of it until the job is submitted. A job that ends sooner makes no other later, so the plan
-is the least that was done while estimates hold. YARN takes no container from a running task that cannot be
-suspended: a job of such tasks is fixed load for its longest task, and for all its remaining work where its
-tasks are not known.
+The remaining work of a running job is not observed; it is what the plan of the last round leaves of it by
+now, and all of it until the job is submitted. A job that ends sooner makes no other later, so this is
+conservative while estimates hold. YARN takes no container from a running task that cannot be suspended: a job
+of such tasks is fixed load for its longest task, and for all its remaining work where its tasks are not
+known.
 
-A master that waits for its turn holds a container and computes nothing. So a job whose deadline is sold is
-submitted when its turn comes (``turns``), and from then on its master is fixed load until its planned end.
-A few containers are kept for masters that come early. Where phases are not known, nor is the master, and it
-is part of the work.
+A waiting master holds a container and computes nothing. So a job whose deadline is sold is submitted at its
+turn (``turns``), and from then on its master is fixed load until its planned end. A few containers are kept
+for masters that come early. Where phases are not known the master is part of the work.
 """
 
 from __future__ import annotations

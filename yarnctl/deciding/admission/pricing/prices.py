@@ -1,18 +1,16 @@
 """What a deadline costs: MRM's prices as pure functions, and the earliest deadline within a budget.
 
-Law: nothing is stored. A :class:`Standing` has the promises at one instant; prices are in milli-tokens
-(1 token buys 1 container-second, so 1 milli-token 1 container-ms) before they are rounded up.
-
-Eq 13 is read as the difference of one potential. With F(t) the container-ms that are free until t beside
-all work, laid late, and m the mean estimated work of a job,
+A :class:`Standing` has the promises at one instant; prices are in milli-tokens (1 milli-token buys 1
+container-ms) before they are rounded up. Eq 13 is read as the difference of one potential. With F(t) the
+container-ms that are free until t beside all work, laid late, and m the mean estimated work of a job,
 
     Phi(S) = sum over i in S of p_i / (F(d_i) / m + 1),    price = kappa * (Phi(S with j) - Phi(S)).
 
-It is the paper's formula: what is free between the earliest finish of j and its deadline before j is laid
-is what is free until its deadline after. F counts all containers, whichever jobs could use them (how many one
-job can use decides feasibility, in :mod:`yarnctl.deciding.admission.pricing.timeline`); therefore F(d_i)
-is the least of supply(d_k) - work due until d_k over all k >= i, and laying j with deadline d subtracts
-p_j from F(d_i) where d_i >= d, and sets it to min(F(d_i), F(d) - p_j) elsewhere.
+It is the paper's formula: what is free between the earliest finish of j and its deadline before j is laid is
+what is free until its deadline after. F counts all containers, whichever jobs could use them (how many one
+job can use decides feasibility, in :mod:`yarnctl.deciding.admission.pricing.timeline`); therefore F(d_i) is
+the least of supply(d_k) - work due until d_k over all k >= i, and laying j with deadline d subtracts p_j from
+F(d_i) where d_i >= d, and sets it to min(F(d_i), F(d) - p_j) elsewhere.
 """
 
 from __future__ import annotations

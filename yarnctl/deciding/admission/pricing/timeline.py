@@ -1,19 +1,16 @@
 """Work with deadlines on capacity over time: what is free before which deadline, and which job ends when.
 
-Law: a value in, a value out. A :class:`Due` is a claim on capacity beside a load: so much work, on at
-most ``most`` containers, done by an instant, whenever. Work is laid exactly: whole containers for whole
-milliseconds, and the rest of a division for one millisecond.
+A :class:`Due` is a claim on capacity beside a load: work on at most ``most`` containers, done by an instant.
+Work is laid exactly: whole containers for whole milliseconds, and the rest of a division for one millisecond.
 
-Two schedules of the same dues:
+* *Laid late* (MRM section 5, Fig 7): the last deadline first, each as late as fits. It shows what is free
+  now, and until when.
+* *Earliest deadline first*: what a scheduler does that serves the ranks of deadlines. A promise is feasible
+  if this keeps it. Less work or more capacity never makes any job later, and the schedule of what is left
+  after some time is the rest of the schedule; so what is feasible once remains so.
 
-* *laid late* (MRM section 5, Fig 7): in order of deadlines, the last one first, each as late as fits. It
-  shows what is free now, and until when.
-* *earliest deadline first*: what a scheduler does that serves the ranks of deadlines. A promise is
-  feasible if this keeps it. Less work or more capacity never makes any job later, and the schedule of
-  what is left after some time is the rest of the schedule; so what is feasible once remains so.
-
-On one server (``most`` is the capacity) both keep every deadline, or neither does. With narrower jobs
-they differ, and earliest deadline first decides.
+On one server (``most`` is the capacity) both keep every deadline, or neither does. With narrower jobs they
+differ, and earliest deadline first decides.
 """
 
 from __future__ import annotations
