@@ -80,8 +80,8 @@ class FreeCapacity:
 class QueueModel:
     """One queue during the simulation.
 
-    ``applications`` are those of all queues, ``pending`` its own activated ones with asks; they are put in
-    serving order only when :meth:`waiting` is called, for most queues never.
+    ``applications`` are those of all queues, ``pending`` its own activated ones with requests; they are put
+    in serving order only when :meth:`waiting` is called, for most queues never.
     """
 
     __slots__ = ("_applications", "_largest", "_waiting", "head", "pending", "used", "user_used", "view")
@@ -107,19 +107,19 @@ class QueueModel:
         return self._largest
 
     def waiting(self) -> list[SimulatedRequest]:
-        """Return the pending asks, in serving order: applications by rank, their asks by priority."""
+        """Return the pending requests, in serving order: applications by rank, their requests by priority."""
         if self._waiting is None:
             self.pending.sort(key=_serving_order)
             self._waiting = [
-                SimulatedRequest(view, ask.size, ask.count)
+                SimulatedRequest(view, request.size, request.count)
                 for view in self.pending
-                for ask in (sorted(view.requests) if len(view.requests) > 1 else view.requests)
-                if ask.count > 0
+                for request in (sorted(view.requests) if len(view.requests) > 1 else view.requests)
+                if request.count > 0
             ]
         return self._waiting
 
     def leave(self, stuck: list[SimulatedRequest]) -> None:
-        """Replace the pending asks by those that could not be placed."""
+        """Replace the pending requests by those that could not be placed."""
         self._waiting, self.head = stuck, 0
 
     def key(self, more: Resources = NOTHING) -> Key:
@@ -135,7 +135,7 @@ class QueueModel:
     def forbids(
         self, wanted: SimulatedRequest, more: Resources = NOTHING, relieved: Mapping[str, None] | None = None
     ) -> TriggerReason | None:
-        """Return which limit keeps the queue, ``more`` served, from serving this ask; None: none does.
+        """Return which limit keeps the queue, ``more`` served, from serving this request; None: none does.
 
         ``relieved``: the containers come from this same queue, and from these users, so that neither
         its usage nor (perhaps) theirs grows.
@@ -151,7 +151,7 @@ class QueueModel:
         return None
 
     def grant(self, wanted: SimulatedRequest, count: int = 1) -> None:
-        """Count ``count`` containers of the first pending ask as granted."""
+        """Count ``count`` containers of the first pending request as granted."""
         size = times(wanted.size, count)
         self.used = plus(self.used, size)
         if self.view.user_limit is not None:
@@ -179,7 +179,7 @@ def _serving_order(view: ApplicationView) -> tuple[int, str]:
 
 
 def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, QueueModel]:
-    """Make the queues as they will be once the expected capacity is free, with their pending asks."""
+    """Make the queues as they will be once the expected capacity is free, with their pending requests."""
     queues = {view.queue: QueueModel(view, snapshot.applications) for view in snapshot.queues}
     limited = any(view.user_limit is not None for view in snapshot.queues)
     leaving: dict[str, Resources] = {}
@@ -260,7 +260,7 @@ class SchedulerSimulation:
             pass
 
     def _grant_next(self) -> bool:
-        """Serve the next ask; False if it is not a requester's."""
+        """Serve the next request; False if it is not a requester's."""
         queue = min(self.active, key=QueueModel.key)
         wanted = self._servable(queue)
         if wanted is None:
@@ -300,7 +300,7 @@ class SchedulerSimulation:
         return at_least(wanted.size, preempted.largest_task)
 
     def _servable(self, queue: QueueModel) -> SimulatedRequest | None:
-        """Move the queue's head past asks that the scheduler would not serve; None: no more."""
+        """Move the queue's head past requests that the scheduler would not serve; None: no more."""
         line = queue.waiting()
         while queue.head < len(line):
             wanted = line[queue.head]

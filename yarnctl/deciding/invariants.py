@@ -137,7 +137,7 @@ def under_order_is_excluded(ledger: Ledger, settings: Settings, now_ms: int) -> 
 
 
 def groups_meet_an_ask(ledger: Ledger, settings: Settings, now_ms: int) -> str:
-    """An order that is a group by itself serves at least one ask; none serves a negative number."""
+    """An order that is a group by itself serves at least one request; none serves a negative number."""
     for order in ledger.open.values():
         if order.serves < 0 or (order.serves == 0 and order.size == order.request_size):
             return f"{order.order} of the size asked for serves {order.serves} asks"
@@ -198,7 +198,7 @@ def never_more_than_needed(controller: Decider, step: Step) -> str:
 
 
 def every_pick_completes_room(controller: Decider, step: Step) -> str:
-    """Every pick performed belongs to a group that serves at least one ask."""
+    """Every pick performed belongs to a group that serves at least one request."""
     for record in _decisions(step):
         served: dict[str, int] = {}
         for pick, group in zip(record.picks, record.groups, strict=True):

@@ -73,7 +73,7 @@ from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.units import Resources
 
 LOST = ContainerHasEnded("lost")
-"""Why an order moved whose container was lost with its node: its room is not free."""
+"""Why an order moved whose container was lost with its node: its container is not free."""
 
 
 class MoveDetails(NamedTuple):
@@ -217,7 +217,7 @@ class Ledger:
             self.sent.pop(record.order, None)
             self.bars.pause(changed, record.event, at_ms, self.settings)
             if record.event == "ended-otherwise" and record.why != LOST:
-                self._keep(before, at_ms, at_ms)  # ended from outside: its room is free
+                self._keep(before, at_ms, at_ms)  # ended from outside: its container is free
 
     def _progressed(self, record: Progressed) -> None:
         order = self.open.get(record.order)
@@ -350,7 +350,7 @@ class Ledger:
             yield self.open[name]
 
     def promised(self, application: str, as_of_ms: int | None = None) -> int:
-        """Return how many asks of an application, at that instant, its orders will meet or have met."""
+        """Return how many requests of an application, at that instant, its orders will meet or have met."""
         coming = sum(order.serves for order in self.of_requester(application))
         if as_of_ms is None or application not in self.recently_settled:
             return coming
@@ -361,21 +361,21 @@ class Ledger:
         )
 
     def terminating_for(self, application: str, as_of_ms: int) -> int:
-        """Return how many asks the killed entries of an application meet (the paper's "expired list")."""
+        """Return how many requests the killed entries of an application meet (the paper's "expired list")."""
         late = self.recently_settled.get(application, {}).values()
         return sum(
             order.serves for order in self.terminating.values() if order.requester == application
         ) + sum(end.order.serves for end in late if end.until_ms > as_of_ms and end.order.state == "killed")
 
     def recently_settled_room(self, as_of_ms: int) -> Iterator[Order]:
-        """Yield the settled orders whose room was still used at ``as_of_ms``."""
+        """Yield the settled orders whose container was still used at ``as_of_ms``."""
         for ends in self.recently_settled.values():
             for end in ends.values():
                 if end.room_ms > as_of_ms:
                     yield end.order
 
     def freed_unassigned(self, as_of_ms: int) -> Iterator[Order]:
-        """Yield the orders whose room was free, and not assigned yet, at ``as_of_ms``."""
+        """Yield the orders whose container was free, and not assigned yet, at ``as_of_ms``."""
         for order in self.open.values():
             if order.state == "freed" and (order.freed_at_ms or 0) <= as_of_ms:
                 yield order
@@ -385,10 +385,10 @@ class Ledger:
                     yield end.order
 
     def expected_room(self, as_of_ms: int) -> Iterator[Order]:
-        """Yield the orders whose room was still used in a snapshot of ``as_of_ms``.
+        """Yield the orders whose container was still used in a snapshot of ``as_of_ms``.
 
-        Killed orders count until they retire or their container is observed to end (:attr:`terminating`): the
-        room is expected, though the entry is settled (the paper's "expired list", section 3.2).
+        Killed orders count until they retire or their container is observed to end (:attr:`terminating`):
+        thethe, though the entry is settled (the paper's "expired list", section 3.2).
         """
         for order in self.open.values():
             if order.state in RUNNING or (order.freed_at_ms or 0) > as_of_ms:
@@ -397,12 +397,12 @@ class Ledger:
         yield from self.recently_settled_room(as_of_ms)
 
     def group_of(self, order: Order) -> list[Order]:
-        """Return the open orders that make up one ask's room, ``order`` included."""
+        """Return the open orders that serve one request, ``order`` included."""
         return [self.open[name] for name in self.by_group.get(order.group, ())]
 
 
 def fingerprint_of(ledger: Ledger) -> tuple[object, ...]:
-    """Return all that expected and promised room depend on: equal values, equal answers."""
+    """Return all that expected and promised capacity depend on: equal values, equal answers."""
     late = [end for ends in ledger.recently_settled.values() for end in ends.values()]
     return (*ledger.open.values(), None, *ledger.terminating.values(), None, *late)
 
@@ -414,7 +414,7 @@ def remembered_of(ledger: Ledger) -> dict[str, None]:
 
 
 def oldest_freed(ledger: Ledger, requester: str, size: Resources) -> Order | None:
-    """Return the requester's order that was freed first and serves an ask of this size."""
+    """Return the requester's order that was freed first and serves a request of this size."""
     for name in ledger.freed_for.get(requester, ()):
         order = ledger.open[name]
         if order.serves and order.request_size == size:
@@ -423,7 +423,7 @@ def oldest_freed(ledger: Ledger, requester: str, size: Resources) -> Order | Non
 
 
 def oldest_running(ledger: Ledger, requester: str, size: Resources) -> Order | None:
-    """Return the requester's oldest order that serves an ask of this size and is not freed yet."""
+    """Return the requester's oldest order that serves a request of this size and is not freed yet."""
     for order in ledger.of_requester(requester):
         if order.state in RUNNING and order.serves and order.request_size == size:
             return order

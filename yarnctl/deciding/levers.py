@@ -35,7 +35,7 @@ LeverKind = Literal["wait", "suspend", "end", "kill", "drain", "rescale", "cap"]
 Undo = Literal["none", "resume", "run-again", "come-back", "raise"]
 
 LEAVING: dict[TaskKind, LeverKind] = {"executor": "drain", "worker": "rescale"}
-"""Tasks that leave as they are asked to, and their lever."""
+"""Tasks that leave on request, and their lever."""
 
 
 NOT_BEGUN_MS = 1 << 52

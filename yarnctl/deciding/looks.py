@@ -1,8 +1,9 @@
 """The state that earlier observations leave for later ones, beside the ledger, as the controller uses it.
 
 Law: all of it is one value, :class:`yarnctl.deciding.inputs.LookMemory`: a controller that is given that
-value behaves as the one that it came from. Stale asks are part of it: asks that are shown once more
-although they were just met (observed on Hadoop 3.4.2, whose MapReduce master asks once a second).
+value behaves as the one that it came from. Stale requests are part of it: requests that are shown once more
+although they were just met (observed on Hadoop 3.4.2, whose MapReduce master sends its requests once a
+second).
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class Looks:
 
     @property
     def remembers(self) -> bool:
-        """Whether an observation without pending asks changes anything here."""
+        """Whether an observation without pending requests changes anything here."""
         return bool(self.refused or self._work.pending)
 
     def is_new(self, application: str, why: TriggerReason) -> bool:

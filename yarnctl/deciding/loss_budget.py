@@ -60,8 +60,8 @@ def task_of(attempt: str) -> str:
 class Charge(NamedTuple):
     """What an order of ``at_ms`` loses (or fetches again); ``task``: the one whose attempt ends.
 
-    ``saved_ms``: how much sooner its room comes than if that task had ended by itself, as predicted then (0:
-    when it would have ended is not known).
+    ``saved_ms``: how much sooner its container is free than if that task had ended by itself, as predicted
+    then (0: when it would have ended is not known).
     """
 
     order: str
@@ -189,7 +189,7 @@ class LossBudget:
 class BudgetStanding(NamedTuple):
     """How a budget stands: what was lost over its window and what may be lost still, in MiB-ms.
 
-    ``kind`` and ``name`` say whose it is. ``containers`` gave room, and ``waiting_saved_ms`` is how much
+    ``kind`` and ``name`` are its owner. ``containers`` were freed, and ``waiting_saved_ms`` is how much
     sooner than by waiting for their tasks, in sum, as predicted.
     """
 
@@ -247,7 +247,7 @@ def standings(
 
 
 class LossLeft:
-    """What is left during one choice, by queue and lever: taken by picks as they are made.
+    """What is left during one choice, by queue and lever: used by picks as they are made.
 
     ``killed``: tasks of which an attempt was killed in the window, or by this choice: none is killed again.
     """
@@ -261,7 +261,7 @@ class LossLeft:
         return self.exceeded(pulls) is None
 
     def exceeded(self, pulls: Iterable[tuple[str, str, LeverKind, int]]) -> str | None:
-        """Return whose budget these amounts exceed (the queue's, else the user's); None: nobody's."""
+        """Return whose budget these amounts exceed (the queue's, else the user's); None: none."""
         needed: dict[tuple[str, LeverKind], int] = {}
         for queue, user, lever, mib_ms in pulls:
             kind = budget_of(lever)

@@ -1,12 +1,12 @@
-"""The mix: the cheapest levers that give room in time.
+"""The mix: the cheapest levers that free a container in time.
 
 Law: ``choose_mix`` is a function, and a task that is neither picked, awaited, shown nor compared changes
-nothing in its choice: so the journal holds these alone. For each ask, among levers that give room within
-``room_within_ms``: the least lost work, then the least overhead, then the paper's job and task policies, then
-the attempt. A whole ask is met on one node; several small containers of a node are combined so that their sum
-is the least (exactly, for up to ``EXACT_MAX`` of them). What a budget does not allow is left out by name. A
-task that ends by itself in time is awaited: no order, but its room counts as coming until the instant that
-was promised.
+nothing in its choice: so the journal holds these alone. For each request, among levers that free a container
+within ``room_within_ms``: the least lost work, then the least overhead, then the paper's job and task
+policies, then the attempt. A whole request is met on one node; several small containers of a node are
+combined so that their sum is the least (exactly, for up to ``EXACT_MAX`` of them). What a budget does not
+allow is left out by name. A task that ends by itself in time is awaited: no order, but its container counts
+as coming until the instant that was promised.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ class Mixing:
         """Jobs that lose workers by this choice: their cost is paid, however many leave."""
         self.picks: list[tuple[Option, Resources, int]] = []
         self.last_on: dict[str, tuple[bool, int]] = {}
-        """Node -> whether the option that completed its last room is a pick, and its place."""
+        """Node -> whether the option that completed its last container is a pick, and its place."""
         self.awaited: list[tuple[Option, int]] = []
         self.compared: dict[str, None] = {}
         self._by_node: dict[str, list[Option]] = {}
         self._sorted_in = 0
         self._next, self._combines = 0, False
 
-    # --- meeting asks -------------------------------------------------------------------------------
+    # --- meeting requests---------------------------------------------------------------------------
 
     def meet(self, size: Resources, wanted: int) -> int:
-        """Meet as many of ``wanted`` asks of one size as there are levers for; return how many are unmet."""
+        """Meet as many of ``wanted`` requests of one size as there are levers for; return the unmet."""
         wanted = self._from_free(size, wanted, self.free)
         self._next, self._combines = 0, False
         while wanted:
@@ -62,7 +62,7 @@ class Mixing:
             if not found:
                 return wanted
             self._use(found, size)
-            # Of other nodes no room fits this size: what fitted was used before.
+            # On other nodes nothing fits this size: what fitted was used before.
             wanted = self._from_free(size, wanted - 1, (found[0].task.node,))
         return 0
 
@@ -127,7 +127,7 @@ class Mixing:
     def _unpaid(self, option: Option) -> Option:
         """Return an option at what it adds: what workers cost is paid by the first of its job that leaves.
 
-        No combination has two workers (which of them leave is not known, and so on which node room comes).
+        No combination has two workers (which of them leave is not known, and so which node becomes free).
         """
         if option.lever.kind != "rescale" or option.job not in self.rescaled:
             return option
@@ -158,7 +158,7 @@ class Mixing:
         return self.given.queue_and_user[self.case.jobs[option.job].usage.application]
 
     def _use(self, options: list[Option], size: Resources) -> None:
-        """Take these options: the last of a node completes the room."""
+        """Take these options: the last of a node completes the container."""
         node = options[0].task.node
         free = self.free.get(node, self.case.free.get(node, NOTHING))
         options = [self._unpaid(option) for option in options]
@@ -183,14 +183,14 @@ class Mixing:
         self.last_on[node] = (bool(ordered), len(self.picks if ordered else self.awaited) - 1)
 
     def _from_free(self, size: Resources, wanted: int, nodes: Iterable[str]) -> int:
-        """Meet asks from room that earlier options leave over (a larger container than was asked)."""
+        """Meet requests from what earlier options leave over (a larger container than was requested)."""
         for node in nodes:
             while wanted and fits(size, self.free[node]):
                 self.free[node] = minus(self.free[node], size)
                 is_pick, place = self.last_on[node]
                 if is_pick:
-                    option, ask, serves = self.picks[place]
-                    self.picks[place] = (option, ask, serves + 1)
+                    option, requested, serves = self.picks[place]
+                    self.picks[place] = (option, requested, serves + 1)
                 else:
                     awaited, serves = self.awaited[place]
                     self.awaited[place] = (awaited, serves + 1)
@@ -220,7 +220,7 @@ def _group_key(options: list[Option]) -> tuple[Cost, int, list[OptionKey]]:
 def cheapest_cover(
     size: Resources, free: Resources, options: list[Option], allowed: Callable[[list[Option]], bool]
 ) -> list[Option]:
-    """Return the options of a node whose containers, with its free ``room``, make up ``size`` at least cost.
+    """Return the options of a node that make up ``size``, with what is ``free`` there, at least cost.
 
     Empty: none do. The least lost work in sum, then overhead, then the fewest, then their order. Where the
     ``EXACT_MAX`` cheapest do not suffice, the cheapest that do, one after the other, less those not needed.
@@ -285,7 +285,7 @@ def choose_mix(case: Case, settings: Settings, given: MixInput) -> Choice:
         return Choice((), (), sum(need.containers for need in case.needs), (), (), missing, missing)
     unmet = sum(mixing.meet(*need) for need in case.needs)
     return Choice(
-        picks=tuple(_pick(case, option, ask, serves) for option, ask, serves in mixing.picks),
+        picks=tuple(_pick(case, option, requested, serves) for option, requested, serves in mixing.picks),
         handed_back=(),
         unmet=unmet,
         refused_jobs=tuple(_closed(case, mixing)),
@@ -302,8 +302,8 @@ def _name(case: Case, job: int) -> str:
     return case.jobs[job].usage.application
 
 
-def _pick(case: Case, option: Option, ask: Resources, serves: int) -> Pick:
-    return Pick(_name(case, option.job), option.task, option.job_key, option.task_key, ask, serves)
+def _pick(case: Case, option: Option, requested: Resources, serves: int) -> Pick:
+    return Pick(_name(case, option.job), option.task, option.job_key, option.task_key, requested, serves)
 
 
 def _awaited(case: Case, given: MixInput, option: Option, serves: int) -> AwaitedTask:

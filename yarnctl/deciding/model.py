@@ -85,11 +85,11 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster at one instant, of nodes without a label: those with one are not modelled.
 
-    ``free_by_node`` has only nodes with free room. ``total`` is the sum over live nodes;
-    ``largest_node`` the largest single node. ``reserved_by_node`` names the application with a
-    reservation on a node: it is given all room that appears there. ``left_out``: application -> what its
-    pending requests want that is not modelled, which is not among its asks. ``node_count``: live nodes, those
-    with a label included, for display.
+    ``free_by_node`` has only nodes with free capacity. ``total`` is the sum over live nodes; ``largest_node``
+    the largest single node. ``reserved_by_node`` names the application with a reservation on a node: it is
+    given all capacity that becomes free there. ``left_out``: application -> what its pending requests want
+    that is not modelled, which is not among its requests. ``node_count``: live nodes, those with a label
+    included, for display.
     """
 
     total: Resources
@@ -150,7 +150,7 @@ class UploadProgressed(msgspec.Struct, frozen=True, tag="upload-progressed"):
 
 
 class ContainerEnded(msgspec.Struct, frozen=True, tag="container-ended", omit_defaults=True):
-    """A container of an open order is gone and its room is free again.
+    """A container of an open order has ended and its capacity is free again.
 
     ``order``: the order that it answers where the application chose which of its containers leaves.
     """
@@ -329,7 +329,7 @@ class Kill(msgspec.Struct, frozen=True, tag="kill"):
 class Drain(msgspec.Struct, frozen=True, tag="drain"):
     """Ask this executor to end its running tasks, move its blocks to others, and leave.
 
-    ``mates``: the executors of the application that one decision asks, this one among them: they leave
+    ``mates``: the executors of the application that one decision drains, this one among them: they leave
     together.
     """
 
@@ -342,7 +342,7 @@ class Drain(msgspec.Struct, frozen=True, tag="drain"):
 
 
 class Grow(msgspec.Struct, frozen=True, tag="grow"):
-    """Let an application ask again for as many executors as left by these decisions, in their order."""
+    """Let an application request again as many executors as left by these decisions, in their order."""
 
     application: str
     decisions: tuple[int, ...]

@@ -222,9 +222,9 @@ class LeverOffers:
         return "job-loss-budget" if owner == name else "map"
 
     def _cheapest(self, task: TaskView, why: Reason, index: int) -> Lever | Reason:
-        """Return a task's cheapest lever that gives room in time, or why it has none."""
+        """Return a task's cheapest lever that frees a container in time, or why it has none."""
         if why not in OF_SUSPENDING:
-            return why  # the master, under order, tried in vain, or room for somebody else
+            return why  # the master, under order, tried in vain, or for another application
         if why == "just-resumed":  # what another suspension costs is compared; ``task_suspensions_max`` holds
             why = ""
             if self.settings.cost_guard and task.remaining_ms <= task.resume_cost_ms:

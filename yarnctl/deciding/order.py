@@ -1,4 +1,4 @@
-"""Order: one container that was asked for, as a value, its id, and its actions on the cluster.
+"""Order: what yarnctl has sent for one container, as a value, with its id and its actions on the cluster.
 
 Law: values only. The ledger and the life cycle decide which order follows from which.
 """
@@ -24,7 +24,7 @@ ORDER_VERBS: tuple[OrderVerb, ...] = get_args(OrderVerb)
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """One container that was asked for; instants in ms, None: has not happened.
+    """One order for a container; instants in ms, None: has not happened.
 
     ``serves`` requests of ``request_size`` are met once all of ``group`` are free. ``progress_at_ms``
     is when the attempt was last known to be alive: the time-out counts from there. ``remaining_ms`` is the
@@ -71,7 +71,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecentlySettled(NamedTuple):
-    """A settled order: its room came free at ``room_ms``, its ask was met at ``until_ms``."""
+    """A settled order: its container was freed at ``room_ms``, its request was met at ``until_ms``."""
 
     order: Order
     room_ms: int
@@ -104,8 +104,8 @@ def order_id(number: int) -> str:
 def name_orders(picks: Sequence[Pick], issued: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return an order id and a group for each pick, after ``issued`` orders.
 
-    A pick of the size that was asked for is its own group; picks that add up on one node form a
-    group, named after the first, that ends with the pick which completes the room.
+    A pick of the requested size is its own group; picks that add up on one node form a
+    group, named after the first, that ends with the pick that completes the container.
     """
     orders: list[str] = []
     groups: list[str] = []
@@ -159,7 +159,7 @@ def new_order(
 
 
 def verb_of(task: TaskView, settings: Settings, pull: LeverPull | None) -> OrderVerb:
-    """Return what an order asks of a task."""
+    """Return what an order demands of a task."""
     if pull is None:
         return "kill" if is_killed(task, settings) else "suspend"
     if pull.lever.kind in LEAVING.values():

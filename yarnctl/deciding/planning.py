@@ -148,7 +148,7 @@ def make_plan(
         )
         wish, case, choice = flight.limit(wanted, case, settings, mix)
         if not wish.shortfalls:
-            continue  # the limit in flight is reached: the next decision asks again
+            continue  # the limit in flight is reached: the next decision requests it again
         planned.append(Planned(wish, case, choice))
         missing.update(dict.fromkeys(choice.missing))
         if choice.picks:
@@ -167,8 +167,8 @@ def make_plan(
 class InFlight:
     """How many suspensions may begin in one decision: a bound on the harm that a wrong decision can do.
 
-    ``begun`` counts the orders whose container has not ended, those of this plan included. Room for
-    one ask is never refused while nothing is in flight, however many containers it takes.
+    ``begun`` counts the orders whose container has not ended, those of this plan included. Room forOne while
+    nothing is in flight, however many containers it takes.
     """
 
     def __init__(
@@ -281,7 +281,7 @@ def excess_orders(inputs: DemandInput, ledger: Ledger, settings: Settings) -> Ex
         for view in inputs.snapshot.applications
         if view.requests and is_preempting(view, settings)
     }
-    for order in ledger.recently_settled_room(inputs.as_of_ms):  # an ask that was met since is not due again
+    for order in ledger.recently_settled_room(inputs.as_of_ms):  # met since: not due again
         if order.requester in due:
             due[order.requester] -= order.serves
     return beyond(due, inputs.as_of_ms, ledger)
@@ -316,7 +316,7 @@ def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> ExcessOrder
 
 
 def settle_needless(work: Settlement, snapshot: Snapshot | None, as_of_ms: int, now_ms: int) -> Effects:
-    """Withdraw excess orders (no snapshot: no preempting application has pending asks)."""
+    """Withdraw excess orders (no snapshot: no preempting application has pending requests)."""
     effects, ledger, settings = Effects(), work.ledger, work.settings
     work.pending = None
     if not settings.model_scheduler or not ledger.open:

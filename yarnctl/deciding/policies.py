@@ -144,7 +144,7 @@ def shortest_remaining(task: TaskView, now_ms: int, draw: int) -> tuple[int, ...
 
 
 def longest_remaining(task: TaskView, now_ms: int, draw: int) -> tuple[int, ...]:
-    """LRT, section 2.2: a task that is nearly done frees its room by itself."""
+    """LRT, section 2.2: a task that is nearly done frees its container by itself."""
     return (-_remaining_ms(task),)
 
 

@@ -1,10 +1,10 @@
-"""The Preemptor: whose asks have a shortfall, how much room is expected, and which jobs may be preempted.
+"""The Preemptor: which requests have a shortfall, the expected capacity, and which jobs may be preempted.
 
-Law: it makes room only on behalf of a preempting application, only for asks that fit nowhere, never
-twice for the same request, and only if the capacity would be given to the requester
-(:mod:`yarnctl.deciding.forecast`). Under the profile ``paper`` the last rule is Natjam's own: the
-cluster is full, and more containers are pending than the application's reclaim list has entries
-(section 3.2). The Preemptor never reads tasks; the selector chooses which of them stop.
+It frees containers only for a preempting application, only for requests that fit nowhere, never twice for the
+same request, and only if the capacity would be given to the requester (:mod:`yarnctl.deciding.forecast`).
+Under the profile ``paper`` the last rule is Natjam's own: the cluster is full, and more containers are
+pending than the application's reclaim list has entries (section 3.2). The selector chooses which tasks stop;
+no task is read here.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class DemandInput(NamedTuple):
 
 def pending_count(view: ApplicationView) -> int:
     """Return how many pending containers an application has."""
-    return sum(ask.count for ask in view.requests)
+    return sum(request.count for request in view.requests)
 
 
 def demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDemand:
@@ -121,7 +121,7 @@ def _with_left_out(
 
 
 def is_preempting(view: ApplicationView, settings: Settings) -> bool:
-    """Return whether room may be made for an application at all (with deadlines: for any)."""
+    """Return whether containers may be freed for an application at all (with deadlines: for any)."""
     return settings.mode == "deadlines" or view.queue in settings.preempting_queues
 
 
@@ -178,7 +178,7 @@ def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) ->
 
 
 def _stuck(queues: Mapping[str, QueueModel], settings: Settings) -> dict[str, tuple[ApplicationView, int]]:
-    """Return the preempting applications with asks that fit nowhere, and how many."""
+    """Return the preempting applications with requests that fit nowhere, and how many."""
     stuck: dict[str, tuple[ApplicationView, int]] = {}
     for queue in queues.values():
         if settings.mode == "queues" and queue.view.queue not in settings.preempting_queues:
@@ -195,7 +195,7 @@ def _allowance(
 ) -> dict[str, int]:
     """Return how many containers each may get more, by the state in the snapshot.
 
-    Stale asks are subtracted from the asks that fit nowhere: a stale ask must not cause a suspension.
+    Stale requests are subtracted from the requests that fit nowhere: a stale one must not cause a suspension.
     """
     return {
         name: min(
@@ -235,7 +235,7 @@ def _explained(
     reasons: Mapping[str, TriggerReason],
     settings: Settings,
 ) -> Iterable[tuple[ApplicationView, TriggerReason]]:
-    """Yield the preempting applications with pending asks and no decision, with the reason."""
+    """Yield the preempting applications with pending requests and no decision, with the reason."""
     for view in waiting:
         name = view.application
         if not is_preempting(view, settings) or name in admitted:
@@ -274,7 +274,7 @@ def _trigger(
 def _paper_demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDemand:
     """Natjam, section 3.2: (1) the cluster is full, (2) pending > entries on the reclaim list.
 
-    "Full" is the total free room, wherever it is. Room freed for an entry that waits for its grant
+    "Full" is about all free capacity, wherever it is. A container freed for an entry that waits for its grant
     belongs to that entry: it is neither free nor counted as shortfall again.
     """
     snapshot = inputs.snapshot
@@ -323,14 +323,14 @@ def _paper_shortfalls(
     promised += ledger.terminating_for(view.application, inputs.as_of_ms)
     counts: dict[Resources, int] = {}
     placed = 0
-    for ask in sorted(view.requests):
-        kept = min(promised, ask.count)
+    for request in sorted(view.requests):
+        kept = min(promised, request.count)
         promised -= kept
-        fitting = min(ask.count - kept, slots(free, ask.size))
+        fitting = min(request.count - kept, slots(free, request.size))
         placed += fitting
-        free = minus(free, times(ask.size, fitting))
-        if ask.count > kept + fitting:
-            counts[ask.size] = counts.get(ask.size, 0) + ask.count - kept - fitting
+        free = minus(free, times(request.size, fitting))
+        if request.count > kept + fitting:
+            counts[request.size] = counts.get(request.size, 0) + request.count - kept - fitting
     return tuple(Need(size, count) for size, count in counts.items()), placed, free
 
 
@@ -416,7 +416,7 @@ def _less_urgent(inputs: DemandInput, requester: ApplicationView, settings: Sett
     """Return the applications that are strictly less urgent than ``requester``.
 
     In the scheduler simulation, an application served before the requester is not preempted: it would be
-    given the room back at once.
+    given the container back at once.
     """
     asking = urgency(requester, inputs.now_ms, settings)
     return {

@@ -2,7 +2,7 @@
 
 Law: YARN's order is kept as the order of urgency. An accepted priority is not sent again, unless a tick
 later the view still differs; a refused application is left alone for a pause that doubles with each refusal,
-so that a cluster which does not allow it is not asked each second. Urgency is the order of deadlines or of
+so that a cluster which does not allow it is not tried each second. Urgency is the order of deadlines or of
 laxities, as the eviction policy: MDF with EDF, MLF with LLF, else suspending and resuming undo each other.
 """
 
@@ -164,10 +164,10 @@ class Prioritiser:
         ordered = in_order(snapshot.applications, now_ms, settings, self._urgent_first)
         self._urgent_first = [view.application for view in ordered]
         self._drop(ordered, as_of_ms)
-        asked = {name: priority for name, (priority, _) in self._sent.items()}
+        sent_priorities = {name: priority for name, (priority, _) in self._sent.items()}
         changes = [
             change
-            for change in priorities(ordered, asked, settings)
+            for change in priorities(ordered, sent_priorities, settings)
             if self._refused.get(change.application, (0, 0))[1] <= now_ms
         ]
         if not changes:
@@ -217,7 +217,7 @@ class ChangedPriorities:
         left = PriorityState() if left is None else left
         self.changed = dict(left.changed)
         self.due = due
-        self._asked = dict(left.sent)
+        self._requested = dict(left.sent)
         self._fresh = set(left.fresh)
         self._observing = left.observing
 
@@ -225,7 +225,7 @@ class ChangedPriorities:
         """Return all of it but ``due`` as a value."""
         return PriorityState(
             changed=dict(self.changed),
-            sent=dict(self._asked),
+            sent=dict(self._requested),
             fresh=tuple(sorted(self._fresh)),
             observing=self._observing,
         )
@@ -235,7 +235,7 @@ class ChangedPriorities:
         if isinstance(record, Header):
             self._observing, self._fresh = record.settings.observe_only, set()
         elif isinstance(record, Ranking):
-            self._asked = {row.application: row.priority for row in record.order}
+            self._requested = {row.application: row.priority for row in record.order}
             if not self._observing:
                 self._ranked(record)
         elif isinstance(record, Restoring):
@@ -257,7 +257,7 @@ class ChangedPriorities:
                 self._fresh.add(row.application)
 
     def _performed(self, record: Performed, name: str) -> None:
-        priority = self._asked.get(name)
+        priority = self._requested.get(name)
         if record.back:
             priority = None if self.due is None else self.due.priority
             self.due = None

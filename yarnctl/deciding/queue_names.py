@@ -147,7 +147,7 @@ class QueueTree:
 class NamedQueues(NamedTuple):
     """The queues that options and files name, as they are written there.
 
-    ``optional``: names that nobody has written (defaults) and that may be missing. ``gate`` and ``pools``
+    ``optional``: default names, which may be missing. ``gate`` and ``pools``
     are those of admission, ``budgets`` those with a loss budget of their own.
     """
 

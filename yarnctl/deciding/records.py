@@ -105,7 +105,7 @@ class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True, omit_d
 
 
 class Awaited(msgspec.Struct, frozen=True, tag="awaited"):
-    """Tasks whose ends are waited for on behalf of one application: no order, but their room is counted."""
+    """Tasks whose ends are awaited for one application: no order, but their containers are counted."""
 
     at_ms: int
     application: str
@@ -123,7 +123,7 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
 
 
 class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, omit_defaults=True):
-    """One order moved. ``container`` and ``application`` name the receiver of the room, if there is one.
+    """One order moved. ``container`` and ``application`` name the receiver of the container, if there is one.
 
     ``left`` and ``left_node``: the container that answers the order, where its application chose another than
     was named; from now on the order is of that one.
@@ -143,7 +143,7 @@ class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, om
 
 
 class Transfer(msgspec.Struct, frozen=True, tag="transfer", kw_only=True):
-    """An order is made over to another application: rooms of one size are interchangeable."""
+    """An order is transferred to another application: containers of one size are interchangeable."""
 
     order: str
     source: str
@@ -220,7 +220,7 @@ class UnknownApplication(msgspec.Struct, frozen=True, tag="forgotten", kw_only=T
 
 
 class KilledEnded(msgspec.Struct, frozen=True, tag="killed-ended", kw_only=True):
-    """The container of an order that was settled as killed has ended: its room is not expected any more."""
+    """The container of a killed order has ended: it is not expected any more."""
 
     order: str
     container: str
@@ -354,7 +354,7 @@ class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_default
     """The state that the lines before it leave: the first line of a file in which a journal continues.
 
     ``header``: the last controller's settings; ``fresh``: the header of one that has made no step yet.
-    ``lowered``: the capped queues; ``claims``: the moves that gave room last; ``..._due``:
+    ``lowered``: the capped queues; ``claims``: the moves that freed containers last; ``..._due``:
     changes that were requested and have no known outcome.
     """
 

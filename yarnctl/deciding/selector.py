@@ -41,7 +41,7 @@ _LARGE = 1024
 """From this many tasks on, a job's tasks are not all sorted at once."""
 
 RawPick = tuple[int, TaskView, Any, Resources, int]
-"""Candidate's index, task, the job's heap entry, ask, asks completed."""
+"""Candidate's index, task, the job's heap entry, requested size, requests completed."""
 
 
 class Line:
@@ -159,7 +159,7 @@ class Selection:
         )
 
     def meet(self, need: Need) -> int:
-        """Pick tasks until ``need`` is met or no job is left; return how many asks are unmet."""
+        """Pick tasks until ``need`` is met or no job is left; return how many requests are unmet."""
         size, wanted = need
         wanted = self._meet_from_free(size, wanted)
         heap, jobs, lines, picks = self.heap, self.case.jobs, self.lines, self.picks
@@ -245,12 +245,12 @@ class Selection:
         return wanted
 
     def _credit(self, node: str, size: Resources) -> None:
-        """Count one more ask for an earlier pick on ``node``: the latest that serves none yet, if any."""
+        """Count one more request for an earlier pick on ``node``: the latest that serves none yet, if any."""
         places = self.collected[node]
         idle = [place for place in places if not self.picks[place][4]]
         place = idle[-1] if idle else places[-1]
-        index, task, entry, ask, serves = self.picks[place]
-        self.picks[place] = (index, task, entry, ask if serves else size, serves + 1)
+        index, task, entry, requested, serves = self.picks[place]
+        self.picks[place] = (index, task, entry, requested if serves else size, serves + 1)
 
     def _collect(self, task: TaskView, size: Resources, wanted: int) -> int:
         """Count a container of another size as free; return how many requests that completes."""
@@ -271,7 +271,7 @@ class Selection:
         self.met_on[node] = plus(self.met_on.get(node, NOTHING), size)
 
     def excess(self) -> dict[int, None]:
-        """Return the indices of picks without which every met ask is still met, latest first."""
+        """Return the indices of picks without which every met request is still met, latest first."""
         if not self.free:
             return {}
         needless: dict[int, None] = {}
@@ -309,12 +309,12 @@ def choose(case: Case, settings: Settings) -> Choice:
     kept: list[Pick] = []
     back: list[Pick] = []
     hit: dict[int, None] = {}
-    for place, (index, task, entry, ask, serves) in enumerate(selection.picks):
+    for place, (index, task, entry, requested, serves) in enumerate(selection.picks):
         hit[index] = None
         application = case.jobs[index][0][0]
         job_key = selection.entry(entry)[1]
         key = selection.task_key(task) if task[0] else ()
-        (back if place in needless else kept).append(Pick(application, task, job_key, key, ask, serves))
+        (back if place in needless else kept).append(Pick(application, task, job_key, key, requested, serves))
     return Choice(
         picks=tuple(kept),
         handed_back=tuple(back),

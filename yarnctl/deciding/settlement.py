@@ -120,7 +120,7 @@ class Settlement:
             )
 
     def _killed_ended(self, container: str, ending: model.Ending, at_ms: int) -> Effects:
-        """Record the end of a container whose killed order is settled: its room is not expected any more."""
+        """Record the end of the container of a killed order: it is not expected any more."""
         effects = Effects()
         killed = self.ledger.terminating.get(container)
         if killed is not None:
@@ -153,8 +153,8 @@ class Settlement:
         """Settle the entry that this grant answers (section 3.2: it is removed from the job's list).
 
         Rooms of one size are interchangeable, but an order must last until its task's end. When a requester
-        is given the room freed for another while an order of its own is still running, that order
-        is transferred to the other's list; without one, the other has lost its room and asks again
+        is given the container freed for another while an order of its own is still running, that order is
+        transferred to the other's list; without one, the other has lost its container and requests it again
         (:meth:`_is_taken`).
         """
         requester, size = fact.application, fact.size
@@ -181,9 +181,9 @@ class Settlement:
             effects.add(self.transfer(mine, given.requester, fact.at_ms, GivenRoomOf(requester, given.order)))
 
     def _is_taken(self, order: Order, size: Resources) -> bool:
-        """Return whether a grant of ``size`` to another application, on the order's node, used its room.
+        """Return whether a grant of ``size`` to another application, on the order's node, used its container.
 
-        YARN does not report which room on a node a container was given. A grant smaller than the container
+        YARN does not report where on a node a container was placed. A grant smaller than the container
         that ended leaves a container, or had another one: the order stays, until its requester is given a
         container, has no pending request, or the time is out. Without pending requests nothing is lost.
         """
@@ -278,7 +278,7 @@ class Settlement:
         return effects
 
     def time_out(self, now_ms: int) -> Effects:
-        """Give up or kill orders without progress for too long; stop counting unclaimed room."""
+        """Give up or kill orders without progress for too long; stop counting unclaimed containers."""
         effects = Effects()
         limit = self.settings.kill_timeout_ms
         if self.settings.observe_only:

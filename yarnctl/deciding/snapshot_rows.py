@@ -63,7 +63,7 @@ class ApplicationRow(msgspec.Struct, frozen=True, array_like=True):
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a snapshot differs from the one before. ``order``: where appending new rows does not give it.
 
-    ``free``: nodes whose room differs (None: no room any more, or gone); ``reserved`` and, of what is
+    ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` and, of what is
     read, ``left_out``: all of them, if they differ.
     """
 
@@ -134,7 +134,7 @@ class Writer:
         applications, gone, order = self._applications(now)
         queues, queues_gone, queue_order = self._queue_rows(now)
         free: dict[str, Resources | None] = {
-            node: room for node, room in now.free_by_node.items() if self._free.get(node) != room
+            node: size for node, size in now.free_by_node.items() if self._free.get(node) != size
         }
         free.update((node, None) for node in self._free if node not in now.free_by_node)
         other_reserved = now.reserved_by_node != self._reserved
@@ -222,11 +222,11 @@ class Reader:
             change.gone,
             change.order,
         )
-        for node, room in change.free.items():
-            if room is None:
+        for node, size in change.free.items():
+            if size is None:
                 self.free.pop(node, None)
             else:
-                self.free[node] = room
+                self.free[node] = size
         if change.reserved is not None:
             self.reserved = dict(change.reserved)
         if change.left_out is not None:

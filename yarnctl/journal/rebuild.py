@@ -28,7 +28,7 @@ NOT_TOLD = (Observed, Stopped, Requests, State)
 
 
 class Rebuilt(NamedTuple):
-    """The state after the journal. ``recent`` are its last records, for people who ask why.
+    """The state after the journal. ``recent`` are its last records, for explanations.
 
     ``priorities`` are those that were changed and not restored: application -> its original; ``held``
     the queues whose maximum was lowered and not restored, with the record of it; ``epoch`` the

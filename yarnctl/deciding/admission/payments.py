@@ -1,6 +1,6 @@
 """Which records of accounts are due: charges of what was promised, refunds of what is over, refills.
 
-Law: pure, and told by the store alone: a death between two records loses none, for what was not written
+Computed from the store alone: a crash between two records loses none, for what was not written
 is due again. The writer of the journal writes them before anything else is decided: so a promise is
 paid before the next one is made, once, out of the balance that the round has seen.
 """
@@ -18,7 +18,7 @@ def due_records(
     """Return the records that are due, in order; each can follow the ones before it.
 
     A charge that its account cannot pay is not due: its admission stays unpaid, and is served as such.
-    ``learning``: what a job used is still asked for after it has ended, and its refund waits for that.
+    ``learning``: what a job used is still to be read after it has ended, and its refund waits for that.
     """
     accounts, due = store.accounts, list[paying.AccountRecord]()
     for each in store.open():
@@ -66,8 +66,9 @@ def payment_problem(store: AdmissionStore, record: object) -> str:
         due = None if open_now else paying.settle(store.accounts, record.at_ms, record.admission, *ended)
     else:
         return ""
-    told = "nothing" if due is None else f"{due.mtokens} of {due.account}"
-    return "" if record == due else f"{record.admission}: {record.mtokens} of {record.account}, due is {told}"
+    due_text = "nothing" if due is None else f"{due.mtokens} of {due.account}"
+    found_text = f"{record.mtokens} of {record.account}"
+    return "" if record == due else f"{record.admission}: {found_text}, due is {due_text}"
 
 
 def _charge(store: AdmissionStore, each: Admission, now_ms: int) -> paying.TokensCharged | None:

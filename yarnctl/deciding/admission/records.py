@@ -189,7 +189,7 @@ class DueClaim(msgspec.Struct, frozen=True, tag_field="claim", tag="due", omit_d
 
 
 Claimed = Rectangle | DueClaim
-"""What a reservation may claim; told apart by the field ``claim``."""
+"""What a reservation may claim; distinguished by the field ``claim``."""
 
 
 class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):

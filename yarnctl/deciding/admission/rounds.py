@@ -192,14 +192,14 @@ def share_out(
     rejected: list[tuple[Request, PlanReason]] = []
     hopeful = waiting
     if sizing.drops_late:
-        asked = list(waiting)
-        rejected = [(request, DeadlinePassed()) for request in asked if now_ms >= request.due_ms]
-        hopeful = (request for request in asked if now_ms < request.due_ms)
-    asking = list(islice(hopeful, max(0, free)))
-    shares = fair_shares([request.tasks for request in asking], free)
+        requests = list(waiting)
+        rejected = [(request, DeadlinePassed()) for request in requests if now_ms >= request.due_ms]
+        hopeful = (request for request in requests if now_ms < request.due_ms)
+    sharers = list(islice(hopeful, max(0, free)))
+    shares = fair_shares([request.tasks for request in sharers], free)
     granted = [
         Grant(request, share, share / min(request.tasks, capacity))
-        for request, share in zip(asking, shares, strict=True)
+        for request, share in zip(sharers, shares, strict=True)
         if share
     ]
     return RoundOffers(granted, rejected)

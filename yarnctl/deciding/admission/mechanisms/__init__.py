@@ -34,7 +34,7 @@ from yarnctl.deciding.admission.shared_round import hold_round
 from yarnctl.deciding.admission.sizing import NoMemory, Sizing
 
 Memory = NoMemory | PythiaMemory | JusticeMemory | MrmMemory | PlacementMemory
-"""What a mechanism has learned, in the journal told apart by the field ``mechanism``."""
+"""What a mechanism has learned, distinguished in the journal by the field ``mechanism``."""
 OwnChoices = (
     SharerChoices
     | OracleChoices
@@ -44,7 +44,7 @@ OwnChoices = (
     | OrionChoices
     | LeastLoadedChoices
 )
-"""How a mechanism reads its paper, told apart in the same way."""
+"""How a mechanism reads its paper, distinguished in the same way."""
 
 SIZINGS: dict[str, Sizing[Any, Any]] = {
     each.name: each for each in (NO_DROP_FS, REACTIVE_FS, ORACLE, PYTHIA, JUSTICE)

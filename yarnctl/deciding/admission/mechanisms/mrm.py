@@ -65,7 +65,7 @@ def learn(memory: MrmMemory, finished: Finished, choices: MrmChoices) -> MrmMemo
 
 
 class Needed(NamedTuple):
-    """The room that a job needs: ``work_ms`` of containers, done ``latency_ms`` before its deadline.
+    """The capacity that a job needs: ``work_ms`` of containers, done ``latency_ms`` before its deadline.
 
     ``task_ms`` is its longest task, ``master_ms`` what of the work is its master's container; 0 where that is
     not known.
@@ -78,7 +78,7 @@ class Needed(NamedTuple):
 
 
 def needed(estimate: Estimate, tasks: int, capacity: int, choices: MrmChoices) -> Needed:
-    """Return what to keep room for: the job computes more with the chance ``late_ratio``.
+    """Return what to keep free: the job computes more with the chance ``late_ratio``.
 
     Of phases: each task is as long as that chance says, and the master's container is held as long as the
     job would take alone. ``tasks``: the most containers that it can use, of ``capacity``.
@@ -90,7 +90,7 @@ def needed(estimate: Estimate, tasks: int, capacity: int, choices: MrmChoices) -
     each_ms = [max(1, math.ceil(each.mean_ms + above * each.stdev_ms)) for each in phases.kinds]
     task_work_ms = sum(each.tasks * long_ms for each, long_ms in zip(phases.kinds, each_ms, strict=True))
     latency_ms = phases.submit_ms + phases.master_ms + sum(each_ms)
-    if capacity < 2:  # no room for a master and a task: there is no telling them apart
+    if capacity < 2:  # a master and a task do not fit: they are one
         return Needed(task_work_ms + latency_ms + task_work_ms, latency_ms, max(each_ms))
     beside = max(1, min(tasks, capacity) - 1)
     master_ms = latency_ms - (-task_work_ms // beside)
@@ -100,7 +100,7 @@ def needed(estimate: Estimate, tasks: int, capacity: int, choices: MrmChoices) -
 class Priced(NamedTuple):
     """One job's deadlines: from ``earliest_ms`` on each has a price. ``job`` carries no deadline yet.
 
-    ``needs`` is the room that it needs; its work is due ``needs.latency_ms`` before each of these deadlines.
+    ``needs`` is what it needs; its work is due ``needs.latency_ms`` before each of these deadlines.
     """
 
     market: Market
@@ -152,7 +152,7 @@ class Priced(NamedTuple):
 
 
 def priced(seen: Market, who: str, estimate: Estimate, tasks: int, choices: MrmChoices) -> Priced | None:
-    """Return what each deadline of a job costs; None if there is room for it at no time."""
+    """Return what each deadline of a job costs; None if it fits at no time."""
     if seen.capacity <= 0:
         return None
     needs = needed(estimate, tasks, seen.capacity, choices)

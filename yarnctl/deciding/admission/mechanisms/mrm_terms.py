@@ -6,7 +6,7 @@ import msgspec
 
 
 class MrmChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="mrm"):
-    """``kappa`` of Eq 13; ``late_ratio``: the chance that a job computes more than it has room for.
+    """``kappa`` of Eq 13; ``late_ratio``: the chance that a job computes more than was kept free for it.
 
     ``job_ms`` stands for the mean work of a job (m of Eq 13) until a job has finished.
     """

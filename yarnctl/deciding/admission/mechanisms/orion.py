@@ -30,7 +30,7 @@ from yarnctl.deciding.reasons.placements import (
 
 HOUR_S = 3600
 REFUSED_MAX = 5
-"""So many that were not taken are told, the nearest first."""
+"""The most options that are listed as not chosen, the nearest first."""
 
 
 class OrionChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="orion"):
@@ -80,7 +80,7 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class NotTaken(msgspec.Struct, frozen=True):
-    """An option at a start, and why it was not taken."""
+    """An option at a start, and why it was not chosen."""
 
     pool: str
     option: PlacementOption
@@ -89,7 +89,7 @@ class NotTaken(msgspec.Struct, frozen=True):
 
 
 class PlacementVerdict(msgspec.Struct, frozen=True):
-    """What was ``placed`` (None: nothing), and the nearest that were not taken.
+    """What was ``placed`` (None: nothing), and the nearest that were not chosen.
 
     ``why``: nothing ends in time; what was placed nevertheless is a best effort.
     """
@@ -200,7 +200,7 @@ def _try(
 def why_not(
     at: PoolNow, option: PlacementOption, start_at_ms: int, deadline_at_ms: int, choices: OrionChoices
 ) -> PlacementReason | None:
-    """Return why an option cannot start then; None: it can. Time first, then room, then money."""
+    """Return why an option cannot start then; None: it can. Time first, then capacity, then money."""
     finish_at_ms = start_at_ms + option.upper_ms
     if finish_at_ms > deadline_at_ms:
         return EndsTooLate(finish_at_ms, deadline_at_ms)

@@ -1,9 +1,9 @@
-"""A round of placement: each request's option, pool and start, and whose start has come.
+"""A round of placement: each request's option, pool and start, and which of them start now.
 
 Law: pure. A request is decided on in order of submission, beside all that is reserved. What begins later
 waits with its reservation until its containers are free: at its start, or sooner if others have ended
 sooner. So the claims of a pool never add up to more than it has, as predicted; an application that runs
-longer than its bound keeps its containers, and who was placed behind it begins later than planned. Who can
+longer than its bound keeps its containers, and what was placed behind it begins later than planned. What can
 no longer end in time for that is placed anew where it can; where it cannot, it keeps its place. (Alg 2
 decides once: its applications end when they are predicted to.)
 """
@@ -155,7 +155,7 @@ def _anew(standing: _Standing, choose: Chooser, request: Request) -> tuple[Plan,
 
 
 def _told(chosen: PlacementVerdict) -> tuple[NotPlaced, ...]:
-    """Return what was not taken, as a plan has it."""
+    """Return what was not chosen, as a plan has it."""
     return tuple(
         NotPlaced(each.option.kind, each.pool, each.option.containers, each.start_at_ms, each.why)
         for each in chosen.not_taken

@@ -49,7 +49,7 @@ class Market(NamedTuple):
     def tried(self, job: Due) -> tuple[int, bool]:
         """Return when one job more would end, and whether another's promise would be broken by it."""
         free = self.free
-        if self.masters:  # who is served later holds its master longer
+        if self.masters:  # a job that is served later holds its master longer
             dues = (*self.dues, job)
             free = beside(self.base, masters_load(self.base, dues, self.masters, self.now_ms))
         return judged(free, self.dues, self.now_ms, job)
@@ -109,10 +109,10 @@ def _masters(seen: Seen) -> dict[str, Master]:
     return found
 
 
-def _blocked(seen: Seen, dues: Sequence[Due], room: int) -> tuple[list[Load], tuple[Due, ...]]:
+def _blocked(seen: Seen, dues: Sequence[Due], containers: int) -> tuple[list[Load], tuple[Due, ...]]:
     """Return the load of tasks that cannot be suspended, and what is due beside it.
 
-    Their jobs' other tasks are served by deadline. All of them have ``room`` containers now, no more; who of
+    Their jobs' other tasks are served by deadline. All of them have ``containers`` now, no more; which of
     them holds how many is not seen: the earliest deadlines first.
     """
     blocking = set(seen.blocking)
@@ -123,11 +123,11 @@ def _blocked(seen: Seen, dues: Sequence[Due], room: int) -> tuple[list[Load], tu
     }
     loads, kept = list[Load](), list[Due]()
     for due in by_deadline(dues):
-        claim, wide = claims.get(due.who), min(due.most, room)
+        claim, wide = claims.get(due.who), min(due.most, containers)
         if not isinstance(claim, DueClaim) or wide <= 0:
             kept.append(due)
             continue
-        room -= wide
+        containers -= wide
         rest_ms = -(-due.work_ms // wide)
         held_ms = min(rest_ms, claim.task_ms or rest_ms)
         loads.append(held_by(due.who, wide, seen.now_ms, held_ms))

@@ -31,7 +31,7 @@ def masters_load(
 ) -> tuple[Load, ...]:
     """Return the load of the masters; ``dues`` are all jobs that are served, without these containers.
 
-    The last results are kept: a round asks for the same one several times.
+    The last results are kept: a round needs the same one several times.
     """
     if not masters:
         return ()

@@ -86,7 +86,7 @@ class Curve(NamedTuple):
     """Eq 13 for one job at any deadline, without going through all promises for each.
 
     ``weight[k]`` and ``owed[k]`` are sums of p_i and of p_i / (F(d_i) / m + 1) before rank k;
-    ``taken[k]`` is what those from rank k on lose if the job is served before them; ``losses``: which job
+    ``lost[k]`` is what those from rank k on lose if the job is served before them; ``losses``: which job
     loses how much, those of rank k and behind from ``first_loss[k]`` on.
     """
 
@@ -95,7 +95,7 @@ class Curve(NamedTuple):
     kappa: float
     weight: tuple[int, ...]
     owed: tuple[float, ...]
-    taken: tuple[float, ...]
+    lost: tuple[float, ...]
     losses: tuple[tuple[str, float], ...]
     first_loss: tuple[int, ...]
 
@@ -122,13 +122,13 @@ class Curve(NamedTuple):
         first = min(place, bisect_right(self.state.free_ms, slack_ms))
         weight = self.work_ms + (self.weight[place] - self.weight[first])
         owed = self.owed[place] - self.owed[first]
-        return self.kappa * (weight / (slack_ms / self.state.mean_ms + 1) - owed + self.taken[place])
+        return self.kappa * (weight / (slack_ms / self.state.mean_ms + 1) - owed + self.lost[place])
 
 
 def curve(state: Standing, work_ms: int, kappa: float = 1.0) -> Curve:
     """Return the price curve of a job."""
     mean = state.mean_ms
-    taken, losses, first_loss = [0.0], list[tuple[str, float]](), [0]
+    lost, losses, first_loss = [0.0], list[tuple[str, float]](), [0]
     shares = [
         weight / (free / mean + 1) for weight, free in zip(state.weights_ms, state.free_ms, strict=True)
     ]
@@ -137,7 +137,7 @@ def curve(state: Standing, work_ms: int, kappa: float = 1.0) -> Curve:
         weight, free = state.weights_ms[place], state.free_ms[place]
         after = free - work_ms if free > work_ms else 0
         change = weight / (after / mean + 1) - shares[place]
-        taken.append(taken[-1] + change)
+        lost.append(lost[-1] + change)
         if weight and after < free:
             losses.append((state.who[place], kappa * change))
         first_loss.append(len(losses))
@@ -148,7 +148,7 @@ def curve(state: Standing, work_ms: int, kappa: float = 1.0) -> Curve:
         kappa,
         weights,
         tuple(owed),
-        tuple(reversed(taken)),
+        tuple(reversed(lost)),
         tuple(reversed(losses)),
         tuple(len(losses) - each for each in reversed(first_loss)),
     )
@@ -203,7 +203,7 @@ def _slack_for(priced: Curve, place: int, least_ms: int, budget: float) -> int:
     first = min(place, bisect_right(state.free_ms, slack_ms))
     while True:
         weight = priced.work_ms + (priced.weight[place] - priced.weight[first])
-        rest = budget + (priced.owed[place] - priced.owed[first]) - priced.taken[place]
+        rest = budget + (priced.owed[place] - priced.owed[first]) - priced.lost[place]
         if rest > 0:
             needed = (weight / rest - 1) * state.mean_ms
             found = max(slack_ms, math.ceil(needed))

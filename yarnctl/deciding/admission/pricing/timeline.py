@@ -131,7 +131,7 @@ class Schedule(NamedTuple):
 def schedule(profile: Profile, dues: Iterable[Due], from_ms: int) -> Schedule:
     """Return when each due begins and ends if the earliest deadline is served first.
 
-    The last results are kept: a round asks for the same one several times. Do not change them.
+    The last results are kept: a round needs the same one several times. Do not change them.
     """
     return _schedule(profile, tuple(by_deadline(dues)), from_ms)
 
