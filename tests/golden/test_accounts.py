@@ -6,10 +6,14 @@ paper) give anything.
 
 from __future__ import annotations
 
+from functools import reduce
+
 import pytest
 
 from yarnctl.deciding.admission.pricing.accounts import (
     DAY_MS,
+    NO_ACCOUNTS,
+    AccountRecord,
     AccountSet,
     ImpossibleRecord,
     TokensCharged,
@@ -18,14 +22,14 @@ from yarnctl.deciding.admission.pricing.accounts import (
     TokensRefunded,
     Used,
     after,
-    folded,
     price_mtokens,
     refill_due,
     settle,
 )
 
 CHARGE = TokensCharged(2, "a", "adm-1", 1000, "mine")
-PAID = folded([AccountSet(0, "a"), TokensGranted(1, "a", 1500), CHARGE])
+RECORDS: list[AccountRecord] = [AccountSet(0, "a"), TokensGranted(1, "a", 1500), CHARGE]
+PAID = reduce(after, RECORDS, NO_ACCOUNTS)
 
 TABLE = [
     # how it ended, used of 300 estimated: none, unused, late, both
@@ -58,7 +62,7 @@ def _refilled_mtokens(state, at_ms: int) -> int | None:
 
 
 def test_refills_are_of_whole_days_up_to_the_cap():
-    state = folded([AccountSet(50, "a", 400, 1000)])
+    state = reduce(after, [AccountSet(50, "a", 400, 1000)], NO_ACCOUNTS)
     assert refill_due(state, "a", 50 + DAY_MS - 1) is None
     due = refill_due(state, "a", 50 + 2 * DAY_MS + 7)
     assert due == TokensRefilled(50 + 2 * DAY_MS + 7, "a", 800, 50 + 2 * DAY_MS)
@@ -69,7 +73,7 @@ def test_refills_are_of_whole_days_up_to_the_cap():
 
 
 def test_days_before_a_change_are_not_paid_at_the_new_rate():
-    state = folded([AccountSet(0, "a"), AccountSet(10 * DAY_MS, "a", 400, 9000)])
+    state = reduce(after, [AccountSet(0, "a"), AccountSet(10 * DAY_MS, "a", 400, 9000)], NO_ACCOUNTS)
     assert refill_due(state, "a", 10 * DAY_MS + 5) is None
     assert _refilled_mtokens(state, 11 * DAY_MS) == 400
 

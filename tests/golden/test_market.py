@@ -20,7 +20,6 @@ from yarnctl.deciding.admission.pricing.prices import (
 from yarnctl.deciding.admission.pricing.timeline import (
     Due,
     Laid,
-    blocking,
     broken,
     earliest,
     earliest_due,
@@ -65,7 +64,7 @@ def test_containers_and_a_division_with_a_rest():
 
 
 def test_a_task_that_cannot_be_suspended_blocks():
-    free = profile(1, [blocking("running", 1, 0, 25_000)])
+    free = profile(1, [Load("running", 1, 0, 25_000)])
     assert earliest(free, 10_000, 1, 0) == 35_000
 
 

@@ -7,6 +7,7 @@ asked last asks again under its own key.
 from __future__ import annotations
 
 import random
+from functools import reduce
 
 import msgspec
 import pytest
@@ -42,7 +43,7 @@ class Desk:
 
     def begin_again(self) -> None:
         self.crash_at = None
-        self.state = accounts.folded(DECODER.decode(line) for line in self.lines)
+        self.state = reduce(accounts.after, map(DECODER.decode, self.lines), NO_ACCOUNTS)
 
     def write(self, record: AccountRecord | None) -> None:
         if record is None:

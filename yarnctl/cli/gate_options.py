@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from yarnctl.cli.cluster import Mode
     from yarnctl.daemon.admission.building import AdmissionOptions
     from yarnctl.daemon.admission.pool_files import PoolSettings
-    from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
+    from yarnctl.deciding.admission.mechanisms.promises import MrmChoices
 
 Function = Callable[..., Any]
 
@@ -145,7 +145,7 @@ def choices_of_gate(gate: GateOptions) -> MrmChoices | None:
     """Return the mechanism's parameters; raises BadInput for one that it does not have, or out of range."""
     import msgspec
 
-    from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
+    from yarnctl.deciding.admission.mechanisms.promises import MrmChoices
 
     kappa, late_ratio = gate.admission_kappa, gate.admission_late_ratio
     if gate.admission != "mrm":

@@ -183,7 +183,7 @@ class Controller:
         self.ledger.settings = self.settings
         self._remembered = remembered
         self._again: tuple[Action, ...] = ()
-        self.to_observe = self.first_observation_request()
+        self.to_observe = self._request(gate_queues=self._probe())
         self.now_ms = 0 if remembered is None else remembered.now_ms
         self._validate = validate
         self._history = History()
@@ -193,10 +193,6 @@ class Controller:
         self._inputs = InputLog(self.settings)
         self._orders = Settlement(self.ledger, self.settings, "releases-itself" in capabilities)
         self._looks = Looks(self.settings, self._orders)
-
-    def first_observation_request(self) -> ObservationRequest:
-        """Return the first observation request."""
-        return self._request(gate_queues=self._probe())
 
     def _request(
         self, *, cluster: bool = True, gate_queues: tuple[str, ...] = (), victims: tuple[str, ...] = ()

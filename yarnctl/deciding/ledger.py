@@ -45,7 +45,6 @@ from yarnctl.deciding.order import (
     OrderNames,
     RecentlySettled,
     Sent,
-    answered_by,
     gone_on,
     new_order,
     order_id,
@@ -199,7 +198,9 @@ class Ledger:
         before, target, at_ms = self.open.get(record.order), record.target, record.at_ms
         if before is None:
             return
-        changed = answered_by(gone_on(before, record.event, target, at_ms), record.left, record.left_node)
+        changed = gone_on(before, record.event, target, at_ms)
+        if record.left:
+            changed = msgspec.structs.replace(changed, container=record.left, node=record.left_node)
         self.indices.bind(before, changed.container)
         self.open[record.order] = changed
         if before.verb == "drain":

@@ -316,7 +316,7 @@ def _closed(case: Case, mixing: Mixing) -> Iterator[RefusedJob]:
     shown = [index for index, job in enumerate(case.jobs) if job.usage.application in case.closed]
     for index in shown[: mixing.settings.refused_shown]:
         name = _name(case, index)
-        yield RefusedJob(name, mixing.offers.job_key(index), case.closed[name])
+        yield RefusedJob(name, mixing.offers.keys[index], case.closed[name])
 
 
 def _refused(case: Case, mixing: Mixing, shown: int) -> Iterator[RefusedTask]:

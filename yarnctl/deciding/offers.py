@@ -74,7 +74,7 @@ class Option(NamedTuple):
 
 
 class LeverOffers:
-    """``offered``: the cheapest options so far, in order. ``missing``: jobs whose tasks are not known."""
+    """``offered``: the cheapest options so far, in order. ``missing``: jobs with unknown tasks."""
 
     def __init__(self, case: Case, settings: Settings, given: MixInput) -> None:
         assert settings.levers is not None
@@ -86,15 +86,11 @@ class LeverOffers:
         self._lines: dict[int, tuple[tuple[TaskView, ...], _Line]] = {}
         self._may_lose = self.rules.may_lose_ratio > 0 or any(given.may_lose.values())
         self._near_ms = self.rules.room_within_ms - self.rules.leave_ms
-        self._keys = self._job_keys()
+        self.keys = self._job_keys()
         self._task_policy = TASK_POLICIES[settings.task_policy]
         self._heads: list[_Head] = []
         self.missing = self._begin()
         heapify(self._heads)
-
-    def job_key(self, index: int) -> tuple[int, ...]:
-        """Return the job policy's key of a job."""
-        return self._keys[index]
 
     def _job_keys(self) -> list[tuple[int, ...]]:
         name, jobs = self.settings.job_policy, self.case.jobs
@@ -114,7 +110,7 @@ class LeverOffers:
         A task by position: remaining (5), kind (4), cost of coming back (6), since (7). It is read for every
         task of the cluster, so nothing else is, and no number is made.
         """
-        case, keys, now_ms, near_ms = self.case, self._keys, self.case.now_ms, self._near_ms
+        case, keys, now_ms, near_ms = self.case, self.keys, self.case.now_ms, self._near_ms
         most, of_maps, missing = self.rules.jobs_max, _LOST, []
         may_lose = self._may_lose
         ranked = range(len(keys))
@@ -210,7 +206,7 @@ class LeverOffers:
             draw = uniform(self.settings.seed, self.case.number, named(task.attempt))
         key = policy.key(task, self.case.now_ms, draw)
         cost = (found.lost_ms, found.overhead_ms)
-        option = Option(cost, self._keys[index], key, task.attempt, index, task, found)
+        option = Option(cost, self.keys[index], key, task.attempt, index, task, found)
         heappush(self._ready, (found.lost_ms * _LOST + found.overhead_ms, option))
 
     def _no_loss(self, index: int) -> Reason:

@@ -199,11 +199,6 @@ def gone_on(order: Order, event: Event, target: State, at_ms: int) -> Order:
     )
 
 
-def answered_by(order: Order, container: str, node: str) -> Order:
-    """Return an order as one for the container that answers it ("": its own)."""
-    return msgspec.structs.replace(order, container=container, node=node) if container else order
-
-
 def set_back(order: Order, by_ms: int) -> Order:
     """Return an order with all its instants moved back by a span."""
     freed, settled = order.freed_at_ms, order.settled_at_ms

@@ -34,7 +34,7 @@ from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.capacity import Pool
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
-from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
+from yarnctl.deciding.admission.mechanisms.promises import MrmChoices
 from yarnctl.deciding.admission.pricing.accounts import TokensCharged
 from yarnctl.deciding.admission.records import Budget, Estimate
 from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES

@@ -275,15 +275,15 @@ class AdmissionStore:
         for plan in record.plans:
             found = self.admissions.get(self._ids.get(plan.sequence, ""))
             if found is not None and found.state == "waiting":
-                why = plan.reason if plan.verdict == "reject" else None
-                self._change(
+                changed = msgspec.structs.replace(
                     found,
-                    record.at_ms if plan.verdict != "defer" else found.changed_at_ms,
+                    changed_at_ms=record.at_ms if plan.verdict != "defer" else found.changed_at_ms,
                     plan=plan,
                     state=states[plan.verdict],
                     reservation=granted.get(plan.sequence, found.reservation),
-                    why=why,
+                    why=plan.reason if plan.verdict == "reject" else None,
                 )
+                self._put(changed)
 
     def _taken(self, record: AdmissionTaken) -> None:
         found = self.admissions.get(record.admission)
@@ -298,14 +298,15 @@ class AdmissionStore:
         self._applications[record.application] = found.admission
         if found.request.alternatives is not None:
             self.taken_at_ms[found.admission] = record.at_ms
-        self._change(
+        changed = msgspec.structs.replace(
             found,
-            record.at_ms,
+            changed_at_ms=record.at_ms,
             state="taken",
             reservation=reservation,
             application=record.application,
             why=None,
         )
+        self._put(changed)
 
     def _closed(self, record: AdmissionClosed) -> None:
         found = self.admissions.get(record.admission)
@@ -318,7 +319,10 @@ class AdmissionStore:
                 self.outcomes[found.admission] = Used("late" if _is_late(found, record) else "ran")
             while len(self.unlearned) > UNLEARNED_MAX:
                 del self.unlearned[next(iter(self.unlearned))]
-        self._change(found, record.at_ms, state=record.state, why=record.why)
+        changed = msgspec.structs.replace(
+            found, changed_at_ms=record.at_ms, state=record.state, why=record.why
+        )
+        self._put(changed)
 
     def _learned(self, record: GateLearned) -> None:
         self.unlearned.pop(record.application, None)
@@ -354,13 +358,13 @@ class AdmissionStore:
         **dict.fromkeys(get_args(AccountRecord), _paid),
     }
 
-    def _change(self, found: Admission, at_ms: int, **fields: Any) -> None:
-        after = msgspec.structs.replace(found, changed_at_ms=at_ms, **fields)
-        self.admissions[found.admission] = after
+    def _put(self, after: Admission) -> None:
+        """Replace an admission by what it is after a record."""
+        self.admissions[after.admission] = after
         if after.state in OPEN:
-            self.opened[found.admission] = None
+            self.opened[after.admission] = None
         else:
-            self.opened.pop(found.admission, None)
+            self.opened.pop(after.admission, None)
 
     def _drop_old(self) -> None:
         """Drop the oldest ended admissions."""

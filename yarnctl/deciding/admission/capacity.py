@@ -68,10 +68,6 @@ class Profile(NamedTuple):
         behind = max(first + 1, bisect_left(self.at_ms, until_ms))
         return min(self.free[first:behind])
 
-    def with_load(self, load: Load) -> Profile:
-        """Return the profile with one load more."""
-        return self.with_loads((load,))
-
     def with_loads(self, loads: Iterable[Load]) -> Profile:
         """Return the profile with some loads more."""
         changes = dict.fromkeys(self.at_ms, 0)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile, profile
 from yarnctl.deciding.admission.records import Plan, Rectangle, Request, Reservation
-from yarnctl.deciding.admission.rounds import Grant, Round, Seen, hold
+from yarnctl.deciding.admission.rounds import Grant, Round, Seen, hold, rejected
 from yarnctl.deciding.admission.sizing import Sizing
 from yarnctl.deciding.reasons.verdicts import (
     FreeNow,
@@ -74,7 +74,7 @@ def plan_spans(
         seen = _first(rules, request, steps, now_ms)
         found[request.sequence] = seen._replace(containers=found[request.sequence].containers)
         if seen.start_ms is not None and seen.end_ms is not None:
-            steps = steps.with_load(Load("", seen.containers, seen.start_ms, seen.end_ms))
+            steps = steps.with_loads((Load("", seen.containers, seen.start_ms, seen.end_ms),))
     return found
 
 
@@ -145,7 +145,7 @@ def hold_round(sizing: Sizing[Any, Any], memory: Any, choices: Any, seen: Seen) 
     plans = tuple(
         _admitted(granted[request.sequence], now_ms)
         if request.sequence in granted
-        else _refused(request, refused[request.sequence])
+        else rejected(request, refused[request.sequence])
         if request.sequence in refused
         else _deferred(request, ahead[request.sequence], left)
         for request in seen.waiting
@@ -197,10 +197,6 @@ def _admitted(reservation: Reservation, now_ms: int) -> Plan:
         start_at_ms=now_ms,
         finish_at_ms=end_ms(request, containers, now_ms),
     )
-
-
-def _refused(request: Request, reason: PlanReason) -> Plan:
-    return Plan(request.sequence, "reject", 0, request.due_ms, reason)
 
 
 def _deferred(request: Request, seen: PlannedSpan, free: int) -> Plan:

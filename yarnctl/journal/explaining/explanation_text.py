@@ -12,6 +12,7 @@ from itertools import groupby
 
 import msgspec
 
+from yarnctl.deciding.levers import Lever
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.policies import FOREVER_MS
 from yarnctl.deciding.releaser import REASONS
@@ -159,10 +160,6 @@ def _not_chosen(story: OrderStory, before: OrderStory | None) -> list[str]:
     return [f"  not      {name}: {why_words(why)} ({key})" for name, why, key in rows]
 
 
-def _is_rescale(story: OrderStory) -> bool:
-    return not isinstance(story.lever, msgspec.UnsetType) and story.lever.kind == "rescale"
-
-
 def _result(story: OrderStory) -> str:
     if story.withheld and not story.verb:
         end = "" if story.state in OPEN else f" ({story.state.replace('_', ' ')}: {story.settled_why})"
@@ -233,7 +230,7 @@ def _done(story: OrderStory) -> str:
     if story.verb in ("suspended", "released"):
         lost = _keys_lost(story.saved_lost) if story.saved_lost is not None else "no work lost"
         return f"{story.verb} (suspension {story.generation}), {lost}"
-    if story.verb == "left" and _is_rescale(story):
+    if story.verb == "left" and isinstance(story.lever, Lever) and story.lever.kind == "rescale":
         if not story.lost_work_ms:
             return "drained; another order of the decision shows the cost"
         return f"drained; the application repeats {span(story.lost_work_ms)} of work"

@@ -12,7 +12,6 @@ from typing import Any
 from yarnctl.deciding.admission.mechanisms.justice import JUSTICE, JusticeChoices, JusticeMemory
 from yarnctl.deciding.admission.mechanisms.mrm import hold_market
 from yarnctl.deciding.admission.mechanisms.mrm import learn as learn_work
-from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
 from yarnctl.deciding.admission.mechanisms.oracle import (
     NO_DROP_FS,
     ORACLE,
@@ -27,7 +26,7 @@ from yarnctl.deciding.admission.mechanisms.placement_round import (
     LeastLoadedChoices,
     PlacementMemory,
 )
-from yarnctl.deciding.admission.mechanisms.promises import carry
+from yarnctl.deciding.admission.mechanisms.promises import MrmChoices, MrmMemory, carry
 from yarnctl.deciding.admission.mechanisms.pythia import PYTHIA, PythiaChoices, PythiaMemory
 from yarnctl.deciding.admission.rounds import Mechanism
 from yarnctl.deciding.admission.shared_round import hold_round

@@ -18,8 +18,14 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Profile
-from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
-from yarnctl.deciding.admission.mechanisms.promises import Market, early_masters, market, widest
+from yarnctl.deciding.admission.mechanisms.promises import (
+    Market,
+    MrmChoices,
+    MrmMemory,
+    early_masters,
+    market,
+    widest,
+)
 from yarnctl.deciding.admission.mechanisms.turns import planned, turns
 from yarnctl.deciding.admission.pricing.accounts import price_mtokens
 from yarnctl.deciding.admission.pricing.prices import (
@@ -40,7 +46,7 @@ from yarnctl.deciding.admission.records import (
     Request,
     Reservation,
 )
-from yarnctl.deciding.admission.rounds import Round, Seen
+from yarnctl.deciding.admission.rounds import Round, Seen, rejected
 from yarnctl.deciding.reasons.verdicts import (
     CannotPay,
     CostsMore,
@@ -241,15 +247,15 @@ def _decided(
     budget, who = request.budget, str(request.sequence)
     if budget is None or budget.account not in balances:
         account = "" if budget is None else budget.account
-        return _refused(request, NoAccount(account)), None
+        return rejected(request, NoAccount(account)), None
     if request.estimate is None:
-        return _refused(request, WorkUnknown()), None
+        return rejected(request, WorkUnknown()), None
     offered = priced(now, who, request.estimate, request.tasks, choices)
     if offered is None:
-        return _refused(request, DeadlineUnreachable()), None
+        return rejected(request, DeadlineUnreachable()), None
     found = _agreed(offered, request, budget, balances[budget.account])
     if not isinstance(found, int):
-        return _refused(request, found), None
+        return rejected(request, found), None
     return _promise(offered, request, found, choices)
 
 
@@ -295,7 +301,3 @@ def _promise(
     )
     ratio = job.most / min(request.tasks, now.capacity)
     return plan, Reservation(request, claim, ratio, FOREVER_MS, sold=plan)
-
-
-def _refused(request: Request, why: PlanReason) -> Plan:
-    return Plan(request.sequence, "reject", 0, request.due_ms, why)

@@ -30,7 +30,7 @@ from yarnctl.deciding.admission.mechanisms.orion import (
 )
 from yarnctl.deciding.admission.placement_options import Alternatives, NotPlaced, PlacementOption
 from yarnctl.deciding.admission.records import Finished, Plan, Rectangle, Request, Reservation, Verdict
-from yarnctl.deciding.admission.rounds import Mechanism, Round, Seen
+from yarnctl.deciding.admission.rounds import Mechanism, Round, Seen, rejected
 from yarnctl.deciding.admission.shared_round import RESERVED_MS
 from yarnctl.deciding.reasons.placements import NothingFits
 from yarnctl.deciding.reasons.verdicts import (
@@ -201,15 +201,15 @@ def _decided(standing: _Standing, choose: Chooser, request: Request) -> tuple[Pl
     """Return the plan for a request that was not decided on, and what is reserved for it."""
     seen, found = standing.seen, request.alternatives
     if request.deadline_ms is None:
-        return _refused(request, NoDeadline()), None
+        return rejected(request, NoDeadline()), None
     if found is None or not found.options:
-        return _refused(request, NoOptions()), None
+        return rejected(request, NoOptions()), None
     chosen = choose(found, standing.pools(), seen.now_ms, request.due_ms)
     placed = chosen.placed
     refused = _told(chosen)
     if placed is None:
         why = _what_would_do(found, seen, request.due_ms, chosen.why or NothingFits(None))
-        return _refused(request, why, refused), None
+        return rejected(request, why, refused), None
     return _placed(request, placed, refused, seen.now_ms, by_load=choose is _by_load)
 
 
@@ -254,10 +254,6 @@ def _what_would_do(found: Alternatives, seen: Seen, due_ms: int, why: NothingFit
         if seen.now_ms + each.upper_ms <= due_ms and each.containers <= most.get(each.kind, 0)
     ]
     return msgspec.structs.replace(why, would_do=min(would, default=None), lacking=found.lacking)
-
-
-def _refused(request: Request, why: PlanReason, refused: tuple[NotPlaced, ...] = ()) -> Plan:
-    return Plan(request.sequence, "reject", 0, request.due_ms, why, refused=refused)
 
 
 def count(

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from yarnctl.deciding.admission.capacity import Load, Profile, profile
-from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
-from yarnctl.deciding.admission.pricing.master_loads import Master, beside, masters_load
+from yarnctl.deciding.admission.pricing.master_loads import Master, masters_load
 from yarnctl.deciding.admission.pricing.timeline import Due, by_deadline, judged, left_at
-from yarnctl.deciding.admission.pricing.timeline import blocking as held_by
 from yarnctl.deciding.admission.records import DueClaim, Rectangle, Reservation, merged
 from yarnctl.deciding.admission.rounds import Promised, Seen
 
@@ -28,6 +28,24 @@ LATE_FOR_MIN_MS = 60_000
 """A job that is late is expected to run as long again as it is late, and at least so long."""
 EARLY_MASTERS_OF, EARLY_MASTERS_MAX = 12, 4
 """One container of so many, and no more than so many, is kept for masters that come before their turn."""
+
+
+class MrmChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="mrm"):
+    """``kappa`` of Eq 13; ``late_ratio``: the chance that a job computes more than was kept free for it.
+
+    ``job_ms`` stands for the mean work of a job (m of Eq 13) until a job has finished.
+    """
+
+    kappa: float = 1.0
+    late_ratio: float = 0.05
+    job_ms: int = 600_000
+
+
+class MrmMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="mrm"):
+    """How many jobs have finished, and what they computed in all."""
+
+    completed: int = 0
+    work_ms: int = 0
 
 
 class Market(NamedTuple):
@@ -51,7 +69,7 @@ class Market(NamedTuple):
         free = self.free
         if self.masters:  # a job that is served later holds its master longer
             dues = (*self.dues, job)
-            free = beside(self.base, masters_load(self.base, dues, self.masters, self.now_ms))
+            free = self.base.with_loads(masters_load(self.base, dues, self.masters, self.now_ms))
         return judged(free, self.dues, self.now_ms, job)
 
     def breaks(self, job: Due) -> bool:
@@ -73,7 +91,7 @@ def market(memory: MrmMemory, choices: MrmChoices, seen: Seen) -> Market:
                 until_ms=load.until_ms + masters[load.who].latency_ms
             )
     base = profile(capacity, (*fixed, *blocked), now_ms)
-    free = beside(base, masters_load(base, kept, masters, now_ms))
+    free = base.with_loads(masters_load(base, kept, masters, now_ms))
     running = frozenset(str(each.request.sequence) for each in seen.reserved if each.application)
     mean_ms = memory.work_ms / memory.completed if memory.work_ms else float(choices.job_ms)
     return Market(now_ms, capacity, free, kept, running, mean_ms, base, masters)
@@ -130,7 +148,7 @@ def _blocked(seen: Seen, dues: Sequence[Due], containers: int) -> tuple[list[Loa
         containers -= wide
         rest_ms = -(-due.work_ms // wide)
         held_ms = min(rest_ms, claim.task_ms or rest_ms)
-        loads.append(held_by(due.who, wide, seen.now_ms, held_ms))
+        loads.append(Load(due.who, wide, seen.now_ms, seen.now_ms + held_ms))
         if due.work_ms > wide * held_ms:
             kept.append(due._replace(work_ms=due.work_ms - wide * held_ms))
     return loads, tuple(kept)

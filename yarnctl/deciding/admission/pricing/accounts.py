@@ -11,7 +11,7 @@ over it is not given later. Grants and refunds may exceed the cap.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -112,13 +112,6 @@ NO_ACCOUNTS = Accounts({}, {})
 
 class ImpossibleRecord(ValueError):
     """A record that cannot follow those before it: this module does not make such."""
-
-
-def folded(records: Iterable[AccountRecord], before: Accounts = NO_ACCOUNTS) -> Accounts:
-    """Return the accounts after some records."""
-    for record in records:
-        before = after(before, record)
-    return before
 
 
 def after(before: Accounts, record: AccountRecord) -> Accounts:

@@ -54,16 +54,11 @@ def _masters_load(
     return _loads(masters, {who: max(end, due_ms.get(who, 0)) for who, end in ends_ms.items()}, now_ms)
 
 
-def beside(profile: Profile, loads: Sequence[Load]) -> Profile:
-    """Return what is free beside some loads more."""
-    return profile.with_loads(loads)
-
-
 def _ends(
     profile: Profile, dues: Sequence[Due], masters: Mapping[str, Master], loads: Sequence[Load], now_ms: int
 ) -> dict[str, int]:
     """Return when the work of each submitted job ends; of one without any left, now."""
-    found = served_of(beside(profile, loads), dues, now_ms, masters)
+    found = served_of(profile.with_loads(loads), dues, now_ms, masters)
     return {who: found.get(who, now_ms) for who in masters}
 
 

@@ -22,7 +22,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile
+from yarnctl.deciding.admission.capacity import FOREVER_MS, Profile
 
 
 class Due(NamedTuple):
@@ -181,11 +181,6 @@ def broken(profile: Profile, dues: Sequence[Due], from_ms: int) -> tuple[str, ..
     """Return the jobs whose deadline would be missed if the earliest is served first."""
     ends_ms = schedule(profile, dues, from_ms).end_ms
     return tuple(due.who for due in dues if ends_ms[due.who] > due.due_at_ms)
-
-
-def blocking(who: str, containers: int, from_ms: int, rest_ms: int) -> Load:
-    """Return the load of a running task that cannot be suspended: YARN takes no container from it."""
-    return Load(who, containers, from_ms, from_ms + rest_ms)
 
 
 def judged(profile: Profile, dues: Sequence[Due], from_ms: int, job: Due) -> tuple[int, bool]:
