@@ -19,16 +19,7 @@ from typing import NamedTuple
 
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
 from yarnctl.deciding.order import Order
-from yarnctl.deciding.reasons.demand import (
-    NoNodeLargeEnough,
-    OnItsWay,
-    QueueAtMaximum,
-    QueueBelowGuarantee,
-    QueueTakesBack,
-    RoomGoesTo,
-    TriggerReason,
-    UserAtLimit,
-)
+from yarnctl.deciding.reasons import demand
 from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
 
 _SCALE = 1_000_000_000
@@ -134,7 +125,7 @@ class QueueModel:
 
     def forbids(
         self, wanted: SimulatedRequest, more: Resources = NOTHING, relieved: Mapping[str, None] | None = None
-    ) -> TriggerReason | None:
+    ) -> demand.TriggerReason | None:
         """Return which limit keeps the queue, ``more`` served, from serving this request; None: none does.
 
         ``relieved``: the containers come from this same queue, and from these users, so that neither
@@ -143,11 +134,11 @@ class QueueModel:
         view, application = self.view, wanted.application
         size = plus(wanted.size, more)
         if relieved is None and not fits(plus(self.used, size), view.maximum):
-            return QueueAtMaximum()
+            return demand.QueueAtMaximum()
         if view.user_limit is not None and application.user not in (relieved or {}):
             held = self.user_used.get(application.user, NOTHING)
             if not fits(plus(held, more), view.user_limit):  # the one that crosses it is still given
-                return UserAtLimit()
+                return demand.UserAtLimit()
         return None
 
     def grant(self, wanted: SimulatedRequest, count: int = 1) -> None:
@@ -253,7 +244,7 @@ class SchedulerSimulation:
         self.left = dict(allowance)
         self.largest_node = largest_node
         self.admitted: dict[str, Servable] = {}
-        self.refused: dict[str, TriggerReason] = {}
+        self.refused: dict[str, demand.TriggerReason] = {}
         self.active = [queue for queue in queues.values() if queue.pending]
         self.preemptable = [queues[name] for name in victims if name in queues]
         while self.active and self._grant_next():
@@ -268,7 +259,7 @@ class SchedulerSimulation:
             return True
         name = wanted.application.application
         if not self.is_requester(wanted.application):
-            return self._stop(RoomGoesTo(name, queue.view.queue))
+            return self._stop(demand.RoomGoesTo(name, queue.view.queue))
         preempted = (
             queue if self.relieved is not None else max(self.preemptable, key=QueueModel.key, default=None)
         )
@@ -277,9 +268,9 @@ class SchedulerSimulation:
             # Free only once the preemptable queue has lost them: which queue would be first then?
             after = preempted.key(times(evicted, -1))
             if after < queue.key():
-                return self._stop(QueueTakesBack(preempted.view.queue))
+                return self._stop(demand.QueueTakesBack(preempted.view.queue))
             if _below_guarantee(after):
-                return self._stop(QueueBelowGuarantee(preempted.view.queue))
+                return self._stop(demand.QueueBelowGuarantee(preempted.view.queue))
         count = self._run(queue, wanted, preempted, min(wanted.containers, self.left.get(name, 0)))
         needs = self.admitted.setdefault(name, Servable(wanted.application, {})).shortfalls
         needs[wanted.size] = needs.get(wanted.size, 0) + count
@@ -305,11 +296,11 @@ class SchedulerSimulation:
         while queue.head < len(line):
             wanted = line[queue.head]
             name = wanted.application.application
-            why: TriggerReason | None = NoNodeLargeEnough()
+            why: demand.TriggerReason | None = demand.NoNodeLargeEnough()
             if fits(wanted.size, self.largest_node):
                 why = queue.forbids(wanted, relieved=self.relieved)
             if why is None and self.is_requester(wanted.application) and self.left.get(name, 0) <= 0:
-                why = OnItsWay()
+                why = demand.OnItsWay()
             if why is None:
                 return wanted
             self.refused.setdefault(name, why)
@@ -350,7 +341,7 @@ class SchedulerSimulation:
                 high = middle - 1
         return low
 
-    def _stop(self, why: TriggerReason) -> bool:
+    def _stop(self, why: demand.TriggerReason) -> bool:
         """Give every requester with pending requests the reason why the sequence ended."""
         for queue in self.active:
             for view in queue.pending:

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from yarnctl.deciding import records
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import AwaitedEnds, Bars
 from yarnctl.deciding.lifecycle import OPEN, RUNNING, TABLE, Event
@@ -52,21 +53,6 @@ from yarnctl.deciding.order import (
 )
 from yarnctl.deciding.reasons.orders import ContainerHasEnded, MoveReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
-from yarnctl.deciding.records import (
-    Awaited,
-    Decision,
-    KilledEnded,
-    Performed,
-    Progressed,
-    Requests,
-    Return,
-    SavedLost,
-    Stopped,
-    Transfer,
-    Transition,
-    UnknownApplication,
-    is_of,
-)
 from yarnctl.deciding.regrowing import Regrowing
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.units import Resources
@@ -128,19 +114,19 @@ class Ledger:
 
     def happen(
         self, order_id: str, event: Event, at_ms: int, details: MoveDetails = NO_DETAILS
-    ) -> Transition | Progressed | None:
+    ) -> records.Transition | records.Progressed | None:
         """Apply what an event does to an order now; return its record, None if it does nothing."""
         order = self.open.get(order_id)
         target = None if order is None else TABLE[order.state].get(event)
         if order is None or target is None:
             return None
-        record: Transition | Progressed
+        record: records.Transition | records.Progressed
         if target == order.state:
             if event not in SIGNS_OF_LIFE or at_ms <= order.progress_at_ms:
                 return None
-            record = Progressed(order=order_id, at_ms=at_ms)
+            record = records.Progressed(order=order_id, at_ms=at_ms)
         else:
-            record = Transition(
+            record = records.Transition(
                 order=order_id,
                 source=order.state,
                 event=event,
@@ -170,10 +156,10 @@ class Ledger:
             self.losses.retire(record.at_ms, self.settings.levers)
         self.due = []
 
-    def _stopped(self, record: Stopped) -> None:
+    def _stopped(self, record: records.Stopped) -> None:
         self.due = []
 
-    def _requests(self, record: Requests) -> None:
+    def _requests(self, record: records.Requests) -> None:
         self.due += record.actions
         for action in record.actions:
             self.regrowing.requested(action, record.at_ms)
@@ -181,7 +167,7 @@ class Ledger:
             if sent is not None and sent.action == action:
                 self.sent[sent.action.order] = sent._replace(last_ms=record.at_ms)
 
-    def _decision(self, record: Decision) -> None:
+    def _decision(self, record: records.Decision) -> None:
         requester, number = record.trigger.application, record.number
         self.decisions = number
         named = zip(record.orders, record.picks, record.groups, record.pulls, strict=True)
@@ -191,10 +177,10 @@ class Ledger:
             if pull is not None:
                 self.losses.charge(name, record.at_ms, pick.task.size, pull, pick.task.remaining_ms)
 
-    def _awaited(self, record: Awaited) -> None:
+    def _awaited(self, record: records.Awaited) -> None:
         self.awaited.note(record.tasks)
 
-    def _transition(self, record: Transition) -> None:
+    def _transition(self, record: records.Transition) -> None:
         before, target, at_ms = self.open.get(record.order), record.target, record.at_ms
         if before is None:
             return
@@ -220,35 +206,35 @@ class Ledger:
             if record.event == "ended-otherwise" and record.why != LOST:
                 self._keep(before, at_ms, at_ms)  # ended from outside: its container is free
 
-    def _progressed(self, record: Progressed) -> None:
+    def _progressed(self, record: records.Progressed) -> None:
         order = self.open.get(record.order)
         if order is not None:
             progress_at_ms = max(order.progress_at_ms, record.at_ms)
             self.open[record.order] = msgspec.structs.replace(order, progress_at_ms=progress_at_ms)
 
-    def _transferred(self, record: Transfer) -> None:
+    def _transferred(self, record: records.Transfer) -> None:
         order = self.open.get(record.order)
         if order is not None:
             self.open[record.order] = msgspec.structs.replace(order, requester=record.target)
             self.indices.transfer(order, record.target)
 
-    def _returned(self, record: Return | SavedLost) -> None:
+    def _returned(self, record: records.Return | records.SavedLost) -> None:
         self.suspended.pop(record.order, None)
 
-    def _forgotten(self, record: UnknownApplication) -> None:
+    def _forgotten(self, record: records.UnknownApplication) -> None:
         self.bars.forget(record.application)
         self.regrowing.forget(record.application)
         for name in [name for name, order in self.suspended.items() if order.victim == record.application]:
             del self.suspended[name]
 
-    def _killed_ended(self, record: KilledEnded) -> None:
+    def _killed_ended(self, record: records.KilledEnded) -> None:
         killed = self.terminating.pop(record.container, None)
         if killed is not None and record.ending != "lost":
             self._keep(killed, record.at_ms, record.at_ms)
 
-    def _performed(self, record: Performed) -> None:
+    def _performed(self, record: records.Performed) -> None:
         """Record a request that perhaps must be sent again."""
-        action = next((each for each in self.due if is_of(record, each)), None)
+        action = next((each for each in self.due if records.is_of(record, each)), None)
         if action is not None:
             self.due.remove(action)
             self.regrowing.performed(action, record.outcome)
@@ -433,16 +419,16 @@ def oldest_running(ledger: Ledger, requester: str, size: Resources) -> Order | N
 
 _APPLIES: dict[type, Callable[[Ledger, Any], None]] = {
     Observed: Ledger._observed,
-    Stopped: Ledger._stopped,
-    Requests: Ledger._requests,
-    Performed: Ledger._performed,
-    Decision: Ledger._decision,
-    Awaited: Ledger._awaited,
-    Transition: Ledger._transition,
-    Progressed: Ledger._progressed,
-    Transfer: Ledger._transferred,
-    Return: Ledger._returned,
-    SavedLost: Ledger._returned,
-    UnknownApplication: Ledger._forgotten,
-    KilledEnded: Ledger._killed_ended,
+    records.Stopped: Ledger._stopped,
+    records.Requests: Ledger._requests,
+    records.Performed: Ledger._performed,
+    records.Decision: Ledger._decision,
+    records.Awaited: Ledger._awaited,
+    records.Transition: Ledger._transition,
+    records.Progressed: Ledger._progressed,
+    records.Transfer: Ledger._transferred,
+    records.Return: Ledger._returned,
+    records.SavedLost: Ledger._returned,
+    records.UnknownApplication: Ledger._forgotten,
+    records.KilledEnded: Ledger._killed_ended,
 }

@@ -138,9 +138,9 @@ class LossBudget:
             lever = pull.lever
             amount_ms, task = charged_ms(lever), task_of(lever.unit)
             saved_ms = max(0, remaining_ms - lever.free_in_ms) if remaining_ms >= 0 else 0
-            payer = (pull.queue, pull.user)
-            made = Charge(order, task, at_ms, *payer, lever.kind, size[0], amount_ms, saved_ms)
-            self.charges[order] = made
+            self.charges[order] = Charge(
+                order, task, at_ms, pull.queue, pull.user, lever.kind, size[0], amount_ms, saved_ms
+            )
 
     def moved(self, order: str, event: Event, at_ms: int) -> None:
         """An order moved: a killed map computed until its end; a kill that was refused cost nothing."""

@@ -1,11 +1,9 @@
 """Planning: from demands to decisions, as values.
 
-Law: a plan changes nothing. All demands of one snapshot are decided one after the other on overlays
-("less what was picked already"); if tasks of a picked job have not been observed, the plan
-only names them (``missing``) and is dropped; otherwise the controller commits it.
-
-Orders that their requesters will not need are withdrawn (excess orders), but never while another requester
-is due the same containers: withdrawing one order and making another would stop two tasks where one is enough.
+A plan changes nothing. All demands of one snapshot are decided one after the other on overlays ("less what
+was picked already"); if tasks of a picked job have not been observed, the plan only names them (``missing``)
+and is dropped. Orders that their requesters will not need are withdrawn (excess orders), but not while
+another requester is due the same containers: that would stop two tasks where one is enough.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Freed containers that go to another application: how it is noticed, and the queue cap that prevents it.
 
-Law: pure. ``Misdirection`` reads records alone, so that its state survives a restart. The cap is off unless
-an administrator sets it. A preemptable queue is capped at its own guarantee, never below; the limit before is
-in the record that is written first, and is restored when no preempting application has had pending requests
-and no order has been open for a while. Between two waves of a preempting job there are no requests, and in
-that time the preemptable jobs' requests would be served first (facts, section 11: take-as will need more
-containers than the maps give.
+``Misdirection`` reads records alone, so its state survives a restart. The cap is off unless an administrator
+sets it. A preemptable queue is capped at its own guarantee, never below; the limit before is in the record
+that is written first, and is restored when no preempting application has had pending requests and no order
+has been open for a while. Between two waves of a preempting job there are no requests, and the preemptable
+jobs' requests would be served first (facts, section 11: take-back).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The journal's records: why, before what.
 
-Law: the reason is part of the result. A record has what was decided and the inputs of the
-decision, pruned to what mattered; it has no wall clock, no version of the program and no path, so
-the same run gives the same bytes on any machine. Records are written before the actions they
-explain are performed; the outcome of an action is a record of its own.
+A record has what was decided and the inputs of the decision, pruned to what mattered. It has no wall clock,
+no version of the program and no path, so the same run gives the same bytes on any machine. Records are
+written before the actions they explain are performed; the outcome of an action is a record of its own.
 """
 
 from __future__ import annotations
@@ -12,16 +11,8 @@ from typing import Literal, NamedTuple, cast
 
 import msgspec
 
+from yarnctl.deciding.admission import entries
 from yarnctl.deciding.admission.book import BookState
-from yarnctl.deciding.admission.entries import (
-    AdmissionAsked,
-    AdmissionClosed,
-    AdmissionRound,
-    AdmissionTaken,
-    ClockSetBack,
-    GateLearned,
-    GateSet,
-)
 from yarnctl.deciding.admission.pricing.accounts import AccountRecord
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.inputs import Observed
@@ -373,12 +364,15 @@ class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_default
     book: BookState
 
 
-_StepRecord = Header | State | Observed | Stopped | Requests | Decision | Awaited | Refusal | Ranking
+_StepRecord = Header | State | Resumed | Observed | Stopped | Requests | Performed | Epoch | Ranking
+_DecisionRecord = Decision | Awaited | Refusal
 _OrderRecord = Transition | Transfer | Return | SavedLost | Progressed | UnknownApplication | KilledEnded
-_DaemonRecord = Performed | Epoch | Contact | Resumed | Stance | Holding | HoldFound | HoldEnded | Restoring
-_GateRecord = GateSet | GateLearned | ClockSetBack | AccountRecord
-_AdmissionRecord = AdmissionAsked | AdmissionRound | AdmissionTaken | AdmissionClosed
-Record = _StepRecord | _OrderRecord | _DaemonRecord | _GateRecord | _AdmissionRecord
+DaemonRecord = Contact | Stance | Holding | HoldFound | HoldEnded | Restoring
+GateRecord = entries.GateSet | entries.GateLearned | entries.ClockSetBack | AccountRecord
+AdmissionRecord = (
+    entries.AdmissionAsked | entries.AdmissionRound | entries.AdmissionTaken | entries.AdmissionClosed
+)
+Record = _StepRecord | _DecisionRecord | _OrderRecord | DaemonRecord | GateRecord | AdmissionRecord
 
 
 class Step(msgspec.Struct, frozen=True):

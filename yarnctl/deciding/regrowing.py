@@ -1,11 +1,12 @@
 """Executors that were drained, and when their application may request as many again.
 
-Law: a fold over the journal: what is requested is noted before it is performed, so that a crash leaves no
-application small. An application grows again when production waits no more, none of its executors is under
-order, and nothing has happened to them for ``GROW_AFTER_MS``; also while production waits, or the cluster is
-not seen, once nothing has happened for ``GROW_UNSERVED_AFTER_MS`` and no order is open at all. The request is
-sent again until it was accepted, or refused. It names the decisions that it undoes, and the driver knows how
-many left for each: a request that arrives twice, or of an order that never arrived, changes nothing.
+A fold over the journal: what is requested is noted before it is performed, so that a crash leaves no
+application small. An application grows again when no production application has pending requests, none of its
+executors is under order, and nothing has happened to them for ``GROW_AFTER_MS``; also while requests are
+pending, or the cluster is not observed, once nothing has happened for ``GROW_UNSERVED_AFTER_MS`` and no order
+is open. The request is sent again until it was accepted or refused. It names the decisions that it undoes,
+and the driver knows how many left for each: a request that arrives twice, or for an order that never arrived,
+changes nothing.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The selector: one heap for all policies, re-keying only what a pick changed.
 
-Law: ``choose(case, settings)`` is a function: same case, same picks in the same order, and
+``choose(case, settings)`` is a function: same case, same picks in the same order, and
 ``choose(prune(case)) == choose(case)``. In tandem (section 2): for each container that is needed, the job
-policy picks the job, then the task policy picks one task in it; a job without an eligible task drops out. An
+policy picks the job, then the task policy picks one task in it; a job without an eligible task drops out. A
 request is met only by one node; a pick that completes none is removed again.
 
-How it is fast: a job's tasks are sorted only when the job is first picked; they are sorted once
-and read through an index; a pick replaces one heap entry. Keys that are a plain share or
-remaining time are made in bulk (the policy declares this, tests check it); a plain share and
-the job's index are packed into one integer, which a heap compares in a third of a tuple's time.
+It is fast because a job's tasks are sorted only when the job is first picked, once, and read through an
+index; a pick replaces one heap entry. Keys that are a plain share or remaining time are made in bulk (the
+policy declares this, tests check it); a plain share and the job's index are packed into one integer, which a
+heap compares in a third of a tuple's time.
 """
 
 from __future__ import annotations

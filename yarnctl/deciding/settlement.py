@@ -1,11 +1,9 @@
 """The order state machine: how facts, time-outs and withdrawals move the orders.
 
-Law: only facts and deadlines settle an order. A fact about no order, about a settled order, or
-about another attempt or generation is foreign and has no effect; none can raise. Every move is
-recorded; every withdrawal is an action (not suspending is always allowed).
-
-A Release is idempotent by its order and is sent again until its effect is observed; so is a Withdraw
-whose outcome is unknown.
+Only facts and deadlines settle an order. A fact about no order, about a settled order, or about another
+attempt or generation has no effect; none can raise. Every move is recorded; every withdrawal is an action
+(not suspending is always allowed). A Release is sent again until its effect is observed; so is a Withdraw
+with an unknown outcome.
 """
 
 from __future__ import annotations
@@ -27,18 +25,7 @@ from yarnctl.deciding.levers import AwaitedTask
 from yarnctl.deciding.lifecycle import RECALLABLE, Event
 from yarnctl.deciding.model import Outcome
 from yarnctl.deciding.order import Order
-from yarnctl.deciding.reasons.orders import (
-    AnotherManager,
-    ApplicationHasEnded,
-    ContainerHasEnded,
-    GivenRoomOf,
-    MoveReason,
-    NoProgress,
-    OnlyObserved,
-    RequestGone,
-    Unclaimed,
-    WithOrder,
-)
+from yarnctl.deciding.reasons import orders
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, fits
 
@@ -132,7 +119,7 @@ class Settlement:
         """Move the open order whose container has ended, if there is one."""
         effects = Effects()
         order_id = self.ledger.by_container.get(fact.container)
-        details = MoveDetails(ContainerHasEnded(fact.ending))
+        details = MoveDetails(orders.ContainerHasEnded(fact.ending))
         if order_id is None:
             bound = self.ledger.open.get(fact.order)
             if bound is None or (bound.verb, bound.victim) != ("drain", fact.application):
@@ -178,7 +165,9 @@ class Settlement:
                 self._answer(effects, given, "misdirected", fact)
         else:
             self._answer(effects, given, "granted", fact)
-            effects.add(self.transfer(mine, given.requester, fact.at_ms, GivenRoomOf(requester, given.order)))
+            effects.add(
+                self.transfer(mine, given.requester, fact.at_ms, orders.GivenRoomOf(requester, given.order))
+            )
 
     def _is_taken(self, order: Order, size: Resources) -> bool:
         """Return whether a grant of ``size`` to another application, on the order's node, used its container.
@@ -194,11 +183,11 @@ class Settlement:
     def _answer(self, effects: Effects, order: Order, event: Event, fact: model.ContainerGranted) -> None:
         """Settle an order, and those of its group that are freed, as granted or misdirected."""
         for mate in self.ledger.group_of(order):
-            why = None if mate.order == order.order else WithOrder(order.order)
+            why = None if mate.order == order.order else orders.WithOrder(order.order)
             details = MoveDetails(why, fact.container, fact.application)
             self._move(effects, mate.order, event, fact.at_ms, details)
 
-    def transfer(self, order: Order, requester: str, at_ms: int, why: MoveReason) -> Effects:
+    def transfer(self, order: Order, requester: str, at_ms: int, why: orders.MoveReason) -> Effects:
         """Make an order, with its group, over to another application."""
         effects = Effects()
         for mate in self.ledger.group_of(order):
@@ -219,7 +208,7 @@ class Settlement:
             self._record(effects, msgspec.convert(fact, records.SavedLost, from_attributes=True))
 
     def _application_ended(self, effects: Effects, fact: model.ApplicationEnded) -> None:
-        why = ApplicationHasEnded(fact.application)
+        why = orders.ApplicationHasEnded(fact.application)
         for order in list(self.ledger.of_requester(fact.application)):
             effects.add(self.recall(order, "requester-ended", fact.at_ms, why))
         for order in list(self.ledger.of_victim(fact.application)):
@@ -236,11 +225,11 @@ class Settlement:
     def _epoch_changed(self, effects: Effects, fact: model.EpochChanged) -> None:
         effects.records.append(records.Epoch(at_ms=fact.at_ms, epoch=fact.epoch))
         for order in list(self.ledger.open.values()):
-            effects.add(self.recall(order, "epoch-changed", fact.at_ms, AnotherManager()))
+            effects.add(self.recall(order, "epoch-changed", fact.at_ms, orders.AnotherManager()))
 
     # --- withdrawals and time-outs ----------------------------------------------------------------
 
-    def recall(self, order: Order, event: Event, at_ms: int, why: MoveReason) -> Effects:
+    def recall(self, order: Order, event: Event, at_ms: int, why: orders.MoveReason) -> Effects:
         """Settle an order that is not needed any more, and withdraw its suspend request."""
         effects = Effects()
         running = order.state in RECALLABLE and order.verb == "suspend" and not order.observed
@@ -263,7 +252,7 @@ class Settlement:
             return effects
         for order in [order for order in self.ledger.open.values() if order.observed]:
             event: Event = "requester-ended" if order.state == "checkpointed" else "not-needed"
-            effects.add(self.recall(order, event, now_ms, OnlyObserved()))
+            effects.add(self.recall(order, event, now_ms, orders.OnlyObserved()))
         return effects
 
     def repeat(self, now_ms: int) -> Effects:
@@ -286,10 +275,10 @@ class Settlement:
         for order in list(self.ledger.open.values()):
             if order.state == "freed":
                 if now_ms - (order.freed_at_ms or 0) >= limit:
-                    why = Unclaimed(limit, self._still_waits(order, now_ms))
+                    why = orders.Unclaimed(limit, self._still_waits(order, now_ms))
                     self._move(effects, order.order, "unclaimed", now_ms, MoveDetails(why))
             elif now_ms - order.progress_at_ms >= order.limit_ms(self.settings):
-                self._silent(effects, order, now_ms, NoProgress(order.limit_ms(self.settings)))
+                self._silent(effects, order, now_ms, orders.NoProgress(order.limit_ms(self.settings)))
         return effects
 
     def _still_waits(self, order: Order, now_ms: int) -> bool:
@@ -299,7 +288,7 @@ class Settlement:
         seen_ms = self.pending_at_ms - (order.freed_at_ms or 0)
         return seen_ms >= self.settings.expire_ms and bool(self.pending.get(order.requester))
 
-    def _silent(self, effects: Effects, order: Order, now_ms: int, why: MoveReason) -> None:
+    def _silent(self, effects: Effects, order: Order, now_ms: int, why: orders.MoveReason) -> None:
         details = MoveDetails(why)
         if self.settings.on_timeout == "kill" and order.verb != "drain":
             if self._move(effects, order.order, "kill", now_ms, details):
@@ -315,7 +304,7 @@ class Settlement:
             if order.state != "freed" or pending.get(order.requester):
                 continue
             if as_of_ms - (order.freed_at_ms or 0) >= self.settings.expire_ms:
-                self._move(effects, order.order, "not-needed", now_ms, MoveDetails(RequestGone()))
+                self._move(effects, order.order, "not-needed", now_ms, MoveDetails(orders.RequestGone()))
         return effects
 
     # --- outcomes ---------------------------------------------------------------------------------

@@ -1,9 +1,8 @@
 """Changes of the snapshot: the rows that a step reads, and how they differ from the snapshot written last.
 
-Law: pure and canonical. :class:`Writer` returns how a snapshot differs from the one before it,
-:class:`Reader` rebuilds the same snapshot from that; of what is in both, the controller reads no column that
-is not a row's (a test drops each column and must fail). That a view is the same object may save work, and
-never decides what is written.
+:class:`Writer` returns how a snapshot differs from the one before it, :class:`Reader` rebuilds the same
+snapshot from that; the controller reads no column that is not a row's (a test drops each column and must
+fail). That a view is the same object may save work, and never decides what is written.
 """
 
 from __future__ import annotations

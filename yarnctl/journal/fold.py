@@ -1,8 +1,7 @@
-"""Fold: the state after a journal's records, for a restart and for replay.
+"""Fold: the state after a journal's records, for a restart, for replay and for the checks of a run.
 
-Law: the changes are applied and nothing is decided again. There is one fold: a restarted controller,
-replay and the checks of a run all use it. ``Fold().apply(fold.state())`` makes a fold equal to ``fold``
-in every part that is read; ties in a heap end in an order's id, so that heaps can be made again.
+The changes are applied and nothing is decided again. ``Fold().apply(fold.state())`` makes a fold equal to
+``fold`` in every part that is read; ties in a heap end in an order's id, so that heaps can be made again.
 """
 
 from __future__ import annotations

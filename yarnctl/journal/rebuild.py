@@ -1,10 +1,9 @@
 """Rebuild: the state that an earlier controller left in its journal, to continue from there.
 
-Law: all that is acted upon is in the journal's last ``state`` or behind it: a restart reads from there
-on, and about one file before, to show people what came last. Every whole line is accepted.
-Decisions are not made again, that is for ``yarnctl replay``, so that a newer
-program continues what an older one has written. A crash may leave half a line at the end: it is cut off
-and kept beside, because nothing that was in it has been acted on (the line is written before the action).
+All that is acted upon is in the journal's last ``state`` or behind it: a restart reads from there on, and
+about one file before, for display. Decisions are not made again (``yarnctl replay`` does that), so that a
+newer program continues what an older one has written. A crash may leave half a line at the end: it is cut off
+and kept beside, because no action followed it (the line is written before the action).
 """
 
 from __future__ import annotations

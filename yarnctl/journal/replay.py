@@ -1,10 +1,10 @@
 """Replay: give each input of a journal to a controller again, and compare the resulting records line by line.
 
-Law: the recorded observations are taken as true; all else must come out the same, byte for byte. A step's
-records follow its input; the outcomes of its actions follow them, each once and in order, before the next
-input. The records of the daemon's own parts and of admission may come between steps; they are compared with
-the state after the records before them, and so is a state at the head of a file. The first difference ends
-the replay with its story.
+The recorded observations are taken as true; all else must come out the same, byte for byte. A step's records
+follow its input; the outcomes of its actions follow them, each once and in order, before the next input. The
+records of the daemon's own parts and of admission may come between steps; they are compared with the state
+after the records before them, and so is a state at the head of a file. The first difference ends the replay
+with its story.
 """
 
 from __future__ import annotations
@@ -16,17 +16,7 @@ from typing import NoReturn, get_args
 import msgspec
 
 from yarnctl.deciding import records
-from yarnctl.deciding.admission.entries import (
-    AdmissionAsked,
-    AdmissionClosed,
-    AdmissionRound,
-    AdmissionTaken,
-    ClockSetBack,
-    GateLearned,
-    GateSet,
-)
 from yarnctl.deciding.admission.payments import sold_deadlines
-from yarnctl.deciding.admission.pricing.accounts import AccountRecord
 from yarnctl.deciding.controller import Controller, Remembered
 from yarnctl.deciding.inputs import InputReader, Observed
 from yarnctl.deciding.model import Action
@@ -37,17 +27,8 @@ from yarnctl.errors import BadInput, Different
 from yarnctl.journal.file import Line
 from yarnctl.journal.fold import Fold
 
-BETWEEN_STEPS: tuple[type, ...] = (
-    *(
-        records.Contact,
-        records.Stance,
-        records.Holding,
-        records.HoldFound,
-        records.HoldEnded,
-        records.Restoring,
-    ),
-    *(GateSet, ClockSetBack, AdmissionAsked, AdmissionRound, AdmissionTaken, AdmissionClosed, GateLearned),
-    *get_args(AccountRecord),
+BETWEEN_STEPS: tuple[type, ...] = get_args(
+    records.DaemonRecord | records.GateRecord | records.AdmissionRecord
 )
 """Kinds of records that no step makes: the daemon's own, and those of admission."""
 

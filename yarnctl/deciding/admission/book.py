@@ -19,6 +19,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from yarnctl.deciding.admission import entries
 from yarnctl.deciding.admission import gate as gating
 from yarnctl.deciding.admission.clock_set_back import (
     accounts_set_back,
@@ -26,15 +27,6 @@ from yarnctl.deciding.admission.clock_set_back import (
     plan_set_back,
     request_set_back,
     reservation_set_back,
-)
-from yarnctl.deciding.admission.entries import (
-    AdmissionAsked,
-    AdmissionClosed,
-    AdmissionRound,
-    AdmissionTaken,
-    ClockSetBack,
-    GateLearned,
-    GateSet,
 )
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
@@ -208,7 +200,7 @@ class AdmissionStore:
             self.now_ms = max(self.now_ms, record.at_ms)  # type: ignore[attr-defined]
             self.version += 1
 
-    def _set(self, record: GateSet) -> None:
+    def _set(self, record: entries.GateSet) -> None:
         if record.mechanism not in MECHANISMS or not record.pools:
             return
         before = self.gate
@@ -224,7 +216,7 @@ class AdmissionStore:
         )
         self.trained = self.trained and same
 
-    def _set_back(self, record: ClockSetBack) -> None:
+    def _set_back(self, record: entries.ClockSetBack) -> None:
         """Move all instants that count time; what has ended keeps them, but for what is still to come."""
         by_ms = record.by_ms
         self.now_ms -= by_ms
@@ -243,7 +235,7 @@ class AdmissionStore:
                     changed_at_ms=each.changed_at_ms - by_ms,
                 )
 
-    def _asked(self, record: AdmissionAsked) -> None:
+    def _asked(self, record: entries.AdmissionAsked) -> None:
         if self.gate is None:
             return
         request, name = record.request, record.admission
@@ -266,7 +258,7 @@ class AdmissionStore:
         self.gate = gating.submit(self.gate, request)
         self._drop_old()
 
-    def _round(self, record: AdmissionRound) -> None:
+    def _round(self, record: entries.AdmissionRound) -> None:
         if self.gate is None:
             return
         self.gate = gating.expected_end(self.gate, record.at_ms, record.plans, record.granted, record.loads)
@@ -285,7 +277,7 @@ class AdmissionStore:
                 )
                 self._put(changed)
 
-    def _taken(self, record: AdmissionTaken) -> None:
+    def _taken(self, record: entries.AdmissionTaken) -> None:
         found = self.admissions.get(record.admission)
         if found is None or self.gate is None or found.reservation is None:
             return
@@ -308,7 +300,7 @@ class AdmissionStore:
         )
         self._put(changed)
 
-    def _closed(self, record: AdmissionClosed) -> None:
+    def _closed(self, record: entries.AdmissionClosed) -> None:
         found = self.admissions.get(record.admission)
         if found is None or self.gate is None or found.state not in CLOSABLE.get(record.state, ()):
             return
@@ -324,7 +316,7 @@ class AdmissionStore:
         )
         self._put(changed)
 
-    def _learned(self, record: GateLearned) -> None:
+    def _learned(self, record: entries.GateLearned) -> None:
         self.unlearned.pop(record.application, None)
         taken_ms = self.taken_at_ms.pop(self._applications.get(record.application, ""), None)
         if self.gate is None:
@@ -348,13 +340,13 @@ class AdmissionStore:
             self.outcomes.pop(record.admission, None)
 
     _appliers: dict[type, Callable[[AdmissionStore, Any], None]] = {  # noqa: RUF012
-        GateSet: _set,
-        ClockSetBack: _set_back,
-        AdmissionAsked: _asked,
-        AdmissionRound: _round,
-        AdmissionTaken: _taken,
-        AdmissionClosed: _closed,
-        GateLearned: _learned,
+        entries.GateSet: _set,
+        entries.ClockSetBack: _set_back,
+        entries.AdmissionAsked: _asked,
+        entries.AdmissionRound: _round,
+        entries.AdmissionTaken: _taken,
+        entries.AdmissionClosed: _closed,
+        entries.GateLearned: _learned,
         **dict.fromkeys(get_args(AccountRecord), _paid),
     }
 
@@ -386,11 +378,11 @@ class AdmissionStore:
 
         A round is repeated with the backlog that it was given, and must give the same plans.
         """
-        if isinstance(record, GateSet):
+        if isinstance(record, entries.GateSet):
             return _set_problem(record)
         if isinstance(record, AccountRecord):
             return paying.problem(self.accounts, record)
-        if isinstance(record, ClockSetBack):
+        if isinstance(record, entries.ClockSetBack):
             return _set_back_problem(self, record)
         checker = _CHECKERS.get(type(record))
         if checker is None:
@@ -398,14 +390,14 @@ class AdmissionStore:
         return "an admission, and no gate was set before it" if self.gate is None else checker(self, record)
 
 
-def _set_back_problem(store: AdmissionStore, record: ClockSetBack) -> str:
+def _set_back_problem(store: AdmissionStore, record: entries.ClockSetBack) -> str:
     """Since its last record the store's writer may have gone on, so that the clock is not further back."""
     if record.by_ms > 0 and record.at_ms >= store.now_ms - record.by_ms:
         return ""
     return f"a clock set back by {record.by_ms} ms to {record.at_ms} ms, after {store.now_ms} ms"
 
 
-def _asked_problem(store: AdmissionStore, record: AdmissionAsked) -> str:
+def _asked_problem(store: AdmissionStore, record: entries.AdmissionAsked) -> str:
     request = record.request
     if request.sequence != store.numbered + 1:
         return f"{record.admission} is number {request.sequence}, due is {store.numbered + 1}"
@@ -418,7 +410,7 @@ def _asked_problem(store: AdmissionStore, record: AdmissionAsked) -> str:
     return f"{record.key} was asked with before" if store.by_key(record.key) is not None else ""
 
 
-def _round_problem(store: AdmissionStore, record: AdmissionRound) -> str:
+def _round_problem(store: AdmissionStore, record: entries.AdmissionRound) -> str:
     gate = store.gate
     assert gate is not None
     balances, blocking, pooled = store.balances(), record.blocking, record.pool_loads
@@ -437,7 +429,7 @@ def _round_problem(store: AdmissionStore, record: AdmissionRound) -> str:
     )
 
 
-def _taken_problem(store: AdmissionStore, record: AdmissionTaken) -> str:
+def _taken_problem(store: AdmissionStore, record: entries.AdmissionTaken) -> str:
     found = store.admissions.get(record.admission)
     if found is None or found.state not in ("admitted", "expired"):
         return f"{record.admission} is taken, and it is {_state(found)}"
@@ -445,7 +437,7 @@ def _taken_problem(store: AdmissionStore, record: AdmissionTaken) -> str:
     return "" if other is None else f"{record.application} has taken {other.admission} already"
 
 
-def _closed_problem(store: AdmissionStore, record: AdmissionClosed) -> str:
+def _closed_problem(store: AdmissionStore, record: entries.AdmissionClosed) -> str:
     found = store.admissions.get(record.admission)
     if found is None or found.state not in CLOSABLE.get(record.state, ()):
         return f"{record.admission} is {record.state}, and it was {_state(found)}"
@@ -459,13 +451,13 @@ def _closed_problem(store: AdmissionStore, record: AdmissionClosed) -> str:
     return ""
 
 
-def _is_late(found: Admission, record: AdmissionClosed) -> bool:
+def _is_late(found: Admission, record: entries.AdmissionClosed) -> bool:
     """Say whether an application ended after its deadline; only YARN's finish time shows that."""
     ended_at_ms = record.finished_at_ms
     return ended_at_ms is not None and ended_at_ms > found.plan.deadline_at_ms
 
 
-def _learned_problem(store: AdmissionStore, record: GateLearned) -> str:
+def _learned_problem(store: AdmissionStore, record: entries.GateLearned) -> str:
     if record.application and record.application not in store.unlearned:
         return f"{record.application} teaches, and it did not end before"
     if not record.application and store.trained:
@@ -474,15 +466,15 @@ def _learned_problem(store: AdmissionStore, record: GateLearned) -> str:
 
 
 _CHECKERS: dict[type, Callable[[AdmissionStore, Any], str]] = {
-    AdmissionAsked: _asked_problem,
-    AdmissionRound: _round_problem,
-    AdmissionTaken: _taken_problem,
-    AdmissionClosed: _closed_problem,
-    GateLearned: _learned_problem,
+    entries.AdmissionAsked: _asked_problem,
+    entries.AdmissionRound: _round_problem,
+    entries.AdmissionTaken: _taken_problem,
+    entries.AdmissionClosed: _closed_problem,
+    entries.GateLearned: _learned_problem,
 }
 
 
-def _set_problem(record: GateSet) -> str:
+def _set_problem(record: entries.GateSet) -> str:
     made = MECHANISMS.get(record.mechanism)
     if made is None:
         return f"no mechanism {record.mechanism!r}"

@@ -30,7 +30,8 @@ def due_records(
         found = store.admissions.get(name)
         if found is not None and (found.state in OPEN or (learning and found.application in store.unlearned)):
             continue
-        refund = paying.settle(accounts, now_ms, name, *_ended(store, found))
+        used, choice = _ended(store, found)
+        refund = paying.settle(accounts, now_ms, name, used, choice)
         if refund is not None:
             accounts = paying.after(accounts, refund)
             due.append(refund)
@@ -62,8 +63,10 @@ def payment_problem(store: AdmissionStore, record: object) -> str:
     elif isinstance(record, paying.TokensRefunded):
         found = store.admissions.get(record.admission)
         open_now = found is not None and found.state in OPEN
-        ended = _ended(store, found)
-        due = None if open_now else paying.settle(store.accounts, record.at_ms, record.admission, *ended)
+        used, choice = _ended(store, found)
+        due = (
+            None if open_now else paying.settle(store.accounts, record.at_ms, record.admission, used, choice)
+        )
     else:
         return ""
     due_text = "nothing" if due is None else f"{due.mtokens} of {due.account}"

@@ -1,12 +1,11 @@
 """MRM (Moshref et al.): a request that agrees to a deadline's price, and can pay it, is promised it at once.
 
-Law: pure. A promise is kept by serving the earliest deadline first (``pricing.timeline``); a job is promised
-nothing by which an earlier promise would be broken (``promises`` has what is promised).
+A promise is kept by serving the earliest deadline first (``pricing.timeline``); no job is promised a deadline
+that would break an earlier promise (``promises`` has what is promised).
 
-Work is laid as if it could be divided at will; tasks are whole. Whoever serves tasks in any order ends within
-the work divided by the containers, and the longest task of each phase (Graham 1969, his bound for list
-scheduling): so where phases are known, the work is due earlier than the job by that, and by what its
-master takes.
+Work is laid as if it could be divided at will; tasks are whole. Tasks served in any order end within the work
+divided by the containers, and the longest task of each phase (Graham 1969, his bound for list scheduling): so
+where phases are known, the work is due earlier than the job by that, and by what its master takes.
 """
 
 from __future__ import annotations
@@ -47,16 +46,7 @@ from yarnctl.deciding.admission.records import (
     Reservation,
 )
 from yarnctl.deciding.admission.rounds import Round, Seen, rejected
-from yarnctl.deciding.reasons.verdicts import (
-    CannotPay,
-    CostsMore,
-    DeadlineUnreachable,
-    NoAccount,
-    PaidFor,
-    PlanReason,
-    TooEarly,
-    WorkUnknown,
-)
+from yarnctl.deciding.reasons import verdicts
 
 HORIZON_MS = 366 * 86_400_000
 """Nothing is promised that is further away."""
@@ -247,19 +237,19 @@ def _decided(
     budget, who = request.budget, str(request.sequence)
     if budget is None or budget.account not in balances:
         account = "" if budget is None else budget.account
-        return rejected(request, NoAccount(account)), None
+        return rejected(request, verdicts.NoAccount(account)), None
     if request.estimate is None:
-        return rejected(request, WorkUnknown()), None
+        return rejected(request, verdicts.WorkUnknown()), None
     offered = priced(now, who, request.estimate, request.tasks, choices)
     if offered is None:
-        return rejected(request, DeadlineUnreachable()), None
+        return rejected(request, verdicts.DeadlineUnreachable()), None
     found = _agreed(offered, request, budget, balances[budget.account])
     if not isinstance(found, int):
         return rejected(request, found), None
     return _promise(offered, request, found, choices)
 
 
-def _agreed(offered: Priced, request: Request, budget: Budget, balance: int) -> int | PlanReason:
+def _agreed(offered: Priced, request: Request, budget: Budget, balance: int) -> int | verdicts.PlanReason:
     """Return the deadline that is agreed and can be paid, or why there is none."""
     most = min(budget.most_mtokens, max(0, balance))
     deadline_at_ms = request.deadline_at_ms
@@ -269,11 +259,11 @@ def _agreed(offered: Priced, request: Request, budget: Budget, balance: int) -> 
             return found_ms
         deadline_at_ms = offered.earliest_ms
     elif deadline_at_ms < offered.earliest_ms:
-        return TooEarly(offered.earliest_ms)
+        return verdicts.TooEarly(offered.earliest_ms)
     price = offered.price_mtokens(deadline_at_ms)
     if price > budget.most_mtokens:
-        return CostsMore(price, deadline_at_ms, budget.most_mtokens, offered.within(most))
-    return deadline_at_ms if price <= balance else CannotPay(price, deadline_at_ms, balance)
+        return verdicts.CostsMore(price, deadline_at_ms, budget.most_mtokens, offered.within(most))
+    return deadline_at_ms if price <= balance else verdicts.CannotPay(price, deadline_at_ms, balance)
 
 
 def _promise(
@@ -288,7 +278,7 @@ def _promise(
         verdict="admit",
         containers=job.most,
         deadline_at_ms=deadline_at_ms,
-        reason=PaidFor(price),
+        reason=verdicts.PaidFor(price),
         start_at_ms=now.now_ms,
         finish_at_ms=schedule(now.free, dues, now.now_ms).end_ms[job.who] + offered.needs.latency_ms,
         price_mtokens=price,

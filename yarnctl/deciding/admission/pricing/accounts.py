@@ -1,11 +1,9 @@
 """Accounts that pay for deadlines: records in, balances out.
 
-Law: a balance is a fold over records and nothing else; no record makes one negative, and the sum of
-balances and of what was spent is what the accounts were given. An admission is charged once and settled once,
-however often it is requested. Amounts are whole milli-tokens; 1 token is 1 container-second.
-
-A refill is for whole days since the last one (or since the account was set), up to the cap: an excess
-over it is not given later. Grants and refunds may exceed the cap.
+A balance is a fold over records; no record makes one negative, and the sum of balances and of what was spent
+is what the accounts were given. An admission is charged once and settled once. Amounts are whole
+milli-tokens; 1 token is 1 container-second. A refill is for whole days since the last one (or since the
+account was set), up to the cap; an excess over it is lost. Grants and refunds may exceed the cap.
 """
 
 from __future__ import annotations

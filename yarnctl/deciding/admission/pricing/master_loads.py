@@ -1,9 +1,8 @@
 """ApplicationMasters on the timeline: a submitted job holds a container until it ends, served or not.
 
-Law: a value in, a value out. Until a job is submitted its master is part of its work. From then on it is
-fixed load until the job's planned end: of a job that stands behind earlier deadlines it does nothing, and
-is there all the same. The planned ends follow from the load and the load from the ends: both are computed in
-turn from the least load on, so that neither falls, until they agree.
+Until a job is submitted its master is part of its work. From then on it is fixed load until the job's planned
+end, even while the job waits behind earlier deadlines. The planned ends follow from the load and the load
+from the ends: both are computed in turn from the least load on, so that neither falls, until they agree.
 """
 
 from __future__ import annotations
