@@ -185,7 +185,7 @@ class InputLog:
         if led or self._unfinished:
             self._unfinished = goes_on
             rounds, self._rounds, self.left_out = self._rounds, [], False
-            return tuple(self._written_as(*each) for each in rounds)
+            return tuple(self._written_as(observed, seen) for observed, seen in rounds)
         if not goes_on:
             has_input = len(self._rounds) > 1 or seen.snapshot is not None or bool(observed.facts)
             self.left_out = self.left_out or has_input or changed

@@ -226,11 +226,13 @@ def standings(
     def standing(kind: Literal["queue", "user", "job"], name: str, user: str) -> BudgetStanding:
         payer = user_owner(name) if kind == "user" else name
         mine = charged.get(payer, ())
+        may_lose_ratio, window_ms = terms.of(payer)
         return BudgetStanding(
             kind,
             name,
             user,
-            *terms.of(payer),
+            may_lose_ratio,
+            window_ms,
             sum(each.mib_ms for each in mine),
             max(0, left.amount(payer, "kill")),
             sum(each.lost_ms for each in mine),

@@ -283,7 +283,7 @@ def choose_mix(case: Case, settings: Settings, given: MixInput) -> Choice:
     missing = mixing.offers.missing
     if missing:
         return Choice((), (), sum(need.containers for need in case.needs), (), (), missing, missing)
-    unmet = sum(mixing.meet(*need) for need in case.needs)
+    unmet = sum(mixing.meet(need.size, need.containers) for need in case.needs)
     return Choice(
         picks=tuple(_pick(case, option, requested, serves) for option, requested, serves in mixing.picks),
         handed_back=(),

@@ -21,7 +21,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.reasons.outcomes import ExecutorBusy, Observing
-from yarnctl.deciding.regrowing import GROW_AFTER_MS, GROW_AGAIN_MS, GROW_UNSERVED_AFTER_MS, Asked
+from yarnctl.deciding.regrowing import GROW_AFTER_MS, GROW_AGAIN_MS, GROW_UNSERVED_AFTER_MS, DrainOrder
 from yarnctl.journal.fold import Fold, ledger_of, state_of
 
 OVER_MS = NOW_MS + 3000
@@ -106,7 +106,7 @@ def test_drains_that_were_not_sent_shrink_nothing(outcome):
     step = play.step(NOW_MS)
     one, other = [action for action in step.actions if isinstance(action, Drain)]
     play.controller.settle(one, outcome)
-    assert play.controller.ledger.regrowing.shrunk["r"].orders == (Asked(other.order, 1),)
+    assert play.controller.ledger.regrowing.shrunk["r"].orders == (DrainOrder(other.order, 1),)
     play.controller.settle(other, outcome)
     assert play.controller.ledger.regrowing.shrunk == {}
 

@@ -140,7 +140,7 @@ class AdmissionStories:
         if found.plan.price_mtokens is not None:
             line += self._price(found)
         decided = self._rounds.get(found.admission)
-        later = [] if decided is None else cheaper_later(*decided)
+        later = [] if decided is None else cheaper_later(decided.before, decided.record, decided.plan)
         if not later:
             return line
         offers = ", ".join(
