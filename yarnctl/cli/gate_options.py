@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from yarnctl.cli.cluster import Mode
     from yarnctl.daemon.admission.building import AdmissionOptions
     from yarnctl.daemon.admission.pool_files import PoolSettings
-    from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
-    from yarnctl.deciding.admission.records import Choices
+    from yarnctl.deciding.admission.mechanisms.promises import MrmChoices
 
 Function = Callable[..., Any]
 
@@ -129,12 +128,11 @@ def require_mechanism(name: str) -> None:
         )
 
 
-def choices_of_gate(gate: GateOptions) -> Choices | MrmChoices:
+def choices_of_gate(gate: GateOptions) -> MrmChoices | None:
     """Return the mechanism's parameters; raises BadInput for one that it does not have, or out of range."""
     import msgspec
 
-    from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
-    from yarnctl.deciding.admission.records import DEFAULT_CHOICES
+    from yarnctl.deciding.admission.mechanisms.promises import MrmChoices
 
     kappa, late_ratio = gate.admission_kappa, gate.admission_late_ratio
     if gate.admission != "mrm":
@@ -142,7 +140,7 @@ def choices_of_gate(gate: GateOptions) -> Choices | MrmChoices:
             if value is not None:
                 problem = f"--admission {gate.admission} does not price deadlines"
                 raise BadInput(option, problem, "use --admission mrm, or remove the option")
-        return DEFAULT_CHOICES
+        return None
     if kappa is not None and not 0 < kappa <= KAPPA_MAX:
         raise BadInput(
             "--admission-kappa", f"{kappa} is out of range", f"use more than 0, at most {KAPPA_MAX:,}"
@@ -152,7 +150,7 @@ def choices_of_gate(gate: GateOptions) -> Choices | MrmChoices:
         raise BadInput("--admission-late-ratio", problem, "0.05 is a chance of one in twenty")
     chosen = {"kappa": kappa, "late_ratio": late_ratio}
     changed = {name: value for name, value in chosen.items() if value is not None}
-    return msgspec.structs.replace(MrmChoices(), **changed) if changed else DEFAULT_CHOICES
+    return msgspec.structs.replace(MrmChoices(), **changed) if changed else None
 
 
 def history_of(history: str | None) -> str:

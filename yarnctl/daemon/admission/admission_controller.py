@@ -44,9 +44,9 @@ from yarnctl.deciding.admission.entries import (
     GateSet,
 )
 from yarnctl.deciding.admission.gate import decide, expired, granted_in
-from yarnctl.deciding.admission.mechanisms import MECHANISMS, OwnChoices, choices_of
+from yarnctl.deciding.admission.mechanisms import MECHANISMS, OwnChoices
 from yarnctl.deciding.admission.pricing.accounts import Account, Payment
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
+from yarnctl.deciding.admission.records import Estimate, Plan, Request
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.reasons.verdicts import GateReason, LeaseOver, Undecided, WithdrawnByRequester
@@ -72,7 +72,7 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     allocator: str
     instance: str
     queues: tuple[str, ...] = ()
-    choices: Choices | OwnChoices = DEFAULT_CHOICES
+    choices: OwnChoices | None = None
     lease_ms: int = 120_000
     pools: tuple[PoolSettings, ...] = ()
 
@@ -238,7 +238,7 @@ class AdmissionController:
             _LOG.warning("admission paused: cluster capacity is unknown: %s", problem)
         if pools is None:
             return
-        choices = choices_of(settings.allocator, settings.choices)
+        choices = settings.choices or MECHANISMS[settings.allocator].choices
         if gate is None or (gate.mechanism, gate.pools, gate.choices) != (settings.allocator, pools, choices):
             self._note(write, GateSet(now_ms, settings.allocator, pools, choices))
 

@@ -23,7 +23,6 @@ from yarnctl.daemon.admission.pool_files import PoolSettings
 from yarnctl.daemon.admission.request_queue import RequestQueue
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.mechanisms import OwnChoices
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.history_server import DAEMON, QUICK, HistoryServer
@@ -46,7 +45,7 @@ class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
     container_mib: int | None = None
     history: str = ""
     lease_ms: int = 120_000
-    choices: Choices | OwnChoices = DEFAULT_CHOICES
+    choices: OwnChoices | None = None
     pools: tuple[PoolSettings, ...] = ()
     runs: Path | None = None
 

@@ -14,8 +14,7 @@ import msgspec
 
 from yarnctl.daemon.admission.request_queue import AccountCommand, AdmissionClient, QuoteRequest, Refusal
 from yarnctl.deciding.admission.mechanisms.mrm import Priced, deadlines, priced
-from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
-from yarnctl.deciding.admission.mechanisms.promises import market
+from yarnctl.deciding.admission.mechanisms.promises import MrmChoices, MrmMemory, market
 from yarnctl.deciding.admission.payments import due_records
 from yarnctl.deciding.admission.pricing.accounts import AccountSet, TokensGranted
 from yarnctl.deciding.admission.records import Budget, Estimate
