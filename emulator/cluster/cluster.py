@@ -143,6 +143,7 @@ class Cluster:
         self.suspension = Suspension(self)
         self.masters: list[AppMaster] = []
         self.linger_ms = 0
+        self.beats_at_exit = False
         self.unfinished = len(jobs)
         self.store_downs: list[tuple[int, int]] = []
         # One bound method for all events: tens of thousands of them wait at a time.

@@ -1,14 +1,12 @@
-"""The folder of an experiment or a paper: what has been finished, complete or absent.
+"""The folder of an experiment: what has been finished, complete or absent.
 
 ::
 
     manifest.json            whose results these are: identity, digest of the code, digests of the files
     SCHEME/result.json       an experiment: all that came of the scheme, kept to go on from and to draw
     SCHEME/journal.jsonl     every decision (schemes in which yarnctl decides)
-    cells.jsonl              a paper, a study: every finished run, its identity, a digest, its result
     waiting.json             what each class waited, by cause
-    results.json             the summary of all schemes; the paper's figures beside ours; the study's pairs
-    alternatives.json        what the paper leaves open
+    results.json             the summary of all schemes
     run.json                 wall-clock, versions, command line: everything that may differ
     report.html, demo.svg    the same, drawn
 
@@ -37,7 +35,7 @@ import msgspec
 from emulator.virtual.schemes import SCHEMES
 from yarnctl.errors import BadInput
 
-RESULT, JOURNAL, CELLS = "result.json", "journal.jsonl", "cells.jsonl"
+RESULT, JOURNAL = "result.json", "journal.jsonl"
 LOCK = ".yarn-emulator.lock"
 PART = ".part-"
 ROOT = Path(__file__).parents[3]
@@ -69,18 +67,6 @@ EXPERIMENT = ResultsLayout(
     files=("manifest.json", "results.json", "waiting.json", "run.json", "report.html", "demo.svg"),
     folders=tuple(SCHEMES),
     kept=tuple(SCHEMES),
-)
-PAPER = ResultsLayout(
-    kind="yarn-research paper",
-    files=("manifest.json", CELLS, "results.json", "alternatives.json", "run.json", "report.html"),
-    folders=(),
-    kept=(CELLS,),
-)
-STUDY = ResultsLayout(
-    kind="yarn-research study",
-    files=("manifest.json", CELLS, "results.json", "run.json"),
-    folders=(),
-    kept=(CELLS,),
 )
 
 

@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 
 from emulator.cluster.timing import HADOOP3
-from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, row
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
+from yarn_research.papers.figures import Figure, FigureRow, PaperClaim, row
 from yarnctl.deciding.settings import PROFILES
 from yarnctl.prediction.features import JobFeatures, RecordedRun, training
 from yarnctl.prediction.regressions import fitted, r2

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from emulator.experiments.results.figures import Figure, mean, row, worst
 from yarn_research.admission.metrics import idle_groups
 from yarn_research.admission.replays import chosen, run
 from yarn_research.admission.traces.trace import DEADLINES
@@ -40,6 +39,7 @@ from yarn_research.papers.admission_cells import (
     utilisation,
     wtr,
 )
+from yarn_research.papers.figures import Figure, mean, row, worst
 from yarn_research.papers.paper_pythia import UNKNOWN, extremes, figure_numbers, replayed
 from yarnctl.command_line import ProgressBar
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES
