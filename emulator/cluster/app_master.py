@@ -44,15 +44,12 @@ class MasterHost(Protocol):
         self, app: Application, asks: list[tuple[Ask, int]]
     ) -> tuple[list[Container], list[Container]]:
         """Heartbeat to the ResourceManager."""
-        ...
 
     def exit(self, container: Container, at_ms: int) -> None:
         """The process in the container is gone at ``at_ms``; its node reports it later."""
-        ...
 
     def finished(self, master: AppMaster) -> None:
         """The job is done."""
-        ...
 
 
 _NUMBERS = tuple(range(4096))

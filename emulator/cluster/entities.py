@@ -202,11 +202,10 @@ class Node:
 class Container(msgspec.Struct, eq=False):
     """A granted container, and the attempt that runs in it.
 
-    ``work_at_ms`` is when the attempt begins with new keys (after launch, shuffle, skip and
-    replay), ``finish_at_ms`` when it is done, commit included; NEVER while that is unknown.
-    ``from_key`` is the key the timetable starts at, ``log_from_key`` the first key this attempt
-    has not saved yet, ``to_key`` where a suspend stops it; ``length_ms`` the time all keys of its
-    task take on this node (longer on a slow one).
+    ``work_at_ms`` is when the attempt begins with new keys (after launch, shuffle, skip and replay),
+    ``finish_at_ms`` when it is done, commit included; NEVER while that is unknown. ``from_key`` is the key
+    the timetable starts at, ``log_from_key`` the first key this attempt has not saved yet, ``to_key`` where a
+    suspend stops it; ``length_ms`` the time all keys of its task take on this node (longer on a slow one).
     """
 
     number: int

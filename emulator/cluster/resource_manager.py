@@ -32,11 +32,9 @@ class MessageHost(Protocol):
 
     def wake(self, app: Application) -> None:
         """Something waits for the application: have its AM send a heartbeat."""
-        ...
 
     def launch_master(self, container: Container) -> None:
         """Start the AM in its container."""
-        ...
 
 
 class ResourceManager:

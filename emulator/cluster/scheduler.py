@@ -1,11 +1,10 @@
 """The capacity scheduler: which ask gets the free room of a node that sends a heartbeat.
 
-Law: on every offer the queues are served in the order of used / guaranteed (dominant resource,
-ties by the order they were configured in), inside a queue by application priority, then
-submission; inside an application by request priority. One off-switch container per node
-heartbeat (facts, natjam 2.5; hadoop 5). What would break a maximum, a user limit or the share
-of masters is passed over. An ask that does not fit reserves the node, so that small containers
-cannot starve a large one.
+Law: on every offer the queues are served in the order of used / guaranteed (dominant resource, ties by the
+order they were configured in), inside a queue by application priority, then submission; inside an application
+by request priority. One off-switch container per node heartbeat (facts, natjam 2.5; hadoop 5). What would
+break a maximum, a user limit or the share of masters is passed over. An ask that does not fit reserves the
+node, so that small containers cannot starve a large one.
 
 The scheduler owns the sums (free room; usage of queues, users and applications) and nothing else does.
 """

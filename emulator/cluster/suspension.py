@@ -54,26 +54,21 @@ class SuspensionHost(Protocol):
     @property
     def seed(self) -> int:
         """What chance is drawn from."""
-        ...
 
     @property
     def kernel(self) -> Kernel:
         """The clock and the events."""
-        ...
 
     @property
     def timing(self) -> Timing:
         """How long everything takes."""
-        ...
 
     @property
     def rm(self) -> ResourceManager:
         """The ResourceManager that collects the facts."""
-        ...
 
     def store_down(self, now_ms: int) -> bool:
         """Return whether the checkpoint store is unavailable."""
-        ...
 
 
 class Suspension:

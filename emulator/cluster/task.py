@@ -173,15 +173,12 @@ class LaunchingMaster(Protocol):
 
     def on_map_done(self, container: Container) -> None:
         """A map is done."""
-        ...
 
     def on_reduce_done(self, container: Container) -> None:
         """A reduce is done."""
-        ...
 
     def give_back(self, container: Container, now_ms: int) -> None:
         """Return a container that no task needs."""
-        ...
 
 
 class Launching:

@@ -35,7 +35,6 @@ class WatchedRun(Protocol):
     @property
     def cluster(self) -> Cluster:
         """The actors."""
-        ...
 
 
 class ChargedLoss(NamedTuple):

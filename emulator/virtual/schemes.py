@@ -19,10 +19,9 @@ from emulator.cluster.preemption import TUNED, PreemptionConfig
 
 
 class Scheme(msgspec.Struct, frozen=True, kw_only=True):
-    """``alone``: each class has the cluster for itself. ``caps``: queues have the caps as their
-    guarantee (else the shares), ``hard``: and cannot grow beyond. ``eviction``: yarnctl's
-    controller runs and does this to its picks. ``preemption``: YARN's own policy runs. ``mix``: the
-    controller pulls the cheapest levers.
+    """``alone``: each class has the cluster for itself. ``caps``: queues have the caps as their guarantee
+    (else the shares), ``hard``: and cannot grow beyond. ``eviction``: yarnctl's controller runs and does this
+    to its picks. ``preemption``: YARN's own policy runs. ``mix``: the controller pulls the cheapest levers.
     """
 
     name: str

@@ -1,9 +1,8 @@
 """The paper's own workloads, and steady ones for benchmarks, under plain names.
 
-Law: a name is a key of one dict (``WORKLOADS``), its value a pure function of (job class,
-calibration, seed); the class comes from the caller, so that every name can be given to
-production and to research. Sources: the paper, sections 5 and 7, the constants of its
-workload generator, and Fig. 3 for every length.
+Law: a name is a key of one dict (``WORKLOADS``), its value a pure function of (job class, calibration, seed);
+the class comes from the caller, so that every name can be given to production and to research. Sources: the
+paper, sections 5 and 7, the constants of its workload generator, and Fig. 3 for every length.
 
 java.util.Random, as far as the Natjam workload generator needs it, and its length table.
 
@@ -118,13 +117,12 @@ def _job(
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """The constants of the paper's jobs, all in ms unless a count.
 
-    Submission: research at 0, production at 50 s (section 5), by the class the caller gives.
-    ``lmax_*`` is the longest reduce of a job, calibrated on Fig. 3 alone: such that the job by
-    itself takes the time that the figure gives (to 0.2 s; ``yarn-research paper natjam`` shows both).
-    ``maps`` per job is not in the paper (2-6 fit); map and shuffle times are the split of the
-    fixed overhead of an empty job. ``key_group_ms``: the generator sleeps 8 ms per key; here a
-    key group is ten keys. Emulab (section 7): 8 maps and 50 reduces, deadlines
-    counted from t = 0; lengths such that one job takes about 87 s on 21 slots.
+    Submission: research at 0, production at 50 s (section 5), by the class the caller gives. ``lmax_*`` is
+    the longest reduce of a job, calibrated on Fig. 3 alone: such that the job by itself takes the time that
+    the figure gives (to 0.2 s; ``yarn-research paper natjam`` shows both). ``maps`` per job is not in the
+    paper (2-6 fit); map and shuffle times are the split of the fixed overhead of an empty job.
+    ``key_group_ms``: the generator sleeps 8 ms per key; here a key group is ten keys. Emulab (section 7): 8
+    maps and 50 reduces, deadlines counted from t = 0; lengths such that one job takes about 87 s on 21 slots.
     """
 
     submit_research_ms: int = 0

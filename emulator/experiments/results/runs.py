@@ -1,8 +1,7 @@
 """Runs: one scenario under several schemes, over all cores, each result kept as soon as it is whole.
 
-Law: what comes out depends on the scenario alone: not on the number of workers, not on which
-scheme finishes first, not on what was interrupted before. Only ``run.json`` holds wall-clock,
-versions and the command line.
+Law: what comes out depends on the scenario alone: not on the number of workers, not on which scheme finishes
+first, not on what was interrupted before. Only ``run.json`` holds wall-clock, versions and the command line.
 """
 
 from __future__ import annotations

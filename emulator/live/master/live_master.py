@@ -66,56 +66,43 @@ class Tasks(Protocol):
     @property
     def actor_kind(self) -> type[LiveActor]:
         """The kind of actor that drives them."""
-        ...
 
     @property
     def modelled(self) -> bool:
         """Whether they are timetables."""
-        ...
 
     def prepare(self, live: LiveMaster) -> None:
         """The master is registered: get ready; BadInput fails the job."""
-        ...
 
     def recover(self, done: dict[tuple[str, int], FinishedTask]) -> dict[tuple[str, int], FinishedTask]:
         """Return which results of an earlier master are still valid."""
-        ...
 
     def launch(self, attempt: Attempt) -> TaskLaunch:
         """Return what to start in the attempt's container."""
-        ...
 
     def begun(self, attempt: Attempt) -> None:
         """The actor has put the attempt into its container."""
-        ...
 
     def ended(self, attempt: Attempt) -> None:
         """The attempt's container is gone."""
-        ...
 
     def ask_to_end(self, attempt: Attempt, ending: str) -> None:
         """The attempt is to end: tell the actor (kill, or release where its work is saved)."""
-        ...
 
     def poll(self, attempt: Attempt) -> None:
         """The attempt's report was requested: bring its phase, position and status up to date."""
-        ...
 
     def notify(self, container: str, signal: Signal) -> None:
         """A signal has arrived at a modelled container; a doorbell is a thread dump."""
-        ...
 
     def commit(self) -> None:
         """Put the job's output in place."""
-        ...
 
     def abort(self) -> None:
         """The job has failed: leave no output."""
-        ...
 
     def close(self) -> None:
         """The master ends."""
-        ...
 
 
 class LiveMaster:

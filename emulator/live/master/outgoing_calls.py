@@ -37,27 +37,21 @@ class LinkedMaster(Protocol):
 
     def later(self, span_ms: int, handler: Callable[[Any], object], argument: Any = None) -> None:
         """Call a handler after a span of kernel time."""
-        ...
 
     def progress_ratio(self) -> float:
         """Return the job's progress."""
-        ...
 
     def registered(self) -> None:
         """The ResourceManager has registered the master; called again after its restart."""
-        ...
 
     def refused(self, why: str) -> None:
         """The ResourceManager has refused this master."""
-        ...
 
     def allocated(self, answer: Allocated) -> None:
         """Containers were granted, or have ended."""
-        ...
 
     def unregistered(self) -> None:
         """The ResourceManager has recorded that the application is over."""
-        ...
 
 
 class ManagerLink:

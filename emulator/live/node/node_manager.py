@@ -43,11 +43,9 @@ class StartedContainer(Protocol):
 
     def notify(self, signal: Signal) -> None:
         """Send it a signal."""
-        ...
 
     def end(self) -> None:
         """Have it end; its ``Gone`` is called when it has."""
-        ...
 
 
 class Launcher(Protocol):
@@ -55,15 +53,12 @@ class Launcher(Protocol):
 
     def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> StartedContainer:
         """Start a task's container."""
-        ...
 
     def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> StartedContainer:
         """Start an AM."""
-        ...
 
     def notify_modelled(self, bell: Doorbell) -> None:
         """A doorbell for a modelled container, which has no process to signal."""
-        ...
 
 
 class _Modelled:

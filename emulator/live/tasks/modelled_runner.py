@@ -49,25 +49,20 @@ class RunnerHost(Protocol):
     @property
     def actor(self) -> LiveActor:
         """The job's actor."""
-        ...
 
     def ask(
         self, call: Callable[[], T], heard: Callable[[T], object], failed: Callable[[str], object]
     ) -> None:
         """Call in a thread; handle the result on the event loop."""
-        ...
 
     def later(self, span_ms: int, handler: Callable[[Any], object], argument: Any = None) -> None:
         """Call a handler after a span."""
-        ...
 
     def task_id(self, attempt: Attempt) -> TaskId:
         """Return the attempt's ids as the runner writes them."""
-        ...
 
     def saved(self, attempt: Attempt, generation: int, keys_done: int) -> None:
         """Note a checkpoint."""
-        ...
 
 
 class RequestFolder(NamedTuple):

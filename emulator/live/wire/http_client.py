@@ -51,15 +51,12 @@ class _Owner(Protocol):
 
     def free(self, connection: _Connection) -> None:
         """A connection can carry the next call."""
-        ...
 
     def lost(self, connection: _Connection) -> None:
         """A connection is gone."""
-        ...
 
     def repeat(self, request: bytes, answered: Answered, deadline_s: float) -> None:
         """A call was made on a kept connection that was closed already: make it once more."""
-        ...
 
 
 class _Connection(asyncio.Protocol):

@@ -61,11 +61,9 @@ class NodeTransport(Protocol):
         self, registration: NodeRegistration, answered: Callable[[NodeRegistered | None], None]
     ) -> None:
         """Send a registration; it is repeated until there is an answer."""
-        ...
 
     def node_heartbeat(self, report: NodeReport, answered: Callable[[NodeOrders | None], None]) -> None:
         """Carry one heartbeat, once."""
-        ...
 
 
 class DirectNodeTransport:
@@ -169,11 +167,9 @@ class MasterTransport(Protocol):
         unanswered: Unanswered,
     ) -> None:
         """Carry one call to the ResourceManager (``MANAGER``) or to the node at an address."""
-        ...
 
     def close(self) -> None:
         """Report no more answers."""
-        ...
 
 
 class DirectMasterTransport:
