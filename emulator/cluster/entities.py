@@ -44,8 +44,7 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
 class Ask:
     """``count`` containers of one size at one request priority.
 
-    ``off_switch`` is False for asks that name racks (maps, resuming reduces). ``hosts`` are
-    preferred nodes (by index); with a locality delay they are waited for.
+    ``off_switch`` is False for asks that name racks (maps, resuming reduces).
     """
 
     priority: int
@@ -53,7 +52,6 @@ class Ask:
     vcores: int
     off_switch: bool
     count: int = 0
-    hosts: dict[int, int] | None = None
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -40,8 +40,8 @@ class MessageHost(Protocol):
 class ResourceManager:
     """Nodes and applications around one capacity scheduler."""
 
-    def __init__(self, queues: tuple[QueueConfig, ...], host: MessageHost, locality_delay: int = 0) -> None:
-        self.scheduler = CapacityScheduler(queues, locality_delay)
+    def __init__(self, queues: tuple[QueueConfig, ...], host: MessageHost) -> None:
+        self.scheduler = CapacityScheduler(queues)
         self.host = host
         self.nodes: list[Node] = []
         self.applications: dict[int, Application] = {}

@@ -69,7 +69,7 @@ def free_room_is_offered(watch: RunWatch) -> Stories:
     for queue in watch.scheduler.demanding:
         for app in queue.demand:
             ask = app.asks[0]
-            if ask.hosts or _over_limits(queue, app, ask.memory_mib, ask.vcores):
+            if _over_limits(queue, app, ask.memory_mib, ask.vcores):
                 continue
             for _, index in watch.rm.open_nodes:
                 node = watch.nodes[index]

@@ -65,7 +65,6 @@ class Meddled:
             timing=bare.timing,
             seed=bare.seed,
             faults=bare.faults,
-            locality_delay=bare.locality_delay,
         )
         lossy = [deed for deed in bare.meddling if deed[1] in ("kill", "preempt")]
         self.faults: tuple[Fault | tuple[int, str, int], ...] = bare.faults or tuple(lossy)

@@ -16,7 +16,7 @@ be read: nothing is lost then, and all get some time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -162,55 +162,6 @@ class MasterCalls:
             self._held.take(container, EXIT_ABORTED, "", self._state.driver.kernel.now_ms)
 
 
-After = Callable[[int, Callable[[None], object], None], None]
-
-
-class Liveness:
-    """``deadlines_ms`` yields the instants at which a node or attempt is lost; ``lose`` loses those due.
-
-    ``after`` puts an event that many ms ahead; ``now_ms`` is kernel time, ``lag_ms`` how far it is behind the
-    clock. An event that comes ``late_ms`` late is put off by ``grace_ms``. Nothing to watch: no event.
-    """
-
-    def __init__(
-        self,
-        deadlines_ms: Callable[[], Iterable[int]],
-        lose: Callable[[], None],
-        after: After,
-        now_ms: Callable[[], int],
-        lag_ms: Callable[[], int],
-        late_ms: int,
-        grace_ms: int,
-    ) -> None:
-        self._deadlines_ms = deadlines_ms
-        self._lose = lose
-        self._after = after
-        self._now_ms = now_ms
-        self._lag_ms = lag_ms
-        self._late_ms = late_ms
-        self._grace_ms = grace_ms
-        self._due_ms: int | None = None
-
-    def watch(self) -> None:
-        """Plan the event for the first instant; call when there is something new to watch."""
-        due_ms = min(self._deadlines_ms(), default=None)
-        if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
-            self._due_ms = due_ms
-            self._after(max(1, due_ms - self._now_ms()), self._check, None)
-
-    def _check(self, _: None) -> None:
-        if self._due_ms is None or self._now_ms() < self._due_ms:
-            return  # an earlier event has looked, and put a later one in
-        lag_ms = self._lag_ms()
-        if lag_ms >= self._late_ms:
-            self._due_ms = self._now_ms() + lag_ms + self._grace_ms
-            self._after(lag_ms + self._grace_ms, self._check, None)
-            return
-        self._due_ms = None
-        self._lose()
-        self.watch()
-
-
 __all__ = ["QUEUES", "LiveResourceManager", "ManagerSettings", "RequestRefused", "Submission"]
 
 
@@ -238,18 +189,11 @@ class LiveResourceManager:
         floor_ms = int(settings.silence_floor_ms * driver.speed)
         self.node_expiry_ms = max(settings.timing.node_expiry_ms, floor_ms)
         self.am_expiry_ms = max(settings.am_expiry_ms, floor_ms)
-        self._liveness = Liveness(
-            self._deadlines_ms,
-            self._lose_expired,
-            state.after,
-            now_ms=lambda: driver.kernel.now_ms,
-            lag_ms=lambda: driver.now_ms() - driver.kernel.now_ms,
-            late_ms=max(1, int(LATE_WALL_MS * driver.speed)),
-            grace_ms=floor_ms,
-        )
+        self._late_ms, self._grace_ms = max(1, int(LATE_WALL_MS * driver.speed)), floor_ms
+        self._due_ms: int | None = None
         self._held = HeldContainers(state)
         self._ends = ContainerEnds(state, self._held)
-        self._tracker = tracker = NodeTracker(state, self._held, self._ends, self._liveness.watch)
+        self._tracker = tracker = NodeTracker(state, self._held, self._ends, self._watch_liveness)
         masters = MasterCalls(state, self._held, self._ends)
         self.register_node, self.node_heartbeat = tracker.register_node, tracker.node_heartbeat
         self.register_master, self.allocate = masters.register_master, masters.allocate
@@ -270,6 +214,26 @@ class LiveResourceManager:
     def now_ms(self) -> int:
         """Let what is due happen; return now."""
         return self.driver.catch_up()
+
+    def _watch_liveness(self) -> None:
+        """Plan the event for the first instant of a loss; call when there is something new to watch."""
+        due_ms = min(self._deadlines_ms(), default=None)
+        if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
+            self._due_ms = due_ms
+            self._state.after(max(1, due_ms - self.driver.kernel.now_ms), self._check_liveness, None)
+
+    def _check_liveness(self, _: None) -> None:
+        now_ms = self.driver.kernel.now_ms
+        if self._due_ms is None or now_ms < self._due_ms:
+            return  # an earlier event has looked, and put a later one in
+        lag_ms = self.driver.now_ms() - now_ms
+        if lag_ms >= self._late_ms:
+            self._due_ms = now_ms + lag_ms + self._grace_ms
+            self._state.after(lag_ms + self._grace_ms, self._check_liveness, None)
+            return
+        self._due_ms = None
+        self._lose_expired()
+        self._watch_liveness()
 
     def _deadlines_ms(self) -> Iterator[int]:
         """Yield when each node and each AM would count as gone."""
@@ -320,7 +284,7 @@ class LiveResourceManager:
         held = self._held.hold(container, app, attempt, node)
         held.acquired = True
         app.launched_at_ms = app.launched_at_ms or now_ms
-        self._liveness.watch()
+        self._watch_liveness()
         node.masters.append(
             MasterLaunch(
                 container=held.id,

@@ -243,7 +243,7 @@ class ManagerState:
         self.driver = driver
         self.settings = settings
         self.epoch = epoch
-        self.actor = ResourceManager(settings.queues, host, settings.locality_delay)
+        self.actor = ResourceManager(settings.queues, host)
         self.register = Register(epoch, settings.finished_kept)
         self.nodes: dict[str, NodeRecord] = {}
         self.lost: dict[str, NodeRecord] = {}

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import msgspec
+
 from emulator.live.wire.messages import (
     EXIT_ABORTED,
     EXIT_SIGKILL,
@@ -125,16 +127,7 @@ class LiveNode:
         self._life += 1
         life = self._life
         self.registration = None
-        shape = self.shape
-        registration = NodeRegistration(
-            node=shape.node,
-            address=shape.address,
-            memory_mib=shape.memory_mib,
-            vcores=shape.vcores,
-            rack=shape.rack,
-            phase_ms=shape.phase_ms,
-            running=self.running,
-        )
+        registration = msgspec.structs.replace(self.shape, running=self.running)
         self._wire.register_node(registration, lambda welcome: self._joined(life, welcome))
 
     def _joined(self, life: int, welcome: NodeRegistered | None) -> None:

@@ -33,9 +33,7 @@ class DaemonConfiguration:
         url: str,
         name_node: str,
         more: dict[str, str],
-        login_user: str = "yarn",
     ) -> None:
-        self.login_user = login_user
         self._manager = manager
         self._scheduler = scheduler
         self._url = url
@@ -193,7 +191,7 @@ def _keys(manager: LiveResourceManager) -> dict[str, str]:
     keys = {
         "resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
         "maximum-am-resource-percent": f"{max((config.am_ratio for config in configs), default=0.1):g}",
-        "node-locality-delay": str(manager.settings.locality_delay or -1),
+        "node-locality-delay": "-1",
         "root.queues": ",".join(config.name for config in configs),
         "root.capacity": "100",
         "root.ordering-policy": "priority-utilization",

@@ -251,7 +251,7 @@ class ManagerSite:
 
     def _userinfo(self, request: WebRequest) -> Reply:
         said = {
-            "rmLoginUser": self._conf.login_user,
+            "rmLoginUser": "yarn",
             "requestedUser": caller(request),
         }
         return self.dialect.mapped(said)
