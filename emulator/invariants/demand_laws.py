@@ -1,7 +1,4 @@
-"""Demand: what is requested, what is kept for it, and what is under way.
-
-Law: that of the package. Each function here is one invariant and bears its name.
-"""
+"""Demand: what is requested, what is kept for it, and what is under way."""
 
 from __future__ import annotations
 

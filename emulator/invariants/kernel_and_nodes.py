@@ -1,7 +1,4 @@
-"""The clock, pending events, and nodes: their room, their containers, what they are sent and report.
-
-Law: that of the package. Each function here is one invariant and bears its name.
-"""
+"""The clock, pending events, and nodes: their room, their containers, what they are sent and report."""
 
 from __future__ import annotations
 

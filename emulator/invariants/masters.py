@@ -1,7 +1,4 @@
-"""Masters and tasks: each task in one place, asked for, and ended on time.
-
-Law: that of the package. Each function here is one invariant and bears its name.
-"""
+"""Masters and tasks: each task in one place, asked for, and ended on time."""
 
 from __future__ import annotations
 

@@ -29,23 +29,27 @@ from emulator.live.master.attempts import (
 )
 from emulator.live.master.job_report import job_report, progress_ratio
 from emulator.live.master.live_actor import LiveActor
-from emulator.live.master.outgoing_calls import ManagerLink, TaskContainers
+from emulator.live.master.task_containers import RETRY_MS, TaskContainers
 from emulator.live.wire.messages import (
     EXIT_ABORTED,
     EXIT_KILLED_BY_MASTER,
     EXIT_PREEMPTED,
     EXIT_SIGKILL,
+    Allocate,
     Allocated,
+    AskChange,
     EndedContainer,
     FinalStatus,
     MasterLaunch,
+    MasterRegistered,
+    MasterRegistration,
     MasterUnregistration,
     Signal,
     TaskLaunch,
 )
 from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.submitted_job import DEFAULTS, SubmittedJob, configuration, number_setting
-from emulator.live.wire.transports import MasterTransport
+from emulator.live.wire.transports import MANAGER, MasterTransport
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import Job
 
@@ -394,6 +398,83 @@ class LiveMaster:
         if self.tasks.modelled:
             return self.actor.progress_ratio(self.kernel.now_ms)
         return progress_ratio(self.tasks.job, self.attempts)
+
+
+class ManagerLink:
+    """A master's messages to the ResourceManager.
+
+    A message is repeated until it is answered, a heartbeat with its number, and one heartbeat is under way
+    at a time; what has changed meanwhile goes with the next one.
+    """
+
+    def __init__(self, launch: MasterLaunch, transport: MasterTransport, master: LiveMaster) -> None:
+        self.release: list[str] = []
+        """Containers that are given back with the next heartbeat."""
+        self._launch = launch
+        self._transport = transport
+        self._master = master
+        self._unsent: list[AskChange] = []
+        self._number = 0
+        self._open: Allocate | None = None
+        self._in_flight = False
+
+    def register(self, _: object = None) -> None:
+        """Register, until that is answered."""
+        message = MasterRegistration(
+            application=self._launch.application,
+            attempt=self._launch.attempt,
+            tracking_url=self._master.tracking_url,
+        )
+        again = lambda _: self._master.later(RETRY_MS, self.register)  # noqa: E731
+        self._transport.carry(MANAGER, "register_master", message, self._registered, again)
+
+    def _registered(self, welcome: MasterRegistered) -> None:
+        if welcome.refused:
+            self._master.refused(welcome.refused)
+        else:
+            self._master.registered()
+
+    def exchange(self, asks: list[tuple[Ask, int]]) -> None:
+        """Send a heartbeat: what changed, or what was not answered once more."""
+        self._unsent += [AskChange(ask.priority, ask.memory_mib, ask.vcores, count) for ask, count in asks]
+        if self._in_flight:
+            return
+        if self._open is None:
+            self._open = Allocate(
+                application=self._launch.application,
+                attempt=self._launch.attempt,
+                number=self._number + 1,
+                asks=tuple(self._unsent),
+                release=tuple(self.release),
+                progress_ratio=self._master.progress_ratio(),
+            )
+            self._unsent, self.release = [], []
+        self._in_flight = True
+        self._transport.carry(MANAGER, "allocate", self._open, self._allocated, self._unanswered)
+
+    def _unanswered(self, _: str) -> None:
+        self._in_flight = False
+
+    def _allocated(self, answer: Allocated) -> None:
+        self._in_flight = False
+        if answer.refused:
+            self._master.refused(answer.refused)
+        elif answer.resync:
+            self._number, self._open = 0, None
+            self.register()
+        elif self._open is not None and answer.number == self._open.number:
+            self._number, self._open = answer.number, None
+            self._master.allocated(answer)
+
+    def unregister(self, message: MasterUnregistration) -> None:
+        """Report how the application ended, until that is answered."""
+        self._transport.carry(
+            MANAGER,
+            "unregister",
+            message,
+            lambda _: self._master.unregistered(),
+            lambda _: self._master.later(RETRY_MS, lambda _: self.unregister(message)),
+        )
 
 
 def _with_slow_start(timing: Timing, conf: dict[str, str]) -> Timing:

@@ -167,15 +167,12 @@ class ManagerSite:
         self._elsewhere()
 
     def _seam(self) -> None:
-        calls: list[tuple[str, type, Callable[..., object]]] = [
-            ("register_node", NodeRegistration, self.manager.register_node),
-            ("node_heartbeat", NodeReport, self.manager.node_heartbeat),
-            ("register_master", MasterRegistration, self.manager.register_master),
-            ("allocate", Allocate, self.manager.allocate),
-            ("unregister", MasterUnregistration, self.manager.unregister),
-        ]
-        for name, kind, function in calls:
-            self.web.call(PATHS[name], kind, function)
+        call, manager = self.web.call, self.manager
+        call(PATHS["register_node"], NodeRegistration, manager.register_node)
+        call(PATHS["node_heartbeat"], NodeReport, manager.node_heartbeat)
+        call(PATHS["register_master"], MasterRegistration, manager.register_master)
+        call(PATHS["allocate"], Allocate, manager.allocate)
+        call(PATHS["unregister"], MasterUnregistration, manager.unregister)
 
     def _cluster(self) -> None:
         add, natural, manager = self.web.add, self.dialect.natural, self.manager
@@ -196,28 +193,26 @@ class ManagerSite:
         apps = f"{ROOT}/apps"
         add("GET", apps, lambda request: self.dialect.listed("apps", "app", rows.listed(request)))
         add("POST", apps, lambda request: submit(self.manager, request, self.url))
-        add("POST", f"{apps}/new-application", self._new_application)
+        new = self.dialect.bare
+        add("POST", f"{apps}/new-application", lambda request: new(new_application(self.manager, request)))
         one = f"{apps}/{{app}}"
-        add(
-            "GET",
-            one,
-            self._with_app(lambda app, request: self.dialect.natural("app", rows.one(app, request))),
-        )
-        add("GET", f"{one}/state", self._with_app(lambda app, _: changes.state(app)))
-        add("PUT", f"{one}/state", self._with_app(changes.put_state))
-        add("GET", f"{one}/priority", self._with_app(lambda app, _: changes.priority(app)))
-        add("PUT", f"{one}/priority", self._with_app(changes.put_priority))
-        add("GET", f"{one}/queue", self._with_app(lambda app, _: changes.queue(app)))
-        add("PUT", f"{one}/queue", self._with_app(changes.put_queue))
+        natural, with_app = self.dialect.natural, self._with_app
+        add("GET", one, with_app(lambda app, request: natural("app", rows.one(app, request))))
+        add("GET", f"{one}/state", with_app(lambda app, _: changes.state(app)))
+        add("PUT", f"{one}/state", with_app(changes.put_state))
+        add("GET", f"{one}/priority", with_app(lambda app, _: changes.priority(app)))
+        add("PUT", f"{one}/priority", with_app(changes.put_priority))
+        add("GET", f"{one}/queue", with_app(lambda app, _: changes.queue(app)))
+        add("PUT", f"{one}/queue", with_app(changes.put_queue))
         listed = self.dialect.listed
         add(
             "GET",
             f"{one}/appattempts",
-            self._with_app(lambda app, _: listed("appAttempts", "appAttempt", rows.attempts(app))),
+            with_app(lambda app, _: listed("appAttempts", "appAttempt", rows.attempts(app))),
         )
-        add("GET", f"{one}/appattempts/{{attempt}}", self._with_app(self._attempt))
-        add("GET", f"{one}/appattempts/{{attempt}}/containers", self._with_app(self._containers))
-        add("GET", f"{one}/appattempts/{{attempt}}/containers/{{container}}", self._with_app(self._container))
+        add("GET", f"{one}/appattempts/{{attempt}}", with_app(self._attempt))
+        add("GET", f"{one}/appattempts/{{attempt}}/containers", with_app(self._containers))
+        add("GET", f"{one}/appattempts/{{attempt}}/containers/{{container}}", with_app(self._container))
 
     def _elsewhere(self) -> None:
         add = self.web.add
@@ -246,15 +241,8 @@ class ManagerSite:
 
         return answer
 
-    def _new_application(self, request: WebRequest) -> Reply:
-        return self.dialect.bare(new_application(self.manager, request))
-
     def _userinfo(self, request: WebRequest) -> Reply:
-        said = {
-            "rmLoginUser": "yarn",
-            "requestedUser": caller(request),
-        }
-        return self.dialect.mapped(said)
+        return self.dialect.mapped({"rmLoginUser": "yarn", "requestedUser": caller(request)})
 
     def _metrics(self, _: WebRequest) -> Reply:
         self.manager.now_ms()
