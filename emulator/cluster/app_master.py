@@ -13,17 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from emulator.cluster.entities import (
-    ENDED,
-    GRANTED,
-    MAP,
-    NEVER,
-    REDUCE,
-    RUNNING,
-    Application,
-    Ask,
-    Container,
-)
+from emulator.cluster.entities import ENDED, GRANTED, MAP, NEVER, REDUCE, RUNNING, Application, Ask, Container
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, PendingTasks
 from emulator.cluster.task import KeyLog, Launching, SavedReduce, keys_done, lost_ms
@@ -62,33 +52,6 @@ def numbers(count: int) -> Sequence[int]:
 
 class AppMaster:
     """The AM's state: what is unassigned, what runs, what is done, what is saved."""
-
-    __slots__ = (
-        "_exit",
-        "_exit_ms",
-        "alive",
-        "app",
-        "beat_at_ms",
-        "host",
-        "job",
-        "kernel",
-        "keys",
-        "launching",
-        "lost_ms",
-        "map_node",
-        "maps_left",
-        "overhead_ms",
-        "pending",
-        "phase_ms",
-        "reduce_attempts",
-        "reduces_left",
-        "reduces_requested",
-        "running",
-        "store",
-        "suspended_at_ms",
-        "timing",
-        "unsent",
-    )
 
     def __init__(self, job: Job, app: Application, host: MasterHost) -> None:
         self.job = job

@@ -51,8 +51,6 @@ class ResourceManager:
         self.watching = False
         self.facts: list[Fact] = []
 
-    # --- nodes ----------------------------------------------------------------------------
-
     def register_node(self, node: Node) -> None:
         """Add a node to the cluster."""
         self.nodes.append(node)
@@ -138,8 +136,6 @@ class ResourceManager:
         self._count_node(node, -1)
         return lost
 
-    # --- containers -----------------------------------------------------------------------
-
     def release(self, container: Container, ending: str, now_ms: int) -> None:
         """A container is over: its room is free again."""
         container.terminal_state = ending
@@ -173,8 +169,6 @@ class ResourceManager:
         app = container.app
         app.mail_ended.append(container)
         self.host.wake(app)
-
-    # --- applications ---------------------------------------------------------------------
 
     def submit(self, app: Application, am_size: Resources) -> None:
         """Accept an application; its first ask is for its master (request priority 0)."""

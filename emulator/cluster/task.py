@@ -184,19 +184,6 @@ class LaunchingMaster(Protocol):
 class Launching:
     """``shuffling``: reduces that wait for map output; ``returning``: resumed ones, where somebody asks."""
 
-    __slots__ = (
-        "_at",
-        "_begin_ms",
-        "_map_done",
-        "_ready_ms",
-        "_reduce_done",
-        "job",
-        "master",
-        "returning",
-        "shuffling",
-        "timing",
-    )
-
     def __init__(self, master: LaunchingMaster) -> None:
         self.master = master
         self.job = master.job

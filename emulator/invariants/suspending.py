@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from emulator.cluster.entities import (
-    DRAINING,
-    EXECUTOR,
-    NEVER,
-    NOT_REQUESTED,
-    REDUCE,
-    RELEASE_WAIT,
-    RUNNING,
-)
+from emulator.cluster.entities import DRAINING, EXECUTOR, NEVER, NOT_REQUESTED, REDUCE, RELEASE_WAIT, RUNNING
 from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.invariants.watched_run import RunWatch, Stories, name_of
 

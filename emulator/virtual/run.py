@@ -233,10 +233,7 @@ class Run:
             self.cluster.kernel.at(0, self._sample, None)
 
     def _attach(self, journal: Journal) -> None:
-        settings = msgspec.structs.replace(
-            self.setup.settings,
-            eviction=self.scheme.eviction,
-        )
+        settings = msgspec.structs.replace(self.setup.settings, eviction=self.scheme.eviction)
         if self.scheme.mix:
             levers = lever_settings(self.setup.timing, self.setup.may_lose_ratio, self.setup.room_within_ms)
             settings = msgspec.structs.replace(settings, levers=levers)
@@ -393,11 +390,7 @@ def require_nothing_lost(result: Result, setup: Setup) -> None:
 
 
 def run_scheme(
-    setup: Setup,
-    jobs: tuple[Job, ...],
-    scheme: Scheme,
-    journal: Journal | None = None,
-    sample_ms: int = 0,
+    setup: Setup, jobs: tuple[Job, ...], scheme: Scheme, journal: Journal | None = None, sample_ms: int = 0
 ) -> Result:
     """Run one scheme; ``ideal`` runs each class alone and puts the two results together."""
     if not scheme.alone:

@@ -28,16 +28,7 @@ from emulator.cluster.entities import AM, ENDED, GRANTED, MAP, NEVER, Applicatio
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY
 from yarnctl.traces.job import JobClass
 
-CAUSES = (
-    "no_room",
-    "master_limit",
-    "user_limit",
-    "queue_limit",
-    "launch",
-    "tail",
-    "taken_back",
-    "stopped",
-)
+CAUSES = ("no_room", "master_limit", "user_limit", "queue_limit", "launch", "tail", "taken_back", "stopped")
 
 Waiting = Mapping[str, Mapping[str, int]]
 """Class -> cause -> ms of waiting containers."""

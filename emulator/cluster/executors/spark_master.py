@@ -40,19 +40,6 @@ class SparkMaster(AppMaster):
     ``misled``: blocks have moved of which the running reduce stage does not know.
     """
 
-    __slots__ = (
-        "again_ms",
-        "coming",
-        "drained",
-        "executors",
-        "gone",
-        "leaving_of",
-        "misled",
-        "shape",
-        "stages",
-        "target",
-    )
-
     def __init__(self, job: Job, app: Application, host: MasterHost) -> None:
         assert job.spark
         super().__init__(msgspec.structs.replace(job, map_ms=(), reduce_ms=(), reduce_keys=()), app, host)

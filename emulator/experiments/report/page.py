@@ -57,9 +57,6 @@ def report_html(outcome: Comparison, made: Provenance) -> str:
     )
 
 
-# --- templates --------------------------------------------------------------------------------
-
-
 def environment(*more: Path) -> Environment:
     """Return the templates of a page; those of the folders ``more`` besides."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # the extra "report" has it
@@ -83,9 +80,6 @@ def _templates() -> Environment:
 
 def _shown(value: Cell) -> str:
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-# --- what is said -----------------------------------------------------------------------------
 
 
 def _what_was_run(prepared: Prepared) -> str:

@@ -90,8 +90,6 @@ def narrow_text(schemes: Sequence[str], rows: Sequence[MetricRow]) -> str:
     )
 
 
-# --- wide: -o wide ----------------------------------------------------------------------------
-
 COLUMNS = (
     "scheme",
     "production mean s",

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,12 +23,9 @@ from emulator.experiments.results.workers import spread
 from emulator.scenario import Prepared, setup
 from emulator.virtual.run import SAMPLES, Result, run_scheme
 from emulator.virtual.schemes import SCHEMES
-
-if TYPE_CHECKING:
-    from yarnctl.deciding.records import Record
-    from yarnctl.loop import Journal
-    from yarnctl.traces.job import Job
-
+from yarnctl.deciding.records import Record
+from yarnctl.loop import Journal
+from yarnctl.traces.job import Job
 
 _MOST_WALL_S = 1e9
 
@@ -144,9 +141,6 @@ def _known_walls(folder: Folder) -> dict[str, float]:
     return {name: wall for name, wall in numbers.items() if 0 <= wall < _MOST_WALL_S}
 
 
-# --- JSON ------------------------------------------------------------------------------------
-
-
 def results_json(outcome: Comparison) -> dict[str, object]:
     """Return what ``results.json`` holds."""
     return {"schemes": outcome.summaries(), "identity": outcome.prepared.identity}
@@ -207,9 +201,6 @@ def program_facts() -> dict[str, object]:
 
 def _rounded(wall_s: float | None) -> float | None:
     return None if wall_s is None else round(wall_s, 3)
-
-
-# --- workers ---------------------------------------------------------------------------------
 
 
 def run_order(order: RunOrder) -> RunDone:

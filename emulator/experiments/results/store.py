@@ -11,14 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.experiments.results.folder import (
-    JOURNAL,
-    RESULT,
-    UNREADABLE,
-    FileFact,
-    Folder,
-    unwritable,
-)
+from emulator.experiments.results.folder import JOURNAL, RESULT, UNREADABLE, FileFact, Folder, unwritable
 from emulator.virtual.run import Result
 from emulator.virtual.schemes import SCHEMES, Scheme
 

@@ -33,20 +33,7 @@ from emulator.live.manager.state import (
     RequestRefused,
     Submission,
 )
-from emulator.live.wire.messages import (
-    EXIT_ABORTED,
-    Acknowledged,
-    Allocate,
-    Allocated,
-    AskChange,
-    Doorbell,
-    Granted,
-    MasterLaunch,
-    MasterRegistered,
-    MasterRegistration,
-    MasterUnregistration,
-    Signal,
-)
+from emulator.live.wire import messages
 from emulator.live.wire.real_time_driver import RealTimeDriver
 from yarnctl.units import Resources, fits
 
@@ -59,18 +46,18 @@ class MasterCalls:
         self._held = held
         self._ends = ends
 
-    def register_master(self, registration: MasterRegistration) -> MasterRegistered:
+    def register_master(self, registration: messages.MasterRegistration) -> messages.MasterRegistered:
         """Take an AM in; a repeated call changes nothing."""
         now_ms = self._state.driver.catch_up()
         interval_ms = self._state.settings.timing.am_heartbeat_ms
         app, attempt, why = self._current(registration.application, registration.attempt)
         if app is None or attempt is None:
-            return MasterRegistered(heartbeat_ms=interval_ms, refused=why)
+            return messages.MasterRegistered(heartbeat_ms=interval_ms, refused=why)
         attempt.tracking_url = registration.tracking_url
         attempt.state = "RUNNING"
         attempt.heartbeat_at_ms = now_ms
         app.state = "RUNNING"
-        return MasterRegistered(heartbeat_ms=interval_ms)
+        return messages.MasterRegistered(heartbeat_ms=interval_ms)
 
     def _current(self, name: str, number: int) -> tuple[AppRecord | None, AttemptRecord | None, str]:
         """Return an unfinished application and its current attempt, or why it is not that."""
@@ -88,20 +75,20 @@ class MasterCalls:
             return None, None, f"attempt {number} of {name} is over, the current one is {current}"
         return app, attempt, ""
 
-    def allocate(self, message: Allocate) -> Allocated:
+    def allocate(self, message: messages.Allocate) -> messages.Allocated:
         """Handle an AM's heartbeat: apply its asks, return what was granted and what ended."""
         now_ms = self._state.driver.catch_up()
         app, attempt, why = self._current(message.application, message.attempt)
         number = message.number
         if app is None or attempt is None:
-            return Allocated(number=number, refused=why)
+            return messages.Allocated(number=number, refused=why)
         if not attempt.registered:
-            return Allocated(number=number, resync=True)
+            return messages.Allocated(number=number, resync=True)
         attempt.heartbeat_at_ms = now_ms
         if number == attempt.seen_number:
             return attempt.answer
         if attempt.seen_number is not None and number != attempt.seen_number + 1:
-            return Allocated(number=number, resync=True)
+            return messages.Allocated(number=number, resync=True)
         attempt.seen_number = number
         app.progress_ratio = min(1.0, max(0.0, message.progress_ratio))
         asks = [
@@ -113,22 +100,22 @@ class MasterCalls:
         for name in message.release:
             container = app.containers.get(name)
             if container is not None and not container.is_master:
-                self._held.take(container, EXIT_ABORTED, "released by the application", now_ms)
+                self._held.take(container, messages.EXIT_ABORTED, "released by the application", now_ms)
         attempt.answer = self._mail(attempt, number)
         return attempt.answer
 
-    def _sane(self, ask: AskChange) -> bool:
+    def _sane(self, ask: messages.AskChange) -> bool:
         """Whether an ask may enter the scheduler (priority 0 is the AM's own)."""
         return ask.priority > 0 and ask.memory_mib > 0 and ask.vcores > 0
 
     @staticmethod
-    def _mail(attempt: AttemptRecord, number: int) -> Allocated:
+    def _mail(attempt: AttemptRecord, number: int) -> messages.Allocated:
         granted = []
         for container in attempt.granted:
             container.acquired = True
             actor = container.actor
             granted.append(
-                Granted(
+                messages.Granted(
                     container=container.id,
                     node=container.node.id,
                     node_address=container.node.address,
@@ -137,12 +124,12 @@ class MasterCalls:
                     priority=actor.priority,
                 )
             )
-        answer = Allocated(number=number, granted=tuple(granted), ended=tuple(attempt.ended))
+        answer = messages.Allocated(number=number, granted=tuple(granted), ended=tuple(attempt.ended))
         attempt.granted.clear()
         attempt.ended.clear()
         return answer
 
-    def unregister(self, message: MasterUnregistration) -> Acknowledged:
+    def unregister(self, message: messages.MasterUnregistration) -> messages.Acknowledged:
         """End the application; what is late or repeated changes nothing."""
         now_ms = self._state.driver.catch_up()
         app, attempt, _ = self._current(message.application, message.attempt)
@@ -154,12 +141,12 @@ class MasterCalls:
             container = self._state.containers.get(attempt.container)
             if container is not None:
                 self._state.after(self._state.settings.linger_ms, self._lingers, container)
-        return Acknowledged()
+        return messages.Acknowledged()
 
     def _lingers(self, container: ContainerRecord) -> None:
         """Stop an AM that has unregistered and still runs."""
         if container.id in self._state.containers:
-            self._held.take(container, EXIT_ABORTED, "", self._state.driver.kernel.now_ms)
+            self._held.take(container, messages.EXIT_ABORTED, "", self._state.driver.kernel.now_ms)
 
 
 __all__ = ["QUEUES", "LiveResourceManager", "ManagerSettings", "RequestRefused", "Submission"]
@@ -286,7 +273,7 @@ class LiveResourceManager:
         app.launched_at_ms = app.launched_at_ms or now_ms
         self._watch_liveness()
         node.masters.append(
-            MasterLaunch(
+            messages.MasterLaunch(
                 container=held.id,
                 application=app.id,
                 attempt=number,
@@ -339,12 +326,12 @@ class LiveResourceManager:
         if not app.over:
             self._ends.end(app, "KILLED", "KILLED", diagnostics, self.now_ms())
 
-    def signal(self, container: str, signal: Signal) -> None:
+    def signal(self, container: str, signal: messages.Signal) -> None:
         """Have a signal delivered at the node's next heartbeat; RequestRefused for an unknown container."""
         held = self.containers.get(container)
         if held is None:
             raise RequestRefused(f"Trying to signal an absent container {container}")
-        held.node.signals.append(Doorbell(container, signal))
+        held.node.signals.append(messages.Doorbell(container, signal))
 
     def largest_node(self) -> Resources:
         """Return the size of the largest node that counts."""

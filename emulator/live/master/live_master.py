@@ -30,30 +30,14 @@ from emulator.live.master.attempts import (
 from emulator.live.master.job_report import job_report, progress_ratio
 from emulator.live.master.live_actor import LiveActor
 from emulator.live.master.task_containers import RETRY_MS, TaskContainers
-from emulator.live.wire.messages import (
-    EXIT_ABORTED,
-    EXIT_KILLED_BY_MASTER,
-    EXIT_PREEMPTED,
-    EXIT_SIGKILL,
-    Allocate,
-    Allocated,
-    AskChange,
-    EndedContainer,
-    FinalStatus,
-    MasterLaunch,
-    MasterRegistered,
-    MasterRegistration,
-    MasterUnregistration,
-    Signal,
-    TaskLaunch,
-)
+from emulator.live.wire import messages
 from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.submitted_job import DEFAULTS, SubmittedJob, configuration, number_setting
 from emulator.live.wire.transports import MANAGER, MasterTransport
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import Job
 
-BLAMELESS = (EXIT_ABORTED, EXIT_PREEMPTED)
+BLAMELESS = (messages.EXIT_ABORTED, messages.EXIT_PREEMPTED)
 """A container that ends so was preempted: its attempt is KILLED. Other ends without a report are failures."""
 
 _STATES: dict[str, AttemptState] = {"completed": "SUCCEEDED", "failed": "FAILED"}
@@ -81,7 +65,7 @@ class Tasks(Protocol):
     def recover(self, done: dict[tuple[str, int], FinishedTask]) -> dict[tuple[str, int], FinishedTask]:
         """Return which results of an earlier master are still valid."""
 
-    def launch(self, attempt: Attempt) -> TaskLaunch:
+    def launch(self, attempt: Attempt) -> messages.TaskLaunch:
         """Return what to start in the attempt's container."""
 
     def begun(self, attempt: Attempt) -> None:
@@ -96,7 +80,7 @@ class Tasks(Protocol):
     def poll(self, attempt: Attempt) -> None:
         """The attempt's report was requested: bring its phase, position and status up to date."""
 
-    def notify(self, container: str, signal: Signal) -> None:
+    def notify(self, container: str, signal: messages.Signal) -> None:
         """A signal has arrived at a modelled container; a doorbell is a thread dump."""
 
     def commit(self) -> None:
@@ -114,7 +98,7 @@ class LiveMaster:
 
     def __init__(
         self,
-        launch: MasterLaunch,
+        launch: messages.MasterLaunch,
         submitted: SubmittedJob,
         tasks: Tasks,
         *,
@@ -222,7 +206,7 @@ class LiveMaster:
         """The ResourceManager has refused this master."""
         self._leave(1, why)
 
-    def allocated(self, answer: Allocated) -> None:
+    def allocated(self, answer: messages.Allocated) -> None:
         """Give the actor what was granted, then report what has ended."""
         now_ms = self.kernel.now_ms
         self.actor.received([self.containers.mirror(one, now_ms) for one in answer.granted], [], now_ms)
@@ -258,15 +242,15 @@ class LiveMaster:
             self.tasks.history.finished(finished_of(attempt))
         if state == "SUCCEEDED" and not self.tasks.modelled:
             return  # the process ends by itself, now that its report was accepted
-        status = 0 if state == "SUCCEEDED" else EXIT_KILLED_BY_MASTER
+        status = 0 if state == "SUCCEEDED" else messages.EXIT_KILLED_BY_MASTER
         self.containers.stop(granted, status, at_ms)
 
     def crash(self, attempt: Attempt) -> None:
         """Inject a fault: the attempt's process is gone, unreported."""
         granted = self.containers.granted(cast(Container, attempt.container))
-        self.containers.stop(granted, EXIT_SIGKILL, self.kernel.now_ms)
+        self.containers.stop(granted, messages.EXIT_SIGKILL, self.kernel.now_ms)
 
-    def _container_ended(self, ended: EndedContainer) -> None:
+    def _container_ended(self, ended: messages.EndedContainer) -> None:
         """The ResourceManager reports that a container is gone."""
         container = self.containers.forget(ended.container)
         if container is None:
@@ -344,12 +328,12 @@ class LiveMaster:
             self._finish("FAILED")
             self.tasks.abort()
 
-    def _finish(self, state: FinalStatus) -> None:
+    def _finish(self, state: messages.FinalStatus) -> None:
         self.state = state
         self.finished_at_ms = self.kernel.now_ms
         self.actor.die()
         self._link.unregister(
-            MasterUnregistration(
+            messages.MasterUnregistration(
                 application=self.launch.application,
                 attempt=self.launch.attempt,
                 final_status=state,
@@ -362,7 +346,7 @@ class LiveMaster:
         """The ResourceManager has recorded that the application is over: exit."""
         self.later(max(1, self.timing.exit_ms), lambda _: self._leave(0, self.diagnostics))
 
-    def notify(self, container: str, signal: Signal = "OUTPUT_THREAD_DUMP") -> None:
+    def notify(self, container: str, signal: messages.Signal = "OUTPUT_THREAD_DUMP") -> None:
         """A signal has arrived at a modelled container (of this master, or of another: then nothing)."""
         if self.state == "RUNNING":
             self.around(lambda: self.tasks.notify(container, signal))
@@ -372,7 +356,7 @@ class LiveMaster:
         if not self._over:
             if self.state in ("NEW", "RUNNING"):
                 self.state = "KILLED"
-            self._leave(EXIT_KILLED_BY_MASTER, "the container was stopped")
+            self._leave(messages.EXIT_KILLED_BY_MASTER, "the container was stopped")
 
     def _leave(self, exit_status: int, why: str) -> None:
         if self._over:
@@ -407,20 +391,20 @@ class ManagerLink:
     at a time; what has changed meanwhile goes with the next one.
     """
 
-    def __init__(self, launch: MasterLaunch, transport: MasterTransport, master: LiveMaster) -> None:
+    def __init__(self, launch: messages.MasterLaunch, transport: MasterTransport, master: LiveMaster) -> None:
         self.release: list[str] = []
         """Containers that are given back with the next heartbeat."""
         self._launch = launch
         self._transport = transport
         self._master = master
-        self._unsent: list[AskChange] = []
+        self._unsent: list[messages.AskChange] = []
         self._number = 0
-        self._open: Allocate | None = None
+        self._open: messages.Allocate | None = None
         self._in_flight = False
 
     def register(self, _: object = None) -> None:
         """Register, until that is answered."""
-        message = MasterRegistration(
+        message = messages.MasterRegistration(
             application=self._launch.application,
             attempt=self._launch.attempt,
             tracking_url=self._master.tracking_url,
@@ -428,7 +412,7 @@ class ManagerLink:
         again = lambda _: self._master.later(RETRY_MS, self.register)  # noqa: E731
         self._transport.carry(MANAGER, "register_master", message, self._registered, again)
 
-    def _registered(self, welcome: MasterRegistered) -> None:
+    def _registered(self, welcome: messages.MasterRegistered) -> None:
         if welcome.refused:
             self._master.refused(welcome.refused)
         else:
@@ -436,11 +420,13 @@ class ManagerLink:
 
     def exchange(self, asks: list[tuple[Ask, int]]) -> None:
         """Send a heartbeat: what changed, or what was not answered once more."""
-        self._unsent += [AskChange(ask.priority, ask.memory_mib, ask.vcores, count) for ask, count in asks]
+        self._unsent += [
+            messages.AskChange(ask.priority, ask.memory_mib, ask.vcores, count) for ask, count in asks
+        ]
         if self._in_flight:
             return
         if self._open is None:
-            self._open = Allocate(
+            self._open = messages.Allocate(
                 application=self._launch.application,
                 attempt=self._launch.attempt,
                 number=self._number + 1,
@@ -455,7 +441,7 @@ class ManagerLink:
     def _unanswered(self, _: str) -> None:
         self._in_flight = False
 
-    def _allocated(self, answer: Allocated) -> None:
+    def _allocated(self, answer: messages.Allocated) -> None:
         self._in_flight = False
         if answer.refused:
             self._master.refused(answer.refused)
@@ -466,7 +452,7 @@ class ManagerLink:
             self._number, self._open = answer.number, None
             self._master.allocated(answer)
 
-    def unregister(self, message: MasterUnregistration) -> None:
+    def unregister(self, message: messages.MasterUnregistration) -> None:
         """Report how the application ended, until that is answered."""
         self._transport.carry(
             MANAGER,

@@ -50,8 +50,7 @@ class MasterRest:
         self._get(f"{job}/tasks", self._tasks)
         self._get(task, lambda asked: {"task": self.task(*self._task(asked))})
         self._get(
-            f"{task}/counters",
-            lambda asked: {"jobTaskCounters": self.task_counters(*self._task(asked))},
+            f"{task}/counters", lambda asked: {"jobTaskCounters": self.task_counters(*self._task(asked))}
         )
         self._get(f"{task}/attempts", self._attempts)
         self._get(attempt, lambda asked: {"taskAttempt": self.attempt(self._attempt(asked))})

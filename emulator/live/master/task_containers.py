@@ -10,11 +10,7 @@ from collections.abc import Callable, Iterable
 
 from emulator.cluster.entities import Application, Container, Node
 from emulator.live.master.attempts import Attempt
-from emulator.live.wire.messages import (
-    Granted,
-    TaskLaunch,
-    TaskStop,
-)
+from emulator.live.wire.messages import Granted, TaskLaunch, TaskStop
 from emulator.live.wire.transports import MasterTransport
 
 RETRY_MS = 1000

@@ -23,14 +23,7 @@ from emulator.live.node.processes import Processes, open_processes
 from emulator.live.programs.manager_program import Options, settings_of, site_of
 from emulator.live.programs.master_program import open_master, serve_master
 from emulator.live.rest.site import ManagerSite
-from emulator.live.wire.messages import (
-    ContainerService,
-    Doorbell,
-    MasterLaunch,
-    NodeRegistration,
-    Signal,
-    TaskLaunch,
-)
+from emulator.live.wire import messages
 from emulator.live.wire.transports import DirectMasterTransport, DirectNodeTransport
 from emulator.live.wire.web import Web
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
@@ -54,7 +47,7 @@ class LocalMaster:
     def __init__(self, live: LiveMaster) -> None:
         self._live = live
 
-    def notify(self, signal: Signal) -> None:
+    def notify(self, signal: messages.Signal) -> None:
         """Handle a signal as a process would."""
         if signal != "OUTPUT_THREAD_DUMP":
             self._live.end()
@@ -71,14 +64,14 @@ class LocalLauncher:
     site: ManagerSite
     work: Path
     tasks: ProcessLauncher
-    node_at: Callable[[str], ContainerService]
+    node_at: Callable[[str], messages.ContainerService]
     masters: dict[str, LiveMaster]
 
-    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> StartedContainer:
+    def launch_task(self, node: str, launch: messages.TaskLaunch, gone: Gone) -> StartedContainer:
         """Start a task's process."""
         return self.tasks.launch_task(node, launch, gone)
 
-    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> StartedContainer:
+    def launch_master(self, node: str, launch: messages.MasterLaunch, gone: Gone) -> StartedContainer:
         """Start an AM on this event loop; the proxy calls its REST without a socket."""
         name, local = launch.container, self.site.proxy.local
         url = f"http://{node}/{name}"
@@ -104,7 +97,7 @@ class LocalLauncher:
         live.start(url)
         return LocalMaster(live)
 
-    def notify_modelled(self, bell: Doorbell) -> None:
+    def notify_modelled(self, bell: messages.Doorbell) -> None:
         """Pass the doorbell to the master that models the container."""
         for live in list(self.masters.values()):
             live.notify(bell.container, bell.signal)
@@ -145,7 +138,7 @@ class AllInOne:
         if self._processes is not None:
             await self._processes.close()
 
-    def node_at(self, address: str) -> ContainerService:
+    def node_at(self, address: str) -> messages.ContainerService:
         """Return the node at an address. A node of another process cannot be had from here: Unreachable."""
         node = self.nodes.get(address)
         if node is None:
@@ -155,10 +148,10 @@ class AllInOne:
         return node
 
 
-def node_sizes(plan: ClusterPlan) -> list[NodeRegistration]:
+def node_sizes(plan: ClusterPlan) -> list[messages.NodeRegistration]:
     """Return what the nodes say of themselves: names and order of the cluster in virtual time."""
     return [
-        NodeRegistration(
+        messages.NodeRegistration(
             node=f"node{index:05d}:{NODE_PORT}",
             address=f"http://node{index:05d}:{NODE_HTTP_PORT}",
             memory_mib=plan.memory_mib,

@@ -24,16 +24,9 @@ from emulator.live.rest.configuration import (
 )
 from emulator.live.rest.dialect import JSON_KIND, Dialect, Version
 from emulator.live.rest.job_history import HistoryRest
+from emulator.live.wire import messages
 from emulator.live.wire.hadoop_request import bad, caller, media, missing, words
 from emulator.live.wire.http_client import Address, exchange
-from emulator.live.wire.messages import (
-    PATHS,
-    Allocate,
-    MasterRegistration,
-    MasterUnregistration,
-    NodeRegistration,
-    NodeReport,
-)
 from emulator.live.wire.web import HttpProblem, Reply, Web, WebRequest, json_reply
 from yarnctl.errors import BadInput
 
@@ -168,11 +161,11 @@ class ManagerSite:
 
     def _seam(self) -> None:
         call, manager = self.web.call, self.manager
-        call(PATHS["register_node"], NodeRegistration, manager.register_node)
-        call(PATHS["node_heartbeat"], NodeReport, manager.node_heartbeat)
-        call(PATHS["register_master"], MasterRegistration, manager.register_master)
-        call(PATHS["allocate"], Allocate, manager.allocate)
-        call(PATHS["unregister"], MasterUnregistration, manager.unregister)
+        call(messages.PATHS["register_node"], messages.NodeRegistration, manager.register_node)
+        call(messages.PATHS["node_heartbeat"], messages.NodeReport, manager.node_heartbeat)
+        call(messages.PATHS["register_master"], messages.MasterRegistration, manager.register_master)
+        call(messages.PATHS["allocate"], messages.Allocate, manager.allocate)
+        call(messages.PATHS["unregister"], messages.MasterUnregistration, manager.unregister)
 
     def _cluster(self) -> None:
         add, natural, manager = self.web.add, self.dialect.natural, self.manager

@@ -41,8 +41,6 @@ class ExecutorTasks(Timetables):
         """The application's actor."""
         return cast(LiveDriver, self.live.actor)
 
-    # --- beginning and end ----------------------------------------------------------------------
-
     def prepare(self, live: LiveMaster) -> None:
         """Get ready; open the folder of orders if a plugin is to read them."""
         super().prepare(live)
@@ -59,8 +57,6 @@ class ExecutorTasks(Timetables):
     def recover(self, done: dict[tuple[str, int], FinishedTask]) -> dict[tuple[str, int], FinishedTask]:
         """Return nothing: another driver begins anew, as Spark's does."""
         return {}
-
-    # --- attempts -------------------------------------------------------------------------------
 
     def launch(self, attempt: Attempt) -> TaskLaunch:
         """Return the launch of a container without a process."""
@@ -85,8 +81,6 @@ class ExecutorTasks(Timetables):
         mine = self.live.containers.mirrors.get(container)
         if signal == "GRACEFUL_SHUTDOWN" and mine is not None:
             self.driver.signalled(mine.number)
-
-    # --- the plugin's orders --------------------------------------------------------------------
 
     def _look(self, _: object) -> None:
         """Read new orders in a thread, and obey them on the event loop."""

@@ -42,8 +42,6 @@ class ModelledTasks(Timetables):
         """The job's actor."""
         return self.live.actor
 
-    # --- beginning and end ----------------------------------------------------------------
-
     def prepare(self, live: LiveMaster) -> None:
         """Get ready; open the store if the job's reduces carry a runner."""
         super().prepare(live)
@@ -69,8 +67,6 @@ class ModelledTasks(Timetables):
                 self.actor.store[task] = Saved(told["generation"], told["keys_done"])
                 self.actor.keys.save(task, attempt_number(finished.attempt), 0, told["keys_done"])
         return {key: finished for key, finished in done.items() if key[0] != "saved"}
-
-    # --- attempts -------------------------------------------------------------------------
 
     def launch(self, attempt: Attempt) -> TaskLaunch:
         """Return the launch of a container without a process."""
@@ -124,8 +120,6 @@ class ModelledTasks(Timetables):
         attempt.progress_ratio = min(1.0, 2 / 3 + done_ms / max(1, container.length_ms) / 3)
         if isinstance(attempt.kept, RunnerMemory):
             attempt.status = status_of(container, actor, attempt.kept, now_ms)
-
-    # --- doorbell and store (the runners' host) ---------------------------------------------
 
     def notify(self, container: str, signal: Signal) -> None:
         """A doorbell was rung at a container of this job; other containers are none of ours."""

@@ -43,8 +43,6 @@ class Timetables:
         assert self._live is not None
         return self._live
 
-    # --- beginning and end ----------------------------------------------------------------
-
     def prepare(self, live: LiveMaster) -> None:
         """Get ready."""
         self._live = live
@@ -72,8 +70,6 @@ class Timetables:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
 
-    # --- attempts -------------------------------------------------------------------------
-
     def begun(self, attempt: Attempt) -> None:
         """It runs from when its JVM would be up."""
         self.live.later(max(1, self.live.timing.launch_ms), self._up, attempt)
@@ -84,8 +80,6 @@ class Timetables:
 
     def ended(self, attempt: Attempt) -> None:
         """Nothing is left of it."""
-
-    # --- the store ------------------------------------------------------------------------
 
     def ask(
         self, call: Callable[[], T], heard: Callable[[T], object], failed: Callable[[str], object]

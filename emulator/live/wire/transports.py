@@ -159,12 +159,7 @@ class MasterTransport(Protocol):
     """Carries a master's calls; exactly one of ``answered`` and ``unanswered`` is called, now or later."""
 
     def carry(
-        self,
-        place: str,
-        call: MasterCall,
-        message: msgspec.Struct,
-        answered: Heard,
-        unanswered: Unanswered,
+        self, place: str, call: MasterCall, message: msgspec.Struct, answered: Heard, unanswered: Unanswered
     ) -> None:
         """Carry one call to the ResourceManager (``MANAGER``) or to the node at an address."""
 
@@ -180,12 +175,7 @@ class DirectMasterTransport:
         self._node_at = node_at
 
     def carry(
-        self,
-        place: str,
-        call: MasterCall,
-        message: msgspec.Struct,
-        answered: Heard,
-        unanswered: Unanswered,
+        self, place: str, call: MasterCall, message: msgspec.Struct, answered: Heard, unanswered: Unanswered
     ) -> None:
         """Call, now."""
         try:
@@ -218,12 +208,7 @@ class HttpMasterTransport:
         return HttpPool(address, connections=1, timeout_s=self._timeout_s)
 
     def carry(
-        self,
-        place: str,
-        call: MasterCall,
-        message: msgspec.Struct,
-        answered: Heard,
-        unanswered: Unanswered,
+        self, place: str, call: MasterCall, message: msgspec.Struct, answered: Heard, unanswered: Unanswered
     ) -> None:
         """POST the message; its answer comes later."""
         if self._closed:
