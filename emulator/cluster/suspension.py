@@ -32,7 +32,7 @@ from emulator.cluster.entities import (
 )
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.resource_manager import ResourceManager, attempt_id
-from emulator.cluster.task import SavedReduce, checkpointable, key_end_ms, keys_done
+from emulator.cluster.task import SavedReduce, checkpointable, drained
 from emulator.cluster.timing import Timing
 from yarnctl.deciding.draws import uniform
 from yarnctl.deciding.model import Accepted, ManifestSeen, Outcome, Refused, UploadProgressed
@@ -51,21 +51,10 @@ class SuspendRequest(NamedTuple):
 class SuspensionHost(Protocol):
     """What the task runners need of the cluster that they run in: ``cluster.Cluster`` is one."""
 
-    @property
-    def seed(self) -> int:
-        """What chance is drawn from."""
-
-    @property
-    def kernel(self) -> Kernel:
-        """The clock and the events."""
-
-    @property
-    def timing(self) -> Timing:
-        """How long everything takes."""
-
-    @property
-    def rm(self) -> ResourceManager:
-        """The ResourceManager that collects the facts."""
+    seed: int
+    kernel: Kernel
+    timing: Timing
+    rm: ResourceManager
 
     def store_down(self, now_ms: int) -> bool:
         """Return whether the checkpoint store is unavailable."""
@@ -116,22 +105,15 @@ class Suspension:
         if container.release_wait_token != request.token or container.state != RUNNING:
             return
         master: AppMaster = container.app.master
-        keys, length_ms = master.job.reduce_keys[container.task], container.length_ms
-        now_ms = self.kernel.now_ms
-        # What is fed ahead is still worked off: stop at the first key border after the drain.
-        stop_ms = now_ms + self.timing.drain_ms
-        to_key = keys_done(container, stop_ms, keys)
-        begun_ms = container.work_at_ms - key_end_ms(container.from_key, keys, length_ms)
-        if begun_ms + key_end_ms(to_key, keys, length_ms) < stop_ms:
-            to_key += 1
+        keys, now_ms = master.job.reduce_keys[container.task], self.kernel.now_ms
+        to_key, drained_ms = drained(container, now_ms, self.timing.drain_ms, keys)
         if to_key >= keys:
             return  # Nothing is left to save: it completes by itself.
         container.stage = DRAINING
         container.to_key = to_key
         container.finish_at_ms = NEVER
         self.cluster.rm.facts.append(UploadProgressed(container.order, now_ms))
-        saved_ms = max(stop_ms, begun_ms + key_end_ms(to_key, keys, length_ms)) + self.timing.upload_ms
-        self.kernel.at(saved_ms, self._save, request)
+        self.kernel.at(drained_ms + self.timing.upload_ms, self._save, request)
 
     def _save(self, request: SuspendRequest) -> None:
         container = request.container

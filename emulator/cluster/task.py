@@ -121,6 +121,19 @@ def keys_done(container: Container, now_ms: int, keys: int) -> int:
     return done if done < keys else keys
 
 
+def drained(container: Container, now_ms: int, drain_ms: int, keys: int) -> tuple[int, int]:
+    """Return how many keys are done, and when, at the first key border after a drain that begins now.
+
+    What is fed ahead is still worked off within ``drain_ms``.
+    """
+    length_ms, stop_ms = container.length_ms, now_ms + drain_ms
+    begun_ms = container.work_at_ms - key_end_ms(container.from_key, keys, length_ms)
+    to_key = keys_done(container, stop_ms, keys)
+    if begun_ms + key_end_ms(to_key, keys, length_ms) < stop_ms:
+        to_key += 1
+    return to_key, max(stop_ms, begun_ms + key_end_ms(to_key, keys, length_ms))
+
+
 def remaining_ms(container: Container, now_ms: int, keys: int) -> int:
     """Return the work that remains at ``now_ms``: own keys only, no launch, shuffle or commit."""
     length_ms = container.length_ms

@@ -93,23 +93,7 @@ class BlackBox(msgspec.Struct, frozen=True):
 
 def spark_box(words: Sequence[str]) -> BlackBox:
     """Return the application that the words after ``spark-submit`` describe; BadInput names what is wrong."""
-    told: dict[str, str] = {}
-    options: dict[str, str] = {}
-    rest = list(words)
-    while rest and rest[0].startswith("-"):
-        option = rest.pop(0)
-        if option in SPARK_FLAGS:
-            continue
-        if option.startswith("--") and "=" in option:
-            option, _, value = option.partition("=")
-        else:
-            value = _next(option, rest)
-        if option in ("--conf", "-c"):
-            name, _, said = value.partition("=")
-            told[name] = said
-        else:
-            options[SPARK_SETTINGS.get(option, option)] = value
-    told |= options  # an option of its own wins over --conf
+    told, rest = _told(words, SPARK_FLAGS, SPARK_SETTINGS)
     alone_ms, work_ms = _model(rest)
     return BlackBox(
         kind=SPARK,
@@ -126,21 +110,9 @@ def spark_box(words: Sequence[str]) -> BlackBox:
 
 def flink_box(words: Sequence[str]) -> BlackBox:
     """Return the application that the words after ``flink`` describe; BadInput names what is wrong."""
-    rest = list(words)
-    if not rest or rest.pop(0) not in ("run", "run-application"):
+    if not words or words[0] not in ("run", "run-application"):
         raise BadInput("flink", "runs applications only", "use flink run-application ...")
-    told: dict[str, str] = {}
-    options: dict[str, str] = {}
-    while rest and rest[0].startswith("-"):
-        option = rest.pop(0)
-        if option in FLINK_FLAGS:
-            continue
-        if option.startswith("-D"):
-            name, _, said = (option[2:] or _next(option, rest)).partition("=")
-            told[name] = said
-        else:
-            options[FLINK_SETTINGS.get(option, option)] = _next(option, rest)
-    told |= options
+    told, rest = _told(words[1:], FLINK_FLAGS, FLINK_SETTINGS)
     alone_ms, work_ms = _model(rest)
     slots = max(1, _count(told, "taskmanager.numberOfTaskSlots", 1))
     return BlackBox(
@@ -153,6 +125,30 @@ def flink_box(words: Sequence[str]) -> BlackBox:
         alone_ms=alone_ms,
         work_ms=work_ms,
     )
+
+
+def _told(
+    words: Sequence[str], flags: Sequence[str], settings: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return a command line's settings and the words after its options; an option wins over a setting."""
+    told: dict[str, str] = {}
+    options: dict[str, str] = {}
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option in flags:
+            continue
+        name, equals, value = option.partition("=")
+        if option.startswith("-D"):  # Flink's
+            name, value = "-D", option[2:] or _next(option, rest)
+        elif not (equals and option.startswith("--")):
+            name, value = option, _next(option, rest)
+        if name in ("-D", "--conf") or (name == "-c" and name not in settings):
+            name, _, value = value.partition("=")
+            told[name] = value
+        else:
+            options[settings.get(name, name)] = value
+    return told | options, rest
 
 
 def _next(option: str, rest: list[str]) -> str:

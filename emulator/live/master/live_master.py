@@ -11,7 +11,7 @@ What differs between tasks that are processes and modelled ones is in ``Tasks`` 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -45,37 +45,42 @@ _LOGGED = {"suspended": "Attempt killed by the user", "killed": "Attempt killed 
 JobState = Literal["NEW", "RUNNING", "SUCCEEDED", "FAILED", "KILLED"]
 
 
-class Tasks(Protocol):
-    """What runs in a job's containers."""
+class Tasks:
+    """What runs in a job's containers. ``modelled``: timetables, without processes."""
 
+    actor_kind: type[LiveActor] = LiveActor
+    modelled = False
     job: Job
     history: TaskHistory
+    _live: LiveMaster | None = None
 
     @property
-    def actor_kind(self) -> type[LiveActor]:
-        """The kind of actor that drives them."""
-
-    @property
-    def modelled(self) -> bool:
-        """Whether they are timetables."""
+    def live(self) -> LiveMaster:
+        """The master whose tasks these are."""
+        assert self._live is not None
+        return self._live
 
     def prepare(self, live: LiveMaster) -> None:
         """The master is registered: get ready; BadInput fails the job."""
+        self._live = live
 
     def recover(self, done: dict[tuple[str, int], FinishedTask]) -> dict[tuple[str, int], FinishedTask]:
         """Return which results of an earlier master are still valid."""
+        raise NotImplementedError
 
     def launch(self, attempt: Attempt) -> messages.TaskLaunch:
         """Return what to start in the attempt's container."""
+        raise NotImplementedError
+
+    def ask_to_end(self, attempt: Attempt, ending: str) -> None:
+        """The attempt is to end: tell the actor (kill, or release where its work is saved)."""
+        raise NotImplementedError
 
     def begun(self, attempt: Attempt) -> None:
         """The actor has put the attempt into its container."""
 
     def ended(self, attempt: Attempt) -> None:
         """The attempt's container is gone."""
-
-    def ask_to_end(self, attempt: Attempt, ending: str) -> None:
-        """The attempt is to end: tell the actor (kill, or release where its work is saved)."""
 
     def poll(self, attempt: Attempt) -> None:
         """The attempt's report was requested: bring its phase, position and status up to date."""

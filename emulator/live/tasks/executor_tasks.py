@@ -73,9 +73,6 @@ class ExecutorTasks(Timetables):
         live, container = self.live, cast(Container, attempt.container)
         live.actor.kill(container, ending, live.kernel.now_ms + live.timing.exit_ms)
 
-    def poll(self, attempt: Attempt) -> None:
-        """An executor has no progress of its own."""
-
     def notify(self, container: str, signal: Signal) -> None:
         """A signal has arrived at a container, of this application or of another."""
         mine = self.live.containers.mirrors.get(container)

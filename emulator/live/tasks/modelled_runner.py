@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from emulator.cluster.entities import DRAINING, NEVER, NOT_REQUESTED, RELEASE_WAIT, RUNNING, Container
-from emulator.cluster.task import Piece, key_end_ms, keys_done
+from emulator.cluster.task import Piece, drained, key_end_ms, keys_done
 from emulator.cluster.task import SavedReduce as Saved
 from emulator.live.master.attempts import Attempt
 from emulator.live.master.live_actor import LiveActor
@@ -183,9 +183,7 @@ class ModelledRunners:
                     data = self.requests.read_small(f"{folder}/{entry.name}")
                     found.append(read_request(data, entry.name, task))
         except Unusable:
-            return RequestFolder(
-                tuple(found), frozenset(withdrawn)
-            )  # what is not to be believed does not count
+            pass  # what is not to be believed does not count
         return RequestFolder(tuple(found), frozenset(withdrawn))
 
     def _known(self, attempt: Attempt, look: RequestFolder) -> None:
@@ -207,38 +205,27 @@ class ModelledRunners:
         actor = self._host.actor
         now_ms = actor.kernel.now_ms
         kept: RunnerMemory = attempt.kept
-        if container.stage == RELEASE_WAIT:
-            self._answer(
-                attempt, request.order, "unchanged", f"generation {self._generation(kept)} still valid"
-            )
-            kept.order, kept.release_wait_ms = request.order, request.hold_ms
-            self._wait_for_release(
-                attempt, container
-            )  # a late order has a hold of its own, and the status names it
-            return
-        if container.stage != NOT_REQUESTED or container.work_at_ms == NEVER:
+        waits = container.stage == RELEASE_WAIT
+        if not waits and (container.stage != NOT_REQUESTED or container.work_at_ms == NEVER):
             return  # asked already; or its reducer does not run yet
-        kept.order, kept.release_wait_ms = request.order, request.hold_ms
-        keys, length_ms = actor.job.reduce_keys[container.task], container.length_ms
-        if now_ms <= container.work_at_ms:
-            self._answer(
-                attempt, request.order, "unchanged", f"generation {self._generation(kept)} still valid"
-            )
-            container.to_key = container.from_key
+        if waits or now_ms <= container.work_at_ms:
+            still = f"generation {self._generation(kept)} still valid"
+            self._answer(attempt, request.order, "unchanged", still)
+            # A late order has a hold of its own, and the status names it.
+            kept.order, kept.release_wait_ms = request.order, request.hold_ms
+            if not waits:
+                container.to_key = container.from_key
             self._wait_for_release(attempt, container)
             return
-        stop_ms = now_ms + actor.timing.drain_ms
-        to_key = keys_done(container, stop_ms, keys)
-        begun_ms = container.work_at_ms - key_end_ms(container.from_key, keys, length_ms)
-        if begun_ms + key_end_ms(to_key, keys, length_ms) < stop_ms:
-            to_key += 1
+        kept.order, kept.release_wait_ms = request.order, request.hold_ms
+        keys = actor.job.reduce_keys[container.task]
+        to_key, drained_ms = drained(container, now_ms, actor.timing.drain_ms, keys)
         if to_key >= keys:
             self._answer(attempt, request.order, "completing", "the input is at its end")
             return
         container.order, container.stage, container.to_key = request.order, DRAINING, to_key
         container.release_wait_token += 1
         container.finish_at_ms = NEVER
-        drained_ms = max(stop_ms, begun_ms + key_end_ms(to_key, keys, length_ms))
         wait_ms = drained_ms + actor.timing.upload_ms - now_ms
         self._host.later(
             wait_ms, lambda token: self._save(attempt, container, token), container.release_wait_token

@@ -29,8 +29,6 @@ STORE_THREADS = 4
 class ModelledTasks(Timetables):
     """The tasks of one modelled job. ``poll_ms``: poll for requests so often where no doorbell can ring."""
 
-    actor_kind = LiveActor
-
     def __init__(self, launch: MasterLaunch, submitted: ModelledJob, work: Path, poll_ms: int = 0) -> None:
         self.job_id = launch.application.replace("application_", "job_", 1)
         super().__init__(launch, submitted, work, self.job_id)

@@ -15,8 +15,8 @@ from typing import cast
 from emulator.cluster.entities import Container
 from emulator.cluster.timing import Timing
 from emulator.live.master.attempts import Attempt, FinishedTask, TaskHistory
-from emulator.live.master.live_actor import LiveActor, ProcessActor
-from emulator.live.master.live_master import LiveMaster
+from emulator.live.master.live_actor import ProcessActor
+from emulator.live.master.live_master import LiveMaster, Tasks
 from emulator.live.tasks.task_faults import TaskFaults
 from emulator.live.tasks.task_specs import (
     InputSplit,
@@ -27,7 +27,7 @@ from emulator.live.tasks.task_specs import (
     plan_splits,
     task_launch,
 )
-from emulator.live.wire.messages import MasterLaunch, Signal, TaskLaunch
+from emulator.live.wire.messages import MasterLaunch, TaskLaunch
 from emulator.live.wire.submitted_job import StreamingJob, configuration, number_setting
 from emulator.live.wire.umbilical import Report, TaskLine, TaskMessage, UmbilicalServer
 from yarnctl.errors import BadInput
@@ -40,11 +40,10 @@ TIMEOUT_POLLS = 6
 """So often within one time-out a master checks for tasks that report nothing."""
 
 
-class ProcessTasks:
+class ProcessTasks(Tasks):
     """The tasks of one streaming job. ``host`` is where tasks reach this master."""
 
-    actor_kind: type[LiveActor] = ProcessActor
-    modelled = False
+    actor_kind = ProcessActor
 
     def __init__(
         self, launch: MasterLaunch, job: StreamingJob, work: Path, host: str = "127.0.0.1", bind: str = ""
@@ -73,21 +72,14 @@ class ProcessTasks:
         self._host, self._bind = host, bind or host
         self._token = secrets.token_hex(16)
         self._umbilical = UmbilicalServer(self, self._token)
-        self._live: LiveMaster | None = None
         self._reported_counters: TaskContext | None = None
         self._waiting: dict[str, TaskLine] = {}
-
-    @property
-    def live(self) -> LiveMaster:
-        """The master whose tasks these are."""
-        assert self._live is not None
-        return self._live
 
     # --- beginning and end ----------------------------------------------------------------
 
     def prepare(self, live: LiveMaster) -> None:
         """Get the folders ready and listen for tasks."""
-        self._live = live
+        super().prepare(live)
         if self.problem is not None:
             raise self.problem
         try:
@@ -142,20 +134,11 @@ class ProcessTasks:
             self._reported_counters, attempt, self.splits[attempt.task] if attempt.is_map else None
         )
 
-    def begun(self, attempt: Attempt) -> None:
-        """Do nothing: the process reports when it is up."""
-
     def ended(self, attempt: Attempt) -> None:
         """The process is gone: delete what it has left, if it does not count."""
         self._waiting.pop(attempt.id, None)
         if attempt.state != "SUCCEEDED" and (not attempt.is_map or not self.submitted.reduces):
             self.output.drop(attempt.id)
-
-    def notify(self, container: str, signal: Signal) -> None:
-        """Nothing to do: a process gets the signal itself."""
-
-    def poll(self, attempt: Attempt) -> None:
-        """Nothing to do: processes report by themselves."""
 
     def ask_to_end(self, attempt: Attempt, ending: str) -> None:
         """Kill it; with a fault set, a map is run again first, so that the next attempt reads other input."""

@@ -13,7 +13,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import httptools
@@ -46,23 +46,10 @@ class Address:
         self.url = f"http://{parts.netloc}{self.prefix}"
 
 
-class _Owner(Protocol):
-    """The opener of a connection."""
-
-    def free(self, connection: _Connection) -> None:
-        """A connection can carry the next call."""
-
-    def lost(self, connection: _Connection) -> None:
-        """A connection is gone."""
-
-    def repeat(self, request: bytes, answered: Answered, deadline_s: float) -> None:
-        """A call was made on a kept connection that was closed already: make it once more."""
-
-
 class _Connection(asyncio.Protocol):
     """One connection, one call at a time."""
 
-    def __init__(self, owner: _Owner, largest_bytes: int = LARGEST_ANSWER) -> None:
+    def __init__(self, owner: HttpPool | _OneCall, largest_bytes: int = LARGEST_ANSWER) -> None:
         self._owner = owner
         self._largest_bytes = largest_bytes
         self._transport: asyncio.WriteTransport | None = None
