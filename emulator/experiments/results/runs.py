@@ -100,8 +100,18 @@ def run_experiment(
         known = _known_walls(folder)
         outcome = _run_left(prepared, SchemeStore(folder, journal), known, journal, workers, progress)
         folder.write("results.json", results_json(outcome))
-        folder.write("waiting.json", waiting_json(outcome))
-        folder.write("run.json", run_json(outcome, known))
+        waiting = {name: waiting_s(result) for name, result in outcome.results.items()}
+        folder.write("waiting.json", {"waiting": waiting, "identity": prepared.identity})
+        run = {
+            "identity": prepared.identity,
+            "scenario": prepared.scenario,
+            "sources": prepared.sources,
+            "notes": prepared.notes,
+            "wall_s": {name: _rounded(wall) for name, wall in {**known, **outcome.wall_s}.items()},
+            "ran": outcome.ran,
+            **program_facts(),
+        }
+        folder.write("run.json", run)  # all that may differ between two runs of one scenario
         for name, text in (pages(outcome) if pages else {}).items():
             write_whole(out / name, text.encode())
     return outcome
@@ -146,12 +156,6 @@ def results_json(outcome: Comparison) -> dict[str, object]:
     return {"schemes": outcome.summaries(), "identity": outcome.prepared.identity}
 
 
-def waiting_json(outcome: Comparison) -> dict[str, object]:
-    """Return what ``waiting.json`` holds: what each class waited under each scheme, by cause."""
-    waiting = {name: waiting_s(result) for name, result in outcome.results.items()}
-    return {"waiting": waiting, "identity": outcome.prepared.identity}
-
-
 def compare_json(outcome: Comparison) -> dict[str, object]:
     """Return what ``compare --json`` prints: the results, and the seconds each scheme took."""
     schemes = {
@@ -164,19 +168,6 @@ def compare_json(outcome: Comparison) -> dict[str, object]:
         for name, summary in outcome.summaries().items()
     }
     return {"schemes": schemes, "identity": outcome.prepared.identity}
-
-
-def run_json(outcome: Comparison, known: Mapping[str, float]) -> dict[str, object]:
-    """Return what ``run.json`` holds: all that may differ between two runs of one scenario."""
-    return {
-        "identity": outcome.prepared.identity,
-        "scenario": outcome.prepared.scenario,
-        "sources": outcome.prepared.sources,
-        "notes": outcome.prepared.notes,
-        "wall_s": {name: _rounded(wall) for name, wall in {**known, **outcome.wall_s}.items()},
-        "ran": outcome.ran,
-        **program_facts(),
-    }
 
 
 def program_version() -> str:

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 import msgspec
 
 from emulator.cluster.entities import RUNNING, Application, Ask, Container
-from emulator.live.manager.held_containers import ContainerEnds, HeldContainers
+from emulator.live.manager.held_containers import HeldContainers
 from emulator.live.manager.manager_settings import QUEUES, ManagerSettings
 from emulator.live.manager.node_tracker import NodeTracker
 from emulator.live.manager.state import (
@@ -41,10 +41,9 @@ from yarnctl.units import Resources, fits
 class MasterCalls:
     """Takes the calls of masters."""
 
-    def __init__(self, state: ManagerState, held: HeldContainers, ends: ContainerEnds) -> None:
+    def __init__(self, state: ManagerState, held: HeldContainers) -> None:
         self._state = state
         self._held = held
-        self._ends = ends
 
     def register_master(self, registration: messages.MasterRegistration) -> messages.MasterRegistered:
         """Take an AM in; a repeated call changes nothing."""
@@ -94,7 +93,7 @@ class MasterCalls:
         asks = [
             (Ask(one.priority, one.memory_mib, one.vcores, off_switch=one.priority == 10), one.count)
             for one in message.asks
-            if self._sane(one)
+            if one.priority > 0 and one.memory_mib > 0 and one.vcores > 0  # priority 0 is the AM's own
         ]
         self._state.actor.allocate(app.actor, asks)
         for name in message.release:
@@ -103,10 +102,6 @@ class MasterCalls:
                 self._held.take(container, messages.EXIT_ABORTED, "released by the application", now_ms)
         attempt.answer = self._mail(attempt, number)
         return attempt.answer
-
-    def _sane(self, ask: messages.AskChange) -> bool:
-        """Whether an ask may enter the scheduler (priority 0 is the AM's own)."""
-        return ask.priority > 0 and ask.memory_mib > 0 and ask.vcores > 0
 
     @staticmethod
     def _mail(attempt: AttemptRecord, number: int) -> messages.Allocated:
@@ -137,7 +132,7 @@ class MasterCalls:
             attempt.state = "FINISHED"
             app.job_report = message.told
             state: AppState = "KILLED" if message.final_status == "KILLED" else "FINISHED"
-            self._ends.end(app, state, message.final_status, message.diagnostics, now_ms)
+            self._held.end(app, state, message.final_status, message.diagnostics, now_ms)
             container = self._state.containers.get(attempt.container)
             if container is not None:
                 self._state.after(self._state.settings.linger_ms, self._lingers, container)
@@ -179,12 +174,12 @@ class LiveResourceManager:
         self._late_ms, self._grace_ms = max(1, int(LATE_WALL_MS * driver.speed)), floor_ms
         self._due_ms: int | None = None
         self._held = HeldContainers(state)
-        self._ends = ContainerEnds(state, self._held)
-        self._tracker = tracker = NodeTracker(state, self._held, self._ends, self._watch_liveness)
-        masters = MasterCalls(state, self._held, self._ends)
+        self._tracker = tracker = NodeTracker(state, self._held, self._watch_liveness)
+        masters = MasterCalls(state, self._held)
         self.register_node, self.node_heartbeat = tracker.register_node, tracker.node_heartbeat
         self.register_master, self.allocate = masters.register_master, masters.allocate
         self.unregister = masters.unregister
+        self.find, self.new_application = state.register.find, state.register.new_id
 
     # --- time -----------------------------------------------------------------------------
 
@@ -245,7 +240,7 @@ class LiveResourceManager:
             self._tracker.lose(node, now_ms)
         for app, attempt in self._watched():
             if now_ms - attempt.heartbeat_at_ms >= self.am_expiry_ms:
-                self._ends.master_silent(app, attempt, now_ms)
+                self._held.master_silent(app, attempt, now_ms)
 
     # --- the actor's host -----------------------------------------------------------------
 
@@ -286,14 +281,6 @@ class LiveResourceManager:
 
     # --- what clients ask (REST) ----------------------------------------------------------
 
-    def find(self, application: str) -> AppRecord | None:
-        """Return an application, finished or not."""
-        return self.register.find(application)
-
-    def new_application(self) -> str:
-        """Return an application id that is not in use."""
-        return self.register.new_id()
-
     def submit(self, submission: Submission) -> AppRecord:
         """Accept an application; repeated for the same id it changes nothing. Raises RequestRefused."""
         now_ms = self.now_ms()
@@ -324,7 +311,7 @@ class LiveResourceManager:
     def kill(self, app: AppRecord, diagnostics: str) -> None:
         """Kill an application; one that is over stays as it ended."""
         if not app.over:
-            self._ends.end(app, "KILLED", "KILLED", diagnostics, self.now_ms())
+            self._held.end(app, "KILLED", "KILLED", diagnostics, self.now_ms())
 
     def signal(self, container: str, signal: messages.Signal) -> None:
         """Have a signal delivered at the node's next heartbeat; RequestRefused for an unknown container."""

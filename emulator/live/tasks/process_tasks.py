@@ -7,7 +7,9 @@ once. A task that has said nothing new for ``mapreduce.task.timeout`` has failed
 
 from __future__ import annotations
 
+import json
 import secrets
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -17,17 +19,10 @@ from emulator.cluster.timing import Timing
 from emulator.live.master.attempts import Attempt, FinishedTask, TaskHistory
 from emulator.live.master.live_actor import ProcessActor
 from emulator.live.master.live_master import LiveMaster, Tasks
+from emulator.live.tasks.streaming import ENTRY
 from emulator.live.tasks.task_faults import TaskFaults
-from emulator.live.tasks.task_specs import (
-    InputSplit,
-    Staging,
-    TaskContext,
-    TaskOutput,
-    job_record,
-    plan_splits,
-    task_launch,
-)
-from emulator.live.wire.messages import MasterLaunch, TaskLaunch
+from emulator.live.tasks.task_specs import SOURCES, InputSplit, Staging, TaskOutput, job_record, plan_splits
+from emulator.live.wire.messages import ContainerKind, MasterLaunch, TaskLaunch
 from emulator.live.wire.submitted_job import StreamingJob, configuration, number_setting
 from emulator.live.wire.umbilical import Report, TaskLine, TaskMessage, UmbilicalServer
 from yarnctl.errors import BadInput
@@ -72,7 +67,7 @@ class ProcessTasks(Tasks):
         self._host, self._bind = host, bind or host
         self._token = secrets.token_hex(16)
         self._umbilical = UmbilicalServer(self, self._token)
-        self._reported_counters: TaskContext | None = None
+        self._port = 0
         self._waiting: dict[str, TaskLine] = {}
 
     # --- beginning and end ----------------------------------------------------------------
@@ -87,15 +82,7 @@ class ProcessTasks(Tasks):
         except OSError as error:
             raise BadInput(f"staging {self.staging.folder}", error.strerror or "cannot be written") from error
         self.output.prepare(first=self._launch.attempt == 1)
-        port = self._umbilical.start(self._bind)
-        self._reported_counters = TaskContext(
-            self._launch.application,
-            self._launch.attempt,
-            self._launch.user,
-            self.staging,
-            (self._host, port),
-            self._token,
-        )
+        self._port = self._umbilical.start(self._bind)
         if self._timeout_ms:
             self._check_liveness(None)
 
@@ -118,7 +105,7 @@ class ProcessTasks(Tasks):
 
     def abort(self) -> None:
         """Leave no output."""
-        if self._reported_counters is not None:
+        if self._port:
             self.output.abort()
 
     def close(self) -> None:
@@ -129,9 +116,29 @@ class ProcessTasks(Tasks):
 
     def launch(self, attempt: Attempt) -> TaskLaunch:
         """Return the launch of an attempt's process."""
-        assert self._reported_counters is not None
-        return task_launch(
-            self._reported_counters, attempt, self.splits[attempt.task] if attempt.is_map else None
+        kind: ContainerKind = "map" if attempt.is_map else "reduce"
+        spec = {
+            "attempt": attempt.id,
+            "kind": kind,
+            "task": attempt.task,
+            "app_attempt": self._launch.attempt,
+            "job_file": str(self.staging.job_file),
+            "map_folder": str(self.staging.maps),
+            "umbilical": (self._host, self._port),
+            "token": self._token,
+            "split": self.splits[attempt.task] if attempt.is_map else None,
+        }
+        return TaskLaunch(
+            container=attempt.container_id,
+            application=self._launch.application,
+            kind=kind,
+            command=(sys.executable, "-S", "-m", "emulator.live.tasks.streaming"),
+            environment={
+                ENTRY: json.dumps(spec),
+                "PYTHONPATH": SOURCES,
+                "USER": self._launch.user,
+                "CONTAINER_ID": attempt.container_id,
+            },
         )
 
     def ended(self, attempt: Attempt) -> None:
