@@ -1,15 +1,13 @@
-"""The task attempts of one job: their arithmetic, and how they begin in the containers that were granted.
+"""The task attempts of one job: their arithmetic, their key log, and how they begin in granted containers.
 
-Law: pure arithmetic on integers. A container knows when its keys begin and how long they take; all else
-(how many keys are done now, how much remains, when the current key ends) is derived, so that time never
-has to be counted down. A timetable is fixed once its attempt has a JVM and, for a reduce, once all map
-output exists; on a failed node nothing finishes.
+Law: pure arithmetic on integers. A container knows when its keys begin and how long they take; all else (how
+many keys are done now, how much remains, when the current key ends) is derived, so that time never has to be
+counted down. A timetable is fixed once its attempt has a JVM and, for a reduce, once all map output exists;
+on a failed node nothing finishes.
 
-The key log: which keys of which reduce were done by which attempt.
-
-Law: every key of every reduce is committed exactly once, in order. An attempt may only go on
-where saved work ends, saving only ever moves forward, and a commit is refused unless the saved
-pieces and the last attempt's own piece cover all keys without gap or overlap.
+Every key of every reduce is committed exactly once, in order. An attempt may only go on where saved work
+ends, saving only ever moves forward, and a commit is refused unless the saved pieces and the last attempt's
+own piece cover all keys without gap or overlap.
 """
 
 from __future__ import annotations

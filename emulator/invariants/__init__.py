@@ -3,8 +3,8 @@
 Law: an invariant is a public function of one of the modules named here: a generator of stories, one for each
 way in which it is broken. Called by its name in :data:`INVARIANTS` or :data:`AT_END`, in which they stand in
 the order in which they are checked, it raises InvariantBroken with that name and the first story. It reads
-the actors, changes nothing and is never caught. What compares with the event
-before finds it in the watch. For every name a test plants a bug and expects exactly that name.
+the actors, changes nothing and is never caught. What compares with the event before finds it in the watch.
+For every name a test plants a bug and expects exactly that name.
 
 ::
 

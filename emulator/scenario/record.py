@@ -1,12 +1,7 @@
 """The record: what a scenario may say, and nothing of how it is read, checked or run.
 
-Law: plain frozen data; ratios are parts of the cluster, instants and spans ms.
-
-The tables ``[[queues]]`` and ``[[workloads]]`` of a scenario: queues beyond production and research,
-limits of users, and workloads that name a queue.
-
-Law: plain frozen data. An entry has what it changes and nothing else; without entries a scenario is what it
-was before there were any.
+Law: plain frozen data; ratios are parts of the cluster, instants and spans ms. An entry of ``[[queues]]`` or
+``[[workloads]]`` has what it changes and nothing else.
 """
 
 from __future__ import annotations

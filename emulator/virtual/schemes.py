@@ -1,11 +1,7 @@
 """Schemes: the ways to share one cluster between production and research that are compared.
 
-Law: a scheme is data. Everything that differs between two schemes is in its record, so
-that a comparison changes nothing else.
-
-Limits of the two queues that every scheme has, beyond what the scheme itself gives them.
-
-Law: a limit never gives more than the scheme: a maximum is the smaller of the two.
+Law: a scheme is data. Everything that differs between two schemes is in its record, so that a comparison
+changes nothing else. A limit of one of the two queues never gives more than the scheme.
 """
 
 from __future__ import annotations

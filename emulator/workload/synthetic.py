@@ -1,19 +1,10 @@
 """The paper's own workloads, and steady ones for benchmarks, under plain names.
 
 Law: a name is a key of one dict (``WORKLOADS``), its value a pure function of (job class, calibration, seed);
-the class comes from the caller, so that every name can be given to production and to research. Sources: the
-paper, sections 5 and 7, the constants of its workload generator, and Fig. 3 for every length.
-
-java.util.Random, as far as the Natjam workload generator needs it, and its length table.
-
-Law: the paper's task lengths are not random draws; they are one fixed table of 100 factors,
-reproduced here bit for bit. Source of the generator: the algorithm published in the Java SE
-API documentation of ``java.util.Random`` (a 48-bit linear congruential generator).
-
-Steady workloads for benchmarks: research that fills a cluster, production in bursts.
-
-Law: all chance comes from one integer seed through numpy's PCG64; every length is an integer
-number of milliseconds, drawn as an integer. Both classes have a mean task of 120 s by default.
+the class comes from the caller, so that every name can be given to production and to research. Sources of the
+paper's: its sections 5 and 7, the constants of its workload generator, and Fig. 3 for every length. In steady
+ones, research fills a cluster and production comes in bursts; all chance comes from one integer seed through
+numpy's PCG64, and every length is drawn as an integer number of milliseconds.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Drawing: results as SVG text, the same bytes for the same results.
+"""Drawing: results as SVG text, the same bytes for the same results; and a comparison in one picture.
 
-Law: no clock, no font file and no display enters a picture. Lines and words have the colour of
-the page they are on (``currentColor``); a scheme and a class have one colour everywhere,
-chosen to be readable on white and on black.
-
-The picture: a comparison in one drawing, for a README.
-
-Law: it shows what the report shows, by the same strokes, without a page: on white, in black.
+Law: no clock, no font file and no display enters a picture. Lines and words have the colour of the page they
+are on (``currentColor``); a scheme and a class have one colour everywhere, chosen to be readable on white and
+on black.
 """
 
 from __future__ import annotations
