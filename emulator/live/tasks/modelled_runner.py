@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from emulator.cluster.entities import DRAINING, NEVER, NOT_REQUESTED, RELEASE_WAIT, RUNNING, Container
 from emulator.cluster.task import Piece, drained, key_end_ms, keys_done
 from emulator.cluster.task import SavedReduce as Saved
-from emulator.live.master.attempts import Attempt
+from emulator.live.master.attempts import Attempt, FinishedTask
 from emulator.live.master.live_actor import LiveActor
+from emulator.live.tasks.timetables import Timetables
 from yarnctl.task_runner.runner.protocol.generations import Found, find_checkpoint, write_checkpoint
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
 from yarnctl.task_runner.runner.protocol.manifests import (
@@ -36,33 +36,38 @@ from yarnctl.task_runner.runner.protocol.manifests import (
 from yarnctl.task_runner.runner.protocol.stores import Spool, Unusable, check_owner
 from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 
-T = TypeVar("T")
-
 REDUCER = ["modelled"]
 RULE = KeyRule()
 PART_BYTES_OF_KEY = 16
 
 
-class RunnerHost(Protocol):
-    """What the runners of one job need of their master."""
+class RunnerHost(Timetables):
+    """A job whose reduces may carry runners."""
+
+    job_id: str
 
     @property
     def actor(self) -> LiveActor:
         """The job's actor."""
-
-    def ask(
-        self, call: Callable[[], T], heard: Callable[[T], object], failed: Callable[[str], object]
-    ) -> None:
-        """Call in a thread; handle the result on the event loop."""
-
-    def later(self, span_ms: int, handler: Callable[[Any], object], argument: Any = None) -> None:
-        """Call a handler after a span."""
+        return self.live.actor
 
     def task_id(self, attempt: Attempt) -> TaskId:
         """Return the attempt's ids as the runner writes them."""
+        task = self.live.attempts.task_id(attempt.is_map, attempt.task)
+        return TaskId(self.job_id, task, attempt.id, attempt.container_id)
 
     def saved(self, attempt: Attempt, generation: int, keys_done: int) -> None:
-        """Note a checkpoint."""
+        """Note a checkpoint for the next master."""
+        self.history.finished(
+            FinishedTask(
+                kind="saved",
+                task=attempt.task,
+                attempt=attempt.id,
+                container=attempt.container_id,
+                node=attempt.node,
+                counters={"checkpoint": {"generation": generation, "keys_done": keys_done}},
+            )
+        )
 
 
 class RequestFolder(NamedTuple):
