@@ -157,13 +157,10 @@ class LiveResourceManager:
     ``epoch`` (ms) names this start. ``nodes`` are those that count now; ``lost`` those that do not any more.
     """
 
-    def __init__(
-        self, driver: RealTimeDriver, settings: ManagerSettings | None = None, epoch: int | None = None
-    ) -> None:
+    def __init__(self, driver: RealTimeDriver, settings: ManagerSettings | None = None) -> None:
         self.driver = driver
         self.settings = settings = settings or ManagerSettings()
-        self.epoch = driver.now_ms() if epoch is None else epoch
-        self.started_at_ms = driver.now_ms()
+        self.epoch = self.started_at_ms = driver.now_ms()
         self._state = state = ManagerState(driver, settings, self.epoch, self)
         self.actor, self.register = state.actor, state.register
         self.nodes, self.lost, self.containers = state.nodes, state.lost, state.containers

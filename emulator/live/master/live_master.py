@@ -99,7 +99,7 @@ class Tasks:
 
 
 class LiveMaster:
-    """One attempt at one application. ``gone`` is called once, when its process would end."""
+    """One attempt at one application. ``gone`` is called once, when its process would end (``over``)."""
 
     def __init__(
         self,
@@ -134,19 +134,19 @@ class LiveMaster:
         self.containers = TaskContainers(self.app, transport, self.later)
         self._lost_nodes: set[str] = set()
         self._failures: dict[tuple[bool, int], int] = {}
-        self._over = False
+        self.over = False
 
     # --- time -----------------------------------------------------------------------------
 
     def around(self, handler: Callable[[], Any]) -> Any:
         """Run what is due, then a handler, then plan the next event."""
-        if self._over:
+        if self.over:
             return None
         self.driver.catch_up()
         try:
             return handler()
         finally:
-            if not self._over:
+            if not self.over:
                 self.driver.wake()
 
     def later(self, span_ms: int, handler: Callable[[Any], object], argument: Any = None) -> None:
@@ -358,15 +358,15 @@ class LiveMaster:
 
     def end(self) -> None:
         """The AM's container is to end (its node reports): all its tasks end with it."""
-        if not self._over:
+        if not self.over:
             if self.state in ("NEW", "RUNNING"):
                 self.state = "KILLED"
             self._leave(messages.EXIT_KILLED_BY_MASTER, "the container was stopped")
 
     def _leave(self, exit_status: int, why: str) -> None:
-        if self._over:
+        if self.over:
             return
-        self._over = True
+        self.over = True
         self.actor.alive = False
         self.driver.stop()
         self.tasks.close()
@@ -374,11 +374,6 @@ class LiveMaster:
         self._gone(exit_status, why)
 
     # --- queries ------------------------------------------------------------
-
-    @property
-    def over(self) -> bool:
-        """Whether it has ended."""
-        return self._over
 
     def progress_ratio(self) -> float:
         """Return the job's progress."""

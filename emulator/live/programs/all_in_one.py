@@ -108,6 +108,7 @@ class AllInOne:
 
     def __init__(self, site: ManagerSite, plan: ClusterPlan, work: Path) -> None:
         self.site = site
+        self.web = site.web
         self.plan = plan
         self.work = work
         self.nodes: dict[str, LiveNode] = {}
@@ -116,11 +117,6 @@ class AllInOne:
         self._processes: Processes | None = None
         site.web.on_start.append(self._start)
         site.web.on_stop.insert(0, self._stop)
-
-    @property
-    def web(self) -> Web:
-        """The application to serve."""
-        return self.site.web
 
     async def _start(self) -> None:
         self._processes = await open_processes()
