@@ -11,14 +11,7 @@ from collections.abc import Callable
 from emulator.cluster.entities import Container, Node
 from emulator.live.manager.held_containers import HeldContainers
 from emulator.live.manager.state import ManagerState, NodeRecord
-from emulator.live.wire.messages import (
-    EXIT_LOST,
-    EndedContainer,
-    NodeOrders,
-    NodeRegistered,
-    NodeRegistration,
-    NodeReport,
-)
+from emulator.live.wire import messages
 from yarnctl.deciding.draws import uniform
 
 
@@ -30,7 +23,7 @@ class NodeTracker:
         self._held = held
         self._watch = watch
 
-    def register_node(self, registration: NodeRegistration) -> NodeRegistered:
+    def register_node(self, registration: messages.NodeRegistration) -> messages.NodeRegistered:
         """Register a node; a known one is registered anew, and keeps the containers it reports."""
         now_ms = self._state.driver.catch_up()
         known = self._state.nodes.get(registration.node)
@@ -42,7 +35,9 @@ class NodeTracker:
                 if container.id in self._state.containers and container.id not in held:
                     self._held.container_gone(
                         container,
-                        EndedContainer(container.id, EXIT_LOST, now_ms, "the node began anew"),
+                        messages.EndedContainer(
+                            container.id, messages.EXIT_LOST, now_ms, "the node began anew"
+                        ),
                         now_ms,
                     )
                     self._state.actor.release(container.actor, "lost", now_ms)
@@ -60,26 +55,26 @@ class NodeTracker:
                 registration.node, actor, registration.address, registration.rack, now_ms
             )
         self._watch()
-        return NodeRegistered(
+        return messages.NodeRegistered(
             epoch=self._state.epoch,
             heartbeat_ms=self._state.settings.timing.nm_heartbeat_ms,
             phase_ms=phase_ms,
         )
 
-    def _phase_ms(self, registration: NodeRegistration, index: int) -> int:
+    def _phase_ms(self, registration: messages.NodeRegistration, index: int) -> int:
         """Return the heartbeat's phase in each interval: the node's own, else drawn as in virtual time."""
         interval_ms = self._state.settings.timing.nm_heartbeat_ms
         if registration.phase_ms is not None:
             return registration.phase_ms % interval_ms
         return uniform(self._state.settings.seed, 2, index) * interval_ms >> 64
 
-    def node_heartbeat(self, report: NodeReport) -> NodeOrders:
+    def node_heartbeat(self, report: messages.NodeReport) -> messages.NodeOrders:
         """Take a heartbeat: what ended is freed, the room that is left is offered."""
         now_ms = self._state.driver.catch_up()
         node = self._state.nodes.get(report.node)
         number = report.number
         if node is None or (node.number is not None and number != node.number and number != node.number + 1):
-            return NodeOrders(number=number, resync=True)
+            return messages.NodeOrders(number=number, resync=True)
         node.heartbeat_at_ms = now_ms
         ended: list[Container] = []
         for one in report.ended:
@@ -109,10 +104,10 @@ class NodeTracker:
                 node.stop[name] = None
 
     @staticmethod
-    def _orders(node: NodeRecord, number: int) -> NodeOrders:
+    def _orders(node: NodeRecord, number: int) -> messages.NodeOrders:
         if not (node.masters or node.signals or node.stop):
-            return NodeOrders(number=number)
-        orders = NodeOrders(
+            return messages.NodeOrders(number=number)
+        orders = messages.NodeOrders(
             number=number, masters=tuple(node.masters), signals=tuple(node.signals), stop=tuple(node.stop)
         )
         node.masters.clear()
@@ -130,5 +125,7 @@ class NodeTracker:
         self._state.actor.lose_node(node.actor, now_ms)
         for container in sorted(containers, key=lambda one: one.is_master):
             self._held.container_gone(
-                container, EndedContainer(container.id, EXIT_LOST, now_ms, "the node was lost"), now_ms
+                container,
+                messages.EndedContainer(container.id, messages.EXIT_LOST, now_ms, "the node was lost"),
+                now_ms,
             )

@@ -12,16 +12,9 @@ from html import escape
 
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import FINAL, AppRecord, AttemptRecord
-from emulator.live.rest import cluster_info, scheduler_tree
+from emulator.live.rest import cluster_info, configuration, scheduler_tree
 from emulator.live.rest.applications import Rows
 from emulator.live.rest.changes import Changes, new_application, submit
-from emulator.live.rest.configuration import (
-    APPLIED,
-    IMMUTABLE,
-    DaemonConfiguration,
-    SchedulerConfiguration,
-    read_changes,
-)
 from emulator.live.rest.dialect import JSON_KIND, Dialect, Version
 from emulator.live.rest.job_history import HistoryRest
 from emulator.live.wire import messages
@@ -143,13 +136,13 @@ class ManagerSite:
         self.manager = manager
         self.url = url.rstrip("/")
         self.dialect = Dialect(dialect)
-        self.scheduler_conf = SchedulerConfiguration(manager, mutable)
+        self.scheduler_conf = configuration.SchedulerConfiguration(manager, mutable)
         self.proxy = Proxy(manager, self.url)
         self.web = Web()
         self.web.no = self.dialect.no
         self._rows = Rows(manager, self.dialect, self.url)
         self._changes = Changes(manager, self.dialect, self.url)
-        self._conf = DaemonConfiguration(
+        self._conf = configuration.DaemonConfiguration(
             manager, self.scheduler_conf, self.url, name_node or self.url, conf or {}
         )
         self.web.on_start.append(manager.start)
@@ -298,21 +291,21 @@ class ManagerSite:
 
     def _get_scheduler_conf(self, _: WebRequest) -> Reply:
         if not self.scheduler_conf.mutable:
-            raise HttpProblem(400, "BadRequestException", IMMUTABLE)
+            raise HttpProblem(400, "BadRequestException", configuration.IMMUTABLE)
         rows = [{"name": key, "value": value} for key, value in sorted(self.scheduler_conf.keys.items())]
         return self.dialect.mapped({"property": rows})
 
     def _put_scheduler_conf(self, request: WebRequest) -> Reply:
         caller(request)
         if not self.scheduler_conf.mutable:
-            raise HttpProblem(400, "BadRequestException", IMMUTABLE)
+            raise HttpProblem(400, "BadRequestException", configuration.IMMUTABLE)
         kind = media(request)
         if kind not in ("application/json", "application/xml", "text/xml"):
             raise HttpProblem(
                 415, "NotSupportedException", "the body must be application/xml or application/json"
             )
-        self.scheduler_conf.change(read_changes(request.body, kind))
-        return Reply(200, APPLIED.encode(), JSON_KIND)
+        self.scheduler_conf.change(configuration.read_changes(request.body, kind))
+        return Reply(200, configuration.APPLIED.encode(), JSON_KIND)
 
     def _front(self, request: WebRequest) -> Reply:
         if "json" in request.header("accept"):

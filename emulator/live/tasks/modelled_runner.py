@@ -21,18 +21,9 @@ from emulator.cluster.task import SavedReduce as Saved
 from emulator.live.master.attempts import Attempt, FinishedTask
 from emulator.live.master.live_actor import LiveActor
 from emulator.live.tasks.timetables import Timetables
+from yarnctl.task_runner.runner.protocol import manifests
 from yarnctl.task_runner.runner.protocol.generations import Found, find_checkpoint, write_checkpoint
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
-from yarnctl.task_runner.runner.protocol.manifests import (
-    SCHEMA,
-    VERSION,
-    Manifest,
-    Request,
-    TaskId,
-    attempt_number,
-    canonical,
-    read_request,
-)
 from yarnctl.task_runner.runner.protocol.stores import Spool, Unusable, check_owner
 from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 
@@ -51,10 +42,10 @@ class RunnerHost(Timetables):
         """The job's actor."""
         return self.live.actor
 
-    def task_id(self, attempt: Attempt) -> TaskId:
+    def task_id(self, attempt: Attempt) -> manifests.TaskId:
         """Return the attempt's ids as the runner writes them."""
         task = self.live.attempts.task_id(attempt.is_map, attempt.task)
-        return TaskId(self.job_id, task, attempt.id, attempt.container_id)
+        return manifests.TaskId(self.job_id, task, attempt.id, attempt.container_id)
 
     def saved(self, attempt: Attempt, generation: int, keys_done: int) -> None:
         """Note a checkpoint for the next master."""
@@ -73,7 +64,7 @@ class RunnerHost(Timetables):
 class RequestFolder(NamedTuple):
     """What is in an attempt's folder of requests."""
 
-    requests: tuple[Request, ...]
+    requests: tuple[manifests.Request, ...]
     withdrawn: frozenset[str]
 
 
@@ -85,7 +76,7 @@ class RunnerMemory:
         self.withdrawn: set[str] = set()
         self.order = ""
         self.release_wait_ms: int | None = None
-        self.manifest: Manifest | None = None
+        self.manifest: manifests.Manifest | None = None
         self.highest = 0
         self.polling = False
         self.again = False
@@ -120,7 +111,7 @@ class ModelledRunners:
 
         self._host.ask(find, found, lambda why: self._fit(attempt, container, None))
 
-    def _fit(self, attempt: Attempt, container: Container, manifest: Manifest | None) -> None:
+    def _fit(self, attempt: Attempt, container: Container, manifest: manifests.Manifest | None) -> None:
         """Let the attempt begin where the store's checkpoint ends, also if the master assumed otherwise."""
         actor = self._host.actor
         done = manifest.groups_done if manifest is not None else 0
@@ -129,7 +120,7 @@ class ModelledRunners:
             return
         if done > actor.job.reduce_keys[task] or container.stage != NOT_REQUESTED:
             return
-        number = attempt_number(manifest.attempt) if manifest is not None else 0
+        number = manifests.attempt_number(manifest.attempt) if manifest is not None else 0
         if done:
             actor.keys._pieces[task] = [Piece(number, 0, done)]
             actor.store[task] = Saved(manifest.generation if manifest is not None else 0, done)
@@ -169,13 +160,13 @@ class ModelledRunners:
 
         self._host.ask(lambda: self._poll(task, set(kept.known)), seen, failed)
 
-    def _poll(self, task: TaskId, known: set[str]) -> RequestFolder:
+    def _poll(self, task: manifests.TaskId, known: set[str]) -> RequestFolder:
         """Read an attempt's folder of requests (in a thread)."""
         folder = f"{task.job}/{task.attempt}"
         above = self.requests.entry(folder)
         if above is None:
             return RequestFolder((), frozenset())
-        found: list[Request] = []
+        found: list[manifests.Request] = []
         withdrawn: set[str] = set()
         try:
             check_owner(above, self._owners, folder)
@@ -186,7 +177,7 @@ class ModelledRunners:
                 elif entry.name.endswith(".request.json") and entry.name not in known:
                     check_owner(entry, self._owners, entry.name)
                     data = self.requests.read_small(f"{folder}/{entry.name}")
-                    found.append(read_request(data, entry.name, task))
+                    found.append(manifests.read_request(data, entry.name, task))
         except Unusable:
             pass  # what is not to be believed does not count
         return RequestFolder(tuple(found), frozenset(withdrawn))
@@ -206,7 +197,7 @@ class ModelledRunners:
                 if request.order not in kept.withdrawn:
                     self._serve(attempt, container, request)
 
-    def _serve(self, attempt: Attempt, container: Container, request: Request) -> None:
+    def _serve(self, attempt: Attempt, container: Container, request: manifests.Request) -> None:
         actor = self._host.actor
         now_ms = actor.kernel.now_ms
         kept: RunnerMemory = attempt.kept
@@ -252,7 +243,7 @@ class ModelledRunners:
         # A tiny part: the output is a model, too.
         output.add(b"%015d\n" % container.to_key)
 
-        def written(manifest: Manifest) -> None:
+        def written(manifest: manifests.Manifest) -> None:
             if container.state == RUNNING and container.release_wait_token == token:
                 self._saved(attempt, container, manifest)
 
@@ -264,16 +255,16 @@ class ModelledRunners:
 
         self._host.ask(lambda: write_checkpoint(self.store, task, fields, output), written, failed)
 
-    def _fields(self, task: TaskId, kept: RunnerMemory, to_key: int, now_ms: int) -> dict[str, Any]:
+    def _fields(self, task: manifests.TaskId, kept: RunnerMemory, to_key: int, now_ms: int) -> dict[str, Any]:
         """Return the manifest's content, as the real runner's does."""
         last = kept.manifest
         past = [*last.past_containers, str(last.raw["container"])] if last is not None else []
         generation = max(kept.highest, self._generation(kept)) + 1
         kept.highest = generation
         return {
-            "schema": SCHEMA,
+            "schema": manifests.SCHEMA,
             "tool": "yarn-emulator",
-            "version": VERSION,
+            "version": manifests.VERSION,
             "job": task.job,
             "task": task.task,
             "attempt": task.attempt,
@@ -296,7 +287,7 @@ class ModelledRunners:
             "counters": {},
         }
 
-    def _saved(self, attempt: Attempt, container: Container, manifest: Manifest) -> None:
+    def _saved(self, attempt: Attempt, container: Container, manifest: manifests.Manifest) -> None:
         actor, kept = self._host.actor, attempt.kept
         kept.manifest = manifest
         actor.keys.save(container.task, container.attempt, container.log_from_key, container.to_key)
@@ -335,8 +326,8 @@ class ModelledRunners:
     def _answer(self, attempt: Attempt, order: str, kind: str, reason: str) -> None:
         """Leave an answer that is no manifest, as the real runner does."""
         task = self._host.task_id(attempt)
-        said = {"schema": SCHEMA, "order": order, "attempt": task.attempt, "answer": kind}
-        data = canonical({**said, "generation": self._generation(attempt.kept), "reason": reason})
+        said = {"schema": manifests.SCHEMA, "order": order, "attempt": task.attempt, "answer": kind}
+        data = manifests.canonical({**said, "generation": self._generation(attempt.kept), "reason": reason})
         name = f"{task.folder}/answer-{order}-{task.attempt}.json"
 
         def write() -> None:
