@@ -93,53 +93,46 @@ def run_experiment(
 
     ``replace``: results of another scenario in ``out`` make room instead of being an error.
     """
-    if out is None:
-        return _run_left(prepared, ResultStore(), {}, journal, workers, progress)
-    folder = Folder(out, prepared.identity)
-    with folder.opened(replace):
-        known = _known_walls(folder)
-        outcome = _run_left(prepared, SchemeStore(folder, journal), known, journal, workers, progress)
-        folder.write("results.json", results_json(outcome))
-        waiting = {name: waiting_s(result) for name, result in outcome.results.items()}
-        folder.write("waiting.json", {"waiting": waiting, "identity": prepared.identity})
-        run = {
-            "identity": prepared.identity,
-            "scenario": prepared.scenario,
-            "sources": prepared.sources,
-            "notes": prepared.notes,
-            "wall_s": {name: _rounded(wall) for name, wall in {**known, **outcome.wall_s}.items()},
-            "ran": outcome.ran,
-            **program_facts(),
-        }
-        folder.write("run.json", run)  # all that may differ between two runs of one scenario
-        for name, text in (pages(outcome) if pages else {}).items():
-            write_whole(out / name, text.encode())
+    folder = None if out is None else Folder(out, prepared.identity)
+    with contextlib.nullcontext() if folder is None else folder.opened(replace):
+        store = ResultStore() if folder is None else SchemeStore(folder, journal)
+        known = {} if folder is None else _known_walls(folder)
+        wanted = [name for name in SCHEMES if name in prepared.scenario.schemes]
+        left = [name for name in wanted if name not in store.known]
+        for name in wanted:
+            if progress and name in store.known:
+                progress(name, None)
+        walls = dict(known)
+        orders = [RunOrder(prepared, name, store.part(name), journal) for name in left]
+        for done in spread(run_order, orders, workers, lambda order: f"scheme {order.scheme}"):
+            store.keep(done.name, done.result)
+            walls[done.name] = done.wall_s
+            if progress:
+                progress(done.name, done.wall_s)
+        results = {name: store.known[name] for name in wanted}
+        outcome = Comparison(prepared, results, {name: walls.get(name) for name in wanted}, tuple(left))
+        if folder is not None:
+            _write(folder, outcome, known, pages(outcome) if pages else {})
     return outcome
 
 
-def _run_left(
-    prepared: Prepared,
-    store: ResultStore,
-    walls: Mapping[str, float],
-    journal: bool,
-    workers: int | None,
-    progress: RunProgress | None,
-) -> Comparison:
-    """Run the schemes that the store does not have; ``walls``: the seconds of those that it has."""
-    wanted = [name for name in SCHEMES if name in prepared.scenario.schemes]
-    left = [name for name in wanted if name not in store.known]
-    for name in wanted:
-        if progress and name in store.known:
-            progress(name, None)
-    all_walls = dict(walls)
-    orders = [RunOrder(prepared, name, store.part(name), journal) for name in left]
-    for done in spread(run_order, orders, workers, lambda order: f"scheme {order.scheme}"):
-        store.keep(done.name, done.result)
-        all_walls[done.name] = done.wall_s
-        if progress:
-            progress(done.name, done.wall_s)
-    results = {name: store.known[name] for name in wanted}
-    return Comparison(prepared, results, {name: all_walls.get(name) for name in wanted}, tuple(left))
+def _write(folder: Folder, outcome: Comparison, known: Mapping[str, float], pages: Mapping[str, str]) -> None:
+    prepared = outcome.prepared
+    folder.write("results.json", results_json(outcome))
+    waiting = {name: waiting_s(result) for name, result in outcome.results.items()}
+    folder.write("waiting.json", {"waiting": waiting, "identity": prepared.identity})
+    run = {
+        "identity": prepared.identity,
+        "scenario": prepared.scenario,
+        "sources": prepared.sources,
+        "notes": prepared.notes,
+        "wall_s": {name: _rounded(wall) for name, wall in {**known, **outcome.wall_s}.items()},
+        "ran": outcome.ran,
+        **program_facts(),
+    }
+    folder.write("run.json", run)  # all that may differ between two runs of one scenario
+    for name, text in pages.items():
+        write_whole(folder.path / name, text.encode())
 
 
 def _known_walls(folder: Folder) -> dict[str, float]:

@@ -57,38 +57,29 @@ class BlackBox(msgspec.Struct, frozen=True):
         return None
 
     def job(self, user: str, environment: Mapping[str, str] = {}) -> ModelledJob:
-        """Return it as a job of timetables; ``environment`` says where a driver finds orders."""
-        return self._rigid(user) if self.route is None else self._leaving(user, self.route, environment)
+        """Return it as a job of timetables; ``environment`` says where a driver finds orders.
 
-    def _leaving(
-        self, user: str, route: Literal["signal", "plugin"], environment: Mapping[str, str]
-    ) -> ModelledJob:
-        work = Job(
-            name=self.name,
-            job_class="production" if self.queue == "production" else "research",
-            submitted_at_ms=0,
-            map_ms=(TASK_MS,) * -(-self.work_ms // TASK_MS),
-            reduce_ms=(self.alone_ms,) if self.alone_ms else (),
-            reduce_keys=(1,) if self.alone_ms else (),
-            user=user,
-            queue=self.queue,
-            spark=SparkShape(executors=self.executors, block_mib=1, start_ms=TASK_MS, route=route),
-        )
-        return ModelledJob(job=work, runner=False, settings=self.settings, cmdenv=dict(environment))
-
-    def _rigid(self, user: str) -> ModelledJob:
-        """One task for each executor, all as long as it takes."""
+        Executors that stay are one task each, all as long as it takes.
+        """
         length_ms = max(1, self.alone_ms + -(-self.work_ms // self.executors))
         work = Job(
             name=self.name,
             job_class="production" if self.queue == "production" else "research",
             submitted_at_ms=0,
             map_ms=(length_ms,) * self.executors,
-            shuffle_ms=0,
             user=user,
             queue=self.queue,
         )
-        return ModelledJob(job=work, runner=False)
+        if self.route is None:
+            return ModelledJob(job=msgspec.structs.replace(work, shuffle_ms=0), runner=False)
+        work = msgspec.structs.replace(
+            work,
+            map_ms=(TASK_MS,) * -(-self.work_ms // TASK_MS),
+            reduce_ms=(self.alone_ms,) if self.alone_ms else (),
+            reduce_keys=(1,) if self.alone_ms else (),
+            spark=SparkShape(executors=self.executors, block_mib=1, start_ms=TASK_MS, route=self.route),
+        )
+        return ModelledJob(job=work, runner=False, settings=self.settings, cmdenv=dict(environment))
 
 
 def spark_box(words: Sequence[str]) -> BlackBox:

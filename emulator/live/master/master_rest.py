@@ -175,7 +175,7 @@ class MasterRest:
             completed += latest.state == "SUCCEEDED"
             running += not latest.over
             live.tasks.poll(latest)
-            done += 1.0 if latest.state == "SUCCEEDED" else 0.0 if latest.over else latest.progress_ratio
+            done += latest.part_done
         title = f"{kind.capitalize()}Attempts"
         pending = max(0, total - completed - running)
         return {
