@@ -84,8 +84,6 @@ class AppMaster:
         """Return how many attempts have been suspended."""
         return len(self.suspended_at_ms)
 
-    # --- heartbeat ------------------------------------------------------------------------
-
     def register(self, now_ms: int) -> None:
         """The AM is up: ask for what is not done yet (after a restart: recovered from history)."""
         self.alive = True
@@ -139,8 +137,6 @@ class AppMaster:
         container.state = ENDED
         container.terminal_state = "completed"
         self.host.exit(container, now_ms)
-
-    # --- tasks that end -------------------------------------------------------------------
 
     def on_map_done(self, container: Container) -> None:
         """A map is done: count it, perhaps ask for the reduces, perhaps let them begin."""
@@ -199,8 +195,6 @@ class AppMaster:
         if self.alive and attempt == self.app.attempt:
             self.alive = False
             self.host.finished(self)
-
-    # --- tasks that are taken away --------------------------------------------------------
 
     def suspended(self, container: Container, exit_at_ms: int) -> None:
         """The attempt has saved its work and stops: its task waits to resume."""
@@ -293,8 +287,6 @@ class AppMaster:
         self.app.mail_granted.clear()
         self.app.mail_ended.clear()
         self.pending.map_wait_since_ms = NEVER
-
-    # --- queries ------------------------------------------------------------
 
     def due(self, priority: int) -> int:
         """Return how many containers it will ask for at its next heartbeat, and has not put down yet."""

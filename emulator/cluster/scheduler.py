@@ -45,8 +45,6 @@ class CapacityScheduler:
             self.activate(queue)
         self.version += 1
 
-    # --- demand ---------------------------------------------------------------------------
-
     def add_application(self, app: Application) -> None:
         """Add a new application; its AM is served once the queue's AM limit allows it."""
         insort(app.queue.waiting, app, key=_order)
@@ -144,8 +142,6 @@ class CapacityScheduler:
             if queue.used_mib < queue.maximum_mib and queue.used_vcores < queue.maximum_vcores:
                 return True
         return False
-
-    # --- room -----------------------------------------------------------------------------
 
     def offer(self, node: Node, now_ms: int, number: int) -> list[Container]:
         """Offer a node's free room; return the new containers, numbered from ``number`` on."""

@@ -85,8 +85,6 @@ class WaitingCauses:
             each: {cause: self._totals_ms[each, cause] for cause in CAUSES} for each in get_args(JobClass)
         }
 
-    # --- from the grant to the process -------------------------------------------------------
-
     def _note_granted(self) -> None:
         granted, live = self._cluster.rm.containers_granted, self._scheduler.live
         for number in range(self._seen + 1, granted + 1):
@@ -119,8 +117,6 @@ class WaitingCauses:
         if container.kind == MAP:
             return container.work_at_ms
         return container.launched_at_ms + timing.launch_ms
-
-    # --- asks ------------------------------------------------------------------------------
 
     def _counted(self) -> dict[tuple[str, str], int]:
         """Count the waiting containers of now, by class and cause."""

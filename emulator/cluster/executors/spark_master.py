@@ -60,8 +60,6 @@ class SparkMaster(AppMaster):
         self.gone.clear()
         self.leaving_of.clear()
 
-    # --- executors come ---------------------------------------------------------------------
-
     def register(self, now_ms: int) -> None:
         """The driver is up: ask for executors. After a restart everything is done again."""
         self.alive = True
@@ -116,8 +114,6 @@ class SparkMaster(AppMaster):
             executor.works = True
             self._fill()
 
-    # --- tasks ------------------------------------------------------------------------------
-
     def _fill(self) -> None:
         """Begin waiting tasks on free cores."""
         stage = self.stages.current()
@@ -169,8 +165,6 @@ class SparkMaster(AppMaster):
                     self.again_ms -= max(0, run.ends_ms - self.kernel.now_ms)
             executor.runs.clear()
             self._set_end(executor)
-
-    # --- leaving ----------------------------------------------------------------------------
 
     def drain(self, container: Container, order: str, decision: int, mates: set[int]) -> bool:
         """Ask an executor to leave; False: there is none, or it is leaving. ``mates``: container numbers."""
@@ -252,8 +246,6 @@ class SparkMaster(AppMaster):
         self.target += sum(self.gone.pop(decision, 0) for decision in decisions)
         self._ask_missing()
 
-    # --- what is lost -----------------------------------------------------------------------
-
     def _lose(self, container: Container, now_ms: int) -> None:
         """An executor is gone without leaving: what ran, and what the next stage needs of it, is lost."""
         executor = self.executors.pop(container.number, None)
@@ -306,8 +298,6 @@ class SparkMaster(AppMaster):
 
     def _count_lost(self, container: Container, now_ms: int) -> None:
         """What an executor loses is counted by its tasks."""
-
-    # --- queries ----------------------------------------------------------------------------
 
     def rest_ms(self, executor: SparkExecutor, now_ms: int) -> int:
         """Return how long an executor's longest task still runs."""

@@ -133,8 +133,6 @@ class Folder:
         self.code = ""
         self._lock: int | None = None
 
-    # --- opening --------------------------------------------------------------------------
-
     @contextlib.contextmanager
     def opened(self, replace: bool = False) -> Iterator[None]:
         """Open the folder while the block lasts; a block that fails leaves what is finished."""
@@ -243,8 +241,6 @@ class Folder:
             if self.layout.is_part(entry.name):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
 
-    # --- the lock -------------------------------------------------------------------------
-
     def _take_lock(self) -> None:
         """Make the folder and lock it. Raises BadInput if another run holds the lock."""
         for _ in range(_TRIES):
@@ -294,8 +290,6 @@ class Folder:
                 for each in self.made[1:]:
                     each.rmdir()
 
-    # --- folders below it -----------------------------------------------------------------
-
     def part(self, name: str) -> Path:
         """Return the temporary folder in which a folder is made."""
         return self.path / f".{name}{PART}{os.getpid()}"
@@ -307,8 +301,6 @@ class Folder:
         os.replace(self.part(name), self.path / name)
         self.files[name] = facts
         self._write_manifest()
-
-    # --- whole files ----------------------------------------------------------------------
 
     def write(self, name: str, value: object) -> None:
         """Write one of the folder's JSON files."""

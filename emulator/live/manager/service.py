@@ -178,8 +178,6 @@ class LiveResourceManager:
         self.unregister = masters.unregister
         self.find, self.new_application = state.register.find, state.register.new_id
 
-    # --- time -----------------------------------------------------------------------------
-
     def start(self) -> None:
         """Let time pass by itself; call on the running event loop."""
         self._state.driven = True
@@ -239,8 +237,6 @@ class LiveResourceManager:
             if now_ms - attempt.heartbeat_at_ms >= self.am_expiry_ms:
                 self._held.master_silent(app, attempt, now_ms)
 
-    # --- the actor's host -----------------------------------------------------------------
-
     def wake(self, app: Application) -> None:
         """Nothing to do: masters call by themselves."""
 
@@ -275,8 +271,6 @@ class LiveResourceManager:
                 job=app.submission.job,
             )
         )
-
-    # --- what clients ask (REST) ----------------------------------------------------------
 
     def submit(self, submission: Submission) -> AppRecord:
         """Accept an application; repeated for the same id it changes nothing. Raises RequestRefused."""

@@ -108,8 +108,6 @@ class DriverRest:
         told |= {"spark.app.id": self.live.launch.application, "spark.app.startTime": str(began_ms)}
         return {"sparkProperties": [list(pair) for pair in sorted(told.items())]}
 
-    # --- executors ------------------------------------------------------------------------------
-
     def executors(self) -> list[dict[str, Any]]:
         """GET /allexecutors: those that are gone too, and the driver."""
         return [*map(self._executor, self.driver.facts.values()), self._driver_row()]
@@ -179,8 +177,6 @@ class DriverRest:
             "executorLogs": {},
             "attributes": {},
         }
-
-    # --- jobs and stages ------------------------------------------------------------------------
 
     def shown_stages(self) -> list[int]:
         """Return the stages that have tasks, the newest first."""

@@ -119,8 +119,6 @@ class MasterRest:
         self.live.around(lambda: self.live.kill_attempt(attempt))
         return json_reply({"state": "KILLED"})
 
-    # --- the views: they only read, and know no HTTP ------------------------------------------
-
     def _wall(self, at_ms: int) -> int:
         return self.live.driver.wall_of(at_ms) if at_ms else 0
 
@@ -211,8 +209,6 @@ class MasterRest:
             "logsLink": "",
         }
 
-    # --- tasks and attempts -----------------------------------------------------------------
-
     def task(self, is_map: bool, task: int) -> dict[str, Any]:
         """GET /jobs/{job}/tasks/{task}."""
         live = self.live
@@ -274,8 +270,6 @@ class MasterRest:
             "elapsedMergeTime": max(0, merged_ms - shuffled_ms) if merged_ms else 0,
             "elapsedReduceTime": max(0, ended_ms - merged_ms) if ended_ms and merged_ms else 0,
         }
-
-    # --- counters -----------------------------------------------------------------------------
 
     def _of_task(self, is_map: bool, task: int) -> Counters:
         """Return a task's counters: those of the attempt that counts, or that runs."""

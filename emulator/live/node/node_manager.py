@@ -109,8 +109,6 @@ class LiveNode:
         """The containers it holds."""
         return tuple(self._containers)
 
-    # --- joining --------------------------------------------------------------------------------
-
     def join(self) -> None:
         """Register; send heartbeats from then on."""
         self._life += 1
@@ -139,8 +137,6 @@ class LiveNode:
         self.registration = None
         for held in list(self._containers.values()):
             held.end()
-
-    # --- heartbeats -----------------------------------------------------------------------------
 
     def _next_beat(self, life: int) -> None:
         """Schedule the first heartbeat on the grid after now, however late this one was."""
@@ -192,8 +188,6 @@ class LiveNode:
                 held.notify(bell.signal)
         for container in orders.stop:
             self._end(container, messages.EXIT_ABORTED)
-
-    # --- containers (ContainerService) ----------------------------------------------------------
 
     def start(self, launch: messages.TaskLaunch) -> messages.Acknowledged:
         """Start a container; once per container, a repeated start changes nothing."""

@@ -211,8 +211,6 @@ class ManagerSite:
         add("GET", "/cluster", self._front)
         add("GET", "/", self._front)
 
-    # --- answers ------------------------------------------------------------------------------
-
     def _with_app(self, function: Callable[[AppRecord, WebRequest], Reply]) -> Callable[[WebRequest], Reply]:
         """Find the application that the path names first."""
 

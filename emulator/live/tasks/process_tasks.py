@@ -70,8 +70,6 @@ class ProcessTasks(Tasks):
         self._port = 0
         self._waiting: dict[str, TaskLine] = {}
 
-    # --- beginning and end ----------------------------------------------------------------
-
     def prepare(self, live: LiveMaster) -> None:
         """Get the folders ready and listen for tasks."""
         super().prepare(live)
@@ -111,8 +109,6 @@ class ProcessTasks(Tasks):
     def close(self) -> None:
         """Hang up."""
         self._umbilical.close()
-
-    # --- attempts ---------------------------------------------------------------------------
 
     def launch(self, attempt: Attempt) -> TaskLaunch:
         """Return the launch of an attempt's process."""
@@ -156,8 +152,6 @@ class ProcessTasks(Tasks):
             self.history.withdrawn(rerun)
             live.actor.rerun_map(rerun)
         live.actor.kill(cast(Container, attempt.container), ending, live.kernel.now_ms)
-
-    # --- the umbilical (Listener) -----------------------------------------------------------
 
     def task_hello(self, attempt: str, line: TaskLine) -> bool:
         """A task is up."""
@@ -225,8 +219,6 @@ class ProcessTasks(Tasks):
                 waiting.send({"map": {"task": attempt.task, "index": report.index}})
         cast(ProcessActor, self.live.actor).done(container)
         line.send({"bye": True})
-
-    # --- lost contact ----------------------------------------------------------------------------
 
     def _check_liveness(self, _: object) -> None:
         live = self.live
