@@ -331,11 +331,11 @@ def test_only_one_writes_into_a_folder_and_only_into_its_own(kept: Path, tmp_pat
     words = ("--figure", "4", "--runs", "1", "--out")
     holder._take_lock()
     assert "another run is writing here" in str(natjam(*words, str(kept)).exception)
-    holder.close()
-    with pytest.raises(BadInput, match="holds the results of another scenario"):
-        holder.open(replace=False)
+    holder._unlock()
+    with pytest.raises(BadInput, match="holds the results of another scenario"), holder.opened():
+        raise AssertionError
     with pytest.raises(BadInput, match="not results of this program"):
-        folder.Folder(kept, "a comparison").open(replace=False)
+        folder.Folder(kept, "a comparison").require_ours()
     run_experiment(prepare(OURS), workers=1, out=tmp_path / "compared")
     assert "not results of this program" in str(natjam(*words, str(tmp_path / "compared")).exception)
     (tmp_path / "thesis").mkdir()

@@ -135,15 +135,22 @@ class Folder:
 
     @contextlib.contextmanager
     def opened(self, replace: bool = False) -> Iterator[None]:
-        """Open the folder while the block lasts; a block that fails leaves what is finished."""
-        self.open(replace)
+        """Lock the folder and make it ready for the block; one that fails leaves what is finished.
+
+        Results of another scenario are replaced only if that is requested; results of the same scenario
+        that other sources made are always replaced.
+        """
+        self.require_ours()
+        self._take_lock()
         try:
-            yield
-        except BaseException:
-            self.abandon()
-            raise
+            self._make_ready(replace)
+            try:
+                yield
+            except BaseException:
+                self._abandon()
+                raise
         finally:
-            self.close()
+            self._unlock()
 
     def require_ours(self) -> None:
         """Raise BadInput if the place holds anything but results. Changes nothing."""
@@ -181,20 +188,6 @@ class Folder:
         except UNREADABLE:
             return None
         return found if found.kind == self.layout.kind else None
-
-    def open(self, replace: bool) -> None:
-        """Lock the folder and make it ready; close it afterwards.
-
-        Results of another scenario are replaced only if that is requested; results of the same scenario
-        that other sources made are always replaced.
-        """
-        self.require_ours()
-        self._take_lock()
-        try:
-            self._make_ready(replace)
-        except BaseException:
-            self.close()
-            raise
 
     def _make_ready(self, replace: bool) -> None:
         self.require_ours()  # again: now no other process changes it
@@ -272,8 +265,7 @@ class Folder:
         except FileNotFoundError:
             return False
 
-    def close(self) -> None:
-        """Let others write here."""
+    def _unlock(self) -> None:
         if self._lock is None:
             return
         with contextlib.suppress(OSError):
@@ -281,7 +273,7 @@ class Folder:
         os.close(self._lock)
         self._lock = None
 
-    def abandon(self) -> None:
+    def _abandon(self) -> None:
         """After a failure: keep what is finished; a folder that holds nothing and was made now is removed."""
         with contextlib.suppress(OSError):
             self._sweep()

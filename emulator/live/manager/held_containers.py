@@ -74,18 +74,6 @@ class HeldContainers:
             attempt.ended.append(EndedContainer(container.id, exit_status, now_ms, why))
             self._ask_again(container, attempt)
 
-    def _end_container(self, container: ContainerRecord, ended: EndedContainer, now_ms: int) -> None:
-        """Record the end of a container's process for its master; the caller frees its resources."""
-        container.app.count(now_ms)
-        self._forget(container)
-        if container.actor.state != RELEASED:
-            container.actor.state = ENDED
-            container.actor.terminal_state = _TERMINAL_STATES.get(ended.exit_status, "failed")
-        if not container.is_master:
-            attempt = container.app.attempts[container.attempt - 1]
-            attempt.ended.append(ended)
-            self._ask_again(container, attempt)
-
     def _ask_again(self, container: ContainerRecord, attempt: AttemptRecord) -> None:
         """A container is gone before its master fetched it: ask in its place, as YARN does.
 
@@ -105,10 +93,20 @@ class HeldContainers:
         container.app.containers.pop(container.id, None)
 
     def container_gone(self, container: ContainerRecord, ended: EndedContainer, now_ms: int) -> None:
-        """A container's process is gone; with an AM's its attempt fails, unless that is over."""
+        """A container's process is gone; with an AM's its attempt fails, unless that is over.
+
+        Its end is recorded for its master; the caller frees its resources.
+        """
         attempt = container.app.attempts[container.attempt - 1]
-        self._end_container(container, ended, now_ms)
-        if container.is_master and attempt.state in ("LAUNCHED", "RUNNING"):
+        container.app.count(now_ms)
+        self._forget(container)
+        if container.actor.state != RELEASED:
+            container.actor.state = ENDED
+            container.actor.terminal_state = _TERMINAL_STATES.get(ended.exit_status, "failed")
+        if not container.is_master:
+            attempt.ended.append(ended)
+            self._ask_again(container, attempt)
+        elif attempt.state in ("LAUNCHED", "RUNNING"):
             story = f"AM container {container.id} exited with {ended.exit_status}: {ended.diagnostics}"
             self.attempt_failed(container.app, attempt, story.removesuffix(": "), now_ms)
 
