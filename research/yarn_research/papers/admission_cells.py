@@ -20,7 +20,13 @@ from math import isfinite
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from emulator.experiments.results.figures import (
+from emulator.experiments.results.workers import cores
+from yarn_research.admission.choices import DEFAULT_CHOICES, Choices
+from yarn_research.admission.metrics import Scores
+from yarn_research.admission.replays import Engine, ReplayOptions, one
+from yarn_research.admission.traces.generator import HOUR_MS, PUBLISHED, generate, in_flight
+from yarn_research.admission.traces.trace import Trace
+from yarn_research.papers.figures import (
     Figure,
     FigureRow,
     PaperClaim,
@@ -30,12 +36,6 @@ from emulator.experiments.results.figures import (
     row,
     worst,
 )
-from emulator.experiments.results.workers import cores
-from yarn_research.admission.choices import DEFAULT_CHOICES, Choices
-from yarn_research.admission.metrics import Scores
-from yarn_research.admission.replays import Engine, ReplayOptions, one
-from yarn_research.admission.traces.generator import HOUR_MS, PUBLISHED, generate, in_flight
-from yarn_research.admission.traces.trace import Trace
 from yarnctl.command_line import ProgressBar
 from yarnctl.deciding.admission.mechanisms import SIZINGS
 
