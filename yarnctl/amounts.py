@@ -1,7 +1,4 @@
-"""Shares and durations as text on a command line or in a file: ``2%``, ``3s``.
-
-BadInput names the option, or the place in the file.
-"""
+"""Shares and durations as text on a command line or in a file: ``2%``, ``3s``; BadInput names the place."""
 
 from __future__ import annotations
 

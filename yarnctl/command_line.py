@@ -1,7 +1,6 @@
 """The command line that both programs share: lazy commands, one-line errors, two output formats, progress.
 
-* ``--help`` imports click and nothing else. A command's module is imported when the command runs; its
-  one-line help is in the program's table.
+* ``--help`` imports click and nothing else. A command's module is imported when the command runs.
 * An error that the user can correct is one line ``error: ...`` on stderr and an exit status: 0 done, 1
   negative answer, 2 bad input (or output not writable), 3 unreachable, 130 interrupted, 141 output closed by
   its reader.
@@ -28,28 +27,22 @@ from yarnctl.extras import missing_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-SHELLS = ("bash", "fish", "zsh")
-"""The shells for which ``completion`` prints a script."""
+SHELLS = ("bash", "fish", "zsh")  # The shells for which ``completion`` prints a script
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 HELP_WIDTH = 80
 
-WORTH_SHOWING_S = 1.0
-"""Shorter work shows no progress bar."""
+WORTH_SHOWING_S = 1.0  # Shorter work shows no progress bar
 REDRAWN_S = 0.1
 
-COMPLETION = (
-    "yarnctl.command_line:completion",
-    "Print a script that completes commands in a shell.",
-)
+COMPLETION = ("yarnctl.command_line:completion", "Print a script that completes commands in a shell.")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Item = TypeVar("Item")
 Group = TypeVar("Group", bound=NamedTuple)
 
-LazyCommand = tuple[str, str]
-"""The location of a command (``module:attribute``) and its one-line help."""
+LazyCommand = tuple[str, str]  # The location of a command (``module:attribute``) and its one-line help
 
 
 class LazyGroup(click.Group):
@@ -102,7 +95,6 @@ def load(target: str) -> click.Command:
 
 
 def _plain(kind: Any) -> Any:
-    """Return the number type restricted to digits 0 to 9; int and float also accept 1_0 and other scripts."""
     if "convert" in vars(kind):
         return kind
     strict, convert = copy.copy(kind), kind.convert
@@ -160,7 +152,11 @@ def completion_variable(name: str) -> str:
 
 def run(group: click.Group, arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a program and exit with its status; ``main`` calls it."""
-    _keep_streams()
+    # Open stdin, stdout and stderr where closed, so that no other file gets their descriptors.
+    while (taken := os.open(os.devnull, os.O_RDONLY)) < 3:
+        if taken == 1:
+            sys.stdout = os.fdopen(1, "w", closefd=False)
+    os.close(taken)
     output, watched = sys.stdout, WatchedOutput(sys.stdout)
     sys.stdout = cast(TextIO, watched)
     try:
@@ -175,7 +171,11 @@ def run(group: click.Group, arguments: Sequence[str] | None = None) -> NoReturn:
         status = complain("interrupted", INTERRUPTED)
     finally:
         sys.stdout = output
-    _discard_unwritten(output)
+    # Discard output that cannot be written; otherwise the interpreter reports an error at exit.
+    try:
+        output.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
     raise SystemExit(status)
 
 
@@ -211,30 +211,8 @@ class WatchedOutput:
         return getattr(self._stream, name)
 
 
-def _keep_streams() -> None:
-    """Open each of stdin, stdout and stderr that is closed, so that no other file gets its descriptor.
-
-    Writing to a closed stdout then fails with a message.
-    """
-    while (taken := os.open(os.devnull, os.O_RDONLY)) < 3:
-        if taken == 1:
-            sys.stdout = os.fdopen(1, "w", closefd=False)
-    os.close(taken)
-
-
-def _discard_unwritten(output: TextIO) -> None:
-    """Discard output that cannot be written; otherwise the interpreter reports an error at exit."""
-    try:
-        output.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
-
-
 def exit_status_of(group: click.Group, arguments: list[str]) -> int:
-    """Run a program, report an error in one line, and return the exit status.
-
-    A command may return its own status as an integer; None means 0.
-    """
+    """Run a program, report an error in one line, and return the exit status (a command's own, None: 0)."""
     try:
         return invoke(group, arguments)
     except click.exceptions.Exit as leaving:
@@ -312,11 +290,7 @@ def options_in(kind: type[Group], values: Mapping[str, Any]) -> Group:
 def option_group(
     kind: type[NamedTuple], name: str, options: Sequence[Callable[[Function], Function]]
 ) -> Callable[[Function], Function]:
-    """Return a decorator that adds options to a command.
-
-    The command gets their values as one argument ``name`` of the type ``kind``, a NamedTuple with a field for
-    each option.
-    """
+    """Return a decorator that adds options to a command, as one argument ``name`` of the type ``kind``."""
 
     def add(function: Function) -> Function:
         @functools.wraps(function)
@@ -363,10 +337,9 @@ def terminal_columns() -> int | None:
 
 
 class ProgressBar:
-    """Counts steps, and shows a progress bar on stderr after one second if stderr is a terminal.
+    """Counts steps; shows a progress bar after one second if stderr is a terminal (imports rich then only).
 
-    Shorter work shows nothing and does not import rich. ``whole`` is the number of steps, or a function that
-    returns it and is called when the bar appears; None: unknown.
+    ``whole`` is the number of steps, or a function that returns it when the bar appears; None: unknown.
     """
 
     def __init__(self, doing: str, whole: int | Callable[[], int | None] | None = None) -> None:

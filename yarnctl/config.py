@@ -154,7 +154,6 @@ _BY_HADOOP: dict[str, tuple[str, Callable[[HadoopSite], Any]]] = {
 
 
 def _from_hadoop(folder: Path, environment: Mapping[str, str], wanted: Iterable[str]) -> dict[str, Any]:
-    """Return the ``wanted`` keys that files in ``folder`` set; reads no other file."""
     found: dict[str, Any] = {}
     for key in wanted:
         file, read = _BY_HADOOP[key]
@@ -166,7 +165,6 @@ def _from_hadoop(folder: Path, environment: Mapping[str, str], wanted: Iterable[
 
 
 def _checked(values: Mapping[str, Any], places: Mapping[str, str]) -> ClusterAddress:
-    """Return the checked configuration; BadInput names the key that is wrong and its place."""
     fields = {one.name: one for one in msgspec.structs.fields(ClusterAddress)}
     for key, value in values.items():
         where = f"{places.get(key, 'HADOOP_CONF_DIR')}: {key}"

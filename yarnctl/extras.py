@@ -1,7 +1,6 @@
 """Extras: which packages of ``yarnctl[...]`` a command needs, and the error where one is not installed.
 
-Law: a package of an extra is imported where it is used, never when a program starts. What takes long calls
-:func:`require_extra` first, so that nothing is computed or written before the error.
+A package of an extra is imported where it is used. What takes long calls :func:`require_extra` first.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from yarnctl.errors import BadInput
 EXTRAS = {
     "emulator": ("numpy", "uvloop"),
     "export": ("pyarrow",),
-    "prediction": ("numpy", "sklearn"),
+    "prediction": ("numpy",),
     "report": ("jinja2", "matplotlib"),
 }
 """The packages of each extra, by the names that are imported; pyproject.toml has those that are installed."""

@@ -1,9 +1,8 @@
-"""Run one pass of the loop: observe, step, write the journal, then act.
+"""Run one pass of the loop: observe, step, write the journal, then act; three hosts use this one body.
 
-Law: this is the only body. The virtual kernel calls it as an event, the daemon after waiting;
-records are in the journal before the first action they explain is performed. Three hosts (virtual time, live
-emulator, real cluster) implement one protocol, ``ClusterPort``, and the controller does not distinguish them:
-what a host cannot do is in its capabilities.
+Records are in the journal before the first action they explain is performed. The controller does not
+distinguish the hosts (virtual time, live emulator, real cluster): what a host cannot do is in its
+capabilities.
 """
 
 from __future__ import annotations
@@ -35,15 +34,12 @@ class ClusterPort(Protocol):
 
     def identify(self) -> ClusterIdentity:
         """Return which cluster answers and what it can do."""
-        ...
 
     def observe(self, scope: ObservationRequest) -> Observation:
         """Observe what ``scope`` names; return it with the facts since the last call, in order."""
-        ...
 
     def perform(self, action: Action) -> Outcome:
         """Perform one action; only a later fact proves its effect."""
-        ...
 
 
 class Journal(Protocol):
@@ -51,14 +47,10 @@ class Journal(Protocol):
 
     def append(self, records: Sequence[Record]) -> None:
         """Add records at the end, in order."""
-        ...
 
 
 def tick(controller: Controller, port: ClusterPort, journal: Journal) -> int:
-    """Run one step against a port; return when to call again, in ms of the port's clock.
-
-    A return value that is not later than the observation's own instant means "at once".
-    """
+    """Run one step against a port; return when to call again (ms of its clock; not later: at once)."""
     step = controller.step(port.observe(controller.to_observe))
     if step.records:
         journal.append(step.records)

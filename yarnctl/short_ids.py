@@ -1,8 +1,4 @@
-"""Short ids: the end of a YARN id, which is the part that distinguishes it from its neighbours.
-
-Law: a short form begins with a mark, never ends with one, and means an id only where exactly one known id
-ends with it.
-"""
+"""Short ids: the end of a YARN id, begun by a mark, which means the only known id that ends with it."""
 
 from __future__ import annotations
 
@@ -10,8 +6,7 @@ import re
 from collections.abc import Iterable
 
 MARK = "…"
-STAMP_DIGITS = 4
-"""How much of the ResourceManager's start time is shown: two of its starts rarely agree in it."""
+STAMP_DIGITS = 4  # Of the ResourceManager's start time: two of its starts rarely agree in it
 
 _FULL = re.compile(
     r"(?<![\w./-])(?:application|attempt|container)(?:_e[0-9]+)?_([0-9]+)((?:_[0-9a-z]+)+)(?![\w/-]|\.\w)"

@@ -1,9 +1,8 @@
-"""Tables as text: under columns where they fit, else one block a row.
+"""Tables as text: under columns where they fit, else one block a row; nothing is cut off.
 
-Law: nothing is cut off. A word (an id, a path, an address) is never broken: cells are folded between
-words; where the words themselves are too wide, ids are given by their end (:mod:`yarnctl.short_ids`); where
-that does not suffice either, each row is a block of lines, whose words the terminal may wrap but a copy holds
-whole. What is not printed on a terminal has no width: every id in full, one line a row.
+A word (an id, a path, an address) is never broken: cells are folded between words; where the words themselves
+are too wide, ids are given by their end (:mod:`yarnctl.short_ids`); where that does not suffice either, each
+row is a block of lines. What is not printed on a terminal has no width: every id in full, one line a row.
 """
 
 from __future__ import annotations
@@ -15,12 +14,9 @@ from itertools import zip_longest
 
 from yarnctl.short_ids import ids_in, shortened
 
-UNFOLDED = 16
-"""A cell of up to so many characters is not folded: ``45.2 s`` stays on one line."""
-PROSE_MIN = 24
-"""What is folded gets at least so many characters a line, or the table becomes a tower."""
-BLOCK_MIN = 40
-"""A value in a block gets at least so many characters a line, however narrow the terminal is."""
+UNFOLDED = 16  # A cell of up to so many characters is not folded: ``45.2 s`` stays on one line
+PROSE_MIN = 24  # What is folded gets at least so many characters a line, or the table becomes a tower
+BLOCK_MIN = 40  # A value in a block gets at least so many characters a line, however narrow the terminal is
 
 Cells = list[list[str]]
 
@@ -55,9 +51,6 @@ def _with_short_ids(cells: Cells) -> tuple[Cells, str]:
     return [[shortened(cell) for cell in row] for row in cells], note
 
 
-# --- widths -------------------------------------------------------------------------------------------
-
-
 def _longest(lines: Iterable[str]) -> int:
     from rich.cells import cell_len
 
@@ -65,7 +58,6 @@ def _longest(lines: Iterable[str]) -> int:
 
 
 def _natural(columns: Sequence[str], cells: Cells) -> list[int]:
-    """Return each column's width if nothing is folded but what has line ends of its own."""
     return [
         max(_longest([column]), *(_longest(row[place].splitlines()) for row in cells), 0)
         for place, column in enumerate(columns)
@@ -80,7 +72,6 @@ def _least(column: str, cells: Sequence[str]) -> int:
 
 
 def _widths(columns: Sequence[str], cells: Cells, width: int) -> list[int] | None:
-    """Return widths that fit into ``width`` characters; None if there are none."""
     wanted = _natural(columns, cells)
     widths = [_least(column, [row[place] for row in cells]) for place, column in enumerate(columns)]
     left = width - _frame(len(columns)) - sum(widths)
@@ -95,11 +86,7 @@ def _widths(columns: Sequence[str], cells: Cells, width: int) -> list[int] | Non
 
 
 def _frame(columns: int) -> int:
-    """Return how many characters of a line are lines and space between columns."""
     return 3 * columns + 1
-
-
-# --- rendering ----------------------------------------------------------------------------------------
 
 
 def _folded(text: str, width: int) -> str:
@@ -134,7 +121,6 @@ def _under_columns(
 
 
 def _blocks(columns: Sequence[str], cells: Cells, width: int) -> str:
-    """Return each row as lines ``column  value``, an empty line between two rows."""
     indent = max(map(len, columns), default=0) + 2
     room = max(BLOCK_MIN, width - indent)
     return "\n".join(
@@ -148,5 +134,4 @@ def _blocks(columns: Sequence[str], cells: Cells, width: int) -> str:
 
 
 def _joined(cell: str) -> str:
-    """Return a cell without line ends that were made to fit it under a column."""
     return re.sub(r"\s*\n\s*", " ", cell)

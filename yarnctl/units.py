@@ -18,8 +18,7 @@ class Resources(NamedTuple):
     vcores: int
 
 
-NOTHING = Resources(0, 0)
-"""The empty vector."""
+NOTHING = Resources(0, 0)  # The empty vector
 
 
 def plus(left: Resources, right: Resources) -> Resources:

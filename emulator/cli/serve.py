@@ -12,14 +12,7 @@ from pathlib import Path
 
 import click
 
-from emulator.cli.live_options import (
-    SLOT_MIB,
-    Dialect,
-    containers_option,
-    manager_options,
-    speed_option,
-    work_option,
-)
+from emulator.cli import live_options
 
 
 @click.command("serve")
@@ -39,10 +32,10 @@ from emulator.cli.live_options import (
     metavar="N",
     help="Number of containers (1024 MiB, 1 vcore) of a node.",
 )
-@manager_options
-@work_option("Folder of the files of WebHDFS and of containers.")
-@containers_option("process: tasks are real processes; modelled: they only take time.")
-@speed_option
+@live_options.manager_options
+@live_options.work_option("Folder of the files of WebHDFS and of containers.")
+@live_options.containers_option("process: tasks are real processes; modelled: they only take time.")
+@live_options.speed_option
 @click.option(
     "--workload",
     "workloads",
@@ -57,7 +50,7 @@ def command(
     host: str,
     queues: str | None,
     scheduler_xml: Path | None,
-    dialect: Dialect,
+    dialect: live_options.Dialect,
     superuser: str,
     seed: int,
     allow_hosts: tuple[str, ...],
@@ -90,16 +83,18 @@ def command(
         allow_hosts=checked_names(allow_hosts),
     )
     plan = ClusterPlan(
-        nodes=nodes, memory_mib=slots * SLOT_MIB, vcores=slots, processes=containers == "process"
+        nodes=nodes, memory_mib=slots * live_options.SLOT_MIB, vcores=slots, processes=containers == "process"
     )
     run(options, plan, workloads, as_json, click.echo, lambda text: click.echo(text, err=True))
 
 
 @click.command("rm")
-@manager_options
-@work_option("Folder that all processes of the cluster share; WebHDFS keeps its files in DIR/hdfs.")
+@live_options.manager_options
+@live_options.work_option(
+    "Folder that all processes of the cluster share; WebHDFS keeps its files in DIR/hdfs."
+)
 @click.option("--public-url", metavar="URL", help="Address for other hosts.  [default: by host and port]")
-@speed_option
+@live_options.speed_option
 @click.option(
     "--node-expiry-ms",
     type=click.IntRange(min=1),
@@ -117,7 +112,7 @@ def resource_manager(
     host: str,
     queues: str | None,
     scheduler_xml: Path | None,
-    dialect: Dialect,
+    dialect: live_options.Dialect,
     superuser: str,
     seed: int,
     allow_hosts: tuple[str, ...],

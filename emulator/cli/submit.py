@@ -119,21 +119,28 @@ def command(
     if modelled:
         job = modelled_of(modelled, name=name, user=owner, queue=queue, settings=settings)
     else:
-        streaming = streaming_of(
+        from emulator.live.jobs.streaming_job import checked, pairs, shipped, sized
+        from emulator.live.wire.submitted_job import StreamingJob
+
+        if not inputs or not folder:
+            raise BadInput("--input, --output", "both are needed", "name folders that every node can read")
+        if reduces and not reducer:
+            raise BadInput("--reducer", "is missing", "give one, or --reduces 0")
+        streaming = StreamingJob(
             name=name,
+            inputs=tuple(str(Path(path).absolute()) for path in inputs),
+            output=str(Path(folder).absolute()),
+            mapper=mapper,
+            reducer=reducer if reduces else "",
+            combiner=combiner if reduces else "",
+            reduces=reduces,
             user=owner,
             queue=queue,
-            inputs=inputs,
-            folder=folder,
-            mapper=mapper,
-            reducer=reducer,
-            combiner=combiner,
-            reduces=reduces,
-            files=files,
-            settings=settings,
-            cmdenv=cmdenv,
+            settings=pairs("-D", settings),
+            cmdenv=pairs("--cmdenv", cmdenv),
+            files=shipped((mapper, reducer, combiner), files),
         )
-        job = streaming
+        job = streaming = checked(sized(streaming))
         if reduces and not no_runner:
             job = with_runner(streaming, client, restartable, group_fields, requests_owner)
     application = client.submit(job, queue, tags_of(deadline), priority)
@@ -160,46 +167,6 @@ def report(shown: dict[str, Any], output: str, said: str) -> None:
         print_json(shown)
     else:
         click.echo(" ".join(said.split()))
-
-
-def streaming_of(
-    *,
-    name: str,
-    user: str,
-    queue: str,
-    inputs: tuple[str, ...],
-    folder: str | None,
-    mapper: str,
-    reducer: str,
-    combiner: str,
-    reduces: int,
-    files: tuple[str, ...],
-    settings: tuple[str, ...],
-    cmdenv: tuple[str, ...],
-) -> StreamingJob:
-    """Return the streaming job of these options, checked. Raises BadInput."""
-    from emulator.live.jobs.streaming_job import checked, pairs, shipped, sized
-    from emulator.live.wire.submitted_job import StreamingJob
-
-    if not inputs or not folder:
-        raise BadInput("--input, --output", "both are needed", "name folders that every node can read")
-    if reduces and not reducer:
-        raise BadInput("--reducer", "is missing", "give one, or --reduces 0")
-    job = StreamingJob(
-        name=name,
-        inputs=tuple(str(Path(path).absolute()) for path in inputs),
-        output=str(Path(folder).absolute()),
-        mapper=mapper,
-        reducer=reducer if reduces else "",
-        combiner=combiner if reduces else "",
-        reduces=reduces,
-        user=user,
-        queue=queue,
-        settings=pairs("-D", settings),
-        cmdenv=pairs("--cmdenv", cmdenv),
-        files=shipped((mapper, reducer, combiner), files),
-    )
-    return checked(sized(job))
 
 
 def with_runner(

@@ -13,17 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from emulator.cluster.entities import (
-    ENDED,
-    GRANTED,
-    MAP,
-    NEVER,
-    REDUCE,
-    RUNNING,
-    Application,
-    Ask,
-    Container,
-)
+from emulator.cluster.entities import ENDED, GRANTED, MAP, NEVER, REDUCE, RUNNING, Application, Ask, Container
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, PendingTasks
 from emulator.cluster.task import KeyLog, Launching, SavedReduce, keys_done, lost_ms
@@ -44,15 +34,12 @@ class MasterHost(Protocol):
         self, app: Application, asks: list[tuple[Ask, int]]
     ) -> tuple[list[Container], list[Container]]:
         """Heartbeat to the ResourceManager."""
-        ...
 
     def exit(self, container: Container, at_ms: int) -> None:
         """The process in the container is gone at ``at_ms``; its node reports it later."""
-        ...
 
     def finished(self, master: AppMaster) -> None:
         """The job is done."""
-        ...
 
 
 _NUMBERS = tuple(range(4096))
@@ -65,33 +52,6 @@ def numbers(count: int) -> Sequence[int]:
 
 class AppMaster:
     """The AM's state: what is unassigned, what runs, what is done, what is saved."""
-
-    __slots__ = (
-        "_exit",
-        "_exit_ms",
-        "alive",
-        "app",
-        "beat_at_ms",
-        "host",
-        "job",
-        "kernel",
-        "keys",
-        "launching",
-        "lost_ms",
-        "map_node",
-        "maps_left",
-        "overhead_ms",
-        "pending",
-        "phase_ms",
-        "reduce_attempts",
-        "reduces_left",
-        "reduces_requested",
-        "running",
-        "store",
-        "suspended_at_ms",
-        "timing",
-        "unsent",
-    )
 
     def __init__(self, job: Job, app: Application, host: MasterHost) -> None:
         self.job = job
@@ -123,8 +83,6 @@ class AppMaster:
     def suspensions(self) -> int:
         """Return how many attempts have been suspended."""
         return len(self.suspended_at_ms)
-
-    # --- heartbeat ------------------------------------------------------------------------
 
     def register(self, now_ms: int) -> None:
         """The AM is up: ask for what is not done yet (after a restart: recovered from history)."""
@@ -179,8 +137,6 @@ class AppMaster:
         container.state = ENDED
         container.terminal_state = "completed"
         self.host.exit(container, now_ms)
-
-    # --- tasks that end -------------------------------------------------------------------
 
     def on_map_done(self, container: Container) -> None:
         """A map is done: count it, perhaps ask for the reduces, perhaps let them begin."""
@@ -239,8 +195,6 @@ class AppMaster:
         if self.alive and attempt == self.app.attempt:
             self.alive = False
             self.host.finished(self)
-
-    # --- tasks that are taken away --------------------------------------------------------
 
     def suspended(self, container: Container, exit_at_ms: int) -> None:
         """The attempt has saved its work and stops: its task waits to resume."""
@@ -333,8 +287,6 @@ class AppMaster:
         self.app.mail_granted.clear()
         self.app.mail_ended.clear()
         self.pending.map_wait_since_ms = NEVER
-
-    # --- queries ------------------------------------------------------------
 
     def due(self, priority: int) -> int:
         """Return how many containers it will ask for at its next heartbeat, and has not put down yet."""

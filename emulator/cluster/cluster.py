@@ -133,16 +133,16 @@ class Cluster:
         timing: Timing,
         seed: int,
         faults: tuple[Fault, ...] = (),
-        locality_delay: int = 0,
     ) -> None:
         self.kernel = Kernel()
         self.timing = timing
         self.seed = seed
         self.jobs = jobs
-        self.rm = ResourceManager(queues, self, locality_delay)
+        self.rm = ResourceManager(queues, self)
         self.suspension = Suspension(self)
         self.masters: list[AppMaster] = []
         self.linger_ms = 0
+        self.beats_at_exit = False
         self.unfinished = len(jobs)
         self.store_downs: list[tuple[int, int]] = []
         # One bound method for all events: tens of thousands of them wait at a time.

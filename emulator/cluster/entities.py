@@ -44,8 +44,7 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
 class Ask:
     """``count`` containers of one size at one request priority.
 
-    ``off_switch`` is False for asks that name racks (maps, resuming reduces). ``hosts`` are
-    preferred nodes (by index); with a locality delay they are waited for.
+    ``off_switch`` is False for asks that name racks (maps, resuming reduces).
     """
 
     priority: int
@@ -53,7 +52,6 @@ class Ask:
     vcores: int
     off_switch: bool
     count: int = 0
-    hosts: dict[int, int] | None = None
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -202,11 +200,10 @@ class Node:
 class Container(msgspec.Struct, eq=False):
     """A granted container, and the attempt that runs in it.
 
-    ``work_at_ms`` is when the attempt begins with new keys (after launch, shuffle, skip and
-    replay), ``finish_at_ms`` when it is done, commit included; NEVER while that is unknown.
-    ``from_key`` is the key the timetable starts at, ``log_from_key`` the first key this attempt
-    has not saved yet, ``to_key`` where a suspend stops it; ``length_ms`` the time all keys of its
-    task take on this node (longer on a slow one).
+    ``work_at_ms`` is when the attempt begins with new keys (after launch, shuffle, skip and replay),
+    ``finish_at_ms`` when it is done, commit included; NEVER while that is unknown. ``from_key`` is the key
+    the timetable starts at, ``log_from_key`` the first key this attempt has not saved yet, ``to_key`` where a
+    suspend stops it; ``length_ms`` the time all keys of its task take on this node (longer on a slow one).
     """
 
     number: int

@@ -1,15 +1,13 @@
 """The event kernel: virtual time in integer milliseconds.
 
-Law: events run in the order (time, sequence) and in no other; sequence is the order in which
-they were put in. Time jumps from one instant that has events to the next;
-nothing of clusters is in it.
+Law: events run in the order (time, sequence) and in no other; sequence is the order in which they were put
+in. Time jumps from one instant that has events to the next; nothing of clusters is in it.
 
-Two levels keep an event cheap when tens of thousands wait: the events of one span of 512 ms
-share a flat list (instant, handler, argument, instant ...), appended to in order of arrival: an
-event that waits is no object of its own, which would have left the processor's caches by the time
-it runs. When the span begins they are made tuples and sorted by time (a stable sort, so that
-sequence decides ties); a heap holds the spans. Only an event that is put into the running span is
-sorted in one by one, behind those of its instant.
+Two levels keep an event cheap when tens of thousands wait: the events of one span of 512 ms share a flat list
+(instant, handler, argument, instant ...), appended to in order of arrival: an event that waits is no object
+of its own, which would have left the processor's caches by the time it runs. When the span begins they are
+made tuples and sorted by time (a stable sort, so that sequence decides ties); a heap holds the spans. Only an
+event that is put into the running span is sorted in one by one, behind those of its instant.
 """
 
 from __future__ import annotations

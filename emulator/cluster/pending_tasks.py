@@ -18,16 +18,6 @@ FAILED_MAP, REDUCE_PRIORITY, MAP_PRIORITY = 5, 10, 20
 class PendingTasks:
     """``unassigned`` by priority; ``deferred`` reduces wait until no map does; ``saved`` ones resume."""
 
-    __slots__ = (
-        "_ask",
-        "_resume_priority",
-        "deferred",
-        "map_attempts",
-        "map_wait_since_ms",
-        "saved",
-        "unassigned",
-    )
-
     def __init__(
         self, ask: Callable[[int, int], object], resume_priority: int, saved: Container[int]
     ) -> None:

@@ -130,20 +130,14 @@ class CapacityPreemption:
     def _select(self, queue: LeafQueue, mib: int, chosen: dict[int, Container]) -> None:
         """Mark containers of the queue's applications, last served first, until ``mib`` is covered."""
         running = self._running(queue)
-        # A marked container that is still owed keeps its mark and its waiting time.
+        # A marked container that is still owed keeps its mark and its waiting time: those go first. As in
+        # YARN, a container is marked while anything is still owed, but none that is larger than what is left
+        # of the round's total.
+        running.sort(key=lambda each: each.number not in self.marked_at_ms)
         for container in running:
             if mib <= 0:
                 return
-            if container.number in self.marked_at_ms and container.memory_mib <= self._allowed_mib:
-                chosen[container.number] = container
-                mib -= container.memory_mib
-                self._allowed_mib -= container.memory_mib
-        for container in running:
-            # As in YARN, a container is marked while anything is still owed, but none that is larger
-            # than what is left of the round's total.
-            if mib <= 0:
-                return
-            if container.number not in chosen and container.memory_mib <= self._allowed_mib:
+            if container.memory_mib <= self._allowed_mib:
                 chosen[container.number] = container
                 mib -= container.memory_mib
                 self._allowed_mib -= container.memory_mib

@@ -32,18 +32,16 @@ class MessageHost(Protocol):
 
     def wake(self, app: Application) -> None:
         """Something waits for the application: have its AM send a heartbeat."""
-        ...
 
     def launch_master(self, container: Container) -> None:
         """Start the AM in its container."""
-        ...
 
 
 class ResourceManager:
     """Nodes and applications around one capacity scheduler."""
 
-    def __init__(self, queues: tuple[QueueConfig, ...], host: MessageHost, locality_delay: int = 0) -> None:
-        self.scheduler = CapacityScheduler(queues, locality_delay)
+    def __init__(self, queues: tuple[QueueConfig, ...], host: MessageHost) -> None:
+        self.scheduler = CapacityScheduler(queues)
         self.host = host
         self.nodes: list[Node] = []
         self.applications: dict[int, Application] = {}
@@ -52,8 +50,6 @@ class ResourceManager:
         self.open_nodes: list[tuple[int, int]] = []
         self.watching = False
         self.facts: list[Fact] = []
-
-    # --- nodes ----------------------------------------------------------------------------
 
     def register_node(self, node: Node) -> None:
         """Add a node to the cluster."""
@@ -140,8 +136,6 @@ class ResourceManager:
         self._count_node(node, -1)
         return lost
 
-    # --- containers -----------------------------------------------------------------------
-
     def release(self, container: Container, ending: str, now_ms: int) -> None:
         """A container is over: its room is free again."""
         container.terminal_state = ending
@@ -175,8 +169,6 @@ class ResourceManager:
         app = container.app
         app.mail_ended.append(container)
         self.host.wake(app)
-
-    # --- applications ---------------------------------------------------------------------
 
     def submit(self, app: Application, am_size: Resources) -> None:
         """Accept an application; its first ask is for its master (request priority 0)."""

@@ -1,11 +1,10 @@
 """The capacity scheduler: which ask gets the free room of a node that sends a heartbeat.
 
-Law: on every offer the queues are served in the order of used / guaranteed (dominant resource,
-ties by the order they were configured in), inside a queue by application priority, then
-submission; inside an application by request priority. One off-switch container per node
-heartbeat (facts, natjam 2.5; hadoop 5). What would break a maximum, a user limit or the share
-of masters is passed over. An ask that does not fit reserves the node, so that small containers
-cannot starve a large one.
+Law: on every offer the queues are served in the order of used / guaranteed (dominant resource, ties by the
+order they were configured in), inside a queue by application priority, then submission; inside an application
+by request priority. One off-switch container per node heartbeat (facts, natjam 2.5; hadoop 5). What would
+break a maximum, a user limit or the share of masters is passed over. An ask that does not fit reserves the
+node, so that small containers cannot starve a large one.
 
 The scheduler owns the sums (free room; usage of queues, users and applications) and nothing else does.
 """
@@ -32,11 +31,9 @@ _order = attrgetter("order")
 class CapacityScheduler:
     """Queues and their demand. ``live`` are the containers in use, by number."""
 
-    def __init__(self, queues: tuple[QueueConfig, ...], locality_delay: int = 0) -> None:
+    def __init__(self, queues: tuple[QueueConfig, ...]) -> None:
         self.queues = {config.name: LeafQueue(config) for config in queues}
         self.demanding: list[LeafQueue] = []
-        self.locality_delay = locality_delay
-        self.missed: dict[int, int] = {}
         self.version = 0
         self.granted = 0
         self.live: dict[int, Container] = {}
@@ -47,8 +44,6 @@ class CapacityScheduler:
             queue.resize(total_mib, total_vcores)
             self.activate(queue)
         self.version += 1
-
-    # --- demand ---------------------------------------------------------------------------
 
     def add_application(self, app: Application) -> None:
         """Add a new application; its AM is served once the queue's AM limit allows it."""
@@ -100,10 +95,6 @@ class CapacityScheduler:
             ask = wanted
             app.asks.append(ask)
             app.asks.sort(key=attrgetter("priority"))
-        if ask is not wanted and wanted.hosts:
-            ask.hosts = ask.hosts or {}
-            for index, wish in wanted.hosts.items():
-                ask.hosts[index] = ask.hosts.get(index, 0) + wish
         count = max(count, -ask.count)
         ask.count += count
         app.pending += count
@@ -152,8 +143,6 @@ class CapacityScheduler:
                 return True
         return False
 
-    # --- room -----------------------------------------------------------------------------
-
     def offer(self, node: Node, now_ms: int, number: int) -> list[Container]:
         """Offer a node's free room; return the new containers, numbered from ``number`` on."""
         granted: list[Container] = []
@@ -181,8 +170,10 @@ class CapacityScheduler:
                 queue.users[app.user] = queue.users.get(app.user, 0) + memory_mib
             self.version += 1
             ask.count -= 1
-            if ask.count == 0 or ask.hosts:
-                self._allocated(app, ask, node)
+            if ask.count == 0:
+                app.asks.remove(ask)
+                if not app.asks:
+                    self._delist(app)
             if ask.off_switch:
                 break
         return granted
@@ -200,8 +191,6 @@ class CapacityScheduler:
                         break
                     if queue.user_mib is not None and self._over_user_limit(app):
                         break
-                    if self.locality_delay and ask.hosts and self._waits_for_host(app, ask, node):
-                        continue
                     if ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores:
                         return app, ask
                     if self._reserve(app, ask, node):
@@ -213,16 +202,6 @@ class CapacityScheduler:
         # As in YARN, the container that crosses the limit is still given.
         limit_mib = app.queue.user_mib
         return limit_mib is not None and app.queue.users.get(app.user, 0) > limit_mib
-
-    def _waits_for_host(self, app: Application, ask: Ask, node: Node) -> bool:
-        if ask.hosts is None or node.index in ask.hosts:
-            return False
-        missed = self.missed.get(app.number, 0)
-        if missed >= self.locality_delay:
-            return False
-        self.missed[app.number] = missed + 1
-        self.version += 1
-        return True
 
     def _reserve(self, app: Application, ask: Ask, node: Node) -> bool:
         if ask.memory_mib > node.total_mib or ask.vcores > node.total_vcores:
@@ -262,22 +241,6 @@ class CapacityScheduler:
             self.unreserve(node)
             return app, ask
         return None
-
-    def _allocated(self, app: Application, ask: Ask, node: Node) -> None:
-        if ask.hosts:
-            self._allocated_on(app, ask, node)
-        if ask.count == 0:
-            app.asks.remove(ask)
-            if not app.asks:
-                self._delist(app)
-
-    def _allocated_on(self, app: Application, ask: Ask, node: Node) -> None:
-        self.missed.pop(app.number, None)
-        hosts = ask.hosts or {}
-        index = node.index if node.index in hosts else next(iter(hosts))
-        hosts[index] -= 1
-        if hosts[index] == 0:
-            del hosts[index]
 
     def free(self, container: Container, now_ms: int) -> None:
         """A container is over: take back what it held."""

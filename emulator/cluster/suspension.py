@@ -19,20 +19,11 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from emulator.cluster import entities
 from emulator.cluster.app_master import AppMaster
-from emulator.cluster.entities import (
-    DRAINING,
-    NEVER,
-    NOT_REQUESTED,
-    RELEASE_WAIT,
-    REQUESTED,
-    RUNNING,
-    Container,
-    Node,
-)
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.resource_manager import ResourceManager, attempt_id
-from emulator.cluster.task import SavedReduce, checkpointable, key_end_ms, keys_done
+from emulator.cluster.task import SavedReduce, checkpointable, drained
 from emulator.cluster.timing import Timing
 from yarnctl.deciding.draws import uniform
 from yarnctl.deciding.model import Accepted, ManifestSeen, Outcome, Refused, UploadProgressed
@@ -44,36 +35,20 @@ STORE_RETRY_MS = 1000
 class SuspendRequest(NamedTuple):
     """One suspend of one container; ``token`` distinguishes it from an earlier one that was withdrawn."""
 
-    container: Container
+    container: entities.Container
     token: int
 
 
 class SuspensionHost(Protocol):
     """What the task runners need of the cluster that they run in: ``cluster.Cluster`` is one."""
 
-    @property
-    def seed(self) -> int:
-        """What chance is drawn from."""
-        ...
-
-    @property
-    def kernel(self) -> Kernel:
-        """The clock and the events."""
-        ...
-
-    @property
-    def timing(self) -> Timing:
-        """How long everything takes."""
-        ...
-
-    @property
-    def rm(self) -> ResourceManager:
-        """The ResourceManager that collects the facts."""
-        ...
+    seed: int
+    kernel: Kernel
+    timing: Timing
+    rm: ResourceManager
 
     def store_down(self, now_ms: int) -> bool:
         """Return whether the checkpoint store is unavailable."""
-        ...
 
 
 class Suspension:
@@ -87,7 +62,7 @@ class Suspension:
         self._withdrawn: set[str] = set()
         self._recalled: set[str] = set()
 
-    def request(self, container: Container, order: str) -> Outcome:
+    def request(self, container: entities.Container, order: str) -> Outcome:
         """Ask an attempt to save and stop."""
         master: AppMaster = container.app.master
         now_ms = self.kernel.now_ms
@@ -98,7 +73,7 @@ class Suspension:
         if not checkpointable(container, now_ms, self.timing.task_commit_ms):
             return Refused(NotInReducePhase())
         container.order = order
-        container.stage = REQUESTED
+        container.stage = entities.REQUESTED
         container.release_wait_token += 1
         container.node.watched = True
         if container.node.dead:
@@ -107,10 +82,10 @@ class Suspension:
         self.kernel.at(at_ms, self._notified, SuspendRequest(container, container.release_wait_token))
         return Accepted()
 
-    def _notified_at_ms(self, container: Container, master: AppMaster, now_ms: int) -> int:
+    def _notified_at_ms(self, container: entities.Container, master: AppMaster, now_ms: int) -> int:
         timing = self.timing
         if timing.trigger == "signal":
-            node: Node = container.node
+            node: entities.Node = container.node
             return node.next_beat_ms(now_ms + 1, timing.nm_heartbeat_ms)
         interval_ms = timing.am_heartbeat_ms
         beat_ms = now_ms + interval_ms - (now_ms - master.phase_ms) % interval_ms
@@ -118,29 +93,22 @@ class Suspension:
 
     def _notified(self, request: SuspendRequest) -> None:
         container = request.container
-        if container.release_wait_token != request.token or container.state != RUNNING:
+        if container.release_wait_token != request.token or container.state != entities.RUNNING:
             return
         master: AppMaster = container.app.master
-        keys, length_ms = master.job.reduce_keys[container.task], container.length_ms
-        now_ms = self.kernel.now_ms
-        # What is fed ahead is still worked off: stop at the first key border after the drain.
-        stop_ms = now_ms + self.timing.drain_ms
-        to_key = keys_done(container, stop_ms, keys)
-        begun_ms = container.work_at_ms - key_end_ms(container.from_key, keys, length_ms)
-        if begun_ms + key_end_ms(to_key, keys, length_ms) < stop_ms:
-            to_key += 1
+        keys, now_ms = master.job.reduce_keys[container.task], self.kernel.now_ms
+        to_key, drained_ms = drained(container, now_ms, self.timing.drain_ms, keys)
         if to_key >= keys:
             return  # Nothing is left to save: it completes by itself.
-        container.stage = DRAINING
+        container.stage = entities.DRAINING
         container.to_key = to_key
-        container.finish_at_ms = NEVER
+        container.finish_at_ms = entities.NEVER
         self.cluster.rm.facts.append(UploadProgressed(container.order, now_ms))
-        saved_ms = max(stop_ms, begun_ms + key_end_ms(to_key, keys, length_ms)) + self.timing.upload_ms
-        self.kernel.at(saved_ms, self._save, request)
+        self.kernel.at(drained_ms + self.timing.upload_ms, self._save, request)
 
     def _save(self, request: SuspendRequest) -> None:
         container = request.container
-        if container.release_wait_token != request.token or container.state != RUNNING:
+        if container.release_wait_token != request.token or container.state != entities.RUNNING:
             return
         now_ms = self.kernel.now_ms
         if self.cluster.store_down(now_ms):
@@ -155,7 +123,7 @@ class Suspension:
         container.log_from_key = container.to_key
         generation = master.store[task].generation + 1 if task in master.store else 1
         master.store[task] = SavedReduce(generation, container.to_key)
-        container.stage = RELEASE_WAIT
+        container.stage = entities.RELEASE_WAIT
         self.checkpoints += 1
         self.cluster.rm.facts.append(
             ManifestSeen(container.order, attempt_id(container), generation, container.to_key, now_ms)
@@ -167,22 +135,22 @@ class Suspension:
         else:
             self.kernel.at(now_ms + self.timing.release_wait_ms, self._release_wait_over, request)
 
-    def release(self, container: Container, order: str) -> Outcome:
+    def release(self, container: entities.Container, order: str) -> Outcome:
         """The AM ends an attempt whose manifest is valid: nothing is lost."""
-        if container.state != RUNNING and container.order == order:
+        if container.state != entities.RUNNING and container.order == order:
             return Accepted()
-        if container.order != order or container.stage != RELEASE_WAIT:
+        if container.order != order or container.stage != entities.RELEASE_WAIT:
             return Refused(NoValidManifest())
         if not container.app.master.alive:
             return Refused(MasterDown())
         container.app.master.suspended(container, self.kernel.now_ms + self.timing.exit_ms)
         return Accepted()
 
-    def withdraw(self, container: Container, order: str) -> Outcome:
+    def withdraw(self, container: entities.Container, order: str) -> Outcome:
         """Withdraw a request; the attempt continues."""
-        if container.order != order or container.state != RUNNING:
+        if container.order != order or container.state != entities.RUNNING:
             return Refused(EndedOrForeign())
-        if container.stage == REQUESTED or self.timing.trigger == "umbilical":
+        if container.stage == entities.REQUESTED or self.timing.trigger == "umbilical":
             self._go_on(container)
         elif order not in self._withdrawn and not container.node.dead:
             self._withdrawn.add(order)
@@ -195,23 +163,23 @@ class Suspension:
         container = request.container
         if container.node.dead:
             return
-        if container.release_wait_token != request.token or container.state != RUNNING:
+        if container.release_wait_token != request.token or container.state != entities.RUNNING:
             return
-        if container.stage == RELEASE_WAIT:
+        if container.stage == entities.RELEASE_WAIT:
             self._go_on(container)
         else:
             self._recalled.add(container.order)
 
     def _release_wait_over(self, request: SuspendRequest) -> None:
         container = request.container
-        if container.release_wait_token == request.token and container.state == RUNNING:
+        if container.release_wait_token == request.token and container.state == entities.RUNNING:
             self._go_on(container)
 
-    def _go_on(self, container: Container) -> None:
+    def _go_on(self, container: entities.Container) -> None:
         """Restart the child in place behind the last key it finished."""
-        stage, container.stage = container.stage, NOT_REQUESTED
+        stage, container.stage = container.stage, entities.NOT_REQUESTED
         container.order = ""
         container.release_wait_token += 1
-        if stage == REQUESTED:
+        if stage == entities.REQUESTED:
             return
         container.app.master.launching.restart_in_place(container, self.kernel.now_ms)

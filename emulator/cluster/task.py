@@ -1,15 +1,13 @@
-"""The task attempts of one job: their arithmetic, and how they begin in the containers that were granted.
+"""The task attempts of one job: their arithmetic, their key log, and how they begin in granted containers.
 
-Law: pure arithmetic on integers. A container knows when its keys begin and how long they take; all else
-(how many keys are done now, how much remains, when the current key ends) is derived, so that time never
-has to be counted down. A timetable is fixed once its attempt has a JVM and, for a reduce, once all map
-output exists; on a failed node nothing finishes.
+Law: pure arithmetic on integers. A container knows when its keys begin and how long they take; all else (how
+many keys are done now, how much remains, when the current key ends) is derived, so that time never has to be
+counted down. A timetable is fixed once its attempt has a JVM and, for a reduce, once all map output exists;
+on a failed node nothing finishes.
 
-The key log: which keys of which reduce were done by which attempt.
-
-Law: every key of every reduce is committed exactly once, in order. An attempt may only go on
-where saved work ends, saving only ever moves forward, and a commit is refused unless the saved
-pieces and the last attempt's own piece cover all keys without gap or overlap.
+Every key of every reduce is committed exactly once, in order. An attempt may only go on where saved work
+ends, saving only ever moves forward, and a commit is refused unless the saved pieces and the last attempt's
+own piece cover all keys without gap or overlap.
 """
 
 from __future__ import annotations
@@ -121,6 +119,19 @@ def keys_done(container: Container, now_ms: int, keys: int) -> int:
     return done if done < keys else keys
 
 
+def drained(container: Container, now_ms: int, drain_ms: int, keys: int) -> tuple[int, int]:
+    """Return how many keys are done, and when, at the first key border after a drain that begins now.
+
+    What is fed ahead is still worked off within ``drain_ms``.
+    """
+    length_ms, stop_ms = container.length_ms, now_ms + drain_ms
+    begun_ms = container.work_at_ms - key_end_ms(container.from_key, keys, length_ms)
+    to_key = keys_done(container, stop_ms, keys)
+    if begun_ms + key_end_ms(to_key, keys, length_ms) < stop_ms:
+        to_key += 1
+    return to_key, max(stop_ms, begun_ms + key_end_ms(to_key, keys, length_ms))
+
+
 def remaining_ms(container: Container, now_ms: int, keys: int) -> int:
     """Return the work that remains at ``now_ms``: own keys only, no launch, shuffle or commit."""
     length_ms = container.length_ms
@@ -173,32 +184,16 @@ class LaunchingMaster(Protocol):
 
     def on_map_done(self, container: Container) -> None:
         """A map is done."""
-        ...
 
     def on_reduce_done(self, container: Container) -> None:
         """A reduce is done."""
-        ...
 
     def give_back(self, container: Container, now_ms: int) -> None:
         """Return a container that no task needs."""
-        ...
 
 
 class Launching:
     """``shuffling``: reduces that wait for map output; ``returning``: resumed ones, where somebody asks."""
-
-    __slots__ = (
-        "_at",
-        "_begin_ms",
-        "_map_done",
-        "_ready_ms",
-        "_reduce_done",
-        "job",
-        "master",
-        "returning",
-        "shuffling",
-        "timing",
-    )
 
     def __init__(self, master: LaunchingMaster) -> None:
         self.master = master

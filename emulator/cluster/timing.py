@@ -2,13 +2,12 @@
 
 Law: each number has a source. Two sets: ``PAPER`` is the Natjam test
 cluster (Hadoop 0.23, fitted on the paper's Fig 3 and its stated overheads only), ``HADOOP3`` an
-unmodified Hadoop 3 driven from outside, as measured by hand on 3.4.2. What is fitted on a recorded
-run of a small cluster (``research/yarn_research/campaigns/spans.py``) is a ``SharedCpuTiming``.
+unmodified Hadoop 3 driven from outside, as measured by hand on 3.4.2.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -45,32 +44,6 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     kill_at_rm: bool = False
     node_expiry_ms: int = 10_000
     am_retry_ms: int = 3000
-
-
-class SharedCpuTiming(Timing, frozen=True, kw_only=True):
-    """Spans of a small real cluster, where launches share cores and a heartbeat more or less counts.
-
-    After ``launch_ms`` each launch needs ``launch_cpu_ms`` of CPU, for which all launches on the
-    ``machine_nodes`` nodes of one machine share its ``machine_cores``, one using ``launch_width`` of them
-    at most (``emulator/virtual/shared_cpu.py``); with 0 a launch is over then. ``asks_after_beat``:
-    an ask for reduces leaves one AM heartbeat later (RMContainerAllocator.heartbeat allocates before it
-    schedules reduces). ``beats_at_exit``: a node reports at once when a container ends (ContainerImpl calls
-    sendOutofBandHeartBeat). ``am_linger_ms``: so much longer than ``exit_ms`` does a finished AM keep its
-    container (MRAppMaster.shutDownJob sleeps 5 s after it has unregistered).
-    """
-
-    launch_cpu_ms: int = 0
-    launch_width: int = 2
-    machine_cores: int = 2
-    machine_nodes: int = 1
-    asks_after_beat: bool = False
-    beats_at_exit: bool = False
-    am_linger_ms: int = 0
-
-
-def shared_cpu(timing: Timing, **spans: Any) -> SharedCpuTiming:
-    """Return the same spans with those of a small cluster; ``spans`` are fields of ``SharedCpuTiming``."""
-    return SharedCpuTiming(**{**msgspec.structs.asdict(timing), **spans})
 
 
 PAPER = Timing(

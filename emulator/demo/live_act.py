@@ -54,8 +54,11 @@ class DemoCluster:
         """Return the attempts at a task, the first one first."""
         return self._rows(f"{self._job(application)}/tasks/{task}/attempts", "taskAttempts", "taskAttempt")
 
-    def reduces_at_work(self, application: str) -> int:
-        """Return how many reduces have begun with their keys."""
+    def reduces_at_work(self, name: str) -> int:
+        """Return how many reduces of the application of that name have begun with their keys."""
+        application = self.application(name)
+        if not application:
+            return 0
         tasks = self._rows(f"{self._job(application)}/tasks?type=r", "tasks", "task")
         running = [str(row["id"]) for row in tasks if row.get("state") == "RUNNING"]
         return sum(any(map(at_work, self.attempts(application, task))) for task in running)
@@ -256,7 +259,7 @@ class _Act:
         )
         pause = ("--restartable", "--cmdenv", f"PAUSE_S={plan.pause_s}")
         research = self._submit("research", "research", plan.reduces, *pause)
-        self._until(lambda: _at_work(cluster, "research") >= plan.reduces, "all reduces to start")
+        self._until(lambda: cluster.reduces_at_work("research") >= plan.reduces, "all reduces to start")
         self.report("production submits a job of one map and two reduces; no container is free")
         arrived_s = self.passed_s
         production = self._submit("production", "production", 2, "--no-runner")
@@ -321,11 +324,6 @@ def _note_resumes(cluster: DemoCluster, orders: Orders, tell: Tell) -> None:
         if any(at_work(attempt) or attempt.get("state") == "SUCCEEDED" for attempt in later):
             one.resumed = True
             tell(f"  {one.short}: resumed after word {one.keys_done}")
-
-
-def _at_work(cluster: DemoCluster, name: str) -> int:
-    application = cluster.application(name)
-    return cluster.reduces_at_work(application) if application else 0
 
 
 def write_documents(folder: Path, words: int) -> None:

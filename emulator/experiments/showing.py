@@ -26,14 +26,8 @@ from emulator.experiments.report.scheme_tables import (
     waiting_by_class,
     waiting_rows,
 )
+from emulator.experiments.results import runs
 from emulator.experiments.results.folder import Folder
-from emulator.experiments.results.runs import (
-    Comparison,
-    RunProgress,
-    compare_json,
-    program_version,
-    run_experiment,
-)
 from emulator.scenario import Prepared
 from yarnctl import command_line
 from yarnctl.command_line import print_json, print_table
@@ -41,7 +35,7 @@ from yarnctl.extras import require_extra
 
 
 @contextmanager
-def shown_progress(schemes: int) -> Iterator[RunProgress]:
+def shown_progress(schemes: int) -> Iterator[runs.RunProgress]:
     """Show the progress of ``schemes`` runs while the block lasts."""
     if not sys.stderr.isatty():
         yield _print_finished
@@ -66,23 +60,23 @@ def run_shown(
     workers: int | None = None,
     replace: bool = False,
     picture: bool = False,
-) -> Comparison:
+) -> runs.Comparison:
     """Run an experiment and show its progress on stderr; with ``out``, write the report (and picture) too.
 
     ``command`` and ``date`` (ISO 8601) are what the report says of its origin. Raises BadInput if the page
     cannot be made because the extra ``report`` is not installed.
     """
 
-    def pages(outcome: Comparison) -> dict[str, str]:
+    def pages(outcome: runs.Comparison) -> dict[str, str]:
         drawn = {"demo.svg": picture_svg(outcome)} if picture else {}
-        made = Provenance(date, program_version(), command)
+        made = Provenance(date, runs.program_version(), command)
         return {"report.html": report_html(outcome, made), **drawn}
 
     if out is not None:
         require_extra("report")
         Folder(out, prepared.identity).require_ours()
     with shown_progress(len(prepared.scenario.schemes)) as progress:
-        return run_experiment(
+        return runs.run_experiment(
             prepared,
             out=out,
             journal=journal,
@@ -93,12 +87,12 @@ def run_shown(
         )
 
 
-def print_outcome(outcome: Comparison, output: str, out: Path | None) -> None:
+def print_outcome(outcome: runs.Comparison, output: str, out: Path | None) -> None:
     """Print an experiment's outcome on stdout as ``table``, ``wide`` or ``json``; notes go to stderr."""
     for note in outcome.prepared.notes:
         click.echo(f"note: {note}", err=True)
     if output == "json":
-        print_json(compare_json(outcome))
+        print_json(runs.compare_json(outcome))
         return
     summaries = outcome.summaries()
     waits = "Container hours that each class waited, by cause:"
@@ -115,7 +109,7 @@ def print_outcome(outcome: Comparison, output: str, out: Path | None) -> None:
         click.echo(f"report: {out / 'report.html'}")
 
 
-def print_reasons(outcome: Comparison) -> None:
+def print_reasons(outcome: runs.Comparison) -> None:
     """Print which scheme is recommended and why, folded to 80 columns; nothing if there is no choice."""
     sentences = reasons(outcome.summaries())
     if sentences:

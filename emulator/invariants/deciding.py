@@ -1,7 +1,4 @@
-"""Controller, ledger and journal: decided, written, then done.
-
-Law: that of the package. Each function here is one invariant and bears its name.
-"""
+"""Controller, ledger and journal: decided, written, then done."""
 
 from __future__ import annotations
 

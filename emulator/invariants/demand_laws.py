@@ -1,7 +1,4 @@
-"""Demand: what is requested, what is kept for it, and what is under way.
-
-Law: that of the package. Each function here is one invariant and bears its name.
-"""
+"""Demand: what is requested, what is kept for it, and what is under way."""
 
 from __future__ import annotations
 
@@ -69,7 +66,7 @@ def free_room_is_offered(watch: RunWatch) -> Stories:
     for queue in watch.scheduler.demanding:
         for app in queue.demand:
             ask = app.asks[0]
-            if ask.hosts or _over_limits(queue, app, ask.memory_mib, ask.vcores):
+            if _over_limits(queue, app, ask.memory_mib, ask.vcores):
                 continue
             for _, index in watch.rm.open_nodes:
                 node = watch.nodes[index]

@@ -1,7 +1,4 @@
-"""The end: what holds once every job is done.
-
-Law: that of the package. Each function here is one invariant and bears its name.
-"""
+"""The end: what holds once every job is done."""
 
 from __future__ import annotations
 

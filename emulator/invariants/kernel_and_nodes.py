@@ -1,7 +1,4 @@
-"""The clock, pending events, and nodes: their room, their containers, what they are sent and report.
-
-Law: that of the package. Each function here is one invariant and bears its name.
-"""
+"""The clock, pending events, and nodes: their room, their containers, what they are sent and report."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ from collections import Counter
 
 from emulator.cluster.entities import AM, ENDED, NEVER, RELEASED, RUNNING
 from emulator.cluster.pending_tasks import REDUCE_PRIORITY
-from emulator.cluster.timing import SharedCpuTiming
 from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 
@@ -112,7 +108,7 @@ def grants_come_on_heartbeats(watch: RunWatch) -> Stories:
     """A node is given containers only at ``phase + k x interval``, or when one of its containers ends."""
     timing, now_ms = watch.cluster.timing, watch.kernel.now_ms
     interval_ms = timing.nm_heartbeat_ms
-    if isinstance(timing, SharedCpuTiming) and timing.beats_at_exit:
+    if watch.cluster.beats_at_exit:
         return
     for container in watch.live:
         if container.granted_at_ms == now_ms and (now_ms - container.node.phase_ms) % interval_ms:

@@ -1,7 +1,4 @@
-"""What a mix loses: never more than its budget, by the cluster's own count; and a restart finds the same.
-
-Law: that of the package. Each function here is one invariant and bears its name.
-"""
+"""What a mix loses: never more than its budget, by the cluster's own count; and a restart finds the same."""
 
 from __future__ import annotations
 

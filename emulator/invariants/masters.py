@@ -1,36 +1,25 @@
-"""Masters and tasks: each task in one place, asked for, and ended on time.
-
-Law: that of the package. Each function here is one invariant and bears its name.
-"""
+"""Masters and tasks: each task in one place, asked for, and ended on time."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+from emulator.cluster import entities
 from emulator.cluster.app_master import AppMaster
-from emulator.cluster.entities import (
-    AM,
-    DRAINING,
-    ENDED,
-    EXECUTOR,
-    MAP,
-    NEVER,
-    RELEASE_WAIT,
-    RUNNING,
-    Container,
-)
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY
 from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 
 def one_master_per_job(watch: RunWatch) -> Stories:
     """A job has at most one running AM container, and a live master runs in it."""
-    running = Counter(each.app.number for each in watch.live if each.kind == AM and each.state == RUNNING)
+    running = Counter(
+        each.app.number for each in watch.live if each.kind == entities.AM and each.state == entities.RUNNING
+    )
     for master in watch.masters:
         app, own = master.app, master.app.am_container
         if running[app.number] > 1:
             yield f"job {app.number} has {running[app.number]} masters"
-        if master.alive and (own is None or own.state != RUNNING or own.attempt != app.attempt):
+        if master.alive and (own is None or own.state != entities.RUNNING or own.attempt != app.attempt):
             yield f"job {app.number}'s master lives in no container"
 
 
@@ -46,8 +35,8 @@ def task_in_one_place(watch: RunWatch) -> Stories:
         for priority in {REDUCE_PRIORITY, master.timing.resume_priority}:
             reduces += master.pending.unassigned[priority]
         for container in master.running.values():
-            if container.kind != EXECUTOR:
-                (maps if container.kind == MAP else reduces).append(container.task)
+            if container.kind != entities.EXECUTOR:
+                (maps if container.kind == entities.MAP else reduces).append(container.task)
         if sorted(maps) != list(range(len(master.job.map_ms))):
             yield f"job {master.app.number}: maps {sorted(maps)}"
         if master.reduces_requested and sorted(reduces) != list(range(len(master.job.reduce_ms))):
@@ -83,18 +72,21 @@ def no_end_is_missed(watch: RunWatch) -> Stories:
     now_ms = watch.kernel.now_ms
     for master in watch.masters:
         for container in master.running.values():
-            if container.state != RUNNING:
+            if container.state != entities.RUNNING:
                 continue
             if container.finish_at_ms < now_ms:
                 yield f"{name_of(container)} should have ended at {container.finish_at_ms} ms"
-            if container.finish_at_ms == NEVER and not _may_wait(container, master):
+            if container.finish_at_ms == entities.NEVER and not _may_wait(container, master):
                 yield f"{name_of(container)} has no end"
 
 
-def _may_wait(container: Container, master: AppMaster) -> bool:
-    if container.node.silent_until_ms == NEVER or container.stage in (DRAINING, RELEASE_WAIT):
+def _may_wait(container: entities.Container, master: AppMaster) -> bool:
+    if container.node.silent_until_ms == entities.NEVER or container.stage in (
+        entities.DRAINING,
+        entities.RELEASE_WAIT,
+    ):
         return True
-    if container.kind == EXECUTOR:  # it waits for tasks, or is not up yet
+    if container.kind == entities.EXECUTOR:  # it waits for tasks, or is not up yet
         return True
     return master.launching.starting(container) or (
         master.maps_left > 0 and container in master.launching.shuffling
@@ -105,9 +97,9 @@ def no_work_after_the_end(watch: RunWatch) -> Stories:
     """A container that has ended has no end ahead of it, and its master does not run it."""
     now_ms = watch.kernel.now_ms
     for container in watch.live:
-        if container.state != ENDED or container.kind == AM:
+        if container.state != entities.ENDED or container.kind == entities.AM:
             continue
-        if now_ms < container.finish_at_ms < NEVER:
+        if now_ms < container.finish_at_ms < entities.NEVER:
             yield f"{name_of(container)} is to finish though it has ended"
         if container.number in container.app.master.running:
             yield f"{name_of(container)} has ended and is run"

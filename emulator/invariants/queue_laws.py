@@ -1,7 +1,4 @@
-"""Queues, users and applications: what they hold, and the limits they keep.
-
-Law: that of the package. Each function here is one invariant and bears its name.
-"""
+"""Queues, users and applications: what they hold, and the limits they keep."""
 
 from __future__ import annotations
 

@@ -32,10 +32,7 @@ def name_of(container: Container) -> str:
 class WatchedRun(Protocol):
     """What is watched: a ``virtual_host.Run``, or anything with a cluster."""
 
-    @property
-    def cluster(self) -> Cluster:
-        """The actors."""
-        ...
+    cluster: Cluster
 
 
 class ChargedLoss(NamedTuple):

@@ -1,11 +1,7 @@
 """The scenario: one frozen record of everything that decides what comes out of a run.
 
-Law: same scenario, same jobs, same bytes of results. ``identity`` is a hash over all that
-decides (the cluster, the rules, the jobs themselves) and over nothing else: no path, no
-wall-clock, no version, and not which schemes are run, since none changes another's result.
-
-A scenario is read from TOML; a key that is not understood is refused with its line. See
-``docs/scenarios`` for commented ones.
+Law: same scenario, same jobs, same bytes of results. A scenario is read from TOML; a key that is not
+understood is refused with its line. See ``docs/scenarios`` for commented ones.
 """
 
 from __future__ import annotations

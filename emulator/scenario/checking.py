@@ -1,11 +1,8 @@
 """Checking: no field that no cluster or controller can have.
 
-Law: everything is checked before anything is run or written; the first problem is a BadInput that
-names the place of the field.
-
-Law: an entry has what it changes and nothing else; without entries a scenario is what it was before
-there were any. The two own queues have their guarantees from ``shares`` and ``caps``; a table with
-their name gives them limits only.
+Law: everything is checked before anything is run or written; the first problem is a BadInput that names the
+place of the field. The two own queues have their guarantees from ``shares`` and ``caps``; a table with their
+name gives them limits only.
 """
 
 from __future__ import annotations

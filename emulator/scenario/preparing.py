@@ -1,7 +1,8 @@
 """Preparing: the jobs, the rules and the identity of a checked scenario.
 
-Law: ``identity`` is a hash over all that decides (the cluster, the rules, the jobs themselves) and
-over nothing else: no path, no wall-clock, no version, and not which schemes are run.
+Law: ``identity`` is a hash over all that decides (the cluster, the rules, the jobs themselves) and over
+nothing else: no path, no wall-clock, no version, and not which schemes are run, since none changes another's
+result.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """The record: what a scenario may say, and nothing of how it is read, checked or run.
 
-Law: plain frozen data; ratios are parts of the cluster, instants and spans ms.
-
-The tables ``[[queues]]`` and ``[[workloads]]`` of a scenario: queues beyond production and research,
-limits of users, and workloads that name a queue.
-
-Law: plain frozen data. An entry has what it changes and nothing else; without entries a scenario is what it
-was before there were any.
+Law: plain frozen data; ratios are parts of the cluster, instants and spans ms. An entry of ``[[queues]]`` or
+``[[workloads]]`` has what it changes and nothing else.
 """
 
 from __future__ import annotations
@@ -25,11 +20,10 @@ from yarnctl.traces.job import DAY_MS, Job, JobClass, SparkShape
 class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One ``[[queues]]``: a further leaf under root, or limits for production or research.
 
-    ``guaranteed_ratio`` and ``maximum_ratio`` are parts of the cluster, ``am_ratio`` the part of the
-    maximum that masters may hold (None: the scenario's). One user may hold ``user_limit_factor`` times
-    the guarantee (None: up to the maximum). ``role``: yarnctl makes room for a *preempting*
-    queue, takes from a *preemptable* one, and leaves an *unmanaged* one alone; YARN's own preemption has no
-    roles.
+    ``guaranteed_ratio`` and ``maximum_ratio`` are parts of the cluster, ``am_ratio`` the part of the maximum
+    that masters may hold (None: the scenario's). One user may hold ``user_limit_factor`` times the guarantee
+    (None: up to the maximum). ``role``: yarnctl makes room for a *preempting* queue, takes from a
+    *preemptable* one, and leaves an *unmanaged* one alone; YARN's own preemption has no roles.
     """
 
     name: str
@@ -93,13 +87,12 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A cluster, a workload and the rules.
 
-    ``production`` and ``research`` are SPECs (see ``emulator.workload.spec``); ``workloads`` are
-    further ones that may name a queue; at least one is given. ``queues`` are queues beyond those two,
-    and limits for them. A node has ``slots`` containers of one slot, or ``node_memory_mib`` and
-    ``node_vcores``. ``*_peak`` scales task counts until the peak offered load is that (None: as
-    recorded), as section 6 of the paper does with 1.0 and 1.5; ``load`` then multiplies arrival
-    rates. ``shares`` and ``caps`` are (production, research) parts of the cluster: guarantees, and
-    the partitions of the capped schemes.
+    ``production`` and ``research`` are SPECs (see ``emulator.workload.spec``); ``workloads`` are further ones
+    that may name a queue; at least one is given. ``queues`` are queues beyond those two, and limits for them.
+    A node has ``slots`` containers of one slot, or ``node_memory_mib`` and ``node_vcores``. ``*_peak`` scales
+    task counts until the peak offered load is that (None: as recorded), as section 6 of the paper does with
+    1.0 and 1.5; ``load`` then multiplies arrival rates. ``shares`` and ``caps`` are (production, research)
+    parts of the cluster: guarantees, and the partitions of the capped schemes.
 
     ``am_ratio`` is the part of a queue's maximum that its masters may hold (YARN's
     maximum-am-resource-percent). Every master takes a whole container, as in the paper: at 1.0

@@ -67,7 +67,7 @@ class LeverTally:
         lever, asked_ms = self._open.pop(record.order, (None, 0))
         if lever is None:
             return
-        self._count(lever.kind, record.at_ms - asked_ms, lever.room_in_ms)
+        self._count(lever.kind, record.at_ms - asked_ms, lever.free_in_ms)
         if lever.kind == "kill":
             self._lost_ms += lever.lost_ms
         elif lever.kind == "end":
@@ -77,7 +77,7 @@ class LeverTally:
         for task in record.tasks:
             container = self._find(task.application, task.container)
             if container is not None:
-                self._awaited.append((container, record.at_ms, task.lever.room_in_ms))
+                self._awaited.append((container, record.at_ms, task.lever.free_in_ms))
 
     def _count(self, kind: str, took_ms: int, predicted_ms: int) -> None:
         self._pulled[kind] += 1

@@ -15,37 +15,10 @@ from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.cluster.resource_manager import application_id, attempt_id, container_id, node_id
 from emulator.cluster.task import checkpointable, keys_done, remaining_ms
 from emulator.virtual.spark_view import executor_views, obey
+from yarnctl.deciding import model
 from yarnctl.deciding.foresight import Prediction, first_wave
 from yarnctl.deciding.held_windows import HeldWindows
-from yarnctl.deciding.model import (
-    Accepted,
-    Action,
-    ApplicationView,
-    CameBack,
-    ContainerRequest,
-    Drain,
-    Grow,
-    HeldTime,
-    Kill,
-    Observation,
-    ObservationRequest,
-    Outcome,
-    QueueView,
-    Refused,
-    Release,
-    SetPriority,
-    SetQueueMaximum,
-    Snapshot,
-    Suspend,
-    TaskView,
-    Withdraw,
-)
-from yarnctl.deciding.reasons.outcomes import (
-    AttemptEnded,
-    NoSuchApplication,
-    NoSuchContainer,
-    NotInVirtualTime,
-)
+from yarnctl.deciding.reasons import outcomes
 from yarnctl.loop import ClusterIdentity
 from yarnctl.units import Resources
 
@@ -80,7 +53,7 @@ class VirtualPort:
         self._ordered: dict[str, Container] = {}
         self._suspending: dict[int, tuple[AppMaster, dict[int, str]]] = {}
         self._applications: dict[str, Application] = {}
-        self._shown: dict[int, tuple[int, ApplicationView]] = {}
+        self._shown: dict[int, tuple[int, model.ApplicationView]] = {}
 
     def identify(self) -> ClusterIdentity:
         """Name the emulated ResourceManager; there is only ever one."""
@@ -102,7 +75,7 @@ class VirtualPort:
         """Say whether something has happened that no observation has reported yet."""
         return bool(self.cluster.rm.facts)
 
-    def observe(self, scope: ObservationRequest) -> Observation:
+    def observe(self, scope: model.ObservationRequest) -> model.Observation:
         """Observe what ``scope`` names."""
         rm, now_ms = self.cluster.rm, self.cluster.kernel.now_ms
         facts, rm.facts = (*rm.facts, *self._resumed_task(now_ms)), []
@@ -110,7 +83,7 @@ class VirtualPort:
         snapshot = None
         if scope.cluster and self.demand(scope.probe_queues):
             snapshot = self._snapshot(now_ms)
-        tasks: dict[str, tuple[TaskView, ...]] = {}
+        tasks: dict[str, tuple[model.TaskView, ...]] = {}
         unreachable = []
         for victim in scope.victims:
             app = self._applications.get(victim)
@@ -118,7 +91,7 @@ class VirtualPort:
                 unreachable.append(victim)
             else:
                 tasks[victim] = self._tasks(app, now_ms)
-        return Observation(
+        return model.Observation(
             now_ms=now_ms,
             as_of_ms=now_ms,
             snapshot=snapshot,
@@ -128,7 +101,7 @@ class VirtualPort:
             held=() if snapshot is None else self.sample(),
         )
 
-    def sample(self) -> tuple[HeldTime, ...]:
+    def sample(self) -> tuple[model.HeldTime, ...]:
         """Count what was held until now; return what was held in the windows that end now."""
         if self.held is None:
             return ()
@@ -136,7 +109,7 @@ class VirtualPort:
         self.held.sample(now_ms, held_time(self.cluster, now_ms))
         return self.held.held(now_ms)
 
-    def _resumed_task(self, now_ms: int) -> list[CameBack]:
+    def _resumed_task(self, now_ms: int) -> list[model.CameBack]:
         """Return the attempts that have begun new keys behind one of our checkpoints."""
         facts = []
         for number, (master, orders) in list(self._suspending.items()):
@@ -154,7 +127,7 @@ class VirtualPort:
                     facts.append(_came_back(container, master, orders[container.task], now_ms))
         return facts
 
-    def _snapshot(self, now_ms: int) -> Snapshot:
+    def _snapshot(self, now_ms: int) -> model.Snapshot:
         rm = self.cluster.rm
         largest_mib = max((node.total_mib for node in rm.nodes if not node.lost), default=0)
         largest_vcores = max((node.total_vcores for node in rm.nodes if not node.lost), default=0)
@@ -166,7 +139,7 @@ class VirtualPort:
                 reserved[node.name] = application_id(node.reserved.app)
                 continue
             free[node_id(node)] = Resources(node.free_mib, node.free_vcores)
-        return Snapshot(
+        return model.Snapshot(
             total=rm.total,
             largest_node=Resources(largest_mib, largest_vcores),
             queues=self._queues(),
@@ -175,12 +148,12 @@ class VirtualPort:
             reserved_by_node=reserved,
         )
 
-    def _queues(self) -> tuple[QueueView, ...]:
+    def _queues(self) -> tuple[model.QueueView, ...]:
         views = []
         for queue in self.cluster.rm.scheduler.queues.values():
             vcores = self.cluster.rm.total.vcores
             views.append(
-                QueueView(
+                model.QueueView(
                     queue=queue.name,
                     guaranteed=queue.guaranteed,
                     maximum=Resources(queue.maximum_mib, queue.maximum_vcores),
@@ -192,11 +165,11 @@ class VirtualPort:
             )
         return tuple(views)
 
-    def _views(self, now_ms: int) -> tuple[ApplicationView, ...]:
+    def _views(self, now_ms: int) -> tuple[model.ApplicationView, ...]:
         """Show every application in serving order; one that has not changed keeps its record."""
         alive = self.cluster.rm.applications
         views = []
-        shown: dict[int, tuple[int, ApplicationView]] = {}
+        shown: dict[int, tuple[int, model.ApplicationView]] = {}
         for app in sorted(alive.values(), key=_ORDER):
             last = self._shown.get(app.number)
             if last is None or last[0] != app.version or app.deadline_at_ms is not None:
@@ -207,14 +180,14 @@ class VirtualPort:
         self._shown = shown
         return tuple(views)
 
-    def _first_asks(self, view: ApplicationView) -> tuple[ContainerRequest, ...]:
+    def _first_asks(self, view: model.ApplicationView) -> tuple[model.ContainerRequest, ...]:
         job = self._applications[view.application].master.job
         return first_wave(len(job.map_ms), job.map_size, len(job.reduce_ms), job.reduce_size)
 
     @staticmethod
-    def _view(app: Application, now_ms: int) -> ApplicationView:
+    def _view(app: Application, now_ms: int) -> model.ApplicationView:
         job = app.master.job
-        return ApplicationView(
+        return model.ApplicationView(
             application=application_id(app),
             queue=app.queue.name,
             user=app.user,
@@ -226,7 +199,7 @@ class VirtualPort:
             am_size=job.am_size,
             task_size=job.map_size if job.spark else job.reduce_size,
             requests=tuple(
-                ContainerRequest(ask.priority, Resources(ask.memory_mib, ask.vcores), ask.count)
+                model.ContainerRequest(ask.priority, Resources(ask.memory_mib, ask.vcores), ask.count)
                 for ask in app.asks
             ),
             activated=app.activated,
@@ -235,7 +208,7 @@ class VirtualPort:
             progress_ratio=app.master.progress_ratio(now_ms) if app.deadline_at_ms is not None else 0.0,
         )
 
-    def _tasks(self, app: Application, now_ms: int) -> tuple[TaskView, ...]:
+    def _tasks(self, app: Application, now_ms: int) -> tuple[model.TaskView, ...]:
         """Show an application's running reduces, and its maps, or executors, if they may be victims."""
         master = app.master
         if isinstance(master, SparkMaster):
@@ -250,8 +223,8 @@ class VirtualPort:
             ]
         )
 
-    def _map(self, container: Container, now_ms: int) -> TaskView:
-        return TaskView(
+    def _map(self, container: Container, now_ms: int) -> model.TaskView:
+        return model.TaskView(
             attempt_id(container),
             container_id(container),
             container.node.name,
@@ -265,12 +238,12 @@ class VirtualPort:
             False,
         )
 
-    def _reduce(self, container: Container, master: AppMaster, now_ms: int) -> TaskView:
+    def _reduce(self, container: Container, master: AppMaster, now_ms: int) -> model.TaskView:
         """Show a reduce. Coming back costs drain, upload, relaunch, re-shuffle, skip and replay."""
         keys = master.job.reduce_keys[container.task]
         manifest = master.store.get(container.task)
         done = keys_done(container, now_ms, keys)
-        return TaskView(
+        return model.TaskView(
             attempt_id(container),
             container_id(container),
             container.node.name,
@@ -288,7 +261,7 @@ class VirtualPort:
         """Return what is shown as a reduce's remaining work."""
         return remaining_ms(container, now_ms, keys)
 
-    def _find(self, action: Suspend | Withdraw | Release | Kill) -> Container | None:
+    def _find(self, action: model.Suspend | model.Withdraw | model.Release | model.Kill) -> Container | None:
         """Return the running container that an action names (a container's id ends in its number)."""
         if action.order in self._ordered:
             return self._ordered[action.order]
@@ -302,30 +275,30 @@ class VirtualPort:
 
     # --- performing -----------------------------------------------------------------------
 
-    def perform(self, action: Action) -> Outcome:
+    def perform(self, action: model.Action) -> model.Outcome:
         """Pass an action to the actors."""
-        if isinstance(action, SetPriority):
+        if isinstance(action, model.SetPriority):
             return self._set_priority(action)
-        if isinstance(action, SetQueueMaximum):
-            return Refused(NotInVirtualTime())
-        if isinstance(action, Drain | Grow):
+        if isinstance(action, model.SetQueueMaximum):
+            return model.Refused(outcomes.NotInVirtualTime())
+        if isinstance(action, model.Drain | model.Grow):
             self.cluster.rm.watching = True
             return obey(self._applications.get(action.application), action)
         container = self._find(action)
         if container is None:
-            return Refused(NoSuchContainer())
+            return model.Refused(outcomes.NoSuchContainer())
         suspension = self.cluster.suspension
         match action:
-            case Suspend():
+            case model.Suspend():
                 self._ordered[action.order] = container
                 self._leave(container, action.order)
                 self.cluster.rm.watching = True
                 return suspension.request(container, action.order)
-            case Withdraw():
+            case model.Withdraw():
                 return suspension.withdraw(container, action.order)
-            case Release():
+            case model.Release():
                 return suspension.release(container, action.order)
-            case Kill():
+            case model.Kill():
                 self._ordered[action.order] = container
                 return self._kill(container, action.order)
 
@@ -337,9 +310,9 @@ class VirtualPort:
         _, orders = self._suspending.setdefault(container.app.number, (master, {}))
         orders[container.task] = order
 
-    def _kill(self, container: Container, order: str) -> Outcome:
+    def _kill(self, container: Container, order: str) -> model.Outcome:
         if container.state != RUNNING:
-            return Refused(AttemptEnded())
+            return model.Refused(outcomes.AttemptEnded())
         self.killed_at_ms.append(self.cluster.kernel.now_ms)
         container.order = order
         container.node.watched = True
@@ -350,14 +323,14 @@ class VirtualPort:
             cluster.sweep.begin()
         else:
             container.app.master.kill(container, "killed", cluster.kernel.now_ms + cluster.timing.exit_ms)
-        return Accepted()
+        return model.Accepted()
 
-    def _set_priority(self, action: SetPriority) -> Outcome:
+    def _set_priority(self, action: model.SetPriority) -> model.Outcome:
         app = self._applications.get(action.application)
         if app is None or app.finished_at_ms is not None:
-            return Refused(NoSuchApplication())
+            return model.Refused(outcomes.NoSuchApplication())
         self.cluster.rm.scheduler.reprioritise(app, action.priority)
-        return Accepted()
+        return model.Accepted()
 
 
 def held_time(cluster: Cluster, now_ms: int) -> dict[str, int]:
@@ -369,9 +342,9 @@ def held_time(cluster: Cluster, now_ms: int) -> dict[str, int]:
     return found
 
 
-def _came_back(container: Container, master: AppMaster, order: str, now_ms: int) -> CameBack:
+def _came_back(container: Container, master: AppMaster, order: str, now_ms: int) -> model.CameBack:
     """Return the fact that a reduce works behind its checkpoint, with what coming back took."""
     back_ms = master.launching.return_ms(container.task, container.from_key)
     shuffle_ms = master.job.shuffle_ms if master.timing.reshuffle else 0
     launch_ms = max(0, container.work_at_ms - back_ms - container.granted_at_ms)
-    return CameBack(order, attempt_id(container), launch_ms, shuffle_ms, back_ms - shuffle_ms, now_ms)
+    return model.CameBack(order, attempt_id(container), launch_ms, shuffle_ms, back_ms - shuffle_ms, now_ms)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -24,7 +25,6 @@ from emulator.cluster.timing import Timing
 from emulator.virtual.lever_tally import LeverFigures, LeverTally
 from emulator.virtual.port import VirtualPort
 from emulator.virtual.schemes import LeafLimits, Scheme, limited, queues_of
-from emulator.virtual.shared_cpu import cluster_of
 from emulator.virtual.waiting import Waiting, WaitingCauses, waiting_of
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.held_windows import MARK_MS, HeldWindows
@@ -33,7 +33,7 @@ from yarnctl.deciding.queue_hold import QueueCap, QueueLimits, action_of, lower,
 from yarnctl.deciding.reasons.orders import DemandOver
 from yarnctl.deciding.records import Holding, Record, performed
 from yarnctl.deciding.settings import LeverSettings, Settings
-from yarnctl.errors import InvariantBroken
+from yarnctl.errors import BadInput, InvariantBroken
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import Journal, tick
 from yarnctl.traces.job import Job, JobClass
@@ -60,6 +60,18 @@ def lever_settings(timing: Timing, may_lose_ratio: float, room_within_ms: int | 
         commit_ms=timing.task_commit_ms,
         may_lose_ratio=may_lose_ratio,
     )
+
+
+CLUSTERS: dict[type[Timing], Callable[..., Cluster]] = {Timing: Cluster}
+"""The cluster of each kind of timing; research adds kinds of its own."""
+
+
+def cluster_of(timing: Timing, **other: Any) -> Cluster:
+    """Return the cluster that such spans are of; ``other``: as for ``Cluster``."""
+    sparks = [job.name for job in other["jobs"] if job.spark]
+    if sparks and type(timing) is not Timing:
+        raise BadInput(f"job {sparks[0]}", "is of Spark, which these timings do not know", "use others")
+    return CLUSTERS[type(timing)](timing=timing, **other)
 
 
 class VirtualQueueCap:
@@ -221,10 +233,7 @@ class Run:
             self.cluster.kernel.at(0, self._sample, None)
 
     def _attach(self, journal: Journal) -> None:
-        settings = msgspec.structs.replace(
-            self.setup.settings,
-            eviction=self.scheme.eviction,
-        )
+        settings = msgspec.structs.replace(self.setup.settings, eviction=self.scheme.eviction)
         if self.scheme.mix:
             levers = lever_settings(self.setup.timing, self.setup.may_lose_ratio, self.setup.room_within_ms)
             settings = msgspec.structs.replace(settings, levers=levers)
@@ -381,11 +390,7 @@ def require_nothing_lost(result: Result, setup: Setup) -> None:
 
 
 def run_scheme(
-    setup: Setup,
-    jobs: tuple[Job, ...],
-    scheme: Scheme,
-    journal: Journal | None = None,
-    sample_ms: int = 0,
+    setup: Setup, jobs: tuple[Job, ...], scheme: Scheme, journal: Journal | None = None, sample_ms: int = 0
 ) -> Result:
     """Run one scheme; ``ideal`` runs each class alone and puts the two results together."""
     if not scheme.alone:

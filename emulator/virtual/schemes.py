@@ -1,11 +1,7 @@
 """Schemes: the ways to share one cluster between production and research that are compared.
 
-Law: a scheme is data. Everything that differs between two schemes is in its record, so
-that a comparison changes nothing else.
-
-Limits of the two queues that every scheme has, beyond what the scheme itself gives them.
-
-Law: a limit never gives more than the scheme: a maximum is the smaller of the two.
+Law: a scheme is data. Everything that differs between two schemes is in its record, so that a comparison
+changes nothing else. A limit of one of the two queues never gives more than the scheme.
 """
 
 from __future__ import annotations
@@ -19,10 +15,9 @@ from emulator.cluster.preemption import TUNED, PreemptionConfig
 
 
 class Scheme(msgspec.Struct, frozen=True, kw_only=True):
-    """``alone``: each class has the cluster for itself. ``caps``: queues have the caps as their
-    guarantee (else the shares), ``hard``: and cannot grow beyond. ``eviction``: yarnctl's
-    controller runs and does this to its picks. ``preemption``: YARN's own policy runs. ``mix``: the
-    controller pulls the cheapest levers.
+    """``alone``: each class has the cluster for itself. ``caps``: queues have the caps as their guarantee
+    (else the shares), ``hard``: and cannot grow beyond. ``eviction``: yarnctl's controller runs and does this
+    to its picks. ``preemption``: YARN's own policy runs. ``mix``: the controller pulls the cheapest levers.
     """
 
     name: str

@@ -28,16 +28,7 @@ from emulator.cluster.entities import AM, ENDED, GRANTED, MAP, NEVER, Applicatio
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY
 from yarnctl.traces.job import JobClass
 
-CAUSES = (
-    "no_room",
-    "master_limit",
-    "user_limit",
-    "queue_limit",
-    "launch",
-    "tail",
-    "taken_back",
-    "stopped",
-)
+CAUSES = ("no_room", "master_limit", "user_limit", "queue_limit", "launch", "tail", "taken_back", "stopped")
 
 Waiting = Mapping[str, Mapping[str, int]]
 """Class -> cause -> ms of waiting containers."""
@@ -94,8 +85,6 @@ class WaitingCauses:
             each: {cause: self._totals_ms[each, cause] for cause in CAUSES} for each in get_args(JobClass)
         }
 
-    # --- from the grant to the process -------------------------------------------------------
-
     def _note_granted(self) -> None:
         granted, live = self._cluster.rm.containers_granted, self._scheduler.live
         for number in range(self._seen + 1, granted + 1):
@@ -128,8 +117,6 @@ class WaitingCauses:
         if container.kind == MAP:
             return container.work_at_ms
         return container.launched_at_ms + timing.launch_ms
-
-    # --- asks ------------------------------------------------------------------------------
 
     def _counted(self) -> dict[tuple[str, str], int]:
         """Count the waiting containers of now, by class and cause."""

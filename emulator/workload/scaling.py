@@ -50,22 +50,22 @@ class Scaled(NamedTuple):
     achieved_load: float
 
 
-def scale_to_load(jobs: Sequence[Job], slots: int, peak_load: float, window_ms: int = WINDOW_MS) -> Scaled:
+def scale_to_load(jobs: Sequence[Job], slots: int, peak_load: float) -> Scaled:
     """Scale task counts so that the peak offered load comes as near to ``peak_load`` as it can.
 
     ``slots`` is the number of containers of the cluster; windows are [i x window, (i+1) x
     window) from t = 0. The factor is a multiple of 2^-20, found by bisection. Raises BadInput
     if there are no jobs, or a number is not positive.
     """
-    for name, value in (("jobs", len(jobs)), ("slots", slots), ("window_ms", window_ms)):
+    for name, value in (("jobs", len(jobs)), ("slots", slots)):
         if value < 1:
             raise BadInput(f"scaling, {name}", f"must be at least 1, not {value}")
     if not 0 < peak_load < float("inf"):
         raise BadInput("scaling, peak_load", f"must be positive, not {peak_load}")
-    demand = _Demand(jobs, slots, window_ms)
+    demand = _Demand(jobs, slots)
     wish, best = peak_load, None
     for _ in range(_ROUNDS):
-        found = _resized_all(jobs, demand.largest_scale(wish), slots, window_ms)
+        found = _resized_all(jobs, demand.largest_scale(wish), slots)
         if best is None or abs(found.achieved_load - peak_load) < abs(best.achieved_load - peak_load):
             best = found
         if abs(best.achieved_load - peak_load) <= _NEAR * peak_load:
@@ -75,14 +75,14 @@ def scale_to_load(jobs: Sequence[Job], slots: int, peak_load: float, window_ms: 
     return best
 
 
-def _resized_all(jobs: Sequence[Job], scale: int, slots: int, window_ms: int) -> Scaled:
+def _resized_all(jobs: Sequence[Job], scale: int, slots: int) -> Scaled:
     scaled = tuple(_resized(job, scale) for job in jobs)
-    return Scaled(scaled, scale / _UNIT, peak_offered_load(scaled, slots, window_ms))
+    return Scaled(scaled, scale / _UNIT, peak_offered_load(scaled, slots))
 
 
-def peak_offered_load(jobs: Sequence[Job], slots: int, window_ms: int = WINDOW_MS) -> float:
+def peak_offered_load(jobs: Sequence[Job], slots: int) -> float:
     """Return the largest offered load over all windows (1.0 = every slot wanted all the time)."""
-    return _Demand(jobs, slots, window_ms).peak(_UNIT) if jobs else 0.0
+    return _Demand(jobs, slots).peak(_UNIT) if jobs else 0.0
 
 
 class _Demand:
@@ -92,11 +92,11 @@ class _Demand:
     over shuffle + the longest reduce, and its ApplicationMaster (one container) over both.
     """
 
-    def __init__(self, jobs: Sequence[Job], slots: int, window_ms: int) -> None:
+    def __init__(self, jobs: Sequence[Job], slots: int) -> None:
         import numpy as np
 
         self._rounding = np.array([_roundings(job.name) for job in jobs], dtype=np.int64)
-        self._capacity_ms = float(slots * window_ms)
+        self._capacity_ms = float(slots * WINDOW_MS)
         rows = [_phases(job) for job in jobs]
         table = np.array(rows, dtype=np.int64)
         self._maps, self._reduces = table[:, 0], table[:, 1]
@@ -106,7 +106,7 @@ class _Demand:
         self._master_ms = (end - start).astype(np.float64)
         starts = np.concatenate([start, map_end, start])
         spans = np.maximum(1, np.concatenate([map_end - start, end - map_end, end - start]))
-        self._phase, window, self._share = _spread(starts, spans, window_ms)
+        self._phase, window, self._share = _spread(starts, spans)
         _, self._window = np.unique(window, return_inverse=True)
 
     def largest_scale(self, peak_load: float) -> int:
@@ -138,20 +138,20 @@ def _phases(job: Job) -> tuple[int, int, int, int, int, int, int]:
 
 
 def _spread(
-    starts: NDArray[np.int64], spans: NDArray[np.int64], window_ms: int
+    starts: NDArray[np.int64], spans: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Cut each span at window borders: (span index, window, share of the span in the window)."""
     import numpy as np
 
-    first = starts // window_ms
-    pieces = (starts + spans - 1) // window_ms - first + 1
+    first = starts // WINDOW_MS
+    pieces = (starts + spans - 1) // WINDOW_MS - first + 1
     if int(pieces.sum()) > _MAX_PIECES:
         problem = "the jobs are too many or too long to be cut into windows"
         raise BadInput("scaling, window_ms", problem, "remove the peak, or check the task lengths")
     phase = np.repeat(np.arange(len(starts)), pieces)
     window = first[phase] + np.arange(len(phase)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    begin = np.maximum(starts[phase], window * window_ms)
-    end = np.minimum(starts[phase] + spans[phase], (window + 1) * window_ms)
+    begin = np.maximum(starts[phase], window * WINDOW_MS)
+    end = np.minimum(starts[phase] + spans[phase], (window + 1) * WINDOW_MS)
     return phase, window, (end - begin) / spans[phase]
 
 

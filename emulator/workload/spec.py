@@ -25,7 +25,7 @@ from typing import Literal, NamedTuple, cast, get_args
 
 import msgspec
 
-from emulator.workload.synthetic import Calibration, synthetic
+from emulator.workload.synthetic import synthetic
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import LONGEST_MS, LONGEST_SHOWN, Job, JobClass
 from yarnctl.traces.parquet import read_parquet
@@ -81,31 +81,23 @@ def parse_spec(text: str) -> Spec:
     return Spec(cast(Kind, kind), head, _parse_hours(tail, text), text)
 
 
-def load(
-    text: str,
-    job_class: JobClass,
-    *,
-    task_model: TaskModel | None = None,
-    calibration: Calibration | None = None,
-    seed: int = 0,
-    counted: CountedRows = iter,
-) -> Loaded:
+def load(text: str, job_class: JobClass, *, seed: int = 0, counted: CountedRows = iter) -> Loaded:
     """Load the jobs that a SPEC names, all of ``job_class``.
 
-    ``counted`` is called with every row, ``task_model`` serves SWIM sources, ``calibration`` and ``seed``
-    synthetic ones. Raises BadInput naming file, line and field.
+    ``counted`` is called with every row, ``seed`` is for synthetic ones. Raises BadInput naming file, line
+    and field.
     """
     spec = parse_spec(text)
     notes: Sequence[str] = ()
     if spec.kind == "synthetic":
-        jobs = synthetic(spec.name, job_class, calibration, seed)
+        jobs = synthetic(spec.name, job_class, seed=seed)
     elif spec.kind == "rumen":
         jobs, notes = read_rumen(Path(spec.name), job_class, counted=counted)
     elif spec.kind == "parquet":
         stored = read_parquet(Path(spec.name), counted=counted)
         jobs = tuple(msgspec.structs.replace(job, job_class=job_class) for job in stored)
     else:
-        jobs, notes = _load_swim(spec, job_class, task_model or TaskModel(), counted)
+        jobs, notes = _load_swim(spec, job_class, counted)
     ordered = tuple(sorted(jobs, key=lambda job: (job.submitted_at_ms, job.name)))
     return Loaded(ordered, tuple(notes), _source(spec))
 
@@ -149,9 +141,7 @@ def with_load(jobs: Sequence[Job], factor: float) -> tuple[Job, ...]:
     return tuple(sorted(moved, key=lambda job: (job.submitted_at_ms, job.name)))
 
 
-def _load_swim(
-    spec: Spec, job_class: JobClass, model: TaskModel, counted: CountedRows
-) -> tuple[tuple[Job, ...], list[str]]:
+def _load_swim(spec: Spec, job_class: JobClass, counted: CountedRows) -> tuple[tuple[Job, ...], list[str]]:
     path, where = Path(spec.name), spec.name
     if spec.kind == "packaged":
         if spec.name not in PACKAGED:
@@ -163,7 +153,7 @@ def _load_swim(
     rows = read_swim(path, where)
     if spec.hours is not None:
         rows = slice_hours(rows, spec.hours, spec.text, held)
-    return jobs_from_swim(rows, job_class, model, counted)
+    return jobs_from_swim(rows, job_class, TaskModel(), counted)
 
 
 def _parse_hours(text: str, spec: str) -> Hours:

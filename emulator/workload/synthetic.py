@@ -1,20 +1,10 @@
 """The paper's own workloads, and steady ones for benchmarks, under plain names.
 
-Law: a name is a key of one dict (``WORKLOADS``), its value a pure function of (job class,
-calibration, seed); the class comes from the caller, so that every name can be given to
-production and to research. Sources: the paper, sections 5 and 7, the constants of its
-workload generator, and Fig. 3 for every length.
-
-java.util.Random, as far as the Natjam workload generator needs it, and its length table.
-
-Law: the paper's task lengths are not random draws; they are one fixed table of 100 factors,
-reproduced here bit for bit. Source of the generator: the algorithm published in the Java SE
-API documentation of ``java.util.Random`` (a 48-bit linear congruential generator).
-
-Steady workloads for benchmarks: research that fills a cluster, production in bursts.
-
-Law: all chance comes from one integer seed through numpy's PCG64; every length is an integer
-number of milliseconds, drawn as an integer. Both classes have a mean task of 120 s by default.
+Law: a name is a key of one dict (``WORKLOADS``), its value a pure function of (job class, calibration, seed);
+the class comes from the caller, so that every name can be given to production and to research. Sources of the
+paper's: its sections 5 and 7, the constants of its workload generator, and Fig. 3 for every length. In steady
+ones, research fills a cluster and production comes in bursts; all chance comes from one integer seed through
+numpy's PCG64, and every length is drawn as an integer number of milliseconds.
 """
 
 from __future__ import annotations
@@ -36,6 +26,7 @@ if TYPE_CHECKING:
 RESEARCH_LOAD = 1.1
 PRODUCTION_LOAD = 0.15
 BURST_GAP_MS = 300_000
+DURATION_MS, MEAN_TASK_MS = 3_600_000, 120_000
 _STREAM: dict[JobClass, int] = {"production": 1, "research": 2}
 
 
@@ -45,12 +36,10 @@ def steady_jobs(
     nodes: int,
     slots_per_node: int,
     load: float | None = None,
-    duration_ms: int = 3_600_000,
-    mean_task_ms: int = 120_000,
     tasks_per_job: int | None = None,
     seed: int = 0,
 ) -> tuple[Job, ...]:
-    """Return the jobs of one class that offer ``load`` x capacity over ``duration_ms``.
+    """Return the jobs of one class that offer ``load`` x capacity in an hour.
 
     ``load`` is container time wanted / (nodes x slots x duration): 1.1 for research, 0.15 for
     production unless given. Research: one task in five a map of half the mean length,
@@ -64,18 +53,18 @@ def steady_jobs(
     wanted = load if load is not None else RESEARCH_LOAD if job_class == "research" else PRODUCTION_LOAD
     slots = nodes * slots_per_node
     tasks = tasks_per_job if tasks_per_job is not None else max(5, slots // 40)
-    if min(nodes, slots_per_node, duration_ms, mean_task_ms, tasks) < 1 or not 0 < wanted < 1000:
-        raise BadInput("steady workload", "nodes, slots, times, tasks and load must be positive")
+    if min(nodes, slots_per_node, tasks) < 1 or not 0 < wanted < 1000:
+        raise BadInput("steady workload", "nodes, slots, tasks and load must be positive")
     if seed < 0:
         raise BadInput("steady workload, seed", f"must not be negative, not {seed}")
     chance = np.random.Generator(np.random.PCG64([seed, _STREAM[job_class]]))
-    count = max(1, round(wanted * slots * duration_ms / (tasks * mean_task_ms)))
+    count = max(1, round(wanted * slots * DURATION_MS / (tasks * MEAN_TASK_MS)))
     if job_class == "research":
-        arrivals = _research_arrivals(chance, count, duration_ms, -(-slots // tasks))
+        arrivals = _research_arrivals(chance, count, -(-slots // tasks))
     else:
-        arrivals = _production_arrivals(chance, count, duration_ms)
+        arrivals = _production_arrivals(chance, count)
     maps = max(1, tasks // 5) if job_class == "research" else max(1, tasks // 2)
-    means = (mean_task_ms // 2, mean_task_ms * 9 // 8) if job_class == "research" else (mean_task_ms,) * 2
+    means = (MEAN_TASK_MS // 2, MEAN_TASK_MS * 9 // 8) if job_class == "research" else (MEAN_TASK_MS,) * 2
     return tuple(
         _job(f"steady-{i:05d}", job_class, at_ms, _lengths(chance, maps, means[0]),
              _lengths(chance, max(1, tasks - maps), means[1]))
@@ -83,16 +72,16 @@ def steady_jobs(
     )  # fmt: skip
 
 
-def _research_arrivals(chance: np.random.Generator, count: int, duration_ms: int, filling: int) -> list[int]:
+def _research_arrivals(chance: np.random.Generator, count: int, filling: int) -> list[int]:
     """Return sorted instants: ``filling`` jobs at 0, the others uniform in [0, duration)."""
-    late = chance.integers(0, duration_ms, size=max(0, count - filling)).tolist()
+    late = chance.integers(0, DURATION_MS, size=max(0, count - filling)).tolist()
     return [0] * min(count, filling) + sorted(late)
 
 
-def _production_arrivals(chance: np.random.Generator, count: int, duration_ms: int) -> list[int]:
+def _production_arrivals(chance: np.random.Generator, count: int) -> list[int]:
     """Return sorted instants: bursts ``BURST_GAP_MS`` apart, the first after 120 s, each within 10 s."""
-    first_ms = min(120_000, duration_ms // 2)
-    bursts = max(1, -(-(duration_ms - first_ms) // BURST_GAP_MS))
+    first_ms = min(120_000, DURATION_MS // 2)
+    bursts = max(1, -(-(DURATION_MS - first_ms) // BURST_GAP_MS))
     jitter = chance.integers(0, 10_000, size=count).tolist()
     return sorted(first_ms + (i % bursts) * BURST_GAP_MS + jitter[i] for i in range(count))
 
@@ -118,13 +107,12 @@ def _job(
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """The constants of the paper's jobs, all in ms unless a count.
 
-    Submission: research at 0, production at 50 s (section 5), by the class the caller gives.
-    ``lmax_*`` is the longest reduce of a job, calibrated on Fig. 3 alone: such that the job by
-    itself takes the time that the figure gives (to 0.2 s; ``yarn-research paper natjam`` shows both).
-    ``maps`` per job is not in the paper (2-6 fit); map and shuffle times are the split of the
-    fixed overhead of an empty job. ``key_group_ms``: the generator sleeps 8 ms per key; here a
-    key group is ten keys. Emulab (section 7): 8 maps and 50 reduces, deadlines
-    counted from t = 0; lengths such that one job takes about 87 s on 21 slots.
+    Submission: research at 0, production at 50 s (section 5), by the class the caller gives. ``lmax_*`` is
+    the longest reduce of a job, calibrated on Fig. 3 alone: such that the job by itself takes the time that
+    the figure gives (to 0.2 s; ``yarn-research paper natjam`` shows both). ``maps`` per job is not in the
+    paper (2-6 fit); map and shuffle times are the split of the fixed overhead of an empty job.
+    ``key_group_ms``: the generator sleeps 8 ms per key; here a key group is ten keys. Emulab (section 7): 8
+    maps and 50 reduces, deadlines counted from t = 0; lengths such that one job takes about 87 s on 21 slots.
     """
 
     submit_research_ms: int = 0

@@ -13,10 +13,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.property.optimum import optimum
 from tests.thoroughness import examples
-from yarn_research.admission.plain.event_replay import replay
+from yarn_research.admission.choices import DEFAULT_CHOICES, Choices, choices_of
+from yarn_research.admission.plain.event_replay import group_shares, replay
 from yarn_research.admission.traces.generator import TR1, generate
 from yarn_research.admission.traces.trace import (
     DEADLINES,
@@ -29,7 +32,9 @@ from yarn_research.admission.traces.trace import (
 )
 from yarn_research.bench.simpy_admission import Model
 from yarnctl.deciding.admission.mechanisms import SIZINGS
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
+from yarnctl.deciding.admission.mechanisms.oracle import OracleChoices, SharerChoices
+from yarnctl.deciding.admission.mechanisms.pythia import PythiaChoices
+from yarnctl.deciding.admission.rounds import water_level
 from yarnctl.errors import BadInput, InvariantBroken
 
 RANDOM_TRACES = 200
@@ -293,3 +298,42 @@ def test_a_difference_between_engines_is_seen():
     assert same(outcome, outcome) is None
     other = held(outcome, "ended_at_ms", lambda column: column.__setitem__(1, column[1] + 1))
     assert str(same(outcome, other)).startswith("ended_at_ms of job 2: ")
+
+
+# --- groups of jobs with one demand ---------------------------------------------------------------
+
+
+def test_groups_by_hand():
+    assert group_shares([(1, 3), (5, 2)], 20) == [3, 10]
+    assert group_shares([(1, 3), (5, 2), (9, 1)], 12) == [3, 6, 3], "nine left for three jobs"
+    assert group_shares([(5, 1), (6, 1), (7, 1)], 4) == [1, 1, 2], "four for three: cumulative rounding"
+    assert group_shares([(2, 4)], 3) == [3], "four jobs take turns on three"
+    assert group_shares([], 3) == []
+
+
+@given(st.dictionaries(st.integers(1, 9), st.integers(1, 4), max_size=5), st.integers(1, 60))
+def test_groups_lose_nothing_and_nobody_is_far_from_the_level(counts, capacity):
+    groups = sorted(counts.items())
+    shares = group_shares(groups, capacity)
+    assert sum(shares) == min(capacity, sum(demand * jobs for demand, jobs in groups))
+    level, _ = water_level(counts, capacity)
+    for (demand, jobs), share in zip(groups, shares, strict=True):
+        assert share <= demand * jobs
+        assert share == demand * jobs or abs(share - level * jobs) <= jobs
+
+
+# --- choices ----------------------------------------------------------------------------------------
+
+
+def test_choices_of_each_mechanism_are_its_part():
+    choices = Choices(order="earliest", reach="requested", sharing="rebalanced", errors="surplus")
+    assert choices_of("pythia", choices) == PythiaChoices(order="earliest", reach="requested")
+    assert choices_of("oracle", choices) == OracleChoices(order="earliest")
+    assert choices_of("no_drop_fs", choices) == SharerChoices(order="earliest", sharing="rebalanced")
+    fields = {field for name in SIZINGS for field in choices_of(name, choices).__struct_fields__}
+    assert fields == set(Choices.__struct_fields__), "a choice that no mechanism has"
+
+
+def test_choices_default_to_the_product():
+    for name, sizing in SIZINGS.items():
+        assert choices_of(name, DEFAULT_CHOICES) == sizing.choices

@@ -9,9 +9,8 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import t
 
-from emulator.experiments.results.cells import CellRuns, carry_out
-from emulator.experiments.results.figures import T_975, Verdict, above_zero, interval, t_975, worst
 from yarn_research.cli.paper import command
+from yarn_research.papers.figures import T_975, Verdict, above_zero, interval, t_975, worst
 from yarn_research.papers.natjam_blocks import (
     BLOCKS,
     Judged,
@@ -23,6 +22,7 @@ from yarn_research.papers.natjam_blocks import (
     within,
 )
 from yarn_research.papers.natjam_micro import Lab, runs_6
+from yarn_research.studies.cells import CellRuns, carry_out
 from yarnctl.command_line import ProgressBar
 from yarnctl.errors import BadInput
 

@@ -14,12 +14,13 @@ import pytest
 
 from emulator.cluster.app_master import AppMaster
 from emulator.cluster.entities import AM, MAP, NEVER, REDUCE, Container
-from emulator.cluster.timing import HADOOP3, shared_cpu
+from emulator.cluster.timing import HADOOP3
 from emulator.virtual.run import Run
 from yarn_research.campaigns import fidelity, spans
 from yarn_research.campaigns.campaign import KIND, Campaign
 from yarn_research.campaigns.fidelity import Calibration, jobs_of, setup_of, twin
 from yarn_research.campaigns.schemes import ALL, SCHEMES, VARIANTS
+from yarn_research.campaigns.shared_cpu import shared_cpu
 from yarn_research.campaigns.spans import Fit, Launch
 from yarnctl.cli import PROGRAM
 from yarnctl.errors import BadInput

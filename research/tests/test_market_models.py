@@ -9,7 +9,11 @@ import pytest
 
 from yarn_research.market import bounds, slot_runs, slots
 from yarn_research.market import queueing_theory as queues
+from yarn_research.market.price_functions import PRICES, Offered
 from yarn_research.market.priced_jobs import ONE_SIDED_95
+from yarnctl.deciding.admission.capacity import Profile
+from yarnctl.deciding.admission.pricing.prices import standing
+from yarnctl.deciding.admission.pricing.timeline import Due
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.8])
@@ -90,3 +94,15 @@ def test_bounds_in_arrays_are_bounds_job_by_job():
     means, stdevs = chance.uniform(0.8, 1.2, 400), chance.uniform(0.1, 0.5, 400)
     found = bounds.kept(arrived, durations, means, stdevs)
     assert found.pi.late_ratio == by_the_hour(arrived, durations, means, stdevs)
+
+
+def test_prices_of_equations_14_to_16_by_hand():
+    one = Profile((0,), (1,))
+    fig_7 = standing(one, (Due("A", 10_000, 1, 70_000), Due("B", 20_000, 1, 110_000)), 0, 30_000)
+    offered = Offered(20_000, 140_000, kappa=2)  # slack 140 - 30 - 20 = 90 s
+    assert PRICES["exponential"](fig_7, offered) == 20_000  # 2 e^-4.5 is less than the least
+    near = Offered(20_000, 20_000, kappa=2)
+    empty = standing(one, (), 0, 30_000)
+    assert PRICES["exponential"](empty, near) == PRICES["quadratic"](empty, near) == 40_000
+    assert PRICES["load"](empty, near) == pytest.approx(20_000 * 2.718281828 ** (2 / 3))
+    assert PRICES["load"](empty, Offered(20_000, 40_000)) == 20_000

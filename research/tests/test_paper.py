@@ -12,10 +12,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from emulator.experiments.results import cells, folder
-from emulator.experiments.results.cells import Cell, CellRuns, Plan, carry_out, identity_of
-from emulator.experiments.results.figures import Figure, errors, mean, quantile, row, share, stdev
-from emulator.experiments.results.folder import CELLS
+from emulator.experiments.results import folder
 from emulator.experiments.results.runs import Comparison, RunDone, run_experiment
 from emulator.experiments.results.workers import RunFailed
 from emulator.scenario import prepare, setup
@@ -26,9 +23,12 @@ from tests.commands.test_progress import last_count, on_terminal
 from tests.experiments.fig_4 import FIG_4
 from yarn_research.cli import PROGRAM
 from yarn_research.cli.paper import command
+from yarn_research.papers.figures import Figure, errors, mean, quantile, row, share, stdev
 from yarn_research.papers.natjam_micro import FIG3_S, Lab, figure_3, figure_4, figure_5, figures_of
 from yarn_research.papers.natjam_traces import same_kind
 from yarn_research.papers.paper_natjam import FIGURES
+from yarn_research.studies import cells
+from yarn_research.studies.cells import CELLS, PAPER, Cell, CellRuns, Plan, carry_out, identity_of
 from yarnctl import command_line
 from yarnctl.command_line import ProgressBar, exit_status_of
 from yarnctl.errors import BadInput
@@ -327,15 +327,15 @@ def test_other_sources_run_everything_again(kept: Path, monkeypatch: pytest.Monk
 
 
 def test_only_one_writes_into_a_folder_and_only_into_its_own(kept: Path, tmp_path: Path) -> None:
-    holder = folder.Folder(kept, "another paper", folder.PAPER)
+    holder = folder.Folder(kept, "another paper", PAPER)
     words = ("--figure", "4", "--runs", "1", "--out")
     holder._take_lock()
     assert "another run is writing here" in str(natjam(*words, str(kept)).exception)
-    holder.close()
-    with pytest.raises(BadInput, match="holds the results of another scenario"):
-        holder.open(replace=False)
+    holder._unlock()
+    with pytest.raises(BadInput, match="holds the results of another scenario"), holder.opened():
+        raise AssertionError
     with pytest.raises(BadInput, match="not results of this program"):
-        folder.Folder(kept, "a comparison").open(replace=False)
+        folder.Folder(kept, "a comparison").require_ours()
     run_experiment(prepare(OURS), workers=1, out=tmp_path / "compared")
     assert "not results of this program" in str(natjam(*words, str(tmp_path / "compared")).exception)
     (tmp_path / "thesis").mkdir()

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.thoroughness import is_thorough
+from yarn_research.admission.choices import Choices
 from yarn_research.admission.replays import one
 from yarn_research.admission.traces.generator import TR1, generate
 from yarn_research.cli.paper import command
@@ -24,7 +25,6 @@ from yarn_research.papers.admission_cells import (
     reaches,
     sdr,
 )
-from yarnctl.deciding.admission.records import Choices
 from yarnctl.errors import BadInput
 
 SHAPE = ["paper", "calibrated_on", "figures", "mean_abs_relative_error", "worst_abs_relative_error"]

@@ -20,9 +20,7 @@ PRODUCT = Path(__file__).parents[2] / "yarnctl"
 FLINK = (
     "attach/eligibility/flink_consent.py",
     "attach/observing/flink_workers.py",
-    "attach/orders/answering.py",
     "attach/orders/worker_orders.py",
-    "cli/wrap_flink.py",
     "hadoop/job_manager.py",
     "hadoop/wire/flink_rest.py",
     "submitting/flink_leaving.py",
@@ -32,8 +30,6 @@ PLACING = ("submitting/flink.py",)
 SHARED = (
     "attach/check/gathering.py",
     "attach/connection/connection.py",
-    "attach/eligibility/consents.py",
-    "attach/orders/leaving.py",
     "attach/history/finished_applications.py",
     "attach/port.py",
     "cli/admit.py",

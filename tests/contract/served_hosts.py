@@ -16,11 +16,12 @@ from typing import Any
 from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build
 from emulator.live.programs.manager_program import Options, site_of
 from emulator.live.rest.dialect import Version
-from emulator.live.wire.http_server import Background, bind, serve, url_of
+from emulator.live.wire.http_server import bind, serve, url_of
 from emulator.live.wire.submitted_job import StreamingJob, write_job
 from tests.contract.emulated import NODES, SETTINGS, SLOTS, Emulated, modelled, patient
 from tests.contract.host import PATIENCE_S, JobPlan
 from tests.contract.over_http import OverHttp
+from tests.hadoop.background import Background
 
 
 class Served(OverHttp, Emulated):

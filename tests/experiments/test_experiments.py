@@ -429,13 +429,12 @@ def test_only_our_own_temporary_names_are_swept(small: Prepared, tmp_path: Path)
 def test_the_second_run_into_a_folder_is_refused_and_harms_nothing(small: Prepared, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = folders.Folder(out, small.identity)
-    first.open(replace=False)
-    first.part("kill").mkdir()
-    with pytest.raises(BadInput, match="out: another run is writing here") as caught:
-        run_experiment(small, workers=1, out=out, replace=True)
-    assert caught.value.exit_status == 2
-    assert names(out) == {"manifest.json", folders.LOCK, first.part("kill").name}
-    first.close()
+    with first.opened():
+        first.part("kill").mkdir()
+        with pytest.raises(BadInput, match="out: another run is writing here") as caught:
+            run_experiment(small, workers=1, out=out, replace=True)
+        assert caught.value.exit_status == 2
+        assert names(out) == {"manifest.json", folders.LOCK, first.part("kill").name}
     assert run_experiment(small, workers=1, out=out).ran == ("soft-cap", "kill", "natjam")
     files = {"manifest.json", "results.json", "waiting.json", "run.json"}
     assert names(out) == files | set(small.scenario.schemes)
@@ -443,8 +442,9 @@ def test_the_second_run_into_a_folder_is_refused_and_harms_nothing(small: Prepar
 
 def test_the_lock_is_held_until_the_pages_are_written(small: Prepared, tmp_path: Path) -> None:
     def pages(_: runs.Comparison) -> dict[str, str]:
-        with pytest.raises(BadInput, match="another run is writing here"):
-            folders.Folder(tmp_path, small.identity).open(replace=False)
+        second = folders.Folder(tmp_path, small.identity)
+        with pytest.raises(BadInput, match="another run is writing here"), second.opened():
+            raise AssertionError
         return {"report.html": "<p>"}
 
     run_experiment(small, workers=1, out=tmp_path, pages=pages)

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from emulator.experiments.results.folder import PAPER, Folder, code_digest
-from emulator.experiments.results.store import CellStore, ResultStore, SchemeStore
+from emulator.experiments.results.folder import Folder, code_digest
+from emulator.experiments.results.store import ResultStore, SchemeStore
 from emulator.virtual.run import JobResult, MemorySample, Result
 from emulator.virtual.schemes import SCHEMES
 
@@ -137,42 +137,6 @@ def test_a_kept_scheme_is_written_in_that_form(folder: Folder, tmp_path: Path) -
         "result": TOLD,
     }
     assert schemes(folder) == {"soft-cap": RESULT}
-
-
-def line(identity: str, /, **other: object) -> bytes:
-    data = compact(TOLD)
-    told = {"identity": identity, "sha256": hashlib.sha256(identity.encode() + b"\0" + data).hexdigest()}
-    return compact(told | {"result": TOLD} | other) + b"\n"
-
-
-@pytest.fixture
-def paper(tmp_path: Path) -> Folder:
-    write_manifest(tmp_path, "yarn-research paper", {})
-    return Folder(tmp_path, IDENTITY, PAPER)
-
-
-def test_cells_are_read_as_they_lie_on_disk(paper: Folder) -> None:
-    (paper.path / "cells.jsonl").write_bytes(line("1" * 64) + line("2" * 64))
-    with paper.opened():
-        assert CellStore(paper).known == {"1" * 64: RESULT, "2" * 64: RESULT}
-
-
-def test_only_whole_cells_are_read_and_the_others_dropped(paper: Folder) -> None:
-    torn, foreign = line("2" * 64)[:-9], line("3" * 64, identity="4" * 64)
-    (paper.path / "cells.jsonl").write_bytes(line("5" * 64) + b"\x80\n" + foreign + line("1" * 64) + torn)
-    with paper.opened():
-        assert CellStore(paper).known.keys() == {"1" * 64, "5" * 64}
-    assert (paper.path / "cells.jsonl").read_bytes() == line("1" * 64) + line("5" * 64)
-
-
-def test_a_cell_is_a_line_at_once_and_lines_are_put_in_order(paper: Folder) -> None:
-    with paper.opened():
-        store = CellStore(paper)
-        for identity in ("2" * 64, "1" * 64):
-            store.keep(identity, RESULT)
-        assert (paper.path / "cells.jsonl").read_bytes() == line("2" * 64) + line("1" * 64)
-        store.settle()
-    assert (paper.path / "cells.jsonl").read_bytes() == line("1" * 64) + line("2" * 64)
 
 
 def test_in_memory_nothing_is_on_disk() -> None:

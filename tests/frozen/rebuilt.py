@@ -13,10 +13,11 @@ from typing import Any
 
 import msgspec
 
+from yarn_research.admission.choices import DEFAULT_CHOICES
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
-from yarnctl.deciding.admission.records import Choices, Reservation
+from yarnctl.deciding.admission.records import Reservation
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.records import Holding, Stance, Transition
 from yarnctl.journal.rebuild import rebuild
@@ -105,7 +106,7 @@ def admissions_of(book: AdmissionStore) -> dict[str, Any]:
 
 def gate_of(gate: Gate) -> dict[str, Any]:
     """Return what the gate knows; of choices and memory what any mechanism has, else defaults."""
-    memory, choices = JusticeMemory(), Choices()
+    memory, choices = JusticeMemory(), DEFAULT_CHOICES
     return {
         "allocator": gate.mechanism,
         "capacity": gate.capacity,

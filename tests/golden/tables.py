@@ -110,7 +110,7 @@ def case(
         now_ms=now_ms,
         total=size(total),
         needs=tuple(Need(size(slots), count) for slots, count in rows),
-        room={node: size(slots) for node, slots in (room or {}).items()},
+        free={node: size(slots) for node, slots in (room or {}).items()},
         jobs=tuple(jobs),
         tasks={name: tuple(row) for name, row in tasks.items()},
         barred=dict(barred or {}),

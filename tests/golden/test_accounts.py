@@ -6,28 +6,30 @@ paper) give anything.
 
 from __future__ import annotations
 
+from functools import reduce
+
 import pytest
 
 from yarnctl.deciding.admission.pricing.accounts import (
     DAY_MS,
+    NO_ACCOUNTS,
+    AccountRecord,
     AccountSet,
     ImpossibleRecord,
-    Paid,
     TokensCharged,
     TokensGranted,
     TokensRefilled,
     TokensRefunded,
     Used,
     after,
-    folded,
-    pay,
     price_mtokens,
     refill_due,
     settle,
 )
 
 CHARGE = TokensCharged(2, "a", "adm-1", 1000, "mine")
-PAID = folded([AccountSet(0, "a"), TokensGranted(1, "a", 1500), CHARGE])
+RECORDS: list[AccountRecord] = [AccountSet(0, "a"), TokensGranted(1, "a", 1500), CHARGE]
+PAID = reduce(after, RECORDS, NO_ACCOUNTS)
 
 TABLE = [
     # how it ended, used of 300 estimated: none, unused, late, both
@@ -54,30 +56,13 @@ def test_what_was_settled_or_never_paid_is_left_alone():
     assert settled.accounts["a"].balance_mtokens == 833
 
 
-def test_what_is_paid_once_and_what_is_not_paid():
-    again = TokensCharged(5, "a", "adm-9", 1000, "mine")
-    assert pay(PAID, again) == Paid("adm-1", None)
-    assert pay(PAID, CHARGE) == Paid("adm-1", None)
-    assert pay(PAID, TokensCharged(5, "a", "adm-1", 1000, "another")) == "other-payment"
-    assert pay(PAID, TokensCharged(5, "b", "adm-2", 1)) == "no-account"
-    assert pay(PAID, TokensCharged(5, "a", "adm-2", 501)) == "too-little"
-    exact = TokensCharged(5, "a", "adm-2", 500)
-    assert pay(PAID, exact) == Paid("adm-2", exact)
-
-
-def test_requests_without_a_key_are_different_requests():
-    state = after(PAID, TokensCharged(3, "a", "adm-2", 100))
-    asked = TokensCharged(4, "a", "adm-3", 100)
-    assert pay(state, asked) == Paid("adm-3", asked)
-
-
 def _refilled_mtokens(state, at_ms: int) -> int | None:
     due = refill_due(state, "a", at_ms)
     return None if due is None else due.mtokens
 
 
 def test_refills_are_of_whole_days_up_to_the_cap():
-    state = folded([AccountSet(50, "a", 400, 1000)])
+    state = reduce(after, [AccountSet(50, "a", 400, 1000)], NO_ACCOUNTS)
     assert refill_due(state, "a", 50 + DAY_MS - 1) is None
     due = refill_due(state, "a", 50 + 2 * DAY_MS + 7)
     assert due == TokensRefilled(50 + 2 * DAY_MS + 7, "a", 800, 50 + 2 * DAY_MS)
@@ -88,7 +73,7 @@ def test_refills_are_of_whole_days_up_to_the_cap():
 
 
 def test_days_before_a_change_are_not_paid_at_the_new_rate():
-    state = folded([AccountSet(0, "a"), AccountSet(10 * DAY_MS, "a", 400, 9000)])
+    state = reduce(after, [AccountSet(0, "a"), AccountSet(10 * DAY_MS, "a", 400, 9000)], NO_ACCOUNTS)
     assert refill_due(state, "a", 10 * DAY_MS + 5) is None
     assert _refilled_mtokens(state, 11 * DAY_MS) == 400
 

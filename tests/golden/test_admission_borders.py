@@ -14,8 +14,9 @@ from yarnctl.deciding.admission.entries import (
     GateSet,
 )
 from yarnctl.deciding.admission.gate import decide, granted_in
-from yarnctl.deciding.admission.mechanisms import SIZINGS, choices_of
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Request
+from yarnctl.deciding.admission.mechanisms import SIZINGS
+from yarnctl.deciding.admission.mechanisms.oracle import SharerChoices
+from yarnctl.deciding.admission.records import Estimate, Request
 from yarnctl.deciding.admission.shared_round import PLANNED_MAX, Rules, hopeless, plan_spans
 from yarnctl.deciding.reasons.verdicts import EndedAs, NeedsMoreThanItCanUse, NeedsMoreThanThereIs
 
@@ -26,12 +27,12 @@ def request(sequence: int, tasks: int, minutes: int = 20, **fields: object) -> R
     return Request(sequence, 0, minutes * MINUTE, tasks, **fields)  # type: ignore[arg-type]
 
 
-def rules_of(name: str, capacity: int, said: Choices = DEFAULT_CHOICES) -> Rules:
-    return Rules(SIZINGS[name], SIZINGS[name].memory, capacity, choices_of(name, said))
+def rules_of(name: str, capacity: int, choices: object = None) -> Rules:
+    return Rules(SIZINGS[name], SIZINGS[name].memory, capacity, choices or SIZINGS[name].choices)
 
 
 def gate_set(name: str, capacity: int) -> GateSet:
-    return GateSet(0, name, (Pool("", capacity, 1024),), choices_of(name, DEFAULT_CHOICES))
+    return GateSet(0, name, (Pool("", capacity, 1024),), SIZINGS[name].choices)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_who_turns_the_hopeless_away(allocator, turned_away):
 
 def test_whoever_shares_stands_in_the_order_that_was_chosen():
     """Containers / time left: the later deadline first, although it was submitted later."""
-    rules = rules_of("no_drop_fs", 1, Choices(order="ratio"))
+    rules = rules_of("no_drop_fs", 1, SharerChoices(order="ratio"))
     five = Estimate(5 * MINUTE, 0, "history")
     waiting = (request(0, 1, 10, estimate=five), request(1, 1, 60, estimate=five))
     found = plan_spans(rules, waiting, profile(1), 0)

@@ -22,10 +22,8 @@ from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
 from yarnctl.deciding.admission.mechanisms.oracle import HOPELESS, UNKNOWN
 from yarnctl.deciding.admission.mechanisms.pythia import PAST
 from yarnctl.deciding.admission.pricing.accounts import Accounts
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES
 from yarnctl.deciding.draws import named, uniform
-from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.policies.jobs import JobUsage
+from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES, JobUsage
 
 NUMBERS = {
     # in an admission gate
@@ -38,7 +36,7 @@ NUMBERS = {
     "admission.pricing.accounts.DAY_MS": 86_400_000,
     "admission.shared_round.RESERVED_MS": 60_000,
     # in a mix of levers
-    "awaited_ends.KEPT_MS": 3_600_000,
+    "ledger_state.KEPT_MS": 3_600_000,
     "held_windows.MARK_MS": 60_000,
     "held_windows.MARKS_MIN": 60,
     "held_windows.MARKS_MAX": 720,
@@ -73,8 +71,8 @@ NUMBERS = {
     "admission.pricing.master_loads.TRIES": 8,
     "queue_hold.RECENT_ORDERS": 10,
     "queue_hold.MISDIRECTED_MAX": 3,
-    "policies.jobs.FOREVER_MS": 2**53 - 1,
-    "policies.jobs.PPM": 10**6,
+    "policies.FOREVER_MS": 2**53 - 1,
+    "policies.PPM": 10**6,
     "preemptor.PPM": 10**6,
     "queue_names.LIKE_MIN_RATIO": 0.6,
     "queue_names.NAME_MAX": 200,
@@ -207,17 +205,6 @@ ASSUMED = {
         "left": "",
         "left_node": "",
     },
-    "Choices": {
-        "order": "papers",
-        "sharing": "held",
-        "reach": "reachable",
-        "queue_time": "stretched",
-        "errors": "shortfall",
-        "fraction": "estimated",
-        "weighting": "equal",
-        "smoothing_ratio": 0.5,
-        "drop_above_tasks": 100,
-    },
 }
 
 
@@ -232,10 +219,6 @@ def test_what_is_assumed_where_nothing_is_told(name: str) -> None:
     more: list[type[msgspec.Struct]] = [JusticeMemory, Admission]
     structs = {each.__name__: each for each in [*STRUCTS, *more]}
     assert assumed(structs[name]) == ASSUMED[name]
-
-
-def test_the_default_choices_are_those() -> None:
-    assert msgspec.structs.asdict(DEFAULT_CHOICES) == ASSUMED["Choices"]
 
 
 def test_a_book_begins_empty() -> None:

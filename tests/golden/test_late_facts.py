@@ -354,7 +354,7 @@ def test_tries_of_an_application_that_has_ended_are_forgotten(by_fact):
     if by_fact:
         quiet(steps, 13_000, ApplicationEnded("r1", 12_900))
     else:
-        steps.to_observe = steps.first_observation_request()
+        steps.to_observe = steps._request()
         steps.step(seen(cluster(app("p1", "production", 1, 1)), now_ms=13_000))
     assert not steps.ledger.tries
     assert not steps.ledger.excluded

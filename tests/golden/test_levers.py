@@ -7,9 +7,9 @@ import pytest
 from tests.golden.mix_tables import NOW_MS, RULES, SLOT_S, given, mix_case, mix_settings, mixed, reasons, told
 from tests.golden.mix_tables import rules as changed
 from tests.golden.tables import size, task
-from yarnctl.deciding.awaited_ends import KEPT_MS, AwaitedEnds
 from yarnctl.deciding.held_windows import user_owner
-from yarnctl.deciding.levers import ORDERED, UNDO, AwaitedTask, Lever, LeverKind, LeverPull, levers_of
+from yarnctl.deciding.ledger_state import KEPT_MS, AwaitedEnds
+from yarnctl.deciding.levers import AwaitedTask, Lever, LeverKind, LeverPull, Undo, levers_of
 from yarnctl.deciding.loss_budget import LossBudget, LossLeft, task_of
 from yarnctl.deciding.model import HeldTime
 from yarnctl.deciding.offers import MixInput
@@ -43,9 +43,19 @@ LEVER_TABLE = [
     (task("a_0", SOON), NOW_MS - 1, ["suspend 4000 0 9000"]),  # the promise is past, and it still runs
 ]
 
+UNDO: dict[LeverKind, Undo] = {
+    "wait": "none",
+    "suspend": "resume",
+    "end": "run-again",
+    "kill": "run-again",
+    "drain": "come-back",
+    "rescale": "come-back",
+    "cap": "raise",
+}
+
 
 def words(lever: Lever) -> str:
-    return f"{lever.kind} {lever.room_in_ms} {lever.lost_ms} {lever.overhead_ms}"
+    return f"{lever.kind} {lever.free_in_ms} {lever.lost_ms} {lever.overhead_ms}"
 
 
 @pytest.mark.parametrize(("view", "promised_ms", "expected"), LEVER_TABLE)
@@ -58,7 +68,7 @@ def test_every_lever_names_its_attempt_and_how_it_is_taken_back(view):
     for lever in levers_of(view, NOW_MS, RULES, -1):
         assert lever.unit == view.attempt
         assert lever.undo == UNDO[lever.kind]
-        assert (lever.undo == "none") == (lever.kind not in ORDERED)
+        assert (lever.undo == "none") == (lever.kind == "wait")
 
 
 CHOSEN_TABLE = [

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import pytest
 
+from yarn_research.market.price_functions import Offered, because
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile, profile
 from yarnctl.deciding.admission.pricing.prices import (
     ITSELF,
-    PRICES,
-    Offered,
-    because,
     curve,
     earliest_finish,
     standing,
@@ -22,7 +20,6 @@ from yarnctl.deciding.admission.pricing.prices import (
 from yarnctl.deciding.admission.pricing.timeline import (
     Due,
     Laid,
-    blocking,
     broken,
     earliest,
     earliest_due,
@@ -67,7 +64,7 @@ def test_containers_and_a_division_with_a_rest():
 
 
 def test_a_task_that_cannot_be_suspended_blocks():
-    free = profile(1, [blocking("running", 1, 0, 25_000)])
+    free = profile(1, [Load("running", 1, 0, 25_000)])
     assert earliest(free, 10_000, 1, 0) == 35_000
 
 
@@ -107,16 +104,6 @@ def test_who_offers_no_slack_on_an_empty_queue_pays_kappa_times_its_work():
     assert within(curve(empty, 20_000, 2), 40_000) == (20_000, 40_000, 0)
     # half of that: a slack of one mean job (section 6.3, "at least equal to the average job duration")
     assert within(curve(empty, 20_000, 2), 20_000) == (50_000, 20_000, 30_000)
-
-
-def test_the_other_prices():
-    offered = Offered(20_000, 140_000, kappa=2)  # slack 140 - 30 - 20 = 90 s
-    assert PRICES["exponential"](FIG_7_STATE, offered) == 20_000  # 2 e^-4.5 is less than the least
-    near = Offered(20_000, 20_000, kappa=2)
-    empty = standing(ONE, (), 0, 30_000)
-    assert PRICES["exponential"](empty, near) == PRICES["quadratic"](empty, near) == 40_000
-    assert PRICES["load"](empty, near) == pytest.approx(20_000 * 2.718281828 ** (2 / 3))
-    assert PRICES["load"](empty, Offered(20_000, 40_000)) == 20_000
 
 
 def test_a_budget_that_buys_no_instant():

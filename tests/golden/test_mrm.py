@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Pool
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
 from yarnctl.deciding.admission.mechanisms.mrm import Needed, needed, priced
-from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
-from yarnctl.deciding.admission.mechanisms.promises import Market, carry, market
+from yarnctl.deciding.admission.mechanisms.promises import Market, MrmChoices, MrmMemory, carry, market
 from yarnctl.deciding.admission.pricing.timeline import Due, broken, served
 from yarnctl.deciding.admission.records import (
     Budget,

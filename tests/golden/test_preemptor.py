@@ -551,9 +551,7 @@ def test_ticks_stand_on_the_grid_of_the_first_observation():
 
 
 def test_the_gate_names_the_hurried_queues():
-    assert controller().first_observation_request() == ObservationRequest(
-        cluster=True, probe_queues=("production",)
-    )
+    assert controller().to_observe == ObservationRequest(cluster=True, probe_queues=("production",))
 
 
 def test_killing_instead_of_suspending():

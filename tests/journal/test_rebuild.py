@@ -11,7 +11,7 @@ from tests.frozen.invoking import invoked
 from tests.journal.test_restart import mortal
 from tests.unit.deciding.controller_world import unlike
 from yarnctl.deciding.inputs import Observed
-from yarnctl.deciding.ledger import Ledger, oldest_freed
+from yarnctl.deciding.ledger import NO_DETAILS, Ledger, oldest_freed
 from yarnctl.deciding.ledger_state import LedgerState
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.queue_hold import Misdirection
@@ -87,8 +87,9 @@ def test_a_mended_settlement_keeps_no_daemon_from_starting(
     before = rebuild(path)
     move = Settlement._move
 
-    def otherwise(self, into, order_id, event, at_ms, *, why=None, **more):
-        return move(self, into, order_id, event, at_ms, why=ClientFault(f"{why}!"), **more)
+    def otherwise(self, effects, order_id, event, at_ms, details=NO_DETAILS):
+        details = details._replace(why=ClientFault(f"{details.why}!"))
+        return move(self, effects, order_id, event, at_ms, details)
 
     monkeypatch.setattr(Settlement, "_move", otherwise)
     with pytest.raises(Different):

@@ -22,8 +22,8 @@ from emulator.live.jobs.workload_replay import play
 from emulator.live.manager.service import ManagerSettings
 from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build
 from emulator.live.programs.manager_program import Options
-from emulator.live.wire.http_server import Background
 from tests import http_client
+from tests.hadoop.background import Background
 from tests.live.test_all_in_one import QUICK, wait_until
 from yarnctl.attach.check.preflight import LOCK_PATH
 from yarnctl.traces.job import Job

@@ -22,9 +22,9 @@ from emulator.live.manager.service import ManagerSettings
 from emulator.live.node.process_supervisor import children, stat_fields
 from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build, jobs_of
 from emulator.live.programs.manager_program import Options
-from emulator.live.wire.http_server import Background
 from emulator.live.wire.submitted_job import ENTRY, StreamingJob, write_job
 from tests import http_client
+from tests.hadoop.background import Background
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import Job
 

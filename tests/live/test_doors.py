@@ -16,10 +16,11 @@ import pytest
 
 from emulator.live.programs.master_program import MasterProgram
 from emulator.live.programs.node_program import NodePlan, NodeProcess
-from emulator.live.wire.http_server import Background, guarded, name_in
+from emulator.live.wire.http_server import guarded, name_in
 from emulator.live.wire.messages import PATHS, MasterLaunch
 from emulator.live.wire.submitted_job import ENTRY, StreamingJob, write_job
 from emulator.live.wire.web import Reply, Web
+from tests.hadoop.background import Background
 from tests.live.test_all_in_one import Client, cluster
 
 EVIL = "evil.example"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from emulator.live.wire.http_client import Address, HttpPool
-from emulator.live.wire.http_server import Background, bind
+from emulator.live.wire.http_server import bind
 from emulator.live.wire.messages import (
     PATHS,
     Acknowledged,
@@ -37,6 +37,7 @@ from emulator.live.wire.transports import (
     container_web,
 )
 from emulator.live.wire.web import Reply, Web
+from tests.hadoop.background import Background
 from yarnctl.errors import BadInput, Unreachable
 
 PATIENCE_S = 60.0

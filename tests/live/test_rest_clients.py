@@ -15,9 +15,10 @@ from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import HADOOP3
 from emulator.live.manager.service import LiveResourceManager, ManagerSettings
 from emulator.live.rest.site import ManagerSite
-from emulator.live.wire.http_server import Background, bind
+from emulator.live.wire.http_server import bind
 from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.web import Reply, Web
+from tests.hadoop.background import Background
 from tests.http_client import bare
 from tests.live.rm_playing import EPOCH, Played
 from yarnctl.errors import BadInput

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from emulator.live.store.permitted_paths import Owners, checked_path
 from emulator.live.store.webhdfs_server import Fault, Faults, WebHdfsServer
-from emulator.live.wire.http_server import Background
 from emulator.live.wire.web import HttpProblem, Web
+from tests.hadoop.background import Background
 from tests.http_client import bare
 from tests.thoroughness import examples
 from yarnctl.attach.check.gathering import _safe_mode

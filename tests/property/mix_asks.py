@@ -75,7 +75,7 @@ class Chance:
             now_ms=NOW_MS,
             total=TOTAL,
             needs=needs,
-            room=self._room(nodes, needs),
+            free=self._room(nodes, needs),
             jobs=jobs,
             tasks={name: tuple(row) for name, row in rows.items()},
             barred={

@@ -18,9 +18,8 @@ from emulator.cluster.entities import NEVER, REDUCE, RUNNING, Container
 from emulator.cluster.faults import Fault
 from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.lever_tally import LeverFigures
-from emulator.virtual.run import Result, Run
+from emulator.virtual.run import Result, Run, cluster_of
 from emulator.virtual.schemes import SCHEMES
-from emulator.virtual.shared_cpu import cluster_of
 from tests.property.scenarios import Bare, Scenario
 from yarnctl.deciding.records import decode, encode
 from yarnctl.journal.chain import MemoryJournal
@@ -66,7 +65,6 @@ class Meddled:
             timing=bare.timing,
             seed=bare.seed,
             faults=bare.faults,
-            locality_delay=bare.locality_delay,
         )
         lossy = [deed for deed in bare.meddling if deed[1] in ("kill", "preempt")]
         self.faults: tuple[Fault | tuple[int, str, int], ...] = bare.faults or tuple(lossy)

@@ -43,7 +43,6 @@ class Bare(NamedTuple):
     timing: Timing
     seed: int
     faults: tuple[Fault, ...]
-    locality_delay: int
     meddling: tuple[tuple[int, str, int], ...]
 
 
@@ -335,6 +334,5 @@ def bare_clusters(draw: st.DrawFn, faulty: bool) -> Bare:
         draw(timings()),
         draw(numbers(0, 999)),
         faults,
-        draw(st.sampled_from((0, 3))),
         tuple(sorted((deci_s * 100, what, pick) for deci_s, what, pick in meddling)),
     )

@@ -90,7 +90,7 @@ def bare(
     """Return a cluster of 4 GiB nodes without a controller; ``queue`` changes both its queues."""
     shares = (("production", 0.6), ("research", 0.4))
     queues = tuple(QueueConfig(name=name, capacity_ratio=ratio, **queue) for name, ratio in shares)
-    return Meddled(Bare(nodes, Resources(4096, 4), queues, jobs, timing, 3, faults, 0, meddling))
+    return Meddled(Bare(nodes, Resources(4096, 4), queues, jobs, timing, 3, faults, meddling))
 
 
 def meddled() -> Meddled:

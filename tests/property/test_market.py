@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import pytest
 
+from yarn_research.market import price_functions
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile, profile
 from yarnctl.deciding.admission.pricing import prices, timeline
 from yarnctl.deciding.admission.pricing.timeline import Due
@@ -60,9 +61,9 @@ def terms_are_the_potential(seed: int) -> None:
     work_ms = chance.randint(1, 150)
     at_ms = prices.earliest_finish(state, work_ms) + chance.choice((0, 1, 40, 300))
     after = prices.standing(free, [*dues, Due("new", work_ms, 1, at_ms)], 0, 50)
-    terms = prices.because(state, prices.Offered(work_ms, at_ms))
+    terms = price_functions.because(state, price_functions.Offered(work_ms, at_ms))
     assert prices.curve(state, work_ms).because(at_ms) == terms
-    change = prices.potential(after) - prices.potential(state)
+    change = price_functions.potential(after) - price_functions.potential(state)
     assert math.fsum(each for _, each in terms) == pytest.approx(change, rel=CLOSE, abs=CLOSE)
     assert prices.curve(state, work_ms).price(at_ms) == pytest.approx(change, rel=CLOSE, abs=CLOSE)
     assert all(each >= 0 for _, each in terms)
@@ -73,10 +74,10 @@ def splitting_pays_the_same(seed: int) -> None:
     state = prices.standing(free, dues, 0, 50)
     first_ms, second_ms = chance.randint(1, 90), chance.randint(1, 90)
     at_ms = prices.earliest_finish(state, first_ms + second_ms) + chance.choice((0, 1, 40, 300))
-    whole = prices.slack(state, prices.Offered(first_ms + second_ms, at_ms))
-    half = prices.slack(state, prices.Offered(first_ms, at_ms))
+    whole = price_functions.slack(state, price_functions.Offered(first_ms + second_ms, at_ms))
+    half = price_functions.slack(state, price_functions.Offered(first_ms, at_ms))
     then = prices.standing(free, [*dues, Due("half", first_ms, 1, at_ms)], 0, 50)
-    rest = prices.slack(then, prices.Offered(second_ms, at_ms))
+    rest = price_functions.slack(then, price_functions.Offered(second_ms, at_ms))
     assert half + rest == pytest.approx(whole, rel=CLOSE)
 
 
@@ -178,7 +179,7 @@ def test_laws_hold(law):
 
 def _plant(monkeypatch, bug: str) -> None:
     """Put one bug into the product."""
-    standing, because, lay = prices.standing, prices.because, timeline._Steps.lay
+    standing, because, lay = prices.standing, price_functions.because, timeline._Steps.lay
     priced, first_place, slack_for = prices.Curve.priced, prices.first_place, prices._slack_for
 
     def own_only(*given, **named):
@@ -194,14 +195,14 @@ def _plant(monkeypatch, bug: str) -> None:
 
     bugs = {
         "free time looks at its own deadline only": (prices, "standing", own_only),
-        "who is behind is paid instead of paying": (prices, "because", all_pay_the_work),
+        "who is behind is paid instead of paying": (price_functions, "because", all_pay_the_work),
         "the price rises with slack": (
             prices.Curve,
             "priced",
             lambda self, place, slack: priced(self, place, 1000 / (slack + 1)),
         ),
         "a job pays by the square of its work": (
-            prices,
+            price_functions,
             "because",
             lambda state, offered: [(who, each * offered.work_ms) for who, each in because(state, offered)],
         ),
@@ -261,6 +262,6 @@ def test_a_gate_that_does_not_ask_about_others_is_seen(monkeypatch):
 def test_prices_of_the_slack_formula_do_not_depend_on_who_could_use_the_containers():
     wide, narrow = Due("a", 100, 5, 90), Due("a", 100, 1, 90)
     free = Profile((0,), (5,))
-    offered = prices.Offered(40, 60)
-    told = [prices.slack(prices.standing(free, [each], 0, 50), offered) for each in (wide, narrow)]
+    offered = price_functions.Offered(40, 60)
+    told = [price_functions.slack(prices.standing(free, [each], 0, 50), offered) for each in (wide, narrow)]
     assert told[0] == told[1]

@@ -73,7 +73,7 @@ def least(asked: Asked) -> tuple[int, int] | None:
     nodes = sorted({each.task.node for each in found})
     count, rows = len(found), [([0.0] * len(found) + [1.0] * len(nodes), 1.0, 1.0)]
     for place, node in enumerate(nodes):
-        free = case.room.get(node, Resources(0, 0))
+        free = case.free.get(node, Resources(0, 0))
         here = [1.0 * (each.task.node == node) for each in found]
         chosen = [1.0 * (other == place) for other in range(len(nodes))]
         for part in (0, 1):
@@ -130,7 +130,7 @@ def require_whole(asked: Asked, choice: Choice) -> None:
         assert not taken
         return
     (node,) = {task.node for task in taken}
-    have = asked.case.room.get(node, Resources(0, 0))
+    have = asked.case.free.get(node, Resources(0, 0))
     for task in taken:
         have = plus(have, task.size)
     assert fits(need.size, have)
@@ -212,7 +212,7 @@ def test_the_order_of_jobs_tasks_and_nodes_changes_nothing():
         turned = msgspec.structs.replace(
             case,
             tasks={name: row[::-1] for name, row in list(case.tasks.items())[::-1]},
-            room=dict(list(case.room.items())[::-1]),
+            free=dict(list(case.free.items())[::-1]),
         )
         assert choose_mix(turned, asked.settings, asked.given) == choose_mix(*asked)
 

@@ -28,7 +28,7 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.admission.gate import decide, granted_in
 from yarnctl.deciding.admission.mechanisms import mrm, promises, turns
-from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
+from yarnctl.deciding.admission.mechanisms.promises import MrmChoices
 from yarnctl.deciding.admission.pricing import accounts
 from yarnctl.deciding.admission.pricing.accounts import (
     AccountSet,

@@ -297,7 +297,7 @@ def dies_working(self: Cluster, node: Any) -> None:
 
 def racked(self: Ask, priority: int, memory_mib: int, vcores: int, off_switch: bool) -> None:
     self.priority, self.memory_mib, self.vcores, self.off_switch = priority, memory_mib, vcores, False
-    self.count, self.hosts = 0, None
+    self.count = 0
 
 
 def silent_exit(self: Cluster, container: Container, at_ms: int) -> None:

@@ -12,7 +12,7 @@ from tests.property import plain_timeline as plain
 from tests.thoroughness import examples
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile, profile
 from yarnctl.deciding.admission.mechanisms.promises import EARLY_MASTERS_OF
-from yarnctl.deciding.admission.pricing import master_loads, timeline
+from yarnctl.deciding.admission.pricing import timeline
 from yarnctl.deciding.admission.pricing.timeline import Due
 
 
@@ -81,7 +81,7 @@ def loads_the_same(seed: int) -> None:
     slow = free
     for load in loads:
         slow = plain.with_load(slow, load)
-    quick = master_loads.beside(free, loads)
+    quick = free.with_loads(loads)
     assert [quick.free_at(at) for at in range(-60, 500)] == [slow.free_at(at) for at in range(-60, 500)]
 
 

@@ -42,8 +42,8 @@ def serve(which: str) -> None:
     from emulator.cluster.kernel import Kernel
     from emulator.live.manager.service import LiveResourceManager
     from emulator.live.rest.site import ManagerSite
-    from emulator.live.wire.http_server import Background
     from emulator.live.wire.real_time_driver import RealTimeDriver
+    from tests.hadoop.background import Background
 
     with Background(
         lambda url: ManagerSite(LiveResourceManager(RealTimeDriver(Kernel())), url).web

@@ -22,7 +22,8 @@ import msgspec
 
 from tests.soak.fault_plan import CrashPoint
 from yarnctl.attach.port import AttachedPort, attach
-from yarnctl.daemon.loop import HdfsLock, Loop
+from yarnctl.daemon.guards import HdfsLock
+from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.running import Plan, clock_ms, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.model import Action, Observation, ObservationRequest, Outcome

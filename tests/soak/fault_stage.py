@@ -24,7 +24,6 @@ from emulator.live.master.live_master import LiveMaster
 from emulator.live.programs.all_in_one import ClusterPlan as Nodes
 from emulator.live.programs.all_in_one import build
 from emulator.live.programs.manager_program import Options
-from emulator.live.wire.http_server import Background
 from emulator.live.wire.submitted_job import (
     ENTRY,
     MODELLED_REDUCER,
@@ -34,6 +33,7 @@ from emulator.live.wire.submitted_job import (
     write_job,
 )
 from tests import http_client
+from tests.hadoop.background import Background
 from tests.soak.fault_daemon import Daemon, ProgramDaemon, ThreadDaemon
 from tests.soak.fault_plan import CRASH_POINTS, HTTP_KINDS, KILL_ANYWHERE, Campaign, Fault
 from tests.soak.fault_web import BadWeather

@@ -25,7 +25,7 @@ from tests.unit.daemon.test_loop import Attached, Lock, busy
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.check.rules import RULES
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
-from yarnctl.daemon.loop import Loop, LoopParts
+from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
@@ -288,7 +288,8 @@ def _loop(
         journal.file if isinstance(journal, JournalOf) else journal,
         Publisher(),
         clock_ms=lambda: next(AHEAD),
-        parts=LoopParts(queue_caps=holder, epoch=rebuilt.epoch if rebuilt else ""),
+        queue_caps=holder,
+        epoch=rebuilt.epoch if rebuilt else "",
     )
 
 

@@ -26,8 +26,8 @@ from emulator.live.master.attempts import FinishedTask, TaskHistory
 from emulator.live.master.live_master import LiveMaster
 from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build
 from emulator.live.programs.manager_program import SUPERUSER, Options
-from emulator.live.wire.http_server import Background
 from emulator.live.wire.submitted_job import StreamingJob, SubmittedJob
+from tests.hadoop.background import Background
 from yarnctl.attach.connection.connection import Attachment, CheckpointStore
 from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.config import ClusterAddress

@@ -36,8 +36,8 @@ TWO_QUEUES = (
 class Office:
     """A ResourceManager with nobody around it: masters start at once, mail waits to be read."""
 
-    def __init__(self, *slots: int, queues: tuple[QueueConfig, ...] = TWO_QUEUES, delay: int = 0) -> None:
-        self.rm = ResourceManager(queues, self, delay)
+    def __init__(self, *slots: int, queues: tuple[QueueConfig, ...] = TWO_QUEUES) -> None:
+        self.rm = ResourceManager(queues, self)
         self.now_ms = 0
         self.woken: list[int] = []
         for index, count in enumerate(slots):
@@ -63,9 +63,8 @@ class Office:
         return app
 
     def ask(self, app: Application, priority: int, count: int, **other: Any) -> Ask:
-        size, hosts = other.get("size", SLOT), other.get("hosts")
+        size = other.get("size", SLOT)
         ask = Ask(priority, size[0], size[1], other.get("off_switch", priority in (0, 10)))
-        ask.hosts = hosts
         self.rm.allocate(app, [(ask, count)])
         return ask
 
@@ -294,26 +293,6 @@ def test_no_more_nodes_are_kept_than_containers_are_asked_for():
     office.ask(first, 20, 1)
     assert office.beat(0) == [(1, 20)]  # what was kept for it is let go as soon as somebody asks
     assert second.reserved == {0: 0}
-
-
-# --- places -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("delay", "passed_over"), [(0, 0), (2, 2)])
-def test_an_ask_with_hosts_waits_for_them_as_often_as_the_delay_says(delay, passed_over):
-    office = Office(4, 4, delay=delay)
-    app = office.running()
-    office.ask(app, 20, 1, hosts={1: 1})
-    grants = [office.beat(0) for _ in range(passed_over + 1)]
-    assert grants == [[]] * passed_over + [[(1, 20)]]
-
-
-def test_an_ask_with_hosts_is_served_there_at_once():
-    office = Office(4, 4, delay=9)
-    app = office.running()
-    office.ask(app, 20, 2, hosts={1: 2})
-    assert office.beat(0) == []
-    assert office.beat(1) == [(1, 20), (1, 20)]
 
 
 # --- nodes that are lost ----------------------------------------------------------------------

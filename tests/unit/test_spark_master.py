@@ -12,11 +12,11 @@ from emulator.cluster.entities import QueueConfig
 from emulator.cluster.executors.spark_master import ASK_AGAIN_MS, SparkMaster
 from emulator.cluster.executors.spark_stages import SparkExecutor, cut
 from emulator.cluster.resource_manager import application_id, container_id
-from emulator.cluster.timing import HADOOP3, SharedCpuTiming
+from emulator.cluster.timing import HADOOP3, Timing
 from emulator.scenario.from_toml import read_scenario
 from emulator.scenario.preparing import prepare
 from emulator.virtual.port import VirtualPort
-from emulator.virtual.shared_cpu import cluster_of
+from emulator.virtual.run import cluster_of
 from yarnctl.deciding.model import Accepted, Drain, Grow, ObservationRequest, Refused
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import Job, SparkShape
@@ -278,12 +278,16 @@ def test_an_application_that_cannot_be_is_refused_by_its_field(tmp_path, line, t
     assert told in str(refused.value)
 
 
+class OtherTiming(Timing, frozen=True):
+    """Spans of a kind that knows no Spark."""
+
+
 def test_what_does_not_know_spark_refuses_it_instead_of_playing_mapreduce(tmp_path):
     with pytest.raises(BadInput, match="job s"):
         write_parquet((spark(),), tmp_path / "jobs.parquet")
     with pytest.raises(BadInput, match="job s"):
         cluster_of(
-            SharedCpuTiming(),
+            OtherTiming(),
             nodes=2,
             node_size=Resources(4096, 4),
             queues=QUEUES,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from emulator.cluster.timing import HADOOP3, shared_cpu
+from emulator.cluster.timing import HADOOP3
 from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
@@ -52,7 +52,7 @@ def play(
     setup = Setup(
         nodes=3,
         node_size=Resources(1024, 8),
-        timing=shared_cpu(HADOOP3),
+        timing=HADOOP3,
         settings=settings,
         shares=(0.95, 0.05),
         caps=(0.95, 0.05),

@@ -11,13 +11,9 @@ from yarnctl.api.paged import Count, ReasonOut, Size
 LoopState = Literal["starting", "waiting", "running", "paused", "blocked", "stopped"]
 """What the loop does: ``waiting`` for a cluster or a lock, ``blocked`` while a guard forbids it to act."""
 
-Role = Literal["preempting", "preemptable", "other"]
-"""How the controller treats an application."""
+Role = Literal["preempting", "preemptable", "other"]  # How the controller treats an application
 
 Mode = Literal["observe", "enforce"]
-
-
-# --- the loop -----------------------------------------------------------------------------------------
 
 
 class Loop(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,9 +56,6 @@ class Commanded(msgspec.Struct, frozen=True, kw_only=True):
 
     accepted: Literal["pause", "continue"]
     loop: Loop
-
-
-# --- the cluster --------------------------------------------------------------------------------------
 
 
 class ClusterOut(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,15 +1,10 @@
 """The attached port: a real cluster (or the live emulator) behind the ClusterPort, over HTTP.
 
-Law: never raises for a fault of the cluster, and sends nothing in its constructor. A cluster that does not
-answer is "unreachable"; then no order is sent. At the first contact, and after another ResourceManager has
-taken over, no snapshot is made until the number of nodes was constant for some observations (facts, section
-9).
-
-``notes`` and ``why_not`` are for people: the runner's answer to an order, and why a job may not be suspended.
-``permission`` decides whether an action may be sent now (a host adds its own reasons there),
-``queue_settings`` reads the settings of queues. :func:`attach` makes a port from a configuration. Requests of
-the loop have tighter bounds than those of single commands and are not repeated inside the client, so that a
-master that hangs does not delay the loop.
+It never raises for a fault of the cluster. A cluster that does not answer is "unreachable"; then no order is
+sent. At the first contact, and after another ResourceManager has taken over, no snapshot is made until the
+number of nodes was constant for some observations (facts, section 9). Requests of the loop have tighter
+bounds than those of single commands and are not repeated, so that a master that hangs does not delay the
+loop.
 """
 
 from __future__ import annotations
@@ -23,21 +18,24 @@ from yarnctl.attach.connection.calls import Problem, attempt, fault_text
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.connection.web_proxy import WebProxy
-from yarnctl.attach.eligibility.consents import DriverOf, JobManagerOf, consents
-from yarnctl.attach.eligibility.executor_reader import ExecutorReader
+from yarnctl.attach.eligibility.executor_reader import Consent, ExecutorReader
+from yarnctl.attach.eligibility.flink_consent import FlinkConsent
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.permission import Permission
+from yarnctl.attach.eligibility.spark_consent import SparkConsent
 from yarnctl.attach.observing.cluster_state import ClusterObserver, LiveContainers, Queues
-from yarnctl.attach.observing.executors import LeavingObserver
+from yarnctl.attach.observing.executors import ExecutorObserver, LeavingObserver
+from yarnctl.attach.observing.flink_workers import WorkerObserver
 from yarnctl.attach.observing.held_time import HeldTimes
 from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver, Unmodelled
 from yarnctl.attach.observing.victims import ObservedVictim
-from yarnctl.attach.orders.leaving import Parts, leaving
+from yarnctl.attach.orders.executor_orders import ExecutorOrders, LeavingOrders
 from yarnctl.attach.orders.performing import Performing
 from yarnctl.attach.orders.polled_applications import PolledApplications
 from yarnctl.attach.orders.saved_work import task_of
 from yarnctl.attach.orders.tracking import OrderTracking
+from yarnctl.attach.orders.worker_orders import WorkerOrders
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import (
     Action,
@@ -63,7 +61,12 @@ from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.flink_rest import KIND as FLINK
+from yarnctl.hadoop.wire.spark_rest import KIND as SPARK
 from yarnctl.loop import ClusterIdentity
+
+DriverOf = Callable[[str], SparkDriver]
+JobManagerOf = Callable[[str], JobManager]
 
 
 class AttachedPort:
@@ -95,7 +98,12 @@ class AttachedPort:
         self._predicted = PredictedDemand(connection, first_asks)
         self._live = LiveContainers(connection)
         self._unmodelled = Unmodelled(self._live)
-        judges = consents(attachment, driver, job_manager)
+        # Without levers no driver is read, but executors that an earlier daemon drained are restored.
+        judges: dict[str, Consent] = {}
+        if driver is not None:
+            judges[SPARK] = SparkConsent(attachment, driver)
+        if job_manager is not None:
+            judges[FLINK] = FlinkConsent(job_manager)
         self._eligibility = EligibilityReader(
             connection, frozenset(judges) if attachment.levers else frozenset()
         )
@@ -118,10 +126,19 @@ class AttachedPort:
         self._polled = PolledApplications(connection, self._live, self._tracking)
         self.permission = Permission(connection, self._eligibility, self._drainable)
         self.queue_settings = Queues(connection)
-        parts = Parts(connection, self._live, self._tracking, self.permission, self._drainable)
-        observers, asking = leaving(parts, driver, job_manager)
-        self._observers = observers if attachment.levers else {}
-        self._acting = Performing(connection, self._tracking, self._eligibility, self.permission, asking)
+        live, tracking, permission, readers = self._live, self._tracking, self.permission, self._drainable
+        leaving: dict[str, LeavingOrders] = {}
+        if driver is not None:
+            executors = ExecutorObserver(connection, live, readers[SPARK], driver, tracking.are_leaving)
+            self._observers[SPARK] = executors
+            leaving[SPARK] = ExecutorOrders(connection, permission, executors, readers[SPARK])
+        if job_manager is not None:
+            workers = WorkerObserver(connection, live, readers[FLINK], job_manager, tracking.are_leaving)
+            self._observers[FLINK] = workers
+            leaving[FLINK] = WorkerOrders(connection, live, permission, job_manager)
+        if not attachment.levers:
+            self._observers.clear()
+        self._acting = Performing(connection, tracking, self._eligibility, permission, leaving)
         self._epoch = ""
         self._node_counts: list[int] = []
 
@@ -129,8 +146,6 @@ class AttachedPort:
     def last_problem(self) -> ModeReason | None:
         """Return why the last observation of the cluster failed; None: it succeeded."""
         return self._connection.last_problem
-
-    # --- identity -----------------------------------------------------------------------------
 
     def identify(self) -> ClusterIdentity:
         """Return the cluster's identity; epoch "" and no nodes if no ResourceManager answers."""
@@ -163,11 +178,7 @@ class AttachedPort:
         return self._tracking.notes
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
-        """Track orders that were made before this port began (a restart).
-
-        ``epoch``: the epoch of the ResourceManager at that time; if another one answers now, EpochChanged is
-        reported.
-        """
+        """Track orders made before this port began; ``epoch``: the ResourceManager's at that time."""
         self._epoch = epoch or self._epoch
         for order in orders:
             one = self._tracking.begin(
@@ -199,8 +210,6 @@ class AttachedPort:
     def close(self) -> None:
         """End the threads of the calls."""
         self._connection.close()
-
-    # --- observing ----------------------------------------------------------------------------
 
     def observe(self, scope: ObservationRequest) -> Observation:
         """Observe what ``scope`` names; mark what does not answer as unreachable."""
@@ -268,13 +277,11 @@ class AttachedPort:
         return snapshot
 
     def _locate_masters(self) -> None:
-        """Determine the web proxy's address by the ResourceManager's configuration."""
         if self._web_proxy is not None:
             self._connection.read_configuration()
             self._web_proxy.locate(self._connection.configuration, self._connection.clock())
 
     def _judge(self) -> None:
-        """Read the eligibility of applications that are new or have changed."""
         rows = self._connection.applications.unjudged()
         self._eligibility.read_some(rows)
         if self.attachment.levers:
@@ -327,7 +334,6 @@ class AttachedPort:
         return True
 
     def _observe_victims(self, victims: tuple[str, ...]) -> tuple[dict[str, tuple[TaskView, ...]], set[str]]:
-        """Return the tasks of preemptable jobs, and the jobs with a late answer."""
         tasks: dict[str, tuple[TaskView, ...]] = {}
         of_kind: dict[str, list[str]] = {}
         for name in victims:
@@ -353,10 +359,7 @@ class AttachedPort:
         row = self._connection.rows.get(application)
         return "" if row is None else row.kind.upper()
 
-    # --- orders -------------------------------------------------------------------------------
-
     def _orders(self, orders: tuple[str, ...], requesters: tuple[str, ...]) -> list[Fact]:
-        """Poll the attempts under order, and the applications that may get their containers."""
         self._tracking.retain(orders)
         if not self._tracking.orders:
             self._polled.clear()
@@ -364,7 +367,6 @@ class AttachedPort:
         return self._tracking.poll(*self._polled.renew(requesters))
 
     def _drop(self, ended: set[str]) -> None:
-        """Drop the state of applications that have ended."""
         gone = ended - {one.application for one in self._tracking.orders.values()}
         self._eligibility.drop(gone)
         for reader in self._drainable.values():
@@ -374,8 +376,6 @@ class AttachedPort:
         self._live.drop_attempts(gone.difference(self._polled.names))
         self._connection.forget(gone)
 
-    # --- performing ---------------------------------------------------------------------------
-
     def perform(self, action: Action) -> Outcome:
         """Perform one action, if it is permitted; see :mod:`yarnctl.attach.orders.performing`."""
         if isinstance(action, Kill):
@@ -384,8 +384,7 @@ class AttachedPort:
 
 
 MASTER_BYTES = 64 << 20
-HDFS_BYTES = 32 << 20
-"""The bytes of a listing of a job owner's folder (some 100,000 files), and of a small file."""
+HDFS_BYTES = 32 << 20  # A listing of a job owner's folder (some 100,000 files), or a small file
 
 
 def loop_limits(limits: CallLimits) -> CallLimits:

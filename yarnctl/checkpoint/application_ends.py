@@ -1,8 +1,7 @@
 """Read how an application ended, from the ResourceManager or else the history server.
 
-Law: reading only. A source that does not answer, or does not know the application, gives no state: unknown is
-not finished. The time since the end is computed by the slower of the cluster's clock and the local clock; it
-is unknown if the cluster's time is.
+A source that does not answer, or does not know the application, gives no state: unknown is not finished. The
+time since the end is computed by the slower of the cluster's clock and the local clock.
 """
 
 from __future__ import annotations
@@ -65,10 +64,7 @@ class ApplicationEnds:
             return None
 
     def now_ms(self, clock_ms: Callable[[], int]) -> int | None:
-        """Return a time that is not later than now by any clock; None: not known.
-
-        The time of every source that answers must be known, for an end may be by its clock.
-        """
+        """Return a time not later than now by the clock of any source that answers; None: not known."""
         asked = [(self._manager, MANAGER_INFO), (self._history, HISTORY_INFO)]
         ahead = [to.ahead_ms(path, clock_ms) for to, path in asked if to is not None]
         known = [span for span in ahead if span is not None]

@@ -1,7 +1,7 @@
 """Decide which jobs' checkpoints may be deleted, and why the others stay.
 
-Law: pure. Files may be deleted only if their job has ended by the ResourceManager or the history server, at a
-known time that is long enough ago. Unknown is not finished. Files that no runner writes stay.
+Files may be deleted only if their job has ended by the ResourceManager or the history server, at a known time
+that is long enough ago. Unknown is not finished. Files that no runner writes stay.
 
 One exception needs an option (``ForgottenJobs``, ``gc --unknown-after``): files of a job that both servers do
 not know. It cannot delete checkpoints of a running job, because:
@@ -25,12 +25,9 @@ import msgspec
 from yarnctl.checkpoint.application_ends import ApplicationEnd
 from yarnctl.checkpoint.contents import JobCheckpoints, application_of
 
-TERMINAL = ("FINISHED", "FAILED", "KILLED", "SUCCEEDED", "ERROR")
-"""YARN's states of an application and the history server's of a job that are final."""
-DAY_MS = 24 * 3_600_000
-"""The least time from a job's end to the deletion of its files."""
-WEEK_MS = 7 * DAY_MS
-"""The least time from the last write to the deletion of an unknown job's files."""
+TERMINAL = ("FINISHED", "FAILED", "KILLED", "SUCCEEDED", "ERROR")  # Final states of applications and jobs
+DAY_MS = 24 * 3_600_000  # The least time from a job's end to the deletion of its files
+WEEK_MS = 7 * DAY_MS  # The least time from the last write to the deletion of an unknown job's files
 
 
 class ForgottenJobs(msgspec.Struct, frozen=True):

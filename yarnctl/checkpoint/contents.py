@@ -1,8 +1,7 @@
-"""Read the jobs and tasks in the store, and their manifests.
+"""Read the jobs and tasks in the store, and their manifests, with the task runner's own readers.
 
-Law: reading only, with the task runner's own readers. A name from the store is used only if it is one of
-Hadoop's ids or one of the runner's names, and only folders are opened, so no path leaves the root. A file
-that cannot be read is reported with the reason, never skipped.
+A name from the store is used only if it is one of Hadoop's ids or one of the runner's names, and only folders
+are opened, so no path leaves the root. A file that cannot be read is reported with the reason, never skipped.
 """
 
 from __future__ import annotations
@@ -105,8 +104,7 @@ def _is_runners(name: str) -> bool:
     return bool(GENERATION_NAME.match(name)) or name.lstrip(".").startswith("answer-")
 
 
-CHECKPOINTS = RunnerFolders(TASK, _is_runners)
-"""``<job>/<task>/gen-…`` and answers."""
+CHECKPOINTS = RunnerFolders(TASK, _is_runners)  # ``<job>/<task>/gen-…`` and answers
 REQUESTS = RunnerFolders(ATTEMPT, lambda name: bool(REQUEST.fullmatch(name)))
 """``<job>/<attempt>/<order>.request.json`` and withdrawals."""
 

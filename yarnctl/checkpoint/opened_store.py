@@ -1,7 +1,6 @@
 """Open the store for the commands: checkpoints, requests, and each application's terminal state.
 
-Law: one call, one result; ``delete`` alone changes anything, and only folders named by an id directly
-below one of the two roots.
+``delete`` alone changes anything, and only folders named by an id directly below one of the two roots.
 """
 
 from __future__ import annotations
@@ -125,17 +124,13 @@ class OpenedStore:
         except YarnctlError as error:
             raise StoreError(str(error)) from error
 
-    # --- collecting ---------------------------------------------------------------------------
-
     def judged(
         self, now_ms: int | None, older_than_ms: int, unknown_after_ms: int | None = None
     ) -> tuple[JudgedFolder, ...]:
         """Return the decision of ``gc`` about each folder; read each application's end once.
 
         ``unknown_after_ms``: also unknown jobs whose files were last written so long ago (None: never).
-
-        ``now_ms`` by the slowest clock (:meth:`ApplicationEnds.now_ms`); raises Unreachable, Rejected where a
-        root cannot be listed.
+        ``now_ms`` by the slowest clock; raises Unreachable, Rejected where a root cannot be listed.
         """
         checkpoints, requests = self.jobs(), self._requests()
         names = sorted({application_of(job.job) for job in (*checkpoints, *requests)})
@@ -150,7 +145,6 @@ class OpenedStore:
         endings: dict[str, ApplicationEnd],
         after_ms: int | None,
     ) -> ForgottenJobs | None:
-        """Return the data by which unknown jobs are judged; None: they stay."""
         if after_ms is None:
             return None
         written = {
@@ -171,10 +165,7 @@ class OpenedStore:
         older_than_ms: int,
         unknown_after_ms: int | None = None,
     ) -> dict[tuple[str, str], str]:
-        """Delete the folders that may be deleted; return (what, job) -> why one was not, or must not be.
-
-        Each folder, and its application's end, is read again right before.
-        """
+        """Delete what may be, each checked again right before; return (what, job) -> why not."""
         failed: dict[tuple[str, str], str] = {}
         for row in rows:
             if not row.delete or not JOB.fullmatch(row.job):

@@ -1,7 +1,6 @@
 """Verify each checkpoint against its manifest: seal, ids, owner, fields, every byte.
 
-Law: reading only, with the runner's own readers. A checkpoint that a runner has set aside is not an error,
-nor is a file that no manifest names. Every other mismatch is a problem with its reason.
+A checkpoint that a runner has set aside is not an error, nor is a file that no manifest names.
 """
 
 from __future__ import annotations
@@ -87,7 +86,6 @@ def _files(manifest: Manifest) -> tuple[Part, ...]:
 
 
 def _fields(manifest: Manifest, owner: str) -> list[str]:
-    """Judge the fields that a resume would use."""
     raw, wrong = manifest.raw, []
     if not _SHA256.fullmatch(manifest.keys_digest):
         wrong.append("keys_digest is not a SHA-256")
@@ -108,7 +106,6 @@ def _fields(manifest: Manifest, owner: str) -> list[str]:
 
 
 def _content(held: TaskCheckpoints, part: Part, opened: Opened) -> str:
-    """Read a file and return its mismatch, "" if there is none."""
     digest, size = hashlib.sha256(), 0
     try:
         with opened(f"{held.job}/{held.task}/{part.name}") as pieces:

@@ -1,9 +1,4 @@
-"""``yarnctl admissions``: show a running daemon's admissions, or withdraw one.
-
-* It shows the answer of ``GET /v1/admissions``; reading renews no lease.
-* A table fits into 120 columns: a long field continues on the next line.
-* A duration is rounded up, an instant down to its second.
-"""
+"""``yarnctl admissions``: show a running daemon's admissions, or withdraw one; reading renews no lease."""
 
 from __future__ import annotations
 
@@ -24,8 +19,7 @@ MTOKENS_MAX = 10**15
 _AMOUNT = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,3}))?")
 
 UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
-SPAN_MAX_DAYS = 366
-"""The longest deadline that the daemon accepts."""
+SPAN_MAX_DAYS = 366  # The longest deadline that the daemon accepts
 SHOWN_MAX = 40
 
 _SPAN = re.compile(r"(?:([0-9]{1,15})d)?(?:([0-9]{1,15})h)?(?:([0-9]{1,15})m)?(?:([0-9]{1,15})s)?")
@@ -77,8 +71,7 @@ def tokens_words(mtokens: int) -> str:
 
 
 def instant_of(option: str, text: str) -> int:
-    """Return an instant in ms since 1970, from ISO 8601 (local time without a zone), seconds, or 13 digits
-    of ms.
+    """Return an instant in ms since 1970, from ISO 8601 (local without a zone), seconds, or ms (13 digits).
 
     Raises BadInput for any other form, and for a local time that occurs twice or never (change of clocks).
     """
@@ -95,7 +88,6 @@ def instant_of(option: str, text: str) -> int:
 
 
 def _local(option: str, text: str, parsed: datetime) -> datetime:
-    """Return a local time with its offset; BadInput if it occurs twice or never."""
     first, second = parsed.replace(fold=0).astimezone(), parsed.replace(fold=1).astimezone()
     if first.utcoffset() == second.utcoffset():
         return first
@@ -226,7 +218,6 @@ def _row(admission: AdmissionOut, now_ms: int) -> list[str]:
 
 
 def _plan_words(admission: AdmissionOut, now_ms: int) -> str:
-    """Return the admission's application, or the reason for its state, and the planned start."""
     start_ms = admission.plan.start_at_ms
     parts = [
         admission.application or "",
@@ -254,15 +245,11 @@ def _counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-# --- one admission ------------------------------------------------------------------------------------
-
-
 def _one(url: str, admission: str, output: str) -> None:
     _print(ask(url, f"v1/admissions/{_id(admission)}"), output)
 
 
 def _withdraw(url: str, admission: str | None, output: str) -> None:
-    """Withdraw an admission; raises BadInput where its application is running."""
     from yarnctl.cli.gate_asking import withdraw
 
     if admission is None:
@@ -278,7 +265,6 @@ def _withdraw(url: str, admission: str | None, output: str) -> None:
 
 
 def _id(admission: str) -> str:
-    """Return an admission's id as a part of a path; BadInput for another form."""
     if not re.fullmatch(r"adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}", admission):
         remedy = "use an ID such as adm-1f2e3d4c-7; run yarnctl admissions to see them"
         raise BadInput("ID", f"{admission[:60]!r} is not an admission's ID", remedy)

@@ -1,6 +1,5 @@
 """``yarnctl admit``: request admission for a job, wait, and submit it as the user with the granted settings.
 
-* The daemon submits nothing, and this command decides nothing.
 * The user's command runs in this process's place, with the granted settings in front; never by a shell.
 * A request whose job is not submitted is withdrawn, whatever the reason.
 * Exit status where the command does not run: 1 rejected, 2 bad input, 3 unreachable, 75 deferred
@@ -43,10 +42,8 @@ if TYPE_CHECKING:
 
     LineMaker = Callable[[AdmissionOut], list[str]]
 
-DEFERRED = 75
-"""EX_TEMPFAIL of sysexits.h: try again later."""
-LONGEST = {"--name": 200, "--queue": 200, "--user": 100}
-"""The maximum length in characters that the daemon accepts."""
+DEFERRED = 75  # EX_TEMPFAIL of sysexits.h: try again later
+LONGEST = {"--name": 200, "--queue": 200, "--user": 100}  # The most characters that the daemon accepts
 SIGNALS = {signal.SIGHUP: "hung up", signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
@@ -155,20 +152,8 @@ def command(
     body = request_of(kind, submission, settings, job_options, url) | deadline | payment
     request = GateRequest(url, body, uuid4().hex, StderrNotes())
     line_for = partial(line_of, framework, submission, settings)
-    with with_signals():
-        try:
-            return submit_admitted(
-                request,
-                _with_note_of_price(line_for) if payment else line_for,
-                wait=not no_wait,
-                print_it=print_it,
-                as_json=output == "json",
-            )
-        except KeyboardInterrupt as ending:
-            return ended_by(request, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
-        except Exception:
-            leave(request)
-            raise
+    noted = _with_note_of_price(line_for) if payment else line_for
+    return submit(request, noted, wait=not no_wait, print_it=print_it, as_json=output == "json")
 
 
 def _with_note_of_price(line_for: LineMaker) -> LineMaker:
@@ -219,9 +204,6 @@ def leave(request: GateRequest) -> bool:
     return not problem
 
 
-# --- the request --------------------------------------------------------------------------------------
-
-
 def job_settings(framework: Framework, submission: Submission, job_options: JobOptions) -> dict[str, str]:
     """Return the job's settings with ``--name`` and ``--queue``; BadInput where the command differs."""
     own = submission.settings()
@@ -258,7 +240,6 @@ def _is_earliest(terms: TermOptions, framework: Framework, settings: dict[str, s
 
 
 def _checked(option: str, value: str) -> str:
-    """Return a name that the daemon accepts; raises BadInput."""
     odd = next((each for each in value if ord(each) < 32 or ord(each) == 127), None)
     if odd is not None:
         raise BadInput(option, f"{plain(value)[:60]!r} contains a control character ({odd!a})", "remove it")
@@ -271,9 +252,7 @@ def _checked(option: str, value: str) -> str:
 def request_of(
     kind: str, submission: Submission, settings: dict[str, str], job_options: JobOptions, url: str
 ) -> dict[str, Any]:
-    """Return the body of the request without its deadline; BadInput for a value that is missing or
-    invalid.
-    """
+    """Return the body of the request without its deadline; raises BadInput."""
     import getpass
 
     from yarnctl.submitting import FRAMEWORKS, PLAIN_KIND
@@ -299,7 +278,6 @@ def request_of(
 
 
 def _containers_of_last_run(kind: str, name: str, user: str, url: str) -> int:
-    """Return the containers that the user's last job of this kind and name requested; raises BadInput."""
     from yarnctl.attach.history.fitting import folded
     from yarnctl.cli.gate_asking import containers_of_last_run
     from yarnctl.submitting import FRAMEWORKS
@@ -313,9 +291,7 @@ def _containers_of_last_run(kind: str, name: str, user: str, url: str) -> int:
 
 
 def deadline_ms_of(terms: TermOptions, framework: Framework, settings: dict[str, str]) -> int:
-    """Return the time in ms to the deadline that exactly one of two options and a tag names; raises
-    BadInput.
-    """
+    """Return the time in ms to the deadline that one of two options and a tag names; raises BadInput."""
     import time
 
     from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms
@@ -336,13 +312,24 @@ def deadline_ms_of(terms: TermOptions, framework: Framework, settings: dict[str,
     return not_too_far(where, clock(at_ms), at_ms - now_ms)
 
 
-# --- the answer ---------------------------------------------------------------------------------------
+def submit(request: GateRequest, line_for: LineMaker, *, wait: bool, print_it: bool, as_json: bool) -> int:
+    """Send the request, wait, and run the command line that the answer gives in this process's place.
+
+    A request whose job is not submitted is withdrawn; returns the exit status.
+    """
+    with with_signals():
+        try:
+            return _submit_admitted(request, line_for, wait=wait, print_it=print_it, as_json=as_json)
+        except KeyboardInterrupt as ending:
+            return ended_by(request, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
+        except Exception:
+            leave(request)
+            raise
 
 
-def submit_admitted(
+def _submit_admitted(
     request: GateRequest, line_for: LineMaker, *, wait: bool, print_it: bool, as_json: bool
 ) -> int:
-    """Send the request, wait, and run the command line that the answer gives in this process's place."""
     try:
         request.begin(wait)
     except Repriced as error:
@@ -375,7 +362,6 @@ def _deferred(why: str) -> int:
 
 
 def _run(line: list[str]) -> int:
-    """Run the user's command in this process's place; BadInput if it cannot be run."""
     sys.stdout.flush()
     sys.stderr.flush()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the program would inherit that
@@ -453,7 +439,6 @@ def story(admission: AdmissionOut) -> str:
 
 
 def _curve_lines(answer: dict[str, Any], url: str) -> list[str]:
-    """Return the present price of each deadline, a line each; ``answer`` is a quote."""
     from yarnctl.api.market_answers import QuoteOut
 
     quote = shown(QuoteOut, answer, url)

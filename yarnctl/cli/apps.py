@@ -58,14 +58,12 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
 
 
 def _caption(page: Page[Application]) -> str:
-    """Return the number of applications, and of those of which only the application master is left."""
     kept = sum(each.master_only_ms is not None for each in page.items)
     whole = f"; {kept} suspended completely (only the application master keeps a container)" if kept else ""
     return f"{page.total} applications{whole}"
 
 
 def _pending(application: Application) -> int | str:
-    """Return the number of pending containers, and the requests that yarnctl does not handle."""
     return (
         application.pending
         if application.left_out is None
@@ -74,7 +72,6 @@ def _pending(application: Application) -> int | str:
 
 
 def _suspension_words(application: Application) -> str:
-    """Return whether tasks of an application can be suspended, and why not."""
     if not application.runner:
         return f"no: {application.why_not}" if application.why_not else "no"
     count = len(application.left_alone)

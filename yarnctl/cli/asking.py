@@ -1,8 +1,7 @@
 """Requests to a running daemon: what the commands that show its state share.
 
-* They use the daemon's API only; without an answer they print a one-line error.
-* Only admission requests and accounts change anything (``send``).
-* Text from a cluster is printed without control characters.
+Only admission requests and accounts change anything (``send``). Text from a cluster is printed without
+control characters.
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ if TYPE_CHECKING:
     from yarnctl.hadoop.http.session import ExchangeFailed, Fault
 
 DEFAULT_URL = "http://127.0.0.1:8188"
-CREDENTIALS_ENV = "YARNCTL_TOKEN_FILE"
-"""The environment variable with the file of the caller's token: for writes, and for reads that require
-one.
-"""
+CREDENTIALS_ENV = "YARNCTL_TOKEN_FILE"  # The file of the caller's token: for writes, and reads that need one
 CONNECT_MS = 3_000
 ANSWER_S = 10.0
 WHOLE_ANSWER_MS = 60_000
@@ -130,9 +126,6 @@ def limit_option(function: Function) -> Function:
     return add_limit(function)
 
 
-# --- requests -----------------------------------------------------------------------------------------
-
-
 def ask(url: str, path: str, parameters: Mapping[str, object] | None = None) -> Answer:
     """Return the daemon's answer to one GET; raises the errors of :func:`send`."""
     return send("GET", url, path, parameters)
@@ -148,9 +141,8 @@ def send(
 ) -> Answer:
     """Return the daemon's answer to one request, given within ``answer_s`` seconds.
 
-    Raises BadInput for an invalid address or parameter, Different (exit status 1) for an unknown object,
-    Unreachable without a valid answer of this API: then a change may have been made (Busy and Unanswered have
-    details).
+    Raises BadInput (address, parameter), Different (unknown object), Unreachable (a change may have been
+    made).
     """
     from yarnctl.hadoop.http.session import CallLimits, ExchangeFailed, exchange, open_session
 
@@ -219,7 +211,6 @@ def _checked(url: str) -> str:
 
 
 def _credentials() -> dict[str, str]:
-    """Return the header with the token in the file YARNCTL_TOKEN_FILE; no header if it is not set."""
     file = os.environ.get(CREDENTIALS_ENV)
     if not file:
         return {}
@@ -230,7 +221,6 @@ def _credentials() -> dict[str, str]:
 
 
 def _unanswered(address: str, problem: ExchangeFailed) -> Unreachable:
-    """Return the error for a request without an answer."""
     reason = problem.said[:SHOWN_MAX]
     if problem.fault == "too-long":
         size = f"more than {ANSWER_MAX_BYTES >> 20} MiB"
@@ -271,9 +261,6 @@ def _items(page: Answer, url: str) -> list[Any]:
     if not isinstance(items, list):
         raise Unreachable(f"{url}: the answer has no items; {CHECK_URL}")
     return list(items)
-
-
-# --- texts --------------------------------------------------------------------------------------------
 
 
 def plain(text: str) -> str:

@@ -31,10 +31,8 @@ from yarnctl.command_line import output_option, print_json, terminal_columns
 if TYPE_CHECKING:
     from yarnctl.attach.check.preflight import Finding
 
-INDENT = 9
-"""The column where a finding's text begins."""
-WIDTH_MIN = 40
-"""The least width of a line in characters, even in a narrower terminal."""
+INDENT = 9  # The column where a finding's text begins
+WIDTH_MIN = 40  # The least width of a line in characters, even in a narrower terminal
 
 
 @click.command()
@@ -84,7 +82,6 @@ def command(
 
 
 def _fallback_root(folder: str | None) -> str:
-    """Return the path in HDFS of ``--spark-fallback``, given as a path or an address; "" if not given."""
     from yarnctl.checkpoint.opened_store import checked_root
 
     if not folder:
@@ -108,7 +105,6 @@ def _print(findings: Sequence[Finding], output: str) -> int:
 
 
 def _grouped(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """Return the findings with those that are unknown for the same cause joined into one."""
     import msgspec
 
     shown: dict[tuple[str, ...], Finding] = {}

@@ -1,9 +1,7 @@
 """``yarnctl checkpoints``: list, show, verify and delete checkpoints in HDFS.
 
-* Only ``gc --yes`` changes anything: it deletes whole folders of jobs that ended long enough ago
-  (``yarnctl.checkpoint.collecting`` decides).
-* Text from the store is printed without control characters.
-* ``seen`` queries a running daemon; the other commands read HDFS.
+Only ``gc --yes`` changes anything: it deletes whole folders of jobs that ended long enough ago. Text from the
+store is printed without control characters.
 """
 
 from __future__ import annotations
@@ -44,15 +42,12 @@ def command() -> None:
 
 
 def _store_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that name the store: the arguments ``cluster``, ``folders``, ``history``,
-    ``output``.
-    """
+    """Add the options that name the store: ``cluster``, ``folders``, ``history``, ``output``."""
     history = click.option("--history", metavar="URL", help="MapReduce history server (port 19888).")
     return output_option(cluster_options(history(folder_options(function))))
 
 
 def _open(options: ClusterOptions, folders: FolderOptions, history: str | None) -> OpenedStore:
-    """Open the store and the servers that list ended jobs; finds HDFS in /conf if it is not named."""
     import msgspec
 
     from yarnctl.attach.connection.connection import CheckpointStore, discover_name_nodes, require_name_nodes
@@ -193,9 +188,6 @@ def seen_command(application: str | None, attempt: str | None, limit: int, url: 
     print_table(SEEN, rows, f"{page.total} checkpoints")
 
 
-# --- deleting ---------------------------------------------------------------------------------
-
-
 @command.command("gc")
 @click.option("--yes", is_flag=True, help="Delete. Without it, only print what would be deleted.")
 @click.option(
@@ -251,7 +243,6 @@ def gc_command(
 
 
 def _unknown_after_ms(store: OpenedStore, text: str) -> int:
-    """Return the minimum age in ms of an unknown job's files; BadInput where that is not safe."""
     from yarnctl.checkpoint.collecting import WEEK_MS
 
     after_ms = span_ms(text, "--unknown-after")

@@ -1,7 +1,4 @@
-"""The cluster and its queues: options that several commands share, and their values' checks.
-
-Nothing is opened here. A value that cannot be used is rejected before anything else happens.
-"""
+"""The cluster and its queues: options that several commands share, and their values' checks."""
 
 from __future__ import annotations
 
@@ -120,17 +117,10 @@ def folder_options(command: Function) -> Function:
 
 
 def cluster_of(options: ClusterOptions, *, hdfs: bool = True) -> ClusterAddress:
-    """Return the cluster that options, environment and configuration file name; raises BadInput.
-
-    ``hdfs``: the command uses HDFS.
-    """
+    """Return the cluster that options, environment and file name (``hdfs``: with HDFS); raises BadInput."""
     from yarnctl.config import load_cluster
 
-    values = {
-        "resource_managers": options.managers,
-        "name_nodes": options.name_nodes,
-        "user": options.user,
-    }
+    values = {"resource_managers": options.managers, "name_nodes": options.name_nodes, "user": options.user}
     environment = {**os.environ, "YARNCTL_USER": os.environ.get("YARNCTL_USER") or "yarnctl"}
     return load_cluster(options.config, environment, values, hdfs=hdfs)
 
@@ -138,8 +128,7 @@ def cluster_of(options: ClusterOptions, *, hdfs: bool = True) -> ClusterAddress:
 def folders_of(cluster: ClusterAddress, folders: FolderOptions) -> tuple[ClusterAddress, str, str]:
     """Return the cluster (with the HDFS that a folder's address names), the requests' and the store's path.
 
-    A folder is a path, or an address as ``yarnctl wrap --store`` accepts it. Raises BadInput for any other
-    form and for an address of an HDFS that is not the cluster's.
+    A folder is a path, or an address as ``yarnctl wrap --store`` accepts it; raises BadInput for others.
     """
     import msgspec
 
@@ -175,10 +164,7 @@ def folder_of(option: str, text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def optional_queues(queues: QueueOptions, admission: str | None) -> frozenset[str]:
-    """Return the default queues, which may be missing in the cluster.
-
-    With ``--mode deadlines`` one queue is enough; admission control alone needs none.
-    """
+    """Return the default queues that may be missing: ``--mode deadlines`` needs one, admission alone none."""
     if queues.mode == "queues" and admission is None:
         return frozenset()
     named = {*queues.preempting, *queues.preemptable}

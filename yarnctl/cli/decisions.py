@@ -6,17 +6,7 @@ import click
 
 from yarnctl.api.order_answers import DecisionSummary
 from yarnctl.api.paged import Page
-from yarnctl.cli.asking import (
-    ago,
-    ask,
-    ask_all,
-    counted,
-    limit_option,
-    plain,
-    short,
-    showing_options,
-    shown,
-)
+from yarnctl.cli.asking import ago, ask, ask_all, counted, limit_option, plain, short, showing_options, shown
 from yarnctl.command_line import print_json, print_table
 
 COLUMNS = ("id", "age", "for", "queue", "needed", "chosen", "unmet", "from", "orders", "reason")
@@ -75,7 +65,6 @@ def _row(decision: DecisionSummary, now_ms: int) -> tuple[object, ...]:
 
 
 def _orders(decision: DecisionSummary) -> str:
-    """Return the number of orders in each state, and of those that were not sent."""
     if not decision.withheld:
         return counted(decision.states)
     if decision.withheld == decision.chosen:

@@ -1,8 +1,4 @@
-"""``yarnctl explain``: explain a decision and its cost.
-
-It reads a journal with a valid chain (open ones, too), or the records that a running daemon keeps in memory.
-The text is the same.
-"""
+"""``yarnctl explain``: explain a decision and its cost, from a journal or from a running daemon's records."""
 
 from __future__ import annotations
 
@@ -14,8 +10,7 @@ import click
 from yarnctl.command_line import ProgressBar, lines_in, output_option, print_json
 from yarnctl.errors import BadInput, Different
 
-SHOWN_MAX = 3
-"""Maximum number of ids that an error about an ambiguous short id lists."""
+SHOWN_MAX = 3  # Maximum number of ids that an error about an ambiguous short id lists
 
 
 @click.command()
@@ -48,7 +43,6 @@ def command(journal: Path | None, url: str | None, wanted: str, output: str) -> 
 
 
 def _read(journal: Path, wanted: str, output: str) -> None:
-    """Explain from a journal."""
     from yarnctl.cli.asking import plain
     from yarnctl.journal.explaining.explain import explain, in_words
     from yarnctl.journal.file import read
@@ -67,10 +61,7 @@ def _read(journal: Path, wanted: str, output: str) -> None:
 
 
 def _in_full(journal: Path, wanted: str) -> str:
-    """Return the journal's only id with the end ``wanted``; ``wanted`` itself unless it is a short id.
-
-    Raises BadInput where several ids have this end.
-    """
+    """Return the journal's only id with the end ``wanted``, else ``wanted``; BadInput for several."""
     import msgspec
 
     from yarnctl.journal.file import read
@@ -86,7 +77,6 @@ def _in_full(journal: Path, wanted: str) -> str:
 
 
 def _query(url: str | None, wanted: str, output: str) -> None:
-    """Print a daemon's explanation."""
     from yarnctl.api.decision_answers import Explained
     from yarnctl.cli.asking import DEFAULT_URL, ask, part, plain, shown
 

@@ -2,8 +2,7 @@
 
 * A request is repeated under one key, so that a lost answer does not make a second request.
 * A command that ends withdraws its request; where it cannot, the daemon does when the lease expires.
-* The command waits for a daemon that is unreachable for a limited time (a restart): it has recorded the
-  requests.
+* The command waits for an unreachable daemon for a limited time: a restart keeps recorded requests.
 """
 
 from __future__ import annotations
@@ -19,20 +18,13 @@ from yarnctl.cli.asking import Busy, Unanswered, ask, part, send, shown
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 
 PATH = "v1/admissions"
-UNDECIDED = "undecided"
-"""The reason code of a plan before the first decision."""
-TRIES = 3
-"""The number of tries while no daemon has answered yet."""
-PAUSE_S = 1.0
-"""The pause between two tries."""
-UNREACHABLE_S = 60.0
-"""The maximum time that a daemon may be unreachable while a request waits."""
-SLOW_S = 1.5
-"""After this time without an answer, the reason is reported."""
-FIRST_MS, WAIT_MAX_MS = 1_500, 10_000
-"""The maximum time that the daemon may hold back its first answer, and later answers."""
-ROUND_MS = 3_000
-"""A daemon without problems has decided for the first time by then."""
+UNDECIDED = "undecided"  # The reason code of a plan before the first decision
+TRIES = 3  # The number of tries while no daemon has answered yet
+PAUSE_S = 1.0  # The pause between two tries
+UNREACHABLE_S = 60.0  # The maximum time that a daemon may be unreachable while a request waits
+SLOW_S = 1.5  # After this time without an answer, the reason is reported
+FIRST_MS, WAIT_MAX_MS = 1_500, 10_000  # The daemon may hold back its first and later answers
+ROUND_MS = 3_000  # A daemon without problems has decided for the first time by then
 ANSWER_SLACK_S = 15.0
 WITHDRAW_S = 5.0
 
@@ -100,7 +92,10 @@ class GateRequest:
         while admission.state == "waiting":
             sent_s = time.monotonic()
             try:
-                admission = self._renewed(admission, wait_ms)
+                path, answer_s = f"{PATH}/{part(admission.id)}/renew", wait_ms / 1000 + ANSWER_SLACK_S
+                admission = self._answered_again(
+                    send("POST", self.url, path, {"wait_ms": wait_ms}, answer_s=answer_s)
+                )
                 if admission.state == "waiting" and wait:
                     self._report.waits(admission, self._problem())
             except Unreachable as error:
@@ -133,7 +128,6 @@ class GateRequest:
             self._report.back(f"{urlsplit(self.url).netloc} answers again")
 
     def _problem(self) -> str:
-        """Return what prevents a decision, as far as it is known."""
         gate = gate_at(self.url)
         return "" if gate is None else gate.problem or self._unmeasured(gate)
 
@@ -159,10 +153,6 @@ class GateRequest:
     def is_open(self) -> bool:
         """Whether there is a request to withdraw."""
         return self.latest is not None and self.latest.state in ("waiting", "admitted")
-
-    def _renewed(self, admission: AdmissionOut, wait_ms: int) -> AdmissionOut:
-        path, answer_s = f"{PATH}/{part(admission.id)}/renew", wait_ms / 1000 + ANSWER_SLACK_S
-        return self._answered_again(send("POST", self.url, path, {"wait_ms": wait_ms}, answer_s=answer_s))
 
     def _answered_again(self, answer: dict[str, Any]) -> AdmissionOut:
         self.raw = answer
@@ -198,10 +188,7 @@ class Meanwhile:
 
 
 def withdraw(url: str, admission: str) -> dict[str, Any]:
-    """Withdraw an admission and return the answer.
-
-    Raises Different (unknown admission), BadInput (its application is running; token), Unreachable.
-    """
+    """Withdraw an admission and return the answer; raises Different, BadInput, Unreachable."""
     return send("DELETE", url, f"{PATH}/{part(admission)}", answer_s=WITHDRAW_S)
 
 
@@ -216,10 +203,7 @@ def gate_at(url: str) -> GateOut | None:
 def containers_of_last_run(
     url: str, user: str, kind: str, is_same: Callable[[str], bool], remedy: str
 ) -> int:
-    """Return the number of containers that the user's last job of this kind and name requested.
-
-    Raises BadInput if there is no such job (with ``remedy``), Unreachable.
-    """
+    """Return the containers that the user's last such job requested; raises BadInput, Unreachable."""
     page = shown(AdmissionPage, ask(url, PATH, {"user": user, "limit": 500}), url)
     for each in page.items:
         if each.request.kind == kind and is_same(each.request.name):

@@ -1,7 +1,4 @@
-"""The options of admission control: ``--admission`` and what belongs to it, for ``yarnctl run``.
-
-Nothing is opened here. An unknown mechanism, or an option that the mechanism does not have, is rejected.
-"""
+"""The options of admission control: ``--admission`` and what belongs to it, for ``yarnctl run``."""
 
 from __future__ import annotations
 
@@ -18,15 +15,13 @@ if TYPE_CHECKING:
     from yarnctl.cli.cluster import Mode
     from yarnctl.daemon.admission.building import AdmissionOptions
     from yarnctl.daemon.admission.pool_files import PoolSettings
-    from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
-    from yarnctl.deciding.admission.records import Choices
+    from yarnctl.deciding.admission.mechanisms.promises import MrmChoices
 
 Function = Callable[..., Any]
 
 DEFAULT_ALLOCATOR = "justice"
 KAPPA_MAX = 1_000_000
-LATE_RATIO_MAX = 0.5
-"""With a larger chance to be late, less than half of the jobs would meet their deadline."""
+LATE_RATIO_MAX = 0.5  # With a larger chance to be late, less than half of the jobs would meet their deadline
 DEFAULT_LEASE_S = 120
 
 
@@ -51,12 +46,13 @@ def admission_options(command: Function) -> Function:
 
 
 def admitting_of(gate: GateOptions, mode: Mode, predicts: bool) -> AdmissionOptions | None:
-    """Return the settings of admission control, None without ``--admission``; BadInput names the option.
-
-    ``mode`` is ``--mode``; ``predicts``: ``--predicted-demand`` is given and uses ``--history``, too.
-    """
+    """Return the settings of admission control, None without ``--admission``; BadInput names the option."""
     if gate.admission is None:
-        _refuse_without_admission(gate, predicts)
+        for name, value in gate._asdict().items():
+            if name == "admission_lease_s" or (name == "history" and predicts):
+                continue
+            if value not in (None, "", ()):
+                raise BadInput(_option_of(name), "requires --admission", "add --admission, or remove it")
         return None
     from yarnctl.daemon.admission.building import AdmissionOptions
 
@@ -79,21 +75,11 @@ def admitting_of(gate: GateOptions, mode: Mode, predicts: bool) -> AdmissionOpti
     )
 
 
-def _refuse_without_admission(gate: GateOptions, predicts: bool) -> None:
-    for name, value in gate._asdict().items():
-        if name == "admission_lease_s" or (name == "history" and predicts):
-            continue
-        if value not in (None, "", ()):
-            raise BadInput(_option_of(name), "requires --admission", "add --admission, or remove it")
-
-
 def _option_of(argument: str) -> str:
-    """Return the option of an argument; the argument of a repeatable option is in the plural."""
     return "--" + argument.replace("_", "-").replace("queues", "queue")
 
 
 def _require_runs(file: Path | None) -> None:
-    """Raise BadInput for a file of runs that cannot be read, or without the extra that predicts from it."""
     if file is None:
         return
     if not file.is_file():
@@ -142,12 +128,11 @@ def require_mechanism(name: str) -> None:
         )
 
 
-def choices_of_gate(gate: GateOptions) -> Choices | MrmChoices:
+def choices_of_gate(gate: GateOptions) -> MrmChoices | None:
     """Return the mechanism's parameters; raises BadInput for one that it does not have, or out of range."""
     import msgspec
 
-    from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
-    from yarnctl.deciding.admission.records import DEFAULT_CHOICES
+    from yarnctl.deciding.admission.mechanisms.promises import MrmChoices
 
     kappa, late_ratio = gate.admission_kappa, gate.admission_late_ratio
     if gate.admission != "mrm":
@@ -155,7 +140,7 @@ def choices_of_gate(gate: GateOptions) -> Choices | MrmChoices:
             if value is not None:
                 problem = f"--admission {gate.admission} does not price deadlines"
                 raise BadInput(option, problem, "use --admission mrm, or remove the option")
-        return DEFAULT_CHOICES
+        return None
     if kappa is not None and not 0 < kappa <= KAPPA_MAX:
         raise BadInput(
             "--admission-kappa", f"{kappa} is out of range", f"use more than 0, at most {KAPPA_MAX:,}"
@@ -165,7 +150,7 @@ def choices_of_gate(gate: GateOptions) -> Choices | MrmChoices:
         raise BadInput("--admission-late-ratio", problem, "0.05 is a chance of one in twenty")
     chosen = {"kappa": kappa, "late_ratio": late_ratio}
     changed = {name: value for name, value in chosen.items() if value is not None}
-    return msgspec.structs.replace(MrmChoices(), **changed) if changed else DEFAULT_CHOICES
+    return msgspec.structs.replace(MrmChoices(), **changed) if changed else None
 
 
 def history_of(history: str | None) -> str:

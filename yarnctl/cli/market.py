@@ -1,7 +1,6 @@
 """``yarnctl quote`` and ``yarnctl accounts``: prices of deadlines, and the accounts that pay.
 
-* They query the daemon's API and decide nothing; a quote reserves nothing.
-* Amounts are printed in tokens with up to three decimals; an amount with more is rejected.
+Amounts are printed in tokens with up to three decimals; an amount with more is rejected.
 """
 
 from __future__ import annotations
@@ -113,7 +112,6 @@ def accounts(
 
 
 def _account(url: str, name: str) -> dict[str, Any]:
-    """Return one account; raises BadInput if it does not exist."""
     remedy = "run yarnctl accounts to list the accounts"
     if not re.fullmatch(ACCOUNT, name):
         raise BadInput(f"account {plain(name)[:60]!r}", "is not a valid name", remedy)

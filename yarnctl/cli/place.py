@@ -1,16 +1,14 @@
 """``yarnctl place APP.toml``: choose framework, containers, settings and start for a deadline, and submit.
 
-* The daemon submits nothing.
-* This command predicts run times, from the user's runs and the daemon's; the daemon chooses an option.
-* The file's own command runs in this process's place, with the settings that the white lists allow; never by
-  a shell.
+This command predicts run times, from the user's runs and the daemon's; the daemon chooses an option. The
+file's own command runs in this process's place, with the settings that the white lists allow; never by a
+shell.
 """
 
 from __future__ import annotations
 
 import getpass
 import os
-import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -20,11 +18,11 @@ import click
 
 from yarnctl.amounts import ratio_of
 from yarnctl.cli.admissions import span_of
-from yarnctl.cli.admit import EndedBySignal, StderrNotes, ended_by, leave, submit_admitted, with_signals
-from yarnctl.cli.asking import Busy, ask_all, plain, url_option
+from yarnctl.cli.admit import StderrNotes, submit
+from yarnctl.cli.asking import plain, url_option
 from yarnctl.cli.taking_place import require_program
 from yarnctl.command_line import output_option
-from yarnctl.errors import BadInput, Different, Unreachable
+from yarnctl.errors import BadInput, Different
 
 if TYPE_CHECKING:
     from yarnctl.api.admission_answers import AdmissionOut
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from yarnctl.prediction.application_runs import KnownRun
     from yarnctl.submitting.application_files import ApplicationFile
 
-RUNS_PATH, RUNS_MAX = "v1/runs", 1_000
 PROFILE = "run yarnctl profile {file} first; each framework needs three runs"
 
 
@@ -82,31 +79,23 @@ def command(
     from uuid import uuid4
 
     from yarnctl.cli.gate_asking import GateRequest
-    from yarnctl.cli.runs import default_store, kept_runs
+    from yarnctl.cli.runs import default_store, kept_runs, runs_at
 
     app = application_at(file).only(kind)
     deadline_ms, late_ratio = span_of("--deadline", deadline), late_of(late)
     if not print_it:
         require_programs(app)
     user = user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-    known = (*kept_runs(store or default_store()), *runs_at(url, app.name))
+    try:
+        published = runs_at(url, {"application": app.name})
+    except Different:  # a daemon without runs
+        published = ()
+    known = (*kept_runs(store or default_store()), *published)
     found = options_for(file, app, known, late_ratio)
     body = body_of(app, found, user, deadline_ms) | {"options": options_in_queues(app, found, url)}
     request = GateRequest(url, body, uuid4().hex, StderrNotes())
-    with with_signals():
-        try:
-            return submit_admitted(
-                request,
-                partial(line_of, app, uuid4().hex[:12]),
-                wait=not no_wait,
-                print_it=print_it,
-                as_json=output == "json",
-            )
-        except KeyboardInterrupt as ending:
-            return ended_by(request, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
-        except Exception:
-            leave(request)
-            raise
+    line_for = partial(line_of, app, uuid4().hex[:12])
+    return submit(request, line_for, wait=not no_wait, print_it=print_it, as_json=output == "json")
 
 
 def application_at(file: Path) -> ApplicationFile:
@@ -139,24 +128,6 @@ def require_programs(app: ApplicationFile) -> None:
         require_program(section.command, f"[{section.kind}] ")
 
 
-def runs_at(url: str, application: str) -> tuple[KnownRun, ...]:
-    """Return the daemon's runs of an application; none from a daemon without runs."""
-    import msgspec
-
-    from yarnctl.prediction.application_runs import KnownRun
-
-    try:
-        answer = ask_all(url, RUNS_PATH, {"application": application}, RUNS_MAX)
-    except Busy:
-        raise
-    except Different:
-        return ()
-    try:
-        return tuple(msgspec.convert(answer["items"], list[KnownRun]))
-    except msgspec.ValidationError as error:
-        raise Unreachable(f"{url}: unexpected answer to the request for runs ({error})") from None
-
-
 def options_for(
     file: Path, app: ApplicationFile, known: tuple[KnownRun, ...], late_ratio: float
 ) -> PredictedOptions:
@@ -187,10 +158,7 @@ def body_of(app: ApplicationFile, options: PredictedOptions, user: str, deadline
 
 
 def options_in_queues(app: ApplicationFile, options: PredictedOptions, url: str) -> list[dict[str, Any]]:
-    """Return the options as fields of the request. A queue in a section's command selects the queue's pool.
-
-    Raises BadInput for a kind that no pool accepts, and for a queue that belongs to no pool.
-    """
+    """Return the options as fields of the request; a queue in a section's command selects its pool."""
     from yarnctl.cli.gate_asking import gate_at
     from yarnctl.deciding.queue_names import is_name_of
 

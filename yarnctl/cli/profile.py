@@ -1,7 +1,7 @@
 """``yarnctl profile APP.toml``: run an application with several numbers of containers; store the run times.
 
-* The user's commands run as the user, one after another, by this process and never by a shell.
-* A run is stored as soon as it has succeeded, so that an interrupted profile resumes with the missing runs.
+The commands run as the user, one after another, never by a shell. A run is stored as soon as it has
+succeeded, so that an interrupted profile resumes with the missing runs.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 SOURCE = "profile:"
 TAG = "yarnctl-profile-"
 POLL_S = 0.2
-APPEARS_S = 120.0
-"""Maximum time from the end of a command until the ResourceManager lists its application."""
+APPEARS_S = 120.0  # Maximum time from the end of a command until the ResourceManager lists its application
 UNREACHABLE_S = 60.0
 OUTPUT_CHARACTERS = 600
 CONTAINERS_MAX = 1_000
@@ -139,10 +138,7 @@ def _is_of(run: KnownRun, app: ApplicationFile, cell: ProfileCell) -> bool:
 
 
 def profiled(app: ApplicationFile, cell: ProfileCell, manager: ResourceManager) -> KnownRun:
-    """Run one configuration; the run's time is from its command's start to its application's end.
-
-    Raises Different if it does not succeed, with the end of its command's output.
-    """
+    """Run one configuration, from its command's start to its application's end; raises Different."""
     from uuid import uuid4
 
     from yarnctl.prediction.application_runs import KnownRun
@@ -184,10 +180,7 @@ def profiled(app: ApplicationFile, cell: ProfileCell, manager: ResourceManager) 
 
 
 class Watched:
-    """One application, found by its tag, from its command's start (``began_s``, monotonic clock) to its end.
-
-    Instants of the ResourceManager are compared only with each other, because its clock may differ.
-    """
+    """One application, found by its tag, from its command's start (``began_s``, monotonic) to its end."""
 
     def __init__(
         self, manager: ResourceManager, tag: str, process: subprocess.Popen[bytes], began_s: float
@@ -210,20 +203,17 @@ class Watched:
                 waited_ms = (time.monotonic() - self._began_s) * 1000
                 self._before_ms = max(0, round(waited_ms - rows[0].elapsed_ms))
             if rows and rows[0].state in ENDED:
-                return self._name, self._outcome_ms()
+                found = self._queried(lambda: self._manager.ended_application(self._name))
+                if found is None:
+                    raise Different(f"{self._name}: the ResourceManager no longer reports it")
+                if found.final_status != "SUCCEEDED":
+                    raise Different(f"{self._name} ended with status {found.final_status or 'unknown'}")
+                return self._name, self._before_ms + int(found.ended_at_ms - found.submitted_at_ms)
             if self._process.poll() is not None and not rows:
                 gone_s = gone_s or time.monotonic()
                 if self._process.returncode or time.monotonic() - gone_s > APPEARS_S:
                     raise Different(f"no application was submitted (exit status {self._process.returncode})")
             self._pause.wait(POLL_S)
-
-    def _outcome_ms(self) -> int:
-        found = self._queried(lambda: self._manager.ended_application(self._name))
-        if found is None:
-            raise Different(f"{self._name}: the ResourceManager no longer reports it")
-        if found.final_status != "SUCCEEDED":
-            raise Different(f"{self._name} ended with status {found.final_status or 'unknown'}")
-        return self._before_ms + int(found.ended_at_ms - found.submitted_at_ms)
 
     def _queried(self, query: Callable[[], Any]) -> Any:
         """Query the ResourceManager; None while it does not answer, Unreachable after ``UNREACHABLE_S``."""

@@ -85,7 +85,6 @@ def _print_lists(page: Page[ReclaimList]) -> None:
 
 
 def _cost(entry: EntryOut) -> str | None:
-    """Return the cost of suspending and resuming a task, measured and predicted."""
     if entry.cost_ms is not None:
         return f"{span(entry.cost_ms)} (predicted {span(entry.predicted_cost_ms)})"
     return None if entry.predicted_cost_ms is None else f"predicted {span(entry.predicted_cost_ms)}"

@@ -40,14 +40,12 @@ if TYPE_CHECKING:
     from yarnctl.service.security.tokens import Tokens
 _LOG = logging.getLogger("yarnctl.daemon")
 
-OBSERVATION_AGE_MS = 500
-"""The period of the cheap request that checks for pending production requests."""
+OBSERVATION_AGE_MS = 500  # The period of the cheap request that checks for pending production requests
 SUSPEND_MS, LEAVE_MS, COMMIT_MS = 4_000, 1_500, 1_000
 """Times that the mix predicts: from an order to the freed container of a suspension, and of a kill; how much
 longer a reduce takes to commit. Source: facts/hadoop.md, section 11: a checkpoint takes some seconds, YARN
 gives a killed attempt's container to the next within half a second, and the next observation shows both."""
-REST_MS = 1_000
-"""A task is not chosen again for this long after an order was withdrawn: it resumes at once."""
+REST_MS = 1_000  # A task is not chosen again for this long after an order was withdrawn: it resumes at once
 
 
 class PreemptionOptions(NamedTuple):
@@ -180,10 +178,7 @@ _PREEMPTION = (
 )
 _LISTEN = (
     click.option(
-        "--listen",
-        default="127.0.0.1:8188",
-        show_default=True,
-        help="HOST:PORT of API and page, or off.",
+        "--listen", default="127.0.0.1:8188", show_default=True, help="HOST:PORT of API and page, or off."
     ),
     click.option(
         "--token-file",
@@ -329,9 +324,7 @@ def require_policies(job_policy: str, task_policy: str) -> None:
 
 
 def predicted_max_of(preemption: PreemptionOptions, mode: Mode, history: str | None) -> int:
-    """Return the maximum of predicted containers for a job; raises BadInput where nothing can be
-    predicted.
-    """
+    """Return the maximum of predicted containers for a job; BadInput where nothing can be predicted."""
     if not preemption.predicted_demand:
         return 0
     if not preemption.cap_queue:
@@ -412,9 +405,7 @@ def settings_of(
 def service(
     listen: str, token: str | Tokens | None, *, open_reads: bool = False, allow: tuple[str, ...] = ()
 ) -> Callable[[Loop, StateDir], Callable[[], None]] | None:
-    """Return the function that starts API and page, None for ``off``; raises BadInput before it starts
-    any.
-    """
+    """Return the function that starts API and page, None for ``off``; raises BadInput before it starts."""
     if listen == "off":
         return None
     from yarnctl.daemon.running import clock_ms

@@ -1,13 +1,12 @@
 """``yarnctl runs``: show the known runs of applications, and import more from files.
 
-* It queries no cluster, and a daemon only with ``--url``.
-* A file is imported completely or not at all: the store is rewritten beside itself and renamed, under a lock.
+A file is imported completely or not at all: the store is rewritten beside itself and renamed, under a lock.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -100,7 +99,7 @@ def command(
     odd = table.first_given("kind") or (words[1] if len(words) > 1 else "")
     if odd:
         raise BadInput(odd, "requires import", "run yarnctl runs [APP], or yarnctl runs import FILE ...")
-    known = merged(kept_runs(path), () if url is None else _runs_at(url))
+    known = merged(kept_runs(path), () if url is None else runs_at(url, {}))
     _show(known, words[0] if words else None, table.kind, output, quality)
 
 
@@ -207,7 +206,6 @@ def _locked(store: Path) -> Iterator[None]:
 
 
 def _write(store: Path, runs: Sequence[KnownRun]) -> None:
-    """Replace a store atomically; raises BadInput."""
     from yarnctl.prediction.application_runs import identity
 
     unfinished = store.with_suffix(".tmp")
@@ -221,14 +219,14 @@ def _write(store: Path, runs: Sequence[KnownRun]) -> None:
         raise BadInput(f"--store {store}", f"cannot be written ({error.strerror})") from None
 
 
-def _runs_at(url: str) -> tuple[KnownRun, ...]:
-    """Return the runs of the daemon at ``url``; raises Unreachable."""
+def runs_at(url: str, filters: Mapping[str, object]) -> tuple[KnownRun, ...]:
+    """Return the runs of the daemon at ``url``; raises Unreachable, and Different if it keeps none."""
     import msgspec
 
     from yarnctl.cli.asking import ask_all
     from yarnctl.prediction.application_runs import KnownRun
 
-    answer = ask_all(url, "v1/runs", {}, DAEMON_RUNS_MAX)
+    answer = ask_all(url, "v1/runs", filters, DAEMON_RUNS_MAX)
     try:
         return tuple(msgspec.convert(answer["items"], list[KnownRun]))
     except msgspec.ValidationError as error:
@@ -258,9 +256,8 @@ def _row(run: KnownRun) -> tuple[object, ...]:
 
 
 def _learned(runs: Sequence[KnownRun]) -> list[dict[str, Any]]:
-    """Return for each application and framework how well its runs are predicted by the others."""
     from yarnctl.prediction.application_options import learned_kinds
-    from yarnctl.prediction.upper_bounds import BETA
+    from yarnctl.prediction.bounded_times import BETA
 
     return [each._asdict() for each in learned_kinds(runs, BETA)]
 

@@ -1,7 +1,6 @@
 """``yarnctl spark-plugin``: compile the driver plugin against the user's Spark.
 
-* The jar is complete or not there; the same classes give the same bytes.
-* yarnctl ships no binary, because Spark's classes differ between versions of Spark and of Scala.
+yarnctl ships no binary, because Spark's classes differ between versions of Spark and of Scala.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ import click
 from yarnctl.errors import BadInput
 
 SOURCE = Path(__file__).parents[1] / "submitting" / "spark_plugin" / "Leave.java"
-EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The time of each file in the jar: the earliest that a zip file can hold."""
+EPOCH = (1980, 1, 1, 0, 0, 0)  # The time of each file in the jar: the earliest that a zip file can hold
 
 
 @click.command()

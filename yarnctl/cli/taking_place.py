@@ -30,9 +30,7 @@ def run_in_place(words: Sequence[str]) -> NoReturn:
 
 
 def _not_run(words: Sequence[str], problem: str, where: str = "") -> BadInput:
-    """Return the error for a program that cannot be run; a variable in front of a program requires
-    ``env``.
-    """
+    """Return the error for a program that cannot be run; a variable in front of it requires ``env``."""
     named = where + shlex.quote(words[0][:120])
     if _ASSIGNMENT.match(words[0]):
         return BadInput(named, "is a variable, not a program", f"use env {shlex.join(words[:2])} ...")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import click
 
-from yarnctl.cli.wrap_flink import FlinkOptions, wrap_flink
-from yarnctl.cli.wrap_spark import SparkOptions, wrap_spark
+from yarnctl.cli.taking_place import run_in_place
 from yarnctl.command_line import option_group
 from yarnctl.errors import BadInput, Different
 
@@ -50,6 +52,30 @@ class VerifyOptions(NamedTuple):
     memory_limit_mib: int = 4096
     seed: int = 1
     settings: tuple[str, ...] = ()
+
+
+class FlinkOptions(NamedTuple):
+    """``--flink``, and ``--batch``: the job's code makes it a batch job."""
+
+    flink: bool = False
+    batch: bool = False
+
+
+class SparkOptions(NamedTuple):
+    """``--spark`` and the options that require it; None, "" or False: not given."""
+
+    spark: bool = False
+    route: Literal["signal", "plugin"] | None = None
+    plugin: str | None = None
+    fallback: str | None = None
+    uses_pipe: bool = False
+    print_defaults: bool = False
+
+    def refuse_given(self, problem: str, remedy: str) -> None:
+        """Raise BadInput if one of these options is given."""
+        for name, value in self._asdict().items():
+            if value not in (None, False, ""):
+                raise BadInput("--" + name.replace("_", "-"), problem, remedy)
 
 
 _STREAMING = (
@@ -202,7 +228,6 @@ def wrap_streaming(
     words: Sequence[str], streaming: StreamingOptions, places: PlaceOptions, run_it: bool
 ) -> None:
     """Print, or run, a streaming command with the task runner in it, with notes on stderr."""
-    from yarnctl.cli.taking_place import run_in_place
     from yarnctl.task_runner.wrapping import CommandLine, wrap
 
     more, group_fields = streaming.commands(), streaming.group_fields or 0
@@ -221,13 +246,16 @@ def wrap_streaming(
     if not streaming.restartable:
         click.echo("note: without --restartable no reduce of this job can be suspended", err=True)
     elif run_it:
-        require_store(wrapped)
+        if not any(word.startswith("YARNCTL_STORE=") for word in wrapped):
+            raise BadInput(
+                "--exec --restartable",
+                "no folder for checkpoints",
+                "set YARNCTL_STORE=webhdfs://NAMENODE:9870/yarnctl/checkpoints, or remove --restartable",
+            )
         click.echo(untested(line, {**configured, **line.settings()}, group_fields, more), err=True)
     elif not places.store:
         click.echo("note: no folder for checkpoints; add --store or set YARNCTL_STORE", err=True)
-    if run_it:
-        run_in_place(wrapped)
-    click.echo(shlex.join(wrapped))
+    _finish(wrapped, (), run_it)
 
 
 def settings_of_files(line: CommandLine) -> dict[str, str]:
@@ -245,16 +273,6 @@ def settings_of_files(line: CommandLine) -> dict[str, str]:
         merge(entries, read_file(path))
     site = HadoopSite(entries)
     return configured({name: site.text(name) for name in entries})
-
-
-def require_store(wrapped: Sequence[str]) -> None:
-    """Raise BadInput for a restartable job without a folder for its checkpoints."""
-    if not any(word.startswith("YARNCTL_STORE=") for word in wrapped):
-        raise BadInput(
-            "--exec --restartable",
-            "no folder for checkpoints",
-            "set YARNCTL_STORE=webhdfs://NAMENODE:9870/yarnctl/checkpoints, or remove --restartable",
-        )
 
 
 def untested(line: CommandLine, settings: Mapping[str, str], group_fields: int, more: Sequence[str]) -> str:
@@ -290,3 +308,90 @@ def check_promise(
         raise Different(f"not restartable: {verdict.story}")
     suspensions = f"{verdict.suspensions} suspensions in {verdict.rounds} runs"
     click.echo(f"output identical: {verdict.groups} groups, {suspensions}")
+
+
+def wrap_flink(words: Sequence[str], min_executors: int, is_batch: bool, run_it: bool) -> None:
+    """Print, or run, the wrapped command line."""
+    from yarnctl.submitting import flink_leaving
+
+    if not words:
+        raise BadInput("command line", "is missing", "add -- flink run-application -t yarn-application ...")
+    wrapped, notes = flink_leaving.wrap(words, min_executors, is_batch)
+    _finish(wrapped, notes, run_it)
+
+
+def wrap_spark(
+    words: Sequence[str],
+    options: SparkOptions,
+    min_executors: int,
+    requests: str,
+    requests_owner: str,
+    run_it: bool,
+) -> None:
+    """Print, or run, the wrapped command line; or print the lines for spark-defaults.conf."""
+    from yarnctl.submitting import spark_leaving
+
+    leaving = spark_leaving.Leaving(
+        route=options.route or ("plugin" if options.plugin else "signal"),
+        plugin_jar=options.plugin or "",
+        min_executors=min_executors,
+        fallback=options.fallback or "",
+        uses_pipe=options.uses_pipe,
+        requests=folder_of(requests),
+        owner=requests_owner,
+    )
+    if options.print_defaults:
+        if words or run_it:
+            raise BadInput("--print-defaults", "requires no command", "remove the command and --exec")
+        click.echo("\n".join(spark_leaving.default_lines(leaving)))
+        return
+    if not words:
+        raise BadInput("command line", "is missing", "add -- spark-submit --master yarn ...")
+    home = spark_home(words)
+    wrapped, notes = spark_leaving.wrap(
+        words, leaving, defaults_of(words, home), spark_leaving.version_in(home) if home else ""
+    )
+    _finish(wrapped, notes, run_it)
+
+
+def folder_of(requests: str) -> str:
+    """Return the path in HDFS of the folder for requests, from an address or a path; "" gives the default."""
+    return urlsplit(requests).path.rstrip("/") or "/yarnctl/requests"
+
+
+def spark_home(words: Sequence[str]) -> Path | None:
+    """Return the folder of the Spark that a command runs: SPARK_HOME, else the program's; None: not found."""
+    if home := os.environ.get("SPARK_HOME"):
+        return Path(home)
+    program = next((word for word in words if Path(word).name == "spark-submit"), "")
+    found = shutil.which(program) if program else None
+    return Path(found).resolve().parent.parent if found else None
+
+
+def defaults_of(words: Sequence[str], home: Path | None) -> dict[str, str]:
+    """Return the settings of the defaults file that a command reads; none if the file is not found."""
+    from yarnctl.submitting.spark import SparkWords
+    from yarnctl.submitting.spark_leaving import defaults_in
+
+    named = SparkWords(words).value_of("--properties-file")
+    if named is not None:
+        return defaults_in(_text(Path(named), "--properties-file"))
+    folder = os.environ.get("SPARK_CONF_DIR") or (home / "conf" if home else None)
+    path = Path(folder) / "spark-defaults.conf" if folder else None
+    return defaults_in(_text(path, "spark-defaults.conf")) if path is not None and path.is_file() else {}
+
+
+def _text(path: Path, option: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise BadInput(f"{option} {path}", f"cannot be read: {problem}", "give a file of settings") from None
+
+
+def _finish(wrapped: Sequence[str], notes: Iterable[str], run_it: bool) -> None:
+    """Print the notes, then run or print the wrapped command line."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+    if run_it:
+        run_in_place(wrapped)
+    click.echo(shlex.join(wrapped))

@@ -58,7 +58,6 @@ def read_budgets(path: Path) -> tuple[LossRule, ...]:
 
 
 def _tables(entries: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each queue's name and table; TOML reads a path without quotes as nested tables."""
     for part, entry in entries.items():
         name = f"{above}{part}"
         nested = isinstance(entry, dict) and entry and all(isinstance(one, dict) for one in entry.values())
@@ -93,7 +92,6 @@ def _window_ms(where: str, window: Any) -> int:
 
 
 def _line(text: str, name: str) -> str:
-    """Return `` line N`` of a table's header, "" if it has another form."""
     for number, line in enumerate(text.splitlines(), 1):
         words = line.strip()
         if words.startswith("[") and name in words.strip("[] ").replace('"', "").replace("'", ""):

@@ -1,9 +1,7 @@
 """Predict the first requests of starting jobs from their last runs (``--predicted-demand``).
 
-Law: the loop never waits for it. The last day's runs are read at the start, and again when they
-are older than ``LEARNED_FOR_MS``; any other job is queried once, when it starts. The history worker does both
-in its own thread; an answer counts from the first observation after it. While ``may_predict`` returns False,
-nothing is predicted.
+The loop never waits for it: the history worker reads the last day's runs at the start and again when they are
+older than ``LEARNED_FOR_MS``, any other job once, when it starts. An answer counts from the next observation.
 """
 
 from __future__ import annotations
@@ -15,8 +13,7 @@ from yarnctl.attach.observing.task_state import StartingJob
 from yarnctl.daemon.admission.history_worker import Answer, History, HistoryWorker
 from yarnctl.deciding.model import ContainerRequest
 
-KEPT_MAX = 1_000
-"""The maximum number of kept answers; the oldest is dropped first. A job starts within a minute."""
+KEPT_MAX = 1_000  # Kept answers; the oldest is dropped first. A job starts within a minute
 LEARNED_BACK_MS = 86_400_000
 LEARNED_FOR_MS = 600_000
 
@@ -25,10 +22,7 @@ Runs = Mapping[tuple[str, str], tuple[ContainerRequest, ...]]
 
 
 class FirstAsks:
-    """Reads the last runs of the jobs in preempting queues from ``history_worker``.
-
-    ``may_predict`` may be set later.
-    """
+    """Reads the last runs of jobs in preempting queues; predicts only while ``may_predict`` is true."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Decide when the loop may act, and when it may only observe.
 
-Law: not suspending is always allowed. A guard can only block an action; withdrawing a request (Withdraw), or
+Not suspending is always allowed. A guard can only block an action; withdrawing a request (Withdraw), or
 restoring a queue or a priority, is never blocked. While a guard blocks, the cluster is "unreachable" to the
 controller: it makes no new decision, and still applies facts about open orders.
 """
@@ -47,13 +47,21 @@ from yarnctl.loop import ClusterIdentity, ClusterPort
 _LOG = logging.getLogger("yarnctl.daemon")
 
 
-class Lock(Protocol):
-    """The part of :class:`yarnctl.hadoop.lock.LockFile` that the guard needs."""
+class HdfsLock(Protocol):
+    """The part of :class:`yarnctl.hadoop.lock.LockFile` that guard and loop need."""
 
     @property
     def held(self) -> bool:
-        """Whether it is certain that no other process has the lock."""
-        ...
+        """Whether this process certainly holds the lock."""
+
+    def acquire(self) -> bool:
+        """Try once to get the lock; return whether this process holds it."""
+
+    def renew(self) -> bool:
+        """Renew the lock; False: it is lost."""
+
+    def release(self) -> None:
+        """Release the lock."""
 
 
 class FoldersState(Protocol):
@@ -62,24 +70,21 @@ class FoldersState(Protocol):
     @property
     def why(self) -> ModeReason | None:
         """Why yarnctl's folders in HDFS may not be used; None if they may."""
-        ...
 
     def recheck(self, now_ms: int) -> None:
         """Check again, if the pause is over."""
-        ...
 
 
 class WriteGuard:
     """All reasons why no decision or action is allowed now.
 
-    An operator sets ``paused``. The loop, which renews the lock, sets ``store_why`` (HDFS cannot be written)
-    and ``has_rival`` (another process has the lock). ``port_why`` returns the port's reason. ``lock`` and
-    ``folders`` are None in observe mode.
+    An operator sets ``paused``; the loop sets ``store_why`` (HDFS cannot be written) and ``has_rival``
+    (another process has the lock). ``lock`` and ``folders`` are None in observe mode.
     """
 
     def __init__(
         self,
-        lock: Lock | None,
+        lock: HdfsLock | None,
         port_why: Callable[[], ModeReason | None],
         misdirection: Misdirection,
         folders: FoldersState | None = None,
@@ -111,8 +116,7 @@ class WriteGuard:
 class GuardedPort:
     """A ClusterPort that acts only while the guard permits it, and never in observe mode.
 
-    ``last_observation`` keeps the newest observation for the view, ``problem`` why the port failed in it.
-    Every exception of the port below is caught. ``clock_ms`` gives the time of a failure.
+    Every exception of the port below is caught; ``problem``: why it failed in ``last_observation``.
     ``open_orders``: the orders of an earlier run; each may have been sent, even if sending it again fails.
     ``sold`` returns the deadlines by application (None: those of YARN's tags count).
     """
@@ -207,7 +211,6 @@ class GuardedPort:
         self._noted.pop(about, None)
 
     def _failed(self, doing: str, error: Exception) -> None:
-        """Count an error; log it if it is new."""
         problem = f"{type(error).__name__}: {str(error)[:300]}"
         if self.note(doing, problem):
             _LOG.error("%s failed: %s", doing, problem, exc_info=error)

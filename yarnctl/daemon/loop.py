@@ -1,8 +1,7 @@
-"""The daemon's loop: the same tick as in virtual time, after waiting on the wall clock.
+"""The daemon's loop: the same tick as in virtual time, after waiting on the wall clock, in one thread.
 
-Law: one thread, one loop body (``yarnctl.loop.tick``). Observations and decisions are published after each
-tick; an error is logged, and the loop continues after a pause. At a stop, orders without a checkpoint are
-withdrawn, the reason is published, the lock is released and the journal is closed.
+Observations and decisions are published after each tick; an error is logged, and the loop continues after a
+pause. At a stop, orders without a checkpoint are withdrawn, and the reason is published.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal
 
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.daemon.admission.admission_controller import AdmissionController
-from yarnctl.daemon.guards import GuardedPort, WriteGuard
+from yarnctl.daemon.guards import GuardedPort, HdfsLock, WriteGuard
 from yarnctl.daemon.priority_restoring import PriorityRestoring
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import LoopStatus, Publisher, demand_waits
@@ -66,45 +65,17 @@ _LOG = logging.getLogger("yarnctl.daemon")
 RETRY_MS = 1000
 LOCK_EVERY_MS = 2000
 REFUSED_MAX = 1000
-SHOW_EVERY_MS = 5000
-"""The interval of polls for the view while no preempting application has pending requests."""
+SHOW_EVERY_MS = 5000  # The interval of polls for the view without pending preempting requests
 
-OPEN_WHY: dict[str, ModeReason] = {
-    "enforcing": NothingInTheWay(),
-    "observing": NotEnforcing(),
-}
+OPEN_WHY: dict[str, ModeReason] = {"enforcing": NothingInTheWay(), "observing": NotEnforcing()}
 
 
 EXPECTED = ManagerSettling | QueuesUnread | QueuesVanished | QueueProblem
 """Reasons that are logged as information: they pass soon, or another line has warned about them."""
 
 
-class HdfsLock(Protocol):
-    """The part of :class:`yarnctl.hadoop.lock.LockFile` that the loop needs."""
-
-    @property
-    def held(self) -> bool:
-        """Whether this process certainly holds the lock."""
-        ...
-
-    def acquire(self) -> bool:
-        """Try once to get the lock; return whether this process holds it."""
-        ...
-
-    def renew(self) -> bool:
-        """Renew the lock; False: it is lost."""
-        ...
-
-    def release(self) -> None:
-        """Release the lock."""
-        ...
-
-
 class Recorder:
-    """Writes records to the journal and passes them to the publisher, the guard and the log.
-
-    ``observing``: no order is sent, and the log shows the orders that yarnctl would send.
-    """
+    """Writes records to the journal, and passes them to the publisher, the guard and the log."""
 
     def __init__(
         self, journal: Journal, publisher: Publisher, guard: WriteGuard, *, observing: bool = False
@@ -136,10 +107,9 @@ class Recorder:
                 self._log_refused(record.application, record.outcome)
 
     def append_if_possible(self, records: Sequence[Record]) -> None:
-        """Write the records of restoring, which happens even if they cannot be written.
+        """Write the records of restoring, which happens even if they cannot be written (the log has them).
 
-        After one failed write no more records are written: a journal with a gap cannot be replayed. The log
-        has all of them.
+        After one failed write no more are written: a journal with a gap cannot be replayed.
         """
         if not self.begun:
             return
@@ -218,33 +188,6 @@ def _log(record: Record, observing: bool) -> None:
         _LOG.log(level, "%s: %s", record.stance, text(record.why))
 
 
-class LoopParts(NamedTuple):
-    """The optional parts of a loop.
-
-    ``priorities`` restores the priorities that an earlier run changed; ``epoch``: its last ResourceManager.
-    ``observe_soon`` polls the cluster for the view (it returns None if the cluster does not answer); without
-    it the view is not updated while no preempting application has pending requests. ``problem``: why the
-    port's last poll failed. ``left_alone``: why single tasks cannot be suspended, by attempt. ``in_place``
-    raises OSError if the state directory was replaced. ``names`` resolves queues (None: the controller has
-    the port's own); ``adopt`` returns the controller that decides by their paths.
-    """
-
-    lock: HdfsLock | None = None
-    priorities: PriorityRestoring | None = None
-    epoch: str = ""
-    observe_soon: Callable[[], Snapshot | None] | None = None
-    problem: Callable[[], ModeReason | None] = lambda: None
-    left_alone: Callable[[], Mapping[str, EligibilityReason]] = dict
-    queue_caps: QueueCaps | None = None
-    admission: AdmissionController | None = None
-    in_place: Callable[[], None] = lambda: None
-    names: QueueNames | None = None
-    adopt: Callable[[Controller, NamedQueues, Resolved], Controller] = lambda controller, *_: controller
-
-
-NO_PARTS = LoopParts()
-
-
 class LockRenewal:
     """Renews the lock and updates the write guard. ``lock`` None: none is needed."""
 
@@ -281,13 +224,20 @@ class LockRenewal:
 
 
 def _note(port: GuardedPort, about: str, story: str) -> None:
-    """Log a problem when it is new."""
     if port.note(about, story):
         _LOG.warning("%s", story)
 
 
 class Loop:
-    """One daemon's loop. ``clock_ms`` returns ms since the epoch, by the port's clock."""
+    """One daemon's loop. ``clock_ms`` returns ms since the epoch, by the port's clock.
+
+    ``priorities`` restores the priorities that an earlier run changed; ``epoch``: its last ResourceManager.
+    ``observe_soon`` polls the cluster for the view (None if the cluster does not answer); without it the view
+    is not updated while no preempting application has pending requests. ``problem``: why the port's last poll
+    failed. ``left_alone``: why single tasks cannot be suspended, by attempt. ``in_place`` raises OSError if
+    the state directory was replaced. ``names`` resolves queues (None: the controller has the port's own);
+    ``adopt`` returns the controller that decides by their paths.
+    """
 
     def __init__(
         self,
@@ -297,14 +247,24 @@ class Loop:
         publisher: Publisher,
         *,
         clock_ms: Callable[[], int],
-        parts: LoopParts = NO_PARTS,
+        lock: HdfsLock | None = None,
+        priorities: PriorityRestoring | None = None,
+        epoch: str = "",
+        observe_soon: Callable[[], Snapshot | None] | None = None,
+        problem: Callable[[], ModeReason | None] = lambda: None,
+        left_alone: Callable[[], Mapping[str, EligibilityReason]] = dict,
+        queue_caps: QueueCaps | None = None,
+        admission: AdmissionController | None = None,
+        in_place: Callable[[], None] = lambda: None,
+        names: QueueNames | None = None,
+        adopt: Callable[[Controller, NamedQueues, Resolved], Controller] = lambda controller, *_: controller,
     ) -> None:
         self.controller = controller
         self.port = port
         self.guard = port.guard
         self.publisher = publisher
         self.recorder = Recorder(journal, publisher, port.guard, observing=not port.enforce)
-        self.lock_renewal = LockRenewal(parts.lock, port)
+        self.lock_renewal = LockRenewal(lock, port)
         self.ticks = 0
         self.tick_ms: float | None = None
         self._clock_ms = clock_ms
@@ -314,23 +274,23 @@ class Loop:
         self._poked = False
         self._state = ""
         self._state_logged: tuple[str, tuple[ModeReason, ...]] | None = None
-        self._priorities = parts.priorities
-        self._epoch = parts.epoch
+        self._priorities = priorities
+        self._epoch = epoch
         self._continued = False
         self._logged: tuple[str, tuple[ModeReason, ...]] | None = None
-        self._observe_soon = parts.observe_soon
-        self._problem = parts.problem
-        self._left_alone = parts.left_alone
-        self._queue_caps = parts.queue_caps
-        self.admission = parts.admission
+        self._observe_soon = observe_soon
+        self._problem = problem
+        self._left_alone = left_alone
+        self._queue_caps = queue_caps
+        self.admission = admission
         if self.admission is not None:
             self.admission.request_queue.on_wake = self.wake
             # The service may answer before the first tick, with the requests of an earlier run.
             publisher.admission = self.admission.shown()
             publisher.set_status(publisher.view.loop, self._started_at_ms)
-        self._in_place = parts.in_place
-        self._names = parts.names
-        self._adopt = parts.adopt
+        self._in_place = in_place
+        self._names = names
+        self._adopt = adopt
         self._unresolved: tuple[ModeReason, ...] = ()
         self._ended: ModeReason | None = None
 
@@ -358,8 +318,6 @@ class Loop:
             self._poked = True
             self._wake.notify_all()
 
-    # --- the loop -----------------------------------------------------------------------------
-
     def run(self, ticks: int | None = None) -> None:
         """Run until stopped, or for ``ticks``. Raises InvariantBroken, and OSError of the journal."""
         self._ended = None
@@ -384,7 +342,10 @@ class Loop:
             self.guard.folders.recheck(now_ms)
         self.lock_renewal.renew(now_ms)
         try:
-            self._identify()
+            known = self.port.identity
+            if known is None or not known.epoch or self.recorder.met_another:
+                self.recorder.met_another = False
+                self.port.identify()
             self._adopt_queues()
             wake_at_ms = tick(self.controller, self.port, self.recorder)
             self._after()
@@ -401,7 +362,6 @@ class Loop:
         return wake_at_ms
 
     def _require_in_place(self) -> None:
-        """End the loop if the state directory was replaced."""
         try:
             self._in_place()
         except OSError as error:
@@ -409,10 +369,7 @@ class Loop:
             raise
 
     def _adopt_queues(self) -> None:
-        """Continue with a controller that decides by queues' paths, once names are resolved after the start.
-
-        It adopts the ledger as after a restart, and the journal gets its header.
-        """
+        """Continue with a controller that decides by paths, once names are resolved."""
         names = self._names
         if names is None:
             return
@@ -423,16 +380,13 @@ class Loop:
             self.controller = self._adopt(self.controller, names.named, names.found)
             names.adopted = True
 
-    def _identify(self) -> None:
-        """Query the ResourceManager's identity if it is unknown or another one answers."""
-        known = self.port.identity
-        if known is None or not known.epoch or self.recorder.met_another:
-            self.recorder.met_another = False
-            self.port.identify()
-
     def _after(self) -> None:
         """After a successful tick: record the identity and any change of mode, restore old priorities."""
-        self._note_epoch()
+        # The first known epoch is recorded; a later change is a fact.
+        identity = self.port.identity
+        if not self._epoch and self.recorder.begun and identity is not None and identity.epoch:
+            self._epoch = identity.epoch
+            self._write(Contact(self.controller.now_ms, identity.epoch))
         if self._continued:
             self._continued = False
             self._write(Stance(self.controller.now_ms, CONTINUED, Continued()))
@@ -453,7 +407,6 @@ class Loop:
             self._run_admission(self.admission)
 
     def _run_admission(self, admission: AdmissionController) -> None:
-        """Run admission; its own exceptions do not stop preemption."""
         try:
             snapshot = self.publisher.view.snapshot
             known = () if snapshot is None or not self.port.enforce else snapshot.applications
@@ -469,15 +422,7 @@ class Loop:
         except Exception as error:
             _note(self.port, "admission", f"admission failed: {type(error).__name__}: {error}")
 
-    def _note_epoch(self) -> None:
-        """Record the ResourceManager's first known epoch; a later change is a fact."""
-        identity = self.port.identity
-        if not self._epoch and self.recorder.begun and identity is not None and identity.epoch:
-            self._epoch = identity.epoch
-            self._write(Contact(self.controller.now_ms, identity.epoch))
-
     def _is_demand(self) -> bool:
-        """Return whether a preempting application has pending requests, by the last snapshot."""
         snapshot = None if self.port.last_observation is None else self.port.last_observation.snapshot
         settings = self.controller.settings
         return snapshot is not None and any(demand_waits(view, settings) for view in snapshot.applications)
@@ -522,8 +467,6 @@ class Loop:
 
     def _write_if_possible(self, record: Record) -> None:
         self.recorder.append_if_possible((record,))
-
-    # --- publishing ---------------------------------------------------------------------------
 
     def status(self, *, stopped: bool = False) -> LoopStatus:
         """Return the loop's status."""

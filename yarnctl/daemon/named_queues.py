@@ -1,8 +1,7 @@
-"""Resolve the queue names in a daemon's options and files to full paths.
+"""Resolve the queue names in a daemon's options and files to full paths, once.
 
-Law: names become paths here, once, before anything decides by them. A name that no leaf queue has ends the
-start with BadInput. If the cluster cannot be read at the start, or an earlier run has left settings to
-restore, the daemon starts, and sends no orders until the names are resolved.
+A name that no leaf queue has ends the start with BadInput. If the cluster cannot be read at the start, or an
+earlier run has left settings to restore, the daemon sends no orders until the names are resolved.
 """
 
 from __future__ import annotations
@@ -35,10 +34,7 @@ _LOG = logging.getLogger("yarnctl.daemon")
 
 
 def named_in(
-    attachment: Attachment,
-    settings: Settings,
-    admitting: AdmissionOptions | None,
-    optional: frozenset[str],
+    attachment: Attachment, settings: Settings, admitting: AdmissionOptions | None, optional: frozenset[str]
 ) -> NamedQueues:
     """Return all names. ``optional``: names of queues that may be missing."""
     rules = () if settings.levers is None else settings.levers.budgets
@@ -80,10 +76,7 @@ def admission_with_paths(options: AdmissionOptions, found: Resolved) -> Admissio
 
 
 def resolve_at_start(names: QueueNames, cluster: ClusterAddress, *, must_undo: bool) -> None:
-    """Read the cluster's queues and resolve the names, if the ResourceManager answers.
-
-    Raises BadInput for names that no leaf queue has, unless ``must_undo``.
-    """
+    """Read the queues and resolve names; raises BadInput for unknown ones, unless ``must_undo``."""
     manager = loop_manager(cluster)
     try:
         manager.identify()
@@ -97,7 +90,6 @@ def resolve_at_start(names: QueueNames, cluster: ClusterAddress, *, must_undo: b
 
 
 def _options(names: QueueNames) -> str:
-    """Return the options with unusable names."""
     named = names.named
     by_option = {
         "--preempting": named.preempting,

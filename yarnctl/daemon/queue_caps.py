@@ -17,14 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum
-from yarnctl.deciding.queue_hold import (
-    HeldQueues,
-    QueueCap,
-    QueueLimits,
-    action_of,
-    lower,
-    put_back,
-)
+from yarnctl.deciding.queue_hold import HeldQueues, QueueCap, QueueLimits, action_of, lower, put_back
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.reasons.orders import (
     ChangedByOthers,

@@ -1,7 +1,6 @@
-"""Run a daemon from its options; check everything before anything starts.
+"""Run a daemon from its options; everything is checked before anything starts.
 
-Law: nothing is half-started. Bad input is reported before the first request. Parts are stopped in the reverse
-order of their start, also after an error.
+Parts are stopped in the reverse order of their start, also after an error.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from yarnctl.daemon.admission.building import (
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
-from yarnctl.daemon.loop import Loop, LoopParts
+from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.named_queues import admission_with_paths, named_in, resolve_at_start, with_paths
 from yarnctl.daemon.priority_restoring import PriorityRestoring
 from yarnctl.daemon.queue_caps import QueueCaps
@@ -61,8 +60,7 @@ from yarnctl.journal.fold import Fold
 from yarnctl.journal.rebuild import Rebuilt, rebuild
 from yarnctl.loop import ClusterPort
 
-APART_MS = 5_000
-"""The difference of the wall clock that is logged: checkpoints contain its time."""
+APART_MS = 5_000  # The difference of the wall clock that is logged: checkpoints contain its time
 
 
 def wall_ns() -> int:
@@ -92,7 +90,6 @@ class SteadyClock:
         return self._wall_ns() // 1_000_000 - self()
 
     def _compare(self, ahead_ms: int) -> None:
-        """Log that the wall clock was set."""
         if abs(ahead_ms - self._logged_ms) < APART_MS:
             return
         self._logged_ms = ahead_ms
@@ -108,9 +105,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """All settings of a daemon. ``ticks``: stop after this many (None: never).
 
     ``store_root``: the folder of checkpoints, created if it is missing. ``journal_bytes``: the size at which
-    the journal continues in a new file (None: never). ``admitting``: admission's options (None: off).
-    ``history``: the history server for predicted demand ("": found). ``optional_queues``: the names of queues
-    that may be missing.
+    the journal continues in a new file (None: never). ``admitting`` None: off. ``history``: the history
+    server for predicted demand ("": found). ``optional_queues``: the names of queues that may be missing.
     """
 
     cluster: ClusterAddress
@@ -128,12 +124,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class HostPermission(Protocol):
     """The part of :class:`yarnctl.attach.eligibility.permission.Permission` that a host needs."""
 
-    host: Callable[[], ModeReason | None]
-    """Returns why the host may not act now, or None."""
+    host: Callable[[], ModeReason | None]  # Returns why the host may not act now, or None
 
     def why_nothing(self) -> ModeReason | None:
         """Return why no action may be sent now, or None."""
-        ...
 
 
 class QueueSettings(Protocol):
@@ -141,53 +135,40 @@ class QueueSettings(Protocol):
 
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         """Return a preemptable queue's path and configured limits, or why they are unknown."""
-        ...
 
     def maximum(self, path: str) -> float | str | None:
         """Return a queue's configured maximum, None if the queue does not exist, or why it is unknown."""
-        ...
 
 
 class Attached(ClusterPort, Protocol):
-    """A ClusterPort that adopts earlier orders, with the other methods that a daemon needs.
-
-    The loop uses the three methods of ClusterPort only.
-    """
+    """A ClusterPort that adopts earlier orders, with the other methods that a daemon needs."""
 
     @property
     def permission(self) -> HostPermission:
         """The permission check."""
-        ...
 
     @property
     def last_problem(self) -> ModeReason | None:
         """Why the last observation of the cluster failed; None: it succeeded."""
-        ...
 
     def left_alone(self) -> Mapping[str, EligibilityReason]:
         """Return attempt -> why its runner cannot suspend it."""
-        ...
 
     @property
     def queue_settings(self) -> QueueSettings:
         """The reader of queues' settings."""
-        ...
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         """Track open orders that were made under the ResourceManager ``epoch``."""
-        ...
 
     def expect(self, orders: Iterable[Order]) -> None:
         """Observe whether the tasks of these orders resume."""
-        ...
 
     def observe_soon(self) -> Snapshot | None:
         """Poll the cluster for the view; None if it does not answer."""
-        ...
 
 
-clock_ms = SteadyClock()
-"""This process's clock: ms since the epoch."""
+clock_ms = SteadyClock()  # This process's clock: ms since the epoch
 
 
 def with_hdfs(plan: Plan) -> Plan:
@@ -241,7 +222,6 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
 
 
 def _first_asks(plan: Plan, names: QueueNames, stack: ExitStack) -> FirstAsks:
-    """Return the source of predicted demand, already reading the history; ``stack`` closes it."""
     history_worker = HistoryWorker(lambda: open_histories(plan.history, plan.cluster), lambda: None)
     first_asks = FirstAsks(history_worker, clock_ms, names.means_preempting)
     stack.callback(first_asks.close)
@@ -259,18 +239,18 @@ def make_loop(
 ) -> tuple[Loop, JournalFile]:
     """Build controller, port, guard, journal, publisher and loop.
 
-    ``first_asks``: the source of predicted demand, used only while queues can be capped. ``names``: the
-    resolved names of queues (None: the plan has the names that the port uses).
+    ``first_asks``: the source of predicted demand. ``names``: the resolved names of queues (None: the
+    plan's).
     """
     if names is not None and names.found is not None:
         plan = _with_paths(plan, names.named, names.found)
     enforce = plan.attachment.enforce
-    misdirection = Misdirection() if rebuilt is None else rebuilt.misdirection
     publisher = Publisher(LoopStatus(mode="enforce" if enforce else "observe"), clock_ms())
     if rebuilt is not None:
         _go_on(rebuilt, port, publisher)
     holder_name = f"{state.instance}-{secrets.token_hex(4)}"
-    lock = _lock(plan, state, holder_name) if enforce else None
+    lock = LockFile(_hdfs(plan), LOCK_PATH, holder_name, place=state.journal_path) if enforce else None
+    misdirection = Misdirection() if rebuilt is None else rebuilt.misdirection
     guard = WriteGuard(lock, port.permission.why_nothing, misdirection, _folders(plan) if enforce else None)
     admission = _admission(plan, state, rebuilt, names)
     sold = None if admission is None or not admission.sells else partial(sold_deadlines, admission.store)
@@ -287,7 +267,6 @@ def make_loop(
         first_asks.may_predict = lambda: queue_caps.enabled
 
     def adopt(before: Controller, named: NamedQueues, found: Resolved) -> Controller:
-        """Return the controller that decides by the paths, once all names are resolved."""
         by_path = _with_paths(plan, named, found)
         queue_caps.preemptable_queues = by_path.settings.preemptable_queues
         if admission is not None and by_path.admitting is not None:
@@ -301,31 +280,27 @@ def make_loop(
         journal,
         publisher,
         clock_ms=clock_ms,
-        parts=LoopParts(
-            lock=lock,
-            priorities=_priorities(plan, guarded, rebuilt),
-            epoch=rebuilt.epoch if rebuilt else "",
-            observe_soon=port.observe_soon,
-            problem=lambda: port.last_problem,
-            left_alone=port.left_alone,
-            queue_caps=queue_caps,
-            admission=admission,
-            names=names,
-            adopt=adopt,
-            in_place=lambda: _require_in_place(state, journal),
-        ),
+        lock=lock,
+        priorities=_priorities(plan, guarded, rebuilt),
+        epoch=rebuilt.epoch if rebuilt else "",
+        observe_soon=port.observe_soon,
+        problem=lambda: port.last_problem,
+        left_alone=port.left_alone,
+        queue_caps=queue_caps,
+        admission=admission,
+        names=names,
+        adopt=adopt,
+        in_place=lambda: _require_in_place(state, journal),
     )
     return loop, journal
 
 
 def _require_in_place(state: StateDir, journal: JournalFile) -> None:
-    """Raise OSError if the lock or the journal was moved or replaced."""
     state.require_in_place()
     journal.require_in_place()
 
 
 def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher) -> None:
-    """Adopt the orders of an earlier run, and log their number."""
     publisher.record(rebuilt.recent)
     back_ms = max(0, rebuilt.remembered.now_ms - clock_ms())
     port.adopt([set_back(order, back_ms) for order in rebuilt.remembered.ledger.open.values()], rebuilt.epoch)
@@ -337,7 +312,6 @@ def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher) -> None:
 
 
 def _with_paths(plan: Plan, named: NamedQueues, found: Resolved) -> Plan:
-    """Return a plan with paths for the names of queues."""
     admitting = None if plan.admitting is None else admission_with_paths(plan.admitting, found)
     return msgspec.structs.replace(
         plan, settings=with_paths(plan.settings, named, found), admitting=admitting
@@ -347,7 +321,6 @@ def _with_paths(plan: Plan, named: NamedQueues, found: Resolved) -> Plan:
 def _admission(
     plan: Plan, state: StateDir, rebuilt: Rebuilt | None, names: QueueNames | None
 ) -> AdmissionController | None:
-    """Return the admission controller with the state of an earlier run; None without --admission."""
     store = None if rebuilt is None else rebuilt.book
     if plan.admitting is None:
         if store is not None and store.opened:
@@ -389,11 +362,6 @@ def _priorities(plan: Plan, port: GuardedPort, rebuilt: Rebuilt | None) -> Prior
         names = ", ".join(f"{name} (from {before})" for name, before in sorted(rebuilt.priorities.items()))
         _LOG.warning("an earlier run changed the priority of %s; run with --enforce to restore it", names)
     return PriorityRestoring(port.perform, rebuilt.priorities)
-
-
-def _lock(plan: Plan, state: StateDir, holder: str) -> LockFile:
-    """Return the lock in HDFS: at most one daemon per cluster acts."""
-    return LockFile(_hdfs(plan), LOCK_PATH, holder, place=state.journal_path)
 
 
 def _folders(plan: Plan) -> Folders:

@@ -1,7 +1,6 @@
-"""Check that yarnctl's folders in HDFS exist, belong to its user, and are safe.
+"""Check repeatedly that yarnctl's folders in HDFS exist, belong to its user, and are safe.
 
-Law: the daemon performs no action before a successful check. The check is repeated, because folders may
-change later; while HDFS does not answer, the last result counts.
+No action is performed before a successful check; while HDFS does not answer, the last result counts.
 """
 
 from __future__ import annotations
@@ -22,10 +21,7 @@ AGAIN_MS = 60_000
 
 
 class Folders:
-    """Checks the folders repeatedly. ``why``: the reason why no action is allowed, None if there is none.
-
-    ``begin`` has the two roots and yarnctl's user.
-    """
+    """Checks the folders. ``why``: the reason why no action is allowed, None if there is none."""
 
     def __init__(self, hdfs: WebHdfs, begin: Facts) -> None:
         self._hdfs = hdfs

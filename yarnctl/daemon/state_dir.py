@@ -1,8 +1,8 @@
 """Open the state directory: a daemon's files on its own disk, for one daemon at a time.
 
-Law: one process at a time (by a lock that the operating system releases when the process ends), readable by
-its owner only. ``instance`` is the name of this directory, made once. It is part of every order's name on the
-cluster, so that two daemons never use each other's requests.
+A lock that the operating system releases when the process ends ensures it; only the owner can read.
+``instance`` is the directory's name, a part of every order's name on the cluster: two daemons never use each
+other's requests.
 """
 
 from __future__ import annotations
@@ -49,10 +49,7 @@ class StateDir:
 
     @property
     def journal_path(self) -> str:
-        """The id of the locked file, by this boot of the system and the file; "" if it is unknown.
-
-        A copy of the directory, or the same one on another host, has another id.
-        """
+        """The locked file's id by boot and file; "": unknown. A copy of the directory has another."""
         try:
             boot = BOOT_ID.read_text(encoding="ascii").strip()
         except (OSError, UnicodeError):

@@ -42,16 +42,17 @@ class Candidate(NamedTuple):
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """The shortfalls, and the jobs and tasks that may be stopped for them.
 
-    ``room`` is free room per node that is not forecast to be assigned. ``tasks`` has an entry per job whose
-    tasks have been observed. ``barred`` maps attempts, ``closed`` applications, to the reason for their
-    exclusion; ``reserved`` maps nodes to the other applications whose reservation would be given the room.
+    ``free`` is the capacity per node that is not forecast to be assigned. ``tasks`` has an entry per job
+    whose tasks have been observed. ``barred`` maps attempts, ``closed`` applications, to the reason for their
+    exclusion; ``reserved`` maps nodes to the other applications whose reservation would be given the
+    capacity.
     """
 
     number: int
     now_ms: int
     total: Resources
     needs: tuple[Need, ...]
-    room: Mapping[str, Resources]
+    free: Mapping[str, Resources]
     jobs: tuple[Candidate, ...]
     tasks: Mapping[str, tuple[TaskView, ...]]
     barred: Mapping[str, Reason] = {}
@@ -62,7 +63,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 class Pick(NamedTuple):
     """One task to stop, with the keys that put it first.
 
-    ``serves`` counts the asks whose room this pick completes (0: another pick on the node does);
+    ``serves`` counts the requests that this pick completes (0: another pick on the node does);
     ``request_size`` is the size of the first of them, further ones may be smaller.
     """
 
@@ -109,7 +110,7 @@ class Choice(msgspec.Struct, frozen=True):
     refused_tasks: tuple[RefusedTask, ...]
     hit: tuple[str, ...]
     missing: tuple[str, ...] = ()
-    room: Mapping[str, Resources] = {}
+    free: Mapping[str, Resources] = {}
     pulls: tuple[LeverPull, ...] = ()
     awaited: tuple[AwaitedTask, ...] = ()
     compared: tuple[str, ...] = ()

@@ -1,18 +1,16 @@
 """The controller: one observation in, one step out.
 
-Law: ``step`` reads no clock and has no effect: the step has the records that explain it, the
-actions that the host is to perform after the records are safe, the next observation request, and its
-time. The same observations give the same steps, byte for byte.
-
-::
+``step`` reads no clock and has no effect. A step has the records that explain it, the actions that the host
+performs after the records are safe, the next observation request, and its time. The same observations give
+the same steps, byte for byte::
 
     observation -> facts, time-outs        (settlement)   -> transitions, Release / Withdraw / Kill
                 -> shortfalls              (preemptor)    -> refusals
                 -> victims                 (planning)     -> a request for the tasks of these jobs, or
                 -> decisions, orders       (here)         -> Suspend / Kill
 
-A job's tasks are observed only when the job is a likely victim: a step that needs them requests
-them with ``wake_at_ms = now`` and is continued, on the same snapshot, by the next step.
+The tasks of a job are observed only when it is a likely victim: a step that needs them requests them with
+``wake_at_ms = now`` and is continued, on the same snapshot, by the next step.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from yarnctl.deciding import records
 from yarnctl.deciding.inputs import Cluster, InputLog, InputReader, Observed
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.ledger import Ledger, fingerprint_of, remembered_of
@@ -57,17 +56,7 @@ from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_
 from yarnctl.deciding.preemptor import ClusterDemand, DemandInput, demand, is_preempting
 from yarnctl.deciding.reasons.demand import NoJobMayGive, NoTaskMayStop, TriggerReason
 from yarnctl.deciding.reasons.orders import Stopping
-from yarnctl.deciding.records import (
-    FORMAT,
-    Header,
-    Record,
-    Refusal,
-    Requests,
-    Resumed,
-    Step,
-    Stopped,
-    Trigger,
-)
+from yarnctl.deciding.records import Record
 from yarnctl.deciding.regrowing import GROW_AFTER_MS, GROW_UNSERVED_AFTER_MS
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
@@ -89,7 +78,7 @@ class Remembered(NamedTuple):
 class _Deferred(msgspec.Struct):
     """A snapshot under decision, and the observed tasks of its jobs so far.
 
-    ``asked`` is the demand of the snapshot, computed at one fingerprint of the ledger. Jobs that did not
+    ``demand`` is that of the snapshot, computed at one fingerprint of the ledger. Jobs that did not
     answer are kept for some time, over many snapshots: one hung master must not delay all other decisions.
     """
 
@@ -100,7 +89,7 @@ class _Deferred(msgspec.Struct):
     rounds: int
     tasks: dict[str, tuple[TaskView, ...]]
     unanswered: dict[str, Reason]
-    asked: ClusterDemand | None = None
+    demand: ClusterDemand | None = None
     open_orders: tuple[object, ...] = ()
     held: tuple[HeldTime, ...] = ()
     consents: tuple[JobConsent, ...] = ()
@@ -114,9 +103,9 @@ def _merged(before: tuple[TaskView, ...], now: tuple[TaskView, ...]) -> tuple[Ta
 
 
 def _overtaken(seen: Observation) -> bool:
-    """Return whether a container ended during the observation: the snapshot may show its room or not.
+    """Return whether a container ended during the observation: the snapshot may show it or not.
 
-    Its room counts as still used, and so perhaps twice: an early next observation corrects this.
+    It counts as still used, and so perhaps twice: an early next observation corrects this.
     """
     return any(isinstance(fact, ContainerEnded) and fact.at_ms > seen.as_of_ms for fact in seen.facts)
 
@@ -194,7 +183,7 @@ class Controller:
         self.ledger.settings = self.settings
         self._remembered = remembered
         self._again: tuple[Action, ...] = ()
-        self.to_observe = self.first_observation_request()
+        self.to_observe = self._request(gate_queues=self._probe())
         self.now_ms = 0 if remembered is None else remembered.now_ms
         self._validate = validate
         self._history = History()
@@ -204,10 +193,6 @@ class Controller:
         self._inputs = InputLog(self.settings)
         self._orders = Settlement(self.ledger, self.settings, "releases-itself" in capabilities)
         self._looks = Looks(self.settings, self._orders)
-
-    def first_observation_request(self) -> ObservationRequest:
-        """Return the first observation request."""
-        return self._request(gate_queues=self._probe())
 
     def _request(
         self, *, cluster: bool = True, gate_queues: tuple[str, ...] = (), victims: tuple[str, ...] = ()
@@ -222,7 +207,7 @@ class Controller:
 
     # --- one step ---------------------------------------------------------------------------------
 
-    def step(self, seen: Observation) -> Step:
+    def step(self, seen: Observation) -> records.Step:
         """Process one observation; return records, actions, the next observation request, and its time."""
         if self._remembered is not None and seen.now_ms < self.now_ms:
             self._set_back(seen.now_ms)
@@ -230,7 +215,7 @@ class Controller:
         cluster = _seen_as(seen, self.to_observe)
         changed = cluster == "quiet" and self._looks.remembers
         now_ms = self.now_ms = max(self.now_ms, seen.now_ms)
-        told = Observed(
+        observed = Observed(
             at_ms=now_ms,
             cluster=cluster,
             since_ms=since_ms,
@@ -242,12 +227,12 @@ class Controller:
         effects = Effects()
         opening = self._open(effects, now_ms)
         facts = _take(effects, seen, self._orders, self._looks)
-        missing = self._look(effects, seen, cluster)
+        missing = self._observe(effects, seen, cluster)
         shown = seen.tasks if self._deferred is None else self._deferred.tasks
         step = self._close(effects, missing, now_ms)
-        told = msgspec.structs.replace(told, facts=facts, tasks=self._inputs.tasks(shown, seen.tasks))
+        observed = msgspec.structs.replace(observed, facts=facts, tasks=self._inputs.tasks(shown, seen.tasks))
         led = bool(opening or step.records or step.actions)
-        inputs = self._inputs.close(told, seen, led=led, goes_on=bool(missing), changed=changed)
+        inputs = self._inputs.close(observed, seen, led=led, goes_on=bool(missing), changed=changed)
         step = self._written(step, opening, inputs)
         if self._validate:
             check(self, step, self._history)
@@ -258,16 +243,16 @@ class Controller:
         if self._origin_ms is not None:
             return ()
         self._origin_ms = now_ms
-        header = Header(FORMAT, self.settings, self.capabilities)
+        header = records.Header(records.FORMAT, self.settings, self.capabilities)
         if self._remembered is None:
             return (header,)
         self._remembered = None
         self._again = asked_again(self.ledger, self.settings, now_ms)
         effects.actions += self._again
         effects.add(self._orders.drop_observed(now_ms))
-        return header, Resumed(now_ms)
+        return header, records.Resumed(now_ms)
 
-    def _look(self, effects: Effects, seen: Observation, cluster: Cluster) -> tuple[str, ...]:
+    def _observe(self, effects: Effects, seen: Observation, cluster: Cluster) -> tuple[str, ...]:
         """Apply time-outs, then decide if there is a snapshot; return the jobs whose tasks are needed."""
         work, now_ms = self._orders, self.now_ms
         self._observe_again = seen.snapshot is not None and _overtaken(seen)
@@ -276,22 +261,26 @@ class Controller:
         self.ledger.retire(now_ms)
         return self._decide(effects, now_ms) if self._defer(effects, seen, cluster) else ()
 
-    def _written(self, step: Step, opening: tuple[Record, ...], inputs: tuple[Observed, ...]) -> Step:
+    def _written(
+        self, step: records.Step, opening: tuple[Record, ...], inputs: tuple[Observed, ...]
+    ) -> records.Step:
         """Put what is written before a step's own records, and its requests behind them."""
-        requests = (Requests(self.now_ms, step.actions),) if step.actions else ()
+        requests = (records.Requests(self.now_ms, step.actions),) if step.actions else ()
         for record in (*inputs, *requests):
             self.ledger.apply(record)
         return msgspec.structs.replace(step, records=(*opening, *inputs, *step.records, *requests))
 
-    def fed(self, told: Observed, reader: InputReader) -> Step:
+    def fed(self, observed: Observed, reader: InputReader) -> records.Step:
         """Repeat a step that was written down: the same input, on the same state."""
-        if told.memory is not None:
-            self._looks.go_on(told.memory)
+        if observed.memory is not None:
+            self._looks.go_on(observed.memory)
             self._inputs.left_out = True
-        self.now_ms = max(self.now_ms, told.since_ms)
-        self.ledger.retire(told.since_ms)
-        self.to_observe = msgspec.structs.replace(self.to_observe, cluster=told.cluster != "not-requested")
-        return self.step(reader.observation(told))
+        self.now_ms = max(self.now_ms, observed.since_ms)
+        self.ledger.retire(observed.since_ms)
+        self.to_observe = msgspec.structs.replace(
+            self.to_observe, cluster=observed.cluster != "not-requested"
+        )
+        return self.step(reader.observation(observed))
 
     def _set_back(self, now_ms: int) -> None:
         """Continue after the clock was set back since the last controller stopped.
@@ -302,7 +291,7 @@ class Controller:
         self.ledger.set_back(self.now_ms - now_ms)
         self.now_ms = now_ms
 
-    def stop(self, now_ms: int) -> Step:
+    def stop(self, now_ms: int) -> records.Step:
         """Withdraw the orders that have not led to a checkpoint: the last step before the host exits."""
         now_ms = self.now_ms = max(self.now_ms, now_ms)
         effects = Effects()
@@ -310,10 +299,10 @@ class Controller:
             if order.state in RECALLABLE:
                 effects.add(self._orders.recall(order, "not-needed", now_ms, Stopping()))
         effects.actions += self.ledger.regrowing.all()
-        told = Stopped(now_ms)
-        self.ledger.apply(told)
-        step = Step(tuple(effects.records), tuple(effects.actions), self.to_observe, now_ms)
-        return self._written(step, (told,), ())
+        stopped = records.Stopped(now_ms)
+        self.ledger.apply(stopped)
+        step = records.Step(tuple(effects.records), tuple(effects.actions), self.to_observe, now_ms)
+        return self._written(step, (stopped,), ())
 
     def _defer(self, effects: Effects, seen: Observation, cluster: Cluster) -> bool:
         """Begin with a new snapshot, or continue with the one under decision; False: nothing to decide."""
@@ -322,10 +311,10 @@ class Controller:
             assert self._deferred is not None
             self._deferred.held, self._deferred.consents = seen.held, seen.consents
         elif cluster == "unreachable":
-            self._deferred = None  # without a snapshot nothing may be taken
+            self._deferred = None  # without a snapshot nothing may be preempted
             effects.actions += regrow(self.ledger, self.now_ms, waits=True)
         elif cluster == "quiet":
-            self._deferred = None  # the demand probe shows no pending ask of a preempting application
+            self._deferred = None  # the demand probe shows no pending request of a preempting application
             self._looks.refused = {}
             effects.add(settle_needless(self._orders, None, seen.as_of_ms, self.now_ms))
             effects.actions += regrow(self.ledger, self.now_ms, waits=False)
@@ -336,7 +325,7 @@ class Controller:
         for name, tasks in seen.tasks.items():
             held.tasks[name] = _merged(held.tasks.get(name, ()), tasks)
         self._note_unanswered(held, seen.unreachable, "unreachable")
-        held.unanswered.update(dict.fromkeys(seen.late, "late"))  # asked again with the next snapshot
+        held.unanswered.update(dict.fromkeys(seen.late, "late"))  # read again with the next snapshot
         if self.now_ms - held.since_ms >= self.settings.look_age_max_ms:
             self._deferred = None  # the snapshot is too old to decide on
             return False
@@ -352,10 +341,10 @@ class Controller:
                     effects.add(self._orders.forget(name, self.now_ms, "absent"))
         silent = self._looks.silent(self.now_ms)
         preempting = [view for view in snapshot.applications if is_preempting(view, self.settings)]
-        doubted = self._looks.echoes.update(preempting, as_of_ms)
+        doubted = self._looks.stale_asks.update(preempting, as_of_ms)
         self._deferred = _Deferred(snapshot, as_of_ms, doubted, self.now_ms, 0, {}, silent)
-        self._inputs.begin_look()
-        if not self._observe_again:  # occupied and free room cannot be told apart: withdraw nothing
+        self._inputs.begin_snapshot()
+        if not self._observe_again:  # used and free capacity cannot be distinguished: withdraw nothing
             effects.add(settle_needless(self._orders, snapshot, as_of_ms, self.now_ms))
         effects.add(self._looks.prioritise(snapshot, as_of_ms, self.now_ms))
         waits = any(view.requests for view in preempting)
@@ -366,7 +355,7 @@ class Controller:
         held.unanswered.update(dict.fromkeys(names, why))
         self._looks.note_silent(names, why, self.now_ms)
 
-    def _close(self, effects: Effects, missing: tuple[str, ...], now_ms: int) -> Step:
+    def _close(self, effects: Effects, missing: tuple[str, ...], now_ms: int) -> records.Step:
         """Set the next observation and its time: at once, soon while tasks are leaving, or in a tick."""
         assert self._origin_ms is not None
         tick_ms = self.settings.tick_ms
@@ -376,13 +365,13 @@ class Controller:
             self.to_observe = self._request(cluster=False, victims=missing)
         else:
             self._deferred = None
-            # Freed room is assigned by YARN's heartbeats; only running victims are polled often.
+            # Freed containers are assigned by YARN's heartbeats; only running victims are polled often.
             soon = bool(self.ledger.count_running()) or self._observe_again
             wake = min(next_tick, now_ms + self.settings.open_tick_ms) if soon else next_tick
             cluster = wake == next_tick or self._observe_again
             self.to_observe = self._request(cluster=cluster, gate_queues=self._probe() if cluster else ())
         actions = in_suspend_order(effects.actions, self.ledger, self.settings)
-        return Step(tuple(effects.records), actions, self.to_observe, wake)
+        return records.Step(tuple(effects.records), actions, self.to_observe, wake)
 
     def settle(self, action: Action, outcome: Outcome) -> tuple[Record, ...]:
         """Apply an action's outcome; return the records that this makes."""
@@ -398,8 +387,6 @@ class Controller:
         sent = self.ledger.sent.get(action.order)
         return (sent is not None and sent.action == action) or action in self._again
 
-    # --- before deciding --------------------------------------------------------------------------
-
     # --- deciding ---------------------------------------------------------------------------------
 
     def _decide(self, effects: Effects, now_ms: int) -> tuple[str, ...]:
@@ -407,12 +394,22 @@ class Controller:
         held = self._deferred
         assert held is not None
         urgent_first = self._looks.prioritiser.urgent_first(held.snapshot)
-        looked = (held.snapshot, held.as_of_ms, now_ms, urgent_first)
-        look = DemandInput(*looked, held.stale, held.held, held.consents, held.since_ms)
-        asked = self._asked(held, look)
+        inputs = DemandInput(
+            snapshot=held.snapshot,
+            as_of_ms=held.as_of_ms,
+            now_ms=now_ms,
+            urgent_first=urgent_first,
+            stale=held.stale,
+            held=held.held,
+            consents=held.consents,
+            held_at_ms=held.since_ms,
+        )
+        cluster_demand = self._demand(held, inputs)
         while True:
             seen = ObservedTasks(held.tasks, held.unanswered)
-            plan = make_plan(asked, look, self.ledger, self.settings, seen, self.ledger.decisions + 1)
+            plan = make_plan(
+                cluster_demand, inputs, self.ledger, self.settings, seen, self.ledger.decisions + 1
+            )
             self._inputs.touch(plan.touched)
             if not plan.missing:
                 break
@@ -421,21 +418,21 @@ class Controller:
                 held.rounds += 1
                 return plan.missing
             self._note_unanswered(held, unanswered, "not-observed")
-            if not unanswered:  # too many rounds: a job that was not asked is not marked as silent
+            if not unanswered:  # too many rounds: a job that was not read is not marked as silent
                 held.unanswered.update(dict.fromkeys(plan.missing, "not-observed"))
         self._commit(effects, plan, now_ms)
-        self._note_refusals(effects, asked.refused, now_ms)
+        self._note_refusals(effects, cluster_demand.refused, now_ms)
         return ()
 
-    def _asked(self, held: _Deferred, look: DemandInput) -> ClusterDemand:
+    def _demand(self, held: _Deferred, inputs: DemandInput) -> ClusterDemand:
         """Return the demand of the deferred snapshot; computed once for each fingerprint of the ledger.
 
         Urgency changes from one instant to the next, so with deadlines it is computed each time.
         """
         standing = fingerprint_of(self.ledger)
-        if held.asked is None or held.open_orders != standing or self.settings.mode != "queues":
-            held.asked, held.open_orders = demand(look, self.ledger, self.settings), standing
-        return held.asked
+        if held.demand is None or held.open_orders != standing or self.settings.mode != "queues":
+            held.demand, held.open_orders = demand(inputs, self.ledger, self.settings), standing
+        return held.demand
 
     def _commit(self, effects: Effects, plan: Plan, now_ms: int) -> None:
         """Turn a plan into decisions, orders and actions."""
@@ -451,7 +448,7 @@ class Controller:
             why: TriggerReason = NoTaskMayStop() if planned.case.jobs else NoJobMayGive()
             if self._looks.is_new(trigger.application, why):
                 effects.records.append(
-                    Refusal(now_ms, trigger, why, choice.refused_jobs, choice.refused_tasks)
+                    records.Refusal(now_ms, trigger, why, choice.refused_jobs, choice.refused_tasks)
                 )
 
     def _order(self, planned: Planned, now_ms: int) -> Effects:
@@ -464,9 +461,9 @@ class Controller:
         return Effects((decision,), [requested(order, self.settings, orders) for order in orders])
 
     def _note_refusals(
-        self, effects: Effects, refused: tuple[tuple[Trigger, TriggerReason], ...], now_ms: int
+        self, effects: Effects, refused: tuple[tuple[records.Trigger, TriggerReason], ...], now_ms: int
     ) -> None:
         """Record refused triggers when their reason is new."""
         for trigger, why in refused:
             if self._looks.is_new(trigger.application, why):
-                effects.records.append(Refusal(now_ms, trigger, why))
+                effects.records.append(records.Refusal(now_ms, trigger, why))

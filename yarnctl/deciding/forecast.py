@@ -1,12 +1,12 @@
 """The scheduler simulation: which application would the capacity scheduler serve next?
 
-Law: no container is evicted unless a preempting ask is served by it. Before any victim is chosen, this model
-places all pending asks of *all* queues into the room that is free or expected, in the scheduler's own order,
-and then computes which asks the next room would be given to: evicting is allowed only as long as these are a
+A container is evicted only if a preempting application's request is served by it. This model places all
+pending requests of *all* queues into the free and expected capacity, in the scheduler's own order, and
+computes which requests the next free containers would go to: evicting is allowed only while these are a
 preempting application's. (facts/hadoop, section 5: leaf queues by used/guaranteed, a queue without guarantee
-last; inside a queue by rank; an application's asks by request priority; an ask only within the queue's
-maximum and the user's limit, and only of activated applications: the masters' limit decides activation, so
-their masters are counted already.) A queue gives only what it has beyond its guarantee.
+last; inside a queue by rank; an application's requests by priority; a request only within the queue's maximum
+and the user's limit, and only of activated applications: the limit on masters decides activation, so their
+masters are counted already.) A queue gives only what it has beyond its guarantee.
 
 The order is the plain ``utilization`` policy; under ``priority-utilization`` a queue above its guarantee may
 be served earlier, so this model is conservative. Equal ratios: the larger guarantee first, then the name.
@@ -19,16 +19,7 @@ from typing import NamedTuple
 
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
 from yarnctl.deciding.order import Order
-from yarnctl.deciding.reasons.demand import (
-    NoNodeLargeEnough,
-    OnItsWay,
-    QueueAtMaximum,
-    QueueBelowGuarantee,
-    QueueTakesBack,
-    RoomGoesTo,
-    TriggerReason,
-    UserAtLimit,
-)
+from yarnctl.deciding.reasons import demand
 from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
 
 _SCALE = 1_000_000_000
@@ -45,10 +36,10 @@ class SimulatedRequest(NamedTuple):
     containers: int
 
 
-class Room:
-    """Free room per node. Nodes are tried in the order of their names, each size from its own mark.
+class FreeCapacity:
+    """Free capacity per node. Nodes are tried in the order of their names, each size from its own mark.
 
-    A node that has no room for a size will not have any later (room only shrinks), so a mark never
+    A node without enough free capacity for a size will not have it later (it only shrinks), so a mark never
     goes back: placing n containers costs n + nodes x sizes.
     """
 
@@ -64,13 +55,12 @@ class Room:
         return self._marks.get(size, 0) < len(self._nodes)
 
     def place(self, size: Resources) -> bool:
-        """Place one container on the first node with room for it; False if there is none."""
+        """Place one container on the first node with enough free capacity; False if there is none."""
         nodes, free = self._nodes, self.free
         mark = self._marks.get(size, 0)
         while mark < len(nodes):
-            room = free[nodes[mark]]
-            if fits(size, room):
-                free[nodes[mark]] = minus(room, size)
+            if fits(size, free[nodes[mark]]):
+                free[nodes[mark]] = minus(free[nodes[mark]], size)
                 self._marks[size] = mark
                 return True
             mark += 1
@@ -81,8 +71,8 @@ class Room:
 class QueueModel:
     """One queue during the simulation.
 
-    ``applications`` are those of all queues, ``pending`` its own activated ones with asks; they are put in
-    serving order only when :meth:`waiting` is called, for most queues never.
+    ``applications`` are those of all queues, ``pending`` its own activated ones with requests; they are put
+    in serving order only when :meth:`waiting` is called, for most queues never.
     """
 
     __slots__ = ("_applications", "_largest", "_waiting", "head", "pending", "used", "user_used", "view")
@@ -99,7 +89,7 @@ class QueueModel:
 
     @property
     def largest_task(self) -> Resources:
-        """The smallest room that is enough for any task that runs here; computed on first use."""
+        """The smallest size that is enough for any task that runs here; computed on first use."""
         if self._largest is None:
             name = self.view.queue
             mine = [view for view in self._applications if view.queue == name and view.containers > 1]
@@ -108,19 +98,19 @@ class QueueModel:
         return self._largest
 
     def waiting(self) -> list[SimulatedRequest]:
-        """Return the pending asks, in serving order: applications by rank, their asks by priority."""
+        """Return the pending requests, in serving order: applications by rank, their requests by priority."""
         if self._waiting is None:
             self.pending.sort(key=_serving_order)
             self._waiting = [
-                SimulatedRequest(view, ask.size, ask.count)
+                SimulatedRequest(view, request.size, request.count)
                 for view in self.pending
-                for ask in (sorted(view.requests) if len(view.requests) > 1 else view.requests)
-                if ask.count > 0
+                for request in (sorted(view.requests) if len(view.requests) > 1 else view.requests)
+                if request.count > 0
             ]
         return self._waiting
 
     def leave(self, stuck: list[SimulatedRequest]) -> None:
-        """Replace the pending asks by those that could not be placed."""
+        """Replace the pending requests by those that could not be placed."""
         self._waiting, self.head = stuck, 0
 
     def key(self, more: Resources = NOTHING) -> Key:
@@ -135,24 +125,24 @@ class QueueModel:
 
     def forbids(
         self, wanted: SimulatedRequest, more: Resources = NOTHING, relieved: Mapping[str, None] | None = None
-    ) -> TriggerReason | None:
-        """Return which limit keeps the queue, ``more`` served, from serving this ask; None: none does.
+    ) -> demand.TriggerReason | None:
+        """Return which limit keeps the queue, ``more`` served, from serving this request; None: none does.
 
-        ``relieved``: the room comes from this same queue, and from these users, so that neither
+        ``relieved``: the containers come from this same queue, and from these users, so that neither
         its usage nor (perhaps) theirs grows.
         """
         view, application = self.view, wanted.application
         size = plus(wanted.size, more)
         if relieved is None and not fits(plus(self.used, size), view.maximum):
-            return QueueAtMaximum()
+            return demand.QueueAtMaximum()
         if view.user_limit is not None and application.user not in (relieved or {}):
             held = self.user_used.get(application.user, NOTHING)
             if not fits(plus(held, more), view.user_limit):  # the one that crosses it is still given
-                return UserAtLimit()
+                return demand.UserAtLimit()
         return None
 
     def grant(self, wanted: SimulatedRequest, count: int = 1) -> None:
-        """Count ``count`` containers of the first pending ask as granted."""
+        """Count ``count`` containers of the first pending request as granted."""
         size = times(wanted.size, count)
         self.used = plus(self.used, size)
         if self.view.user_limit is not None:
@@ -180,7 +170,7 @@ def _serving_order(view: ApplicationView) -> tuple[int, str]:
 
 
 def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, QueueModel]:
-    """Make the queues as they will be once the expected room is free, with their pending asks."""
+    """Make the queues as they will be once the expected capacity is free, with their pending requests."""
     queues = {view.queue: QueueModel(view, snapshot.applications) for view in snapshot.queues}
     limited = any(view.user_limit is not None for view in snapshot.queues)
     leaving: dict[str, Resources] = {}
@@ -199,17 +189,17 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, Queue
     return queues
 
 
-def place_pending(queues: Mapping[str, QueueModel], room: Room) -> dict[str, int]:
-    """Serve the queues from ``room``; the rest stays pending; return placed per application."""
+def place_pending(queues: Mapping[str, QueueModel], free: FreeCapacity) -> dict[str, int]:
+    """Serve the queues from the free capacity; the rest stays pending; return placed per application."""
     placed: dict[str, int] = {}
-    if not room.free:
+    if not free.free:
         return placed
     active = [queue for queue in queues.values() if queue.waiting()]
     stuck: dict[str, list[SimulatedRequest]] = {queue.view.queue: [] for queue in active}
     while active:
         queue = active[0] if len(active) == 1 else min(active, key=QueueModel.key)
         wanted = queue.waiting()[queue.head]
-        if room.fits(wanted.size) and not queue.forbids(wanted) and room.place(wanted.size):
+        if free.fits(wanted.size) and not queue.forbids(wanted) and free.place(wanted.size):
             queue.grant(wanted)
             name = wanted.application.application
             placed[name] = placed.get(name, 0) + 1
@@ -224,19 +214,19 @@ def place_pending(queues: Mapping[str, QueueModel], room: Room) -> dict[str, int
 
 
 class Servable(NamedTuple):
-    """Containers of one application that evicted room would be given to; by size, in serving order."""
+    """Containers that the capacity of evicted tasks would go to; by size, in serving order."""
 
     application: ApplicationView
     shortfalls: dict[Resources, int]
 
 
 class SchedulerSimulation:
-    """Continue as if room appeared: which asks are served before one that must not be served?
+    """Continue as if containers became free: which requests are served before one that must not be served?
 
-    ``victims`` are the preemptable queues; their evicted tasks ask again at once, so a preemptable queue
-    that is served first takes its room back and ends the sequence. ``allowance`` limits the containers
-    per application (pending - promised). ``relieved`` (deadline mode): the queue gives to itself, and
-    these are the users of the preemptable applications. ``admitted`` has the admissions in serving order,
+    ``victims`` are the preemptable queues; their evicted tasks request containers again at once, so a
+    preemptable queue that is served first takes them back and ends the sequence. ``allowance`` limits the
+    containers per application (pending - promised). ``relieved`` (deadline mode): the queue gives to itself,
+    and these are the users of the preemptable applications. ``admitted`` has the admissions in serving order,
     ``refused`` the reasons of requesters that got less than their demand.
     """
 
@@ -254,14 +244,14 @@ class SchedulerSimulation:
         self.left = dict(allowance)
         self.largest_node = largest_node
         self.admitted: dict[str, Servable] = {}
-        self.refused: dict[str, TriggerReason] = {}
+        self.refused: dict[str, demand.TriggerReason] = {}
         self.active = [queue for queue in queues.values() if queue.pending]
         self.preemptable = [queues[name] for name in victims if name in queues]
         while self.active and self._grant_next():
             pass
 
     def _grant_next(self) -> bool:
-        """Serve the next ask; False if it is not a requester's."""
+        """Serve the next request; False if it is not a requester's."""
         queue = min(self.active, key=QueueModel.key)
         wanted = self._servable(queue)
         if wanted is None:
@@ -269,7 +259,7 @@ class SchedulerSimulation:
             return True
         name = wanted.application.application
         if not self.is_requester(wanted.application):
-            return self._stop(RoomGoesTo(name, queue.view.queue))
+            return self._stop(demand.RoomGoesTo(name, queue.view.queue))
         preempted = (
             queue if self.relieved is not None else max(self.preemptable, key=QueueModel.key, default=None)
         )
@@ -278,9 +268,9 @@ class SchedulerSimulation:
             # Free only once the preemptable queue has lost them: which queue would be first then?
             after = preempted.key(times(evicted, -1))
             if after < queue.key():
-                return self._stop(QueueTakesBack(preempted.view.queue))
+                return self._stop(demand.QueueTakesBack(preempted.view.queue))
             if _below_guarantee(after):
-                return self._stop(QueueBelowGuarantee(preempted.view.queue))
+                return self._stop(demand.QueueBelowGuarantee(preempted.view.queue))
         count = self._run(queue, wanted, preempted, min(wanted.containers, self.left.get(name, 0)))
         needs = self.admitted.setdefault(name, Servable(wanted.application, {})).shortfalls
         needs[wanted.size] = needs.get(wanted.size, 0) + count
@@ -301,16 +291,16 @@ class SchedulerSimulation:
         return at_least(wanted.size, preempted.largest_task)
 
     def _servable(self, queue: QueueModel) -> SimulatedRequest | None:
-        """Move the queue's head past asks that the scheduler would not serve; None: no more."""
+        """Move the queue's head past requests that the scheduler would not serve; None: no more."""
         line = queue.waiting()
         while queue.head < len(line):
             wanted = line[queue.head]
             name = wanted.application.application
-            why: TriggerReason | None = NoNodeLargeEnough()
+            why: demand.TriggerReason | None = demand.NoNodeLargeEnough()
             if fits(wanted.size, self.largest_node):
                 why = queue.forbids(wanted, relieved=self.relieved)
             if why is None and self.is_requester(wanted.application) and self.left.get(name, 0) <= 0:
-                why = OnItsWay()
+                why = demand.OnItsWay()
             if why is None:
                 return wanted
             self.refused.setdefault(name, why)
@@ -351,7 +341,7 @@ class SchedulerSimulation:
                 high = middle - 1
         return low
 
-    def _stop(self, why: TriggerReason) -> bool:
+    def _stop(self, why: demand.TriggerReason) -> bool:
         """Give every requester with pending requests the reason why the sequence ended."""
         for queue in self.active:
             for view in queue.pending:
@@ -367,28 +357,14 @@ def over_guarantee(queue: QueueView, used: Resources, tolerance_ppm: int) -> boo
 
 
 def total_free(free: Mapping[str, Resources]) -> Resources:
-    """Return the sum of the free room, wherever it is (the paper's "cluster is full")."""
+    """Return the sum of the free capacity, wherever it is (the paper's "cluster is full")."""
     total = NOTHING
-    for room in free.values():
-        total = plus(total, room)
+    for size in free.values():
+        total = plus(total, size)
     return total
 
 
-def slots(room: Resources, size: Resources) -> int:
-    """Return how many containers of ``size`` fit into the sum of free room."""
-    counts = [part // unit for part, unit in zip(room, size, strict=True) if unit > 0]
+def slots(free: Resources, size: Resources) -> int:
+    """Return how many containers of ``size`` fit into the sum of free capacity."""
+    counts = [part // unit for part, unit in zip(free, size, strict=True) if unit > 0]
     return max(0, min(counts)) if counts else 0
-
-
-__all__ = [
-    "QueueModel",
-    "Room",
-    "SchedulerSimulation",
-    "Servable",
-    "SimulatedRequest",
-    "model_queues",
-    "over_guarantee",
-    "place_pending",
-    "slots",
-    "total_free",
-]

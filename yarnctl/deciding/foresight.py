@@ -1,13 +1,12 @@
-"""Predicted demand: a preempting job's first asks, while its master starts (``--predicted-demand``).
+"""Predicted demand: a preempting job's first requests, while its master starts (``--predicted-demand``).
 
-Law: pure, and off unless an administrator sets it. Only the first wave of a job is predicted that was
-observed before it had any container (its maps, and as many reduces as will need more room than the maps give
-back), never more of it than ``most``, and never again once it has asked for a task, has had one, or
-``LASTS_MS`` have passed. A predicted ask is an ask like any other, and its view has the number of its asks
-that are predicted; when the job has asked for itself, only its own asks count.
+Off unless an administrator sets it. Only the first wave of a job is predicted that was observed before it had
+any container: its maps, and as many reduces as need more containers than the maps return, never more than
+``most``. The prediction ends once the job has requested a task, has had one, or ``LASTS_MS`` have passed. A
+predicted request counts like any other, and the job's view has the number of them.
 
-Room that is made before its ask arrives would be given to whichever application asks first: predicted demand
-needs capped preemptable queues (:mod:`yarnctl.deciding.queue_hold`); that module reports when it cannot cap.
+A container that is freed before its request arrives would go to the first application that requests one:
+predicted demand needs capped preemptable queues (:mod:`yarnctl.deciding.queue_hold`).
 """
 
 from __future__ import annotations
@@ -27,31 +26,24 @@ MAP_PRIORITY, REDUCE_PRIORITY = 20, 10
 
 
 FirstAsks = Callable[[ApplicationView], tuple[ContainerRequest, ...]]
-"""Returns what a job will ask for first, as far as it is known now; (): unknown (perhaps only yet)."""
+"""Returns what a job will request first, as far as it is known now; (): unknown (perhaps only yet)."""
 
 
 class Prediction:
-    """Adds predicted asks to the views of jobs in preempting queues whose masters have not asked yet.
+    """Adds predicted requests to the views of jobs in preempting queues whose masters have sent none yet.
 
-    ``most``: containers per job (0: nothing is predicted); ``lasts_ms``: see :data:`LASTS_MS`.
+    ``most``: containers per job (0: nothing is predicted).
     """
 
-    def __init__(
-        self,
-        most: int,
-        is_preempting: Callable[[str], bool],
-        first_asks: FirstAsks,
-        lasts_ms: int = LASTS_MS,
-    ) -> None:
+    def __init__(self, most: int, is_preempting: Callable[[str], bool], first_asks: FirstAsks) -> None:
         self._most = most
         self._is_preempting = is_preempting
         self._first_asks = first_asks
-        self._lasts_ms = lasts_ms
         self._since: dict[str, int | None] = {}
 
     @property
     def expects(self) -> bool:
-        """Return whether a job has still to ask for itself: its queue may show no pending ask meanwhile."""
+        """Return whether a job has still to send requests: its queue may show none pending meanwhile."""
         return any(since is not None for since in self._since.values())
 
     def predict(self, views: Sequence[ApplicationView], now_ms: int) -> tuple[ApplicationView, ...]:
@@ -66,36 +58,36 @@ class Prediction:
             return view
         name = view.application
         since = before.get(name, None if view.containers else now_ms)
-        if since is not None and (has_asked(view) or now_ms - since >= self._lasts_ms):
+        if since is not None and (has_asked(view) or now_ms - since >= LASTS_MS):
             since = None
         self._since[name] = since
         if since is None or not view.activated:
             return view
         first = at_most(self._first_asks(view), self._most)
-        predicted = sum(ask.count for ask in first)
+        predicted = sum(request.count for request in first)
         return msgspec.structs.replace(view, requests=(*view.requests, *first), predicted=predicted)
 
 
 def first_wave(
     maps: int, map_size: Resources, reduces: int, reduce_size: Resources
 ) -> tuple[ContainerRequest, ...]:
-    """Return a MapReduce job's first wave: its maps, and the reduces for which they leave no room."""
+    """Return a MapReduce job's first wave: its maps, and the reduces that do not fit beside them."""
     wave = (
         ContainerRequest(MAP_PRIORITY, map_size, maps),
         ContainerRequest(REDUCE_PRIORITY, reduce_size, reduces - maps),
     )
-    return tuple(ask for ask in wave if ask.count > 0)
+    return tuple(request for request in wave if request.count > 0)
 
 
-def at_most(asks: Sequence[ContainerRequest], most: int) -> tuple[ContainerRequest, ...]:
-    """Return the first ``most`` containers of some asks."""
+def at_most(requests: Sequence[ContainerRequest], most: int) -> tuple[ContainerRequest, ...]:
+    """Return the first ``most`` containers of some requests."""
     kept = []
-    for ask in asks:
-        kept.append(ask._replace(count=min(ask.count, most)))
+    for request in requests:
+        kept.append(request._replace(count=min(request.count, most)))
         most -= kept[-1].count
-    return tuple(ask for ask in kept if ask.count > 0)
+    return tuple(request for request in kept if request.count > 0)
 
 
 def has_asked(view: ApplicationView) -> bool:
-    """Return whether a job has asked for a task itself, or has one."""
-    return view.containers > 1 or any(ask.priority != MASTER_PRIORITY for ask in view.requests)
+    """Return whether a job has requested a task itself, or has one."""
+    return view.containers > 1 or any(request.priority != MASTER_PRIORITY for request in view.requests)

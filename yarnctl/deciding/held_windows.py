@@ -1,14 +1,12 @@
 """What each payer held inside the windows of its budgets, by samples of counters of container time.
 
-The rule is that of :mod:`yarnctl.deciding.loss_budget`. A payer is a queue (the jobs there without a tag), a
-tagged job by its id, or ``user:NAME``. Totals are MiB-ms and only their differences count:
+The rule is that of :mod:`yarnctl.deciding.loss_budget`. A payer is a queue (its jobs without a tag), a tagged
+job by its id, or ``user:NAME``. Totals are MiB-ms and only their differences count:
 
 * Of each minute the first sample is kept (a *mark*): sixty of an hour, at most 720 of a longer window.
-* Held is the newest total less that of the oldest mark inside the window. So nothing counts that was held
-  before the first sample, and of what is not wholly inside the window at most a minute is left out.
-* A payer that is new in a sample had a total of 0 in those before it.
-* A total that fell is the first one of its payer; after :meth:`HeldWindows.restart` the next sample is the
-  first one of all payers.
+* Held is the newest total less that of the oldest mark inside the window: at most a minute is left out.
+* A payer that is new in a sample had a total of 0 in those before it. A total that fell is the first one of
+  its payer; after :meth:`HeldWindows.restart` the next sample is the first one of all payers.
 """
 
 from __future__ import annotations

@@ -24,7 +24,12 @@ Cluster = Literal["seen", "quiet", "unreachable", "not-requested"]
 
 
 class Echo(NamedTuple):
-    """An application's usage, and the asks it should still have; see :mod:`yarnctl.deciding.looks`."""
+    """An application's usage, and the requests that it should still have (``due``: priority, size, count).
+
+    ``given``: containers since its requests were last reliable, which they are again at ``until_ms``.
+    ``early``: its requests that were gone before the containers that met them were observed (one is read
+    after the other). ``stale``: how many of its requests are stale.
+    """
 
     due: tuple[tuple[int, Resources, int], ...]
     containers: int
@@ -32,7 +37,7 @@ class Echo(NamedTuple):
     given: int = 0
     until_ms: int = 0
     early: int = 0
-    doubted: int = 0
+    stale: int = 0
 
 
 class LookMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -116,19 +121,19 @@ class BudgetRows:
         self._held: dict[tuple[str, int], HeldTime] = {}
         self._consents: dict[str, JobConsent] = {}
 
-    def changed(self, told: Observed, seen: Observation) -> Observed:
+    def changed(self, observed: Observed, seen: Observation) -> Observed:
         """Return the record with what differs; from now on what was ``seen`` is what was written last."""
         held = {(row.payer, row.window_ms): row for row in seen.held}
         consents = {row.application: row for row in seen.consents}
-        told = msgspec.structs.replace(
-            told,
+        observed = msgspec.structs.replace(
+            observed,
             held=tuple(sorted(row for key, row in held.items() if self._held.get(key) != row)),
             consents=tuple(sorted(row for name, row in consents.items() if self._consents.get(name) != row)),
             held_gone=tuple(sorted(self._held.keys() - held.keys())),
             consents_gone=tuple(sorted(self._consents.keys() - consents.keys())),
         )
         self._held, self._consents = held, consents
-        return told
+        return observed
 
 
 class InputLog:
@@ -143,7 +148,7 @@ class InputLog:
         self.left_out = False
         """Whether an observation was left out since the last step that was written."""
 
-    def begin_look(self) -> None:
+    def begin_snapshot(self) -> None:
         """Begin another snapshot: none of its tasks has been read."""
         self._touched, self._written = set(), set()
 
@@ -169,27 +174,27 @@ class InputLog:
         return found
 
     def close(
-        self, told: Observed, seen: Observation, *, led: bool, goes_on: bool, changed: bool
+        self, observed: Observed, seen: Observation, *, led: bool, goes_on: bool, changed: bool
     ) -> tuple[Observed, ...]:
         """Add a step's input; return the inputs that are written now, those kept back before it first.
 
         ``led``: the step has a result. ``goes_on``: the decision needs another round. ``changed``: the
         step changed what later decisions depend on, though it has no result.
         """
-        self._rounds.append((told, seen))
+        self._rounds.append((observed, seen))
         if led or self._unfinished:
             self._unfinished = goes_on
             rounds, self._rounds, self.left_out = self._rounds, [], False
-            return tuple(self._written_as(*each) for each in rounds)
+            return tuple(self._written_as(observed, seen) for observed, seen in rounds)
         if not goes_on:
-            looked = len(self._rounds) > 1 or seen.snapshot is not None or bool(told.facts)
-            self.left_out = self.left_out or looked or changed
+            has_input = len(self._rounds) > 1 or seen.snapshot is not None or bool(observed.facts)
+            self.left_out = self.left_out or has_input or changed
             self._rounds = []
         return ()
 
-    def _written_as(self, told: Observed, seen: Observation) -> Observed:
+    def _written_as(self, observed: Observed, seen: Observation) -> Observed:
         """Return an input with the rows that differ from what was written last."""
         if seen.snapshot is None:
-            return told
-        told = msgspec.structs.replace(told, change=self._writer.change(seen.snapshot))
-        return self._budgets.changed(told, seen)
+            return observed
+        observed = msgspec.structs.replace(observed, change=self._writer.change(seen.snapshot))
+        return self._budgets.changed(observed, seen)

@@ -137,30 +137,31 @@ def under_order_is_excluded(ledger: Ledger, settings: Settings, now_ms: int) -> 
 
 
 def groups_meet_an_ask(ledger: Ledger, settings: Settings, now_ms: int) -> str:
-    """An order that is a group by itself serves at least one ask; none serves a negative number."""
+    """An order that is a group by itself serves at least one request; none serves a negative number."""
     for order in ledger.open.values():
         if order.serves < 0 or (order.serves == 0 and order.size == order.request_size):
             return f"{order.order} of the size asked for serves {order.serves} asks"
     return ""
 
 
+def _decisions(step: Step) -> list[Decision]:
+    return [record for record in step.records if isinstance(record, Decision)]
+
+
 def no_am_ordered(controller: Decider, step: Step) -> str:
     """No pick is an application's master."""
-    for record in step.records:
-        if isinstance(record, Decision):
-            for pick in record.picks:
-                if pick.task.kind == "am":
-                    return f"{pick.task.container} is the master of {pick.application}"
+    for pick in (pick for record in _decisions(step) for pick in record.picks):
+        if pick.task.kind == "am":
+            return f"{pick.task.container} is the master of {pick.application}"
     return ""
 
 
 def victims_are_not_the_requester(controller: Decider, step: Step) -> str:
     """No application is its own victim."""
-    for record in step.records:
-        if isinstance(record, Decision):
-            for pick in record.picks:
-                if pick.application == record.trigger.application:
-                    return f"{pick.application} would give {pick.task.container} to itself"
+    for record in _decisions(step):
+        for pick in record.picks:
+            if pick.application == record.trigger.application:
+                return f"{pick.application} would give {pick.task.container} to itself"
     return ""
 
 
@@ -169,9 +170,7 @@ def suspending_pays(controller: Decider, step: Step) -> str:
     settings = controller.settings
     if not settings.cost_guard or settings.eviction == "kill":
         return ""
-    for record in step.records:
-        if not isinstance(record, Decision):
-            continue
+    for record in _decisions(step):
         for pick, pull in zip(record.picks, record.pulls, strict=True):
             task = pick.task
             if task.kind != "reduce" or (pull is not None and pull.lever.kind != "suspend"):
@@ -186,9 +185,7 @@ def suspending_pays(controller: Decider, step: Step) -> str:
 
 def never_more_than_needed(controller: Decider, step: Step) -> str:
     """A decision serves at most its need, and need is at most what is pending and not promised."""
-    for record in step.records:
-        if not isinstance(record, Decision):
-            continue
+    for record in _decisions(step):
         trigger, serves = record.trigger, sum(pick.serves for pick in record.picks)
         if serves > trigger.shortfall:
             return f"decision {record.number} serves {serves} asks of {trigger.shortfall}"
@@ -201,10 +198,8 @@ def never_more_than_needed(controller: Decider, step: Step) -> str:
 
 
 def every_pick_completes_room(controller: Decider, step: Step) -> str:
-    """Every pick performed belongs to a group that serves at least one ask."""
-    for record in step.records:
-        if not isinstance(record, Decision):
-            continue
+    """Every pick performed belongs to a group that serves at least one request."""
+    for record in _decisions(step):
         served: dict[str, int] = {}
         for pick, group in zip(record.picks, record.groups, strict=True):
             served[group] = served.get(group, 0) + pick.serves
@@ -258,12 +253,8 @@ def wakes_in_time(controller: Decider, step: Step) -> str:
     return ""
 
 
-def _named(check: Callable[..., str]) -> str:
-    return check.__name__.replace("_", "-")
-
-
 LEDGER: dict[str, Callable[[Ledger, Settings, int], str]] = {
-    _named(function): function
+    function.__name__.replace("_", "-"): function
     for function in (
         order_in_one_list,
         one_open_order_per_container,
@@ -278,7 +269,7 @@ LEDGER: dict[str, Callable[[Ledger, Settings, int], str]] = {
 }
 
 STEPS: dict[str, Callable[[Decider, Step], str]] = {
-    _named(function): function
+    function.__name__.replace("_", "-"): function
     for function in (
         no_am_ordered,
         victims_are_not_the_requester,
@@ -313,24 +304,16 @@ class History:
 
 def check_ledger(ledger: Ledger, settings: Settings, now_ms: int) -> None:
     """Check the ledger's state; raises InvariantBroken."""
-    for name, holds in LEDGER.items():
-        story = holds(ledger, settings, now_ms)
-        if story:
-            raise InvariantBroken(name, story)
-
-
-def check_step(controller: Decider, step: Step) -> None:
-    """Check one step; raises InvariantBroken."""
-    for name, holds in STEPS.items():
-        story = holds(controller, step)
-        if story:
+    for name, story_of in LEDGER.items():
+        if story := story_of(ledger, settings, now_ms):
             raise InvariantBroken(name, story)
 
 
 def check(controller: Decider, step: Step | None = None, history: History | None = None) -> None:
     """Check everything that can be checked; raises InvariantBroken with name and story."""
     check_ledger(controller.ledger, controller.settings, controller.now_ms)
-    if step is not None:
-        check_step(controller, step)
+    for name, story_of in STEPS.items():
+        if step is not None and (story := story_of(controller, step)):
+            raise InvariantBroken(name, story)
     if history is not None:
         history.check(controller.ledger)

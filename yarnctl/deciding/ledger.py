@@ -1,19 +1,19 @@
-"""The ledger: what has been ordered on whose behalf, and what has become of it.
+"""The ledger: what has been ordered for which application, and the state of each order.
 
-Law: the reclaim list is kept per preempting application, as in the paper (section 3.2): an entry is added
-when a container is asked for, and removed when the application has been given one; without it the same ask
-would be answered twice while heartbeats are under way. Only facts and deadlines move an entry, only along
+The reclaim list is kept per preempting application, as in the paper (section 3.2): an entry is added when an
+order is sent, and removed when the application has received a container; without it the same request would be
+answered twice while heartbeats are under way. Only facts and deadlines move an entry, only along
 :mod:`yarnctl.deciding.lifecycle`, and a settled entry never moves again; it *retires* ``expire_ms`` after.
 
-Facts may be newer than the snapshot that is decided on. In that snapshot the ask of an order that
-was granted since is still pending, and the room of a container that ended since is still used. So orders
-that ended lately are kept (:class:`RecentlySettled`) and count by their state at the snapshot's instant.
+Facts may be newer than the snapshot that is decided on, in which the request of an order that was granted
+since is still pending, and a container that ended since is still used. So orders that ended lately are kept
+(:class:`RecentlySettled`) and count by their state at the snapshot's instant.
 
-A change is a record first, and only :meth:`Ledger.apply` makes it. Two exceptions: time-outs
-(:meth:`Ledger.retire`), and a clock that was set back, which moves all instants.
+Only :meth:`Ledger.apply` changes a ledger, by a record. Two exceptions: time-outs (:meth:`Ledger.retire`),
+and a clock that was set back, which moves all instants.
 
-One ask may need several containers on one node (a *group*, named after its first order): the order
-that completes the room carries the asks it ``serves``; the others of the group carry 0.
+One request may need several containers on one node (a *group*, named after its first order): the order that
+completes it carries the requests it ``serves``; the others of the group carry 0.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.awaited_ends import AwaitedEnds
+from yarnctl.deciding import records
 from yarnctl.deciding.inputs import Observed
-from yarnctl.deciding.ledger_state import Bars
+from yarnctl.deciding.ledger_state import AwaitedEnds, Bars
 from yarnctl.deciding.lifecycle import OPEN, RUNNING, TABLE, Event
 from yarnctl.deciding.loss_budget import LossBudget
 from yarnctl.deciding.model import (
@@ -46,34 +46,33 @@ from yarnctl.deciding.order import (
     OrderNames,
     RecentlySettled,
     Sent,
-    answered_by,
     gone_on,
     new_order,
     order_id,
     set_back,
 )
-from yarnctl.deciding.reasons.orders import ContainerHasEnded
-from yarnctl.deciding.records import (
-    Awaited,
-    Decision,
-    KilledEnded,
-    Performed,
-    Progressed,
-    Requests,
-    Return,
-    SavedLost,
-    Stopped,
-    Transfer,
-    Transition,
-    UnknownApplication,
-    is_of,
-)
+from yarnctl.deciding.reasons.orders import ContainerHasEnded, MoveReason
+from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.regrowing import Regrowing
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.units import Resources
 
 LOST = ContainerHasEnded("lost")
-"""Why an order moved whose container was lost with its node: its room is not free."""
+"""Why an order moved whose container was lost with its node: its container is not free."""
+
+
+class MoveDetails(NamedTuple):
+    """What the record of a move says beside the move; the fields are those of :class:`Transition`."""
+
+    why: MoveReason | OutcomeReason | None = None
+    container: str = ""
+    application: str = ""
+    keys_done: int = -1
+    left: str = ""
+    left_node: str = ""
+
+
+NO_DETAILS = MoveDetails()
 
 
 class Ledger:
@@ -96,12 +95,9 @@ class Ledger:
         self.awaited = AwaitedEnds()
         self.excluded, self.tries, self.indices = self.bars.barred, self.bars.tries, Indices()
         index = self.indices
-        self.by_container, self.by_requester, self.by_victim = (
-            index.by_container,
-            index.by_requester,
-            index.by_victim,
-        )
-        self.by_group, self.freed_on, self.freed_for = index.by_group, index.freed_on, index.freed_for
+        self.by_container, self.by_requester = index.by_container, index.by_requester
+        self.by_victim, self.by_group = index.by_victim, index.by_group
+        self.freed_on, self.freed_for = index.freed_on, index.freed_for
         self.retiring: deque[tuple[int, str]] = deque()
         self.late_until: list[tuple[int, str, str]] = []
 
@@ -116,25 +112,34 @@ class Ledger:
         self.indices.enter(order)
         self.bars.set(order, "already-ordered")
 
-    def make(self, order_id: str, event: Event, at_ms: int, **told: Any) -> Transition | Progressed | None:
-        """Return the record of what an event does to an order now; None: nothing.
-
-        ``told`` are further fields of the transition. Nothing is changed.
-        """
+    def happen(
+        self, order_id: str, event: Event, at_ms: int, details: MoveDetails = NO_DETAILS
+    ) -> records.Transition | records.Progressed | None:
+        """Apply what an event does to an order now; return its record, None if it does nothing."""
         order = self.open.get(order_id)
         target = None if order is None else TABLE[order.state].get(event)
         if order is None or target is None:
             return None
+        record: records.Transition | records.Progressed
         if target == order.state:
-            is_later = event in SIGNS_OF_LIFE and at_ms > order.progress_at_ms
-            return Progressed(order=order_id, at_ms=at_ms) if is_later else None
-        return Transition(order=order_id, source=order.state, event=event, target=target, at_ms=at_ms, **told)
-
-    def happen(self, order_id: str, event: Event, at_ms: int, **told: Any) -> Transition | Progressed | None:
-        """Make the record of what an event does, and apply it."""
-        record = self.make(order_id, event, at_ms, **told)
-        if record is not None:
-            self.apply(record)
+            if event not in SIGNS_OF_LIFE or at_ms <= order.progress_at_ms:
+                return None
+            record = records.Progressed(order=order_id, at_ms=at_ms)
+        else:
+            record = records.Transition(
+                order=order_id,
+                source=order.state,
+                event=event,
+                target=target,
+                at_ms=at_ms,
+                why=details.why,
+                container=details.container,
+                application=details.application,
+                keys_done=details.keys_done,
+                left=details.left,
+                left_node=details.left_node,
+            )
+        self.apply(record)
         return record
 
     def apply(self, record: object) -> None:
@@ -151,10 +156,10 @@ class Ledger:
             self.losses.retire(record.at_ms, self.settings.levers)
         self.due = []
 
-    def _stopped(self, record: Stopped) -> None:
+    def _stopped(self, record: records.Stopped) -> None:
         self.due = []
 
-    def _requests(self, record: Requests) -> None:
+    def _requests(self, record: records.Requests) -> None:
         self.due += record.actions
         for action in record.actions:
             self.regrowing.requested(action, record.at_ms)
@@ -162,7 +167,7 @@ class Ledger:
             if sent is not None and sent.action == action:
                 self.sent[sent.action.order] = sent._replace(last_ms=record.at_ms)
 
-    def _decision(self, record: Decision) -> None:
+    def _decision(self, record: records.Decision) -> None:
         requester, number = record.trigger.application, record.number
         self.decisions = number
         named = zip(record.orders, record.picks, record.groups, record.pulls, strict=True)
@@ -172,14 +177,16 @@ class Ledger:
             if pull is not None:
                 self.losses.charge(name, record.at_ms, pick.task.size, pull, pick.task.remaining_ms)
 
-    def _awaited(self, record: Awaited) -> None:
+    def _awaited(self, record: records.Awaited) -> None:
         self.awaited.note(record.tasks)
 
-    def _transition(self, record: Transition) -> None:
+    def _transition(self, record: records.Transition) -> None:
         before, target, at_ms = self.open.get(record.order), record.target, record.at_ms
         if before is None:
             return
-        changed = answered_by(gone_on(before, record.event, target, at_ms), record.left, record.left_node)
+        changed = gone_on(before, record.event, target, at_ms)
+        if record.left:
+            changed = msgspec.structs.replace(changed, container=record.left, node=record.left_node)
         self.indices.bind(before, changed.container)
         self.open[record.order] = changed
         if before.verb == "drain":
@@ -197,39 +204,39 @@ class Ledger:
             self.sent.pop(record.order, None)
             self.bars.pause(changed, record.event, at_ms, self.settings)
             if record.event == "ended-otherwise" and record.why != LOST:
-                self._keep(before, at_ms, at_ms)  # ended from outside: its room is free
+                self._keep(before, at_ms, at_ms)  # ended from outside: its container is free
 
-    def _progressed(self, record: Progressed) -> None:
+    def _progressed(self, record: records.Progressed) -> None:
         order = self.open.get(record.order)
-        if order is None:
-            return
-        changed = msgspec.structs.replace(order, progress_at_ms=max(order.progress_at_ms, record.at_ms))
-        self.open[record.order] = changed
+        if order is not None:
+            progress_at_ms = max(order.progress_at_ms, record.at_ms)
+            self.open[record.order] = msgspec.structs.replace(order, progress_at_ms=progress_at_ms)
 
-    def _transferred(self, record: Transfer) -> None:
+    def _transferred(self, record: records.Transfer) -> None:
         order = self.open.get(record.order)
         if order is not None:
             self.open[record.order] = msgspec.structs.replace(order, requester=record.target)
             self.indices.transfer(order, record.target)
 
-    def _returned(self, record: Return | SavedLost) -> None:
+    def _returned(self, record: records.Return | records.SavedLost) -> None:
         self.suspended.pop(record.order, None)
 
-    def _forgotten(self, record: UnknownApplication) -> None:
+    def _forgotten(self, record: records.UnknownApplication) -> None:
         self.bars.forget(record.application)
         self.regrowing.forget(record.application)
         for name in [name for name, order in self.suspended.items() if order.victim == record.application]:
             del self.suspended[name]
 
-    def _killed_ended(self, record: KilledEnded) -> None:
+    def _killed_ended(self, record: records.KilledEnded) -> None:
         killed = self.terminating.pop(record.container, None)
         if killed is not None and record.ending != "lost":
             self._keep(killed, record.at_ms, record.at_ms)
 
-    def _performed(self, record: Performed) -> None:
+    def _performed(self, record: records.Performed) -> None:
         """Record a request that perhaps must be sent again."""
-        action = _taken(self.due, record)
+        action = next((each for each in self.due if records.is_of(record, each)), None)
         if action is not None:
+            self.due.remove(action)
             self.regrowing.performed(action, record.outcome)
         if not isinstance(action, Release | Withdraw) or isinstance(record.outcome, Withheld):
             return
@@ -330,7 +337,7 @@ class Ledger:
             yield self.open[name]
 
     def promised(self, application: str, as_of_ms: int | None = None) -> int:
-        """Return how many asks of an application, at that instant, its orders will meet or have met."""
+        """Return how many requests of an application, at that instant, its orders will meet or have met."""
         coming = sum(order.serves for order in self.of_requester(application))
         if as_of_ms is None or application not in self.recently_settled:
             return coming
@@ -341,21 +348,21 @@ class Ledger:
         )
 
     def terminating_for(self, application: str, as_of_ms: int) -> int:
-        """Return how many asks the killed entries of an application meet (the paper's "expired list")."""
+        """Return how many requests the killed entries of an application meet (the paper's "expired list")."""
         late = self.recently_settled.get(application, {}).values()
         return sum(
             order.serves for order in self.terminating.values() if order.requester == application
         ) + sum(end.order.serves for end in late if end.until_ms > as_of_ms and end.order.state == "killed")
 
     def recently_settled_room(self, as_of_ms: int) -> Iterator[Order]:
-        """Yield the settled orders whose room was still used at ``as_of_ms``."""
+        """Yield the settled orders whose container was still used at ``as_of_ms``."""
         for ends in self.recently_settled.values():
             for end in ends.values():
                 if end.room_ms > as_of_ms:
                     yield end.order
 
     def freed_unassigned(self, as_of_ms: int) -> Iterator[Order]:
-        """Yield the orders whose room was free, and not assigned yet, at ``as_of_ms``."""
+        """Yield the orders whose container was free, and not assigned yet, at ``as_of_ms``."""
         for order in self.open.values():
             if order.state == "freed" and (order.freed_at_ms or 0) <= as_of_ms:
                 yield order
@@ -365,10 +372,10 @@ class Ledger:
                     yield end.order
 
     def expected_room(self, as_of_ms: int) -> Iterator[Order]:
-        """Yield the orders whose room was still used in a snapshot of ``as_of_ms``.
+        """Yield the orders whose container was still used in a snapshot of ``as_of_ms``.
 
-        Killed orders count until they retire or their container is observed to end (:attr:`terminating`): the
-        room is expected, though the entry is settled (the paper's "expired list", section 3.2).
+        Killed orders count until they retire or their container is observed to end (:attr:`terminating`):
+        thethe, though the entry is settled (the paper's "expired list", section 3.2).
         """
         for order in self.open.values():
             if order.state in RUNNING or (order.freed_at_ms or 0) > as_of_ms:
@@ -377,12 +384,12 @@ class Ledger:
         yield from self.recently_settled_room(as_of_ms)
 
     def group_of(self, order: Order) -> list[Order]:
-        """Return the open orders that make up one ask's room, ``order`` included."""
+        """Return the open orders that serve one request, ``order`` included."""
         return [self.open[name] for name in self.by_group.get(order.group, ())]
 
 
 def fingerprint_of(ledger: Ledger) -> tuple[object, ...]:
-    """Return all that expected and promised room depend on: equal values, equal answers."""
+    """Return all that expected and promised capacity depend on: equal values, equal answers."""
     late = [end for ends in ledger.recently_settled.values() for end in ends.values()]
     return (*ledger.open.values(), None, *ledger.terminating.values(), None, *late)
 
@@ -394,7 +401,7 @@ def remembered_of(ledger: Ledger) -> dict[str, None]:
 
 
 def oldest_freed(ledger: Ledger, requester: str, size: Resources) -> Order | None:
-    """Return the requester's order that was freed first and serves an ask of this size."""
+    """Return the requester's order that was freed first and serves a request of this size."""
     for name in ledger.freed_for.get(requester, ()):
         order = ledger.open[name]
         if order.serves and order.request_size == size:
@@ -403,33 +410,25 @@ def oldest_freed(ledger: Ledger, requester: str, size: Resources) -> Order | Non
 
 
 def oldest_running(ledger: Ledger, requester: str, size: Resources) -> Order | None:
-    """Return the requester's oldest order that serves an ask of this size and is not freed yet."""
+    """Return the requester's oldest order that serves a request of this size and is not freed yet."""
     for order in ledger.of_requester(requester):
         if order.state in RUNNING and order.serves and order.request_size == size:
             return order
     return None
 
 
-def _taken(due: list[Action], record: Performed) -> Action | None:
-    """Remove and return the action that an outcome is of; None: the ledger has no such action."""
-    for place, action in enumerate(due):
-        if is_of(record, action):
-            return due.pop(place)
-    return None
-
-
 _APPLIES: dict[type, Callable[[Ledger, Any], None]] = {
     Observed: Ledger._observed,
-    Stopped: Ledger._stopped,
-    Requests: Ledger._requests,
-    Performed: Ledger._performed,
-    Decision: Ledger._decision,
-    Awaited: Ledger._awaited,
-    Transition: Ledger._transition,
-    Progressed: Ledger._progressed,
-    Transfer: Ledger._transferred,
-    Return: Ledger._returned,
-    SavedLost: Ledger._returned,
-    UnknownApplication: Ledger._forgotten,
-    KilledEnded: Ledger._killed_ended,
+    records.Stopped: Ledger._stopped,
+    records.Requests: Ledger._requests,
+    records.Performed: Ledger._performed,
+    records.Decision: Ledger._decision,
+    records.Awaited: Ledger._awaited,
+    records.Transition: Ledger._transition,
+    records.Progressed: Ledger._progressed,
+    records.Transfer: Ledger._transferred,
+    records.Return: Ledger._returned,
+    records.SavedLost: Ledger._returned,
+    records.UnknownApplication: Ledger._forgotten,
+    records.KilledEnded: Ledger._killed_ended,
 }

@@ -7,12 +7,13 @@ An exclusion belongs to the last order that set it; an earlier order never ends 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 import msgspec
 
+from yarnctl.deciding.levers import AwaitedTask
 from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.loss_budget import LossState
 from yarnctl.deciding.model import Action
@@ -85,6 +86,35 @@ class Bars:
     def set_back(self, by_ms: int) -> None:
         """Move every instant back by a span."""
         self.pauses = [pause._replace(until_ms=pause.until_ms - by_ms) for pause in self.pauses]
+
+
+KEPT_MS = 3_600_000
+"""How long a promised end is remembered."""
+
+
+class AwaitedEnds:
+    """Until when tasks that are about to end were promised to have ended: ``until_ms``, by attempt.
+
+    The first promise stands: a task that has not ended by then is not awaited again, so that a request waits
+    for it once. Promises change by records alone, except for what time ends.
+    """
+
+    def __init__(self, until_ms: Mapping[str, int] | None = None) -> None:
+        self.until_ms: dict[str, int] = dict(until_ms or {})
+
+    def note(self, tasks: Iterable[AwaitedTask]) -> None:
+        """Note promises; an attempt that has one keeps it."""
+        for task in tasks:
+            self.until_ms.setdefault(task.lever.unit, task.until_ms)
+
+    def retire(self, now_ms: int) -> None:
+        """Forget what was promised for long ago."""
+        for name in [name for name, until_ms in self.until_ms.items() if until_ms + KEPT_MS <= now_ms]:
+            del self.until_ms[name]
+
+    def set_back(self, by_ms: int) -> None:
+        """Move every instant back by a span."""
+        self.until_ms = {name: until_ms - by_ms for name, until_ms in self.until_ms.items()}
 
 
 class BarSet(NamedTuple):

@@ -1,10 +1,9 @@
-"""Levers: what can give room, when, and at which cost, as values.
+"""Levers: the ways to free the container of a task, with predicted time and cost, as values.
 
-Law: a lever says what it costs before it is used, and by which undoing it ends; nothing here chooses or acts.
-A framework adds levers here and nothing else. Work that is *lost* is container time whose result is gone
-and is computed again; *overhead* is container time that a task spends on leaving and coming back. An ended
-reduce that had begun no key loses no work: what it had fetched is overhead (MapReduce: a reduce begins to
-reduce when all map output is fetched, and its master runs ended maps and reduces again).
+Nothing here chooses or acts. *Lost* work is container time whose result is gone and is computed again;
+*overhead* is container time that a task spends on leaving and resuming. A reduce that is ended before its
+first key loses no work: what it had fetched is overhead (MapReduce: a reduce begins to reduce when all map
+output is fetched, and its master runs ended maps and reduces again).
 
 =========  ==================================================  ===============================  ==============
 lever      what happens                                        lost                             undo
@@ -18,8 +17,8 @@ rescale    an application goes on with fewer workers           all since its las
 cap        the queue's maximum is lowered while others wait    nothing                          raise
 =========  ==================================================  ===============================  ==============
 
-What ``rescale`` costs is paid once for all workers of an application that leave by one decision. ``cap``
-holds what would be taken back, and new masters; the host pulls it (``deciding/queue_hold``).
+The cost of ``rescale`` is paid once for all workers of an application that leave by one decision. The host
+caps queues (:mod:`yarnctl.deciding.queue_hold`).
 """
 
 from __future__ import annotations
@@ -35,19 +34,8 @@ from yarnctl.deciding.settings import LeverSettings
 LeverKind = Literal["wait", "suspend", "end", "kill", "drain", "rescale", "cap"]
 Undo = Literal["none", "resume", "run-again", "come-back", "raise"]
 
-UNDO: dict[LeverKind, Undo] = {
-    "wait": "none",
-    "suspend": "resume",
-    "end": "run-again",
-    "kill": "run-again",
-    "drain": "come-back",
-    "rescale": "come-back",
-    "cap": "raise",
-}
-ORDERED: tuple[LeverKind, ...] = ("suspend", "end", "kill", "drain", "rescale")
-"""Levers that are pulled by an order; the others make none."""
 LEAVING: dict[TaskKind, LeverKind] = {"executor": "drain", "worker": "rescale"}
-"""Tasks that leave as they are asked to, and their lever."""
+"""Tasks that leave on request, and their lever."""
 
 
 NOT_BEGUN_MS = 1 << 52
@@ -55,15 +43,15 @@ NOT_BEGUN_MS = 1 << 52
 
 
 class Lever(NamedTuple):
-    """One way to get the room of ``unit`` (a task attempt, or a queue): spans are predictions in ms.
+    """One way to free the container of ``unit`` (a task attempt, or a queue): predicted spans in ms.
 
-    ``room_in_ms``: from now to the room. ``lost_ms``: work that is computed again. ``overhead_ms``: what
-    leaving and coming back take.
+    ``free_in_ms``: until it is free. ``lost_ms``: work that is computed again. ``overhead_ms``: leaving and
+    resuming.
     """
 
     unit: str
     kind: LeverKind
-    room_in_ms: int
+    free_in_ms: int
     lost_ms: int
     overhead_ms: int
     undo: Undo
@@ -78,9 +66,9 @@ class LeverPull(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AwaitedTask(msgspec.Struct, frozen=True, array_like=True):
-    """A task that is expected to end by itself, so that nothing is done: its room counts until ``until_ms``.
+    """A task that is expected to end by itself, which counts until ``until_ms``: nothing is done.
 
-    ``serves``: the asks that its room completes.
+    ``serves``: the requests that its container completes.
     """
 
     application: str
@@ -96,10 +84,10 @@ def reduced_nothing(task: TaskView, now_ms: int) -> bool:
 
 
 def levers_of(task: TaskView, now_ms: int, rules: LeverSettings, awaited_until_ms: int) -> Iterator[Lever]:
-    """Yield the levers of a running task that give room in time; objections are the chooser's.
+    """Yield the levers of a running task that free its container in time; objections are the chooser's.
 
-    ``awaited_until_ms``: until when the task's own end was promised before (-1: it was not); a task that
-    did not keep its promise is not waited for again.
+    ``awaited_until_ms``: until when the task's own end was promised before (-1: it was not). It is not
+    awaited again after that.
     """
     attempt, kind = task.attempt, task.kind
     if kind in LEAVING:

@@ -19,10 +19,9 @@
       +- ended-otherwise -------------------+  --> LOST       (killed from outside, the node died)
       +- epoch-changed ---------------------+  --> LOST
 
-Law: states and events are words, the table is data, and it is total: an event that is not in it leaves
-the order's state unchanged. A settled order (capitals) never moves again. Duplicate, late and foreign facts
-are therefore harmless by construction. A manifest or an end may overtake the answer to the request
-(``ordered`` accepts them too): only facts prove effects.
+The table is total: an event that is not in it leaves the order's state unchanged, and a settled order
+(capitals) never moves again. So duplicate, late and foreign facts are harmless. A manifest or an end may
+overtake the answer to the request (``ordered`` accepts them too): only facts prove effects.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The state that earlier observations leave for later ones, beside the ledger, as the controller uses it.
 
 Law: all of it is one value, :class:`yarnctl.deciding.inputs.LookMemory`: a controller that is given that
-value behaves as the one that it came from. Stale asks are part of it: asks that are shown once more
-although they were just met (observed on Hadoop 3.4.2, whose MapReduce master asks once a second).
+value behaves as the one that it came from. Stale requests are part of it: requests that are shown once more
+although they were just met (observed on Hadoop 3.4.2, whose MapReduce master sends its requests once a
+second).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from yarnctl.deciding.inputs import Echo, LookMemory
 from yarnctl.deciding.model import ApplicationView, Snapshot
@@ -22,84 +22,55 @@ from yarnctl.units import Resources
 STALE_MS = 2_500
 """Two heartbeats of MapReduce's master (one second by default) and a half."""
 
-_Asks = Mapping[tuple[int, Resources], int]
-
-
-class _Seen(NamedTuple):
-    """An application's usage, and the asks that it should still have (``due``).
-
-    ``given``: containers since its asks were last reliable, which they are again at ``until_ms``; ``early``:
-    its asks that were gone before the containers that met them were observed (one is read after the other).
-    """
-
-    due: _Asks
-    containers: int
-    at_ms: int
-    given: int = 0
-    until_ms: int = 0
-    early: int = 0
-    stale: int = 0
+_Requests = dict[tuple[int, Resources], int]
+"""(priority, size) -> count."""
 
 
 class StaleAsks:
-    """Compares each observation of the preempting applications with those before."""
+    """Compares each observation of the preempting applications with those before. ``echoes``: its state."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, _Seen] = {}
-
-    def left(self) -> dict[str, Echo]:
-        """Return the state that the observations so far left, as values."""
-        return {
-            name: Echo(
-                tuple((priority, size, count) for (priority, size), count in seen.due.items()), *seen[1:]
-            )
-            for name, seen in self._seen.items()
-        }
-
-    def go_on(self, left: Mapping[str, Echo]) -> None:
-        """Continue from the state that earlier observations left."""
-        self._seen = {
-            name: _Seen(
-                {(priority, Resources(*size)): count for priority, size, count in echo.due}, *echo[1:]
-            )
-            for name, echo in left.items()
-        }
+        self.echoes: dict[str, Echo] = {}
 
     def update(self, views: Iterable[ApplicationView], as_of_ms: int) -> Mapping[str, int]:
-        """Process an observation; return application -> how many of its asks are stale."""
-        before, self._seen = self._seen, {}
+        """Process an observation; return application -> how many of its requests are stale."""
+        before, self.echoes = self.echoes, {}
         for view in views:
-            self._seen[view.application] = _compared(before.get(view.application), view, as_of_ms)
-        return {name: seen.stale for name, seen in self._seen.items() if seen.stale}
+            self.echoes[view.application] = _compared(before.get(view.application), view, as_of_ms)
+        return {name: echo.stale for name, echo in self.echoes.items() if echo.stale}
 
 
-def _compared(before: _Seen | None, view: ApplicationView, as_of_ms: int) -> _Seen:
-    asks = {(ask.priority, ask.size): ask.count for ask in view.requests}
+def _compared(before: Echo | None, view: ApplicationView, as_of_ms: int) -> Echo:
+    requests = {(request.priority, request.size): request.count for request in view.requests}
     if before is None or as_of_ms - before.at_ms >= STALE_MS:  # not observed for too long
-        return _Seen(asks, view.containers, as_of_ms)
+        return Echo(_rows(requests), view.containers, as_of_ms)
     now_given = max(0, view.containers - before.containers)
     until_ms = as_of_ms + STALE_MS if now_given else before.until_ms
     due = _less(before.due, max(0, now_given - before.early))
-    fell = sum(max(0, count - asks.get(key, 0)) for key, count in due.items())
+    fell = sum(max(0, count - requests.get(key, 0)) for key, count in due.items())
     early = fell if not now_given else 0
     if as_of_ms >= until_ms:
-        return _Seen(asks, view.containers, as_of_ms, early=early)
+        return Echo(_rows(requests), view.containers, as_of_ms, early=early)
     given = before.given + now_given
-    beyond = sum(max(0, asks.get(key, 0) - count) for key, count in due.items())
-    # Another size or priority is another wave: that was never asked for before, so it is not stale.
-    due = {key: min(count, due.get(key, count)) for key, count in asks.items()} | {
-        key: 0 for key in due if key not in asks
+    beyond = sum(max(0, requests.get(key, 0) - count) for key, count in due.items())
+    # Another size or priority is another wave: that was never requested before, so it is not stale.
+    due = {key: min(count, due.get(key, count)) for key, count in requests.items()} | {
+        key: 0 for key in due if key not in requests
     }
-    return _Seen(due, view.containers, as_of_ms, given, until_ms, early, min(beyond, given))
+    return Echo(_rows(due), view.containers, as_of_ms, given, until_ms, early, min(beyond, given))
 
 
-def _less(asks: _Asks, given: int) -> _Asks:
-    """Return asks after some containers were given: YARN's serving order decides which."""
-    left = {}
-    for key in sorted(asks):
-        served = min(asks[key], given)
+def _rows(requests: _Requests) -> tuple[tuple[int, Resources, int], ...]:
+    return tuple((priority, size, count) for (priority, size), count in requests.items())
+
+
+def _less(due: Iterable[tuple[int, Resources, int]], given: int) -> _Requests:
+    """Return requests after some containers were given: YARN's serving order decides which."""
+    left: _Requests = {}
+    for priority, size, count in sorted(due):
+        served = min(count, given)
         given -= served
-        left[key] = asks[key] - served
+        left[priority, size] = count - served
     return left
 
 
@@ -111,7 +82,7 @@ class Looks:
         self._work = work
         self.refused: dict[str, TriggerReason] = {}
         self.prioritiser = Prioritiser(settings)
-        self.echoes = StaleAsks()
+        self.stale_asks = StaleAsks()
         self._silent: dict[str, tuple[int, Reason]] = {}
 
     def left(self) -> LookMemory:
@@ -120,7 +91,7 @@ class Looks:
         pending = self._work.pending
         return LookMemory(
             refused=dict(self.refused),
-            echoes=self.echoes.left(),
+            echoes=dict(self.stale_asks.echoes),
             order=order,
             sent=sent,
             declined=declined,
@@ -132,14 +103,14 @@ class Looks:
     def go_on(self, left: LookMemory) -> None:
         """Continue from the state that earlier observations left."""
         self.refused = dict(left.refused)
-        self.echoes.go_on(left.echoes)
+        self.stale_asks.echoes = dict(left.echoes)
         self.prioritiser.go_on(left.order, left.sent, left.declined)
         self._work.pending, self._work.pending_at_ms = left.waiting, left.waiting_at_ms
         self._silent = dict(left.silent)
 
     @property
     def remembers(self) -> bool:
-        """Whether an observation without pending asks changes anything here."""
+        """Whether an observation without pending requests changes anything here."""
         return bool(self.refused or self._work.pending)
 
     def is_new(self, application: str, why: TriggerReason) -> bool:

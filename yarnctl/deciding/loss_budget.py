@@ -1,29 +1,23 @@
 """The loss budget: how much work may be lost, how much was, and what is left.
 
-The rule. A payer may lose, in a window, at most a part of the container time that it held in that window:
+A payer may lose, in a window, at most a part of the container time that it held in that window.
 
-* **Held** is container time times its size (MiB-ms), so that containers of different sizes add up: of each
-  application the difference of YARN's counter (memorySeconds) between two samples that both show it. Samples
-  are taken also while nothing waits. Nothing else counts: not what an application held before the first
-  sample that shows it or after the last one, and nothing before a daemon's first sample. From that on all
-  counts, also in the first hour.
-* **The window** ends with the snapshot that is decided on. It begins with the oldest kept sample inside it;
-  one sample a minute is kept (:mod:`yarnctl.deciding.held_windows`). A span between two samples that is not
-  wholly inside the window does not count.
+* **Held** is container time times its size (MiB-ms): of each application the difference of YARN's counter
+  (memorySeconds) between two samples that both show it. What an application held before the first sample that
+  shows it, after the last one, or before a daemon's first sample does not count. Samples are also taken while
+  no application has pending requests.
+* **The window** ends with the snapshot that is decided on and begins with the oldest kept sample inside it;
+  one sample a minute is kept (:mod:`yarnctl.deciding.held_windows`).
 * **A new base.** A counter that fell makes that sample the first one of its payers. Another ResourceManager,
   a clock that was set back and another daemon make the next sample the first one of all payers.
-* **A charge** is made by the decision, before anything is killed, and counts until it is as old as the
-  window: also over a new base and in the next daemon. It is dropped if the kill was refused or came too late;
-  any other fact only makes it larger, by what the task computed until it ended.
+* **A charge** is made by the decision, before a task is killed, and counts until it is as old as the window,
+  also over a new base and in the next daemon. It is dropped if the kill was refused or came too late; any
+  other fact only makes it larger, by what the task computed until it ended.
 
-What was held is an input of the step (``Observation.held``); the charges are a fold over the journal. So what
-is left never comes from a loss that might still happen, and the same journal gives the same. After a restart
-less may be lost than before, never more. Refetching (of ended reduces) has a budget of its own by the same
-rule.
-
-Whose budget a loss uses: a job that says by its tag what it allows has one of its own, of what it has held
-itself, and stands under its id where others have their queue's name; else its queue's. A user's budget, where
-there is one, bounds all that is lost of that user's beside it.
+Held time is an input of the step (``Observation.held``); the charges are a fold over the journal. After a
+restart less may be lost than before, never more. Refetching (of ended reduces) has a budget of its own by the
+same rule. The payer is the job itself if its tag has a budget, else its queue; a user's budget, where there
+is one, bounds that user's losses beside it.
 """
 
 from __future__ import annotations
@@ -66,8 +60,8 @@ def task_of(attempt: str) -> str:
 class Charge(NamedTuple):
     """What an order of ``at_ms`` loses (or fetches again); ``task``: the one whose attempt ends.
 
-    ``saved_ms``: how much sooner its room comes than if that task had ended by itself, as predicted then (0:
-    when it would have ended is not known).
+    ``saved_ms``: how much sooner its container is free than if that task had ended by itself, as predicted
+    then (0: when it would have ended is not known).
     """
 
     order: str
@@ -143,10 +137,10 @@ class LossBudget:
         if pull is not None and pull.lever.kind in CHARGED:
             lever = pull.lever
             amount_ms, task = charged_ms(lever), task_of(lever.unit)
-            saved_ms = max(0, remaining_ms - lever.room_in_ms) if remaining_ms >= 0 else 0
-            payer = (pull.queue, pull.user)
-            made = Charge(order, task, at_ms, *payer, lever.kind, size[0], amount_ms, saved_ms)
-            self.charges[order] = made
+            saved_ms = max(0, remaining_ms - lever.free_in_ms) if remaining_ms >= 0 else 0
+            self.charges[order] = Charge(
+                order, task, at_ms, pull.queue, pull.user, lever.kind, size[0], amount_ms, saved_ms
+            )
 
     def moved(self, order: str, event: Event, at_ms: int) -> None:
         """An order moved: a killed map computed until its end; a kill that was refused cost nothing."""
@@ -195,7 +189,7 @@ class LossBudget:
 class BudgetStanding(NamedTuple):
     """How a budget stands: what was lost over its window and what may be lost still, in MiB-ms.
 
-    ``kind`` and ``name`` say whose it is. ``containers`` gave room, and ``waiting_saved_ms`` is how much
+    ``kind`` and ``name`` are its owner. ``containers`` were freed, and ``waiting_saved_ms`` is how much
     sooner than by waiting for their tasks, in sum, as predicted.
     """
 
@@ -232,11 +226,13 @@ def standings(
     def standing(kind: Literal["queue", "user", "job"], name: str, user: str) -> BudgetStanding:
         payer = user_owner(name) if kind == "user" else name
         mine = charged.get(payer, ())
+        may_lose_ratio, window_ms = terms.of(payer)
         return BudgetStanding(
             kind,
             name,
             user,
-            *terms.of(payer),
+            may_lose_ratio,
+            window_ms,
             sum(each.mib_ms for each in mine),
             max(0, left.amount(payer, "kill")),
             sum(each.lost_ms for each in mine),
@@ -253,7 +249,7 @@ def standings(
 
 
 class LossLeft:
-    """What is left during one choice, by queue and lever: taken by picks as they are made.
+    """What is left during one choice, by queue and lever: used by picks as they are made.
 
     ``killed``: tasks of which an attempt was killed in the window, or by this choice: none is killed again.
     """
@@ -267,7 +263,7 @@ class LossLeft:
         return self.exceeded(pulls) is None
 
     def exceeded(self, pulls: Iterable[tuple[str, str, LeverKind, int]]) -> str | None:
-        """Return whose budget these amounts exceed (the queue's, else the user's); None: nobody's."""
+        """Return whose budget these amounts exceed (the queue's, else the user's); None: none."""
         needed: dict[tuple[str, LeverKind], int] = {}
         for queue, user, lever, mib_ms in pulls:
             kind = budget_of(lever)

@@ -1,12 +1,12 @@
-"""The mix: the cheapest levers that give room in time.
+"""The mix: the cheapest levers that free a container in time.
 
 Law: ``choose_mix`` is a function, and a task that is neither picked, awaited, shown nor compared changes
-nothing in its choice: so the journal holds these alone. For each ask, among levers that give room within
-``room_within_ms``: the least lost work, then the least overhead, then the paper's job and task policies, then
-the attempt. A whole ask is met on one node; several small containers of a node are combined so that their sum
-is the least (exactly, for up to ``EXACT_MAX`` of them). What a budget does not allow is left out by name. A
-task that ends by itself in time is awaited: no order, but its room counts as coming until the instant that
-was promised.
+nothing in its choice: so the journal holds these alone. For each request, among levers that free a container
+within ``room_within_ms``: the least lost work, then the least overhead, then the paper's job and task
+policies, then the attempt. A whole request is met on one node; several small containers of a node are
+combined so that their sum is the least (exactly, for up to ``EXACT_MAX`` of them). What a budget does not
+allow is left out by name. A task that ends by itself in time is awaited: no order, but its container counts
+as coming until the instant that was promised.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ class Mixing:
         self.case, self.settings, self.given = case, settings, given
         self.offers = LeverOffers(case, settings, given)
         self.left = given.left.copy()
-        self.taken = [0] * len(case.jobs)
-        self.room: dict[str, Resources] = {}
+        self.picked_of = [0] * len(case.jobs)
+        self.free: dict[str, Resources] = {}
         self.used: set[str] = set()
         self.rescaled: set[int] = set()
         """Jobs that lose workers by this choice: their cost is paid, however many leave."""
         self.picks: list[tuple[Option, Resources, int]] = []
         self.last_on: dict[str, tuple[bool, int]] = {}
-        """Node -> whether the option that completed its last room is a pick, and its place."""
+        """Node -> whether the option that completed its last container is a pick, and its place."""
         self.awaited: list[tuple[Option, int]] = []
         self.compared: dict[str, None] = {}
         self._by_node: dict[str, list[Option]] = {}
         self._sorted_in = 0
         self._next, self._combines = 0, False
 
-    # --- meeting asks -------------------------------------------------------------------------------
+    # --- meeting requests---------------------------------------------------------------------------
 
     def meet(self, size: Resources, wanted: int) -> int:
-        """Meet as many of ``wanted`` asks of one size as there are levers for; return how many are unmet."""
-        wanted = self._from_room(size, wanted, self.room)
+        """Meet as many of ``wanted`` requests of one size as there are levers for; return the unmet."""
+        wanted = self._from_free(size, wanted, self.free)
         self._next, self._combines = 0, False
         while wanted:
             found = self._single(size)
@@ -62,8 +62,8 @@ class Mixing:
             if not found:
                 return wanted
             self._use(found, size)
-            # Of other nodes no room fits this size: what fitted was used before.
-            wanted = self._from_room(size, wanted - 1, (found[0].task.node,))
+            # On other nodes nothing fits this size: what fitted was used before.
+            wanted = self._from_free(size, wanted - 1, (found[0].task.node,))
         return 0
 
     def _single(self, size: Resources) -> list[Option]:
@@ -88,15 +88,15 @@ class Mixing:
         self._sorted_in = len(self.offers.offered)
         best: list[Option] = []
         for node, options in self._by_node.items():
-            free = [
+            usable = [
                 each
                 for each in options
                 if each.attempt not in self.used and each.lever.kind != "rescale" and self._allowed((each,))
             ]
-            room = self.room.get(node, self.case.room.get(node, NOTHING))
-            found = cheapest_cover(size, room, free, self._allowed)
-            if len(free) > EXACT_MAX:
-                self.compare(free)
+            free = self.free.get(node, self.case.free.get(node, NOTHING))
+            found = cheapest_cover(size, free, usable, self._allowed)
+            if len(usable) > EXACT_MAX:
+                self.compare(usable)
             if found and (not best or _group_key(found) < _group_key(best)):
                 best = found
         return best
@@ -116,7 +116,7 @@ class Mixing:
                 more[option.job] = more.get(option.job, 0) + 1
         for index, count in more.items():
             job = self.case.jobs[index]
-            if self.taken[index] + count > job.usage.releasable:
+            if self.picked_of[index] + count > job.usage.releasable:
                 return False
         return self.left.allows(
             (*self._payer(option), option.lever.kind, charged_ms(option.lever) * option.task.size[0])
@@ -127,7 +127,7 @@ class Mixing:
     def _unpaid(self, option: Option) -> Option:
         """Return an option at what it adds: what workers cost is paid by the first of its job that leaves.
 
-        No combination has two workers (which of them leave is not known, and so on which node room comes).
+        No combination has two workers (which of them leave is not known, and so which node becomes free).
         """
         if option.lever.kind != "rescale" or option.job not in self.rescaled:
             return option
@@ -158,22 +158,22 @@ class Mixing:
         return self.given.queue_and_user[self.case.jobs[option.job].usage.application]
 
     def _use(self, options: list[Option], size: Resources) -> None:
-        """Take these options: the last of a node completes the room."""
+        """Take these options: the last of a node completes the container."""
         node = options[0].task.node
-        room = self.room.get(node, self.case.room.get(node, NOTHING))
+        free = self.free.get(node, self.case.free.get(node, NOTHING))
         options = [self._unpaid(option) for option in options]
         for option in options:
-            room = plus(room, option.task.size)
+            free = plus(free, option.task.size)
             self.used.add(option.attempt)
             if option.lever.kind == "rescale":
                 self.rescaled.add(option.job)
             if option.lever.kind == "wait":
                 continue
-            self.taken[option.job] += 1
+            self.picked_of[option.job] += 1
             if option.lever.kind in CHARGED:
                 amount = charged_ms(option.lever) * option.task.size[0]
                 self.left.take(*self._payer(option), option.lever.kind, amount, task_of(option.attempt))
-        self.room[node] = minus(room, size)
+        self.free[node] = minus(free, size)
         ordered = [option for option in options if option.lever.kind != "wait"]
         for place, option in enumerate(ordered):
             self.picks.append((option, size, int(place == len(ordered) - 1)))
@@ -182,15 +182,15 @@ class Mixing:
             self.awaited.append((option, int(not ordered and place == len(waits) - 1)))
         self.last_on[node] = (bool(ordered), len(self.picks if ordered else self.awaited) - 1)
 
-    def _from_room(self, size: Resources, wanted: int, nodes: Iterable[str]) -> int:
-        """Meet asks from room that earlier options leave over (a larger container than was asked)."""
+    def _from_free(self, size: Resources, wanted: int, nodes: Iterable[str]) -> int:
+        """Meet requests from what earlier options leave over (a larger container than was requested)."""
         for node in nodes:
-            while wanted and fits(size, self.room[node]):
-                self.room[node] = minus(self.room[node], size)
+            while wanted and fits(size, self.free[node]):
+                self.free[node] = minus(self.free[node], size)
                 is_pick, place = self.last_on[node]
                 if is_pick:
-                    option, ask, serves = self.picks[place]
-                    self.picks[place] = (option, ask, serves + 1)
+                    option, requested, serves = self.picks[place]
+                    self.picks[place] = (option, requested, serves + 1)
                 else:
                     awaited, serves = self.awaited[place]
                     self.awaited[place] = (awaited, serves + 1)
@@ -218,9 +218,9 @@ def _group_key(options: list[Option]) -> tuple[Cost, int, list[OptionKey]]:
 
 
 def cheapest_cover(
-    size: Resources, room: Resources, options: list[Option], allowed: Callable[[list[Option]], bool]
+    size: Resources, free: Resources, options: list[Option], allowed: Callable[[list[Option]], bool]
 ) -> list[Option]:
-    """Return the options of a node whose containers, with its free ``room``, make up ``size`` at least cost.
+    """Return the options of a node that make up ``size``, with what is ``free`` there, at least cost.
 
     Empty: none do. The least lost work in sum, then overhead, then the fewest, then their order. Where the
     ``EXACT_MAX`` cheapest do not suffice, the cheapest that do, one after the other, less those not needed.
@@ -246,18 +246,18 @@ def cheapest_cover(
         extend(place + 1, plus(have, tried[place].task.size), [*chosen, tried[place]])
         extend(place + 1, have, chosen)
 
-    extend(0, room, [])
+    extend(0, free, [])
     if best or len(options) <= EXACT_MAX:
         return best
-    return _one_after_the_other(size, room, options, allowed)
+    return _one_after_the_other(size, free, options, allowed)
 
 
 def _one_after_the_other(
-    size: Resources, room: Resources, options: list[Option], allowed: Callable[[list[Option]], bool]
+    size: Resources, free: Resources, options: list[Option], allowed: Callable[[list[Option]], bool]
 ) -> list[Option]:
     """Return the cheapest options that are allowed together until they suffice, less those not needed."""
     chosen: list[Option] = []
-    have = room
+    have = free
     for option in options:
         if fits(size, have):
             break
@@ -283,15 +283,15 @@ def choose_mix(case: Case, settings: Settings, given: MixInput) -> Choice:
     missing = mixing.offers.missing
     if missing:
         return Choice((), (), sum(need.containers for need in case.needs), (), (), missing, missing)
-    unmet = sum(mixing.meet(*need) for need in case.needs)
+    unmet = sum(mixing.meet(need.size, need.containers) for need in case.needs)
     return Choice(
-        picks=tuple(_pick(case, option, ask, serves) for option, ask, serves in mixing.picks),
+        picks=tuple(_pick(case, option, requested, serves) for option, requested, serves in mixing.picks),
         handed_back=(),
         unmet=unmet,
         refused_jobs=tuple(_closed(case, mixing)),
         refused_tasks=tuple(_refused(case, mixing, settings.refused_shown)),
         hit=tuple(dict.fromkeys(_name(case, option.job) for option, _, _ in mixing.picks)),
-        room=mixing.room,
+        free=mixing.free,
         pulls=tuple(LeverPull(option.lever, *mixing._payer(option)) for option, _, _ in mixing.picks),
         awaited=tuple(_awaited(case, given, option, serves) for option, serves in mixing.awaited),
         compared=tuple(mixing.compared),
@@ -302,12 +302,12 @@ def _name(case: Case, job: int) -> str:
     return case.jobs[job].usage.application
 
 
-def _pick(case: Case, option: Option, ask: Resources, serves: int) -> Pick:
-    return Pick(_name(case, option.job), option.task, option.job_key, option.task_key, ask, serves)
+def _pick(case: Case, option: Option, requested: Resources, serves: int) -> Pick:
+    return Pick(_name(case, option.job), option.task, option.job_key, option.task_key, requested, serves)
 
 
 def _awaited(case: Case, given: MixInput, option: Option, serves: int) -> AwaitedTask:
-    until_ms = given.awaited_until_ms.get(option.attempt, case.now_ms + option.lever.room_in_ms)
+    until_ms = given.awaited_until_ms.get(option.attempt, case.now_ms + option.lever.free_in_ms)
     return AwaitedTask(_name(case, option.job), option.task.container, option.lever, until_ms, serves)
 
 
@@ -316,7 +316,7 @@ def _closed(case: Case, mixing: Mixing) -> Iterator[RefusedJob]:
     shown = [index for index, job in enumerate(case.jobs) if job.usage.application in case.closed]
     for index in shown[: mixing.settings.refused_shown]:
         name = _name(case, index)
-        yield RefusedJob(name, mixing.offers.job_key(index), case.closed[name])
+        yield RefusedJob(name, mixing.offers.keys[index], case.closed[name])
 
 
 def _refused(case: Case, mixing: Mixing, shown: int) -> Iterator[RefusedTask]:

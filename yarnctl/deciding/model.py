@@ -1,12 +1,9 @@
 """The model: every record that crosses the border between observing and deciding.
 
-Law: records are values. They use the glossary's words and carry units; no field is named after a JSON
-key. An *observation* goes into the controller, a *step* comes out; this module depends neither on what makes
-observations nor on what performs steps. Ids are opaque strings; every order ends in one, so that no
-ranking ever depends on a position in memory.
-
-Small rows that exist in their tens of thousands (tasks, asks) are tuples; the rest are frozen
-msgspec structs, which encode to the same JSON bytes every time.
+An *observation* goes into the controller, a *step* comes out. Records are values with units; no field is
+named after a JSON key. Ids are opaque strings; every order ends in one, so that no ranking depends on a
+position in memory. Rows that exist in their tens of thousands (tasks, requests) are tuples; the rest are
+frozen msgspec structs, which encode to the same JSON bytes every time.
 """
 
 from __future__ import annotations
@@ -61,9 +58,8 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     never re-derives FIFO or priority order. ``containers`` and ``used`` include the AM's container.
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled. ``runner``: its
     reduces carry the task runner and can be suspended (None: not known, its master cannot be reached);
-    ``why_not``: why they cannot (None: they can, or it
-    was not checked). ``predicted`` of its requests are predicted demand (:mod:`yarnctl.deciding.foresight`).
-    ``name`` is the job's: nothing is decided by it.
+    ``why_not``: why they cannot (None: they can, or it was not checked). ``predicted`` of its requests are
+    predicted demand (:mod:`yarnctl.deciding.foresight`). ``name`` is the job's: nothing is decided by it.
     """
 
     application: str
@@ -89,11 +85,11 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster at one instant, of nodes without a label: those with one are not modelled.
 
-    ``free_by_node`` has only nodes with free room. ``total`` is the sum over live nodes;
-    ``largest_node`` the largest single node. ``reserved_by_node`` names the application with a
-    reservation on a node: it is given all room that appears there. ``left_out``: application -> what its
-    pending requests want that is not modelled, which is not among its asks. ``node_count``: live nodes, those
-    with a label included, for display.
+    ``free_by_node`` has only nodes with free capacity. ``total`` is the sum over live nodes; ``largest_node``
+    the largest single node. ``reserved_by_node`` names the application with a reservation on a node: it is
+    given all capacity that becomes free there. ``left_out``: application -> what its pending requests want
+    that is not modelled, which is not among its requests. ``node_count``: live nodes, those with a label
+    included, for display.
     """
 
     total: Resources
@@ -109,17 +105,15 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 class TaskView(NamedTuple):
     """One running task attempt of a victim job, as its AM and its runner report it.
 
-    ``remaining_ms`` is the true remaining work (-1 unknown). ``resume_cost_ms`` is the predicted
-    resume cost of a suspension now: the sum of the parts that :class:`CameBack` measures.
-    ``checkpointable`` is False in shuffle, while skipping or replaying, and without a ready
-    runner. ``since_ms`` is when this attempt last started or resumed work on new keys.
+    ``remaining_ms`` is the true remaining work (-1 unknown). ``resume_cost_ms`` is the predicted resume cost
+    of a suspension now: the sum of the parts that :class:`CameBack` measures. ``checkpointable`` is False in
+    shuffle, while skipping or replaying, and without a ready runner. ``since_ms`` is when this attempt last
+    started or resumed work on new keys.
 
-    An executor (of Spark) runs many tasks: ``remaining_ms`` is how long it takes to leave, ``resume_cost_ms``
-    what leaving and coming back take; the time since ``since_ms`` is the work that would be done again, and
-    ``checkpointable`` says whether it may be asked to leave now.
-
-    A worker is an executor of an application that is told how many leave, and chooses which: the work done
-    again and the costs are those of its whole application, paid once however many leave.
+    Of an executor (Spark) ``remaining_ms`` is how long it takes to leave, ``resume_cost_ms`` the cost of
+    leaving and returning, the time since ``since_ms`` the work that would be repeated; ``checkpointable``: it
+    may be drained now. A worker is an executor of an application that receives a number and chooses which
+    leave: its work and costs are those of the whole application, paid once however many leave.
     """
 
     attempt: str
@@ -156,7 +150,7 @@ class UploadProgressed(msgspec.Struct, frozen=True, tag="upload-progressed"):
 
 
 class ContainerEnded(msgspec.Struct, frozen=True, tag="container-ended", omit_defaults=True):
-    """A container of an open order is gone and its room is free again.
+    """A container of an open order has ended and its capacity is free again.
 
     ``order``: the order that it answers where the application chose which of its containers leaves.
     """
@@ -224,16 +218,8 @@ class EpochChanged(msgspec.Struct, frozen=True, tag="epoch-changed"):
     at_ms: int
 
 
-Fact = (
-    ManifestSeen
-    | UploadProgressed
-    | ContainerEnded
-    | ContainerGranted
-    | CameBack
-    | CameBackWithout
-    | ApplicationEnded
-    | EpochChanged
-)
+_TaskFact = ManifestSeen | UploadProgressed | CameBack | CameBackWithout
+Fact = _TaskFact | ContainerEnded | ContainerGranted | ApplicationEnded | EpochChanged
 
 
 # --- what the port is to observe --------------------------------------------------------------
@@ -275,15 +261,15 @@ class JobConsent(NamedTuple):
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """What was observed. ``as_of_ms`` <= ``now_ms`` is the age of the snapshot.
+    """What was observed. ``as_of_ms`` <= ``now_ms`` is the instant of the snapshot.
 
-    ``cluster`` says why there is no snapshot although one was requested: "quiet", the demand probe shows no
-    pending ask of a preempting application; "unreachable", the cluster's state is unknown, so no action is
-    allowed. With a snapshot it counts as "seen". ``tasks`` has an entry for every requested victim that
-    answered; ``unreachable`` names those whose AM did not, ``late`` those whose answer had not come when this
-    look ended. ``held``: what each payer held in the windows that end at ``now_ms``, where the settings have
-    levers; ``consents``: of each unfinished job that says by a tag what may be lost of its work. Both also
-    without a snapshot.
+    * ``cluster``: why there is no snapshot although one was requested. "quiet": the demand probe shows no
+      pending request of a preempting application. "unreachable": the cluster's state is unknown, so no action
+      is allowed. With a snapshot it counts as "seen".
+    * ``tasks`` has an entry for every requested victim that answered; ``unreachable`` names those whose AM
+      did not, ``late`` those whose answer had not come when the observation ended.
+    * ``held``: what each payer held in the windows that end at ``now_ms``, where the settings have levers.
+      ``consents``: of each unfinished job whose tag allows a loss. Both also without a snapshot.
     """
 
     now_ms: int
@@ -343,7 +329,7 @@ class Kill(msgspec.Struct, frozen=True, tag="kill"):
 class Drain(msgspec.Struct, frozen=True, tag="drain"):
     """Ask this executor to end its running tasks, move its blocks to others, and leave.
 
-    ``mates``: the executors of the application that one decision asks, this one among them: they leave
+    ``mates``: the executors of the application that one decision drains, this one among them: they leave
     together.
     """
 
@@ -356,7 +342,7 @@ class Drain(msgspec.Struct, frozen=True, tag="drain"):
 
 
 class Grow(msgspec.Struct, frozen=True, tag="grow"):
-    """Let an application ask again for as many executors as left by these decisions, in their order."""
+    """Let an application request again as many executors as left by these decisions, in their order."""
 
     application: str
     decisions: tuple[int, ...]

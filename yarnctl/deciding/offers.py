@@ -17,8 +17,13 @@ from yarnctl.deciding.draws import named, uniform
 from yarnctl.deciding.levers import Lever, levers_of
 from yarnctl.deciding.loss_budget import NO_CONSENTS, LossLeft, task_of
 from yarnctl.deciding.model import TaskView
-from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.policies.jobs import FOREVER_MS, JobPolicy
+from yarnctl.deciding.policies import (
+    COMPARED_JOB_POLICIES,
+    FOREVER_MS,
+    JOB_POLICIES,
+    TASK_POLICIES,
+    JobPolicy,
+)
 from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.settings import Settings
 
@@ -69,7 +74,7 @@ class Option(NamedTuple):
 
 
 class LeverOffers:
-    """``offered``: the cheapest options so far, in order. ``missing``: jobs whose tasks are not known."""
+    """``offered``: the cheapest options so far, in order. ``missing``: jobs with unknown tasks."""
 
     def __init__(self, case: Case, settings: Settings, given: MixInput) -> None:
         assert settings.levers is not None
@@ -81,15 +86,11 @@ class LeverOffers:
         self._lines: dict[int, tuple[tuple[TaskView, ...], _Line]] = {}
         self._may_lose = self.rules.may_lose_ratio > 0 or any(given.may_lose.values())
         self._near_ms = self.rules.room_within_ms - self.rules.leave_ms
-        self._keys = self._job_keys()
+        self.keys = self._job_keys()
         self._task_policy = TASK_POLICIES[settings.task_policy]
         self._heads: list[_Head] = []
         self.missing = self._begin()
         heapify(self._heads)
-
-    def job_key(self, index: int) -> tuple[int, ...]:
-        """Return the job policy's key of a job."""
-        return self._keys[index]
 
     def _job_keys(self) -> list[tuple[int, ...]]:
         name, jobs = self.settings.job_policy, self.case.jobs
@@ -109,7 +110,7 @@ class LeverOffers:
         A task by position: remaining (5), kind (4), cost of coming back (6), since (7). It is read for every
         task of the cluster, so nothing else is, and no number is made.
         """
-        case, keys, now_ms, near_ms = self.case, self._keys, self.case.now_ms, self._near_ms
+        case, keys, now_ms, near_ms = self.case, self.keys, self.case.now_ms, self._near_ms
         most, of_maps, missing = self.rules.jobs_max, _LOST, []
         may_lose = self._may_lose
         ranked = range(len(keys))
@@ -205,7 +206,7 @@ class LeverOffers:
             draw = uniform(self.settings.seed, self.case.number, named(task.attempt))
         key = policy.key(task, self.case.now_ms, draw)
         cost = (found.lost_ms, found.overhead_ms)
-        option = Option(cost, self._keys[index], key, task.attempt, index, task, found)
+        option = Option(cost, self.keys[index], key, task.attempt, index, task, found)
         heappush(self._ready, (found.lost_ms * _LOST + found.overhead_ms, option))
 
     def _no_loss(self, index: int) -> Reason:
@@ -217,9 +218,9 @@ class LeverOffers:
         return "job-loss-budget" if owner == name else "map"
 
     def _cheapest(self, task: TaskView, why: Reason, index: int) -> Lever | Reason:
-        """Return a task's cheapest lever that gives room in time, or why it has none."""
+        """Return a task's cheapest lever that frees a container in time, or why it has none."""
         if why not in OF_SUSPENDING:
-            return why  # the master, under order, tried in vain, or room for somebody else
+            return why  # the master, under order, tried in vain, or for another application
         if why == "just-resumed":  # what another suspension costs is compared; ``task_suspensions_max`` holds
             why = ""
             if self.settings.cost_guard and task.remaining_ms <= task.resume_cost_ms:
@@ -227,7 +228,7 @@ class LeverOffers:
         best: Lever | None = None
         until_ms = self.given.awaited_until_ms.get(task.attempt, -1)
         for lever in levers_of(task, self.case.now_ms, self.rules, until_ms):
-            if lever.room_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and why):
+            if lever.free_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and why):
                 continue
             if lever.kind == "kill" and (no := self._no_loss(index)):
                 why = no

@@ -1,4 +1,4 @@
-"""Order: one container that was asked for, as a value, its id, and its actions on the cluster.
+"""Order: what yarnctl has sent for one container, as a value, with its id and its actions on the cluster.
 
 Law: values only. The ledger and the life cycle decide which order follows from which.
 """
@@ -24,7 +24,7 @@ ORDER_VERBS: tuple[OrderVerb, ...] = get_args(OrderVerb)
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """One container that was asked for; instants in ms, None: has not happened.
+    """One order for a container; instants in ms, None: has not happened.
 
     ``serves`` requests of ``request_size`` are met once all of ``group`` are free. ``progress_at_ms``
     is when the attempt was last known to be alive: the time-out counts from there. ``remaining_ms`` is the
@@ -71,7 +71,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecentlySettled(NamedTuple):
-    """A settled order: its room came free at ``room_ms``, its ask was met at ``until_ms``."""
+    """A settled order: its container was freed at ``room_ms``, its request was met at ``until_ms``."""
 
     order: Order
     room_ms: int
@@ -104,8 +104,8 @@ def order_id(number: int) -> str:
 def name_orders(picks: Sequence[Pick], issued: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return an order id and a group for each pick, after ``issued`` orders.
 
-    A pick of the size that was asked for is its own group; picks that add up on one node form a
-    group, named after the first, that ends with the pick which completes the room.
+    A pick of the requested size is its own group; picks that add up on one node form a
+    group, named after the first, that ends with the pick that completes the container.
     """
     orders: list[str] = []
     groups: list[str] = []
@@ -159,7 +159,7 @@ def new_order(
 
 
 def verb_of(task: TaskView, settings: Settings, pull: LeverPull | None) -> OrderVerb:
-    """Return what an order asks of a task."""
+    """Return what an order demands of a task."""
     if pull is None:
         return "kill" if is_killed(task, settings) else "suspend"
     if pull.lever.kind in LEAVING.values():
@@ -169,13 +169,22 @@ def verb_of(task: TaskView, settings: Settings, pull: LeverPull | None) -> Order
 
 def requested(order: Order, settings: Settings, together: Sequence[Order] = ()) -> Action:
     """Return the action that requests an order; ``together``: the orders of its decision."""
-    names = (order.order, order.victim, order.attempt, order.container)
     if order.verb == "drain":
         mates = [one.attempt for one in together if (one.verb, one.victim) == ("drain", order.victim)]
-        return Drain(*names, order.decision, tuple(sorted(mates)))
+        return Drain(
+            order.order,
+            order.victim,
+            order.attempt,
+            order.container,
+            order.decision,
+            tuple(sorted(mates)),
+        )
     if order.verb == "kill":
-        return Kill(*names)
-    return Suspend(*names, order.generation, order.ordered_at_ms + settings.kill_timeout_ms)
+        return Kill(order.order, order.victim, order.attempt, order.container)
+    deadline_at_ms = order.ordered_at_ms + settings.kill_timeout_ms
+    return Suspend(
+        order.order, order.victim, order.attempt, order.container, order.generation, deadline_at_ms
+    )
 
 
 def gone_on(order: Order, event: Event, target: State, at_ms: int) -> Order:
@@ -188,11 +197,6 @@ def gone_on(order: Order, event: Event, target: State, at_ms: int) -> Order:
         freed_at_ms=at_ms if target == "freed" else order.freed_at_ms,
         settled_at_ms=None if target in OPEN else at_ms,
     )
-
-
-def answered_by(order: Order, container: str, node: str) -> Order:
-    """Return an order as one for the container that answers it ("": its own)."""
-    return msgspec.structs.replace(order, container=container, node=node) if container else order
 
 
 def set_back(order: Order, by_ms: int) -> Order:

@@ -1,11 +1,9 @@
 """Planning: from demands to decisions, as values.
 
-Law: a plan changes nothing. All demands of one snapshot are decided one after the other on overlays
-("less what was picked already"); if tasks of a picked job have not been observed, the plan
-only names them (``missing``) and is dropped; otherwise the controller commits it.
-
-Orders that their requesters will not need are withdrawn (excess orders), but never while another requester
-is due the same containers: withdrawing one order and making another would stop two tasks where one is enough.
+A plan changes nothing. All demands of one snapshot are decided one after the other on overlays ("less what
+was picked already"); if tasks of a picked job have not been observed, the plan only names them (``missing``)
+and is dropped. Orders that their requesters will not need are withdrawn (excess orders), but not while
+another requester is due the same containers: that would stop two tasks where one is enough.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from yarnctl.deciding.case import Candidate, Case, Choice
-from yarnctl.deciding.forecast import Room, model_queues, place_pending
+from yarnctl.deciding.forecast import FreeCapacity, model_queues, place_pending
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RUNNING
 from yarnctl.deciding.mix import choose_mix
@@ -114,7 +112,7 @@ class ObservedTasks(NamedTuple):
 
 def make_plan(
     demand: ClusterDemand,
-    look: DemandInput,
+    inputs: DemandInput,
     ledger: Ledger,
     settings: Settings,
     seen: ObservedTasks,
@@ -123,38 +121,39 @@ def make_plan(
     """Decide every demand of ``demand``; numbers are given to choices with picks only."""
     if not demand.applications:
         return Plan((), ())
-    views = preemptable(look, settings, demand.preemptable_queues)
-    jobs = candidates(look, ledger, settings, views)
+    views = preemptable(inputs, settings, demand.preemptable_queues)
+    jobs = candidates(inputs, ledger, settings, views)
     closed = closed_jobs(views, settings, seen.unanswered)
-    barred, room = dict(ledger.excluded), dict(demand.room)
+    barred, free = dict(ledger.excluded), dict(demand.free)
     planned: list[Planned] = []
     missing: dict[str, None] = {}
     number = first_number
-    flight = InFlight(look, ledger, settings, demand.preemptable_queues)
-    mix = mix_input(look, ledger, settings)
+    flight = InFlight(inputs, ledger, settings, demand.preemptable_queues)
+    mix = mix_input(inputs, ledger, settings)
+    reserved = inputs.snapshot.reserved_by_node.items()
     for wanted in demand.applications:
         case = Case(
             number=number,
-            now_ms=look.now_ms,
-            total=look.snapshot.total,
+            now_ms=inputs.now_ms,
+            total=inputs.snapshot.total,
             needs=wanted.shortfalls,
-            room=room,
-            jobs=is_preemptable(jobs, look, settings, wanted.application),
+            free=free,
+            jobs=is_preemptable(jobs, inputs, settings, wanted.application),
             tasks=seen.tasks,
             barred=barred,
             closed=closed,
-            reserved=_reserved_for_others(look, wanted),
+            reserved={node: name for node, name in reserved if name != wanted.application.application},
         )
         wish, case, choice = flight.limit(wanted, case, settings, mix)
         if not wish.shortfalls:
-            continue  # the limit in flight is reached: the next decision asks again
+            continue  # the limit in flight is reached: the next decision requests it again
         planned.append(Planned(wish, case, choice))
         missing.update(dict.fromkeys(choice.missing))
         if choice.picks:
             number += 1
             flight.begun += len(choice.picks)
         if (choice.picks or choice.awaited) and wanted is not demand.applications[-1]:
-            jobs, barred, room = _overlay(jobs, barred, room, choice, look.snapshot.total)
+            jobs, barred, free = _overlay(jobs, barred, free, choice, inputs.snapshot.total)
             if mix is not None:
                 mix.left.use(choice.pulls, choice.picks)
     touched = flight.touched
@@ -166,12 +165,12 @@ def make_plan(
 class InFlight:
     """How many suspensions may begin in one decision: a bound on the harm that a wrong decision can do.
 
-    ``begun`` counts the orders whose container has not ended, those of this plan included. Room for
-    one ask is never refused while nothing is in flight, however many containers it takes.
+    ``begun`` counts the orders whose container has not ended, those of this plan included. Room forOne while
+    nothing is in flight, however many containers it takes.
     """
 
     def __init__(
-        self, look: DemandInput, ledger: Ledger, settings: Settings, preemptable_queues: tuple[str, ...]
+        self, inputs: DemandInput, ledger: Ledger, settings: Settings, preemptable_queues: tuple[str, ...]
     ) -> None:
         self.begun = ledger.count_running()
         self.touched: set[str] = set()
@@ -180,7 +179,7 @@ class InFlight:
             queues = preemptable_queues or None
             held = sum(
                 view.containers
-                for view in look.snapshot.applications
+                for view in inputs.snapshot.applications
                 if queues is None or view.queue in queues
             )
             self.most = max(settings.in_flight_least, int(held * settings.in_flight_ratio_max))
@@ -209,18 +208,18 @@ class InFlight:
         return choice
 
 
-def mix_input(look: DemandInput, ledger: Ledger, settings: Settings) -> MixInput | None:
+def mix_input(inputs: DemandInput, ledger: Ledger, settings: Settings) -> MixInput | None:
     """Return what a mix needs beside its case; None: the settings have no levers."""
     if settings.levers is None:
         return None
-    consents = {each.application: each.may_lose_ratio for each in look.consents}
+    consents = {each.application: each.may_lose_ratio for each in inputs.consents}
     queues = {rule.name: rule.may_lose_ratio for rule in settings.levers.budgets if rule.kind == "queue"}
     return MixInput(
-        ledger.losses.left(look.held_at_ms, look.held, settings.levers, consents),
+        ledger.losses.left(inputs.held_at_ms, inputs.held, settings.levers, consents),
         ledger.awaited.until_ms,
         {
             view.application: (view.application if view.application in consents else view.queue, view.user)
-            for view in look.snapshot.applications
+            for view in inputs.snapshot.applications
         },
         {**queues, **consents},
     )
@@ -239,25 +238,20 @@ def _fewer(wish: ApplicationDemand, case: Case, containers: int) -> tuple[Applic
     return wish, msgspec.structs.replace(case, needs=wish.shortfalls)
 
 
-def _reserved_for_others(look: DemandInput, wish: ApplicationDemand) -> dict[str, str]:
-    requester = wish.application.application
-    return {node: name for node, name in look.snapshot.reserved_by_node.items() if name != requester}
-
-
 def _overlay(
     jobs: list[Candidate],
     barred: dict[str, Reason],
-    room: dict[str, Resources],
+    free: dict[str, Resources],
     choice: Choice,
     total: Resources,
 ) -> tuple[list[Candidate], dict[str, Reason], dict[str, Resources]]:
-    """Return jobs, excluded attempts and free room after a choice."""
-    taken: dict[str, list[Resources]] = {}
+    """Return jobs, excluded attempts and free capacity after a choice."""
+    picked: dict[str, list[Resources]] = {}
     for pick in choice.picks:
-        taken.setdefault(pick.application, []).append(pick.task.size)
+        picked.setdefault(pick.application, []).append(pick.task.size)
     ordered: dict[str, Reason] = {pick.task.attempt: "already-ordered" for pick in choice.picks}
     ordered.update((task.lever.unit, "already-ordered") for task in choice.awaited)
-    return after_picks(jobs, taken, total), {**barred, **ordered}, {**room, **choice.room}
+    return after_picks(jobs, picked, total), {**barred, **ordered}, {**free, **choice.free}
 
 
 class ExcessOrders(NamedTuple):
@@ -267,7 +261,7 @@ class ExcessOrders(NamedTuple):
     excess: tuple[Order, ...]
 
 
-def excess_orders(look: DemandInput, ledger: Ledger, settings: Settings) -> ExcessOrders:
+def excess_orders(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ExcessOrders:
     """Compare the expected capacity of each requester with what it would be given of it.
 
     The scheduler simulation serves all applications from the free capacity, then from the free and the
@@ -275,20 +269,20 @@ def excess_orders(look: DemandInput, ledger: Ledger, settings: Settings) -> Exce
     requesters that are due more, and the orders left over are withdrawn, the youngest first. With the
     scheduler simulation only (Natjam never withdraws a request).
     """
-    coming = list(ledger.expected_room(look.as_of_ms))
-    without = model_queues(look.snapshot, ())
-    placed = place_pending(without, Room(look.snapshot.free_by_node))
-    with_coming = model_queues(look.snapshot, coming)
-    placed_later = place_pending(with_coming, Room(look.snapshot.free_by_node, coming))
+    coming = list(ledger.expected_room(inputs.as_of_ms))
+    without = model_queues(inputs.snapshot, ())
+    placed = place_pending(without, FreeCapacity(inputs.snapshot.free_by_node))
+    with_coming = model_queues(inputs.snapshot, coming)
+    placed_later = place_pending(with_coming, FreeCapacity(inputs.snapshot.free_by_node, coming))
     due = {
         view.application: placed_later.get(view.application, 0) - placed.get(view.application, 0)
-        for view in look.snapshot.applications
+        for view in inputs.snapshot.applications
         if view.requests and is_preempting(view, settings)
     }
-    for order in ledger.recently_settled_room(look.as_of_ms):  # an ask that was met since is not due again
+    for order in ledger.recently_settled_room(inputs.as_of_ms):  # met since: not due again
         if order.requester in due:
             due[order.requester] -= order.serves
-    return beyond(due, look.as_of_ms, ledger)
+    return beyond(due, inputs.as_of_ms, ledger)
 
 
 def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> ExcessOrders:
@@ -296,7 +290,11 @@ def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> ExcessOrder
     lacking = dict(due)
     excess: list[Order] = []
     for requester in list(ledger.by_requester):
-        mine = [order for order in ledger.of_requester(requester) if _is_coming(order, as_of_ms)]
+        mine = [
+            order
+            for order in ledger.of_requester(requester)
+            if order.state != "freed" or (order.freed_at_ms or 0) > as_of_ms
+        ]
         over = sum(order.serves for order in mine) - max(0, due.get(requester, 0))
         lacking[requester] = -over
         for order in reversed(mine):
@@ -305,7 +303,7 @@ def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> ExcessOrder
                 excess.append(order)
     moves: list[tuple[Order, str]] = []
     needless: list[Order] = []
-    for order in sorted(excess, key=_age):
+    for order in sorted(excess, key=lambda order: order_number(order.order)):
         taker = next((name for name, count in lacking.items() if count >= order.serves), None)
         if taker is not None:
             lacking[taker] -= order.serves
@@ -315,16 +313,8 @@ def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> ExcessOrder
     return ExcessOrders(tuple(moves), tuple(reversed(needless)))
 
 
-def _is_coming(order: Order, as_of_ms: int) -> bool:
-    return order.state != "freed" or (order.freed_at_ms or 0) > as_of_ms
-
-
-def _age(order: Order) -> int:
-    return order_number(order.order)
-
-
 def settle_needless(work: Settlement, snapshot: Snapshot | None, as_of_ms: int, now_ms: int) -> Effects:
-    """Withdraw excess orders (no snapshot: no preempting application has pending asks)."""
+    """Withdraw excess orders (no snapshot: no preempting application has pending requests)."""
     effects, ledger, settings = Effects(), work.ledger, work.settings
     work.pending = None
     if not settings.model_scheduler or not ledger.open:

@@ -1,10 +1,10 @@
-"""The Preemptor: whose asks have a shortfall, how much room is expected, and which jobs may be preempted.
+"""The Preemptor: which requests have a shortfall, the expected capacity, and which jobs may be preempted.
 
-Law: it makes room only on behalf of a preempting application, only for asks that fit nowhere, never
-twice for the same request, and only if the capacity would be given to the requester
-(:mod:`yarnctl.deciding.forecast`). Under the profile ``paper`` the last rule is Natjam's own: the
-cluster is full, and more containers are pending than the application's reclaim list has entries
-(section 3.2). The Preemptor never reads tasks; the selector chooses which of them stop.
+It frees containers only for a preempting application, only for requests that fit nowhere, never twice for the
+same request, and only if the capacity would be given to the requester (:mod:`yarnctl.deciding.forecast`).
+Under the profile ``paper`` the last rule is Natjam's own: the cluster is full, and more containers are
+pending than the application's reclaim list has entries (section 3.2). The selector chooses which tasks stop;
+no task is read here.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from yarnctl.deciding.case import Candidate, Need
 from yarnctl.deciding.forecast import (
+    FreeCapacity,
     QueueModel,
-    Room,
     SchedulerSimulation,
     Servable,
     model_queues,
@@ -61,13 +61,13 @@ class ApplicationDemand(NamedTuple):
 class ClusterDemand(NamedTuple):
     """The demand of one snapshot.
 
-    ``refused`` are triggers without a decision, and why; ``room`` is the free room that is not assigned;
-    ``preemptable_queues`` is empty in deadline mode: every less urgent application counts.
+    ``refused`` are triggers without a decision, and why; ``free`` is the capacity per node that is not
+    assigned; ``preemptable_queues`` is empty in deadline mode: every less urgent application counts.
     """
 
     applications: tuple[ApplicationDemand, ...]
     refused: tuple[tuple[Trigger, TriggerReason], ...]
-    room: Mapping[str, Resources]
+    free: Mapping[str, Resources]
     preemptable_queues: tuple[str, ...]
 
 
@@ -90,38 +90,38 @@ class DemandInput(NamedTuple):
 
 def pending_count(view: ApplicationView) -> int:
     """Return how many pending containers an application has."""
-    return sum(ask.count for ask in view.requests)
+    return sum(request.count for request in view.requests)
 
 
-def demand(look: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDemand:
+def demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDemand:
     """Return the applications with a shortfall, in serving order."""
-    waiting = [view for view in look.snapshot.applications if view.requests]
+    waiting = [view for view in inputs.snapshot.applications if view.requests]
     if not any(is_preempting(view, settings) for view in waiting):
         found = ClusterDemand((), (), {}, ())
     elif settings.model_scheduler:
-        found = _modelled_demand(look, ledger, settings, waiting)
+        found = _modelled_demand(inputs, ledger, settings, waiting)
     else:
-        found = _paper_demand(look, ledger, settings)
-    return _with_left_out(found, look, ledger, settings) if look.snapshot.left_out else found
+        found = _paper_demand(inputs, ledger, settings)
+    return _with_left_out(found, inputs, ledger, settings) if inputs.snapshot.left_out else found
 
 
 def _with_left_out(
-    found: ClusterDemand, look: DemandInput, ledger: Ledger, settings: Settings
+    found: ClusterDemand, inputs: DemandInput, ledger: Ledger, settings: Settings
 ) -> ClusterDemand:
-    """Add the preempting applications of which nothing else is said and whose requests are left out."""
-    said = {wish.application.application for wish in found.applications}
-    said |= {trigger.application for trigger, _ in found.refused}
-    left_out = look.snapshot.left_out
+    """Add the preempting applications that have no trigger yet and whose requests are left out."""
+    named = {wish.application.application for wish in found.applications}
+    named |= {trigger.application for trigger, _ in found.refused}
+    left_out = inputs.snapshot.left_out
     refused = [
-        (_trigger(look, view, 0, ledger, (), left_out[view.application]), left_out[view.application])
-        for view in look.snapshot.applications
-        if view.application in left_out and view.application not in said and is_preempting(view, settings)
+        (_trigger(inputs, view, 0, ledger, (), left_out[view.application]), left_out[view.application])
+        for view in inputs.snapshot.applications
+        if view.application in left_out and view.application not in named and is_preempting(view, settings)
     ]
     return found._replace(refused=(*found.refused, *refused))
 
 
 def is_preempting(view: ApplicationView, settings: Settings) -> bool:
-    """Return whether room may be made for an application at all (with deadlines: for any)."""
+    """Return whether containers may be freed for an application at all (with deadlines: for any)."""
     return settings.mode == "deadlines" or view.queue in settings.preempting_queues
 
 
@@ -129,18 +129,18 @@ def is_preempting(view: ApplicationView, settings: Settings) -> bool:
 
 
 def _modelled_demand(
-    look: DemandInput, ledger: Ledger, settings: Settings, waiting: Sequence[ApplicationView]
+    inputs: DemandInput, ledger: Ledger, settings: Settings, waiting: Sequence[ApplicationView]
 ) -> ClusterDemand:
-    snapshot = look.snapshot
-    coming = list(ledger.expected_room(look.as_of_ms))
+    snapshot = inputs.snapshot
+    coming = list(ledger.expected_room(inputs.as_of_ms))
     queues = model_queues(snapshot, coming)
     victims = _preemptable_queues(queues, settings)
-    room = Room(snapshot.free_by_node, coming)
-    placed = place_pending(queues, room)
+    free = FreeCapacity(snapshot.free_by_node, coming)
+    placed = place_pending(queues, free)
     stuck = _stuck(queues, settings)
-    allowance = _allowance(look, stuck, ledger)
-    first = _most_urgent(look, stuck, allowance) if settings.mode == "deadlines" else None
-    relieved = None if first is None else _users_with_preemptable(look, first, settings)
+    allowance = _allowance(inputs, stuck, ledger)
+    first = _most_urgent(inputs, stuck, allowance) if settings.mode == "deadlines" else None
+    relieved = None if first is None else _users_with_preemptable(inputs, first, settings)
 
     def is_requester(view: ApplicationView) -> bool:
         if settings.mode == "queues":
@@ -159,13 +159,13 @@ def _modelled_demand(
     for name, admission in admitted.items():
         view = admission.application
         needs = tuple(Need(size, count) for size, count in admission.shortfalls.items())
-        trigger = _trigger(look, view, placed.get(name, 0), ledger, needs, Unmet(view.predicted))
+        trigger = _trigger(inputs, view, placed.get(name, 0), ledger, needs, Unmet(view.predicted))
         wishes.append(ApplicationDemand(view, needs, trigger))
     refused = [
-        (_trigger(look, view, placed.get(view.application, 0), ledger, (), why), why)
+        (_trigger(inputs, view, placed.get(view.application, 0), ledger, (), why), why)
         for view, why in _explained(waiting, stuck, admitted, reasons, settings)
     ]
-    return ClusterDemand(tuple(wishes), tuple(refused), room.free, victims)
+    return ClusterDemand(tuple(wishes), tuple(refused), free.free, victims)
 
 
 def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) ->
 
 
 def _stuck(queues: Mapping[str, QueueModel], settings: Settings) -> dict[str, tuple[ApplicationView, int]]:
-    """Return the preempting applications with asks that fit nowhere, and how many."""
+    """Return the preempting applications with requests that fit nowhere, and how many."""
     stuck: dict[str, tuple[ApplicationView, int]] = {}
     for queue in queues.values():
         if settings.mode == "queues" and queue.view.queue not in settings.preempting_queues:
@@ -191,39 +191,39 @@ def _stuck(queues: Mapping[str, QueueModel], settings: Settings) -> dict[str, tu
 
 
 def _allowance(
-    look: DemandInput, stuck: Mapping[str, tuple[ApplicationView, int]], ledger: Ledger
+    inputs: DemandInput, stuck: Mapping[str, tuple[ApplicationView, int]], ledger: Ledger
 ) -> dict[str, int]:
     """Return how many containers each may get more, by the state in the snapshot.
 
-    Stale asks are subtracted from the asks that fit nowhere: a stale ask must not cause a suspension.
+    Stale requests are subtracted from the requests that fit nowhere: a stale one must not cause a suspension.
     """
     return {
         name: min(
-            pending_count(view) - ledger.promised(name, look.as_of_ms),
-            containers - look.stale.get(name, 0),
+            pending_count(view) - ledger.promised(name, inputs.as_of_ms),
+            containers - inputs.stale.get(name, 0),
         )
         for name, (view, containers) in stuck.items()
     }
 
 
 def _most_urgent(
-    look: DemandInput, stuck: Mapping[str, tuple[ApplicationView, int]], allowance: Mapping[str, int]
+    inputs: DemandInput, stuck: Mapping[str, tuple[ApplicationView, int]], allowance: Mapping[str, int]
 ) -> ApplicationView | None:
     """Return the only possible requester under Natjam-R: the most urgent with unmet requests (section 4)."""
-    for view in look.urgent_first:
+    for view in inputs.urgent_first:
         if view.application in stuck and allowance[view.application] > 0:
             return view
     return None
 
 
 def _users_with_preemptable(
-    look: DemandInput, requester: ApplicationView, settings: Settings
+    inputs: DemandInput, requester: ApplicationView, settings: Settings
 ) -> dict[str, None]:
     """Return the users of the applications that may be preempted for ``requester``."""
-    preemptable = _less_urgent(look, requester, settings)
+    preemptable = _less_urgent(inputs, requester, settings)
     return {
         view.user: None
-        for view in look.snapshot.applications
+        for view in inputs.snapshot.applications
         if view.containers > 1 and view.application in preemptable
     }
 
@@ -235,7 +235,7 @@ def _explained(
     reasons: Mapping[str, TriggerReason],
     settings: Settings,
 ) -> Iterable[tuple[ApplicationView, TriggerReason]]:
-    """Yield the preempting applications with pending asks and no decision, with the reason."""
+    """Yield the preempting applications with pending requests and no decision, with the reason."""
     for view in waiting:
         name = view.application
         if not is_preempting(view, settings) or name in admitted:
@@ -248,7 +248,7 @@ def _explained(
 
 
 def _trigger(
-    look: DemandInput,
+    inputs: DemandInput,
     view: ApplicationView,
     placed: int,
     ledger: Ledger,
@@ -261,23 +261,23 @@ def _trigger(
         requests=view.requests,
         pending=pending_count(view),
         placed=placed,
-        promised=ledger.promised(view.application, look.as_of_ms),
+        promised=ledger.promised(view.application, inputs.as_of_ms),
         shortfall=sum(need.containers for need in needs),
         why=why,
-        as_of_ms=look.as_of_ms,
+        as_of_ms=inputs.as_of_ms,
     )
 
 
 # --- the paper's rule -------------------------------------------------------------------------
 
 
-def _paper_demand(look: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDemand:
+def _paper_demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDemand:
     """Natjam, section 3.2: (1) the cluster is full, (2) pending > entries on the reclaim list.
 
-    "Full" is the total free room, wherever it is. Room freed for an entry that waits for its grant
+    "Full" is about all free capacity, wherever it is. A container freed for an entry that waits for its grant
     belongs to that entry: it is neither free nor counted as shortfall again.
     """
-    snapshot = look.snapshot
+    snapshot = inputs.snapshot
     tolerance_ppm = round(settings.utilisation_tolerance_ratio * PPM)
     over = tuple(
         view.queue
@@ -285,13 +285,13 @@ def _paper_demand(look: DemandInput, ledger: Ledger, settings: Settings) -> Clus
         if view.queue in settings.preemptable_queues and over_guarantee(view, view.used, tolerance_ppm)
     )
     free = total_free(snapshot.free_by_node)
-    for order in ledger.freed_unassigned(look.as_of_ms):
+    for order in ledger.freed_unassigned(inputs.as_of_ms):
         free = _at_least_nothing(minus(free, times(order.request_size, order.serves)))
     wishes: list[ApplicationDemand] = []
     refused: list[tuple[Trigger, TriggerReason]] = []
-    for view in _paper_requesters(look, settings):
-        needs, placed, free = _paper_shortfalls(look, view, free, ledger)
-        trigger = _trigger(look, view, placed, ledger, needs, ClusterFull())
+    for view in _paper_requesters(inputs, settings):
+        needs, placed, free = _paper_shortfalls(inputs, view, free, ledger)
+        trigger = _trigger(inputs, view, placed, ledger, needs, ClusterFull())
         if not needs:
             continue
         if settings.mode == "queues" and not over:
@@ -303,59 +303,59 @@ def _paper_demand(look: DemandInput, ledger: Ledger, settings: Settings) -> Clus
     return ClusterDemand(tuple(wishes), tuple(refused), {}, over)
 
 
-def _paper_requesters(look: DemandInput, settings: Settings) -> list[ApplicationView]:
+def _paper_requesters(inputs: DemandInput, settings: Settings) -> list[ApplicationView]:
     if settings.mode == "deadlines":
-        return [view for view in look.urgent_first if view.requests and view.activated]
+        return [view for view in inputs.urgent_first if view.requests and view.activated]
     place = {queue: index for index, queue in enumerate(settings.preempting_queues)}
     requesters = [
         view
-        for view in look.snapshot.applications
+        for view in inputs.snapshot.applications
         if view.requests and view.activated and view.queue in place
     ]
     return sorted(requesters, key=lambda view: (place[view.queue], view.rank, view.application))
 
 
 def _paper_shortfalls(
-    look: DemandInput, view: ApplicationView, free: Resources, ledger: Ledger
+    inputs: DemandInput, view: ApplicationView, free: Resources, ledger: Ledger
 ) -> tuple[tuple[Need, ...], int, Resources]:
     """Return the shortfalls of one requester, how many of its requests fit, and the free capacity left."""
-    promised = ledger.promised(view.application, look.as_of_ms)
-    promised += ledger.terminating_for(view.application, look.as_of_ms)
+    promised = ledger.promised(view.application, inputs.as_of_ms)
+    promised += ledger.terminating_for(view.application, inputs.as_of_ms)
     counts: dict[Resources, int] = {}
     placed = 0
-    for ask in sorted(view.requests):
-        kept = min(promised, ask.count)
+    for request in sorted(view.requests):
+        kept = min(promised, request.count)
         promised -= kept
-        fitting = min(ask.count - kept, slots(free, ask.size))
+        fitting = min(request.count - kept, slots(free, request.size))
         placed += fitting
-        free = minus(free, times(ask.size, fitting))
-        if ask.count > kept + fitting:
-            counts[ask.size] = counts.get(ask.size, 0) + ask.count - kept - fitting
+        free = minus(free, times(request.size, fitting))
+        if request.count > kept + fitting:
+            counts[request.size] = counts.get(request.size, 0) + request.count - kept - fitting
     return tuple(Need(size, count) for size, count in counts.items()), placed, free
 
 
-def _at_least_nothing(room: Resources) -> Resources:
-    return Resources(max(0, room[0]), max(0, room[1]))
+def _at_least_nothing(size: Resources) -> Resources:
+    return Resources(max(0, size[0]), max(0, size[1]))
 
 
 # --- which jobs may be preempted --------------------------------------------------------------
 
 
-def preemptable(look: DemandInput, settings: Settings, queues: tuple[str, ...]) -> list[ApplicationView]:
+def preemptable(inputs: DemandInput, settings: Settings, queues: tuple[str, ...]) -> list[ApplicationView]:
     """Return the applications with more than a master in ``queues`` (with deadlines: anywhere), by id."""
-    views = look.snapshot.applications
+    views = inputs.snapshot.applications
     if settings.mode == "deadlines":
         return sorted([view for view in views if view.containers > 1], key=_BY_ID)
     return sorted([view for view in views if view.queue in queues and view.containers > 1], key=_BY_ID)
 
 
 def candidates(
-    look: DemandInput, ledger: Ledger, settings: Settings, views: Sequence[ApplicationView]
+    inputs: DemandInput, ledger: Ledger, settings: Settings, views: Sequence[ApplicationView]
 ) -> list[Candidate]:
     """Return the jobs of ``views`` without their containers under order ("less these containers")."""
-    total = look.snapshot.total
+    total = inputs.snapshot.total
     leaving: dict[str, list[Order]] = {}
-    for order in ledger.expected_room(look.as_of_ms):
+    for order in ledger.expected_room(inputs.as_of_ms):
         leaving.setdefault(order.victim, []).append(order)
     jobs: list[Candidate] = []
     ratio_ppm = round(settings.job_open_ratio_max * PPM)
@@ -369,7 +369,7 @@ def candidates(
         laxity = (
             FOREVER_MS
             if deadline is None
-            else laxity_ms(deadline, submitted, view.progress_ratio, look.now_ms)
+            else laxity_ms(deadline, submitted, view.progress_ratio, inputs.now_ms)
         )
         share = dominant(used, total)
         usage = JobUsage(
@@ -403,37 +403,37 @@ def closed_jobs(
 
 
 def is_preemptable(
-    jobs: Sequence[Candidate], look: DemandInput, settings: Settings, requester: ApplicationView
+    jobs: Sequence[Candidate], inputs: DemandInput, settings: Settings, requester: ApplicationView
 ) -> tuple[Candidate, ...]:
     """Drop the requester itself and, in deadline mode, all that are not strictly less urgent."""
     if settings.mode == "queues":
         return tuple(job for job in jobs if job.usage.application != requester.application)
-    preemptable = _less_urgent(look, requester, settings)
+    preemptable = _less_urgent(inputs, requester, settings)
     return tuple(job for job in jobs if job.usage.application in preemptable)
 
 
-def _less_urgent(look: DemandInput, requester: ApplicationView, settings: Settings) -> dict[str, None]:
+def _less_urgent(inputs: DemandInput, requester: ApplicationView, settings: Settings) -> dict[str, None]:
     """Return the applications that are strictly less urgent than ``requester``.
 
     In the scheduler simulation, an application served before the requester is not preempted: it would be
-    given the room back at once.
+    given the container back at once.
     """
-    asking = urgency(requester, look.now_ms, settings)
+    asking = urgency(requester, inputs.now_ms, settings)
     return {
         view.application: None
-        for view in look.snapshot.applications
-        if less_urgent(urgency(view, look.now_ms, settings), asking, settings)
+        for view in inputs.snapshot.applications
+        if less_urgent(urgency(view, inputs.now_ms, settings), asking, settings)
         and (view.rank > requester.rank or not settings.model_scheduler)
     }
 
 
 def after_picks(
-    jobs: Sequence[Candidate], taken: Mapping[str, Sequence[Resources]], total: Resources
+    jobs: Sequence[Candidate], picked: Mapping[str, Sequence[Resources]], total: Resources
 ) -> list[Candidate]:
     """Return the jobs without the given containers, as new values."""
     left: list[Candidate] = []
     for job in jobs:
-        sizes = taken.get(job.usage.application)
+        sizes = picked.get(job.usage.application)
         if sizes is None:
             left.append(job)
             continue
@@ -448,18 +448,3 @@ def after_picks(
         )
         left.append(Candidate(usage, used, job.budget - gone, job.task_size))
     return left
-
-
-__all__ = [
-    "ApplicationDemand",
-    "ClusterDemand",
-    "DemandInput",
-    "after_picks",
-    "candidates",
-    "closed_jobs",
-    "demand",
-    "is_preemptable",
-    "is_preempting",
-    "pending_count",
-    "preemptable",
-]

@@ -1,9 +1,8 @@
 """Prioritising: which YARN priorities are sent, and when again (Natjam-R, section 4).
 
-Law: YARN's order is kept as the order of urgency. An accepted priority is not sent again, unless a tick
-later the view still differs; a refused application is left alone for a pause that doubles with each refusal,
-so that a cluster which does not allow it is not asked each second. Urgency is the order of deadlines or of
-laxities, as the eviction policy: MDF with EDF, MLF with LLF, else suspending and resuming undo each other.
+YARN's order is kept as the order of urgency: of deadlines or of laxities, as the eviction policy (MDF with
+EDF, MLF with LLF, else suspending and resuming undo each other). An accepted priority is not sent again,
+unless a tick later the view still differs; a refused application is paused, twice as long after each refusal.
 """
 
 from __future__ import annotations
@@ -12,16 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from yarnctl.deciding import model
 from yarnctl.deciding.ledger_state import DOUBLINGS_MAX, PriorityState
-from yarnctl.deciding.model import (
-    Accepted,
-    ApplicationView,
-    Outcome,
-    Refused,
-    SetPriority,
-    Snapshot,
-    Withheld,
-)
 from yarnctl.deciding.policies import FOREVER_MS, laxity_ms
 from yarnctl.deciding.records import Header, Performed, Ranked, Ranking, Restoring
 from yarnctl.deciding.settings import Settings
@@ -30,7 +21,7 @@ Urgency = tuple[int, int, str]
 """(deadline or laxity in ms, submitted, id): smallest is most urgent."""
 
 
-def urgency(view: ApplicationView, now_ms: int, settings: Settings) -> Urgency:
+def urgency(view: model.ApplicationView, now_ms: int, settings: Settings) -> Urgency:
     """Return the urgency of an application: laxity under MLF, else deadline; none: least urgent."""
     if settings.job_policy == "MLF":
         value = laxity_ms(view.deadline_at_ms, view.submitted_at_ms, view.progress_ratio, now_ms)
@@ -39,7 +30,7 @@ def urgency(view: ApplicationView, now_ms: int, settings: Settings) -> Urgency:
     return (value, view.submitted_at_ms, view.application)
 
 
-def with_deadlines(snapshot: Snapshot, sold: Mapping[str, int]) -> Snapshot:
+def with_deadlines(snapshot: model.Snapshot, sold: Mapping[str, int]) -> model.Snapshot:
     """Return a snapshot with these deadlines, by application, and no others."""
     views = tuple(
         view
@@ -56,8 +47,8 @@ def margin_ms(settings: Settings) -> int:
 
 
 def in_order(
-    applications: Iterable[ApplicationView], now_ms: int, settings: Settings, previous: Sequence[str]
-) -> list[ApplicationView]:
+    applications: Iterable[model.ApplicationView], now_ms: int, settings: Settings, previous: Sequence[str]
+) -> list[model.ApplicationView]:
     """Return the applications, most urgent first; differences within the margin keep ``previous``.
 
     Laxities are estimates that vary each second; without the margin, priorities would too. Each application
@@ -95,8 +86,8 @@ def less_urgent(victim: Urgency, requester: Urgency, settings: Settings) -> bool
 
 
 def priorities(
-    ordered: Sequence[ApplicationView], sent: Mapping[str, int], settings: Settings
-) -> list[SetPriority]:
+    ordered: Sequence[model.ApplicationView], sent: Mapping[str, int], settings: Settings
+) -> list[model.SetPriority]:
     """Return the changes that make YARN serve in this order: distinct levels from the top, the rest 0.
 
     Where deadlines are sold an application without one has no level: 0, behind all that have one.
@@ -107,11 +98,11 @@ def priorities(
     for place, view in enumerate(ordered):
         wanted = level(place, view, settings)
         if view.priority != wanted and sent.get(view.application) != wanted:
-            changes.append(SetPriority(application=view.application, priority=wanted))
+            changes.append(model.SetPriority(application=view.application, priority=wanted))
     return changes
 
 
-def level(place: int, view: ApplicationView, settings: Settings) -> int:
+def level(place: int, view: model.ApplicationView, settings: Settings) -> int:
     """Return the YARN priority of the application at that rank of the order of urgency."""
     if settings.deadlines == "sold" and view.deadline_at_ms is None:
         return 0
@@ -119,7 +110,10 @@ def level(place: int, view: ApplicationView, settings: Settings) -> int:
 
 
 def ranked(
-    ordered: Sequence[ApplicationView], changes: Sequence[SetPriority], now_ms: int, settings: Settings
+    ordered: Sequence[model.ApplicationView],
+    changes: Sequence[model.SetPriority],
+    now_ms: int,
+    settings: Settings,
 ) -> tuple[Ranked, ...]:
     """Return why: the order down to the last application that has a level or is sent one."""
     changed = {change.application for change in changes}
@@ -157,24 +151,24 @@ class Prioritiser:
         self._refused = {name: (tries, until_ms) for name, (tries, until_ms) in refused.items()}
 
     def update(
-        self, snapshot: Snapshot, as_of_ms: int, now_ms: int
-    ) -> tuple[Ranking, list[SetPriority]] | None:
+        self, snapshot: model.Snapshot, as_of_ms: int, now_ms: int
+    ) -> tuple[Ranking, list[model.SetPriority]] | None:
         """Return what is to be sent, and why; None if nothing is."""
         settings = self._settings
         ordered = in_order(snapshot.applications, now_ms, settings, self._urgent_first)
         self._urgent_first = [view.application for view in ordered]
         self._drop(ordered, as_of_ms)
-        asked = {name: priority for name, (priority, _) in self._sent.items()}
+        sent_priorities = {name: priority for name, (priority, _) in self._sent.items()}
         changes = [
             change
-            for change in priorities(ordered, asked, settings)
+            for change in priorities(ordered, sent_priorities, settings)
             if self._refused.get(change.application, (0, 0))[1] <= now_ms
         ]
         if not changes:
             return None
         return Ranking(now_ms, ranked(ordered, changes, now_ms, settings)), changes
 
-    def _drop(self, ordered: Sequence[ApplicationView], as_of_ms: int) -> None:
+    def _drop(self, ordered: Sequence[model.ApplicationView], as_of_ms: int) -> None:
         """Drop ended applications, and sent priorities that do not show a tick later."""
         self._sent = {
             view.application: sent
@@ -187,10 +181,10 @@ class Prioritiser:
             view.application: refused[view.application] for view in ordered if view.application in refused
         }
 
-    def settle(self, action: SetPriority, outcome: Outcome, now_ms: int) -> None:
+    def settle(self, action: model.SetPriority, outcome: model.Outcome, now_ms: int) -> None:
         """Apply a change's outcome."""
         name = action.application
-        if isinstance(outcome, Accepted):
+        if isinstance(outcome, model.Accepted):
             self._sent[name] = (action.priority, now_ms)
             self._refused.pop(name, None)
             return
@@ -198,7 +192,7 @@ class Prioritiser:
         pause_ms = self._settings.tick_ms << min(tries, DOUBLINGS_MAX)
         self._refused[name] = (tries + 1, now_ms + pause_ms)
 
-    def urgent_first(self, snapshot: Snapshot) -> tuple[ApplicationView, ...]:
+    def urgent_first(self, snapshot: model.Snapshot) -> tuple[model.ApplicationView, ...]:
         """Return the applications in the order of urgency (none without deadlines)."""
         if not self._urgent_first:
             return ()
@@ -217,7 +211,7 @@ class ChangedPriorities:
         left = PriorityState() if left is None else left
         self.changed = dict(left.changed)
         self.due = due
-        self._asked = dict(left.sent)
+        self._requested = dict(left.sent)
         self._fresh = set(left.fresh)
         self._observing = left.observing
 
@@ -225,7 +219,7 @@ class ChangedPriorities:
         """Return all of it but ``due`` as a value."""
         return PriorityState(
             changed=dict(self.changed),
-            sent=dict(self._asked),
+            sent=dict(self._requested),
             fresh=tuple(sorted(self._fresh)),
             observing=self._observing,
         )
@@ -235,7 +229,7 @@ class ChangedPriorities:
         if isinstance(record, Header):
             self._observing, self._fresh = record.settings.observe_only, set()
         elif isinstance(record, Ranking):
-            self._asked = {row.application: row.priority for row in record.order}
+            self._requested = {row.application: row.priority for row in record.order}
             if not self._observing:
                 self._ranked(record)
         elif isinstance(record, Restoring):
@@ -257,12 +251,16 @@ class ChangedPriorities:
                 self._fresh.add(row.application)
 
     def _performed(self, record: Performed, name: str) -> None:
-        priority = self._asked.get(name)
+        priority = self._requested.get(name)
         if record.back:
             priority = None if self.due is None else self.due.priority
             self.due = None
-        as_it_was = isinstance(record.outcome, Accepted) and self.changed.get(name) == priority
-        undone = isinstance(record.outcome, Refused | Withheld) and name in self._fresh and not record.back
+        as_it_was = isinstance(record.outcome, model.Accepted) and self.changed.get(name) == priority
+        undone = (
+            isinstance(record.outcome, model.Refused | model.Withheld)
+            and name in self._fresh
+            and not record.back
+        )
         if name in self.changed and (as_it_was or undone):
             del self.changed[name]
         self._fresh.discard(name)

@@ -1,10 +1,10 @@
 """Freed containers that go to another application: how it is noticed, and the queue cap that prevents it.
 
-Law: pure. ``Misdirection`` reads records alone, so that its state survives a restart. The cap is off
-unless an administrator sets it. A preemptable queue is capped at its own guarantee, never below; the
-limit before is in the record that is written first, and is restored when no preempting application has had
-pending asks and no order has been open for a while. Between two waves of a preempting job there are no asks,
-and in that time the preemptable jobs' asks would be served first (facts, section 11: take-back).
+``Misdirection`` reads records alone, so its state survives a restart. The cap is off unless an administrator
+sets it. A preemptable queue is capped at its own guarantee, never below; the limit before is in the record
+that is written first, and is restored when no preempting application has had pending requests and no order
+has been open for a while. Between two waves of a preempting job there are no requests, and the preemptable
+jobs' requests would be served first (facts, section 11: take-back).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CONTINUED = "continued"
 
 
 class Misdirection:
-    """Three of the last ten misdirected is too many. ``last``: the moves that gave room.
+    """Three of the last ten misdirected is too many. ``last``: the moves that freed containers.
 
     Once ``why`` is set it stays so until a person continues the loop (or ``clear``).
     """
@@ -54,10 +54,10 @@ class Misdirection:
                 self._judge()
 
     def _judge(self) -> None:
-        taken = [record for record in self.last if _is_misdirected(record)]
-        if len(taken) >= MISDIRECTED_MAX and self.why is None:
-            who = tuple((record.order, record.application) for record in taken)
-            self.why = Misdirected(who, len(self.last))
+        misdirected = [record for record in self.last if _is_misdirected(record)]
+        if len(misdirected) >= MISDIRECTED_MAX and self.why is None:
+            orders = tuple((record.order, record.application) for record in misdirected)
+            self.why = Misdirected(orders, len(self.last))
 
     def clear(self) -> None:
         """Begin to count anew."""

@@ -1,14 +1,11 @@
 """Queue names: from the names that people and YARN write to the full paths of leaf queues.
 
-Law: there is one rule, and it is here. Everywhere else a queue is its full path, like ``root.prod.etl``, and
-paths are compared by equality alone.
-
-A person's name stands for a leaf queue if it is the leaf's full path, or the end of exactly one leaf's path,
-in whole parts: ``etl`` and ``prod.etl`` both stand for ``root.prod.etl``. A name that begins with ``root`` is
-a full path and nothing else. A name that is the end of several paths is ambiguous, also where it is a whole
-path without ``root``: ``default`` could be meant for each of ``root.default`` and ``root.dev.default``.
-
-What YARN itself writes beside an application is the path from Hadoop 3.4 on, and the leaf's last part before.
+Everywhere else a queue is its full path, like ``root.prod.etl``, and paths are compared by equality alone. A
+name stands for a leaf queue if it is the leaf's full path, or the end of exactly one leaf's path, in whole
+parts: ``etl`` and ``prod.etl`` both stand for ``root.prod.etl``. A name that begins with ``root`` is a full
+path. A name that is the end of several paths is ambiguous, also where it is a whole path without ``root``:
+``default`` could be ``root.default`` or ``root.dev.default``. YARN writes the path of an application's queue
+from Hadoop 3.4 on, and the leaf's last part before.
 """
 
 from __future__ import annotations
@@ -19,15 +16,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from yarnctl.deciding.reasons.queue_naming import (
-    AmbiguousQueue,
-    BudgetOfNoPreemptableQueue,
-    NoLeafQueue,
-    ParentQueue,
-    QueueInBothRoles,
-    QueueNamedTwice,
-    QueueProblem,
-)
+from yarnctl.deciding.reasons import queue_naming
 
 ROOT = "root"
 SHOWN_MAX = 20
@@ -86,7 +75,7 @@ class QueueTree:
             found.setdefault(last_part(path), []).append(path)
         return found
 
-    def resolve(self, name: str) -> str | QueueProblem:
+    def resolve(self, name: str) -> str | queue_naming.QueueProblem:
         """Return the full path of the leaf queue that a person's name stands for, or why there is none."""
         if name in self._paths:
             return name
@@ -94,18 +83,18 @@ class QueueTree:
         if len(found) == 1:
             return found[0]
         if found:
-            return AmbiguousQueue(name[:NAME_MAX], tuple(found[:SHOWN_MAX]), len(found))
+            return queue_naming.AmbiguousQueue(name[:NAME_MAX], tuple(found[:SHOWN_MAX]), len(found))
         above = [path for path in self.parents if spells(name, path)]
         if above:
             below = [path for path in self.leaves if any(path.startswith(f"{one}.") for one in above)]
-            return ParentQueue(name[:NAME_MAX], tuple(below[:SHOWN_MAX]), len(below))
+            return queue_naming.ParentQueue(name[:NAME_MAX], tuple(below[:SHOWN_MAX]), len(below))
         return self.no_leaf((name,))
 
-    def no_leaf(self, names: Sequence[str]) -> NoLeafQueue:
+    def no_leaf(self, names: Sequence[str]) -> queue_naming.NoLeafQueue:
         """Return the reason that no leaf queue has these names."""
         near = tuple(dict.fromkeys(path for name in names for path in self._nearest(name)))
         shown = tuple(name[:NAME_MAX] for name in names)
-        return NoLeafQueue(shown, self.leaves[:SHOWN_MAX], len(self.leaves), near)
+        return queue_naming.NoLeafQueue(shown, self.leaves[:SHOWN_MAX], len(self.leaves), near)
 
     def of_application(self, queue: str) -> str | None:
         """Return the path of the leaf queue that YARN names beside an application.
@@ -147,7 +136,7 @@ class QueueTree:
 class NamedQueues(NamedTuple):
     """The queues that options and files name, as they are written there.
 
-    ``optional``: names that nobody has written (defaults) and that may be missing. ``gate`` and ``pools``
+    ``optional``: default names, which may be missing. ``gate`` and ``pools``
     are those of admission, ``budgets`` those with a loss budget of their own.
     """
 
@@ -169,7 +158,7 @@ class Resolved(NamedTuple):
     """What names stand for: ``paths`` by name (an optional one that is missing is not among them)."""
 
     paths: Mapping[str, str]
-    problems: tuple[QueueProblem, ...] = ()
+    problems: tuple[queue_naming.QueueProblem, ...] = ()
 
     def of(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the paths of these names, each once."""
@@ -180,14 +169,14 @@ def resolved(named: NamedQueues, tree: QueueTree) -> Resolved:
     """Return what all names stand for, and every reason why they cannot be used as they are."""
     paths: dict[str, str] = {}
     missing: list[str] = []
-    problems: list[QueueProblem] = []
+    problems: list[queue_naming.QueueProblem] = []
     for name in named.all():
         found = tree.resolve(name)
         if isinstance(found, str):
             paths[name] = found
         elif name in named.optional:
             continue
-        elif isinstance(found, NoLeafQueue):
+        elif isinstance(found, queue_naming.NoLeafQueue):
             missing.append(name)
         else:
             problems.append(found)
@@ -197,21 +186,21 @@ def resolved(named: NamedQueues, tree: QueueTree) -> Resolved:
     return Resolved(paths, (*problems, *_used_twice(named, known)))
 
 
-def _used_twice(named: NamedQueues, known: Resolved) -> Iterable[QueueProblem]:
+def _used_twice(named: NamedQueues, known: Resolved) -> Iterable[queue_naming.QueueProblem]:
     """Return the leaf queues that are named for two things that exclude each other."""
     if named.mode == "queues":
         preemptable = known.of(named.preemptable)
         for path in known.of(named.preempting):
             if path in preemptable:
                 spelled = _names_of(path, (*named.preempting, *named.preemptable), known)
-                yield QueueInBothRoles(path, spelled)
+                yield queue_naming.QueueInBothRoles(path, spelled)
     for several in (named.budgets, named.pools):
         for path, count in Counter(known.paths[name] for name in several if name in known.paths).items():
             if count > 1:
-                yield QueueNamedTwice(path, _names_of(path, several, known))
+                yield queue_naming.QueueNamedTwice(path, _names_of(path, several, known))
     for name in named.budgets:
         if name in known.paths and known.paths[name] not in (preemptable := known.of(named.preemptable)):
-            yield BudgetOfNoPreemptableQueue(name, known.paths[name], preemptable)
+            yield queue_naming.BudgetOfNoPreemptableQueue(name, known.paths[name], preemptable)
 
 
 def _names_of(path: str, names: Collection[str], known: Resolved) -> tuple[str, ...]:

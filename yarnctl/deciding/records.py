@@ -1,27 +1,18 @@
 """The journal's records: why, before what.
 
-Law: the reason is part of the result. A record has what was decided and the inputs of the
-decision, pruned to what mattered; it has no wall clock, no version of the program and no path, so
-the same run gives the same bytes on any machine. Records are written before the actions they
-explain are performed; the outcome of an action is a record of its own.
+A record has what was decided and the inputs of the decision, pruned to what mattered. It has no wall clock,
+no version of the program and no path, so the same run gives the same bytes on any machine. Records are
+written before the actions they explain are performed; the outcome of an action is a record of its own.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import msgspec
 
+from yarnctl.deciding.admission import entries
 from yarnctl.deciding.admission.book import BookState
-from yarnctl.deciding.admission.entries import (
-    AdmissionAsked,
-    AdmissionClosed,
-    AdmissionRound,
-    AdmissionTaken,
-    ClockSetBack,
-    GateLearned,
-    GateSet,
-)
 from yarnctl.deciding.admission.pricing.accounts import AccountRecord
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.inputs import Observed
@@ -35,6 +26,7 @@ from yarnctl.deciding.model import (
     Ending,
     Grow,
     ObservationRequest,
+    OrderAction,
     Outcome,
     SetPriority,
     SetQueueMaximum,
@@ -104,7 +96,7 @@ class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True, omit_d
 
 
 class Awaited(msgspec.Struct, frozen=True, tag="awaited"):
-    """Tasks whose ends are waited for on behalf of one application: no order, but their room is counted."""
+    """Tasks whose ends are awaited for one application: no order, but their containers are counted."""
 
     at_ms: int
     application: str
@@ -122,7 +114,7 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
 
 
 class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, omit_defaults=True):
-    """One order moved. ``container`` and ``application`` name the receiver of the room, if there is one.
+    """One order moved. ``container`` and ``application`` name the receiver of the container, if there is one.
 
     ``left`` and ``left_node``: the container that answers the order, where its application chose another than
     was named; from now on the order is of that one.
@@ -142,7 +134,7 @@ class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, om
 
 
 class Transfer(msgspec.Struct, frozen=True, tag="transfer", kw_only=True):
-    """An order is made over to another application: rooms of one size are interchangeable."""
+    """An order is transferred to another application: containers of one size are interchangeable."""
 
     order: str
     source: str
@@ -219,7 +211,7 @@ class UnknownApplication(msgspec.Struct, frozen=True, tag="forgotten", kw_only=T
 
 
 class KilledEnded(msgspec.Struct, frozen=True, tag="killed-ended", kw_only=True):
-    """The container of an order that was settled as killed has ended: its room is not expected any more."""
+    """The container of a killed order has ended: it is not expected any more."""
 
     order: str
     container: str
@@ -263,16 +255,15 @@ class Performed(msgspec.Struct, frozen=True, tag="performed", kw_only=True, omit
 
 def performed(at_ms: int, action: Action, outcome: Outcome) -> Performed:
     """Return the record of an action's outcome."""
-    if isinstance(action, SetPriority):
-        told: dict[str, Any] = {"application": action.application, "back": action.back}
-    elif isinstance(action, Grow):
-        told = {"application": action.application}
-    elif isinstance(action, SetQueueMaximum):
-        told = {"queue": action.queue, "back": action.back}
-    else:
-        told = {"order": action.order}
-    kind = cast(ActionKind, action.__struct_config__.tag)
-    return Performed(at_ms=at_ms, action=kind, outcome=outcome, **told)
+    return Performed(
+        at_ms=at_ms,
+        action=cast(ActionKind, action.__struct_config__.tag),
+        outcome=outcome,
+        order=action.order if isinstance(action, OrderAction) else "",
+        application=action.application if isinstance(action, SetPriority | Grow) else "",
+        queue=action.queue if isinstance(action, SetQueueMaximum) else "",
+        back=isinstance(action, SetPriority | SetQueueMaximum) and action.back,
+    )
 
 
 def is_of(record: Performed, action: Action) -> bool:
@@ -354,7 +345,7 @@ class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_default
     """The state that the lines before it leave: the first line of a file in which a journal continues.
 
     ``header``: the last controller's settings; ``fresh``: the header of one that has made no step yet.
-    ``lowered``: the capped queues; ``claims``: the moves that gave room last; ``..._due``:
+    ``lowered``: the capped queues; ``claims``: the moves that freed containers last; ``..._due``:
     changes that were requested and have no known outcome.
     """
 
@@ -373,41 +364,15 @@ class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_default
     book: BookState
 
 
-Record = (
-    Header
-    | State
-    | Observed
-    | Stopped
-    | Requests
-    | Decision
-    | Awaited
-    | Refusal
-    | Transition
-    | Transfer
-    | Return
-    | SavedLost
-    | Progressed
-    | UnknownApplication
-    | KilledEnded
-    | Ranking
-    | Performed
-    | Epoch
-    | Contact
-    | Resumed
-    | Stance
-    | Holding
-    | HoldFound
-    | HoldEnded
-    | Restoring
-    | GateSet
-    | ClockSetBack
-    | AdmissionAsked
-    | AdmissionRound
-    | AdmissionTaken
-    | AdmissionClosed
-    | GateLearned
-    | AccountRecord
+_StepRecord = Header | State | Resumed | Observed | Stopped | Requests | Performed | Epoch | Ranking
+_DecisionRecord = Decision | Awaited | Refusal
+_OrderRecord = Transition | Transfer | Return | SavedLost | Progressed | UnknownApplication | KilledEnded
+DaemonRecord = Contact | Stance | Holding | HoldFound | HoldEnded | Restoring
+GateRecord = entries.GateSet | entries.GateLearned | entries.ClockSetBack | AccountRecord
+AdmissionRecord = (
+    entries.AdmissionAsked | entries.AdmissionRound | entries.AdmissionTaken | entries.AdmissionClosed
 )
+Record = _StepRecord | _DecisionRecord | _OrderRecord | DaemonRecord | GateRecord | AdmissionRecord
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -1,11 +1,12 @@
-"""Executors that left at our request, and when their application is told to ask for as many again.
+"""Executors that were drained, and when their application may request as many again.
 
-Law: a fold over the journal: what was asked is noted before it is performed, so that a crash leaves no
-application small. An application grows again when production waits no more, none of its executors is under
-order, and nothing has happened to them for ``GROW_AFTER_MS``; also while production waits, or the cluster is
-not seen, once nothing has happened for ``GROW_UNSERVED_AFTER_MS`` and no order is open at all. The request is
-sent again until it was accepted, or refused. It names the decisions that it undoes, and the driver knows how
-many left for each: a request that arrives twice, or of an order that never arrived, changes nothing.
+A fold over the journal: what is requested is noted before it is performed, so that a crash leaves no
+application small. An application grows again when no production application has pending requests, none of its
+executors is under order, and nothing has happened to them for ``GROW_AFTER_MS``; also while requests are
+pending, or the cluster is not observed, once nothing has happened for ``GROW_UNSERVED_AFTER_MS`` and no order
+is open. The request is sent again until it was accepted or refused. It names the decisions that it undoes,
+and the driver knows how many left for each: a request that arrives twice, or for an order that never arrived,
+changes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ GROW_AGAIN_MS = 30_000
 """How long until what may not have arrived is sent again."""
 
 
-class Asked(NamedTuple):
+class DrainOrder(NamedTuple):
     """An order to an executor, and its decision."""
 
     order: str
@@ -33,13 +34,14 @@ class Asked(NamedTuple):
 
 
 class Shrunk(msgspec.Struct, frozen=True, array_like=True):
-    """An application of which executors were asked by ``orders``.
+    """An application of which executors were drained by ``orders``.
 
-    ``at_ms``: when something last happened to them; ``sent_ms``: when it was told to grow (0: not yet).
+    ``at_ms``: when something last happened to them; ``sent_ms``: when the request to grow was sent (0: not
+    yet).
     """
 
     application: str
-    orders: tuple[Asked, ...]
+    orders: tuple[DrainOrder, ...]
     at_ms: int
     sent_ms: int = 0
 
@@ -54,8 +56,8 @@ class Regrowing:
         """Note a request that is about to be performed."""
         if isinstance(action, Drain):
             before = self.shrunk.get(action.application)
-            asked = Asked(action.order, action.decision)
-            orders = (*(() if before is None else before.orders), asked)
+            drain_order = DrainOrder(action.order, action.decision)
+            orders = (*(() if before is None else before.orders), drain_order)
             self.shrunk[action.application] = Shrunk(action.application, orders, at_ms)
         elif isinstance(action, Grow) and (held := self.shrunk.get(action.application)):
             self.shrunk[action.application] = msgspec.structs.replace(held, sent_ms=at_ms)
@@ -71,7 +73,7 @@ class Regrowing:
         held = self.shrunk.get(application)
         if held is None:
             return
-        orders = tuple(asked for asked in held.orders if asked.order != order)
+        orders = tuple(drain_order for drain_order in held.orders if drain_order.order != order)
         if orders:
             self.shrunk[application] = msgspec.structs.replace(held, orders=orders)
         else:
@@ -114,4 +116,4 @@ class Regrowing:
 
 def grow(each: Shrunk) -> Grow:
     """Return the request by which an application grows again."""
-    return Grow(each.application, tuple(dict.fromkeys(asked.decision for asked in each.orders)))
+    return Grow(each.application, tuple(dict.fromkeys(drain_order.decision for drain_order in each.orders)))

@@ -1,14 +1,14 @@
 """The selector: one heap for all policies, re-keying only what a pick changed.
 
-Law: ``choose(case, settings)`` is a function: same case, same picks in the same order, and
+``choose(case, settings)`` is a function: same case, same picks in the same order, and
 ``choose(prune(case)) == choose(case)``. In tandem (section 2): for each container that is needed, the job
-policy picks the job, then the task policy picks one task in it; a job without an eligible task drops out. An
-ask is met only by room on *one* node; a pick that completes no room is removed again.
+policy picks the job, then the task policy picks one task in it; a job without an eligible task drops out. A
+request is met only by one node; a pick that completes none is removed again.
 
-How it is fast: a job's tasks are sorted only when the job is first picked; they are sorted once
-and read through an index; a pick replaces one heap entry. Keys that are a plain share or
-remaining time are made in bulk (the policy declares this, tests check it); a plain share and
-the job's index are packed into one integer, which a heap compares in a third of a tuple's time.
+It is fast because a job's tasks are sorted only when the job is first picked, once, and read through an
+index; a pick replaces one heap entry. Keys that are a plain share or remaining time are made in bulk (the
+policy declares this, tests check it); a plain share and the job's index are packed into one integer, which a
+heap compares in a third of a tuple's time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LARGE = 1024
 """From this many tasks on, a job's tasks are not all sorted at once."""
 
 RawPick = tuple[int, TaskView, Any, Resources, int]
-"""Candidate's index, task, the job's heap entry, ask, asks completed."""
+"""Candidate's index, task, the job's heap entry, requested size, requests completed."""
 
 
 class Line:
@@ -81,7 +81,7 @@ class Selection:
         self.task_policy: TaskPolicy = TASK_POLICIES[settings.task_policy]
         self.lines: dict[int, Line] = {}
         self.picks: list[RawPick] = []
-        self.room: dict[str, Resources] = {}
+        self.free: dict[str, Resources] = {}
         self.collected: dict[str, list[int]] = {}
         self.met_on: dict[str, Resources] = {}
         self.dropped: dict[int, RefusedJob] = {}
@@ -159,9 +159,9 @@ class Selection:
         )
 
     def meet(self, need: Need) -> int:
-        """Pick tasks until ``need`` is met or no job is left; return how many asks are unmet."""
+        """Pick tasks until ``need`` is met or no job is left; return how many requests are unmet."""
         size, wanted = need
-        wanted = self._meet_from_room(size, wanted)
+        wanted = self._meet_from_free(size, wanted)
         heap, jobs, lines, picks = self.heap, self.case.jobs, self.lines, self.picks
         (total_mib, total_vcores), objection = self.case.total, self.objection
         by_memory, by_vcores = size[0] * total_vcores, size[1] * total_mib
@@ -235,54 +235,54 @@ class Selection:
             why = "job-budget" if self.lines[index].picked >= job.budget else "no-task-left"
         self.dropped[index] = RefusedJob(job.usage.application, key, why)
 
-    def _meet_from_room(self, size: Resources, wanted: int) -> int:
-        """Meet asks from room that earlier picks left over (a larger container than was asked)."""
-        for node in self.room:
-            while wanted and fits(size, self.room[node]):
+    def _meet_from_free(self, size: Resources, wanted: int) -> int:
+        """Meet requests from what earlier picks left over (a larger container than was requested)."""
+        for node in self.free:
+            while wanted and fits(size, self.free[node]):
                 self._consume(node, size)
                 self._credit(node, size)
                 wanted -= 1
         return wanted
 
     def _credit(self, node: str, size: Resources) -> None:
-        """Count one more ask for an earlier pick on ``node``: the latest that serves none yet, if any."""
+        """Count one more request for an earlier pick on ``node``: the latest that serves none yet, if any."""
         places = self.collected[node]
         idle = [place for place in places if not self.picks[place][4]]
         place = idle[-1] if idle else places[-1]
-        index, task, entry, ask, serves = self.picks[place]
-        self.picks[place] = (index, task, entry, ask if serves else size, serves + 1)
+        index, task, entry, requested, serves = self.picks[place]
+        self.picks[place] = (index, task, entry, requested if serves else size, serves + 1)
 
     def _collect(self, task: TaskView, size: Resources, wanted: int) -> int:
-        """Add a container of another size to its node's room; return how many asks that completes."""
+        """Count a container of another size as free; return how many requests that completes."""
         node = task.node
-        if node not in self.room:
-            self.room[node] = self.case.room.get(node, NOTHING)
+        if node not in self.free:
+            self.free[node] = self.case.free.get(node, NOTHING)
             self.collected[node] = []
         self.collected[node].append(len(self.picks))
-        self.room[node] = plus(self.room[node], task.size)
+        self.free[node] = plus(self.free[node], task.size)
         serves = 0
-        while serves < wanted and fits(size, self.room[node]):
+        while serves < wanted and fits(size, self.free[node]):
             self._consume(node, size)
             serves += 1
         return serves
 
     def _consume(self, node: str, size: Resources) -> None:
-        self.room[node] = minus(self.room[node], size)
+        self.free[node] = minus(self.free[node], size)
         self.met_on[node] = plus(self.met_on.get(node, NOTHING), size)
 
     def excess(self) -> dict[int, None]:
-        """Return the indices of picks without which every met ask is still met, latest first."""
-        if not self.room:
+        """Return the indices of picks without which every met request is still met, latest first."""
+        if not self.free:
             return {}
         needless: dict[int, None] = {}
         for place in range(len(self.picks) - 1, -1, -1):
             _, task, _, _, serves = self.picks[place]
             node = task.node
-            if serves or node not in self.room:
+            if serves or node not in self.free:
                 continue
-            without = minus(self.room[node], task.size)
+            without = minus(self.free[node], task.size)
             if node not in self.met_on or (without[0] >= 0 and without[1] >= 0):
-                self.room[node] = without
+                self.free[node] = without
                 needless[place] = None
         return needless
 
@@ -309,12 +309,12 @@ def choose(case: Case, settings: Settings) -> Choice:
     kept: list[Pick] = []
     back: list[Pick] = []
     hit: dict[int, None] = {}
-    for place, (index, task, entry, ask, serves) in enumerate(selection.picks):
+    for place, (index, task, entry, requested, serves) in enumerate(selection.picks):
         hit[index] = None
         application = case.jobs[index][0][0]
         job_key = selection.entry(entry)[1]
         key = selection.task_key(task) if task[0] else ()
-        (back if place in needless else kept).append(Pick(application, task, job_key, key, ask, serves))
+        (back if place in needless else kept).append(Pick(application, task, job_key, key, requested, serves))
     return Choice(
         picks=tuple(kept),
         handed_back=tuple(back),
@@ -323,7 +323,7 @@ def choose(case: Case, settings: Settings) -> Choice:
         refused_tasks=_refused_tasks(selection, hit),
         hit=tuple(case.jobs[index][0][0] for index in hit),
         missing=tuple(case.jobs[index][0][0] for index in hit if case.jobs[index][0][0] not in case.tasks),
-        room=selection.room,
+        free=selection.free,
     )
 
 

@@ -29,13 +29,13 @@ class LossRule(msgspec.Struct, frozen=True, array_like=True):
 class LeverSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How the cheapest mix of levers is chosen (:mod:`yarnctl.deciding.mix`).
 
-    ``room_within_ms``: a lever that gives room later is not used. ``suspend_ms`` and ``leave_ms``: the
-    predicted spans from a request to suspend, and from an end or a kill, to the room; ``commit_ms``: how much
-    longer a reduce takes that ends by itself. Of the container time of the preemptable queues over the last
-    ``window_ms``, at most ``may_lose_ratio`` may be work that is lost, and ``may_refetch_ratio`` overhead of
-    reduces that were ended before their first key.
-    ``jobs_max``: of so many jobs at most, in the job policy's order, tasks are compared. ``budgets``: what
-    holds for single queues instead, and for single users beside it.
+    * ``room_within_ms``: a lever that frees its container later is not used. ``suspend_ms``, ``leave_ms``:
+      the predicted spans from a request to suspend, and from an end or a kill, until the container is free.
+      ``commit_ms``: how much longer a reduce takes that ends by itself.
+    * Of the container time of the preemptable queues over the last ``window_ms``, at most ``may_lose_ratio``
+      may be lost work, and ``may_refetch_ratio`` overhead of reduces that were ended before their first key.
+      ``budgets``: rules of single queues instead, and of single users in addition.
+    * ``jobs_max``: tasks of at most so many jobs are compared, in the job policy's order.
     """
 
     room_within_ms: int
@@ -52,19 +52,19 @@ class LeverSettings(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings of the controller. Spans in ms, ratios in 0..1.
 
-    ``mode`` "queues": room for preempting queues is made in preemptable queues (Natjam). "deadlines": one
-    queue, room for the most urgent application with pending asks is made by less urgent ones (Natjam-R).
-
-    ``observe_only``: nothing is performed; an order stays as long as it would be wanted, and never
-    times out. ``in_flight_ratio_max``: how many of the preemptable queues' containers may be suspending at
-    once (1: as many as are needed), at least ``in_flight_least``.
-    ``look_age_max_ms``: a snapshot that took longer is not decided on. ``silent_ms``: for so long a job
-    whose master did not answer is not asked again. ``release_repeat_ms``: a Release whose effect has
-    not been observed is sent again. ``rest_ms``: an attempt whose order was withdrawn is not suspended again
-    so soon. ``task_tries_max``: an attempt that did not stop after that many requests is excluded for
-    good. ``job_open_ratio_max``: how many of a job's containers may be under order at once, at least one.
-    ``levers``: the cheapest mix of levers is chosen, and not only suspensions by the two policies.
-    ``deadlines``: those that count are sold ones (of paid, claimed admissions), and no tag of YARN.
+    * ``mode`` "queues": containers for preempting queues are freed in preemptable queues (Natjam).
+      "deadlines": one queue; less urgent applications free containers for the most urgent one with pending
+      requests (Natjam-R).
+    * ``observe_only``: no action is performed; an order stays as long as it is needed, and never times out.
+    * ``in_flight_ratio_max``: how many of the preemptable queues' containers may be suspending at once (1:
+      all), at least ``in_flight_least``. ``job_open_ratio_max``: the same for one job, at least one.
+    * ``look_age_max_ms``: a snapshot that took longer is not decided on. ``silent_ms``: how long a job whose
+      master did not answer is excluded. ``release_repeat_ms``: when a Release without an effect is sent
+      again.
+    * ``rest_ms``: how long an attempt with a withdrawn order is excluded. ``task_tries_max``: an attempt that
+      did not stop after that many orders is excluded for good.
+    * ``levers``: choose the cheapest mix of levers instead of suspensions by the two policies.
+    * ``deadlines`` "sold": deadlines of paid, admitted applications count, and tags in YARN do not.
     """
 
     profile: str = "default"

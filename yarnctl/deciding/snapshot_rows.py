@@ -1,9 +1,8 @@
 """Changes of the snapshot: the rows that a step reads, and how they differ from the snapshot written last.
 
-Law: pure and canonical. :class:`Writer` returns how a snapshot differs from the one before it,
-:class:`Reader` rebuilds the same snapshot from that; of what is in both, the controller reads no column that
-is not a row's (a test drops each column and must fail). That a view is the same object may save work, and
-never decides what is written.
+:class:`Writer` returns how a snapshot differs from the one before it, :class:`Reader` rebuilds the same
+snapshot from that; the controller reads no column that is not a row's (a test drops each column and must
+fail). That a view is the same object may save work, and never decides what is written.
 """
 
 from __future__ import annotations
@@ -33,13 +32,7 @@ class QueueRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
 
     def view(self) -> QueueView:
         """Return the queue as a step reads it."""
-        return QueueView(
-            queue=self.queue,
-            guaranteed=self.guaranteed,
-            maximum=self.maximum,
-            used=self.used,
-            user_limit=self.user_limit,
-        )
+        return QueueView(**msgspec.structs.asdict(self))
 
 
 class ApplicationRow(msgspec.Struct, frozen=True, array_like=True):
@@ -63,30 +56,13 @@ class ApplicationRow(msgspec.Struct, frozen=True, array_like=True):
 
     def view(self) -> ApplicationView:
         """Return the application as a step reads it."""
-        return ApplicationView(
-            application=self.application,
-            queue=self.queue,
-            user=self.user,
-            submitted_at_ms=self.submitted_at_ms,
-            rank=self.rank,
-            containers=self.containers,
-            used=self.used,
-            am_size=NOT_READ,
-            task_size=self.task_size,
-            requests=self.requests,
-            activated=self.activated,
-            runner=self.runner,
-            predicted=self.predicted,
-            priority=self.priority,
-            deadline_at_ms=self.deadline_at_ms,
-            progress_ratio=self.progress_ratio,
-        )
+        return ApplicationView(am_size=NOT_READ, **msgspec.structs.asdict(self))
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a snapshot differs from the one before. ``order``: where appending new rows does not give it.
 
-    ``free``: nodes whose room differs (None: no room any more, or gone); ``reserved`` and, of what is
+    ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` and, of what is
     read, ``left_out``: all of them, if they differ.
     """
 
@@ -157,7 +133,7 @@ class Writer:
         applications, gone, order = self._applications(now)
         queues, queues_gone, queue_order = self._queue_rows(now)
         free: dict[str, Resources | None] = {
-            node: room for node, room in now.free_by_node.items() if self._free.get(node) != room
+            node: size for node, size in now.free_by_node.items() if self._free.get(node) != size
         }
         free.update((node, None) for node in self._free if node not in now.free_by_node)
         other_reserved = now.reserved_by_node != self._reserved
@@ -245,11 +221,11 @@ class Reader:
             change.gone,
             change.order,
         )
-        for node, room in change.free.items():
-            if room is None:
+        for node, size in change.free.items():
+            if size is None:
                 self.free.pop(node, None)
             else:
-                self.free[node] = room
+                self.free[node] = size
         if change.reserved is not None:
             self.reserved = dict(change.reserved)
         if change.left_out is not None:

@@ -1,10 +1,7 @@
-"""Compute the base URLs of daemons from Hadoop's own configuration.
+"""Compute the base URLs of daemons from Hadoop's own configuration; pure.
 
-Law: pure; a site in, base URLs out, in the order of the configuration. Only the keys of daemons' addresses
-are read here, with the defaults of the 3.x documents (yarn-default.xml, hdfs-default.xml). A key is checked
-only if its value is used: BadInput names a key that is needed and has an invalid value.
-
-An address that is not set, or empty, is derived as Hadoop derives it:
+Defaults are those of the 3.x documents (yarn-default.xml, hdfs-default.xml). A key is checked only if its
+value is used. An address that is not set, or empty, is derived as Hadoop derives it:
 
 * A daemon's web address has the host of its RPC address, or of ``yarn.resourcemanager.hostname``, and the
   default port. So has a wildcard (``0.0.0.0``), which listens on all interfaces.
@@ -66,10 +63,7 @@ def resource_managers(site: HadoopSite, here: str = LOCAL) -> tuple[str, ...]:
 
 
 def name_nodes(site: HadoopSite, here: str = LOCAL) -> tuple[str, ...]:
-    """Return the base URLs of the NameNodes' WebHDFS; () if none is configured.
-
-    With name services the one of ``fs.defaultFS`` counts, else the first.
-    """
+    """Return the NameNodes' base URLs, of the name service of ``fs.defaultFS``, else of the first."""
     services = site.list_of("dfs.internal.nameservices") or site.list_of("dfs.nameservices")
     default = _default_authority(site)
     own: list[tuple[str, ...]]
@@ -106,10 +100,7 @@ def history_server(site: HadoopSite, here: str = LOCAL) -> str:
 
 
 def web_proxy(site: HadoopSite, here: str = LOCAL) -> str | None:
-    """Return the base URL of the web proxy; "": the ResourceManagers serve it; None: no key is set.
-
-    Hadoop's ResourceManager serves the proxy where no address is set, or its own one.
-    """
+    """Return the web proxy's base URL; "": the ResourceManagers serve it; None: no key is set."""
     if site.raw(WEB_PROXY) is None:
         return None
     if not site.text(WEB_PROXY):
@@ -139,7 +130,6 @@ def _resource_manager(site: HadoopSite, key: str, suffix: str, secure: bool, her
 
 
 def _name_node(site: HadoopSite, suffixes: tuple[str, ...], fallback: str, here: str) -> str:
-    """Return a NameNode's base URL; ``fallback``: the key that names its host where no RPC address does."""
     keys = tuple(f"{_web_key(site)}{one}" for one in suffixes)
     told = _told(site, keys)
     host = told.host
@@ -167,7 +157,6 @@ def _told(site: HadoopSite, keys: Iterable[str]) -> _Told:
 
 
 def _default_authority(site: HadoopSite) -> str:
-    """Return host and port, or the name service, of ``fs.defaultFS``; "" where it is no HDFS."""
     scheme, _, rest = site.text("fs.defaultFS").partition("://")
     return rest.partition("/")[0] if scheme in ("hdfs", "webhdfs", "swebhdfs") else ""
 

@@ -1,37 +1,35 @@
 """The client of a job's MapReduce master, through YARN's web proxy (facts, section 2).
 
-Law: a master may be unreachable (it has not started, has ended, restarts). The value is then ``Absent`` with
-the reason, never an exception. Any answer that is not JSON, and every redirect, means Absent: for a master
-that has ended, the proxy returns its own pages. Only a refused or uncertain *change* raises.
+A master that does not answer (not started, ended, restarting) gives ``Absent``, never an exception. Any
+answer that is not JSON, and every redirect, means Absent: for a master that has ended, the proxy returns its
+own pages. Only a refused or uncertain *change* raises.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop.http.answers import Missing, Rejected, Uncertain, decoded, explain
+from yarnctl.hadoop.http.answers import HttpAnswer, Missing, Rejected, Uncertain, decoded, explain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import mapreduce as wire
 from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 
-Counters = dict[str, dict[str, int]]
-"""Group -> counter -> value."""
+Counters = dict[str, dict[str, int]]  # Group -> counter -> value
 
 ATTEMPTS_MAX = 1_000
+Made = TypeVar("Made")
 
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
 _INNER = re.compile(r"(?:job|task|attempt)_[0-9]+_[0-9]+(?:_[mr]_[0-9]+(?:_[0-9]+)?)?")
 
 
 class Absent(msgspec.Struct, frozen=True):
-    """The reason why a master has not answered; ``why`` is text for people.
-
-    ``at``: the addresses that could not be reached ("": it was reached); ``fault``: why, without the address.
-    """
+    """Why a master has not answered, as text; ``at``: addresses that could not be reached, ``fault``: why."""
 
     why: str
     at: str = ""
@@ -55,20 +53,51 @@ def approved(transport: Transport, application: str) -> dict[str, str]:
     return {"proxyapproved": "true"}  # else the proxy warns all but the owner
 
 
-class MasterClient:
-    """The master of one application. The constructor sends nothing."""
+class ProxiedClient:
+    """An application's own program, at a path behind YARN's web proxy. The constructor sends nothing."""
 
-    def __init__(self, transport: Transport, application: str) -> None:
+    def __init__(self, transport: Transport, application: str, path: str) -> None:
         self._query = approved(transport, application)
         self.application = application
-        self.job_id = application.replace("application_", "job_", 1)
         self._to = transport
-        self._root = f"/proxy/{application}/ws/v1/mapreduce"
+        self._root = f"/proxy/{application}{path}"
+
+    def _read(
+        self, path: str, decoder: OneDecoder[Any] | ListDecoder[Any], query: dict[str, str] | None = None
+    ) -> Any:
+        """Return an answer; Absent if there is none."""
+        try:
+            return self._to.read(self._root + path, decoder, {**self._query, **(query or {})})
+        except (Unreachable, Rejected) as problem:
+            return absent(self._to, problem)
+
+    def _made(self, to: Callable[[Any], Made], answer: Any) -> Made | Absent:
+        """Return an answer of ``_read`` converted by ``to``."""
+        return answer if isinstance(answer, Absent) else to(answer)
+
+    def _put(self, path: str, body: bytes) -> HttpAnswer | Absent:
+        """Send a change; Absent: it was not made. Raises Rejected and Uncertain."""
+        try:
+            answer = self._to.change("PUT", self._root + path, body, query=self._query)
+        except Uncertain:
+            raise
+        except (Missing, Unreachable) as problem:
+            return Absent(str(problem))
+        if answer.status >= 300 or "html" in answer.kind:
+            return Absent(explain(answer.url, f"HTTP {answer.status} {answer.kind}", "the program's JSON"))
+        return answer
+
+
+class MasterClient(ProxiedClient):
+    """The master of one application."""
+
+    def __init__(self, transport: Transport, application: str) -> None:
+        super().__init__(transport, application, "/ws/v1/mapreduce")
+        self.job_id = application.replace("application_", "job_", 1)
 
     def jobs(self) -> tuple[wire.JobRow, ...] | Absent:
         """Return the job of the application (one, as a tuple)."""
-        rows = self._read("/jobs", wire.JOBS)
-        return rows if isinstance(rows, Absent) else tuple(rows)
+        return self._made(tuple, self._read("/jobs", wire.JOBS))
 
     def job(self) -> wire.JobRow | Absent:
         """Return the application's job."""
@@ -117,8 +146,10 @@ class MasterClient:
 
     def configuration(self) -> dict[str, str] | Absent:
         """Return the job's whole configuration (job.xml as it is in effect)."""
-        rows = self._read(f"/jobs/{self.job_id}/conf", wire.JOB_CONFIGURATION)
-        return rows if isinstance(rows, Absent) else {row.name: row.value for row in rows}
+        return self._made(
+            lambda rows: {row.name: row.value for row in rows},
+            self._read(f"/jobs/{self.job_id}/conf", wire.JOB_CONFIGURATION),
+        )
 
     def kill(self, task: str, attempt: str) -> str | Absent:
         """Kill one attempt; it does not count as failed, and a new one is scheduled.
@@ -126,31 +157,15 @@ class MasterClient:
         Returns the echoed word KILLED at once, while the kill itself happens later (facts, section
         2.1). Absent: the master did not get the request. Raises Rejected and Uncertain.
         """
-        path = self._root + self._state_path(task, attempt)
-        try:
-            answer = self._to.change("PUT", path, b'{"state":"KILLED"}', query=self._query)
-        except Uncertain:
-            raise
-        except (Missing, Unreachable) as problem:
-            return Absent(str(problem))
-        if answer.status >= 300 or "html" in answer.kind:
-            return Absent(explain(answer.url, f"HTTP {answer.status} {answer.kind}", "the master's JSON"))
+        path = f"/jobs/{self.job_id}/tasks/{_id(task)}/attempts/{_id(attempt)}/state"
+        answer = self._put(path, b'{"state":"KILLED"}')
+        if isinstance(answer, Absent):
+            return answer
         return str(decoded(msgspec.structs.replace(answer, status=200), wire.ATTEMPT_STATE).state)
 
-    def _state_path(self, task: str, attempt: str) -> str:
-        return f"/jobs/{self.job_id}/tasks/{_id(task)}/attempts/{_id(attempt)}/state"
-
     def _counters(self, below: str, decoder: OneDecoder[Any]) -> Counters | Absent:
-        value = self._read(f"/jobs/{self.job_id}{below}/counters", decoder)
-        return value if isinstance(value, Absent) else wire.counters(value.groups)
-
-    def _read(
-        self, path: str, decoder: OneDecoder[Any] | ListDecoder[Any], query: dict[str, str] | None = None
-    ) -> Any:
-        try:
-            return self._to.read(self._root + path, decoder, {**self._query, **(query or {})})
-        except (Unreachable, Rejected) as problem:
-            return absent(self._to, problem)
+        path = f"/jobs/{self.job_id}{below}/counters"
+        return self._made(lambda found: wire.counters(found.groups), self._read(path, decoder))
 
 
 def _id(given: str) -> str:

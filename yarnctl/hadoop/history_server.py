@@ -1,13 +1,11 @@
-"""The client of the MapReduce history server: records of jobs that have ended.
+"""The client of the MapReduce history server: records of jobs that have ended, one request each.
 
-Law: reading only. Each method is one request and returns wire records; ``attach.history.fitting`` interprets
-them. An answer about another job is rejected. A job appears here some time after the ResourceManager reports
-its end (the server scans for new files every ``mapreduce.jobhistory.move.interval-ms``, three minutes by
-default). Until then it is Missing.
+An answer about another job is rejected. A job appears here some time after the ResourceManager reports its
+end (``mapreduce.jobhistory.move.interval-ms``, three minutes by default). Until then it is Missing.
 
-Source: Hadoop's ``HsWebServices`` (paths, parameters). Trap: ``limit`` cuts the list at its *end*, and
-the list begins with the oldest job (``CachedHistoryStorage``), so that the newest are requested by a time,
-not a limit.
+Source: Hadoop's ``HsWebServices`` (paths, parameters). Trap: ``limit`` cuts the list at its *end*, and the
+list begins with the oldest job (``CachedHistoryStorage``), so that the newest are requested by a time, not a
+limit.
 """
 
 from __future__ import annotations
@@ -25,8 +23,7 @@ HISTORY = "/ws/v1/history/mapreduce/jobs"
 DAEMON = "history server"
 QUICK = CallLimits(connect_ms=1_000, read_timeout_ms=2_000, answer_ms=4_000, answer_bytes=64 << 20, retries=0)
 """Bounds for a caller that must not wait: one call takes at most 5 s."""
-LISTED_MAX = 20_000
-"""The history server's own limit of a list (``mapreduce.jobhistory.joblist.cache.size``)."""
+LISTED_MAX = 20_000  # The history server's own limit of a list (``mapreduce.jobhistory.joblist.cache.size``)
 
 _APPLICATION = re.compile(r"application_([0-9]{1,20}_[0-9]{1,12})")
 _JOB = re.compile(r"job_[0-9]{1,20}_[0-9]{1,12}")
@@ -43,11 +40,7 @@ def job_of(application: str) -> str:
 
 
 class HistoryServer:
-    """One history server. The constructor sends nothing.
-
-    All methods raise Unreachable (BadAnswer) and Rejected; Missing (a Rejected) for a job that it does
-    not know (yet).
-    """
+    """One history server. Methods raise Unreachable (BadAnswer), Rejected, and Missing for an unknown job."""
 
     def __init__(self, transport: Transport) -> None:
         self._to = transport
@@ -58,10 +51,7 @@ class HistoryServer:
         return self._to.pinned
 
     def jobs(self, finished_since_ms: int, user: str = "") -> tuple[EndedJob, ...]:
-        """Return the jobs that ended at ``finished_since_ms`` or later, the latest first.
-
-        ``user``: only that user's. Both are filtered again here.
-        """
+        """Return the jobs that ended at ``finished_since_ms`` or later (of ``user``), the latest first."""
         query = {"finishedTimeBegin": str(max(0, finished_since_ms)), "limit": str(LISTED_MAX)}
         rows = self._to.read(HISTORY, mapreduce.ENDED_JOBS, query | ({"user": user} if user else {}))
         wanted = [

@@ -1,41 +1,36 @@
 """The client of a Flink application's JobManager, through YARN's web proxy (docs/facts/flink.md, 3).
 
-Law: a JobManager that does not answer gives ``Absent``, as in ``app_master``. One request changes something:
-the bounds of a job's parallelism, by PUT, which the proxy passes.
+A JobManager that does not answer gives ``Absent``. The only change is that of a job's bounds, by PUT.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import msgspec
 
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop.app_master import Absent, absent, approved
-from yarnctl.hadoop.http.answers import Missing, Rejected, Uncertain
+from yarnctl.hadoop.app_master import Absent, ProxiedClient
+from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import flink_rest as wire
-from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 
-BOUNDS_BYTES_MAX = 1 << 18
-"""They are kept in a small file, twice."""
+BOUNDS_BYTES_MAX = 1 << 18  # They are kept in a small file, twice
 OVER = ("FINISHED", "CANCELED", "FAILED")
 _JOB = re.compile(r"[0-9a-f]{32}")
 
 
-class JobManager:
-    """The JobManager of one application. The constructor sends nothing."""
+class JobManager(ProxiedClient):
+    """The JobManager of one application."""
 
     def __init__(self, transport: Transport, application: str) -> None:
-        self._to = transport
-        self._query = approved(transport, application)
-        self._root = f"/proxy/{application}"
+        super().__init__(transport, application, "")
 
     def settings(self) -> dict[str, str] | Absent:
         """Return the settings in effect."""
-        rows = self._read("/jobmanager/config", wire.SETTINGS)
-        return rows if isinstance(rows, Absent) else {row.key: row.value for row in rows}
+        return self._made(
+            lambda rows: {row.key: row.value for row in rows}, self._read("/jobmanager/config", wire.SETTINGS)
+        )
 
     def job(self) -> wire.FlinkJob | Absent:
         """Return the job that has not ended; Absent if there is none, or there are several."""
@@ -49,8 +44,7 @@ class JobManager:
 
     def task_managers(self) -> tuple[wire.TaskManager, ...] | Absent:
         """Return the TaskManagers that are registered."""
-        rows = self._read("/taskmanagers", wire.TASK_MANAGERS)
-        return rows if isinstance(rows, Absent) else tuple(rows)
+        return self._made(tuple, self._read("/taskmanagers", wire.TASK_MANAGERS))
 
     def checkpoint(self, job: str) -> wire.Completed | Absent:
         """Return the last completed checkpoint; Absent if there is none."""
@@ -72,20 +66,8 @@ class JobManager:
 
     def set_bounds(self, job: str, bounds: wire.Bounds) -> Absent | None:
         """Set the bounds of every vertex. Absent: not done. Raises Rejected and Uncertain."""
-        path = f"{self._root}/jobs/{_id(job)}/resource-requirements"
-        try:
-            answer = self._to.change("PUT", path, msgspec.json.encode(bounds), query=self._query)
-        except Uncertain:
-            raise
-        except (Missing, Unreachable) as problem:
-            return Absent(str(problem))
-        return Absent(f"HTTP {answer.status}") if answer.status >= 300 or "html" in answer.kind else None
-
-    def _read(self, path: str, decoder: OneDecoder[Any] | ListDecoder[Any]) -> Any:
-        try:
-            return self._to.read(f"{self._root}{path}", decoder, self._query)
-        except (Unreachable, Rejected) as problem:
-            return absent(self._to, problem)
+        answer = self._put(f"/jobs/{_id(job)}/resource-requirements", msgspec.json.encode(bounds))
+        return answer if isinstance(answer, Absent) else None
 
 
 def _id(job: str) -> str:

@@ -1,13 +1,13 @@
 """A lock in HDFS with at most one holder at a time.
 
-Law: the holder is decided by one atomic operation only, the exclusive create of the next *term*. A lock is a
+The holder is decided by one atomic operation only, the exclusive create of the next *term*. A lock is a
 directory of files ``term-1``, ``term-2``, ...; the owner of the highest term is the holder. Only it ever
 writes to a term again (a renewal replaces its own record), so a late write of a dead holder harms nothing.
 
-Clocks of different hosts are never compared. A holder counts as dead when its record has not changed
-for its own ``ttl_ms`` as measured by the rival. The holder counts itself as holder only until half of
-``ttl_ms`` after it *began* its last renewal that succeeded, and may begin one only until then: so it stops
-before the earliest instant at which a rival may start.
+Clocks of different hosts are never compared. A holder counts as dead when its record has not changed for its
+own ``ttl_ms`` as measured by the rival. The holder counts itself as holder only until half of ``ttl_ms``
+after it *began* its last renewal that succeeded, and may begin one only until then: so it stops before the
+earliest instant at which a rival may start.
 
 A holder is one process: two of one name (a state directory that was copied) are two holders. A restarted
 process need not wait for its own past term: its *place*, something on this host that one process at a time
@@ -30,10 +30,7 @@ RECORD_BYTES = 1 << 16
 
 
 class LockRecord(msgspec.Struct, frozen=True):
-    """The content of a term's file. ``beat`` grows with every renewal; ``released``: the holder released it.
-
-    ``place``: an id that only one process at a time can have, "" if none.
-    """
+    """A term. ``beat`` grows with every renewal; ``place``: an id that one process at a time has, or ""."""
 
     holder: str
     term: int
@@ -136,7 +133,6 @@ class LockFile:
         return (now - self._last_read[1]) * 1000 >= rival.ttl_ms
 
     def _begin(self, term: int, began: float) -> bool:
-        """Create the next term; exactly one of several candidates succeeds."""
         record = LockRecord(self.holder, term, 0, self.ttl_ms, place=self._record.place)
         try:
             self._store.create(self._name(term), msgspec.json.encode(record), mode=0o644)

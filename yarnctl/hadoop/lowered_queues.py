@@ -53,10 +53,7 @@ class LoweredFile:
         self._store.rename(beside, self.path(self.name), overwrite=True)
 
     def all(self) -> Mapping[str, LoweredRecord | None]:
-        """Return every record by its file's name, this process's too; None for one that cannot be read.
-
-        Only for the holder of the lock: removes incomplete files of writers that died.
-        """
+        """Return every record by file (None: unreadable). The lock's holder only: removes half ones."""
         for row in _listed(self._store, self._folder):
             if _HALF.fullmatch(row.name) and row.name != f".{self.name}.tmp":
                 self._store.delete(self.path(row.name))

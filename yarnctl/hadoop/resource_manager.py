@@ -1,9 +1,7 @@
-"""The client of the ResourceManager (facts, section 1: ``/ws/v1/cluster``).
+"""The client of the ResourceManager (facts, section 1: ``/ws/v1/cluster``): one read or change each.
 
-Law: each method is one read or one change and returns wire records; ``wire.views`` makes of them what
-deciding needs. Lists are requested with what keeps them small and filtered again here, because
-versions differ in what they filter. A change that the ResourceManager alters silently (a priority that
-is capped) is an error, not a success.
+Lists are requested with what keeps them small and filtered again here, because versions differ in what they
+filter. A change that is altered silently (a priority that is capped) is an error, not a success.
 """
 
 from __future__ import annotations
@@ -132,10 +130,7 @@ class ResourceManager:
         return self._to.read(f"{ROOT}/apps/{_id(_APPLICATION, application)}", yarn.ENDED_APPLICATION)
 
     def ended_applications(self, since_ms: int, user: str = "") -> tuple[yarn.EndedApplication, ...]:
-        """Return the applications that succeeded since an instant (of ``user``, if named), newest first.
-
-        The ResourceManager keeps a bounded number (``yarn.resourcemanager.max-completed-applications``).
-        """
+        """Return the kept applications (of ``user``) that succeeded since an instant, newest first."""
         query = {"states": "FINISHED", "finalStatus": "SUCCEEDED", "finishedTimeBegin": str(max(0, since_ms))}
         query |= {"deSelects": ",".join(HEAVY)} | ({"user": user} if user else {})
         rows = self._to.read(f"{ROOT}/apps", yarn.ENDED_APPLICATIONS, query)
@@ -228,10 +223,7 @@ class ResourceManager:
         return self._share(self.scheduler_configuration(), path)
 
     def queue_maximum(self, path: str) -> float | None:
-        """Return a queue's configured maximum, as a part of its parent; None if there is no such queue.
-
-        Raises as :meth:`queue_share`.
-        """
+        """Return a queue's configured maximum as a part of its parent; None: no queue. Raises Rejected."""
         keys = self.scheduler_configuration()
         parent, _, name = path.rpartition(".")
         beside = [one.strip() for one in keys.get(f"{CAPACITY}{parent}.queues", "").split(",")]
@@ -299,7 +291,6 @@ def _not_active(info: yarn.ClusterInfo) -> str:
 
 
 def _id(pattern: re.Pattern[str], given: str) -> str:
-    """Return a well-formed id for use in a path; raises BadInput for others."""
     if not pattern.fullmatch(given):
         raise BadInput(f"id {given[:60]!r}", "not an id of YARN", f"use the form {pattern.pattern}")
     return given

@@ -1,9 +1,9 @@
 """Read site files such as ``core-site.xml`` by the rules of Hadoop's ``Configuration``.
 
-Law: a file is untrusted text. Document types and entities are rejected, size and depth are bounded, and an
-include is a local file without a cycle. The rules are Hadoop's: later files win, except over a
-value marked final; ``${name}`` is replaced by another key, a property or ``${env.NAME}`` (with
-``${env.NAME:-default}`` and ``${env.NAME-default}``), at most 20 times; an unknown name stays as it is.
+A file is untrusted text. Document types and entities are rejected, size and depth are bounded, and an include
+is a local file without a cycle. Later files win, except over a value marked final; ``${name}`` is replaced by
+another key, a property or ``${env.NAME}`` (with ``${env.NAME:-default}`` and ``${env.NAME-default}``), at
+most 20 times; an unknown name stays as it is.
 """
 
 from __future__ import annotations
@@ -122,10 +122,7 @@ def load(
     properties: Mapping[str, str] | None = None,
     names: Iterable[str] = FILES,
 ) -> HadoopSite:
-    """Read the site files of a configuration folder, in Hadoop's order; files may be missing.
-
-    Raises BadInput with file and line for a missing folder or a file that cannot be used.
-    """
+    """Read a folder's site files in Hadoop's order, those that exist; BadInput names file and line."""
     if not folder.is_dir():
         raise BadInput(str(folder), "not a folder", "set HADOOP_CONF_DIR to the folder with core-site.xml")
     merged: dict[str, SiteEntry] = {}
@@ -235,7 +232,6 @@ def _property(element: _Element, path: Path) -> list[tuple[str, SiteEntry]]:
 
 
 def _include(element: _Element, path: Path, above: tuple[Path, ...]) -> list[tuple[str, SiteEntry]]:
-    """Read an XInclude: a local file, relative to this one; its fallback where the file is missing."""
     place, href = f"{path}:{element.line}", element.attributes.get("href", "")
     parts = urlsplit(href)
     if not href or parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost"):

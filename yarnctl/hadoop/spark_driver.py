@@ -1,22 +1,15 @@
-"""The client of a Spark application's driver, through YARN's web proxy (docs/facts/spark.md, 6).
+"""The client of a Spark application's driver, through YARN's web proxy (docs/facts/spark.md, 6); read only.
 
-Law: a driver that does not answer gives ``Absent``, as in ``app_master``. Read only: the driver's API changes
-nothing, and the proxy passes only GET and PUT.
+A driver that does not answer gives ``Absent``.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from yarnctl.errors import Unreachable
-from yarnctl.hadoop.app_master import Absent, absent, approved
-from yarnctl.hadoop.http.answers import Rejected
+from yarnctl.hadoop.app_master import Absent, ProxiedClient
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import spark_rest as wire
-from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 
-TASKS_MAX = 10_000
-"""The maximum number of running tasks of a stage that are read."""
+TASKS_MAX = 10_000  # The maximum number of running tasks of a stage that are read
 QUANTILES = "0.5,0.95"
 EXECUTORS_ONLY = {"details": "true", "taskStatus": "failed"}
 """A stage's parts by executor come with the details alone, and those have every task unless a status is named
@@ -24,44 +17,38 @@ EXECUTORS_ONLY = {"details": "true", "taskStatus": "failed"}
 """
 
 
-class SparkDriver:
-    """The driver of one application. The constructor sends nothing."""
+class SparkDriver(ProxiedClient):
+    """The driver of one application."""
 
     def __init__(self, transport: Transport, application: str) -> None:
-        self._query = approved(transport, application)
-        self.application = application
-        self._to = transport
-        self._api = f"/proxy/{application}/api/v1"
-        self._root = f"{self._api}/applications/{application}"
+        super().__init__(transport, application, "/api/v1")
+        self._of = f"/applications/{application}"
 
     def version(self) -> str | Absent:
         """Return the driver's version of Spark."""
-        found = self._read(f"{self._api}/version", wire.VERSION)
-        return found if isinstance(found, Absent) else str(found.spark)
+        return self._made(lambda found: str(found.spark), self._read("/version", wire.VERSION))
 
     def settings(self) -> dict[str, str] | Absent:
         """Return the settings in effect."""
-        found = self._read(f"{self._root}/environment", wire.ENVIRONMENT)
-        return found if isinstance(found, Absent) else dict(found.settings)
+        return self._made(
+            lambda found: dict(found.settings), self._read(f"{self._of}/environment", wire.ENVIRONMENT)
+        )
 
     def executors(self) -> tuple[wire.Executor, ...] | Absent:
         """Return all executors, also removed ones and the driver."""
-        found = self._read(f"{self._root}/allexecutors", wire.EXECUTORS)
-        return found if isinstance(found, Absent) else tuple(found)
+        return self._made(tuple, self._read(f"{self._of}/allexecutors", wire.EXECUTORS))
 
     def jobs(self) -> tuple[wire.ActiveJob, ...] | Absent:
         """Return the running jobs."""
-        found = self._read(f"{self._root}/jobs", wire.JOBS, {"status": "running"})
-        return found if isinstance(found, Absent) else tuple(found)
+        return self._made(tuple, self._read(f"{self._of}/jobs", wire.JOBS, {"status": "running"}))
 
     def stages(self) -> tuple[wire.Stage, ...] | Absent:
         """Return every attempt at a stage that the driver still knows, without its parts by executor."""
-        found = self._read(f"{self._root}/stages", wire.STAGES)
-        return found if isinstance(found, Absent) else tuple(found)
+        return self._made(tuple, self._read(f"{self._of}/stages", wire.STAGES))
 
     def stage(self, stage: int, attempt: int) -> wire.Stage | Absent:
         """Return one attempt at a stage with the bytes that each executor wrote."""
-        found = self._read(f"{self._root}/stages/{stage}/{attempt}", wire.STAGE, EXECUTORS_ONLY)
+        found = self._read(f"{self._of}/stages/{stage}/{attempt}", wire.STAGE, EXECUTORS_ONLY)
         return (
             found if isinstance(found, Absent | wire.Stage) else Absent("the driver does not know this stage")
         )
@@ -69,19 +56,12 @@ class SparkDriver:
     def running_tasks(self, stage: int, attempt: int) -> tuple[wire.StageTask, ...] | Absent:
         """Return the running tasks of a stage."""
         query = {"status": "running", "offset": "0", "length": str(TASKS_MAX)}
-        found = self._read(f"{self._root}/stages/{stage}/{attempt}/taskList", wire.TASKS, query)
-        return found if isinstance(found, Absent) else tuple(found)
+        return self._made(
+            tuple, self._read(f"{self._of}/stages/{stage}/{attempt}/taskList", wire.TASKS, query)
+        )
 
     def task_spans_ms(self, stage: int, attempt: int) -> tuple[float, ...] | Absent:
         """Return the 50 % and 95 % quantiles of a stage's task times in ms; (): no task has finished."""
         query = {"quantiles": QUANTILES}
-        found = self._read(f"{self._root}/stages/{stage}/{attempt}/taskSummary", wire.QUANTILES, query)
-        return found if isinstance(found, Absent) else tuple(found.spans_ms)
-
-    def _read(
-        self, path: str, decoder: OneDecoder[Any] | ListDecoder[Any], query: dict[str, str] | None = None
-    ) -> Any:
-        try:
-            return self._to.read(path, decoder, {**self._query, **(query or {})})
-        except (Unreachable, Rejected) as problem:
-            return absent(self._to, problem)
+        path = f"{self._of}/stages/{stage}/{attempt}/taskSummary"
+        return self._made(lambda found: tuple(found.spans_ms), self._read(path, wire.QUANTILES, query))

@@ -1,9 +1,8 @@
 """HDFS over WebHDFS (facts, section 10): the ``hdfs`` package, and what it does not check.
 
-Law: a status code is never trusted. A rename's result is in its body; a create that is not
-exclusive is not offered under that name; a file is whole only if a manifest written apart proves it. The
-package transfers the bytes (create, append-free, and open) and walks folders; single operations of the
-NameNode go through our transport, which handles standbys and shows no secrets.
+A status code is never trusted: a rename's result is in its body, and a file is whole only if a manifest
+written apart proves it. The package transfers the bytes and walks folders; single operations of the NameNode
+go through our transport, which handles standbys and shows no secrets.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ _ISSUED = OneDecoder(_Issued)
 class WebHdfs:
     """A file system behind its NameNodes. Paths are absolute; the constructor sends nothing.
 
-    All methods raise Unreachable, Rejected (Missing, Exists), and, where they change something,
+    All methods raise Unreachable, Rejected (Missing, ExistsAlready), and, where they change something,
     Uncertain. ``limits`` bound single operations, ``bulk`` the transfer of a file's bytes.
     """
 
@@ -178,8 +177,8 @@ class WebHdfs:
         """Return the base URL of the DataNode to which a new file's bytes would be sent.
 
         Only the first of a create's two requests is sent, and for a path that is a folder: no server writes
-        anything for it. The redirect is read, as it comes to a transfer, and not followed (``noredirect`` is
-        newer, and its answer may be another one behind a gateway).
+        anything for it. The redirect is read and not followed (``noredirect`` is newer, and may differ behind
+        a gateway).
         """
         answer = self._to.change("PUT", _at(folder), query={"op": "CREATE"}, follow=False)
         where = answer.location or decoded(answer, _LOCATION).url
@@ -211,7 +210,7 @@ class WebHdfs:
         self._yes("PUT", path, "MKDIRS", {"permission": f"{mode:o}"})
 
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
-        """Rename in one transaction. Without ``overwrite``: Exists, Missing or Rejected if it is refused.
+        """Rename in one transaction; without ``overwrite`` raises ExistsAlready, Missing or Rejected.
 
         With it an existing *file* is replaced atomically (``renameoptions``, served though not documented).
         """
@@ -237,8 +236,6 @@ class WebHdfs:
         """Set the permission bits."""
         self._change("PUT", path, "SETPERMISSION", {"permission": f"{mode:o}"})
 
-    # --- inside -------------------------------------------------------------------------------
-
     def _token(self) -> str:
         """Return a new delegation token, "" if this HDFS gives none (it is not secured)."""
         issued = self._to.read(f"{PREFIX}/", _ISSUED, {"op": "GETDELEGATIONTOKEN"}).token
@@ -260,7 +257,6 @@ class WebHdfs:
             raise Rejected(explain(answer.url, "the NameNode answered false", "boolean true"), 200)
 
     def _why_not(self, source: str, target: str) -> None:
-        """Raise the reason why a rename was refused, by reading the paths again."""
         if self.find(source) is None:
             raise Missing(explain(self._url(source), "does not exist and cannot be renamed"), 200)
         if self.find(target) is not None:

@@ -1,9 +1,9 @@
 """The chain: every line of a journal proves all lines before it unchanged.
 
-Law: a line is a record's own bytes with an envelope at its end: its number, and a digest over the line before
-and these bytes. It is made of the records alone: no clock, no path, no secret. To change, remove, swap or
-repeat a line breaks the chain; a chain that was computed anew must still pass :mod:`yarnctl.journal.replay`.
-The last line of a journal that was closed marks its end, so that a cut is found too.
+A line is a record's own bytes with an envelope at its end: its number, and a digest over the line before and
+these bytes, without clock, path or secret. To change, remove, swap or repeat a line breaks the chain; a chain
+that was computed anew must still pass :mod:`yarnctl.journal.replay`. The last line of a closed journal marks
+its end, so that a cut is found too.
 """
 
 from __future__ import annotations

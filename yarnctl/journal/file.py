@@ -1,9 +1,8 @@
 """The journal file: append-only, one record a line, every line chained to the one before.
 
-Law: what is appended is on disk when ``append`` returns, and is never changed again. A reader accepts
-whole lines that this program could have written, in the order in which it wrote them, and nothing
-else: a torn or foreign line is bad input, a broken chain is a difference, each named by file and
-line. A journal may continue over several files (``segments``); it is read as one.
+What is appended is on disk when ``append`` returns. A reader accepts whole lines that this program could have
+written, in their order: a torn or foreign line is bad input, a broken chain is a difference, each named by
+file and line. A journal may continue over several files (``segments``); it is read as one.
 """
 
 from __future__ import annotations

@@ -1,36 +1,25 @@
-"""Fold: the state after a journal's records, for a restart and for replay.
+"""Fold: the state after a journal's records, for a restart, for replay and for the checks of a run.
 
-Law: the changes are applied and nothing is decided again. There is one fold: a restarted controller,
-replay and the checks of a run all use it. ``Fold().apply(fold.state())`` makes a fold equal to ``fold``
-in every part that is read; ties in a heap end in an order's id, so that heaps can be made again.
+The changes are applied and nothing is decided again. ``Fold().apply(fold.state())`` makes a fold equal to
+``fold`` in every part that is read; ties in a heap end in an order's id, so that heaps can be made again.
 """
 
 from __future__ import annotations
 
 from heapq import heapify
 
+from yarnctl.deciding import records
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.payments import payment_problem
-from yarnctl.deciding.awaited_ends import AwaitedEnds
 from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.ledger_state import BarSet, LedgerState, Retiring
+from yarnctl.deciding.ledger_state import AwaitedEnds, BarSet, LedgerState, Retiring
 from yarnctl.deciding.loss_budget import LossBudget
 from yarnctl.deciding.order import order_number
 from yarnctl.deciding.prioritising import ChangedPriorities
 from yarnctl.deciding.queue_hold import HeldQueues, Misdirection
-from yarnctl.deciding.records import (
-    FORMAT,
-    Contact,
-    Decision,
-    Epoch,
-    Header,
-    Record,
-    Resumed,
-    State,
-    Stopped,
-)
+from yarnctl.deciding.records import Record
 from yarnctl.deciding.regrowing import Regrowing
 from yarnctl.deciding.settings import DEFAULT, Settings
 
@@ -46,26 +35,26 @@ class Fold:
         self.misdirection = Misdirection()
         self.book = AdmissionStore()
         self.epoch = ""
-        self._header: Header | None = None
-        self._fresh: Header | None = None
+        self._header: records.Header | None = None
+        self._fresh: records.Header | None = None
 
     def apply(self, record: Record) -> None:
         """Apply the next record. None is refused: replay reports what a ledger cannot apply here."""
-        if isinstance(record, State):
+        if isinstance(record, records.State):
             self._go_on(record)
             return
-        if isinstance(record, Header):
+        if isinstance(record, records.Header):
             self._fresh = record
-        elif isinstance(record, Resumed):
+        elif isinstance(record, records.Resumed):
             self._resumed(record)
-        elif isinstance(record, Observed | Stopped):
+        elif isinstance(record, Observed | records.Stopped):
             if self._fresh is not None:
                 self.ledger, self.now_ms = Ledger(self._fresh.settings), 0
                 self._header, self._fresh = self._fresh, None
             self.now_ms = max(self.now_ms, record.at_ms)
-        elif isinstance(record, Contact | Epoch):
+        elif isinstance(record, records.Contact | records.Epoch):
             self.epoch = record.epoch
-        elif isinstance(record, Decision):
+        elif isinstance(record, records.Decision):
             self._make_way(record)
         self.ledger.apply(record)
         self.queues.apply(record)
@@ -73,7 +62,7 @@ class Fold:
         self.misdirection.apply((record,))
         self.book.take(record)
 
-    def _resumed(self, record: Resumed) -> None:
+    def _resumed(self, record: records.Resumed) -> None:
         """A controller continues: by its own settings, and by a clock that may have been set back."""
         self.ledger.retire(self.now_ms)  # the last step applied time-outs after its facts
         if self._fresh is not None:
@@ -83,7 +72,7 @@ class Fold:
             self.ledger.set_back(self.now_ms - record.at_ms)
         self.now_ms, self.ledger.due = record.at_ms, []
 
-    def _make_way(self, record: Decision) -> None:
+    def _make_way(self, record: records.Decision) -> None:
         """Count an order as lost whose container is under order anew: its end was not reported."""
         for pick in record.picks:
             standing = self.ledger.by_container.get(pick.task.container)
@@ -92,10 +81,10 @@ class Fold:
         if record.orders:
             self.ledger.issued = order_number(record.orders[0]) - 1
 
-    def state(self) -> State:
+    def state(self) -> records.State:
         """Return all of it as a value."""
-        return State(
-            format=FORMAT,
+        return records.State(
+            format=records.FORMAT,
             now_ms=self.now_ms,
             header=self._header,
             fresh=self._fresh,
@@ -110,7 +99,7 @@ class Fold:
             book=self.book.left(),
         )
 
-    def _go_on(self, left: State) -> None:
+    def _go_on(self, left: records.State) -> None:
         """Become the state that was left, and nothing besides."""
         self.ledger = ledger_of(left.ledger, DEFAULT if left.header is None else left.header.settings)
         self.now_ms, self.epoch = left.now_ms, left.epoch

@@ -1,10 +1,9 @@
 """Rebuild: the state that an earlier controller left in its journal, to continue from there.
 
-Law: all that is acted upon is in the journal's last ``state`` or behind it: a restart reads from there
-on, and about one file before, to show people what came last. Every whole line is accepted.
-Decisions are not made again, that is for ``yarnctl replay``, so that a newer
-program continues what an older one has written. A crash may leave half a line at the end: it is cut off
-and kept beside, because nothing that was in it has been acted on (the line is written before the action).
+All that is acted upon is in the journal's last ``state`` or behind it: a restart reads from there on, and
+about one file before, for display. Decisions are not made again (``yarnctl replay`` does that), so that a
+newer program continues what an older one has written. A crash may leave half a line at the end: it is cut off
+and kept beside, because no action followed it (the line is written before the action).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ NOT_TOLD = (Observed, Stopped, Requests, State)
 
 
 class Rebuilt(NamedTuple):
-    """The state after the journal. ``recent`` are its last records, for people who ask why.
+    """The state after the journal. ``recent`` are its last records, for explanations.
 
     ``priorities`` are those that were changed and not restored: application -> its original; ``held``
     the queues whose maximum was lowered and not restored, with the record of it; ``epoch`` the

@@ -61,10 +61,6 @@ def tokens_text(mtokens: int) -> str:
     return f"{amount} token{'' if amount == '1' else 's'}"
 
 
-def _receivers(orders: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f"{order} ({application or 'unknown'})" for order, application in orders)
-
-
 UNITS: Mapping[str, Callable[[Any], str]] = {
     "span": span,
     "instant": when,
@@ -73,7 +69,7 @@ UNITS: Mapping[str, Callable[[Any], str]] = {
     "number": lambda values: str(len(values)),
     "list": lambda values: ", ".join(values) or "none",
     "either": " or ".join,
-    "receivers": _receivers,
+    "receivers": lambda orders: ", ".join(f"{name} ({other or 'unknown'})" for name, other in orders),
 }
 """How a field is formatted in a sentence: ``{limit_ms:span}``."""
 

@@ -1,10 +1,10 @@
 """Replay: give each input of a journal to a controller again, and compare the resulting records line by line.
 
-Law: the recorded observations are taken as true; all else must come out the same, byte for byte. A step's
-records follow its input; the outcomes of its actions follow them, each once and in order, before the next
-input. The records of the daemon's own parts and of admission may come between steps; they are compared with
-the state after the records before them, and so is a state at the head of a file. The first difference ends
-the replay with its story.
+The recorded observations are taken as true; all else must come out the same, byte for byte. A step's records
+follow its input; the outcomes of its actions follow them, each once and in order, before the next input. The
+records of the daemon's own parts and of admission may come between steps; they are compared with the state
+after the records before them, and so is a state at the head of a file. The first difference ends the replay
+with its story.
 """
 
 from __future__ import annotations
@@ -15,51 +15,20 @@ from typing import NoReturn, get_args
 
 import msgspec
 
-from yarnctl.deciding.admission.entries import (
-    AdmissionAsked,
-    AdmissionClosed,
-    AdmissionRound,
-    AdmissionTaken,
-    ClockSetBack,
-    GateLearned,
-    GateSet,
-)
+from yarnctl.deciding import records
 from yarnctl.deciding.admission.payments import sold_deadlines
-from yarnctl.deciding.admission.pricing.accounts import AccountRecord
 from yarnctl.deciding.controller import Controller, Remembered
 from yarnctl.deciding.inputs import InputReader, Observed
 from yarnctl.deciding.model import Action
 from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.records import (
-    Contact,
-    Decision,
-    Header,
-    HoldEnded,
-    HoldFound,
-    Holding,
-    Performed,
-    Ranking,
-    Record,
-    Refusal,
-    Restoring,
-    Resumed,
-    Stance,
-    State,
-    Step,
-    Stopped,
-    Transition,
-    encode,
-    is_of,
-)
+from yarnctl.deciding.records import Record
 from yarnctl.deciding.settings import PROFILES, validate
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.file import Line
 from yarnctl.journal.fold import Fold
 
-BETWEEN_STEPS: tuple[type, ...] = (
-    *(Contact, Stance, Holding, HoldFound, HoldEnded, Restoring),
-    *(GateSet, ClockSetBack, AdmissionAsked, AdmissionRound, AdmissionTaken, AdmissionClosed, GateLearned),
-    *get_args(AccountRecord),
+BETWEEN_STEPS: tuple[type, ...] = get_args(
+    records.DaemonRecord | records.GateRecord | records.AdmissionRecord
 )
 """Kinds of records that no step makes: the daemon's own, and those of admission."""
 
@@ -84,7 +53,7 @@ class Replay:
         self.controller: Controller | None = None
         self.records = self.decisions = self.transitions = self.refusals = self.picks = self.steps = 0
         self._reader = InputReader()
-        self._header: Header | None = None
+        self._header: records.Header | None = None
         self._left: Remembered | None = None
         self._opening: list[bytes] = []
         self._expected: deque[bytes] = deque()
@@ -98,7 +67,7 @@ class Replay:
         """Check one line; raises Different, or BadInput for a header that no controller writes."""
         record = line.record
         self.where = f"{self.source}:{line.number}"
-        if encode(record) != line.raw:
+        if records.encode(record) != line.raw:
             self.differ("the record reads back to other bytes than the line holds")
         self._take(record, line.raw)
         self.fold.apply(record)
@@ -106,36 +75,36 @@ class Replay:
 
     def _take(self, record: Record, raw: bytes) -> None:
         """Compare a record with the one that is due."""
-        if isinstance(record, Header):
+        if isinstance(record, records.Header):
             # What was due is dropped: the controller ended without writing it.
             self._check_header(record)
             self._header, self._left, self._opening = record, None, [raw]
             self._expected.clear()
             self._due.clear()
-        elif isinstance(record, State):
-            left = encode(self.fold.state())
+        elif isinstance(record, records.State):
+            left = records.encode(self.fold.state())
             if left != raw:
                 self.differ(_difference(raw.decode().rstrip(), left.decode().rstrip()))
-        elif isinstance(record, Resumed):
+        elif isinstance(record, records.Resumed):
             if self._header is None or len(self._opening) != 1:
                 self.differ("a controller continues where a new one must begin")
             self._left = self.fold.remembered()
             self._opening.append(raw)
         elif isinstance(record, Observed):
             self._observed(record, raw)
-        elif isinstance(record, Stopped):
+        elif isinstance(record, records.Stopped):
             self._between_steps()
             self._begin(self._deciding().stop(record.at_ms), [raw])
-        elif isinstance(record, Performed) and not self._is_hosts(record):
+        elif isinstance(record, records.Performed) and not self._is_hosts(record):
             self._performed(record, raw)
-        elif isinstance(record, (Performed, *BETWEEN_STEPS)):
+        elif isinstance(record, (records.Performed, *BETWEEN_STEPS)):
             self._between_records(record)
         else:
-            if isinstance(record, Ranking):
+            if isinstance(record, records.Ranking):
                 self._require_paid(record)
             self._compare(raw)
 
-    def _require_paid(self, record: Ranking) -> None:
+    def _require_paid(self, record: records.Ranking) -> None:
         """End the replay where deadlines are sold, and one ranks that is not."""
         if self._deciding().settings.deadlines != "sold":
             return
@@ -144,7 +113,7 @@ class Replay:
             if row.urgency_ms < FOREVER_MS and row.application not in sold:
                 self.differ(f"{row.application} is ranked by a deadline, and has no paid, claimed admission")
 
-    def _check_header(self, record: Header) -> None:
+    def _check_header(self, record: records.Header) -> None:
         """Refuse settings by which nothing can be decided."""
         settings = record.settings
         for field, known in (
@@ -160,7 +129,7 @@ class Replay:
         except BadInput as error:
             raise BadInput(self.where, str(error)) from None
 
-    def _is_hosts(self, record: Performed) -> bool:
+    def _is_hosts(self, record: records.Performed) -> bool:
         """Return whether an action was the host's own: a queue's maximum, or a priority that is restored."""
         return bool(record.queue) or record.back
 
@@ -187,7 +156,7 @@ class Replay:
             self._begin(step, opening)
         self.steps += 1
 
-    def _start(self, header: Header) -> None:
+    def _start(self, header: records.Header) -> None:
         """Make the controller that a header begins."""
         self.controller = Controller(
             header.settings, frozenset(header.capabilities), validate=True, remembered=self._left
@@ -199,9 +168,9 @@ class Replay:
             self.differ("a step, and no controller has begun")
         return self.controller
 
-    def _begin(self, step: Step, opening: list[bytes]) -> None:
+    def _begin(self, step: records.Step, opening: list[bytes]) -> None:
         """Compare a step's first records with those read already; the others are due."""
-        self._expected, self._due = deque(map(encode, step.records)), deque(step.actions)
+        self._expected, self._due = deque(map(records.encode, step.records)), deque(step.actions)
         for raw in opening:
             self._compare(raw)
 
@@ -212,22 +181,22 @@ class Replay:
         if want != raw:
             self.differ(_difference(raw.decode().rstrip(), want.decode().rstrip()))
 
-    def _performed(self, record: Performed, raw: bytes) -> None:
+    def _performed(self, record: records.Performed, raw: bytes) -> None:
         if self._expected:
             self.differ(f"before this, {self._expected[0].decode().rstrip()} is due")
         if not self._due:
             self.differ(f"{raw.decode().rstrip()}, and no action was due")
         action = self._due.popleft()
-        if not is_of(record, action):
+        if not records.is_of(record, action):
             self.differ(f"{raw.decode().rstrip()}, but due is {_short(action)}")
-        self._expected = deque(map(encode, self._deciding().settle(action, record.outcome)))
+        self._expected = deque(map(records.encode, self._deciding().settle(action, record.outcome)))
         self._compare(raw)
 
     def _count(self, record: Record) -> None:
         self.records += 1
-        self.transitions += isinstance(record, Transition)
-        self.refusals += isinstance(record, Refusal)
-        if isinstance(record, Decision):
+        self.transitions += isinstance(record, records.Transition)
+        self.refusals += isinstance(record, records.Refusal)
+        if isinstance(record, records.Decision):
             self.decisions += 1
             self.picks += len(record.picks)
 

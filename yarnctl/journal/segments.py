@@ -1,14 +1,13 @@
 """Segments: a journal that has grown too large for one file continues in a new one.
 
-Law: nothing is ever removed or changed. ``journal.jsonl`` is the file that is written to; when it is full it
-is renamed, whole, to ``journal.000001.jsonl``, ``journal.000002.jsonl``, ...: the chain of digests continues
-from one to the next, so a missing or exchanged segment is found as a missing line is. A segment that is no
-longer written to may be compressed with gzip (``journal.000001.jsonl.gz``); it is read just the same.
+Nothing is ever removed or changed. ``journal.jsonl`` is the file that is written to; when it is full it is
+renamed, whole, to ``journal.000001.jsonl``, ``journal.000002.jsonl``, ...: the chain of digests continues
+from one to the next, so a missing or exchanged segment is found. A segment may be compressed with gzip
+(``journal.000001.jsonl.gz``); it is read just the same.
 
-A file in which a journal continues begins with the state after the lines before it (``state``). It is
-written beside first, whole (``journal.jsonl.next``), and becomes the journal's file by a rename, between two
-whole lines. A crash before that leaves a file that is a little too large, or none to write to: both are
-journals, and the file beside is written anew.
+A file in which a journal continues begins with the state after the lines before it (``state``). It is written
+beside first, whole (``journal.jsonl.next``), and becomes the journal's file by a rename, between two whole
+lines. After a crash before that, the journal is whole, and the file beside is written anew.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Bound the time and the number of connections of a server.
 
-Law: a caller that sends or reads slowly loses its own connection. If there are too many connections, one is
+A caller that sends or reads slowly loses its own connection. If there are too many connections, one is
 closed: never one with a request that is being answered; first those with an incomplete request, then idle
 ones; of each kind the one that has waited longest. So a flood of connections does not block a caller that
-sends a whole request at once. Everything here runs on the server's event loop. A request that arrives whole
-costs one comparison and no reading of a clock.
+sends a whole request at once. Everything here runs on the server's event loop.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from uvicorn.config import Config
     from uvicorn.server import ServerState
 
-SWEEPS = 4
-"""The number of checks for late callers within the shortest bound."""
+SWEEPS = 4  # The number of checks for late callers within the shortest bound
 
 
 class Bounds(NamedTuple):
@@ -83,7 +81,7 @@ class Connections:
 
 def oldest(connections: Iterable[BoundedConnection]) -> BoundedConnection | None:
     """Return the connection to close in favour of another: none that is being answered."""
-    waiting = [each for each in connections if each.is_waiting]
+    waiting = [each for each in connections if each.has_unanswered_request or each.cycle.response_complete]
     return min(waiting, key=lambda each: (not each.has_unanswered_request, each.turn), default=None)
 
 
@@ -113,13 +111,8 @@ class BoundedConnection(HttpToolsProtocol):
         self._in_body = False
         self._left_bytes = 0
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the rest of a request or the reading of an answer is due, or the connection is idle."""
-        return self.has_unanswered_request or self.cycle.response_complete
-
     def is_late(self, now_s: float) -> bool:
-        """Return whether the caller has exceeded its time; while the server does not read, it has not.
+        """Return whether the caller has exceeded its time (not while the server does not read).
 
         A caller that reads a part of an answer gets the same time for the next part.
         """
@@ -138,8 +131,6 @@ class BoundedConnection(HttpToolsProtocol):
             self.has_unanswered_request = True
             self._among.turns += 1
             self.turn = self._among.turns
-
-    # --- what uvicorn and the loop call -------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""

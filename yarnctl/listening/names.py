@@ -1,9 +1,8 @@
 """Check the Host and Origin headers of requests to a server.
 
-Law: only names that the server was given are answered, so that a foreign name which is pointed at its address
-(DNS rebinding) reaches nothing, and a page of another origin neither. On loopback these are loopback's names;
-beyond loopback every IP address as well, because a rebound name cannot send an address. It uses no
-socket and no clock.
+Only names that the server was given are answered, so that a foreign name which is pointed at its address (DNS
+rebinding) reaches nothing, and a page of another origin neither. On loopback these are loopback's names;
+beyond loopback every IP address as well, because a rebound name cannot send an address.
 """
 
 from __future__ import annotations
@@ -16,10 +15,8 @@ from typing import NamedTuple
 from yarnctl.errors import BadInput
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-ANY_ADDRESS = "*.ip"
-"""The name that stands for every IP address."""
-KNOWN_MAX = 256
-"""The most values of Host remembered as good."""
+ANY_ADDRESS = "*.ip"  # The name that stands for every IP address
+KNOWN_MAX = 256  # The most values of Host remembered as good
 
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?|\[[0-9a-f:.]{2,45}\]")
 
@@ -74,7 +71,6 @@ class Answered:
         return True
 
     def _is_own(self, origin: str, host: str) -> bool:
-        """Return whether an Origin is this server, by the caller's name for it, or by a name it was given."""
         scheme, found, place = origin.strip().lower().partition("://")
         if not found or scheme not in ("http", "https"):
             return False
@@ -123,10 +119,7 @@ def checked_names(allowed: Iterable[str]) -> tuple[str, ...]:
 
 
 def names_for(host: str, allowed: Iterable[str] = ()) -> frozenset[str]:
-    """Return the host names to answer when listening on ``host``: loopback's, its own, and ``allowed``.
-
-    Beyond loopback every IP address is answered as well. Raises BadInput for what is no name.
-    """
+    """Return the names to answer on ``host`` (beyond loopback also every IP) and ``allowed``; or BadInput."""
     own = checked_names(allowed)
     names = LOOPBACK_NAMES | set(own) | {f"[{host}]" if ":" in host else host.lower()}
     return names if is_loopback(host) else names | {ANY_ADDRESS}

@@ -1,8 +1,8 @@
 """From known runs to options: as what is an application done how soon?
 
-Law: pure; the same runs give the same options. A kind with fewer than ``RUNS_LEAST`` usable runs has none
-and is named as lacking. Of settings only values that were run are chosen from, and containers lie between the
-fewest and the most that were run: nothing is predicted where nothing is known.
+The same runs give the same options. A kind with fewer than ``RUNS_LEAST`` usable runs has none. Of settings
+only values that were run are chosen from, and containers lie between the fewest and the most that were run:
+nothing is predicted where nothing is known.
 """
 
 from __future__ import annotations
@@ -22,12 +22,9 @@ from yarnctl.prediction.options import InverseQuery, RatioBound, Tunable, ratio_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-RUNS_LEAST = 3
-"""From fewer runs of a kind nothing is predicted."""
-FOLDS_MAX = 10
-"""In so many parts the configurations are left out, where each by itself would take too long."""
-POINT = 0.5
-"""From this chance on the prediction itself is the bound, as in the paper."""
+RUNS_LEAST = 3  # From fewer runs of a kind nothing is predicted
+FOLDS_MAX = 10  # In so many parts the configurations are left out, where each by itself would take too long
+POINT = 0.5  # From this chance on the prediction itself is the bound, as in the paper
 PROFILE = "run yarnctl profile APP.toml"
 
 TunablesByKind = Mapping[str, Mapping[str, Sequence[str]]]
@@ -41,10 +38,7 @@ class PredictedOptions(NamedTuple):
 
 
 class RunsOfKind(NamedTuple):
-    """Usable runs of one kind in columns: containers, then ``features``, then the values of settings.
-
-    ``tunables`` may be chosen; ``constant`` are settings that all runs have alike.
-    """
+    """Usable runs of one kind in columns: containers, then ``features``, then the values of settings."""
 
     runs: tuple[KnownRun, ...]
     features: tuple[str, ...]
@@ -176,7 +170,6 @@ def _options(
 
 
 def _numbers(containers: NDArray[np.float64], most: int) -> tuple[int, ...]:
-    """Return all numbers from the fewest to the most that were run; if too many, some at equal distances."""
     numbers = np.arange(int(containers.min()), int(containers.max()) + 1)
     if len(numbers) > most:
         numbers = np.unique(np.linspace(numbers[0], numbers[-1], most).round().astype(np.int64))

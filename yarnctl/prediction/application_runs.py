@@ -1,7 +1,7 @@
 """Runs of applications: what ran, with how many containers and which settings, and how long it took.
 
-Law: pure; texts in, records out. A row that cannot be a run is refused with its line, and then none of its
-file is taken; nothing is left out that was not asked to be. The same run read twice is one run.
+A row that cannot be a run is refused with its line, and then none of its file is taken. The same run read
+twice is one run.
 """
 
 from __future__ import annotations
@@ -41,10 +41,7 @@ class KnownRun(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=Tr
 
 
 class RunColumns(NamedTuple):
-    """Which columns of a table make a run of ``application`` and ``kind``.
-
-    ``unit_ms`` is the unit of ``elapsed``; of each column in ``only`` just the rows with that value are runs.
-    """
+    """Which columns of a table make a run: ``elapsed`` in ``unit_ms``, rows with the values in ``only``."""
 
     application: str
     kind: str

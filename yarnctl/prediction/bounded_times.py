@@ -1,11 +1,11 @@
 """Run times predicted from known runs, and by which factor of a prediction a run is bounded.
 
-Law: pure; a split follows from its seed. A bound comes from ratios of runs that a prediction was not learned
-from: of a quarter of the configurations where these are enough, else of each that is left out in turn.
+A split follows from its seed. A bound comes from ratios of runs that a prediction was not learned from.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +13,6 @@ import numpy as np
 
 from yarnctl.prediction.model_tree import ModelTree, model_tree
 from yarnctl.prediction.options import RatioBound, ratio_bound
-from yarnctl.prediction.upper_bounds import BETA, least_calibrating
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +21,13 @@ if TYPE_CHECKING:
 
 Predicting = Callable[["Numbers"], "Numbers"]
 CALIBRATING_RATIO = 0.25
+BETA = 0.05  # The chance that a run exceeds its upper bound, if none is given
+MOST_CONFIGURATIONS = 1 << 53  # More than there can be: cuts the inverse of the smallest beta
+
+
+def least_calibrating(beta: float = BETA) -> int:
+    """Return the fewest configurations that suffice for so small a probability: 19 for 5 %."""
+    return math.ceil(min(1 / beta, MOST_CONFIGURATIONS) - 1e-9) - 1
 
 
 class RunTable(NamedTuple):

@@ -1,8 +1,8 @@
 """A regression tree with a line in each leaf: run times by input, settings and containers (ORiON section 4).
 
-Law: the same rows in, the same tree out. A split is chosen by the sum of squared errors (CART), ties by the
-lowest feature and threshold. A leaf has at least two rows for each weight of its line. A prediction stays
-within the range of its leaf's rows: lines that are continued go below zero.
+The same rows in, the same tree out. A split is chosen by the sum of squared errors (CART), ties by the lowest
+feature and threshold. A leaf has at least two rows for each weight of its line. A prediction stays within the
+range of its leaf's rows: lines that are continued go below zero.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 ROWS_EACH_WEIGHT = 2
-RIDGE_EACH_ROW = 1e-3
-"""What is added to the diagonal where columns depend on each other, by row (columns have s.d. 1)."""
+RIDGE_EACH_ROW = 1e-3  # Added to the diagonal by row, where columns (s.d. 1) depend on each other
 LEAF = -1
 
 
@@ -40,10 +39,7 @@ class TreeLeaf(NamedTuple):
 
 
 class ModelTree(NamedTuple):
-    """``feature`` (LEAF: none) and ``threshold`` by node; a row goes ``left`` where it is not above.
-
-    In a leaf ``left`` is the number of the leaf.
-    """
+    """``feature`` (LEAF: ``left`` is its number) and ``threshold`` by node; rows not above go ``left``."""
 
     feature: NDArray[np.int64]
     threshold: Numbers

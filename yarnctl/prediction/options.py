@@ -1,8 +1,8 @@
 """The inverse query: with how many containers and which settings is an application done how soon?
 
-Law: exact, without a solver. The cost is price x containers x time, so for a number of containers the
-cheapest is the fastest. Within a leaf's box the line is least where each tunable is at the end that its
-weight says; so all the integer programs of ORiON (section 5) are one option for each number of containers.
+Exact, without a solver. The cost is price x containers x time, so for a number of containers the cheapest is
+the fastest. Within a leaf's box the line is least where each tunable is at the end that its weight says; so
+all the integer programs of ORiON (section 5) are one option for each number of containers.
 """
 
 from __future__ import annotations
@@ -18,15 +18,11 @@ from yarnctl.prediction.model_tree import ModelTree
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-OPTIONS_MAX = 64
-"""So many reach the deciding half and the journal."""
+OPTIONS_MAX = 64  # So many reach the deciding half and the journal
 
 
 class Tunable(NamedTuple):
-    """A setting that may be chosen: its ``columns``, and the values that each choice gives them.
-
-    A number has one column; a word has one for each of its values (one-hot).
-    """
+    """A setting to choose: its ``columns`` (of words one for each value), and each choice's values."""
 
     name: str
     columns: tuple[int, ...]
@@ -34,10 +30,7 @@ class Tunable(NamedTuple):
 
 
 class InverseQuery(NamedTuple):
-    """What is asked: the features as given (a row; what is tuned is not read), and what may be chosen.
-
-    ``containers``: the column of their number, and the numbers to try.
-    """
+    """The given features (tuned ones are not read), and the choices; ``containers``: numbers to try."""
 
     features: tuple[float, ...]
     containers_column: int
@@ -65,10 +58,7 @@ class _LeafColumns(NamedTuple):
 
 
 def tuned_options(tree: ModelTree, asked: InverseQuery) -> tuple[TunedOption, ...]:
-    """Return the fastest for each number of containers that any leaf allows, in their order.
-
-    Of equal times the first leaf counts, and in it the first choice. Raises BadInput for too many.
-    """
+    """Return the fastest for each number of containers that a leaf allows; BadInput for too many."""
     if len(asked.containers) > OPTIONS_MAX:
         problem = f"{len(asked.containers)} numbers of containers exceed the maximum of {OPTIONS_MAX}"
         raise BadInput("containers", problem, "give fewer")
@@ -105,7 +95,6 @@ def _in_columns(tree: ModelTree) -> _LeafColumns:
 
 
 def _fixed(asked: InverseQuery) -> NDArray[np.bool_]:
-    """Return which columns are given."""
     fixed = np.ones(len(asked.features), dtype=np.bool_)
     fixed[asked.containers_column] = False
     for tunable in asked.tunables:
@@ -136,9 +125,9 @@ class RatioBound(NamedTuple):
 def ratio_bound(ratios: Sequence[float], configuration: Sequence[int], beta: float) -> RatioBound:
     """Return the factor that a further configuration's run exceeds with probability beta at most.
 
-    Split conformal (``upper_bounds``): of the ratios run / predicted of runs that were not learned from, the
-    smallest that leaves beta of the weight above, each configuration and the one to come weighing the same.
-    Raises BadInput without a ratio.
+    Split conformal: of the ratios run / predicted of runs that were not learned from, the smallest that
+    leaves beta of the weight above, each configuration and the one to come weighing the same. Raises BadInput
+    without a ratio.
     """
     if not ratios:
         raise BadInput("runs", "no run is left to calibrate an upper bound", "profile more runs")

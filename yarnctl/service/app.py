@@ -26,8 +26,7 @@ from yarnctl.service.routes.placement import run_routes
 from yarnctl.service.security.middleware import Guards
 from yarnctl.service.security.tokens import Tokens
 
-STUCK_MS = 60_000
-"""After this time without a published view the loop counts as stuck."""
+STUCK_MS = 60_000  # After this time without a published view the loop counts as stuck
 
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 FILES = {
@@ -79,9 +78,8 @@ def make_app(
 
     ``source`` returns the newest view. ``token``: the tokens, or the secret of one operator token; without
     tokens or without ``control`` every write is an error. ``journal``: the path named in errors about ids
-    that are no longer kept. ``names``: the host names that are answered. Without ``open_reads`` reading
-    needs a token. ``clock``: the clock of :attr:`View.now_ms`, in ms. ``request_queue``: the admission
-    controller's (None: admission is disabled).
+    that are no longer kept. ``names``: the host names that are answered. Without ``open_reads`` reading needs
+    a token. ``clock``: that of :attr:`View.now_ms`, in ms. ``request_queue`` None: admission is disabled.
     """
     app = FastAPI(
         title="yarnctl",

@@ -19,14 +19,12 @@ from yarnctl.listening.connections import Bounds, protocol
 from yarnctl.listening.names import is_loopback
 from yarnctl.service.security.tokens import Tokens
 
-CONNECTIONS_MAX = 256
-"""Above this number the longest idle or incomplete connection is closed."""
+CONNECTIONS_MAX = 256  # Above this number the longest idle or incomplete connection is closed
 HEAD_S = 10.0
 BODY_S = 10.0
 ANSWER_READ_S = 30.0
 BOUNDS = Bounds(HEAD_S, BODY_S, answer_read_s=ANSWER_READ_S, connections_max=CONNECTIONS_MAX)
-STOP_S = 2
-"""When the service stops, how long open requests may still take."""
+STOP_S = 2  # When the service stops, how long open requests may still take
 
 PORT_MAX = 65_535
 
@@ -93,8 +91,7 @@ def serve_in_thread(
 ) -> Handle:
     """Serve on an address (port 0: any free port) and return when it listens.
 
-    ``token`` and ``open_reads`` are the app's; beyond loopback one of them must be set. ``bounds``: of each
-    connection, and of their number. Raises BadInput if it cannot listen on the address.
+    ``token`` and ``open_reads`` are the app's; beyond loopback one of them must be set. Raises BadInput.
     """
     require_safe(host, token, open_reads)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # yarnctl logs the address itself

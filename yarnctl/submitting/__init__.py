@@ -1,10 +1,7 @@
-"""How jobs of each framework are submitted, and which settings the daemon may grant.
+"""How jobs of each framework are submitted, and which settings the daemon may grant. Pure.
 
-* Pure: command lines and settings come in and go out. Nothing is run, requested or opened here.
-* A setting of the user is never overwritten: one that contradicts a granted setting is rejected by name.
-* Each framework has a white list of settings that the daemon may grant; no other is set.
-* Import contract: above the clients and the task runner's words, beside ``checkpoint``. The service reads
-  ``FRAMEWORKS`` and names no framework.
+A setting of the user is never overwritten: one that contradicts a granted setting is rejected by name. Each
+framework has a white list of settings that the daemon may grant; no other is set.
 """
 
 from __future__ import annotations
@@ -28,13 +25,10 @@ PROGRAMS = {
     flink.PROGRAM: "flink",
 }
 """The programs of a command line, with their framework."""
-PLAIN_KIND = "mapreduce"
-"""The kind of a request without one."""
+PLAIN_KIND = "mapreduce"  # The kind of a request without one
 
 
 def kind_of(words: Sequence[str]) -> str:
-    """Return the framework of the first known program in a command line; MapReduce (which rejects it) if
-    none.
-    """
+    """Return the framework of a command line's first known program; MapReduce (which rejects it) if none."""
     named = (PROGRAMS.get(PurePath(word).name) for word in words)
     return next((kind for kind in named if kind is not None), PLAIN_KIND)

@@ -157,7 +157,6 @@ def _is_word(word: object) -> bool:
 def _refuse_settled(
     where: str, framework: Framework, own: Mapping[str, str], tunables: Mapping[str, Sequence[str]]
 ) -> None:
-    """Raise BadInput for a command that sets what yarnctl chooses."""
     few, more = framework.given(2), framework.given(3)
     odd = next((name for name in few if few[name] != more[name] and name in own), None)
     if odd is not None:
@@ -186,7 +185,6 @@ def _tunables(where: str, kind: str, table: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _word(value: object) -> str:
-    """Return a TOML value as a word of a command line; "" for an unusable one."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, str | int) else ""
@@ -202,8 +200,7 @@ def parsed(kind: str, words: Sequence[str]) -> Submission:
 
 
 def profile_settings(tunables: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    """Return the settings to profile: all first values, then each other value with the first values of the
-    rest.
+    """Return the settings to profile: all first values, then each other value with the other first ones.
 
     The prediction is linear in each setting, so it does not need all combinations.
     """

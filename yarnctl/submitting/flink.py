@@ -33,13 +33,11 @@ PRIORITY, TARGET = "yarn.application.priority", "execution.target"
 
 GIVEN = {PARALLELISM: NUMBER, SLOTS: NUMBER, QUEUE: QUEUE_NAME, PRIORITY: NUMBER}
 """The settings that the daemon may grant, beside tags."""
-UNNAMED = "Flink Application Cluster"
-"""Flink's name for every application without one."""
+UNNAMED = "Flink Application Cluster"  # Flink's name for every application without one
 MOST_REMEDY = "add --containers N (TaskManagers plus 1 for the JobManager), or -p N"
 
 ACTIONS = ("run", "run-application")
-TARGETS = ("yarn-application", "yarn-per-job")
-"""Each submission is an application; ``flink run -t yarn-application`` is Flink 2's form."""
+TARGETS = ("yarn-application", "yarn-per-job")  # ``run -t yarn-application`` is Flink 2's form
 OWN = {"-p": PARALLELISM, "--parallelism": PARALLELISM, "-t": TARGET, "--target": TARGET}
 WITH_VALUE = (
     *OWN,
@@ -144,13 +142,8 @@ def command_of(words: Sequence[str]) -> FlinkSubmission:
 
 def most_containers(settings: Mapping[str, str]) -> int | None:
     """Return the number of TaskManagers plus the JobManager; None if the parallelism is not given."""
-    parallelism, slots = count_in(settings, PARALLELISM, "-D"), _slots(settings)
+    parallelism, slots = count_in(settings, PARALLELISM, "-D"), count_in(settings, SLOTS, "-D") or 1
     return None if parallelism is None else -(-parallelism // slots) + MASTER
-
-
-def _slots(settings: Mapping[str, str]) -> int:
-    """Return the slots of a TaskManager: the user's, else 1, which the daemon grants."""
-    return count_in(settings, SLOTS, "-D") or 1
 
 
 def tags_of(settings: Mapping[str, str]) -> list[str]:

@@ -1,9 +1,8 @@
 """Flink: settings with which a running job can be rescaled to fewer workers (docs/flink.md).
 
-* A setting of the user that prevents this is rejected by name and never overwritten.
-* Only streaming jobs can be rescaled. A batch job gets a restart strategy, so that it survives the loss of a
-  container, and no tag.
-* Facts: docs/facts/flink.md, sections 4 and 6.
+A setting of the user that prevents this is rejected by name. Only streaming jobs can be rescaled: a batch job
+gets a restart strategy, so that it survives the loss of a container, and no tag. Facts: docs/facts/flink.md,
+4 and 6.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
-"""The interface of a framework: parsing its command lines, and adding granted settings.
-
-Each module beside this one that wraps a submit command implements :class:`Framework`.
-"""
+"""The interface of a framework: parsing its command lines, and adding granted settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-Tunables = Mapping[str, Sequence[str]]
-"""Settings that yarnctl chooses, each with its possible values."""
+Tunables = Mapping[str, Sequence[str]]  # Settings that yarnctl chooses, each with its possible values
 NO_TUNABLES: Tunables = {}
 
 

@@ -1,7 +1,4 @@
-"""The words in front of a program: the job's user, and commands that would submit nothing.
-
-What the words do not show is rejected, never guessed.
-"""
+"""The words in front of a program: the job's user, and commands that would submit nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ def refuse_printed(program: Sequence[str], example: str) -> None:
 
 
 def user_in_front(program: Sequence[str], example: str) -> str | None:
-    """Return the user that the words before the command set (``env HADOOP_USER_NAME=bob``); None: no user.
+    """Return the user that the words before the command set (``env HADOOP_USER_NAME=bob``), if they do.
 
     Raises BadInput where they change the user in a way that is not parsed here.
     """

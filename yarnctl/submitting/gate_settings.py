@@ -1,7 +1,6 @@
 """Checks of granted settings and tags, for every framework: the white list, numbers, the user's own tags.
 
-A setting that is not in the white list, or has a value of another form, is rejected. Of tunables only values
-that the user has listed are accepted.
+Of tunables only values that the user has listed are accepted.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ _TAG = re.compile(rf"{DEADLINE_TAG}[0-9]{{1,13}}|{ADMISSION_TAG}[A-Za-z0-9-]{{1,
 def refuse_unlisted(
     white_list: Mapping[str, str], given: Mapping[str, str], tags: Sequence[str], tunables: Tunables
 ) -> None:
-    """Raise BadInput for a setting that may not be granted. ``white_list``: name -> pattern of the whole
-    value.
-    """
+    """Raise BadInput for a setting that may not be granted. ``white_list``: name -> pattern of the value."""
     odd = [
         name
         for name, value in given.items()
@@ -63,9 +60,7 @@ def number_in(settings: Mapping[str, str], name: str, where: str) -> int | None:
 
 
 def count_in(settings: Mapping[str, str], name: str, where: str) -> int | None:
-    """Return a setting as a whole number above 0; None if it is not set. Raises BadInput for another
-    value.
-    """
+    """Return a setting as a whole number above 0, None if not set; BadInput for another value."""
     found = number_in(settings, name, where)
     if found == 0:
         raise BadInput(f"{where}{name}=0", "is not above 0", "use a number from 1")

@@ -1,7 +1,6 @@
 """A program in a jar, as ``hadoop jar hadoop-mapreduce-examples.jar wordcount /in /out``: one MapReduce job.
 
-Generic options follow the program's name, where Hadoop's parser reads them. The words after them belong to
-the program and are never read.
+Generic options follow the program's name. The words after them belong to the program and are never read.
 """
 
 from __future__ import annotations
@@ -44,7 +43,6 @@ class JarProgram:
 
 
 def _divided(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
-    """Return Hadoop's generic options, and the words after them, which belong to the program."""
     generic, rest = read_generic(words)
     for each in generic:
         if each.name == "-D" and not each.sets:

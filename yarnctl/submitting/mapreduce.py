@@ -42,10 +42,8 @@ from yarnctl.task_runner.wrapping import CommandLine
 GIVEN = {MAP_LIMIT: NUMBER, REDUCE_LIMIT: NUMBER, SLOW_START: r"[01](\.[0-9]{1,9})?", QUEUE: QUEUE_NAME}
 """The settings that the daemon may grant: another program at its address cannot set any other."""
 
-NO_OVERLAP = {SLOW_START: "1.0"}
-"""Without it maps and reduces run at once, each up to its own limit."""
-UNNAMED = "streamjob"
-"""Hadoop streaming's name for a job without one."""
+NO_OVERLAP = {SLOW_START: "1.0"}  # Without it maps and reduces run at once, each up to its own limit
+UNNAMED = "streamjob"  # Hadoop streaming's name for a job without one
 MOST_REMEDY = (
     "add --containers N (maps or reduces, the larger number, plus 1 for the application master), or"
     " -D mapreduce.job.maps=N"
@@ -137,10 +135,9 @@ def command_of(words: Sequence[str]) -> Streaming | Emulated:
 
 
 def most_containers(settings: Mapping[str, str]) -> int | None:
-    """Return the most containers that the job can use at once, with its master's; None: unknown.
+    """Return the most containers that the job can use at once with its master's, by the user's limits.
 
-    The user's own limits count. The number of maps is unknown unless ``mapreduce.job.maps`` is set, because
-    the input determines it.
+    None: unknown, as the number of maps is unless ``mapreduce.job.maps`` is set: the input determines it.
     """
     maps, reduces = number(settings, MAPS), number(settings, REDUCES)
     if maps is None:
@@ -196,7 +193,6 @@ def settled(
 
 
 def _pairs(words: Sequence[str]) -> list[list[str]]:
-    """Return the options of ``yarn-emulator submit``, each with its value."""
     found: list[list[str]] = []
     rest = list(words)
     while rest:

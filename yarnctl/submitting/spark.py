@@ -58,8 +58,7 @@ LEAVING = {
 """
 GIVEN = {EXECUTORS: NUMBER, DYNAMIC: "false", QUEUE: QUEUE_NAME, PRIORITY: NUMBER, **LEAVING}
 """The settings that the daemon may grant, beside tags."""
-UNNAMED = ""
-"""Every application has a name: by default that of its class, or of its file."""
+UNNAMED = ""  # Every application has a name: by default that of its class, or of its file
 MOST_REMEDY = "add --containers N (executors plus 1 for the driver), or --num-executors N"
 
 OWN = {

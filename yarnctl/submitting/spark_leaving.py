@@ -1,7 +1,6 @@
 """Spark: settings with which executors can be decommissioned without losing their work (docs/spark.md).
 
-* A setting of the user that prevents this is rejected by name and never overwritten. A readable defaults file
-  counts as the user's settings.
+* A setting of the user, or of a readable defaults file, that prevents this is rejected by name.
 * The daemon checks the driver's environment later for what is not visible here.
 * Two routes: SIGTERM, with a shell that survives it (``signal``), and a plugin in the driver (``plugin``).
   Facts: docs/facts/spark.md, sections 2 and 3.
@@ -46,8 +45,7 @@ USE_PLUGIN = "use --route plugin --plugin JAR (yarnctl spark-plugin compiles it)
 
 
 class Leaving(NamedTuple):
-    """The submitter's choices: route, plugin jar, minimum of executors, folder for the blocks of all
-    executors.
+    """The submitter's choices: route, plugin jar, minimum of executors, folder for their blocks.
 
     ``requests`` is the daemon's folder in HDFS and ``owner`` its account: the plugin reads orders there.
     ``uses_pipe``: the application calls ``rdd.pipe``, whose programs would receive the signal, too.
@@ -85,8 +83,7 @@ def tags_for(leaving: Leaving) -> tuple[str, ...]:
 def wrap(
     words: Sequence[str], leaving: Leaving, defaults: Mapping[str, str], version: str
 ) -> tuple[list[str], list[str]]:
-    """Return the command line whose executors can be decommissioned, and notes; BadInput names what prevents
-    it.
+    """Return the command line whose executors can be decommissioned, and notes; BadInput else.
 
     ``defaults``: the settings of the defaults file; ``version``: of the submitting Spark ("": unknown).
     """
@@ -94,7 +91,8 @@ def wrap(
     typed = line.settings()
     own = {**defaults, **typed}
     refuse_options(leaving)
-    refuse_version(version)
+    if version and version_of(version) < LEAST_VERSION:
+        raise BadInput(f"Spark {version}", "cannot decommission executors", "use 3.2 or newer")
     refuse_where(own, line)
     refuse_settings(own, leaving, lambda name: typed_for(line.options, name))
     more = {name: value for name, value in settings_for(leaving).items() if own.get(name) != value}
@@ -136,9 +134,6 @@ def notes_of(own: Mapping[str, str], leaving: Leaving, version: str, application
     return notes
 
 
-# --- checks -------------------------------------------------------------------------------------------
-
-
 def refuse_options(leaving: Leaving) -> None:
     """Raise BadInput for options that the route does not support."""
     if leaving.route == "signal" and leaving.uses_pipe:
@@ -149,12 +144,6 @@ def refuse_options(leaving: Leaving) -> None:
     if (leaving.route == "plugin") != bool(leaving.plugin_jar):
         problem = "one is given without the other"
         raise BadInput("--route, --plugin", problem, "give both: --route plugin --plugin JAR")
-
-
-def refuse_version(version: str) -> None:
-    """Raise BadInput for a Spark that cannot decommission executors."""
-    if version and version_of(version) < LEAST_VERSION:
-        raise BadInput(f"Spark {version}", "cannot decommission executors", "use 3.2 or newer")
 
 
 def refuse_where(own: Mapping[str, str], spark_words: SparkWords) -> None:
@@ -172,10 +161,7 @@ def refuse_where(own: Mapping[str, str], spark_words: SparkWords) -> None:
 
 
 def refuse_settings(own: Mapping[str, str], leaving: Leaving, shown: Callable[[str], str]) -> None:
-    """Raise BadInput for a setting of the user that prevents decommissioning, or would lose work.
-
-    ``shown`` returns how a setting was typed.
-    """
+    """Raise BadInput for a user's setting that prevents decommissioning, or would lose work."""
     for name, value in settings_for(leaving).items():
         typed = own.get(name)
         if typed is None or name == PLUGINS or _same(typed, value):
@@ -191,7 +177,6 @@ def refuse_settings(own: Mapping[str, str], leaving: Leaving, shown: Callable[[s
 
 
 def _remedy_for(name: str) -> str:
-    """Return what to do about a setting; the user's own program may need it."""
     if name == SHELL_FILE:
         return f"use --route plugin --plugin JAR, or {UNWRAPPED}"
     return f"remove {name}, or {UNWRAPPED}"
@@ -202,7 +187,6 @@ def _same(one: str, other: str) -> bool:
 
 
 def _tagged(own: str, leaving: Leaving) -> str:
-    """Return the value of the tags' setting: the user's tags and yarnctl's."""
     tags = tags_in(own)
     kept = without_ours(tags)
     if len(kept) < len(tags):
@@ -211,9 +195,6 @@ def _tagged(own: str, leaving: Leaving) -> str:
     if len(found) > TAGS_MAX:
         raise BadInput(f"{TAGS}={own[:60]}", f"exceeds YARN's maximum of {TAGS_MAX} tags", "remove some")
     return ",".join(found)
-
-
-# --- files --------------------------------------------------------------------------------------------
 
 
 class Shipped(NamedTuple):
@@ -239,8 +220,6 @@ def _shipped(spark_words: SparkWords, own: Mapping[str, str], leaving: Leaving) 
 def _listed(own: str, more: str) -> str:
     return ",".join(part for part in (own.strip().rstrip(","), more) if part)
 
-
-# --- the Spark that submits ---------------------------------------------------------------------------
 
 _CORE = re.compile(r"spark-core_[0-9.]+-([0-9][0-9A-Za-z.-]*)\.jar")
 _DEFAULT = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")

@@ -27,9 +27,7 @@ class TypedOption(NamedTuple):
 
 
 def settings_of(options: Sequence[TypedOption]) -> dict[str, str]:
-    """Return the settings of options, the last of each name; BadInput where an own option and ``--conf``
-    differ.
-    """
+    """Return the options' settings, the last of each; BadInput where an own option and ``--conf`` differ."""
     general = {each.sets: each for each in options if each.sets and not each.own}
     special = {each.sets: each for each in options if each.sets and each.own}
     for name, each in special.items():

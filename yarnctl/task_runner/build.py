@@ -1,11 +1,10 @@
 """``python -m yarnctl.task_runner.build``: makes the one file that is shipped to the nodes.
 
-Law: the file is the text of the package ``runner`` and nothing else: its head, its standard imports merged,
-then every module in the order of ``MODULES`` as it is written, without its imports. The same sources give the
-same bytes. The file is not edited: its digest is checked before it is shipped
-(:mod:`yarnctl.task_runner.shipped`). What cannot be put together without a change of meaning is refused: a
-name that is defined twice or renamed by an import, an import below other statements, and one of a module that
-comes later or that is not of the standard library. The build of a wheel runs this, so it needs no package.
+The file is the text of the package ``runner`` and nothing else: its head, its standard imports merged, then
+every module in the order of ``MODULES`` as it is written, without its imports. The same sources give the same
+bytes. What cannot be put together without a change of meaning is refused: a name that is defined twice or
+renamed by an import, an import below other statements, and one of a module that comes later or that is not of
+the standard library. The build of a wheel runs this, so it needs no package.
 """
 
 from __future__ import annotations
@@ -56,10 +55,7 @@ class CannotBuild(Exception):
 
 
 class ModuleText(NamedTuple):
-    """A module, taken apart. ``imports``: module -> names taken from it, "" for the module itself.
-
-    ``ours`` are its imports of the package, in the same form.
-    """
+    """A module, taken apart: imports as module -> names ("": the module itself); ``ours``: the package's."""
 
     law: str
     imports: dict[str, set[str]]

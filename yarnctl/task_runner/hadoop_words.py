@@ -27,8 +27,7 @@ from yarnctl.errors import BadInput
 GENERIC = ("-D", "-conf", "-files", "-libjars", "-archives", "-fs", "-jt", "-tokenCacheFile")
 """Options of Hadoop itself; each takes one value."""
 
-MANY = ("-input", "-file", "-cacheFile", "-cacheArchive")
-"""Options of streaming that take one value or more."""
+MANY = ("-input", "-file", "-cacheFile", "-cacheArchive")  # Options of streaming that take one value or more
 
 FLAGS = ("-verbose", "-background", "-debug", "-lazyOutput", "-help", "-info")
 """Options of streaming that take no value."""
@@ -158,7 +157,6 @@ def _one_hyphen(word: str) -> str:
 
 
 def _generic(words: Sequence[str], place: int) -> HadoopOption | None:
-    """Return the generic option at a place, None if there is none."""
     word = words[place]
     name, equals, value = _one_hyphen(word).partition("=")
     if name in GENERIC and equals:
@@ -171,7 +169,6 @@ def _generic(words: Sequence[str], place: int) -> HadoopOption | None:
 
 
 def _streaming(words: Sequence[str], place: int) -> HadoopOption:
-    """Return the option of streaming at a place."""
     word = words[place]
     name = _one_hyphen(word)
     if name in FLAGS:
@@ -185,7 +182,6 @@ def _streaming(words: Sequence[str], place: int) -> HadoopOption:
 
 
 def _value_at(words: Sequence[str], place: int, names: Sequence[str]) -> str:
-    """Return the word behind an option; BadInput if there is none, or another option stands there."""
     if place + 1 >= len(words) or _one_hyphen(words[place + 1]) in names:
         raise BadInput(words[place], "has no value", "add a value after it")
     return words[place + 1]

@@ -1,6 +1,6 @@
 """The built task runner: where it is, and whether it was built from the sources beside it.
 
-Law: the standard library and ``yarnctl.errors`` only, since the build runs before anything is installed. The
+Only the standard library and ``yarnctl.errors``, since the build runs before anything is installed. The
 digest covers the sources, the builder and the built text, so it finds an old file and an edited one.
 """
 
@@ -12,10 +12,8 @@ from pathlib import Path
 
 from yarnctl.errors import BadInput
 
-RUNNER = Path(__file__).with_name("yarnctl_task.py")
-"""Built, never in the repository."""
-SOURCES = "runner"
-"""The folder of the sources, beside the file."""
+RUNNER = Path(__file__).with_name("yarnctl_task.py")  # Built, never in the repository
+SOURCES = "runner"  # The folder of the sources, beside the file
 BUILDER = Path(__file__).with_name("build.py")
 
 EMPTY_DIGEST = "# digest sha256:"
@@ -41,10 +39,7 @@ def digest(text: str, source: Path) -> str:
 
 
 def shipped_runner() -> Path:
-    """Return the path of the built task runner.
-
-    Raises BadInput if the file is missing or unreadable, or if its digest is not that of the sources.
-    """
+    """Return the built runner's path; BadInput if it is missing, or its digest is not the sources'."""
     try:
         text = RUNNER.read_text(encoding="utf-8")
         found = _DIGEST.search(text)

@@ -1,8 +1,7 @@
 """Tests the promise ``--restartable``: suspends a reducer at random key groups of a sorted sample.
 
-It runs the real task runner, as on a node, with a local store, and compares every byte of the output. This
-finds a reducer that prints at its start or end, or counts across groups, because each suspension shows in the
-output.
+It runs the real task runner with a local store, and compares every byte of the output. This finds a reducer
+that prints at its start or end, or counts across groups, because each suspension shows in the output.
 """
 
 from __future__ import annotations
@@ -33,10 +32,7 @@ TASK = "1_0001_r_000000"
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The result of the test. ``story`` is the first difference, empty if there is none.
-
-    ``reported``: the lines that the reducer wrote to Hadoop (counters, status) without suspension, as text.
-    """
+    """The result: ``story``: the first difference or ""; ``reported``: the reducer's lines to Hadoop."""
 
     groups: int
     rounds: int
@@ -100,9 +96,7 @@ def environment(settings: Mapping[str, str], store: Path, attempt: int) -> dict[
 
 
 def count_groups(sample: Path, rule: KeyRule) -> int:
-    """Return the number of key groups; raises BadInput unless the sample is sorted by bytes and has
-    several.
-    """
+    """Return the number of key groups; BadInput unless the sample is sorted by bytes and has several."""
     scanner = Scanner(rule)
     with sample.open("rb") as stream:
         for block in iter(lambda: stream.read(BLOCK_BYTES), b""):
@@ -125,10 +119,7 @@ def verify(
     seed: int = 1,
     limits: Limits = USUAL,
 ) -> Verdict:
-    """Run the reducer without suspension, then ``rounds`` times with random ones, and compare the output.
-
-    Raises BadInput for a sample or a reducer that cannot be used.
-    """
+    """Run the reducer unsuspended, then ``rounds`` times with random suspensions; compare. Or BadInput."""
     settings = settings or {}
     try:
         named = environment(settings, Path("/"), 0)
@@ -155,10 +146,7 @@ def verify(
 def undisturbed(
     sample: Path, reducer: Sequence[str], limits: Limits, prefix: str = "reporter:"
 ) -> tuple[bytes, str]:
-    """Return what the reducer writes when it is not suspended, and how many lines to Hadoop are among it.
-
-    The rest of its standard error is passed on.
-    """
+    """Return an unsuspended reducer's output and its number of lines to Hadoop; pass on its other errors."""
     found = shutil.which(reducer[0])
     if found is None:
         raise BadInput(reducer[0], "No such file or directory", "use a command that runs on this host")

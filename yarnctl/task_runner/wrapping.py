@@ -1,9 +1,7 @@
 """Puts the task runner into a streaming command line, or rejects it with the reason.
 
-* The wrapped command computes what the original one does.
-* What the task runner would reject on the node is rejected here, by the same rules.
-* A remedy never changes what the job computes.
-* Each printed command is complete and can be run.
+The wrapped command computes what the original one does. What the task runner would reject on the node is
+rejected here, by the same rules. A remedy never changes what the job computes.
 """
 
 from __future__ import annotations
@@ -15,13 +13,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from yarnctl.errors import BadInput
-from yarnctl.task_runner.hadoop_words import (
-    HadoopOption,
-    option,
-    read_options,
-    settings_of,
-    split_command,
-)
+from yarnctl.task_runner.hadoop_words import HadoopOption, option, read_options, settings_of, split_command
 from yarnctl.task_runner.runner.protocol.job_conf import (
     ALLOWED,
     KEY_FIELDS,
@@ -37,10 +29,7 @@ from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.webhdfs_store import split_store
 from yarnctl.task_runner.shipped import RUNNER, shipped_runner
 
-SETTINGS = {
-    "mapreduce.reduce.speculative": "false",
-    "mapreduce.task.progress-report.interval": "2000",
-}
+SETTINGS = {"mapreduce.reduce.speculative": "false", "mapreduce.task.progress-report.interval": "2000"}
 """Settings that a wrapped job gets unless it sets them. Reports: by default a task reports its status once in
 a hundredth of its timeout (6 s), which is too rare to estimate its remaining work."""
 
@@ -76,10 +65,7 @@ class CommandLine:
 
 
 def first_option(words: Sequence[str]) -> int:
-    """Return the index of the first option: after ``hadoop jar X.jar`` or ``mapred streaming``.
-
-    Raises BadInput for any other command line.
-    """
+    """Return the index of the first option after ``hadoop jar X.jar`` or ``mapred streaming``."""
     for place, word in enumerate(words):
         if word.endswith(".jar") and place and words[place - 1] == "jar":
             return place + 1
@@ -104,9 +90,8 @@ def wrap(
 ) -> list[str]:
     """Return the command line with the task runner in it; BadInput names what prevents it.
 
-    ``requests`` is the URL of the daemon's folder (default: ``requests`` beside a store in HDFS, as
-    ``yarnctl run`` uses it), ``requests_owner`` the daemon's account; ``configured`` are the settings of the
-    files in ``-conf``.
+    ``requests`` is the URL of the daemon's folder (default: ``requests`` beside a store in HDFS),
+    ``requests_owner`` the daemon's account; ``configured`` are the settings of the files in ``-conf``.
     """
     line = CommandLine(words)
     place = place_of_reducer(line)
@@ -232,8 +217,7 @@ def conf_of(settings: Mapping[str, str]) -> Conf:
 
 
 def refuse_partial_key(settings: Mapping[str, str], partitioners: Sequence[str] = ()) -> None:
-    """Raise BadInput for a promise without ``--group-fields`` if the partitioner may use fewer fields than
-    the key.
+    """Raise BadInput for no ``--group-fields`` where the partitioner may use fewer fields than the key.
 
     Such a reducer groups by fewer fields, too, and would be suspended within one of its groups.
     """
@@ -279,10 +263,7 @@ def refuse_options(line: CommandLine) -> None:
 
 
 def add_file(line: CommandLine) -> None:
-    """Add the task runner to the first ``-files``, the only one that Hadoop reads.
-
-    Raises BadInput if the built file differs from its sources.
-    """
+    """Add the task runner to the first ``-files``, the only one that Hadoop reads; or BadInput."""
     runner = shipped_runner()
     for place, each in enumerate(line.options):
         if each.name == "-files":
@@ -294,10 +275,7 @@ def add_file(line: CommandLine) -> None:
 def promise_test(
     line: CommandLine, settings: Mapping[str, str], group_fields: int, more: Sequence[str]
 ) -> list[str]:
-    """Return the command that tests this job's promise, with every setting that defines a key.
-
-    ``line`` is the original command line. Shipped files have their local paths.
-    """
+    """Return the command that tests this job's promise, with every setting that defines a key."""
     pairs = [f"{name}={settings[name]}" for name in READ_SETTINGS if name in settings]
     words = ["yarnctl", "wrap", "--verify", "SORTED_SAMPLE"]
     words += [word for pair in pairs for word in ("-D", pair)]

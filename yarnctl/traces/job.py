@@ -1,17 +1,10 @@
-"""The job: what one MapReduce job asks of a cluster, whatever its source.
+"""The job: what one MapReduce job asks of a cluster, whatever its source, ordered by submission and name.
 
-Law: a workload is a tuple of jobs ordered by (submitted_at_ms, name); readers produce it,
-the emulator's actors consume it, and neither depends on the other.
+Limits: what enters a workload is within a leap year, so that no run lasts for ever and no number overflows;
+what is outside is a mistake in a unit, and is refused with its place.
 
-Limits: how far a virtual clock may run.
-
-Law: whatever enters a workload is within a leap year, so that no run lasts for ever and no
-number overflows; what is outside is a mistake in a unit, and is refused with its place.
-
-How many key groups a reduce has, when only its running time is known.
-
-Law: one rule for every source. The paper's generator spends 8 ms on a key; we group ten of
-them, so that a reduce can be suspended every 80 ms while a day's trace stays small.
+Key groups of a reduce, when only its running time is known: the paper's generator spends 8 ms on a key; ten
+of them are a group, so that a reduce can be suspended every 80 ms while a day's trace stays small.
 """
 
 from __future__ import annotations
@@ -25,8 +18,7 @@ from yarnctl.units import Resources
 
 JobClass = Literal["production", "research"]
 
-ONE_SLOT = Resources(1024, 1)
-"""The container of the Natjam paper (section 5): 1 GiB, every entity takes one."""
+ONE_SLOT = Resources(1024, 1)  # The container of the Natjam paper (section 5): 1 GiB, every entity takes one
 
 
 class SparkShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,14 +70,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 DAY_MS = 86_400_000
 LONGEST_DAYS = 366
-LONGEST_MS = LONGEST_DAYS * DAY_MS
-"""No instant of a workload is later, no task and no shuffle longer."""
+LONGEST_MS = LONGEST_DAYS * DAY_MS  # No instant of a workload is later, no task and no shuffle longer
 
 LONGEST_SHOWN = f"{LONGEST_DAYS} days"
 
 
-KEY_GROUP_MS = 80
-"""Time a reduce spends on one key group (ten of the generator's 8 ms keys)."""
+KEY_GROUP_MS = 80  # Time a reduce spends on one key group (ten of the generator's 8 ms keys)
 
 
 def key_groups(reduce_ms: Iterable[int], key_group_ms: int = KEY_GROUP_MS) -> tuple[int, ...]:

@@ -1,8 +1,7 @@
 """Jobs to Parquet and back: a trace is converted once and then read in one gulp.
 
-Law: what is read back equals what was written, job by job; a file is complete or absent
-(written beside, then renamed); a torn or foreign file is a BadInput. Columns carry their
-units, tasks are list columns, and the schema's version is in the metadata.
+A file is complete or absent (written beside, then renamed). Columns carry their units, tasks are list
+columns, and the schema's version is in the metadata.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from yarnctl.traces.job import LONGEST_MS, Job, JobClass
 from yarnctl.traces.trace_file import CountedRows, is_name
 from yarnctl.units import Resources
 
-SCHEMA_VERSION = "2"
-"""Version 2 has the column ``queue``; files of version 1 are read, their jobs name no queue."""
+SCHEMA_VERSION = "2"  # It has the column ``queue``; files of version 1 are read, without queues
 OLDER_VERSIONS = ("1",)
 _VERSION_KEY = b"yarnctl.jobs.version"
 _LISTS = ("map_ms", "reduce_ms", "reduce_keys")
@@ -46,10 +44,7 @@ _RANGES = {
 
 
 def write_parquet(jobs: Sequence[Job], path: Path) -> None:
-    """Write jobs to ``path``, replacing it whole or not at all.
-
-    Raises BadInput if it cannot be written, or holds anything but jobs written before.
-    """
+    """Write jobs to ``path``, replacing it whole or not at all; raises BadInput if that is impossible."""
     require_replaceable(path)
     if found := next((job for job in jobs if job.spark), None):
         raise BadInput(f"job {found.name}", "is a Spark job, and a table of jobs has none", "remove it")
@@ -110,8 +105,7 @@ def holds(path: Path, key: bytes) -> bool:
 def read_parquet(path: Path, where: str | None = None, counted: CountedRows = iter) -> tuple[Job, ...]:
     """Return the jobs of a file that ``write_parquet`` wrote, in its order.
 
-    Raises BadInput for a missing, torn or foreign file, another schema version, and values no
-    job can have; it names the column, and the row counted from 1.
+    Raises BadInput for an unusable file or schema, or an impossible value, with column and row from 1.
     """
     place = where or str(path)
     table = read_table(path, place, _REMEDY, lambda schema: _require_schema(schema, place))
@@ -163,7 +157,6 @@ def read_table(path: Path, place: str, remedy: str, require: Callable[[Any], Non
 
 
 def _require_schema(found: Any, place: str) -> None:
-    """Raise BadInput unless the columns are those of a version that can be read."""
     pa, _ = arrow()
     said = (found.metadata or {}).get(_VERSION_KEY)
     version = "" if said is None else said.decode(errors="replace")
@@ -207,7 +200,6 @@ def _check(columns: dict[str, list[Any]], place: str) -> None:
 
 
 def _require_range(value: Any, least: int, most: int, field: str, place: str) -> None:
-    """Raise BadInput unless a number, or each of a list, is within the range; None is no number."""
     values = value if isinstance(value, tuple) else () if value is None else (value,)
     if None in values:
         raise BadInput(place, f"{field}: a value is missing", _REMEDY)

@@ -64,8 +64,7 @@ def read_rumen(
 ) -> tuple[tuple[Job, ...], list[str]]:
     """Read a Rumen trace, plain or gzip: the jobs by (submission, name), the first at 0, and notes.
 
-    Raises BadInput at ``where:line`` for torn JSON or a field of the wrong kind, and if no job
-    has a successful task.
+    Raises BadInput at ``where:line`` for torn JSON or a wrong field, and without a successful task.
     """
     return parse_rumen(read_text(path, where or str(path)), job_class, where or str(path), counted)
 
@@ -120,7 +119,6 @@ def _require_near(submitted_at_ms: list[int], places: list[str]) -> None:
 
 
 def _logged_jobs(text: str, where: str) -> Iterator[tuple[str, _LoggedJob]]:
-    """Yield (where:line, job) for each JSON object of the text."""
     decoder = json.JSONDecoder()
     position, line, counted = 0, 1, 0
     while (position := _end_of_blanks(text, position)) < len(text):
@@ -159,7 +157,6 @@ def _submission(logged: _LoggedJob, at: str) -> int:
 
 
 def _successes(tasks: Sequence[_Task] | None) -> list[_Attempt]:
-    """Return the first successful attempt of each task that has one."""
     found = (next((a for a in task.attempts or () if a.result == "SUCCESS"), None) for task in tasks or ())
     return [attempt for attempt in found if attempt is not None]
 
@@ -197,7 +194,6 @@ def _shuffle_ms(maps: list[_Attempt], reduces: list[_Attempt]) -> int:
 
 
 def _span(start_at_ms: int, end_at_ms: int) -> int:
-    """Return the span, at least 1 ms, or -1 if an end is unknown or the span makes no sense."""
     if start_at_ms == _UNKNOWN or end_at_ms == _UNKNOWN:
         return _UNKNOWN
     span_ms = end_at_ms - start_at_ms
@@ -212,6 +208,5 @@ def _filled(spans_ms: list[int], default_ms: int) -> tuple[int, ...]:
 
 
 def _median(spans_ms: list[int]) -> int | None:
-    """Return the (lower) median of the known spans, None if there is none."""
     known = [span for span in spans_ms if span != _UNKNOWN]
     return median_low(known) if known else None

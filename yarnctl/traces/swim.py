@@ -45,11 +45,7 @@ _REMEDY = "expected six columns: id, submit s, gap s, input, shuffle and output 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class SwimRows:
-    """The rows of a trace as columns of equal length, in stable order of submission.
-
-    ``names`` are the job ids, made unique; the other columns are int64. ``repeated_names``
-    counts the rows whose id had been used before (they are kept, as ``id~2``).
-    """
+    """A trace's rows as columns by submission; ``names`` made unique where ``repeated_names``."""
 
     names: list[str]
     submitted_at_ms: NDArray[np.int64]
@@ -71,9 +67,8 @@ class Hours(NamedTuple):
 def read_swim(path: Path, where: str | None = None) -> SwimRows:
     """Read a SWIM trace, plain or gzip; ``where`` names it in errors (default: the path).
 
-    Rows out of order are sorted stably by submit time. Raises BadInput at ``where:line`` for a
-    torn row, a wrong number of columns, a negative size or time, or a number that is no integer
-    below 10^15.
+    Rows out of order are sorted stably. Raises BadInput at ``where:line`` for a torn row, a wrong number of
+    columns, a negative size or time, or a number that is no integer below 10^15.
     """
     return parse_swim(read_text(path, where or str(path)), where or str(path))
 
@@ -93,10 +88,7 @@ def parse_swim(text: str, where: str) -> SwimRows:
 
 
 def slice_hours(rows: SwimRows, hours: Hours, where: str, held: str = "") -> SwimRows:
-    """Return the rows submitted in [from, to), their times shifted so that ``from`` is 0.
-
-    Raises BadInput if no row is in the window; ``held`` then names the hours that there are.
-    """
+    """Return the rows submitted in [from, to), ``from`` being 0; BadInput names the hours that there are."""
     inside = (rows.submitted_at_ms >= hours.from_ms) & (rows.submitted_at_ms < hours.to_ms)
     if not inside.any():
         last_h = int(rows.submitted_at_ms[-1]) / HOUR_MS
@@ -237,7 +229,6 @@ def jobs_from_swim(
 def _lengths(
     counts: NDArray[np.int64], longest_ms: NDArray[np.float64], fixed_ms: int, digests: NDArray[np.int64]
 ) -> list[tuple[int, ...]]:
-    """Return the task lengths of each job: fixed + longest x table, from the job's offset on."""
     import numpy as np
 
     table = np.array(length_table())

@@ -1,8 +1,4 @@
-"""Reading a trace file, plain or gzip, into text; and giving jobs unique names.
-
-Law: gzip is known by its first two bytes, never by its name; whatever is wrong with a file
-(missing, a folder, torn, not text) is a BadInput that names it.
-"""
+"""Reading a trace file, plain or gzip (by its first two bytes), into text; and giving jobs unique names."""
 
 from __future__ import annotations
 
@@ -24,17 +20,13 @@ class CountedRows(Protocol):
 
     def __call__(self, rows: Iterable[Row], /) -> Iterator[Row]:
         """Yield the rows."""
-        ...
 
 
 _NAME = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,200}")
 
 
 def read_text(path: Path, where: str) -> str:
-    """Return the text of a plain or gzip file; ``where`` names it in errors.
-
-    Raises BadInput if it cannot be read, the gzip data is torn, or it is not UTF-8.
-    """
+    """Return the text of a plain or gzip file; BadInput if it cannot be read, is torn or is not UTF-8."""
     try:
         data = path.read_bytes()
     except (OSError, ValueError) as error:
@@ -58,10 +50,7 @@ def is_name(text: str) -> bool:
 
 
 def unique_names(names: Sequence[str]) -> tuple[list[str], int]:
-    """Return the names with ``~2``, ``~3``... added to repeats, and how many were changed.
-
-    The first of equal names keeps it; a name made here never meets one of the trace's own.
-    """
+    """Return the names with ``~2``, ``~3``... added to repeats (none of the trace's), and how many."""
     taken = set(names)
     if len(taken) == len(names):
         return list(names), 0

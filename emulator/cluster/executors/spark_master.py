@@ -40,19 +40,6 @@ class SparkMaster(AppMaster):
     ``misled``: blocks have moved of which the running reduce stage does not know.
     """
 
-    __slots__ = (
-        "again_ms",
-        "coming",
-        "drained",
-        "executors",
-        "gone",
-        "leaving_of",
-        "misled",
-        "shape",
-        "stages",
-        "target",
-    )
-
     def __init__(self, job: Job, app: Application, host: MasterHost) -> None:
         assert job.spark
         super().__init__(msgspec.structs.replace(job, map_ms=(), reduce_ms=(), reduce_keys=()), app, host)
@@ -72,8 +59,6 @@ class SparkMaster(AppMaster):
         self.stages.begin()
         self.gone.clear()
         self.leaving_of.clear()
-
-    # --- executors come ---------------------------------------------------------------------
 
     def register(self, now_ms: int) -> None:
         """The driver is up: ask for executors. After a restart everything is done again."""
@@ -129,8 +114,6 @@ class SparkMaster(AppMaster):
             executor.works = True
             self._fill()
 
-    # --- tasks ------------------------------------------------------------------------------
-
     def _fill(self) -> None:
         """Begin waiting tasks on free cores."""
         stage = self.stages.current()
@@ -182,8 +165,6 @@ class SparkMaster(AppMaster):
                     self.again_ms -= max(0, run.ends_ms - self.kernel.now_ms)
             executor.runs.clear()
             self._set_end(executor)
-
-    # --- leaving ----------------------------------------------------------------------------
 
     def drain(self, container: Container, order: str, decision: int, mates: set[int]) -> bool:
         """Ask an executor to leave; False: there is none, or it is leaving. ``mates``: container numbers."""
@@ -265,8 +246,6 @@ class SparkMaster(AppMaster):
         self.target += sum(self.gone.pop(decision, 0) for decision in decisions)
         self._ask_missing()
 
-    # --- what is lost -----------------------------------------------------------------------
-
     def _lose(self, container: Container, now_ms: int) -> None:
         """An executor is gone without leaving: what ran, and what the next stage needs of it, is lost."""
         executor = self.executors.pop(container.number, None)
@@ -319,8 +298,6 @@ class SparkMaster(AppMaster):
 
     def _count_lost(self, container: Container, now_ms: int) -> None:
         """What an executor loses is counted by its tasks."""
-
-    # --- queries ----------------------------------------------------------------------------
 
     def rest_ms(self, executor: SparkExecutor, now_ms: int) -> int:
         """Return how long an executor's longest task still runs."""

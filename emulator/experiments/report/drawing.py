@@ -1,12 +1,8 @@
-"""Drawing: results as SVG text, the same bytes for the same results.
+"""Drawing: results as SVG text, the same bytes for the same results; and a comparison in one picture.
 
-Law: no clock, no font file and no display enters a picture. Lines and words have the colour of
-the page they are on (``currentColor``); a scheme and a class have one colour everywhere,
-chosen to be readable on white and on black.
-
-The picture: a comparison in one drawing, for a README.
-
-Law: it shows what the report shows, by the same strokes, without a page: on white, in black.
+Law: no clock, no font file and no display enters a picture. Lines and words have the colour of the page they
+are on (``currentColor``); a scheme and a class have one colour everywhere, chosen to be readable on white and
+on black.
 """
 
 from __future__ import annotations
@@ -28,8 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from emulator.experiments.results.figures import Figure as PaperFigure
-    from emulator.experiments.results.figures import FigureRow
     from emulator.virtual.run import MemorySample, Result
 
 
@@ -275,77 +269,6 @@ def occupancy_legend(figure: Figure | SubFigure, axes: Axes) -> None:
         handles.append(Line2D([], [], color=colour, marker="|", linestyle="none", markersize=9))
         labels.append(f"a task {kind}")
     figure.legend(handles, labels, loc="outside upper center", ncols=4)
-
-
-# --- paper against ours ---------------------------------------------------------------------
-
-
-def paper_svg(figure: PaperFigure) -> str:
-    """Draw the paper's number beside ours, a panel per metric; nothing if there are no rows.
-
-    The whisker is one standard deviation of ours to either side.
-    """
-    metrics = {row.metric: [each for each in figure.rows if each.metric == row.metric] for row in figure.rows}
-    if not metrics:
-        return ""
-    labels = [[row.label for row in rows] for rows in metrics.values()]
-    shared = all(each == labels[0] for each in labels)
-    counts = [len(each) for each in labels[: 1 if shared else None]]
-    row_inches = 0.36 if any(row.paper is not None for row in figure.rows) else 0.21
-    with styled(f"paper-{figure.figure}"):
-        drawn = new_figure(9.6, 0.6 + sum(0.35 + row_inches * count for count in counts))
-        if shared:
-            panels = drawn.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
-        else:
-            heights = [1 + count for count in counts]
-            panels = drawn.subplots(len(metrics), 1, height_ratios=heights, squeeze=False)[:, 0]
-        for axes, (metric, rows) in zip(panels, metrics.items(), strict=True):
-            _beside(axes, metric, rows)
-        known = [dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True)) for axes in panels]
-        handles = {label: handle for each in reversed(known) for label, handle in each.items()}
-        drawn.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=2)
-        return text_of(drawn)
-
-
-def _beside(axes: Axes, metric: str, rows: Sequence[FigureRow]) -> None:
-    """Draw the rows of one metric from above: the paper's bar, if there is one, and under it ours."""
-    theirs = [(place, row.paper) for place, row in enumerate(rows) if row.paper is not None]
-    aside = 0.19 if theirs else 0.0
-    if theirs:
-        _row_of_bars(axes, [(place - aside, value, 0.0) for place, value in theirs], _PAPER)
-    _row_of_bars(axes, [(place + aside, row.ours, row.stdev) for place, row in enumerate(rows)], _OURS)
-    labels = [textwrap.fill(row.label, 40) for row in rows]
-    axes.set_yticks(range(len(rows)), labels, parse_math=False)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.axvline(0, color=INK, linewidth=0.6)
-    axes.margins(x=0.16)
-    axes.set_title(metric, parse_math=False)
-
-
-def _row_of_bars(axes: Axes, bars: Sequence[tuple[float, float, float]], looks: Mapping[str, Any]) -> None:
-    """Draw bars of (place, value, standard deviation), each with its number at its end."""
-    axes.barh([bar[0] for bar in bars], [bar[1] for bar in bars], height=0.36, **looks)
-    spread = [bar for bar in bars if bar[2]]
-    if spread:
-        places, values, deviations = zip(*spread, strict=True)
-        axes.errorbar(values, places, xerr=deviations, **_WHISKER)
-    for place, value, stdev in bars:
-        side = -1 if value < 0 else 1
-        axes.annotate(
-            f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}",
-            (value + side * stdev, place),
-            (4 * side, 0),
-            textcoords="offset points",
-            va="center",
-            ha="left" if side > 0 else "right",
-            fontsize="x-small",
-        )
-
-
-_PAPER: dict[str, Any] = {"color": "#8b919c", "label": "the paper"}
-_OURS: dict[str, Any] = {"color": SCHEME_COLOURS["natjam"], "label": "ours, with one standard deviation"}
-_WHISKER: dict[str, Any] = {"fmt": "none", "ecolor": INK, "elinewidth": 1, "capsize": 2}
 
 
 # --- alone ----------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ the same provenance give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from emulator.experiments.report import drawing
 from emulator.experiments.report.conclusions import RULE, finding, reasons, recommended
 from emulator.experiments.report.scheme_tables import Cell, outcome_rows, waiting_by_class
-from emulator.experiments.results.figures import Figure
 from emulator.experiments.results.runs import Comparison
 from emulator.scenario import Prepared, node_size
 from emulator.virtual.schemes import SCHEMES
@@ -38,74 +36,50 @@ def report_html(outcome: Comparison, made: Provenance) -> str:
     summaries = outcome.summaries()
     found = recommended(summaries)
     best = None if found is None else found.scheme
-    return _rendered(
-        "report.html",
-        title=finding(summaries),
-        was_run=_what_was_run(outcome.prepared),
-        made=made,
-        best=best,
-        reasons=reasons(summaries),
-        rule=RULE,
-        glance_svg=drawing.glance_svg(summaries),
-        schemes={name: SCHEMES[name].what for name in summaries},
-        rows=outcome_rows(summaries),
-        waiting=waiting_by_class(outcome.results),
-        completion_svg=drawing.completion_svg(outcome.results, best),
-        occupancy_svg=_occupancy_svg(outcome),
-        facts=_facts(outcome.prepared),
+    return (
+        _templates()
+        .get_template("report.html")
+        .render(
+            title=finding(summaries),
+            was_run=_what_was_run(outcome.prepared),
+            made=made,
+            best=best,
+            reasons=reasons(summaries),
+            rule=RULE,
+            glance_svg=drawing.glance_svg(summaries),
+            schemes={name: SCHEMES[name].what for name in summaries},
+            rows=outcome_rows(summaries),
+            waiting=waiting_by_class(outcome.results),
+            completion_svg=drawing.completion_svg(outcome.results, best),
+            occupancy_svg=_occupancy_svg(outcome),
+            facts=_facts(outcome.prepared),
+        )
     )
 
 
-def paper_html(title: str, figures: Sequence[Figure], said: str = "") -> str:
-    """Return a page with a paper's figures, its numbers beside ours; ``said`` sums them up."""
-    return _rendered("paper.html", title=title, figures=figures, said=said)
-
-
-# --- templates --------------------------------------------------------------------------------
-
-
-@cache
-def _templates() -> Environment:
+def environment(*more: Path) -> Environment:
+    """Return the templates of a page; those of the folders ``more`` besides."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # the extra "report" has it
 
     made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader([TEMPLATES, *more]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {
-        "shown": _shown,
-        "percent": _percent,
-        "how_many": _how_many,
-        "paper_svg": drawing.paper_svg,
-    }
+    made.filters["shown"] = _shown
     return made
 
 
-def _rendered(template: str, **said: object) -> str:
-    return _templates().get_template(template).render(said)
+@cache
+def _templates() -> Environment:
+    return environment()
 
 
 def _shown(value: Cell) -> str:
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _percent(ratio: float | None) -> str | None:
-    return None if ratio is None else f"{ratio:+.1%}"
-
-
-def _how_many(figure: Figure) -> str:
-    counts = sorted({row.runs for row in figure.rows})
-    runs = " or ".join(map(str, counts)) + (" run" if counts == [1] else " runs")
-    if any(row.paper is not None for row in figure.rows):
-        return f"The paper's number above, ours below: the mean of {runs}."
-    return f"The paper gives no numbers; ours are the mean of {runs}."
-
-
-# --- what is said -----------------------------------------------------------------------------
 
 
 def _what_was_run(prepared: Prepared) -> str:

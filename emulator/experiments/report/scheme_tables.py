@@ -90,16 +90,9 @@ def narrow_text(schemes: Sequence[str], rows: Sequence[MetricRow]) -> str:
     )
 
 
-# --- wide: -o wide ----------------------------------------------------------------------------
-
 COLUMNS = (
     "scheme",
-    "production mean s",
-    "production median s",
-    "production p95 s",
-    "research mean s",
-    "research median s",
-    "research p95 s",
+    *(f"{each} {figure} s" for each in CLASSES for figure in ("mean", "median", "p95")),
     "lost h",
     "overhead h",
     "suspensions",

@@ -1,14 +1,12 @@
-"""The folder of an experiment or a paper: what has been finished, complete or absent.
+"""The folder of an experiment: what has been finished, complete or absent.
 
 ::
 
     manifest.json            whose results these are: identity, digest of the code, digests of the files
     SCHEME/result.json       an experiment: all that came of the scheme, kept to go on from and to draw
     SCHEME/journal.jsonl     every decision (schemes in which yarnctl decides)
-    cells.jsonl              a paper, a study: every finished run, its identity, a digest, its result
     waiting.json             what each class waited, by cause
-    results.json             the summary of all schemes; the paper's figures beside ours; the study's pairs
-    alternatives.json        what the paper leaves open
+    results.json             the summary of all schemes
     run.json                 wall-clock, versions, command line: everything that may differ
     report.html, demo.svg    the same, drawn
 
@@ -37,7 +35,7 @@ import msgspec
 from emulator.virtual.schemes import SCHEMES
 from yarnctl.errors import BadInput
 
-RESULT, JOURNAL, CELLS = "result.json", "journal.jsonl", "cells.jsonl"
+RESULT, JOURNAL = "result.json", "journal.jsonl"
 LOCK = ".yarn-emulator.lock"
 PART = ".part-"
 ROOT = Path(__file__).parents[3]
@@ -69,18 +67,6 @@ EXPERIMENT = ResultsLayout(
     files=("manifest.json", "results.json", "waiting.json", "run.json", "report.html", "demo.svg"),
     folders=tuple(SCHEMES),
     kept=tuple(SCHEMES),
-)
-PAPER = ResultsLayout(
-    kind="yarn-research paper",
-    files=("manifest.json", CELLS, "results.json", "alternatives.json", "run.json", "report.html"),
-    folders=(),
-    kept=(CELLS,),
-)
-STUDY = ResultsLayout(
-    kind="yarn-research study",
-    files=("manifest.json", CELLS, "results.json", "run.json"),
-    folders=(),
-    kept=(CELLS,),
 )
 
 
@@ -147,19 +133,24 @@ class Folder:
         self.code = ""
         self._lock: int | None = None
 
-    # --- opening --------------------------------------------------------------------------
-
     @contextlib.contextmanager
     def opened(self, replace: bool = False) -> Iterator[None]:
-        """Open the folder while the block lasts; a block that fails leaves what is finished."""
-        self.open(replace)
+        """Lock the folder and make it ready for the block; one that fails leaves what is finished.
+
+        Results of another scenario are replaced only if that is requested; results of the same scenario
+        that other sources made are always replaced.
+        """
+        self.require_ours()
+        self._take_lock()
         try:
-            yield
-        except BaseException:
-            self.abandon()
-            raise
+            self._make_ready(replace)
+            try:
+                yield
+            except BaseException:
+                self._abandon()
+                raise
         finally:
-            self.close()
+            self._unlock()
 
     def require_ours(self) -> None:
         """Raise BadInput if the place holds anything but results. Changes nothing."""
@@ -197,20 +188,6 @@ class Folder:
         except UNREADABLE:
             return None
         return found if found.kind == self.layout.kind else None
-
-    def open(self, replace: bool) -> None:
-        """Lock the folder and make it ready; close it afterwards.
-
-        Results of another scenario are replaced only if that is requested; results of the same scenario
-        that other sources made are always replaced.
-        """
-        self.require_ours()
-        self._take_lock()
-        try:
-            self._make_ready(replace)
-        except BaseException:
-            self.close()
-            raise
 
     def _make_ready(self, replace: bool) -> None:
         self.require_ours()  # again: now no other process changes it
@@ -257,8 +234,6 @@ class Folder:
             if self.layout.is_part(entry.name):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
 
-    # --- the lock -------------------------------------------------------------------------
-
     def _take_lock(self) -> None:
         """Make the folder and lock it. Raises BadInput if another run holds the lock."""
         for _ in range(_TRIES):
@@ -290,8 +265,7 @@ class Folder:
         except FileNotFoundError:
             return False
 
-    def close(self) -> None:
-        """Let others write here."""
+    def _unlock(self) -> None:
         if self._lock is None:
             return
         with contextlib.suppress(OSError):
@@ -299,7 +273,7 @@ class Folder:
         os.close(self._lock)
         self._lock = None
 
-    def abandon(self) -> None:
+    def _abandon(self) -> None:
         """After a failure: keep what is finished; a folder that holds nothing and was made now is removed."""
         with contextlib.suppress(OSError):
             self._sweep()
@@ -307,8 +281,6 @@ class Folder:
                 shutil.rmtree(self.path, ignore_errors=True)
                 for each in self.made[1:]:
                     each.rmdir()
-
-    # --- folders below it -----------------------------------------------------------------
 
     def part(self, name: str) -> Path:
         """Return the temporary folder in which a folder is made."""
@@ -321,8 +293,6 @@ class Folder:
         os.replace(self.part(name), self.path / name)
         self.files[name] = facts
         self._write_manifest()
-
-    # --- whole files ----------------------------------------------------------------------
 
     def write(self, name: str, value: object) -> None:
         """Write one of the folder's JSON files."""

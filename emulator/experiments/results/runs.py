@@ -1,8 +1,7 @@
 """Runs: one scenario under several schemes, over all cores, each result kept as soon as it is whole.
 
-Law: what comes out depends on the scenario alone: not on the number of workers, not on which
-scheme finishes first, not on what was interrupted before. Only ``run.json`` holds wall-clock,
-versions and the command line.
+Law: what comes out depends on the scenario alone: not on the number of workers, not on which scheme finishes
+first, not on what was interrupted before. Only ``run.json`` holds wall-clock, versions and the command line.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,12 +23,9 @@ from emulator.experiments.results.workers import spread
 from emulator.scenario import Prepared, setup
 from emulator.virtual.run import SAMPLES, Result, run_scheme
 from emulator.virtual.schemes import SCHEMES
-
-if TYPE_CHECKING:
-    from yarnctl.deciding.records import Record
-    from yarnctl.loop import Journal
-    from yarnctl.traces.job import Job
-
+from yarnctl.deciding.records import Record
+from yarnctl.loop import Journal
+from yarnctl.traces.job import Job
 
 _MOST_WALL_S = 1e9
 
@@ -97,43 +93,46 @@ def run_experiment(
 
     ``replace``: results of another scenario in ``out`` make room instead of being an error.
     """
-    if out is None:
-        return _run_left(prepared, ResultStore(), {}, journal, workers, progress)
-    folder = Folder(out, prepared.identity)
-    with folder.opened(replace):
-        known = _known_walls(folder)
-        outcome = _run_left(prepared, SchemeStore(folder, journal), known, journal, workers, progress)
-        folder.write("results.json", results_json(outcome))
-        folder.write("waiting.json", waiting_json(outcome))
-        folder.write("run.json", run_json(outcome, known))
-        for name, text in (pages(outcome) if pages else {}).items():
-            write_whole(out / name, text.encode())
+    folder = None if out is None else Folder(out, prepared.identity)
+    with contextlib.nullcontext() if folder is None else folder.opened(replace):
+        store = ResultStore() if folder is None else SchemeStore(folder, journal)
+        known = {} if folder is None else _known_walls(folder)
+        wanted = [name for name in SCHEMES if name in prepared.scenario.schemes]
+        left = [name for name in wanted if name not in store.known]
+        for name in wanted:
+            if progress and name in store.known:
+                progress(name, None)
+        walls = dict(known)
+        orders = [RunOrder(prepared, name, store.part(name), journal) for name in left]
+        for done in spread(run_order, orders, workers, lambda order: f"scheme {order.scheme}"):
+            store.keep(done.name, done.result)
+            walls[done.name] = done.wall_s
+            if progress:
+                progress(done.name, done.wall_s)
+        results = {name: store.known[name] for name in wanted}
+        outcome = Comparison(prepared, results, {name: walls.get(name) for name in wanted}, tuple(left))
+        if folder is not None:
+            _write(folder, outcome, known, pages(outcome) if pages else {})
     return outcome
 
 
-def _run_left(
-    prepared: Prepared,
-    store: ResultStore,
-    walls: Mapping[str, float],
-    journal: bool,
-    workers: int | None,
-    progress: RunProgress | None,
-) -> Comparison:
-    """Run the schemes that the store does not have; ``walls``: the seconds of those that it has."""
-    wanted = [name for name in SCHEMES if name in prepared.scenario.schemes]
-    left = [name for name in wanted if name not in store.known]
-    for name in wanted:
-        if progress and name in store.known:
-            progress(name, None)
-    all_walls = dict(walls)
-    orders = [RunOrder(prepared, name, store.part(name), journal) for name in left]
-    for done in spread(run_order, orders, workers, lambda order: f"scheme {order.scheme}"):
-        store.keep(done.name, done.result)
-        all_walls[done.name] = done.wall_s
-        if progress:
-            progress(done.name, done.wall_s)
-    results = {name: store.known[name] for name in wanted}
-    return Comparison(prepared, results, {name: all_walls.get(name) for name in wanted}, tuple(left))
+def _write(folder: Folder, outcome: Comparison, known: Mapping[str, float], pages: Mapping[str, str]) -> None:
+    prepared = outcome.prepared
+    folder.write("results.json", results_json(outcome))
+    waiting = {name: waiting_s(result) for name, result in outcome.results.items()}
+    folder.write("waiting.json", {"waiting": waiting, "identity": prepared.identity})
+    run = {
+        "identity": prepared.identity,
+        "scenario": prepared.scenario,
+        "sources": prepared.sources,
+        "notes": prepared.notes,
+        "wall_s": {name: _rounded(wall) for name, wall in {**known, **outcome.wall_s}.items()},
+        "ran": outcome.ran,
+        **program_facts(),
+    }
+    folder.write("run.json", run)  # all that may differ between two runs of one scenario
+    for name, text in pages.items():
+        write_whole(folder.path / name, text.encode())
 
 
 def _known_walls(folder: Folder) -> dict[str, float]:
@@ -145,18 +144,9 @@ def _known_walls(folder: Folder) -> dict[str, float]:
     return {name: wall for name, wall in numbers.items() if 0 <= wall < _MOST_WALL_S}
 
 
-# --- JSON ------------------------------------------------------------------------------------
-
-
 def results_json(outcome: Comparison) -> dict[str, object]:
     """Return what ``results.json`` holds."""
     return {"schemes": outcome.summaries(), "identity": outcome.prepared.identity}
-
-
-def waiting_json(outcome: Comparison) -> dict[str, object]:
-    """Return what ``waiting.json`` holds: what each class waited under each scheme, by cause."""
-    waiting = {name: waiting_s(result) for name, result in outcome.results.items()}
-    return {"waiting": waiting, "identity": outcome.prepared.identity}
 
 
 def compare_json(outcome: Comparison) -> dict[str, object]:
@@ -171,19 +161,6 @@ def compare_json(outcome: Comparison) -> dict[str, object]:
         for name, summary in outcome.summaries().items()
     }
     return {"schemes": schemes, "identity": outcome.prepared.identity}
-
-
-def run_json(outcome: Comparison, known: Mapping[str, float]) -> dict[str, object]:
-    """Return what ``run.json`` holds: all that may differ between two runs of one scenario."""
-    return {
-        "identity": outcome.prepared.identity,
-        "scenario": outcome.prepared.scenario,
-        "sources": outcome.prepared.sources,
-        "notes": outcome.prepared.notes,
-        "wall_s": {name: _rounded(wall) for name, wall in {**known, **outcome.wall_s}.items()},
-        "ran": outcome.ran,
-        **program_facts(),
-    }
 
 
 def program_version() -> str:
@@ -208,9 +185,6 @@ def program_facts() -> dict[str, object]:
 
 def _rounded(wall_s: float | None) -> float | None:
     return None if wall_s is None else round(wall_s, 3)
-
-
-# --- workers ---------------------------------------------------------------------------------
 
 
 def run_order(order: RunOrder) -> RunDone:

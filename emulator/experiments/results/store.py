@@ -1,29 +1,17 @@
 """Results by identity: what has been run once is not run again, nor in a run that is continued later.
 
 Law: what comes back under an identity is what was kept under it, byte for byte. What is torn, damaged, of
-another identity or of a scheme that is now defined otherwise counts as absent, and is run again. On disk
-(``folder``) there are two forms: a folder a result, with its journal beside it (``SchemeStore``), and a line
-a result of one file, for results by the hundred (``CellStore``).
+another identity or of a scheme that is now defined otherwise counts as absent, and is run again.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from emulator.experiments.results.folder import (
-    CELLS,
-    JOURNAL,
-    RESULT,
-    UNREADABLE,
-    FileFact,
-    Folder,
-    unwritable,
-    write_whole,
-)
+from emulator.experiments.results.folder import JOURNAL, RESULT, UNREADABLE, FileFact, Folder, unwritable
 from emulator.virtual.run import Result
 from emulator.virtual.schemes import SCHEMES, Scheme
 
@@ -98,69 +86,3 @@ def _facts_of(folder: Path) -> dict[str, FileFact]:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
                 facts[name] = FileFact(file.tell(), digest)
     return facts
-
-
-class CellStore(ResultStore):
-    """The results of cells in a paper's folder: the file grows by one line a cell."""
-
-    def __init__(self, folder: Folder) -> None:
-        self._path = folder.path / CELLS
-        super().__init__(_read(self._path))
-
-    def keep(self, identity: str, result: Result) -> None:
-        """Append a line."""
-        try:
-            with self._path.open("ab") as file:
-                file.write(_line(identity, result))
-        except OSError as error:
-            raise unwritable(self._path, error) from None
-        super().keep(identity, result)
-
-    def settle(self) -> None:
-        """Put the lines in the order of the identities: the same file, whichever cell was done first."""
-        write_whole(self._path, _text(self.known))
-
-
-class _KeptCell(msgspec.Struct, frozen=True):
-    """A line of ``cells.jsonl``; the digest is over identity and result."""
-
-    identity: str
-    sha256: str
-    result: msgspec.Raw
-
-
-def _digest(identity: str, result: bytes) -> str:
-    return hashlib.sha256(identity.encode() + b"\0" + result).hexdigest()
-
-
-def _line(identity: str, result: Result) -> bytes:
-    data = msgspec.json.encode(result)
-    return msgspec.json.encode(_KeptCell(identity, _digest(identity, data), msgspec.Raw(data))) + b"\n"
-
-
-def _text(cells: Mapping[str, Result]) -> bytes:
-    return b"".join(_line(name, cells[name]) for name in sorted(cells))
-
-
-def _read(path: Path) -> dict[str, Result]:
-    """Return the whole cells of a file, and leave no others in it."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise unwritable(path, error) from None
-    found = dict(_whole(data))
-    if data != _text(found):
-        write_whole(path, _text(found))
-    return found
-
-
-def _whole(data: bytes) -> Iterator[tuple[str, Result]]:
-    for line in data.splitlines():
-        try:
-            kept = msgspec.json.decode(line, type=_KeptCell)
-            if kept.sha256 == _digest(kept.identity, bytes(kept.result)):
-                yield kept.identity, msgspec.json.decode(kept.result, type=Result)
-        except UNREADABLE:
-            continue

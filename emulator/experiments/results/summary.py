@@ -9,12 +9,10 @@ number of jobs is the mean of the middle two. A class without jobs has null for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:
-    from emulator.virtual.run import Result
+from emulator.virtual.run import Result
 
 
 class ClassSummary(msgspec.Struct, frozen=True):

@@ -57,59 +57,34 @@ class BlackBox(msgspec.Struct, frozen=True):
         return None
 
     def job(self, user: str, environment: Mapping[str, str] = {}) -> ModelledJob:
-        """Return it as a job of timetables; ``environment`` says where a driver finds orders."""
-        return self._rigid(user) if self.route is None else self._leaving(user, self.route, environment)
+        """Return it as a job of timetables; ``environment`` says where a driver finds orders.
 
-    def _leaving(
-        self, user: str, route: Literal["signal", "plugin"], environment: Mapping[str, str]
-    ) -> ModelledJob:
-        work = Job(
-            name=self.name,
-            job_class="production" if self.queue == "production" else "research",
-            submitted_at_ms=0,
-            map_ms=(TASK_MS,) * -(-self.work_ms // TASK_MS),
-            reduce_ms=(self.alone_ms,) if self.alone_ms else (),
-            reduce_keys=(1,) if self.alone_ms else (),
-            user=user,
-            queue=self.queue,
-            spark=SparkShape(executors=self.executors, block_mib=1, start_ms=TASK_MS, route=route),
-        )
-        return ModelledJob(job=work, runner=False, settings=self.settings, cmdenv=dict(environment))
-
-    def _rigid(self, user: str) -> ModelledJob:
-        """One task for each executor, all as long as it takes."""
+        Executors that stay are one task each, all as long as it takes.
+        """
         length_ms = max(1, self.alone_ms + -(-self.work_ms // self.executors))
         work = Job(
             name=self.name,
             job_class="production" if self.queue == "production" else "research",
             submitted_at_ms=0,
             map_ms=(length_ms,) * self.executors,
-            shuffle_ms=0,
             user=user,
             queue=self.queue,
         )
-        return ModelledJob(job=work, runner=False)
+        if self.route is None:
+            return ModelledJob(job=msgspec.structs.replace(work, shuffle_ms=0), runner=False)
+        work = msgspec.structs.replace(
+            work,
+            map_ms=(TASK_MS,) * -(-self.work_ms // TASK_MS),
+            reduce_ms=(self.alone_ms,) if self.alone_ms else (),
+            reduce_keys=(1,) if self.alone_ms else (),
+            spark=SparkShape(executors=self.executors, block_mib=1, start_ms=TASK_MS, route=self.route),
+        )
+        return ModelledJob(job=work, runner=False, settings=self.settings, cmdenv=dict(environment))
 
 
 def spark_box(words: Sequence[str]) -> BlackBox:
     """Return the application that the words after ``spark-submit`` describe; BadInput names what is wrong."""
-    told: dict[str, str] = {}
-    options: dict[str, str] = {}
-    rest = list(words)
-    while rest and rest[0].startswith("-"):
-        option = rest.pop(0)
-        if option in SPARK_FLAGS:
-            continue
-        if option.startswith("--") and "=" in option:
-            option, _, value = option.partition("=")
-        else:
-            value = _next(option, rest)
-        if option in ("--conf", "-c"):
-            name, _, said = value.partition("=")
-            told[name] = said
-        else:
-            options[SPARK_SETTINGS.get(option, option)] = value
-    told |= options  # an option of its own wins over --conf
+    told, rest = _told(words, SPARK_FLAGS, SPARK_SETTINGS)
     alone_ms, work_ms = _model(rest)
     return BlackBox(
         kind=SPARK,
@@ -126,21 +101,9 @@ def spark_box(words: Sequence[str]) -> BlackBox:
 
 def flink_box(words: Sequence[str]) -> BlackBox:
     """Return the application that the words after ``flink`` describe; BadInput names what is wrong."""
-    rest = list(words)
-    if not rest or rest.pop(0) not in ("run", "run-application"):
+    if not words or words[0] not in ("run", "run-application"):
         raise BadInput("flink", "runs applications only", "use flink run-application ...")
-    told: dict[str, str] = {}
-    options: dict[str, str] = {}
-    while rest and rest[0].startswith("-"):
-        option = rest.pop(0)
-        if option in FLINK_FLAGS:
-            continue
-        if option.startswith("-D"):
-            name, _, said = (option[2:] or _next(option, rest)).partition("=")
-            told[name] = said
-        else:
-            options[FLINK_SETTINGS.get(option, option)] = _next(option, rest)
-    told |= options
+    told, rest = _told(words[1:], FLINK_FLAGS, FLINK_SETTINGS)
     alone_ms, work_ms = _model(rest)
     slots = max(1, _count(told, "taskmanager.numberOfTaskSlots", 1))
     return BlackBox(
@@ -153,6 +116,30 @@ def flink_box(words: Sequence[str]) -> BlackBox:
         alone_ms=alone_ms,
         work_ms=work_ms,
     )
+
+
+def _told(
+    words: Sequence[str], flags: Sequence[str], settings: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return a command line's settings and the words after its options; an option wins over a setting."""
+    told: dict[str, str] = {}
+    options: dict[str, str] = {}
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option in flags:
+            continue
+        name, equals, value = option.partition("=")
+        if option.startswith("-D"):  # Flink's
+            name, value = "-D", option[2:] or _next(option, rest)
+        elif not (equals and option.startswith("--")):
+            name, value = option, _next(option, rest)
+        if name in ("-D", "--conf") or (name == "-c" and name not in settings):
+            name, _, value = value.partition("=")
+            told[name] = value
+        else:
+            options[settings.get(name, name)] = value
+    return told | options, rest
 
 
 def _next(option: str, rest: list[str]) -> str:

@@ -67,8 +67,6 @@ class Client:
             raise BadInput(f"{self.url}{path}", str(said.get("message") or f"status {status}"))
         return found
 
-    # --- the cluster ----------------------------------------------------------------------
-
     def setting(self, name: str) -> str:
         """Return one key of the cluster's configuration, "" if it has none."""
         rows = self._json("/conf").get("properties") or []
@@ -96,8 +94,6 @@ class Client:
             status, data = self._ask("PUT", f"{url}?op=MKDIRS&permission={mode}&user.name={quote(owner)}")
             if status != 200:
                 raise BadInput(f"folder {path}", f"status {status}: {data[:200].decode(errors='replace')}")
-
-    # --- applications ---------------------------------------------------------------------
 
     def submit(
         self,

@@ -19,9 +19,18 @@ from emulator.live.manager.state import (
 )
 from emulator.live.wire.messages import EXIT_ABORTED, EXIT_LOST, EndedContainer, FinalStatus
 
+_TERMINAL_STATES = {
+    0: "completed",
+    EXIT_LOST: "lost",
+    -105: "killed",
+    -102: "killed",
+    137: "killed",
+    143: "killed",
+}
+
 
 class HeldContainers:
-    """The containers that hold room."""
+    """The containers that hold room; ends containers, attempts and applications."""
 
     def __init__(self, state: ManagerState) -> None:
         self._state = state
@@ -65,18 +74,6 @@ class HeldContainers:
             attempt.ended.append(EndedContainer(container.id, exit_status, now_ms, why))
             self._ask_again(container, attempt)
 
-    def end(self, container: ContainerRecord, ended: EndedContainer, now_ms: int) -> None:
-        """Record the end of a container's process for its master; the caller frees its resources."""
-        container.app.count(now_ms)
-        self._forget(container)
-        if container.actor.state != RELEASED:
-            container.actor.state = ENDED
-            container.actor.terminal_state = _TERMINAL_STATES.get(ended.exit_status, "failed")
-        if not container.is_master:
-            attempt = container.app.attempts[container.attempt - 1]
-            attempt.ended.append(ended)
-            self._ask_again(container, attempt)
-
     def _ask_again(self, container: ContainerRecord, attempt: AttemptRecord) -> None:
         """A container is gone before its master fetched it: ask in its place, as YARN does.
 
@@ -95,29 +92,21 @@ class HeldContainers:
         self._state.containers.pop(container.id, None)
         container.app.containers.pop(container.id, None)
 
-
-_TERMINAL_STATES = {
-    0: "completed",
-    EXIT_LOST: "lost",
-    -105: "killed",
-    -102: "killed",
-    137: "killed",
-    143: "killed",
-}
-
-
-class ContainerEnds:
-    """Ends containers, attempts and applications."""
-
-    def __init__(self, state: ManagerState, held: HeldContainers) -> None:
-        self._state = state
-        self._held = held
-
     def container_gone(self, container: ContainerRecord, ended: EndedContainer, now_ms: int) -> None:
-        """A container's process is gone; with an AM's its attempt fails, unless that is over."""
+        """A container's process is gone; with an AM's its attempt fails, unless that is over.
+
+        Its end is recorded for its master; the caller frees its resources.
+        """
         attempt = container.app.attempts[container.attempt - 1]
-        self._held.end(container, ended, now_ms)
-        if container.is_master and attempt.state in ("LAUNCHED", "RUNNING"):
+        container.app.count(now_ms)
+        self._forget(container)
+        if container.actor.state != RELEASED:
+            container.actor.state = ENDED
+            container.actor.terminal_state = _TERMINAL_STATES.get(ended.exit_status, "failed")
+        if not container.is_master:
+            attempt.ended.append(ended)
+            self._ask_again(container, attempt)
+        elif attempt.state in ("LAUNCHED", "RUNNING"):
             story = f"AM container {container.id} exited with {ended.exit_status}: {ended.diagnostics}"
             self.attempt_failed(container.app, attempt, story.removesuffix(": "), now_ms)
 
@@ -125,7 +114,7 @@ class ContainerEnds:
         """An AM has sent no heartbeat for too long."""
         container = self._state.containers.get(attempt.container)
         if container is not None:
-            self._held.take(container, EXIT_ABORTED, "", now_ms)
+            self.take(container, EXIT_ABORTED, "", now_ms)
         self.attempt_failed(app, attempt, f"AM {attempt.id} timed out", now_ms)
 
     def attempt_failed(self, app: AppRecord, attempt: AttemptRecord, story: str, now_ms: int) -> None:
@@ -133,7 +122,7 @@ class ContainerEnds:
         attempt.state, attempt.final_status, attempt.finished_at_ms = "FAILED", "FAILED", now_ms
         attempt.diagnostics = story
         for container in list(app.containers.values()):
-            self._held.take(container, EXIT_ABORTED, "", now_ms)
+            self.take(container, EXIT_ABORTED, "", now_ms)
         most = self._state.settings.max_attempts
         if app.submission.max_attempts > 0:
             most = min(most, app.submission.max_attempts)
@@ -159,7 +148,7 @@ class ContainerEnds:
             app.progress_ratio = 1.0
         for container in list(app.containers.values()):
             if not container.is_master or state != "FINISHED":
-                self._held.take(container, EXIT_ABORTED, "", now_ms)
+                self.take(container, EXIT_ABORTED, "", now_ms)
         if attempt is not None:
             attempt.finished_at_ms, attempt.final_status = attempt.finished_at_ms or now_ms, final
             if attempt.state in ("LAUNCHED", "RUNNING"):

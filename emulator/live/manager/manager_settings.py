@@ -38,7 +38,6 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     queues: tuple[QueueConfig, ...] = QUEUES
     timing: Timing = HADOOP3
-    locality_delay: int = 0
     max_attempts: int = 2
     am_expiry_ms: int = 60_000
     silence_floor_ms: int = 3000

@@ -9,42 +9,35 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from emulator.cluster.entities import Container, Node
-from emulator.live.manager.held_containers import ContainerEnds, HeldContainers
+from emulator.live.manager.held_containers import HeldContainers
 from emulator.live.manager.state import ManagerState, NodeRecord
-from emulator.live.wire.messages import (
-    EXIT_LOST,
-    EndedContainer,
-    NodeOrders,
-    NodeRegistered,
-    NodeRegistration,
-    NodeReport,
-)
+from emulator.live.wire import messages
 from yarnctl.deciding.draws import uniform
 
 
 class NodeTracker:
     """Handles the calls of nodes. ``watch`` is called when a node registers."""
 
-    def __init__(
-        self, state: ManagerState, held: HeldContainers, ends: ContainerEnds, watch: Callable[[], None]
-    ) -> None:
+    def __init__(self, state: ManagerState, held: HeldContainers, watch: Callable[[], None]) -> None:
         self._state = state
         self._held = held
-        self._ends = ends
         self._watch = watch
 
-    def register_node(self, registration: NodeRegistration) -> NodeRegistered:
+    def register_node(self, registration: messages.NodeRegistration) -> messages.NodeRegistered:
         """Register a node; a known one is registered anew, and keeps the containers it reports."""
         now_ms = self._state.driver.catch_up()
         known = self._state.nodes.get(registration.node)
         phase_ms = self._phase_ms(registration, len(self._state.actor.nodes))
-        if known is not None and self._same_shape(known, registration):
+        size = registration.memory_mib, registration.vcores
+        if known is not None and (known.actor.total_mib, known.actor.total_vcores) == size:
             held = set(registration.running)
             for container in self._held.on(known):
                 if container.id in self._state.containers and container.id not in held:
-                    self._ends.container_gone(
+                    self._held.container_gone(
                         container,
-                        EndedContainer(container.id, EXIT_LOST, now_ms, "the node began anew"),
+                        messages.EndedContainer(
+                            container.id, messages.EXIT_LOST, now_ms, "the node began anew"
+                        ),
                         now_ms,
                     )
                     self._state.actor.release(container.actor, "lost", now_ms)
@@ -54,7 +47,7 @@ class NodeTracker:
         else:
             if known is not None:
                 self.lose(known, now_ms)
-            actor = Node(len(self._state.actor.nodes), registration.memory_mib, registration.vcores, phase_ms)
+            actor = Node(len(self._state.actor.nodes), *size, phase_ms)
             actor.name = registration.node
             self._state.actor.register_node(actor)
             self._state.lost.pop(registration.node, None)
@@ -62,40 +55,33 @@ class NodeTracker:
                 registration.node, actor, registration.address, registration.rack, now_ms
             )
         self._watch()
-        return NodeRegistered(
+        return messages.NodeRegistered(
             epoch=self._state.epoch,
             heartbeat_ms=self._state.settings.timing.nm_heartbeat_ms,
             phase_ms=phase_ms,
         )
 
-    def _phase_ms(self, registration: NodeRegistration, index: int) -> int:
+    def _phase_ms(self, registration: messages.NodeRegistration, index: int) -> int:
         """Return the heartbeat's phase in each interval: the node's own, else drawn as in virtual time."""
         interval_ms = self._state.settings.timing.nm_heartbeat_ms
         if registration.phase_ms is not None:
             return registration.phase_ms % interval_ms
         return uniform(self._state.settings.seed, 2, index) * interval_ms >> 64
 
-    @staticmethod
-    def _same_shape(known: NodeRecord, registration: NodeRegistration) -> bool:
-        return (known.actor.total_mib, known.actor.total_vcores) == (
-            registration.memory_mib,
-            registration.vcores,
-        )
-
-    def node_heartbeat(self, report: NodeReport) -> NodeOrders:
+    def node_heartbeat(self, report: messages.NodeReport) -> messages.NodeOrders:
         """Take a heartbeat: what ended is freed, the room that is left is offered."""
         now_ms = self._state.driver.catch_up()
         node = self._state.nodes.get(report.node)
         number = report.number
         if node is None or (node.number is not None and number != node.number and number != node.number + 1):
-            return NodeOrders(number=number, resync=True)
+            return messages.NodeOrders(number=number, resync=True)
         node.heartbeat_at_ms = now_ms
         ended: list[Container] = []
         for one in report.ended:
             container = self._state.containers.get(one.container)
             if container is not None and container.node is node:
                 ended.append(container.actor)
-                self._ends.container_gone(container, one, now_ms)
+                self._held.container_gone(container, one, now_ms)
             node.stop.pop(one.container, None)
         if number == node.number:  # the answer was lost: what ended counts once, the answer is the same
             self._state.actor.node_heartbeat(node.actor, ended, now_ms) if ended else None
@@ -118,10 +104,10 @@ class NodeTracker:
                 node.stop[name] = None
 
     @staticmethod
-    def _orders(node: NodeRecord, number: int) -> NodeOrders:
+    def _orders(node: NodeRecord, number: int) -> messages.NodeOrders:
         if not (node.masters or node.signals or node.stop):
-            return NodeOrders(number=number)
-        orders = NodeOrders(
+            return messages.NodeOrders(number=number)
+        orders = messages.NodeOrders(
             number=number, masters=tuple(node.masters), signals=tuple(node.signals), stop=tuple(node.stop)
         )
         node.masters.clear()
@@ -138,6 +124,8 @@ class NodeTracker:
             container.app.count(now_ms)
         self._state.actor.lose_node(node.actor, now_ms)
         for container in sorted(containers, key=lambda one: one.is_master):
-            self._ends.container_gone(
-                container, EndedContainer(container.id, EXIT_LOST, now_ms, "the node was lost"), now_ms
+            self._held.container_gone(
+                container,
+                messages.EndedContainer(container.id, messages.EXIT_LOST, now_ms, "the node was lost"),
+                now_ms,
             )

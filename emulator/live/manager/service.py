@@ -16,12 +16,12 @@ be read: nothing is lost then, and all get some time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
 from emulator.cluster.entities import RUNNING, Application, Ask, Container
-from emulator.live.manager.held_containers import ContainerEnds, HeldContainers
+from emulator.live.manager.held_containers import HeldContainers
 from emulator.live.manager.manager_settings import QUEUES, ManagerSettings
 from emulator.live.manager.node_tracker import NodeTracker
 from emulator.live.manager.state import (
@@ -33,20 +33,7 @@ from emulator.live.manager.state import (
     RequestRefused,
     Submission,
 )
-from emulator.live.wire.messages import (
-    EXIT_ABORTED,
-    Acknowledged,
-    Allocate,
-    Allocated,
-    AskChange,
-    Doorbell,
-    Granted,
-    MasterLaunch,
-    MasterRegistered,
-    MasterRegistration,
-    MasterUnregistration,
-    Signal,
-)
+from emulator.live.wire import messages
 from emulator.live.wire.real_time_driver import RealTimeDriver
 from yarnctl.units import Resources, fits
 
@@ -54,23 +41,22 @@ from yarnctl.units import Resources, fits
 class MasterCalls:
     """Takes the calls of masters."""
 
-    def __init__(self, state: ManagerState, held: HeldContainers, ends: ContainerEnds) -> None:
+    def __init__(self, state: ManagerState, held: HeldContainers) -> None:
         self._state = state
         self._held = held
-        self._ends = ends
 
-    def register_master(self, registration: MasterRegistration) -> MasterRegistered:
+    def register_master(self, registration: messages.MasterRegistration) -> messages.MasterRegistered:
         """Take an AM in; a repeated call changes nothing."""
         now_ms = self._state.driver.catch_up()
         interval_ms = self._state.settings.timing.am_heartbeat_ms
         app, attempt, why = self._current(registration.application, registration.attempt)
         if app is None or attempt is None:
-            return MasterRegistered(heartbeat_ms=interval_ms, refused=why)
+            return messages.MasterRegistered(heartbeat_ms=interval_ms, refused=why)
         attempt.tracking_url = registration.tracking_url
         attempt.state = "RUNNING"
         attempt.heartbeat_at_ms = now_ms
         app.state = "RUNNING"
-        return MasterRegistered(heartbeat_ms=interval_ms)
+        return messages.MasterRegistered(heartbeat_ms=interval_ms)
 
     def _current(self, name: str, number: int) -> tuple[AppRecord | None, AttemptRecord | None, str]:
         """Return an unfinished application and its current attempt, or why it is not that."""
@@ -88,47 +74,43 @@ class MasterCalls:
             return None, None, f"attempt {number} of {name} is over, the current one is {current}"
         return app, attempt, ""
 
-    def allocate(self, message: Allocate) -> Allocated:
+    def allocate(self, message: messages.Allocate) -> messages.Allocated:
         """Handle an AM's heartbeat: apply its asks, return what was granted and what ended."""
         now_ms = self._state.driver.catch_up()
         app, attempt, why = self._current(message.application, message.attempt)
         number = message.number
         if app is None or attempt is None:
-            return Allocated(number=number, refused=why)
+            return messages.Allocated(number=number, refused=why)
         if not attempt.registered:
-            return Allocated(number=number, resync=True)
+            return messages.Allocated(number=number, resync=True)
         attempt.heartbeat_at_ms = now_ms
         if number == attempt.seen_number:
             return attempt.answer
         if attempt.seen_number is not None and number != attempt.seen_number + 1:
-            return Allocated(number=number, resync=True)
+            return messages.Allocated(number=number, resync=True)
         attempt.seen_number = number
         app.progress_ratio = min(1.0, max(0.0, message.progress_ratio))
         asks = [
             (Ask(one.priority, one.memory_mib, one.vcores, off_switch=one.priority == 10), one.count)
             for one in message.asks
-            if self._sane(one)
+            if one.priority > 0 and one.memory_mib > 0 and one.vcores > 0  # priority 0 is the AM's own
         ]
         self._state.actor.allocate(app.actor, asks)
         for name in message.release:
             container = app.containers.get(name)
             if container is not None and not container.is_master:
-                self._held.take(container, EXIT_ABORTED, "released by the application", now_ms)
+                self._held.take(container, messages.EXIT_ABORTED, "released by the application", now_ms)
         attempt.answer = self._mail(attempt, number)
         return attempt.answer
 
-    def _sane(self, ask: AskChange) -> bool:
-        """Whether an ask may enter the scheduler (priority 0 is the AM's own)."""
-        return ask.priority > 0 and ask.memory_mib > 0 and ask.vcores > 0
-
     @staticmethod
-    def _mail(attempt: AttemptRecord, number: int) -> Allocated:
+    def _mail(attempt: AttemptRecord, number: int) -> messages.Allocated:
         granted = []
         for container in attempt.granted:
             container.acquired = True
             actor = container.actor
             granted.append(
-                Granted(
+                messages.Granted(
                     container=container.id,
                     node=container.node.id,
                     node_address=container.node.address,
@@ -137,12 +119,12 @@ class MasterCalls:
                     priority=actor.priority,
                 )
             )
-        answer = Allocated(number=number, granted=tuple(granted), ended=tuple(attempt.ended))
+        answer = messages.Allocated(number=number, granted=tuple(granted), ended=tuple(attempt.ended))
         attempt.granted.clear()
         attempt.ended.clear()
         return answer
 
-    def unregister(self, message: MasterUnregistration) -> Acknowledged:
+    def unregister(self, message: messages.MasterUnregistration) -> messages.Acknowledged:
         """End the application; what is late or repeated changes nothing."""
         now_ms = self._state.driver.catch_up()
         app, attempt, _ = self._current(message.application, message.attempt)
@@ -150,65 +132,16 @@ class MasterCalls:
             attempt.state = "FINISHED"
             app.job_report = message.told
             state: AppState = "KILLED" if message.final_status == "KILLED" else "FINISHED"
-            self._ends.end(app, state, message.final_status, message.diagnostics, now_ms)
+            self._held.end(app, state, message.final_status, message.diagnostics, now_ms)
             container = self._state.containers.get(attempt.container)
             if container is not None:
                 self._state.after(self._state.settings.linger_ms, self._lingers, container)
-        return Acknowledged()
+        return messages.Acknowledged()
 
     def _lingers(self, container: ContainerRecord) -> None:
         """Stop an AM that has unregistered and still runs."""
         if container.id in self._state.containers:
-            self._held.take(container, EXIT_ABORTED, "", self._state.driver.kernel.now_ms)
-
-
-After = Callable[[int, Callable[[None], object], None], None]
-
-
-class Liveness:
-    """``deadlines_ms`` yields the instants at which a node or attempt is lost; ``lose`` loses those due.
-
-    ``after`` puts an event that many ms ahead; ``now_ms`` is kernel time, ``lag_ms`` how far it is behind the
-    clock. An event that comes ``late_ms`` late is put off by ``grace_ms``. Nothing to watch: no event.
-    """
-
-    def __init__(
-        self,
-        deadlines_ms: Callable[[], Iterable[int]],
-        lose: Callable[[], None],
-        after: After,
-        now_ms: Callable[[], int],
-        lag_ms: Callable[[], int],
-        late_ms: int,
-        grace_ms: int,
-    ) -> None:
-        self._deadlines_ms = deadlines_ms
-        self._lose = lose
-        self._after = after
-        self._now_ms = now_ms
-        self._lag_ms = lag_ms
-        self._late_ms = late_ms
-        self._grace_ms = grace_ms
-        self._due_ms: int | None = None
-
-    def watch(self) -> None:
-        """Plan the event for the first instant; call when there is something new to watch."""
-        due_ms = min(self._deadlines_ms(), default=None)
-        if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
-            self._due_ms = due_ms
-            self._after(max(1, due_ms - self._now_ms()), self._check, None)
-
-    def _check(self, _: None) -> None:
-        if self._due_ms is None or self._now_ms() < self._due_ms:
-            return  # an earlier event has looked, and put a later one in
-        lag_ms = self._lag_ms()
-        if lag_ms >= self._late_ms:
-            self._due_ms = self._now_ms() + lag_ms + self._grace_ms
-            self._after(lag_ms + self._grace_ms, self._check, None)
-            return
-        self._due_ms = None
-        self._lose()
-        self.watch()
+            self._held.take(container, messages.EXIT_ABORTED, "", self._state.driver.kernel.now_ms)
 
 
 __all__ = ["QUEUES", "LiveResourceManager", "ManagerSettings", "RequestRefused", "Submission"]
@@ -224,13 +157,10 @@ class LiveResourceManager:
     ``epoch`` (ms) names this start. ``nodes`` are those that count now; ``lost`` those that do not any more.
     """
 
-    def __init__(
-        self, driver: RealTimeDriver, settings: ManagerSettings | None = None, epoch: int | None = None
-    ) -> None:
+    def __init__(self, driver: RealTimeDriver, settings: ManagerSettings | None = None) -> None:
         self.driver = driver
         self.settings = settings = settings or ManagerSettings()
-        self.epoch = driver.now_ms() if epoch is None else epoch
-        self.started_at_ms = driver.now_ms()
+        self.epoch = self.started_at_ms = driver.now_ms()
         self._state = state = ManagerState(driver, settings, self.epoch, self)
         self.actor, self.register = state.actor, state.register
         self.nodes, self.lost, self.containers = state.nodes, state.lost, state.containers
@@ -238,24 +168,15 @@ class LiveResourceManager:
         floor_ms = int(settings.silence_floor_ms * driver.speed)
         self.node_expiry_ms = max(settings.timing.node_expiry_ms, floor_ms)
         self.am_expiry_ms = max(settings.am_expiry_ms, floor_ms)
-        self._liveness = Liveness(
-            self._deadlines_ms,
-            self._lose_expired,
-            state.after,
-            now_ms=lambda: driver.kernel.now_ms,
-            lag_ms=lambda: driver.now_ms() - driver.kernel.now_ms,
-            late_ms=max(1, int(LATE_WALL_MS * driver.speed)),
-            grace_ms=floor_ms,
-        )
+        self._late_ms, self._grace_ms = max(1, int(LATE_WALL_MS * driver.speed)), floor_ms
+        self._due_ms: int | None = None
         self._held = HeldContainers(state)
-        self._ends = ContainerEnds(state, self._held)
-        self._tracker = tracker = NodeTracker(state, self._held, self._ends, self._liveness.watch)
-        masters = MasterCalls(state, self._held, self._ends)
+        self._tracker = tracker = NodeTracker(state, self._held, self._watch_liveness)
+        masters = MasterCalls(state, self._held)
         self.register_node, self.node_heartbeat = tracker.register_node, tracker.node_heartbeat
         self.register_master, self.allocate = masters.register_master, masters.allocate
         self.unregister = masters.unregister
-
-    # --- time -----------------------------------------------------------------------------
+        self.find, self.new_application = state.register.find, state.register.new_id
 
     def start(self) -> None:
         """Let time pass by itself; call on the running event loop."""
@@ -270,6 +191,26 @@ class LiveResourceManager:
     def now_ms(self) -> int:
         """Let what is due happen; return now."""
         return self.driver.catch_up()
+
+    def _watch_liveness(self) -> None:
+        """Plan the event for the first instant of a loss; call when there is something new to watch."""
+        due_ms = min(self._deadlines_ms(), default=None)
+        if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
+            self._due_ms = due_ms
+            self._state.after(max(1, due_ms - self.driver.kernel.now_ms), self._check_liveness, None)
+
+    def _check_liveness(self, _: None) -> None:
+        now_ms = self.driver.kernel.now_ms
+        if self._due_ms is None or now_ms < self._due_ms:
+            return  # an earlier event has looked, and put a later one in
+        lag_ms = self.driver.now_ms() - now_ms
+        if lag_ms >= self._late_ms:
+            self._due_ms = now_ms + lag_ms + self._grace_ms
+            self._state.after(lag_ms + self._grace_ms, self._check_liveness, None)
+            return
+        self._due_ms = None
+        self._lose_expired()
+        self._watch_liveness()
 
     def _deadlines_ms(self) -> Iterator[int]:
         """Yield when each node and each AM would count as gone."""
@@ -294,9 +235,7 @@ class LiveResourceManager:
             self._tracker.lose(node, now_ms)
         for app, attempt in self._watched():
             if now_ms - attempt.heartbeat_at_ms >= self.am_expiry_ms:
-                self._ends.master_silent(app, attempt, now_ms)
-
-    # --- the actor's host -----------------------------------------------------------------
+                self._held.master_silent(app, attempt, now_ms)
 
     def wake(self, app: Application) -> None:
         """Nothing to do: masters call by themselves."""
@@ -320,9 +259,9 @@ class LiveResourceManager:
         held = self._held.hold(container, app, attempt, node)
         held.acquired = True
         app.launched_at_ms = app.launched_at_ms or now_ms
-        self._liveness.watch()
+        self._watch_liveness()
         node.masters.append(
-            MasterLaunch(
+            messages.MasterLaunch(
                 container=held.id,
                 application=app.id,
                 attempt=number,
@@ -332,16 +271,6 @@ class LiveResourceManager:
                 job=app.submission.job,
             )
         )
-
-    # --- what clients ask (REST) ----------------------------------------------------------
-
-    def find(self, application: str) -> AppRecord | None:
-        """Return an application, finished or not."""
-        return self.register.find(application)
-
-    def new_application(self) -> str:
-        """Return an application id that is not in use."""
-        return self.register.new_id()
 
     def submit(self, submission: Submission) -> AppRecord:
         """Accept an application; repeated for the same id it changes nothing. Raises RequestRefused."""
@@ -373,14 +302,14 @@ class LiveResourceManager:
     def kill(self, app: AppRecord, diagnostics: str) -> None:
         """Kill an application; one that is over stays as it ended."""
         if not app.over:
-            self._ends.end(app, "KILLED", "KILLED", diagnostics, self.now_ms())
+            self._held.end(app, "KILLED", "KILLED", diagnostics, self.now_ms())
 
-    def signal(self, container: str, signal: Signal) -> None:
+    def signal(self, container: str, signal: messages.Signal) -> None:
         """Have a signal delivered at the node's next heartbeat; RequestRefused for an unknown container."""
         held = self.containers.get(container)
         if held is None:
             raise RequestRefused(f"Trying to signal an absent container {container}")
-        held.node.signals.append(Doorbell(container, signal))
+        held.node.signals.append(messages.Doorbell(container, signal))
 
     def largest_node(self) -> Resources:
         """Return the size of the largest node that counts."""

@@ -9,32 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
+from emulator.cluster.entities import Application, Container, Node
 from emulator.cluster.resource_manager import MessageHost as ActorHost
 from emulator.cluster.resource_manager import ResourceManager
 from emulator.live.manager.manager_settings import ManagerSettings
-from emulator.live.wire.messages import (
-    Allocated,
-    Doorbell,
-    EndedContainer,
-    FinalStatus,
-    JobReport,
-    MasterLaunch,
-    NodeOrders,
-)
+from emulator.live.wire import messages
 from emulator.live.wire.real_time_driver import RealTimeDriver
 from yarnctl.units import Resources
-
-if TYPE_CHECKING:
-    from emulator.cluster.entities import Application, Container, Node
 
 AppState = Literal["ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED"]
 AttemptState = Literal["SCHEDULED", "LAUNCHED", "RUNNING", "FINISHED", "FAILED", "KILLED"]
 FINAL: tuple[AppState, ...] = ("FINISHED", "FAILED", "KILLED")
-_NO_ORDERS, _NO_MAIL = NodeOrders(number=0), Allocated(number=0)
+_NO_ORDERS, _NO_MAIL = messages.NodeOrders(number=0), messages.Allocated(number=0)
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,9 +52,9 @@ class NodeRecord:
     rack: str
     heartbeat_at_ms: int
     number: int | None = None
-    answer: NodeOrders = _NO_ORDERS
-    masters: list[MasterLaunch] = field(default_factory=list)
-    signals: list[Doorbell] = field(default_factory=list)
+    answer: messages.NodeOrders = _NO_ORDERS
+    masters: list[messages.MasterLaunch] = field(default_factory=list)
+    signals: list[messages.Doorbell] = field(default_factory=list)
     stop: dict[str, None] = field(default_factory=dict)
     running: tuple[str, ...] = ()
 
@@ -108,9 +98,9 @@ class AttemptRecord:
     tracking_url: str = ""
     granted: list[ContainerRecord] = field(default_factory=list)
     granted_count: int = 1
-    ended: list[EndedContainer] = field(default_factory=list)
+    ended: list[messages.EndedContainer] = field(default_factory=list)
     seen_number: int | None = None
-    answer: Allocated = _NO_MAIL
+    answer: messages.Allocated = _NO_MAIL
 
     @property
     def registered(self) -> bool:
@@ -134,14 +124,14 @@ class AppRecord:
     launched_at_ms: int = 0
     finished_at_ms: int = 0
     state: AppState = "ACCEPTED"
-    final_status: FinalStatus | Literal["UNDEFINED"] = "UNDEFINED"
+    final_status: messages.FinalStatus | Literal["UNDEFINED"] = "UNDEFINED"
     diagnostics: str = ""
     progress_ratio: float = 0.0
     attempts: list[AttemptRecord] = field(default_factory=list)
     containers: dict[str, ContainerRecord] = field(default_factory=dict)
     mib_ms: int = 0
     vcore_ms: int = 0
-    job_report: JobReport | None = None
+    job_report: messages.JobReport | None = None
 
     @property
     def id(self) -> str:
@@ -243,7 +233,7 @@ class ManagerState:
         self.driver = driver
         self.settings = settings
         self.epoch = epoch
-        self.actor = ResourceManager(settings.queues, host, settings.locality_delay)
+        self.actor = ResourceManager(settings.queues, host)
         self.register = Register(epoch, settings.finished_kept)
         self.nodes: dict[str, NodeRecord] = {}
         self.lost: dict[str, NodeRecord] = {}

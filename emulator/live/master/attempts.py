@@ -59,6 +59,11 @@ class Attempt:
         """Whether it has ended."""
         return self.state in OVER
 
+    @property
+    def part_done(self) -> float:
+        """How far it has come, 0 to 1; one that ended otherwise than well counts for nothing."""
+        return 1.0 if self.state == "SUCCEEDED" else 0.0 if self.over else self.progress_ratio
+
     def end(self, state: AttemptState, now_ms: int, diagnostics: str = "") -> None:
         """End it; the first end holds."""
         if not self.over:

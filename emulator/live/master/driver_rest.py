@@ -35,12 +35,63 @@ REASONS = {
 """Why an executor is gone, in Spark's words (docs/facts/spark.md, 2 and 4)."""
 
 
-class DriverViews:
-    """The views of one driver."""
+class DriverRest:
+    """The views of one driver, and their routes."""
 
-    def __init__(self, live: LiveMaster) -> None:
+    def __init__(self, live: LiveMaster, web: Web) -> None:
         self.live = live
         self.driver = cast(LiveDriver, live.actor)
+        self.web = web
+        api = "/api/v1"
+        app = f"{api}/applications/{{application}}"
+        stage = f"{app}/stages/{{stage}}/{{attempt}}"
+        self._get(f"{api}/version", lambda _: {"spark": VERSION})
+        self._get(f"{app}/environment", lambda _: self.environment())
+        self._get(f"{app}/allexecutors", lambda _: self.executors())
+        self._get(f"{app}/executors", lambda _: [row for row in self.executors() if row["isActive"]])
+        self._get(f"{app}/jobs", lambda asked: self.jobs(asked.query.get("status", "")))
+        self._get(f"{app}/stages", lambda _: [self.stage(each) for each in self.shown_stages()])
+        self._get(stage, self._stage)
+        self._get(f"{stage}/taskList", self._tasks)
+        self._get(f"{stage}/taskSummary", self._summary)
+
+    def _get(self, path: str, answer: Callable[[WebRequest], object]) -> None:
+        def handle(request: WebRequest) -> Reply:
+            if request.values and request.values[0] != self.live.launch.application:
+                return _unknown(f"unknown app {request.values[0][:80]}")
+            try:
+                found: Reply | None = self.live.around(lambda: json_reply(answer(request)))
+            except HttpProblem as problem:
+                return _unknown(problem.message)
+            return _unknown("this driver has ended") if found is None else found
+
+        self.web.add("GET", path, handle)
+
+    def _number(self, request: WebRequest) -> int:
+        stage, attempt = request.values[1:3]
+        if attempt != "0" or stage not in {str(each) for each in self.shown_stages()}:
+            raise HttpProblem(404, "", f"unknown stage: {stage[:20]} / {attempt[:20]}")
+        return int(stage)
+
+    def _stage(self, request: WebRequest) -> dict[str, Any]:
+        stage = self._number(request)
+        row = self.stage(stage)
+        if request.query.get("details", "true") == "true":
+            told = self.tasks(stage, request.query.get("taskStatus", "").lower())
+            row["tasks"] = {str(task["taskId"]): task for task in told}
+            row["executorSummary"] = self.by_executor(stage)
+        return row
+
+    def _tasks(self, request: WebRequest) -> list[dict[str, Any]]:
+        return self.tasks(self._number(request), request.query.get("status", "").lower())
+
+    def _summary(self, request: WebRequest) -> dict[str, Any]:
+        text = request.query.get("quantiles", "0.05,0.25,0.5,0.75,0.95")
+        try:
+            quantiles = [min(1.0, max(0.0, float(each))) for each in text.split(",")]
+        except ValueError:
+            raise HttpProblem(404, "", f"Bad value for parameter quantiles: {text[:60]}") from None
+        return self.summary(self._number(request), quantiles)
 
     def _instant(self, at_ms: int) -> str:
         wall_ms = self.live.driver.wall_of(at_ms)
@@ -56,8 +107,6 @@ class DriverViews:
         told = {name: value for name, value in self.live.conf.items() if name.startswith("spark.")}
         told |= {"spark.app.id": self.live.launch.application, "spark.app.startTime": str(began_ms)}
         return {"sparkProperties": [list(pair) for pair in sorted(told.items())]}
-
-    # --- executors ------------------------------------------------------------------------------
 
     def executors(self) -> list[dict[str, Any]]:
         """GET /allexecutors: those that are gone too, and the driver."""
@@ -128,8 +177,6 @@ class DriverViews:
             "executorLogs": {},
             "attributes": {},
         }
-
-    # --- jobs and stages ------------------------------------------------------------------------
 
     def shown_stages(self) -> list[int]:
         """Return the stages that have tasks, the newest first."""
@@ -232,65 +279,6 @@ class DriverViews:
         zeros = [0.0] * len(quantiles)
         told = {"quantiles": quantiles, "duration": at, "executorRunTime": at}
         return {**CONSTANT_FIELDS["taskSummary"], **told, "executorDeserializeTime": zeros}
-
-
-class DriverRest:
-    """The routes of one driver."""
-
-    def __init__(self, live: LiveMaster, web: Web) -> None:
-        self.live = live
-        self.views = views = DriverViews(live)
-        self.web = web
-        api = "/api/v1"
-        app = f"{api}/applications/{{application}}"
-        stage = f"{app}/stages/{{stage}}/{{attempt}}"
-        self._get(f"{api}/version", lambda _: {"spark": VERSION})
-        self._get(f"{app}/environment", lambda _: views.environment())
-        self._get(f"{app}/allexecutors", lambda _: views.executors())
-        self._get(f"{app}/executors", lambda _: [row for row in views.executors() if row["isActive"]])
-        self._get(f"{app}/jobs", lambda asked: views.jobs(asked.query.get("status", "")))
-        self._get(f"{app}/stages", lambda _: [views.stage(each) for each in views.shown_stages()])
-        self._get(stage, self._stage)
-        self._get(f"{stage}/taskList", self._tasks)
-        self._get(f"{stage}/taskSummary", self._summary)
-
-    def _get(self, path: str, answer: Callable[[WebRequest], object]) -> None:
-        def handle(request: WebRequest) -> Reply:
-            if request.values and request.values[0] != self.live.launch.application:
-                return _unknown(f"unknown app {request.values[0][:80]}")
-            try:
-                found: Reply | None = self.live.around(lambda: json_reply(answer(request)))
-            except HttpProblem as problem:
-                return _unknown(problem.message)
-            return _unknown("this driver has ended") if found is None else found
-
-        self.web.add("GET", path, handle)
-
-    def _number(self, request: WebRequest) -> int:
-        stage, attempt = request.values[1:3]
-        if attempt != "0" or stage not in {str(each) for each in self.views.shown_stages()}:
-            raise HttpProblem(404, "", f"unknown stage: {stage[:20]} / {attempt[:20]}")
-        return int(stage)
-
-    def _stage(self, request: WebRequest) -> dict[str, Any]:
-        stage = self._number(request)
-        row = self.views.stage(stage)
-        if request.query.get("details", "true") == "true":
-            told = self.views.tasks(stage, request.query.get("taskStatus", "").lower())
-            row["tasks"] = {str(task["taskId"]): task for task in told}
-            row["executorSummary"] = self.views.by_executor(stage)
-        return row
-
-    def _tasks(self, request: WebRequest) -> list[dict[str, Any]]:
-        return self.views.tasks(self._number(request), request.query.get("status", "").lower())
-
-    def _summary(self, request: WebRequest) -> dict[str, Any]:
-        text = request.query.get("quantiles", "0.05,0.25,0.5,0.75,0.95")
-        try:
-            quantiles = [min(1.0, max(0.0, float(each))) for each in text.split(",")]
-        except ValueError:
-            raise HttpProblem(404, "", f"Bad value for parameter quantiles: {text[:60]}") from None
-        return self.views.summary(self._number(request), quantiles)
 
 
 def _unknown(why: str) -> Reply:

@@ -67,17 +67,14 @@ def progress_ratio(job: Job, attempts: Attempts) -> float:
     """Return a job's progress: what its tasks have done, maps and reduces by half each."""
     done = {True: 0.0, False: 0.0}
     for (is_map, _), tried in attempts.of_task.items():
-        done[is_map] += max((_part_done(one) for one in tried), default=0.0)
+        parts = (
+            1.0 if one.state == "SUCCEEDED" else 0.0 if one.over else one.progress_ratio for one in tried
+        )
+        done[is_map] += max(parts, default=0.0)
     maps = done[True] / len(job.map_ms) if job.map_ms else 1.0
     if not job.reduce_ms:
         return 0.05 + 0.9 * maps
     return 0.05 + 0.45 * maps + 0.45 * done[False] / len(job.reduce_ms)
-
-
-def _part_done(attempt: Attempt) -> float:
-    if attempt.state == "SUCCEEDED":
-        return 1.0
-    return 0.0 if attempt.over else attempt.progress_ratio
 
 
 def _sides(attempts: Iterable[Attempt]) -> tuple[tuple[str, list[Attempt]], tuple[str, list[Attempt]]]:

@@ -25,15 +25,12 @@ class LiveHost(MasterHost, Protocol):
 
     def usage(self) -> Iterable[Container]:
         """Return the containers of tasks that have not been reported as ended."""
-        ...
 
     def exchange(self, asks: list[tuple[Ask, int]]) -> None:
         """Send a heartbeat; its answer comes later (``LiveActor.received``)."""
-        ...
 
     def launched(self, container: Container) -> None:
         """The actor has begun an attempt in this container."""
-        ...
 
 
 def is_map(priority: int) -> bool:

@@ -50,8 +50,6 @@ class LiveDriver(SparkMaster, LiveActor):
         self._decisions: dict[str, int] = {}
         super().__init__(job, app, cast(MasterHost, live))
 
-    # --- executors come and go ----------------------------------------------------------------
-
     def _launch(self, granted: list[Container], now_ms: int) -> None:
         super()._launch(granted, now_ms)
         for container in granted:
@@ -81,8 +79,6 @@ class LiveDriver(SparkMaster, LiveActor):
         self.coming = 0
         self._ask_missing()
 
-    # --- tasks ----------------------------------------------------------------------------------
-
     def _run(
         self, executor: SparkExecutor, stage: int, task: int, now_ms: int, *, is_again: bool = False
     ) -> None:
@@ -100,8 +96,6 @@ class LiveDriver(SparkMaster, LiveActor):
         for stage, places in enumerate(self.stages.places):
             ended_ms = self.stage_ended_ms[stage] or self.kernel.now_ms
             self.stage_ended_ms[stage] = 0 if -1 in places else ended_ms
-
-    # --- asked to leave -------------------------------------------------------------------------
 
     def signalled(self, number: int) -> None:
         """SIGTERM has arrived at an executor, by the number of its container; it traps that."""
@@ -131,8 +125,6 @@ class LiveDriver(SparkMaster, LiveActor):
         for each in executors:
             each.decision = decision
             self._heard(each)
-
-    # --- queries --------------------------------------------------------------------------------
 
     def is_active(self, facts: ExecutorFacts) -> bool:
         """Return whether an executor is there."""

@@ -11,7 +11,7 @@ What differs between tasks that are processes and modelled ones is in ``Tasks`` 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -29,27 +29,15 @@ from emulator.live.master.attempts import (
 )
 from emulator.live.master.job_report import job_report, progress_ratio
 from emulator.live.master.live_actor import LiveActor
-from emulator.live.master.outgoing_calls import ManagerLink, TaskContainers
-from emulator.live.wire.messages import (
-    EXIT_ABORTED,
-    EXIT_KILLED_BY_MASTER,
-    EXIT_PREEMPTED,
-    EXIT_SIGKILL,
-    Allocated,
-    EndedContainer,
-    FinalStatus,
-    MasterLaunch,
-    MasterUnregistration,
-    Signal,
-    TaskLaunch,
-)
+from emulator.live.master.task_containers import RETRY_MS, TaskContainers
+from emulator.live.wire import messages
 from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.submitted_job import DEFAULTS, SubmittedJob, configuration, number_setting
-from emulator.live.wire.transports import MasterTransport
+from emulator.live.wire.transports import MANAGER, MasterTransport
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import Job
 
-BLAMELESS = (EXIT_ABORTED, EXIT_PREEMPTED)
+BLAMELESS = (messages.EXIT_ABORTED, messages.EXIT_PREEMPTED)
 """A container that ends so was preempted: its attempt is KILLED. Other ends without a report are failures."""
 
 _STATES: dict[str, AttemptState] = {"completed": "SUCCEEDED", "failed": "FAILED"}
@@ -57,73 +45,65 @@ _LOGGED = {"suspended": "Attempt killed by the user", "killed": "Attempt killed 
 JobState = Literal["NEW", "RUNNING", "SUCCEEDED", "FAILED", "KILLED"]
 
 
-class Tasks(Protocol):
-    """What runs in a job's containers."""
+class Tasks:
+    """What runs in a job's containers. ``modelled``: timetables, without processes."""
 
+    actor_kind: type[LiveActor] = LiveActor
+    modelled = False
     job: Job
     history: TaskHistory
+    _live: LiveMaster | None = None
 
     @property
-    def actor_kind(self) -> type[LiveActor]:
-        """The kind of actor that drives them."""
-        ...
-
-    @property
-    def modelled(self) -> bool:
-        """Whether they are timetables."""
-        ...
+    def live(self) -> LiveMaster:
+        """The master whose tasks these are."""
+        assert self._live is not None
+        return self._live
 
     def prepare(self, live: LiveMaster) -> None:
         """The master is registered: get ready; BadInput fails the job."""
-        ...
+        self._live = live
 
     def recover(self, done: dict[tuple[str, int], FinishedTask]) -> dict[tuple[str, int], FinishedTask]:
         """Return which results of an earlier master are still valid."""
-        ...
+        raise NotImplementedError
 
-    def launch(self, attempt: Attempt) -> TaskLaunch:
+    def launch(self, attempt: Attempt) -> messages.TaskLaunch:
         """Return what to start in the attempt's container."""
-        ...
-
-    def begun(self, attempt: Attempt) -> None:
-        """The actor has put the attempt into its container."""
-        ...
-
-    def ended(self, attempt: Attempt) -> None:
-        """The attempt's container is gone."""
-        ...
+        raise NotImplementedError
 
     def ask_to_end(self, attempt: Attempt, ending: str) -> None:
         """The attempt is to end: tell the actor (kill, or release where its work is saved)."""
-        ...
+        raise NotImplementedError
+
+    def begun(self, attempt: Attempt) -> None:
+        """The actor has put the attempt into its container."""
+
+    def ended(self, attempt: Attempt) -> None:
+        """The attempt's container is gone."""
 
     def poll(self, attempt: Attempt) -> None:
         """The attempt's report was requested: bring its phase, position and status up to date."""
-        ...
 
-    def notify(self, container: str, signal: Signal) -> None:
+    def notify(self, container: str, signal: messages.Signal) -> None:
         """A signal has arrived at a modelled container; a doorbell is a thread dump."""
-        ...
 
     def commit(self) -> None:
         """Put the job's output in place."""
-        ...
 
     def abort(self) -> None:
         """The job has failed: leave no output."""
-        ...
 
     def close(self) -> None:
         """The master ends."""
-        ...
 
 
 class LiveMaster:
-    """One attempt at one application. ``gone`` is called once, when its process would end."""
+    """One attempt at one application. ``gone`` is called once, when its process would end (``over``)."""
 
     def __init__(
         self,
-        launch: MasterLaunch,
+        launch: messages.MasterLaunch,
         submitted: SubmittedJob,
         tasks: Tasks,
         *,
@@ -154,19 +134,19 @@ class LiveMaster:
         self.containers = TaskContainers(self.app, transport, self.later)
         self._lost_nodes: set[str] = set()
         self._failures: dict[tuple[bool, int], int] = {}
-        self._over = False
+        self.over = False
 
     # --- time -----------------------------------------------------------------------------
 
     def around(self, handler: Callable[[], Any]) -> Any:
         """Run what is due, then a handler, then plan the next event."""
-        if self._over:
+        if self.over:
             return None
         self.driver.catch_up()
         try:
             return handler()
         finally:
-            if not self._over:
+            if not self.over:
                 self.driver.wake()
 
     def later(self, span_ms: int, handler: Callable[[Any], object], argument: Any = None) -> None:
@@ -231,7 +211,7 @@ class LiveMaster:
         """The ResourceManager has refused this master."""
         self._leave(1, why)
 
-    def allocated(self, answer: Allocated) -> None:
+    def allocated(self, answer: messages.Allocated) -> None:
         """Give the actor what was granted, then report what has ended."""
         now_ms = self.kernel.now_ms
         self.actor.received([self.containers.mirror(one, now_ms) for one in answer.granted], [], now_ms)
@@ -267,15 +247,15 @@ class LiveMaster:
             self.tasks.history.finished(finished_of(attempt))
         if state == "SUCCEEDED" and not self.tasks.modelled:
             return  # the process ends by itself, now that its report was accepted
-        status = 0 if state == "SUCCEEDED" else EXIT_KILLED_BY_MASTER
+        status = 0 if state == "SUCCEEDED" else messages.EXIT_KILLED_BY_MASTER
         self.containers.stop(granted, status, at_ms)
 
     def crash(self, attempt: Attempt) -> None:
         """Inject a fault: the attempt's process is gone, unreported."""
         granted = self.containers.granted(cast(Container, attempt.container))
-        self.containers.stop(granted, EXIT_SIGKILL, self.kernel.now_ms)
+        self.containers.stop(granted, messages.EXIT_SIGKILL, self.kernel.now_ms)
 
-    def _container_ended(self, ended: EndedContainer) -> None:
+    def _container_ended(self, ended: messages.EndedContainer) -> None:
         """The ResourceManager reports that a container is gone."""
         container = self.containers.forget(ended.container)
         if container is None:
@@ -353,12 +333,12 @@ class LiveMaster:
             self._finish("FAILED")
             self.tasks.abort()
 
-    def _finish(self, state: FinalStatus) -> None:
+    def _finish(self, state: messages.FinalStatus) -> None:
         self.state = state
         self.finished_at_ms = self.kernel.now_ms
         self.actor.die()
         self._link.unregister(
-            MasterUnregistration(
+            messages.MasterUnregistration(
                 application=self.launch.application,
                 attempt=self.launch.attempt,
                 final_status=state,
@@ -371,22 +351,22 @@ class LiveMaster:
         """The ResourceManager has recorded that the application is over: exit."""
         self.later(max(1, self.timing.exit_ms), lambda _: self._leave(0, self.diagnostics))
 
-    def notify(self, container: str, signal: Signal = "OUTPUT_THREAD_DUMP") -> None:
+    def notify(self, container: str, signal: messages.Signal = "OUTPUT_THREAD_DUMP") -> None:
         """A signal has arrived at a modelled container (of this master, or of another: then nothing)."""
         if self.state == "RUNNING":
             self.around(lambda: self.tasks.notify(container, signal))
 
     def end(self) -> None:
         """The AM's container is to end (its node reports): all its tasks end with it."""
-        if not self._over:
+        if not self.over:
             if self.state in ("NEW", "RUNNING"):
                 self.state = "KILLED"
-            self._leave(EXIT_KILLED_BY_MASTER, "the container was stopped")
+            self._leave(messages.EXIT_KILLED_BY_MASTER, "the container was stopped")
 
     def _leave(self, exit_status: int, why: str) -> None:
-        if self._over:
+        if self.over:
             return
-        self._over = True
+        self.over = True
         self.actor.alive = False
         self.driver.stop()
         self.tasks.close()
@@ -395,11 +375,6 @@ class LiveMaster:
 
     # --- queries ------------------------------------------------------------
 
-    @property
-    def over(self) -> bool:
-        """Whether it has ended."""
-        return self._over
-
     def progress_ratio(self) -> float:
         """Return the job's progress."""
         if self.state in ("SUCCEEDED", "FAILED", "KILLED"):
@@ -407,6 +382,85 @@ class LiveMaster:
         if self.tasks.modelled:
             return self.actor.progress_ratio(self.kernel.now_ms)
         return progress_ratio(self.tasks.job, self.attempts)
+
+
+class ManagerLink:
+    """A master's messages to the ResourceManager.
+
+    A message is repeated until it is answered, a heartbeat with its number, and one heartbeat is under way
+    at a time; what has changed meanwhile goes with the next one.
+    """
+
+    def __init__(self, launch: messages.MasterLaunch, transport: MasterTransport, master: LiveMaster) -> None:
+        self.release: list[str] = []
+        """Containers that are given back with the next heartbeat."""
+        self._launch = launch
+        self._transport = transport
+        self._master = master
+        self._unsent: list[messages.AskChange] = []
+        self._number = 0
+        self._open: messages.Allocate | None = None
+        self._in_flight = False
+
+    def register(self, _: object = None) -> None:
+        """Register, until that is answered."""
+        message = messages.MasterRegistration(
+            application=self._launch.application,
+            attempt=self._launch.attempt,
+            tracking_url=self._master.tracking_url,
+        )
+        again = lambda _: self._master.later(RETRY_MS, self.register)  # noqa: E731
+        self._transport.carry(MANAGER, "register_master", message, self._registered, again)
+
+    def _registered(self, welcome: messages.MasterRegistered) -> None:
+        if welcome.refused:
+            self._master.refused(welcome.refused)
+        else:
+            self._master.registered()
+
+    def exchange(self, asks: list[tuple[Ask, int]]) -> None:
+        """Send a heartbeat: what changed, or what was not answered once more."""
+        self._unsent += [
+            messages.AskChange(ask.priority, ask.memory_mib, ask.vcores, count) for ask, count in asks
+        ]
+        if self._in_flight:
+            return
+        if self._open is None:
+            self._open = messages.Allocate(
+                application=self._launch.application,
+                attempt=self._launch.attempt,
+                number=self._number + 1,
+                asks=tuple(self._unsent),
+                release=tuple(self.release),
+                progress_ratio=self._master.progress_ratio(),
+            )
+            self._unsent, self.release = [], []
+        self._in_flight = True
+        self._transport.carry(MANAGER, "allocate", self._open, self._allocated, self._unanswered)
+
+    def _unanswered(self, _: str) -> None:
+        self._in_flight = False
+
+    def _allocated(self, answer: messages.Allocated) -> None:
+        self._in_flight = False
+        if answer.refused:
+            self._master.refused(answer.refused)
+        elif answer.resync:
+            self._number, self._open = 0, None
+            self.register()
+        elif self._open is not None and answer.number == self._open.number:
+            self._number, self._open = answer.number, None
+            self._master.allocated(answer)
+
+    def unregister(self, message: messages.MasterUnregistration) -> None:
+        """Report how the application ended, until that is answered."""
+        self._transport.carry(
+            MANAGER,
+            "unregister",
+            message,
+            lambda _: self._master.unregistered(),
+            lambda _: self._master.later(RETRY_MS, lambda _: self.unregister(message)),
+        )
 
 
 def _with_slow_start(timing: Timing, conf: dict[str, str]) -> Timing:

@@ -2,8 +2,8 @@
 
 Law: it answers the state, and changes one thing only: an attempt's state to KILLED. ``elapsedTime`` of a
 reduce attempt is 0 while it runs, as it is in Hadoop; progress is what went into the command's pipe, in %.
-Instants are the wall clock's, in ms. ``MasterViews`` only reads, every number from the master's records at
-this instant, and has no HTTP in it.
+Instants are the wall clock's, in ms. Every number of a view is from the master's records
+at this instant.
 """
 
 from __future__ import annotations
@@ -21,23 +21,109 @@ from emulator.live.wire.web import JSON, HttpProblem, Reply, Web, WebRequest, js
 Counters = dict[str, dict[str, int]]
 
 
-class MasterViews:
-    """The views of one master. ``task_of_id``: id -> (whether a map, number), maps first."""
+ROOT = "/ws/v1/mapreduce"
 
-    def __init__(self, live: LiveMaster) -> None:
+
+class _Wanted(msgspec.Struct):
+    state: str
+
+
+class MasterRest:
+    """The views of one master, and their routes. ``task_of_id``: id -> (is it a map, number), maps first."""
+
+    def __init__(self, live: LiveMaster, web: Web) -> None:
         self.live = live
-        job = live.tasks.job
-        keys = [(True, task) for task in range(len(job.map_ms))]
-        keys += [(False, task) for task in range(len(job.reduce_ms))]
+        self.web = web
+        keys = [(True, task) for task in range(len(live.tasks.job.map_ms))]
+        keys += [(False, task) for task in range(len(live.tasks.job.reduce_ms))]
         self.task_of_id = {live.attempts.task_id(*key): key for key in keys}
+        job, task = f"{ROOT}/jobs/{{job}}", f"{ROOT}/jobs/{{job}}/tasks/{{task}}"
+        attempt = task + "/attempts/{attempt}"
+        self._get("/", lambda _: {"info": self.info()})
+        self._get(ROOT, lambda _: {"info": self.info()})
+        self._get(f"{ROOT}/info", lambda _: {"info": self.info()})
+        self._get(f"{ROOT}/jobs", lambda _: {"jobs": {"job": [self.job()]}})
+        self._get(job, lambda _: {"job": self.job()})
+        self._get(f"{job}/conf", lambda _: {"conf": self.conf()})
+        self._get(f"{job}/counters", lambda _: {"jobCounters": self.job_counters()})
+        self._get(f"{job}/jobattempts", lambda _: {"jobAttempts": {"jobAttempt": [self.job_attempt()]}})
+        self._get(f"{job}/tasks", self._tasks)
+        self._get(task, lambda asked: {"task": self.task(*self._task(asked))})
+        self._get(
+            f"{task}/counters", lambda asked: {"jobTaskCounters": self.task_counters(*self._task(asked))}
+        )
+        self._get(f"{task}/attempts", self._attempts)
+        self._get(attempt, lambda asked: {"taskAttempt": self.attempt(self._attempt(asked))})
+        self._get(
+            f"{attempt}/counters",
+            lambda asked: {"jobTaskAttemptCounters": self.attempt_counters(self._attempt(asked))},
+        )
+        self._get(f"{attempt}/state", lambda asked: {"state": self._attempt(asked).state})
+        self.web.add("PUT", f"{attempt}/state", self._kill)
+
+    def _get(self, path: str, answer: Callable[[WebRequest], object]) -> None:
+        def handle(request: WebRequest) -> Reply:
+            if request.values and request.values[0] != self.live.job_id:
+                raise HttpProblem(404, "NotFoundException", f"job, {request.values[0]}, is not found")
+            found: Reply = self.live.around(lambda: json_reply(answer(request)))
+            if found is None:
+                raise HttpProblem(404, "NotFoundException", "this master has ended")
+            return found
+
+        self.web.add("GET", path, handle)
+
+    def _task(self, request: WebRequest) -> tuple[bool, int]:
+        name = request.values[1]
+        key = self.task_of_id.get(name)
+        if key is None:
+            raise HttpProblem(404, "NotFoundException", f"task not found with id {name}")
+        return key
+
+    def _attempt(self, request: WebRequest) -> Attempt:
+        is_map, task = self._task(request)
+        attempt = self.live.attempts.all.get(request.values[2])
+        if attempt is None or (attempt.is_map, attempt.task) != (is_map, task):
+            raise HttpProblem(
+                404, "NotFoundException", f"Error getting info on task attempt id {request.values[2]}"
+            )
+        return attempt
+
+    def _tasks(self, request: WebRequest) -> dict[str, Any]:
+        kind = request.query.get("type", "")
+        if kind not in ("", "m", "r"):
+            raise HttpProblem(400, "BadRequestException", "tasktype must be either m or r")
+        rows = [
+            self.task(is_map, task)
+            for is_map, task in self.task_of_id.values()
+            if not kind or is_map == (kind == "m")
+        ]
+        return {"tasks": {"task": rows} if rows else {}}
+
+    def _attempts(self, request: WebRequest) -> dict[str, Any]:
+        key = self._task(request)
+        rows = [self.attempt(one) for one in self.live.attempts.of_task.get(key, ())]
+        return {"taskAttempts": {"taskAttempt": rows} if rows else {}}
+
+    def _kill(self, request: WebRequest) -> Reply:
+        kind = request.header("content-type").partition(";")[0].strip()
+        if kind != JSON:
+            raise HttpProblem(503, "WebApplicationException", "")  # as 3.4.2 answers
+        if request.values[0] != self.live.job_id:
+            raise HttpProblem(404, "NotFoundException", f"job, {request.values[0]}, is not found")
+        attempt = self._attempt(request)
+        wanted = msgspec.json.decode(request.body, type=_Wanted).state
+        if wanted == attempt.state:
+            return json_reply({"state": wanted})  # nothing to do, whatever it is
+        if wanted != "KILLED":
+            raise HttpProblem(400, "BadRequestException", "Only 'KILLED' is allowed as a target state.")
+        self.live.around(lambda: self.live.kill_attempt(attempt))
+        return json_reply({"state": "KILLED"})
 
     def _wall(self, at_ms: int) -> int:
         return self.live.driver.wall_of(at_ms) if at_ms else 0
 
     def _now(self) -> int:
         return self._wall(self.live.kernel.now_ms)
-
-    # --- the job --------------------------------------------------------------------------
 
     def info(self) -> dict[str, Any]:
         """GET /info."""
@@ -87,7 +173,7 @@ class MasterViews:
             completed += latest.state == "SUCCEEDED"
             running += not latest.over
             live.tasks.poll(latest)
-            done += 1.0 if latest.state == "SUCCEEDED" else 0.0 if latest.over else latest.progress_ratio
+            done += latest.part_done
         title = f"{kind.capitalize()}Attempts"
         pending = max(0, total - completed - running)
         return {
@@ -122,8 +208,6 @@ class MasterViews:
             "nodeId": "",
             "logsLink": "",
         }
-
-    # --- tasks and attempts -----------------------------------------------------------------
 
     def task(self, is_map: bool, task: int) -> dict[str, Any]:
         """GET /jobs/{job}/tasks/{task}."""
@@ -187,8 +271,6 @@ class MasterViews:
             "elapsedReduceTime": max(0, ended_ms - merged_ms) if ended_ms and merged_ms else 0,
         }
 
-    # --- counters -----------------------------------------------------------------------------
-
     def _of_task(self, is_map: bool, task: int) -> Counters:
         """Return a task's counters: those of the attempt that counts, or that runs."""
         attempts = self.live.attempts.of_task.get((is_map, task), [])
@@ -251,102 +333,3 @@ def _job_group(group: str, sides: dict[bool, Counters]) -> dict[str, Any]:
         for name in sorted(set(maps) | set(reduces))
     ]
     return {"counterGroupName": group, "counter": rows}
-
-
-ROOT = "/ws/v1/mapreduce"
-
-
-class _Wanted(msgspec.Struct):
-    state: str
-
-
-class MasterRest:
-    """The routes, and what finds a job, task or attempt by its id."""
-
-    def __init__(self, live: LiveMaster, web: Web) -> None:
-        self.live = live
-        self.views = views = MasterViews(live)
-        self.web = web
-        job, task = f"{ROOT}/jobs/{{job}}", f"{ROOT}/jobs/{{job}}/tasks/{{task}}"
-        attempt = task + "/attempts/{attempt}"
-        self._get("/", lambda _: {"info": views.info()})
-        self._get(ROOT, lambda _: {"info": views.info()})
-        self._get(f"{ROOT}/info", lambda _: {"info": views.info()})
-        self._get(f"{ROOT}/jobs", lambda _: {"jobs": {"job": [views.job()]}})
-        self._get(job, lambda _: {"job": views.job()})
-        self._get(f"{job}/conf", lambda _: {"conf": views.conf()})
-        self._get(f"{job}/counters", lambda _: {"jobCounters": views.job_counters()})
-        self._get(f"{job}/jobattempts", lambda _: {"jobAttempts": {"jobAttempt": [views.job_attempt()]}})
-        self._get(f"{job}/tasks", self._tasks)
-        self._get(task, lambda asked: {"task": views.task(*self._task(asked))})
-        self._get(f"{task}/counters", self._task_counters)
-        self._get(f"{task}/attempts", self._attempts)
-        self._get(attempt, lambda asked: {"taskAttempt": views.attempt(self._attempt(asked))})
-        self._get(f"{attempt}/counters", self._attempt_counters)
-        self._get(f"{attempt}/state", lambda asked: {"state": self._attempt(asked).state})
-        self.web.add("PUT", f"{attempt}/state", self._kill)
-
-    def _get(self, path: str, answer: Callable[[WebRequest], object]) -> None:
-        def handle(request: WebRequest) -> Reply:
-            if request.values and request.values[0] != self.live.job_id:
-                raise HttpProblem(404, "NotFoundException", f"job, {request.values[0]}, is not found")
-            found: Reply = self.live.around(lambda: json_reply(answer(request)))
-            if found is None:
-                raise HttpProblem(404, "NotFoundException", "this master has ended")
-            return found
-
-        self.web.add("GET", path, handle)
-
-    def _task(self, request: WebRequest) -> tuple[bool, int]:
-        name = request.values[1]
-        key = self.views.task_of_id.get(name)
-        if key is None:
-            raise HttpProblem(404, "NotFoundException", f"task not found with id {name}")
-        return key
-
-    def _attempt(self, request: WebRequest) -> Attempt:
-        is_map, task = self._task(request)
-        attempt = self.live.attempts.all.get(request.values[2])
-        if attempt is None or (attempt.is_map, attempt.task) != (is_map, task):
-            raise HttpProblem(
-                404, "NotFoundException", f"Error getting info on task attempt id {request.values[2]}"
-            )
-        return attempt
-
-    def _tasks(self, request: WebRequest) -> dict[str, Any]:
-        kind = request.query.get("type", "")
-        if kind not in ("", "m", "r"):
-            raise HttpProblem(400, "BadRequestException", "tasktype must be either m or r")
-        rows = [
-            self.views.task(is_map, task)
-            for is_map, task in self.views.task_of_id.values()
-            if not kind or is_map == (kind == "m")
-        ]
-        return {"tasks": {"task": rows} if rows else {}}
-
-    def _task_counters(self, request: WebRequest) -> dict[str, Any]:
-        is_map, task = self._task(request)
-        return {"jobTaskCounters": self.views.task_counters(is_map, task)}
-
-    def _attempts(self, request: WebRequest) -> dict[str, Any]:
-        key = self._task(request)
-        rows = [self.views.attempt(one) for one in self.live.attempts.of_task.get(key, ())]
-        return {"taskAttempts": {"taskAttempt": rows} if rows else {}}
-
-    def _attempt_counters(self, request: WebRequest) -> dict[str, Any]:
-        return {"jobTaskAttemptCounters": self.views.attempt_counters(self._attempt(request))}
-
-    def _kill(self, request: WebRequest) -> Reply:
-        kind = request.header("content-type").partition(";")[0].strip()
-        if kind != JSON:
-            raise HttpProblem(503, "WebApplicationException", "")  # as 3.4.2 answers
-        if request.values[0] != self.live.job_id:
-            raise HttpProblem(404, "NotFoundException", f"job, {request.values[0]}, is not found")
-        attempt = self._attempt(request)
-        wanted = msgspec.json.decode(request.body, type=_Wanted).state
-        if wanted == attempt.state:
-            return json_reply({"state": wanted})  # nothing to do, whatever it is
-        if wanted != "KILLED":
-            raise HttpProblem(400, "BadRequestException", "Only 'KILLED' is allowed as a target state.")
-        self.live.around(lambda: self.live.kill_attempt(attempt))
-        return json_reply({"state": "KILLED"})

@@ -12,22 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from emulator.live.wire.messages import (
-    EXIT_ABORTED,
-    EXIT_SIGKILL,
-    EXIT_SIGTERM,
-    Acknowledged,
-    Doorbell,
-    EndedContainer,
-    MasterLaunch,
-    NodeOrders,
-    NodeRegistered,
-    NodeRegistration,
-    NodeReport,
-    Signal,
-    TaskLaunch,
-    TaskStop,
-)
+import msgspec
+
+from emulator.live.wire import messages
 from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.transports import NodeTransport
 
@@ -41,29 +28,24 @@ Gone = Callable[[int, str], None]
 class StartedContainer(Protocol):
     """A container that was started."""
 
-    def notify(self, signal: Signal) -> None:
+    def notify(self, signal: messages.Signal) -> None:
         """Send it a signal."""
-        ...
 
     def end(self) -> None:
         """Have it end; its ``Gone`` is called when it has."""
-        ...
 
 
 class Launcher(Protocol):
     """Runs the containers of a node. Both calls return at once and raise nothing."""
 
-    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> StartedContainer:
+    def launch_task(self, node: str, launch: messages.TaskLaunch, gone: Gone) -> StartedContainer:
         """Start a task's container."""
-        ...
 
-    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> StartedContainer:
+    def launch_master(self, node: str, launch: messages.MasterLaunch, gone: Gone) -> StartedContainer:
         """Start an AM."""
-        ...
 
-    def notify_modelled(self, bell: Doorbell) -> None:
+    def notify_modelled(self, bell: messages.Doorbell) -> None:
         """A doorbell for a modelled container, which has no process to signal."""
-        ...
 
 
 class _Modelled:
@@ -71,34 +53,38 @@ class _Modelled:
 
     __slots__ = ("_name", "_node", "_traps_term")
 
-    def __init__(self, node: LiveNode, launch: TaskLaunch) -> None:
+    def __init__(self, node: LiveNode, launch: messages.TaskLaunch) -> None:
         self._node = node
         self._name = launch.container
         self._traps_term = launch.traps_term
 
-    def notify(self, signal: Signal) -> None:
+    def notify(self, signal: messages.Signal) -> None:
         """A doorbell, and a SIGTERM that it traps, go to the model of the container; others end it."""
         if signal == "OUTPUT_THREAD_DUMP" or (signal == "GRACEFUL_SHUTDOWN" and self._traps_term):
-            self._node.launcher.notify_modelled(Doorbell(self._name, signal))
+            self._node.launcher.notify_modelled(messages.Doorbell(self._name, signal))
         else:
-            status = EXIT_SIGTERM if signal == "GRACEFUL_SHUTDOWN" else EXIT_SIGKILL
+            status = messages.EXIT_SIGTERM if signal == "GRACEFUL_SHUTDOWN" else messages.EXIT_SIGKILL
             self._node.end_modelled(self._name, status, self._node.now_ms())
 
     def end(self) -> None:
         """Be gone at once."""
-        self._node.end_modelled(self._name, EXIT_ABORTED, self._node.now_ms())
+        self._node.end_modelled(self._name, messages.EXIT_ABORTED, self._node.now_ms())
 
 
 class LiveNode:
     """One NodeManager. ``shape`` describes it; its ``running`` is filled in here."""
 
     def __init__(
-        self, shape: NodeRegistration, wire: NodeTransport, driver: RealTimeDriver, launcher: Launcher
+        self,
+        shape: messages.NodeRegistration,
+        wire: NodeTransport,
+        driver: RealTimeDriver,
+        launcher: Launcher,
     ) -> None:
         self.shape = shape
         self.launcher = launcher
         self.name = shape.node
-        self.registration: NodeRegistered | None = None
+        self.registration: messages.NodeRegistered | None = None
         self.on_joined: Callable[[], object] = lambda: None
         self.beats = 0
         self.late_beats = 0
@@ -108,9 +94,9 @@ class LiveNode:
         self._past: dict[str, None] = {}
         self._asked_to_end: dict[str, int] = {}
         self._ends_at: dict[str, tuple[int, int]] = {}
-        self._ended: list[EndedContainer] = []
+        self._ended: list[messages.EndedContainer] = []
         self._number = 0
-        self._open: NodeReport | None = None
+        self._open: messages.NodeReport | None = None
         self._in_flight = False
         self._life = 0
 
@@ -123,26 +109,15 @@ class LiveNode:
         """The containers it holds."""
         return tuple(self._containers)
 
-    # --- joining --------------------------------------------------------------------------------
-
     def join(self) -> None:
         """Register; send heartbeats from then on."""
         self._life += 1
         life = self._life
         self.registration = None
-        shape = self.shape
-        registration = NodeRegistration(
-            node=shape.node,
-            address=shape.address,
-            memory_mib=shape.memory_mib,
-            vcores=shape.vcores,
-            rack=shape.rack,
-            phase_ms=shape.phase_ms,
-            running=self.running,
-        )
+        registration = msgspec.structs.replace(self.shape, running=self.running)
         self._wire.register_node(registration, lambda welcome: self._joined(life, welcome))
 
-    def _joined(self, life: int, welcome: NodeRegistered | None) -> None:
+    def _joined(self, life: int, welcome: messages.NodeRegistered | None) -> None:
         if life != self._life:
             return
         if welcome is None:
@@ -163,8 +138,6 @@ class LiveNode:
         for held in list(self._containers.values()):
             held.end()
 
-    # --- heartbeats -----------------------------------------------------------------------------
-
     def _next_beat(self, life: int) -> None:
         """Schedule the first heartbeat on the grid after now, however late this one was."""
         assert self.registration is not None
@@ -183,7 +156,7 @@ class LiveNode:
             return
         if self._open is None:
             self._end_modelled_until(at_ms)
-            self._open = NodeReport(
+            self._open = messages.NodeReport(
                 node=self.name, number=self._number + 1, ended=tuple(self._ended), running=self.running
             )
         self._in_flight = True
@@ -191,7 +164,7 @@ class LiveNode:
         report = self._open
         self._wire.node_heartbeat(report, lambda orders: self._answered(life, report, orders))
 
-    def _answered(self, life: int, report: NodeReport, orders: NodeOrders | None) -> None:
+    def _answered(self, life: int, report: messages.NodeReport, orders: messages.NodeOrders | None) -> None:
         if life != self._life:
             return
         self._in_flight = False
@@ -205,7 +178,7 @@ class LiveNode:
         del self._ended[: len(report.ended)]
         self._apply_orders(orders)
 
-    def _apply_orders(self, orders: NodeOrders) -> None:
+    def _apply_orders(self, orders: messages.NodeOrders) -> None:
         for launch in orders.masters:
             if self._is_new(launch.container):
                 self._add_container(launch)
@@ -214,31 +187,29 @@ class LiveNode:
             if held is not None:
                 held.notify(bell.signal)
         for container in orders.stop:
-            self._end(container, EXIT_ABORTED)
+            self._end(container, messages.EXIT_ABORTED)
 
-    # --- containers (ContainerService) ----------------------------------------------------------
-
-    def start(self, launch: TaskLaunch) -> Acknowledged:
+    def start(self, launch: messages.TaskLaunch) -> messages.Acknowledged:
         """Start a container; once per container, a repeated start changes nothing."""
         if self._is_new(launch.container):
             self._add_container(launch)
-        return Acknowledged()
+        return messages.Acknowledged()
 
-    def stop(self, message: TaskStop) -> Acknowledged:
+    def stop(self, message: messages.TaskStop) -> messages.Acknowledged:
         """End a container; fine if it is gone already. A modelled one ends at ``at_ms``."""
         held = self._containers.get(message.container)
         if isinstance(held, _Modelled):
             self.end_modelled(message.container, message.exit_status, message.at_ms or self.now_ms())
         else:
             self._end(message.container, message.exit_status)
-        return Acknowledged()
+        return messages.Acknowledged()
 
     def _is_new(self, container: str) -> bool:
         return container not in self._containers and container not in self._past
 
-    def _add_container(self, launch: TaskLaunch | MasterLaunch) -> None:
+    def _add_container(self, launch: messages.TaskLaunch | messages.MasterLaunch) -> None:
         name = launch.container
-        if isinstance(launch, TaskLaunch) and launch.modelled:
+        if isinstance(launch, messages.TaskLaunch) and launch.modelled:
             self._containers[name] = _Modelled(self, launch)
             return
         early: list[tuple[int, str]] = []
@@ -249,7 +220,11 @@ class LiveNode:
             else:  # it was over before its launcher returned
                 early.append((status, diagnostics))
 
-        start = self.launcher.launch_task if isinstance(launch, TaskLaunch) else self.launcher.launch_master
+        start = (
+            self.launcher.launch_task
+            if isinstance(launch, messages.TaskLaunch)
+            else self.launcher.launch_master
+        )
         self._containers[name] = start(self.name, launch, gone)  # type: ignore[arg-type]
         if early:
             self._apply_end(name, *early[0])
@@ -258,9 +233,9 @@ class LiveNode:
         asked = self._asked_to_end.pop(container, None)
         if asked is not None:  # its own exit status does not matter
             status, diagnostics = asked, ""
-        self._over(EndedContainer(container, status, self.now_ms(), diagnostics))
+        self._over(messages.EndedContainer(container, status, self.now_ms(), diagnostics))
 
-    def _over(self, ended: EndedContainer) -> None:
+    def _over(self, ended: messages.EndedContainer) -> None:
         self._containers.pop(ended.container, None)
         self._ended.append(ended)
         self._past[ended.container] = None
@@ -274,7 +249,7 @@ class LiveNode:
             self._asked_to_end.setdefault(container, exit_status)
             held.end()
         elif container not in self._past:
-            self._over(EndedContainer(container, exit_status, self.now_ms(), "it was not started"))
+            self._over(messages.EndedContainer(container, exit_status, self.now_ms(), "it was not started"))
 
     def end_modelled(self, container: str, exit_status: int, at_ms: int) -> None:
         """A modelled container ends at ``at_ms``; of two ends the earlier holds."""
@@ -289,4 +264,4 @@ class LiveNode:
         due = [(at_ms, name, status) for name, (at_ms, status) in self._ends_at.items() if at_ms <= now_ms]
         for at_ms, name, status in sorted(due):
             del self._ends_at[name]
-            self._over(EndedContainer(name, status, at_ms))
+            self._over(messages.EndedContainer(name, status, at_ms))

@@ -102,8 +102,6 @@ class ProcessSupervisor:
             self._drop(group)
         return True
 
-    # --- the owner --------------------------------------------------------------------------
-
     def _read(self) -> bool:
         chunk = self.owner.recv(1 << 16)
         if not chunk or len(self._unread) > LONGEST_LINE:
@@ -132,8 +130,6 @@ class ProcessSupervisor:
             self.owner.sendall(json.dumps(message).encode() + b"\n")
         except OSError:  # the owner is gone: the next turn handles that
             return
-
-    # --- processes --------------------------------------------------------------------------
 
     def _start(self, order: dict[str, Any]) -> None:
         name, folder = order["start"], order["folder"]

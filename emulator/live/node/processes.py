@@ -53,12 +53,12 @@ class _Answer(msgspec.Struct):
 class Process:
     """A container's process group; ``pid`` is 0 until it runs."""
 
-    __slots__ = ("_gone", "_name", "_processes", "pid")
+    __slots__ = ("_name", "_processes", "gone", "pid")
 
     def __init__(self, processes: Processes, name: str, gone: Gone) -> None:
         self._processes = processes
         self._name = name
-        self._gone = gone
+        self.gone = gone
         self.pid = 0
 
     def notify(self, signal_name: Signal) -> None:
@@ -68,10 +68,6 @@ class Process:
     def end(self) -> None:
         """SIGTERM to the group, 250 ms later SIGKILL; ``gone`` is called when no process is left."""
         self._processes.order(_Order(end=self._name))
-
-    def is_gone(self, status: int, diagnostics: str) -> None:
-        """Call the waiting callbacks."""
-        self._gone(status, diagnostics)
 
 
 class Processes(asyncio.Protocol):
@@ -177,7 +173,7 @@ class Processes(asyncio.Protocol):
         process = self._processes.pop(name)
         if not self._processes:
             self._empty.set()
-        process.is_gone(status, diagnostics)
+        process.gone(status, diagnostics)
 
 
 async def open_processes() -> Processes:

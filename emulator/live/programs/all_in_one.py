@@ -1,8 +1,7 @@
 """All in one: ResourceManager, NodeManagers and masters of a live cluster in one event loop.
 
-Law: these are the very objects that run in processes of their own; only the wires between them are
-calls. What is slow or may break is outside: tasks are real processes (or modelled), under one process
-supervisor.
+Law: these are the very objects that run in processes of their own; only the wires between them are calls.
+What is slow or may break is outside: tasks are real processes (or modelled), under one process supervisor.
 """
 
 from __future__ import annotations
@@ -24,14 +23,7 @@ from emulator.live.node.processes import Processes, open_processes
 from emulator.live.programs.manager_program import Options, settings_of, site_of
 from emulator.live.programs.master_program import open_master, serve_master
 from emulator.live.rest.site import ManagerSite
-from emulator.live.wire.messages import (
-    ContainerService,
-    Doorbell,
-    MasterLaunch,
-    NodeRegistration,
-    Signal,
-    TaskLaunch,
-)
+from emulator.live.wire import messages
 from emulator.live.wire.transports import DirectMasterTransport, DirectNodeTransport
 from emulator.live.wire.web import Web
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
@@ -55,7 +47,7 @@ class LocalMaster:
     def __init__(self, live: LiveMaster) -> None:
         self._live = live
 
-    def notify(self, signal: Signal) -> None:
+    def notify(self, signal: messages.Signal) -> None:
         """Handle a signal as a process would."""
         if signal != "OUTPUT_THREAD_DUMP":
             self._live.end()
@@ -72,14 +64,14 @@ class LocalLauncher:
     site: ManagerSite
     work: Path
     tasks: ProcessLauncher
-    node_at: Callable[[str], ContainerService]
+    node_at: Callable[[str], messages.ContainerService]
     masters: dict[str, LiveMaster]
 
-    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> StartedContainer:
+    def launch_task(self, node: str, launch: messages.TaskLaunch, gone: Gone) -> StartedContainer:
         """Start a task's process."""
         return self.tasks.launch_task(node, launch, gone)
 
-    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> StartedContainer:
+    def launch_master(self, node: str, launch: messages.MasterLaunch, gone: Gone) -> StartedContainer:
         """Start an AM on this event loop; the proxy calls its REST without a socket."""
         name, local = launch.container, self.site.proxy.local
         url = f"http://{node}/{name}"
@@ -105,7 +97,7 @@ class LocalLauncher:
         live.start(url)
         return LocalMaster(live)
 
-    def notify_modelled(self, bell: Doorbell) -> None:
+    def notify_modelled(self, bell: messages.Doorbell) -> None:
         """Pass the doorbell to the master that models the container."""
         for live in list(self.masters.values()):
             live.notify(bell.container, bell.signal)
@@ -116,6 +108,7 @@ class AllInOne:
 
     def __init__(self, site: ManagerSite, plan: ClusterPlan, work: Path) -> None:
         self.site = site
+        self.web = site.web
         self.plan = plan
         self.work = work
         self.nodes: dict[str, LiveNode] = {}
@@ -124,11 +117,6 @@ class AllInOne:
         self._processes: Processes | None = None
         site.web.on_start.append(self._start)
         site.web.on_stop.insert(0, self._stop)
-
-    @property
-    def web(self) -> Web:
-        """The application to serve."""
-        return self.site.web
 
     async def _start(self) -> None:
         self._processes = await open_processes()
@@ -146,7 +134,7 @@ class AllInOne:
         if self._processes is not None:
             await self._processes.close()
 
-    def node_at(self, address: str) -> ContainerService:
+    def node_at(self, address: str) -> messages.ContainerService:
         """Return the node at an address. A node of another process cannot be had from here: Unreachable."""
         node = self.nodes.get(address)
         if node is None:
@@ -156,10 +144,10 @@ class AllInOne:
         return node
 
 
-def node_sizes(plan: ClusterPlan) -> list[NodeRegistration]:
+def node_sizes(plan: ClusterPlan) -> list[messages.NodeRegistration]:
     """Return what the nodes say of themselves: names and order of the cluster in virtual time."""
     return [
-        NodeRegistration(
+        messages.NodeRegistration(
             node=f"node{index:05d}:{NODE_PORT}",
             address=f"http://node{index:05d}:{NODE_HTTP_PORT}",
             memory_mib=plan.memory_mib,

@@ -14,7 +14,6 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -36,16 +35,6 @@ from emulator.live.wire.web import Web
 HEARTBEAT = "yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms"
 
 
-class Listening(NamedTuple):
-    """Where task processes reach their master: its host, and the address it listens at if that is another."""
-
-    host: str
-    bind: str = ""
-
-
-LOOPBACK = Listening("127.0.0.1")
-
-
 def open_master(
     launch: MasterLaunch,
     *,
@@ -54,20 +43,22 @@ def open_master(
     work: Path,
     gone: Callable[[int, str], object],
     timing: Timing = HADOOP3,
-    listening: Listening = LOOPBACK,
+    host: str = "127.0.0.1",
+    bind: str = "",
     poll_ms: int = 0,
 ) -> LiveMaster:
     """Return the master of one launch, not started yet (``start(tracking_url)`` does that).
 
     ``driver`` is its own, with a kernel of its own (``RealTimeDriver.sibling``). ``timing`` is for modelled
-    jobs only. ``poll_ms``: modelled runners poll for requests so often, where ``LiveMaster.ring`` cannot be
+    jobs only. Task processes reach their master at ``host``; it listens at ``bind`` if that is another.
+    ``poll_ms``: modelled runners poll for requests so often, where ``LiveMaster.ring`` cannot be
     called. ``gone`` is called once with its exit status and diagnostics. Raises BadInput if the job is
     unreadable.
     """
     job = read_job(launch.job)
     tasks: Tasks
     if isinstance(job, StreamingJob):
-        tasks, spans = ProcessTasks(launch, job, work, *listening), own_beat(PROCESS_TIMING, job)
+        tasks, spans = ProcessTasks(launch, job, work, host, bind), own_beat(PROCESS_TIMING, job)
     elif job.job.spark:
         tasks, spans = ExecutorTasks(launch, job, work), own_spans(timing, job)
     else:
@@ -126,7 +117,8 @@ class MasterProgram:
             driver=RealTimeDriver(Kernel()),
             work=self.work,
             gone=self._gone,
-            listening=Listening(self.host, self.bind),
+            host=self.host,
+            bind=self.bind,
             poll_ms=1000,
         )
         serve_master(live, web)

@@ -105,7 +105,7 @@ class Rows:
         return row
 
     def _always(self, app: AppRecord) -> dict[str, Any]:
-        submission, attempt = app.submission, app.attempt
+        submission, attempt, now_ms = app.submission, app.attempt, self._manager.driver.kernel.now_ms
         tracked = attempt is not None and attempt.registered
         return CONSTANT_FIELDS["appInfo"] | {
             "id": app.id,
@@ -116,9 +116,7 @@ class Rows:
             "finalStatus": app.final_status,
             "progress": round(app.progress_ratio * 100, 4),
             "trackingUI": "History" if app.over else "ApplicationMaster" if tracked else "UNASSIGNED",
-            "trackingUrl": f"{self._url}/cluster/app/{app.id}"
-            if app.over
-            else f"{self._url}/proxy/{app.id}/",
+            "trackingUrl": self._url + (f"/cluster/app/{app.id}" if app.over else f"/proxy/{app.id}/"),
             "diagnostics": self._diagnostics(app),
             "clusterId": self._manager.epoch,
             "applicationType": submission.kind,
@@ -127,13 +125,9 @@ class Rows:
             "startedTime": self._wall(app.submitted_at_ms),
             "launchTime": self._wall(app.launched_at_ms),
             "finishedTime": self._wall(app.finished_at_ms),
-            "elapsedTime": self._elapsed(app),
+            "elapsedTime": max(0, self._wall(app.finished_at_ms or now_ms) - self._wall(app.submitted_at_ms)),
             "resourceSecondsMap": self._dialect.numbers({"vcores": app.vcore_ms // 1000}),
         }
-
-    def _elapsed(self, app: AppRecord) -> int:
-        end_ms = app.finished_at_ms or self._manager.driver.kernel.now_ms
-        return max(0, self._wall(end_ms) - self._wall(app.submitted_at_ms))
 
     def _diagnostics(self, app: AppRecord) -> str:
         """Return why it waits, or why it ended; clients recognise "not yet activated" by this text."""
@@ -201,14 +195,10 @@ class Rows:
         )
         return {"resourceUsagesByPartition": rows}
 
-    def _node_name(self) -> str:
-        return next(
-            (node.id.rpartition(":")[0] or node.id for node in self._manager.nodes.values()), "localhost"
-        )
-
     def _requests(self, app: AppRecord) -> list[dict[str, Any]]:
         """Return the rows of all asks; what is met has none (seen in 3.4.2 and 3.5.0)."""
-        host = self._node_name()
+        names = (node.id.rpartition(":")[0] or node.id for node in self._manager.nodes.values())
+        host = next(names, "localhost")
         asks = {ask.priority: ((ask.memory_mib, ask.vcores), ask.count) for ask in app.actor.asks}
         return [
             line

@@ -252,7 +252,7 @@ def move_application(manager: ResourceManager, app: Application, target: LeafQue
     source = app.queue
     if source is target:
         return
-    asks = [(_like(ask), ask.count) for ask in app.asks]
+    asks = [(Ask(ask.priority, ask.memory_mib, ask.vcores, ask.off_switch), ask.count) for ask in app.asks]
     manager.scheduler.remove_application(app)
     for queue, sign in ((source, -1), (target, 1)):
         queue.used_mib += sign * app.used_mib
@@ -265,9 +265,3 @@ def move_application(manager: ResourceManager, app: Application, target: LeafQue
         manager.scheduler.ask(app, ask, count)
     app.version += 1
     manager.scheduler.version += 1
-
-
-def _like(ask: Ask) -> Ask:
-    copy = Ask(ask.priority, ask.memory_mib, ask.vcores, ask.off_switch)
-    copy.hosts = dict(ask.hosts) if ask.hosts is not None else None
-    return copy

@@ -17,10 +17,9 @@ import msgspec
 
 from emulator.cluster.entities import QueueConfig
 from emulator.live.manager.service import LiveResourceManager
-from emulator.live.wire.hadoop_request import NOBODY, bad
+from emulator.live.rest.dialect import CONSTANT_FIELDS
+from emulator.live.wire.hadoop_request import bad
 from emulator.live.wire.web import HttpProblem, Reply, WebRequest, json_reply
-
-_CAPACITY = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler"
 
 
 class DaemonConfiguration:
@@ -33,9 +32,7 @@ class DaemonConfiguration:
         url: str,
         name_node: str,
         more: dict[str, str],
-        login_user: str = "yarn",
     ) -> None:
-        self.login_user = login_user
         self._manager = manager
         self._scheduler = scheduler
         self._url = url
@@ -46,63 +43,29 @@ class DaemonConfiguration:
         """Return key -> value and the file it would be in."""
         settings, timing = self._manager.settings, self._manager.settings.timing
         web, name_node = urlsplit(self._url).netloc, urlsplit(self._name_node).netloc
-        core = {
-            "fs.defaultFS": f"webhdfs://{name_node}",
-            "hadoop.security.authentication": "simple",
-            "hadoop.security.authorization": "false",
-            "hadoop.http.authentication.type": "simple",
-            "hadoop.http.authentication.simple.anonymous.allowed": "true",
-            "hadoop.http.filter.initializers": "org.apache.hadoop.http.lib.StaticUserWebFilter",
-            "hadoop.http.staticuser.user": NOBODY,
-        }
-        hdfs = {
-            "dfs.namenode.http-address": name_node,
-            "dfs.http.policy": "HTTP_ONLY",
-            "dfs.webhdfs.enabled": "true",
-            "dfs.permissions.enabled": "true",
-            "dfs.replication": "1",
-        }
-        yarn = {
-            "yarn.resourcemanager.hostname": urlsplit(self._url).hostname or "",
-            "yarn.resourcemanager.webapp.address": web,
-            "yarn.http.policy": "HTTP_ONLY",
-            "yarn.web-proxy.address": "",
-            "yarn.resourcemanager.ha.enabled": "false",
-            "yarn.resourcemanager.scheduler.class": _CAPACITY,
-            "yarn.resourcemanager.scheduler.monitor.enable": "false",
-            "yarn.resourcemanager.am.max-attempts": str(settings.max_attempts),
-            "yarn.resourcemanager.max-completed-applications": str(settings.finished_kept),
-            "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": str(timing.nm_heartbeat_ms),
-            "yarn.resourcemanager.recovery.enabled": "false",
-            "yarn.nm.liveness-monitor.expiry-interval-ms": str(self._manager.node_expiry_ms),
-            "yarn.am.liveness-monitor.expiry-interval-ms": str(self._manager.am_expiry_ms),
-            "yarn.nodemanager.sleep-delay-before-sigkill.ms": "250",
-            "yarn.scheduler.minimum-allocation-mb": "1",
-            "yarn.scheduler.minimum-allocation-vcores": "1",
-            "yarn.scheduler.configuration.store.class": "memory" if self._scheduler.mutable else "file",
-            "yarn.cluster.max-application-priority": str(settings.max_priority),
-            "yarn.acl.enable": "false",
-            "yarn.admin.acl": "*",
-            "yarn.webapp.enable-rest-app-submissions": "true",
-            "yarn.resourcemanager.proxy.timeout.enabled": "true",
-        }
-        mapred = {
-            "mapreduce.framework.name": "yarn",
-            "mapreduce.map.speculative": "false",
-            "mapreduce.reduce.speculative": "false",
-            "mapreduce.job.reduce.slowstart.completedmaps": f"{timing.slow_start_ratio:g}",
-            "mapreduce.cluster.acls.enabled": "false",
-            "mapreduce.jobhistory.webapp.address": web,
-        }
-        files = {
-            "core-site.xml": core,
-            "hdfs-site.xml": hdfs,
-            "mapred-site.xml": mapred,
-            "yarn-site.xml": yarn,
+        own = {
+            "core-site.xml": {"fs.defaultFS": f"webhdfs://{name_node}"},
+            "hdfs-site.xml": {"dfs.namenode.http-address": name_node},
+            "mapred-site.xml": {
+                "mapreduce.job.reduce.slowstart.completedmaps": f"{timing.slow_start_ratio:g}",
+                "mapreduce.jobhistory.webapp.address": web,
+            },
+            "yarn-site.xml": {
+                "yarn.resourcemanager.hostname": urlsplit(self._url).hostname or "",
+                "yarn.resourcemanager.webapp.address": web,
+                "yarn.resourcemanager.am.max-attempts": str(settings.max_attempts),
+                "yarn.resourcemanager.max-completed-applications": str(settings.finished_kept),
+                "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": str(timing.nm_heartbeat_ms),
+                "yarn.nm.liveness-monitor.expiry-interval-ms": str(self._manager.node_expiry_ms),
+                "yarn.am.liveness-monitor.expiry-interval-ms": str(self._manager.am_expiry_ms),
+                "yarn.scheduler.configuration.store.class": "memory" if self._scheduler.mutable else "file",
+                "yarn.cluster.max-application-priority": str(settings.max_priority),
+            },
             "capacity-scheduler.xml": self._scheduler.keys,
             "emulator": self._more,
         }
-        return {key: (value, name) for name, own in files.items() for key, value in own.items()}
+        files = {name: CONSTANT_FIELDS["conf"].get(name, {}) | entries for name, entries in own.items()}
+        return {key: (value, name) for name, entries in files.items() for key, value in entries.items()}
 
     def answer(self, request: WebRequest) -> Reply:
         """Answer GET /conf, the whole or the key ``name``."""
@@ -190,13 +153,9 @@ class SchedulerConfiguration:
 def _keys(manager: LiveResourceManager) -> dict[str, str]:
     """Return the keys that say what the queues are."""
     configs = [queue.config for queue in manager.actor.scheduler.queues.values()]
-    keys = {
-        "resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
+    keys = CONSTANT_FIELDS["schedulerKeys"] | {
         "maximum-am-resource-percent": f"{max((config.am_ratio for config in configs), default=0.1):g}",
-        "node-locality-delay": str(manager.settings.locality_delay or -1),
         "root.queues": ",".join(config.name for config in configs),
-        "root.capacity": "100",
-        "root.ordering-policy": "priority-utilization",
     }
     for config in configs:
         factor = -1.0 if config.user_limit_factor is None else config.user_limit_factor
@@ -205,13 +164,9 @@ def _keys(manager: LiveResourceManager) -> dict[str, str]:
             "maximum-capacity": f"{config.maximum_ratio * 100:g}",
             "maximum-am-resource-percent": f"{config.am_ratio:g}",
             "user-limit-factor": f"{factor:g}",
-            "minimum-user-limit-percent": "100",
             "priority": "10" if config.preempting else "0",
-            "disable_preemption": "true",
-            "state": "RUNNING",
-            "acl_submit_applications": "*",
-            "acl_administer_queue": "*",
         }
+        own |= CONSTANT_FIELDS["queueKeys"]
         keys |= {f"root.{config.name}.{key}": value for key, value in own.items()}
     return {PREFIX + key: value for key, value in keys.items()}
 

@@ -43,9 +43,9 @@ class Dialect:
         rows = [{"key": key, "value": str(value)} for key, value in told.items()]
         return {"entry": rows[0] if len(rows) == 1 else rows}
 
-    def natural(self, root: str, value: object, status: int = 200) -> Reply:
+    def natural(self, root: str, value: object) -> Reply:
         """Write a class that both versions list: root kept, numbers as numbers, lists as lists."""
-        return Reply(status, self._encode({root: value}), JSON_KIND)
+        return Reply(200, self._encode({root: value}), JSON_KIND)
 
     def history(self, root: str, value: object) -> Reply:
         """Write an answer of the history server: that of 3.5 writes text as what it seems to be.
@@ -66,11 +66,9 @@ class Dialect:
         told = _mapped(value) if self.version == "3.4" else value
         return Reply(status, self._encode(told), JSON_KIND, headers)
 
-    def bare(
-        self, value: dict[str, Any], status: int = 200, headers: tuple[tuple[str, str], ...] = ()
-    ) -> Reply:
+    def bare(self, value: dict[str, Any]) -> Reply:
         """Write an object without a root, numbers as numbers (AppPriority, AppQueue; observed on 3.4.2)."""
-        return Reply(status, self._encode(value), JSON_KIND, headers)
+        return Reply(200, self._encode(value), JSON_KIND)
 
     def no(self, problem: HttpProblem) -> Reply:
         """Write a problem; what Hadoop has no number for is a 503, a wrong method or type among them."""

@@ -12,28 +12,14 @@ from html import escape
 
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import FINAL, AppRecord, AttemptRecord
-from emulator.live.rest import cluster_info, scheduler_tree
+from emulator.live.rest import cluster_info, configuration, scheduler_tree
 from emulator.live.rest.applications import Rows
 from emulator.live.rest.changes import Changes, new_application, submit
-from emulator.live.rest.configuration import (
-    APPLIED,
-    IMMUTABLE,
-    DaemonConfiguration,
-    SchedulerConfiguration,
-    read_changes,
-)
 from emulator.live.rest.dialect import JSON_KIND, Dialect, Version
 from emulator.live.rest.job_history import HistoryRest
+from emulator.live.wire import messages
 from emulator.live.wire.hadoop_request import bad, caller, media, missing, words
 from emulator.live.wire.http_client import Address, exchange
-from emulator.live.wire.messages import (
-    PATHS,
-    Allocate,
-    MasterRegistration,
-    MasterUnregistration,
-    NodeRegistration,
-    NodeReport,
-)
 from emulator.live.wire.web import HttpProblem, Reply, Web, WebRequest, json_reply
 from yarnctl.errors import BadInput
 
@@ -150,13 +136,13 @@ class ManagerSite:
         self.manager = manager
         self.url = url.rstrip("/")
         self.dialect = Dialect(dialect)
-        self.scheduler_conf = SchedulerConfiguration(manager, mutable)
+        self.scheduler_conf = configuration.SchedulerConfiguration(manager, mutable)
         self.proxy = Proxy(manager, self.url)
         self.web = Web()
         self.web.no = self.dialect.no
         self._rows = Rows(manager, self.dialect, self.url)
         self._changes = Changes(manager, self.dialect, self.url)
-        self._conf = DaemonConfiguration(
+        self._conf = configuration.DaemonConfiguration(
             manager, self.scheduler_conf, self.url, name_node or self.url, conf or {}
         )
         self.web.on_start.append(manager.start)
@@ -167,15 +153,12 @@ class ManagerSite:
         self._elsewhere()
 
     def _seam(self) -> None:
-        calls: list[tuple[str, type, Callable[..., object]]] = [
-            ("register_node", NodeRegistration, self.manager.register_node),
-            ("node_heartbeat", NodeReport, self.manager.node_heartbeat),
-            ("register_master", MasterRegistration, self.manager.register_master),
-            ("allocate", Allocate, self.manager.allocate),
-            ("unregister", MasterUnregistration, self.manager.unregister),
-        ]
-        for name, kind, function in calls:
-            self.web.call(PATHS[name], kind, function)
+        call, manager = self.web.call, self.manager
+        call(messages.PATHS["register_node"], messages.NodeRegistration, manager.register_node)
+        call(messages.PATHS["node_heartbeat"], messages.NodeReport, manager.node_heartbeat)
+        call(messages.PATHS["register_master"], messages.MasterRegistration, manager.register_master)
+        call(messages.PATHS["allocate"], messages.Allocate, manager.allocate)
+        call(messages.PATHS["unregister"], messages.MasterUnregistration, manager.unregister)
 
     def _cluster(self) -> None:
         add, natural, manager = self.web.add, self.dialect.natural, self.manager
@@ -196,28 +179,26 @@ class ManagerSite:
         apps = f"{ROOT}/apps"
         add("GET", apps, lambda request: self.dialect.listed("apps", "app", rows.listed(request)))
         add("POST", apps, lambda request: submit(self.manager, request, self.url))
-        add("POST", f"{apps}/new-application", self._new_application)
+        new = self.dialect.bare
+        add("POST", f"{apps}/new-application", lambda request: new(new_application(self.manager, request)))
         one = f"{apps}/{{app}}"
-        add(
-            "GET",
-            one,
-            self._with_app(lambda app, request: self.dialect.natural("app", rows.one(app, request))),
-        )
-        add("GET", f"{one}/state", self._with_app(lambda app, _: changes.state(app)))
-        add("PUT", f"{one}/state", self._with_app(changes.put_state))
-        add("GET", f"{one}/priority", self._with_app(lambda app, _: changes.priority(app)))
-        add("PUT", f"{one}/priority", self._with_app(changes.put_priority))
-        add("GET", f"{one}/queue", self._with_app(lambda app, _: changes.queue(app)))
-        add("PUT", f"{one}/queue", self._with_app(changes.put_queue))
+        natural, with_app = self.dialect.natural, self._with_app
+        add("GET", one, with_app(lambda app, request: natural("app", rows.one(app, request))))
+        add("GET", f"{one}/state", with_app(lambda app, _: changes.state(app)))
+        add("PUT", f"{one}/state", with_app(changes.put_state))
+        add("GET", f"{one}/priority", with_app(lambda app, _: changes.priority(app)))
+        add("PUT", f"{one}/priority", with_app(changes.put_priority))
+        add("GET", f"{one}/queue", with_app(lambda app, _: changes.queue(app)))
+        add("PUT", f"{one}/queue", with_app(changes.put_queue))
         listed = self.dialect.listed
         add(
             "GET",
             f"{one}/appattempts",
-            self._with_app(lambda app, _: listed("appAttempts", "appAttempt", rows.attempts(app))),
+            with_app(lambda app, _: listed("appAttempts", "appAttempt", rows.attempts(app))),
         )
-        add("GET", f"{one}/appattempts/{{attempt}}", self._with_app(self._attempt))
-        add("GET", f"{one}/appattempts/{{attempt}}/containers", self._with_app(self._containers))
-        add("GET", f"{one}/appattempts/{{attempt}}/containers/{{container}}", self._with_app(self._container))
+        add("GET", f"{one}/appattempts/{{attempt}}", with_app(self._attempt))
+        add("GET", f"{one}/appattempts/{{attempt}}/containers", with_app(self._containers))
+        add("GET", f"{one}/appattempts/{{attempt}}/containers/{{container}}", with_app(self._container))
 
     def _elsewhere(self) -> None:
         add = self.web.add
@@ -229,8 +210,6 @@ class ManagerSite:
         add("GET", "/cluster/app/{app}", self.proxy.page)
         add("GET", "/cluster", self._front)
         add("GET", "/", self._front)
-
-    # --- answers ------------------------------------------------------------------------------
 
     def _with_app(self, function: Callable[[AppRecord, WebRequest], Reply]) -> Callable[[WebRequest], Reply]:
         """Find the application that the path names first."""
@@ -246,15 +225,8 @@ class ManagerSite:
 
         return answer
 
-    def _new_application(self, request: WebRequest) -> Reply:
-        return self.dialect.bare(new_application(self.manager, request))
-
     def _userinfo(self, request: WebRequest) -> Reply:
-        said = {
-            "rmLoginUser": self._conf.login_user,
-            "requestedUser": caller(request),
-        }
-        return self.dialect.mapped(said)
+        return self.dialect.mapped({"rmLoginUser": "yarn", "requestedUser": caller(request)})
 
     def _metrics(self, _: WebRequest) -> Reply:
         self.manager.now_ms()
@@ -317,21 +289,21 @@ class ManagerSite:
 
     def _get_scheduler_conf(self, _: WebRequest) -> Reply:
         if not self.scheduler_conf.mutable:
-            raise HttpProblem(400, "BadRequestException", IMMUTABLE)
+            raise HttpProblem(400, "BadRequestException", configuration.IMMUTABLE)
         rows = [{"name": key, "value": value} for key, value in sorted(self.scheduler_conf.keys.items())]
         return self.dialect.mapped({"property": rows})
 
     def _put_scheduler_conf(self, request: WebRequest) -> Reply:
         caller(request)
         if not self.scheduler_conf.mutable:
-            raise HttpProblem(400, "BadRequestException", IMMUTABLE)
+            raise HttpProblem(400, "BadRequestException", configuration.IMMUTABLE)
         kind = media(request)
         if kind not in ("application/json", "application/xml", "text/xml"):
             raise HttpProblem(
                 415, "NotSupportedException", "the body must be application/xml or application/json"
             )
-        self.scheduler_conf.change(read_changes(request.body, kind))
-        return Reply(200, APPLIED.encode(), JSON_KIND)
+        self.scheduler_conf.change(configuration.read_changes(request.body, kind))
+        return Reply(200, configuration.APPLIED.encode(), JSON_KIND)
 
     def _front(self, request: WebRequest) -> Reply:
         if "json" in request.header("accept"):

@@ -33,8 +33,6 @@ class Namespace:
             if not self.owners.known(path):
                 self.owners.put(path, Owned(superuser, 0o1777))
 
-    # --- looking ------------------------------------------------------------------------------
-
     def status(self, user: str, path: str) -> dict[str, Any]:
         """Return FileStatus of a path."""
         self._paths.reach(user, path)
@@ -89,8 +87,6 @@ class Namespace:
         """Raise unless the user may do ``wanted`` (READ, WRITE, ENTER) with a path."""
         self._paths.reach(user, path)
         self._paths.may(user, path, self._paths.must(path), wanted)
-
-    # --- changing -----------------------------------------------------------------------------
 
     def may_create(self, user: str, path: str, overwrite: bool) -> None:
         """Raise unless a file could be created now."""

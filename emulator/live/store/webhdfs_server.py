@@ -140,20 +140,28 @@ class WebHdfsServer:
     """WebHDFS over ``folder`` at ``url``. ``faults`` is the switch of tests (None: there is none)."""
 
     def __init__(self, folder: Path, url: str, superuser: str, faults: Faults | None = None) -> None:
-        self.names = Namespace(folder, superuser)
+        self.names = names = Namespace(folder, superuser)
         self.faults = faults
         self._url = url.rstrip("/")
         self._answers: dict[str, Callable[[str, str, WebRequest], Reply]] = {
-            "GETFILESTATUS": self._get_status,
-            "LISTSTATUS": self._list,
-            "GETCONTENTSUMMARY": self._summary,
-            "GETHOMEDIRECTORY": self._home,
+            "GETFILESTATUS": lambda user, path, _: json_reply({"FileStatus": names.status(user, path)}),
+            "LISTSTATUS": lambda user, path, _: json_reply(
+                {"FileStatuses": {"FileStatus": names.listing(user, path)}}
+            ),
+            "GETCONTENTSUMMARY": lambda user, path, _: json_reply(
+                {"ContentSummary": names.summary(user, path)}
+            ),
+            "GETHOMEDIRECTORY": lambda user, path, _: json_reply({"Path": f"/user/{user}"}),
             "CHECKACCESS": self._check,
-            "MKDIRS": self._make_folders,
+            "MKDIRS": lambda user, path, request: _boolean(
+                names.make_folders(user, path, _mode(request, 0o755))
+            ),
             "RENAME": self._rename,
             "SETPERMISSION": self._set_mode,
             "SETOWNER": self._set_owner,
-            "DELETE": self._delete,
+            "DELETE": lambda user, path, request: _boolean(
+                names.delete(user, path, _flag(request, "recursive"))
+            ),
         }
 
     def install(self, web: Web) -> None:
@@ -277,18 +285,6 @@ class WebHdfsServer:
 
     # --- the NameNode's own -------------------------------------------------------------------
 
-    def _get_status(self, user: str, path: str, _: WebRequest) -> Reply:
-        return json_reply({"FileStatus": self.names.status(user, path)})
-
-    def _list(self, user: str, path: str, _: WebRequest) -> Reply:
-        return json_reply({"FileStatuses": {"FileStatus": self.names.listing(user, path)}})
-
-    def _summary(self, user: str, path: str, _: WebRequest) -> Reply:
-        return json_reply({"ContentSummary": self.names.summary(user, path)})
-
-    def _home(self, user: str, _path: str, _: WebRequest) -> Reply:
-        return json_reply({"Path": f"/user/{user}"})
-
     def _check(self, user: str, path: str, request: WebRequest) -> Reply:
         action = request.query.get("fsaction", "")
         if not re.fullmatch("[r-][w-][x-]", action):
@@ -297,9 +293,6 @@ class WebHdfsServer:
             )
         self.names.check(user, path, sum(_ACTIONS[letter] for letter in action))
         return Reply(200, b"", STREAM)
-
-    def _make_folders(self, user: str, path: str, request: WebRequest) -> Reply:
-        return _boolean(self.names.make_folders(user, path, _mode(request, 0o755)))
 
     def _rename(self, user: str, path: str, request: WebRequest) -> Reply:
         target = checked_path(request.query.get("destination", ""))
@@ -320,9 +313,6 @@ class WebHdfsServer:
     def _set_owner(self, user: str, path: str, request: WebRequest) -> Reply:
         self.names.set_owner(user, path, request.query.get("owner", "")[:255])
         return Reply(200, b"", STREAM)
-
-    def _delete(self, user: str, path: str, request: WebRequest) -> Reply:
-        return _boolean(self.names.delete(user, path, _flag(request, "recursive")))
 
 
 def _path(scope: Scope) -> str:

@@ -41,8 +41,6 @@ class ExecutorTasks(Timetables):
         """The application's actor."""
         return cast(LiveDriver, self.live.actor)
 
-    # --- beginning and end ----------------------------------------------------------------------
-
     def prepare(self, live: LiveMaster) -> None:
         """Get ready; open the folder of orders if a plugin is to read them."""
         super().prepare(live)
@@ -60,8 +58,6 @@ class ExecutorTasks(Timetables):
         """Return nothing: another driver begins anew, as Spark's does."""
         return {}
 
-    # --- attempts -------------------------------------------------------------------------------
-
     def launch(self, attempt: Attempt) -> TaskLaunch:
         """Return the launch of a container without a process."""
         return TaskLaunch(
@@ -77,16 +73,11 @@ class ExecutorTasks(Timetables):
         live, container = self.live, cast(Container, attempt.container)
         live.actor.kill(container, ending, live.kernel.now_ms + live.timing.exit_ms)
 
-    def poll(self, attempt: Attempt) -> None:
-        """An executor has no progress of its own."""
-
     def notify(self, container: str, signal: Signal) -> None:
         """A signal has arrived at a container, of this application or of another."""
         mine = self.live.containers.mirrors.get(container)
         if signal == "GRACEFUL_SHUTDOWN" and mine is not None:
             self.driver.signalled(mine.number)
-
-    # --- the plugin's orders --------------------------------------------------------------------
 
     def _look(self, _: object) -> None:
         """Read new orders in a thread, and obey them on the event loop."""

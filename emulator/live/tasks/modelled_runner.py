@@ -13,67 +13,58 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from emulator.cluster.entities import DRAINING, NEVER, NOT_REQUESTED, RELEASE_WAIT, RUNNING, Container
-from emulator.cluster.task import Piece, key_end_ms, keys_done
+from emulator.cluster.task import Piece, drained, key_end_ms, keys_done
 from emulator.cluster.task import SavedReduce as Saved
-from emulator.live.master.attempts import Attempt
+from emulator.live.master.attempts import Attempt, FinishedTask
 from emulator.live.master.live_actor import LiveActor
+from emulator.live.tasks.timetables import Timetables
+from yarnctl.task_runner.runner.protocol import manifests
 from yarnctl.task_runner.runner.protocol.generations import Found, find_checkpoint, write_checkpoint
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
-from yarnctl.task_runner.runner.protocol.manifests import (
-    SCHEMA,
-    VERSION,
-    Manifest,
-    Request,
-    TaskId,
-    attempt_number,
-    canonical,
-    read_request,
-)
 from yarnctl.task_runner.runner.protocol.stores import Spool, Unusable, check_owner
 from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
-
-T = TypeVar("T")
 
 REDUCER = ["modelled"]
 RULE = KeyRule()
 PART_BYTES_OF_KEY = 16
 
 
-class RunnerHost(Protocol):
-    """What the runners of one job need of their master."""
+class RunnerHost(Timetables):
+    """A job whose reduces may carry runners."""
+
+    job_id: str
 
     @property
     def actor(self) -> LiveActor:
         """The job's actor."""
-        ...
+        return self.live.actor
 
-    def ask(
-        self, call: Callable[[], T], heard: Callable[[T], object], failed: Callable[[str], object]
-    ) -> None:
-        """Call in a thread; handle the result on the event loop."""
-        ...
-
-    def later(self, span_ms: int, handler: Callable[[Any], object], argument: Any = None) -> None:
-        """Call a handler after a span."""
-        ...
-
-    def task_id(self, attempt: Attempt) -> TaskId:
+    def task_id(self, attempt: Attempt) -> manifests.TaskId:
         """Return the attempt's ids as the runner writes them."""
-        ...
+        task = self.live.attempts.task_id(attempt.is_map, attempt.task)
+        return manifests.TaskId(self.job_id, task, attempt.id, attempt.container_id)
 
     def saved(self, attempt: Attempt, generation: int, keys_done: int) -> None:
-        """Note a checkpoint."""
-        ...
+        """Note a checkpoint for the next master."""
+        self.history.finished(
+            FinishedTask(
+                kind="saved",
+                task=attempt.task,
+                attempt=attempt.id,
+                container=attempt.container_id,
+                node=attempt.node,
+                counters={"checkpoint": {"generation": generation, "keys_done": keys_done}},
+            )
+        )
 
 
 class RequestFolder(NamedTuple):
     """What is in an attempt's folder of requests."""
 
-    requests: tuple[Request, ...]
+    requests: tuple[manifests.Request, ...]
     withdrawn: frozenset[str]
 
 
@@ -85,7 +76,7 @@ class RunnerMemory:
         self.withdrawn: set[str] = set()
         self.order = ""
         self.release_wait_ms: int | None = None
-        self.manifest: Manifest | None = None
+        self.manifest: manifests.Manifest | None = None
         self.highest = 0
         self.polling = False
         self.again = False
@@ -120,7 +111,7 @@ class ModelledRunners:
 
         self._host.ask(find, found, lambda why: self._fit(attempt, container, None))
 
-    def _fit(self, attempt: Attempt, container: Container, manifest: Manifest | None) -> None:
+    def _fit(self, attempt: Attempt, container: Container, manifest: manifests.Manifest | None) -> None:
         """Let the attempt begin where the store's checkpoint ends, also if the master assumed otherwise."""
         actor = self._host.actor
         done = manifest.groups_done if manifest is not None else 0
@@ -129,7 +120,7 @@ class ModelledRunners:
             return
         if done > actor.job.reduce_keys[task] or container.stage != NOT_REQUESTED:
             return
-        number = attempt_number(manifest.attempt) if manifest is not None else 0
+        number = manifests.attempt_number(manifest.attempt) if manifest is not None else 0
         if done:
             actor.keys._pieces[task] = [Piece(number, 0, done)]
             actor.store[task] = Saved(manifest.generation if manifest is not None else 0, done)
@@ -169,13 +160,13 @@ class ModelledRunners:
 
         self._host.ask(lambda: self._poll(task, set(kept.known)), seen, failed)
 
-    def _poll(self, task: TaskId, known: set[str]) -> RequestFolder:
+    def _poll(self, task: manifests.TaskId, known: set[str]) -> RequestFolder:
         """Read an attempt's folder of requests (in a thread)."""
         folder = f"{task.job}/{task.attempt}"
         above = self.requests.entry(folder)
         if above is None:
             return RequestFolder((), frozenset())
-        found: list[Request] = []
+        found: list[manifests.Request] = []
         withdrawn: set[str] = set()
         try:
             check_owner(above, self._owners, folder)
@@ -186,11 +177,9 @@ class ModelledRunners:
                 elif entry.name.endswith(".request.json") and entry.name not in known:
                     check_owner(entry, self._owners, entry.name)
                     data = self.requests.read_small(f"{folder}/{entry.name}")
-                    found.append(read_request(data, entry.name, task))
+                    found.append(manifests.read_request(data, entry.name, task))
         except Unusable:
-            return RequestFolder(
-                tuple(found), frozenset(withdrawn)
-            )  # what is not to be believed does not count
+            pass  # what is not to be believed does not count
         return RequestFolder(tuple(found), frozenset(withdrawn))
 
     def _known(self, attempt: Attempt, look: RequestFolder) -> None:
@@ -208,42 +197,31 @@ class ModelledRunners:
                 if request.order not in kept.withdrawn:
                     self._serve(attempt, container, request)
 
-    def _serve(self, attempt: Attempt, container: Container, request: Request) -> None:
+    def _serve(self, attempt: Attempt, container: Container, request: manifests.Request) -> None:
         actor = self._host.actor
         now_ms = actor.kernel.now_ms
         kept: RunnerMemory = attempt.kept
-        if container.stage == RELEASE_WAIT:
-            self._answer(
-                attempt, request.order, "unchanged", f"generation {self._generation(kept)} still valid"
-            )
-            kept.order, kept.release_wait_ms = request.order, request.hold_ms
-            self._wait_for_release(
-                attempt, container
-            )  # a late order has a hold of its own, and the status names it
-            return
-        if container.stage != NOT_REQUESTED or container.work_at_ms == NEVER:
+        waits = container.stage == RELEASE_WAIT
+        if not waits and (container.stage != NOT_REQUESTED or container.work_at_ms == NEVER):
             return  # asked already; or its reducer does not run yet
-        kept.order, kept.release_wait_ms = request.order, request.hold_ms
-        keys, length_ms = actor.job.reduce_keys[container.task], container.length_ms
-        if now_ms <= container.work_at_ms:
-            self._answer(
-                attempt, request.order, "unchanged", f"generation {self._generation(kept)} still valid"
-            )
-            container.to_key = container.from_key
+        if waits or now_ms <= container.work_at_ms:
+            still = f"generation {self._generation(kept)} still valid"
+            self._answer(attempt, request.order, "unchanged", still)
+            # A late order has a hold of its own, and the status names it.
+            kept.order, kept.release_wait_ms = request.order, request.hold_ms
+            if not waits:
+                container.to_key = container.from_key
             self._wait_for_release(attempt, container)
             return
-        stop_ms = now_ms + actor.timing.drain_ms
-        to_key = keys_done(container, stop_ms, keys)
-        begun_ms = container.work_at_ms - key_end_ms(container.from_key, keys, length_ms)
-        if begun_ms + key_end_ms(to_key, keys, length_ms) < stop_ms:
-            to_key += 1
+        kept.order, kept.release_wait_ms = request.order, request.hold_ms
+        keys = actor.job.reduce_keys[container.task]
+        to_key, drained_ms = drained(container, now_ms, actor.timing.drain_ms, keys)
         if to_key >= keys:
             self._answer(attempt, request.order, "completing", "the input is at its end")
             return
         container.order, container.stage, container.to_key = request.order, DRAINING, to_key
         container.release_wait_token += 1
         container.finish_at_ms = NEVER
-        drained_ms = max(stop_ms, begun_ms + key_end_ms(to_key, keys, length_ms))
         wait_ms = drained_ms + actor.timing.upload_ms - now_ms
         self._host.later(
             wait_ms, lambda token: self._save(attempt, container, token), container.release_wait_token
@@ -265,7 +243,7 @@ class ModelledRunners:
         # A tiny part: the output is a model, too.
         output.add(b"%015d\n" % container.to_key)
 
-        def written(manifest: Manifest) -> None:
+        def written(manifest: manifests.Manifest) -> None:
             if container.state == RUNNING and container.release_wait_token == token:
                 self._saved(attempt, container, manifest)
 
@@ -277,16 +255,16 @@ class ModelledRunners:
 
         self._host.ask(lambda: write_checkpoint(self.store, task, fields, output), written, failed)
 
-    def _fields(self, task: TaskId, kept: RunnerMemory, to_key: int, now_ms: int) -> dict[str, Any]:
+    def _fields(self, task: manifests.TaskId, kept: RunnerMemory, to_key: int, now_ms: int) -> dict[str, Any]:
         """Return the manifest's content, as the real runner's does."""
         last = kept.manifest
         past = [*last.past_containers, str(last.raw["container"])] if last is not None else []
         generation = max(kept.highest, self._generation(kept)) + 1
         kept.highest = generation
         return {
-            "schema": SCHEMA,
+            "schema": manifests.SCHEMA,
             "tool": "yarn-emulator",
-            "version": VERSION,
+            "version": manifests.VERSION,
             "job": task.job,
             "task": task.task,
             "attempt": task.attempt,
@@ -309,7 +287,7 @@ class ModelledRunners:
             "counters": {},
         }
 
-    def _saved(self, attempt: Attempt, container: Container, manifest: Manifest) -> None:
+    def _saved(self, attempt: Attempt, container: Container, manifest: manifests.Manifest) -> None:
         actor, kept = self._host.actor, attempt.kept
         kept.manifest = manifest
         actor.keys.save(container.task, container.attempt, container.log_from_key, container.to_key)
@@ -348,8 +326,8 @@ class ModelledRunners:
     def _answer(self, attempt: Attempt, order: str, kind: str, reason: str) -> None:
         """Leave an answer that is no manifest, as the real runner does."""
         task = self._host.task_id(attempt)
-        said = {"schema": SCHEMA, "order": order, "attempt": task.attempt, "answer": kind}
-        data = canonical({**said, "generation": self._generation(attempt.kept), "reason": reason})
+        said = {"schema": manifests.SCHEMA, "order": order, "attempt": task.attempt, "answer": kind}
+        data = manifests.canonical({**said, "generation": self._generation(attempt.kept), "reason": reason})
         name = f"{task.folder}/answer-{order}-{task.attempt}.json"
 
         def write() -> None:

@@ -13,36 +13,25 @@ from emulator.cluster.entities import MAP, NEVER, RELEASE_WAIT, Container
 from emulator.cluster.task import SavedReduce as Saved
 from emulator.cluster.task import key_end_ms
 from emulator.live.master.attempts import Attempt, FinishedTask
-from emulator.live.master.live_actor import LiveActor
 from emulator.live.master.live_master import LiveMaster
-from emulator.live.tasks.modelled_runner import ModelledRunners, RunnerMemory, status_of
-from emulator.live.tasks.timetables import Timetables
+from emulator.live.tasks.modelled_runner import ModelledRunners, RunnerHost, RunnerMemory, status_of
 from emulator.live.wire.messages import MasterLaunch, Signal, TaskLaunch
 from emulator.live.wire.submitted_job import ModelledJob
 from yarnctl.errors import BadInput
-from yarnctl.task_runner.runner.protocol.manifests import TaskId, attempt_number
+from yarnctl.task_runner.runner.protocol.manifests import attempt_number
 from yarnctl.task_runner.runner.protocol.stores import StoreError
 
 STORE_THREADS = 4
 
 
-class ModelledTasks(Timetables):
+class ModelledTasks(RunnerHost):
     """The tasks of one modelled job. ``poll_ms``: poll for requests so often where no doorbell can ring."""
-
-    actor_kind = LiveActor
 
     def __init__(self, launch: MasterLaunch, submitted: ModelledJob, work: Path, poll_ms: int = 0) -> None:
         self.job_id = launch.application.replace("application_", "job_", 1)
         super().__init__(launch, submitted, work, self.job_id)
         self.runners: ModelledRunners | None = None
         self._poll_ms = poll_ms
-
-    @property
-    def actor(self) -> LiveActor:
-        """The job's actor."""
-        return self.live.actor
-
-    # --- beginning and end ----------------------------------------------------------------
 
     def prepare(self, live: LiveMaster) -> None:
         """Get ready; open the store if the job's reduces carry a runner."""
@@ -69,8 +58,6 @@ class ModelledTasks(Timetables):
                 self.actor.store[task] = Saved(told["generation"], told["keys_done"])
                 self.actor.keys.save(task, attempt_number(finished.attempt), 0, told["keys_done"])
         return {key: finished for key, finished in done.items() if key[0] != "saved"}
-
-    # --- attempts -------------------------------------------------------------------------
 
     def launch(self, attempt: Attempt) -> TaskLaunch:
         """Return the launch of a container without a process."""
@@ -125,8 +112,6 @@ class ModelledTasks(Timetables):
         if isinstance(attempt.kept, RunnerMemory):
             attempt.status = status_of(container, actor, attempt.kept, now_ms)
 
-    # --- doorbell and store (the runners' host) ---------------------------------------------
-
     def notify(self, container: str, signal: Signal) -> None:
         """A doorbell was rung at a container of this job; other containers are none of ours."""
         for attempt in self.live.attempts.all.values():
@@ -150,22 +135,4 @@ class ModelledTasks(Timetables):
             lambda: [entry.name for entry in runners.requests.list(self.job_id)],
             listed,
             lambda _: self.live.later(self._poll_ms, self._poll),
-        )
-
-    def task_id(self, attempt: Attempt) -> TaskId:
-        """Return the attempt's ids."""
-        task = self.live.attempts.task_id(attempt.is_map, attempt.task)
-        return TaskId(self.job_id, task, attempt.id, attempt.container_id)
-
-    def saved(self, attempt: Attempt, generation: int, keys_done: int) -> None:
-        """Note a checkpoint for the next master."""
-        self.history.finished(
-            FinishedTask(
-                kind="saved",
-                task=attempt.task,
-                attempt=attempt.id,
-                container=attempt.container_id,
-                node=attempt.node,
-                counters={"checkpoint": {"generation": generation, "keys_done": keys_done}},
-            )
         )

@@ -7,7 +7,9 @@ once. A task that has said nothing new for ``mapreduce.task.timeout`` has failed
 
 from __future__ import annotations
 
+import json
 import secrets
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -15,19 +17,12 @@ from typing import cast
 from emulator.cluster.entities import Container
 from emulator.cluster.timing import Timing
 from emulator.live.master.attempts import Attempt, FinishedTask, TaskHistory
-from emulator.live.master.live_actor import LiveActor, ProcessActor
-from emulator.live.master.live_master import LiveMaster
+from emulator.live.master.live_actor import ProcessActor
+from emulator.live.master.live_master import LiveMaster, Tasks
+from emulator.live.tasks.streaming import ENTRY
 from emulator.live.tasks.task_faults import TaskFaults
-from emulator.live.tasks.task_specs import (
-    InputSplit,
-    Staging,
-    TaskContext,
-    TaskOutput,
-    job_record,
-    plan_splits,
-    task_launch,
-)
-from emulator.live.wire.messages import MasterLaunch, Signal, TaskLaunch
+from emulator.live.tasks.task_specs import SOURCES, InputSplit, Staging, TaskOutput, job_record, plan_splits
+from emulator.live.wire.messages import ContainerKind, MasterLaunch, TaskLaunch
 from emulator.live.wire.submitted_job import StreamingJob, configuration, number_setting
 from emulator.live.wire.umbilical import Report, TaskLine, TaskMessage, UmbilicalServer
 from yarnctl.errors import BadInput
@@ -40,11 +35,10 @@ TIMEOUT_POLLS = 6
 """So often within one time-out a master checks for tasks that report nothing."""
 
 
-class ProcessTasks:
+class ProcessTasks(Tasks):
     """The tasks of one streaming job. ``host`` is where tasks reach this master."""
 
-    actor_kind: type[LiveActor] = ProcessActor
-    modelled = False
+    actor_kind = ProcessActor
 
     def __init__(
         self, launch: MasterLaunch, job: StreamingJob, work: Path, host: str = "127.0.0.1", bind: str = ""
@@ -73,21 +67,12 @@ class ProcessTasks:
         self._host, self._bind = host, bind or host
         self._token = secrets.token_hex(16)
         self._umbilical = UmbilicalServer(self, self._token)
-        self._live: LiveMaster | None = None
-        self._reported_counters: TaskContext | None = None
+        self._port = 0
         self._waiting: dict[str, TaskLine] = {}
-
-    @property
-    def live(self) -> LiveMaster:
-        """The master whose tasks these are."""
-        assert self._live is not None
-        return self._live
-
-    # --- beginning and end ----------------------------------------------------------------
 
     def prepare(self, live: LiveMaster) -> None:
         """Get the folders ready and listen for tasks."""
-        self._live = live
+        super().prepare(live)
         if self.problem is not None:
             raise self.problem
         try:
@@ -95,15 +80,7 @@ class ProcessTasks:
         except OSError as error:
             raise BadInput(f"staging {self.staging.folder}", error.strerror or "cannot be written") from error
         self.output.prepare(first=self._launch.attempt == 1)
-        port = self._umbilical.start(self._bind)
-        self._reported_counters = TaskContext(
-            self._launch.application,
-            self._launch.attempt,
-            self._launch.user,
-            self.staging,
-            (self._host, port),
-            self._token,
-        )
+        self._port = self._umbilical.start(self._bind)
         if self._timeout_ms:
             self._check_liveness(None)
 
@@ -126,36 +103,45 @@ class ProcessTasks:
 
     def abort(self) -> None:
         """Leave no output."""
-        if self._reported_counters is not None:
+        if self._port:
             self.output.abort()
 
     def close(self) -> None:
         """Hang up."""
         self._umbilical.close()
 
-    # --- attempts ---------------------------------------------------------------------------
-
     def launch(self, attempt: Attempt) -> TaskLaunch:
         """Return the launch of an attempt's process."""
-        assert self._reported_counters is not None
-        return task_launch(
-            self._reported_counters, attempt, self.splits[attempt.task] if attempt.is_map else None
+        kind: ContainerKind = "map" if attempt.is_map else "reduce"
+        spec = {
+            "attempt": attempt.id,
+            "kind": kind,
+            "task": attempt.task,
+            "app_attempt": self._launch.attempt,
+            "job_file": str(self.staging.job_file),
+            "map_folder": str(self.staging.maps),
+            "umbilical": (self._host, self._port),
+            "token": self._token,
+            "split": self.splits[attempt.task] if attempt.is_map else None,
+        }
+        return TaskLaunch(
+            container=attempt.container_id,
+            application=self._launch.application,
+            kind=kind,
+            command=(sys.executable, "-S", "-m", "emulator.live.tasks.streaming"),
+            environment={
+                ENTRY: json.dumps(spec),
+                "PYTHONPATH": SOURCES,
+                "USER": self._launch.user,
+                "CONTAINER_ID": attempt.container_id,
+            },
         )
-
-    def begun(self, attempt: Attempt) -> None:
-        """Do nothing: the process reports when it is up."""
 
     def ended(self, attempt: Attempt) -> None:
         """The process is gone: delete what it has left, if it does not count."""
         self._waiting.pop(attempt.id, None)
         if attempt.state != "SUCCEEDED" and (not attempt.is_map or not self.submitted.reduces):
             self.output.drop(attempt.id)
-
-    def notify(self, container: str, signal: Signal) -> None:
-        """Nothing to do: a process gets the signal itself."""
-
-    def poll(self, attempt: Attempt) -> None:
-        """Nothing to do: processes report by themselves."""
 
     def ask_to_end(self, attempt: Attempt, ending: str) -> None:
         """Kill it; with a fault set, a map is run again first, so that the next attempt reads other input."""
@@ -166,8 +152,6 @@ class ProcessTasks:
             self.history.withdrawn(rerun)
             live.actor.rerun_map(rerun)
         live.actor.kill(cast(Container, attempt.container), ending, live.kernel.now_ms)
-
-    # --- the umbilical (Listener) -----------------------------------------------------------
 
     def task_hello(self, attempt: str, line: TaskLine) -> bool:
         """A task is up."""
@@ -235,8 +219,6 @@ class ProcessTasks:
                 waiting.send({"map": {"task": attempt.task, "index": report.index}})
         cast(ProcessActor, self.live.actor).done(container)
         line.send({"bye": True})
-
-    # --- lost contact ----------------------------------------------------------------------------
 
     def _check_liveness(self, _: object) -> None:
         live = self.live

@@ -10,13 +10,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from emulator.live.master.attempts import Attempt
-from emulator.live.tasks.streaming import ENTRY, merge_folders
-from emulator.live.wire.messages import TaskLaunch
+from emulator.live.tasks.streaming import merge_folders
 from emulator.live.wire.submitted_job import StreamingJob, configuration, number_setting
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import Job
@@ -27,8 +24,6 @@ SOURCES = str(Path(__file__).resolve().parents[3])
 BLOCK_BYTES = 128 << 20
 SLOP_RATIO = 1.1
 """The last split of a file may be this much larger than the others (FileInputFormat)."""
-
-LONGEST_ENTRY_BYTES = 100_000
 
 
 class InputSplit(NamedTuple):
@@ -128,44 +123,6 @@ class Staging:
         unfinished = self.job_file.with_suffix(".tmp")
         unfinished.write_text(json.dumps(told), encoding="utf-8")
         os.replace(unfinished, self.job_file)
-
-
-class TaskContext(NamedTuple):
-    """What is the same for all tasks of one attempt at a job."""
-
-    application: str
-    app_attempt: int
-    user: str
-    staging: Staging
-    umbilical: tuple[str, int]
-    token: str
-
-
-def task_launch(told: TaskContext, attempt: Attempt, split: InputSplit | None) -> TaskLaunch:
-    """Return the launch of one attempt's process."""
-    spec: dict[str, Any] = {
-        "attempt": attempt.id,
-        "kind": "map" if attempt.is_map else "reduce",
-        "task": attempt.task,
-        "app_attempt": told.app_attempt,
-        "job_file": str(told.staging.job_file),
-        "map_folder": str(told.staging.maps),
-        "umbilical": told.umbilical,
-        "token": told.token,
-        "split": split,
-    }
-    return TaskLaunch(
-        container=attempt.container_id,
-        application=told.application,
-        kind="map" if attempt.is_map else "reduce",
-        command=(sys.executable, "-S", "-m", "emulator.live.tasks.streaming"),
-        environment={
-            ENTRY: json.dumps(spec),
-            "PYTHONPATH": SOURCES,
-            "USER": told.user,
-            "CONTAINER_ID": attempt.container_id,
-        },
-    )
 
 
 class TaskOutput:

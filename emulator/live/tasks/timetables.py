@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from emulator.live.master.attempts import Attempt, TaskHistory
-from emulator.live.master.live_master import LiveMaster
+from emulator.live.master.live_master import LiveMaster, Tasks
 from emulator.live.wire.messages import MasterLaunch
 from emulator.live.wire.submitted_job import ModelledJob
 from yarnctl.errors import BadInput
@@ -23,7 +23,7 @@ from yarnctl.traces.job import Job
 T = TypeVar("T")
 
 
-class Timetables:
+class Timetables(Tasks):
     """The tasks of one job; ``staging`` names its folder."""
 
     modelled = True
@@ -33,21 +33,12 @@ class Timetables:
         self.job: Job = submitted.job
         self.history = TaskHistory((work / "staging" / staging).absolute())
         self._launch = launch
-        self._live: LiveMaster | None = None
         self._threads: ThreadPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    @property
-    def live(self) -> LiveMaster:
-        """The master whose tasks these are."""
-        assert self._live is not None
-        return self._live
-
-    # --- beginning and end ----------------------------------------------------------------
-
     def prepare(self, live: LiveMaster) -> None:
         """Get ready."""
-        self._live = live
+        super().prepare(live)
         try:
             self.history.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -60,19 +51,11 @@ class Timetables:
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(count, f"store of {self._launch.application}")
 
-    def commit(self) -> None:
-        """Do nothing: there are no files."""
-
-    def abort(self) -> None:
-        """Do nothing: there are no files."""
-
     def close(self) -> None:
         """Ignore later results of the store."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
-
-    # --- attempts -------------------------------------------------------------------------
 
     def begun(self, attempt: Attempt) -> None:
         """It runs from when its JVM would be up."""
@@ -81,11 +64,6 @@ class Timetables:
     def _up(self, attempt: Attempt) -> None:
         if not attempt.over:
             attempt.state = "RUNNING"
-
-    def ended(self, attempt: Attempt) -> None:
-        """Nothing is left of it."""
-
-    # --- the store ------------------------------------------------------------------------
 
     def ask(
         self, call: Callable[[], T], heard: Callable[[T], object], failed: Callable[[str], object]

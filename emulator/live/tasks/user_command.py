@@ -79,11 +79,7 @@ class Piped:
     """One running command. ``take`` is given its standard output in blocks, by a thread of its own."""
 
     def __init__(
-        self,
-        argv: Sequence[str],
-        env: Mapping[str, str],
-        reporter: Reporter,
-        take: Callable[[bytes], object],
+        self, argv: Sequence[str], env: Mapping[str, str], reporter: Reporter, take: Callable[[bytes], object]
     ) -> None:
         self.argv = argv
         self.reporter = reporter

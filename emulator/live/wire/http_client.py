@@ -13,7 +13,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import httptools
@@ -46,30 +46,14 @@ class Address:
         self.url = f"http://{parts.netloc}{self.prefix}"
 
 
-class _Owner(Protocol):
-    """The opener of a connection."""
-
-    def free(self, connection: _Connection) -> None:
-        """A connection can carry the next call."""
-        ...
-
-    def lost(self, connection: _Connection) -> None:
-        """A connection is gone."""
-        ...
-
-    def repeat(self, request: bytes, answered: Answered, deadline_s: float) -> None:
-        """A call was made on a kept connection that was closed already: make it once more."""
-        ...
-
-
 class _Connection(asyncio.Protocol):
-    """One connection, one call at a time."""
+    """One connection, one call at a time; ``answered`` waits for its answer."""
 
-    def __init__(self, owner: _Owner, largest_bytes: int = LARGEST_ANSWER) -> None:
+    def __init__(self, owner: HttpPool | _OneCall, largest_bytes: int = LARGEST_ANSWER) -> None:
         self._owner = owner
         self._largest_bytes = largest_bytes
         self._transport: asyncio.WriteTransport | None = None
-        self._answered: Answered | None = None
+        self.answered: Answered | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._body: list[bytes] = []
         self._size = 0
@@ -81,15 +65,10 @@ class _Connection(asyncio.Protocol):
     def call(self, request: bytes, answered: Answered, deadline_s: float) -> None:
         """Send a request; ``answered`` is called when its answer is whole, or nothing comes any more."""
         assert self._transport is not None
-        self._answered = answered
+        self.answered = answered
         self._request = request
         self.deadline_s = deadline_s
         self._transport.write(request)
-
-    @property
-    def busy(self) -> bool:
-        """Whether a call waits for its answer."""
-        return self._answered is not None
 
     def give_up(self, why: str) -> None:
         """Close; the call that waits has no answer."""
@@ -117,8 +96,8 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._owner.lost(self)
-        if self._answered is not None and self._answered_before and self._request:
-            answered, self._answered = self._answered, None
+        if self.answered is not None and self._answered_before and self._request:
+            answered, self.answered = self.answered, None
             self._owner.repeat(self._request, answered, self.deadline_s)
         self._settle(0, str(exc or "the connection was closed").encode())
 
@@ -136,7 +115,7 @@ class _Connection(asyncio.Protocol):
         self._settle(status, body)
 
     def _settle(self, status: int, body: bytes) -> None:
-        answered, self._answered = self._answered, None
+        answered, self.answered = self.answered, None
         if answered is None:
             return
         transport = self._transport
@@ -235,7 +214,7 @@ class HttpPool:
     def _check_deadlines(self) -> None:
         self._sweep = None
         now_s = time.monotonic()
-        for connection in [each for each in self._all if each.busy and each.deadline_s < now_s]:
+        for connection in [each for each in self._all if each.answered and each.deadline_s < now_s]:
             connection.give_up(f"no answer within {self._timeout_s:g} s")
         while self._waiting and self._waiting[0][2] < now_s:
             self._waiting.popleft()[1](0, f"no answer within {self._timeout_s:g} s".encode())

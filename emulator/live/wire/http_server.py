@@ -1,4 +1,4 @@
-"""Serving: a ``Web`` on uvicorn, in the foreground of a program or in the background of a test.
+"""Serving: a ``Web`` on uvicorn.
 
 Law: loopback by default. Every application is behind a guard, since it runs commands: only
 names that the server listens on, advertises or was given are answered, and no page of another origin
@@ -17,10 +17,7 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterable
-from concurrent.futures import Future
 from email.utils import formatdate
-from types import TracebackType
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -30,8 +27,6 @@ from emulator.live.wire.web import HttpProblem, Raw, Receive, Scope, Send, Web, 
 from yarnctl.errors import BadInput
 from yarnctl.listening.connections import Bounds, protocol
 from yarnctl.listening.names import BAD_HOST, Answered, RefusedRequest, name_of, names_for
-
-T = TypeVar("T")
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 4096
@@ -43,8 +38,6 @@ DATE_EVERY_S = 0.5
 """Hadoop's answers carry a Date, to the second; so do ours."""
 HOST_REMEDY = "use the address it listens at, or start it with --allow-host NAME"
 ORIGIN_REMEDY = "ask without an Origin header"
-WAIT_MAX_S = 60.0
-"""How long starting and ending may take before it counts as failed."""
 
 
 def guarded(web: Raw, host: str, names: Iterable[str] = ()) -> Raw:
@@ -88,7 +81,8 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _host_of(listener: socket.socket) -> str:
+def host_of(listener: socket.socket) -> str:
+    """Return the address that a bound socket listens at."""
     return str(listener.getsockname()[0])
 
 
@@ -99,7 +93,9 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
+    """Serves one ``Web``; ``started`` is called once it answers."""
+
     def __init__(self, web: Web, host: str, started: Callable[[], object]) -> None:
         config = uvicorn.Config(
             guarded(web, host, web.names),
@@ -121,6 +117,7 @@ class _Server(uvicorn.Server):
         self._asked_to_end = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Run the hooks, then answer."""
         await _run(self._web.on_start)
         await super().startup(sockets)
         self._log()
@@ -177,104 +174,7 @@ async def _run(hooks: list[Callable[[], object]]) -> None:
             await result
 
 
-def serve(
-    web: Web,
-    listener: socket.socket,
-    started: Callable[[], object] = lambda: None,
-    serve_also: tuple[tuple[Web, socket.socket], ...] = (),
-) -> None:
-    """Serve until SIGTERM or SIGINT. ``started`` is called once everything answers.
-
-    ``serve_also``: more applications on the same event loop, each with its bound socket.
-    """
+def serve(web: Web, listener: socket.socket, started: Callable[[], object] = lambda: None) -> None:
+    """Serve until SIGTERM or SIGINT. ``started`` is called once everything answers."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve_all(((web, listener), *serve_also), started))
-
-
-async def _serve_all(sites: tuple[tuple[Web, socket.socket], ...], started: Callable[[], object]) -> None:
-    waiting = len(sites)
-
-    def one_started() -> None:
-        nonlocal waiting
-        waiting -= 1
-        if not waiting:
-            started()
-
-    servers = [_Server(web, _host_of(listener), one_started) for web, listener in sites]
-    if len(servers) == 1:
-        await servers[0].serve([sites[0][1]])
-        return
-
-    def end_all() -> None:
-        for server in servers:
-            server.end()
-
-    loop = asyncio.get_running_loop()
-    main = threading.current_thread() is threading.main_thread()
-    for one in (signal.SIGINT, signal.SIGTERM) if main else ():
-        loop.add_signal_handler(one, end_all)
-    async with asyncio.TaskGroup() as group:
-        for server, (_, listener) in zip(servers, sites, strict=True):
-            group.create_task(server._serve([listener]))
-
-
-class Background:
-    """A ``Web`` that is served by a thread of its own: for tests, and beside a program.
-
-    Use as a context; ``url`` is its base URL. The web is made by ``build`` (given the URL) on the server's
-    thread; what it touches is touched there only: other threads go through ``run``.
-    """
-
-    def __init__(self, build: Callable[[str], Web], host: str = LOOPBACK, port: int = 0) -> None:
-        self._listener = bind(host, port)
-        self.url = url_of(self._listener)
-        self._build = build
-        self._server: _Server | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._up: Future[None] = Future()
-        self._thread = threading.Thread(target=self._live, name=f"serving {self.url}", daemon=True)
-
-    def __enter__(self) -> Background:
-        """Start, and return once it answers."""
-        self._thread.start()
-        self._up.result(WAIT_MAX_S)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End it, and return once it is gone."""
-        self.stop()
-
-    def stop(self) -> None:
-        """End the server; what is connected is cut off after a moment."""
-        if self._server is not None and self._loop is not None and self._thread.is_alive():
-            with contextlib.suppress(RuntimeError):  # the loop has just ended by itself
-                self._loop.call_soon_threadsafe(self._server.end)
-        self._thread.join(WAIT_MAX_S)
-        if self._thread.is_alive():
-            raise TimeoutError(f"{self._thread.name} did not end")
-
-    def run(self, function: Callable[[], T]) -> T:
-        """Run a function on the server's thread and return what it returns."""
-        assert self._loop is not None
-
-        async def there() -> T:
-            return function()
-
-        return asyncio.run_coroutine_threadsafe(there(), self._loop).result(WAIT_MAX_S)
-
-    def _live(self) -> None:
-        try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(self._serve())
-        except BaseException as error:
-            if self._up.done():
-                raise
-            self._up.set_exception(error)
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        host = _host_of(self._listener)
-        self._server = _Server(self._build(self.url), host, lambda: self._up.set_result(None))
-        await self._server.serve([self._listener])
+        runner.run(Server(web, host_of(listener), started).serve([listener]))

@@ -200,11 +200,9 @@ class ResourceTracker(Protocol):
 
     def register_node(self, registration: NodeRegistration) -> NodeRegistered:
         """Take a node in."""
-        ...
 
     def node_heartbeat(self, report: NodeReport) -> NodeOrders:
         """Take a heartbeat."""
-        ...
 
 
 class MasterService(Protocol):
@@ -212,15 +210,12 @@ class MasterService(Protocol):
 
     def register_master(self, registration: MasterRegistration) -> MasterRegistered:
         """Take an AM in."""
-        ...
 
     def allocate(self, message: Allocate) -> Allocated:
         """Take an AM's heartbeat."""
-        ...
 
     def unregister(self, message: MasterUnregistration) -> Acknowledged:
         """End the application."""
-        ...
 
 
 # --- masters and nodes ------------------------------------------------------------------------
@@ -256,8 +251,6 @@ class ContainerService(Protocol):
 
     def start(self, launch: TaskLaunch) -> Acknowledged:
         """Start a container; once per container, a repeated start changes nothing."""
-        ...
 
     def stop(self, message: TaskStop) -> Acknowledged:
         """End a container; fine if it is gone already."""
-        ...

@@ -122,8 +122,7 @@ def write_job(job: SubmittedJob) -> str:
 
 def configuration(job: SubmittedJob) -> dict[str, str]:
     """Return the job's configuration as its master shows it, and as streaming hands it to commands."""
-    base = _streaming_base(job) if isinstance(job, StreamingJob) else _modelled_base(job)
-    return {**DEFAULTS, **base, **job.settings}
+    return {**DEFAULTS, **_base(job), **job.settings}
 
 
 DEFAULTS = {
@@ -155,48 +154,36 @@ DEFAULTS = {
 """The values of mapred-default.xml and streaming, as far as a client may read them."""
 
 
-def added_environment(cmdenv: dict[str, str]) -> str:
-    """Return ``stream.addenvironment``: the pairs of ``-cmdenv``, one blank between."""
-    return " ".join(f"{name}={value}" for name, value in cmdenv.items())
-
-
-def _streaming_base(job: StreamingJob) -> dict[str, str]:
-    found = {
-        "mapreduce.job.name": job.name,
-        "mapreduce.job.user.name": job.user,
-        "mapreduce.job.queuename": job.queue,
-        "mapreduce.job.reduces": str(job.reduces),
-        "mapreduce.input.fileinputformat.inputdir": ",".join(job.inputs),
-        "mapreduce.output.fileoutputformat.outputdir": job.output,
-        "mapreduce.map.memory.mb": str(job.map_size.memory_mib),
-        "mapreduce.reduce.memory.mb": str(job.reduce_size.memory_mib),
-        "yarn.app.mapreduce.am.resource.mb": str(job.am_size.memory_mib),
-        "stream.map.streamprocessor": quote_plus(job.mapper),
-        "stream.addenvironment": added_environment(job.cmdenv),
-    }
-    if job.reducer:
-        found["stream.reduce.streamprocessor"] = quote_plus(job.reducer)
-    if job.combiner:
-        found["stream.combine.streamprocessor"] = quote_plus(job.combiner)
-    return found
-
-
 MODELLED_REDUCER = "sh yarnctl_task.py --restartable -- modelled"
 
 
-def _modelled_base(job: ModelledJob) -> dict[str, str]:
-    work = job.job
+def _base(job: SubmittedJob) -> dict[str, str]:
+    """Return what a job's own fields set."""
+    work: Job | StreamingJob
+    if isinstance(job, ModelledJob):
+        work = job.job
+        queue, reduces = work.queue or work.job_class, len(work.reduce_ms)
+        more = {"mapreduce.reduce.speculative": "false"}
+        commands = {"reduce": MODELLED_REDUCER if job.runner else "modelled"}
+    else:
+        work, queue, reduces = job, job.queue, job.reduces
+        more = {
+            "mapreduce.input.fileinputformat.inputdir": ",".join(job.inputs),
+            "mapreduce.output.fileoutputformat.outputdir": job.output,
+        }
+        commands = {"map": job.mapper, "reduce": job.reducer, "combine": job.combiner}
     return {
         "mapreduce.job.name": work.name,
         "mapreduce.job.user.name": work.user,
-        "mapreduce.job.queuename": work.queue or work.job_class,
-        "mapreduce.job.reduces": str(len(work.reduce_ms)),
-        "mapreduce.reduce.speculative": "false",
+        "mapreduce.job.queuename": queue,
+        "mapreduce.job.reduces": str(reduces),
         "mapreduce.map.memory.mb": str(work.map_size.memory_mib),
         "mapreduce.reduce.memory.mb": str(work.reduce_size.memory_mib),
         "yarn.app.mapreduce.am.resource.mb": str(work.am_size.memory_mib),
-        "stream.reduce.streamprocessor": quote_plus(MODELLED_REDUCER if job.runner else "modelled"),
-        "stream.addenvironment": added_environment(job.cmdenv),
+        # The pairs of -cmdenv, one blank between.
+        "stream.addenvironment": " ".join(f"{name}={value}" for name, value in job.cmdenv.items()),
+        **more,
+        **{f"stream.{side}.streamprocessor": quote_plus(text) for side, text in commands.items() if text},
     }
 
 

@@ -41,6 +41,10 @@ Heard = Callable[[Any], object]
 Unanswered = Callable[[str], object]
 """Called with why there was no answer."""
 
+Welcomed = Callable[[NodeRegistered | None], None]
+Ordered = Callable[[NodeOrders | None], None]
+"""Called with the answer; None: there was none."""
+
 MasterCall = Literal["register_master", "allocate", "unregister", "start", "stop"]
 _ANSWERS: dict[str, msgspec.json.Decoder[Any]] = {
     "register_master": msgspec.json.Decoder(MasterRegistered),
@@ -57,15 +61,11 @@ _ANSWERS: dict[str, msgspec.json.Decoder[Any]] = {
 class NodeTransport(Protocol):
     """Carries a node's calls; exactly one of the two is called back, now or later (None: no answer)."""
 
-    def register_node(
-        self, registration: NodeRegistration, answered: Callable[[NodeRegistered | None], None]
-    ) -> None:
+    def register_node(self, registration: NodeRegistration, answered: Welcomed) -> None:
         """Send a registration; it is repeated until there is an answer."""
-        ...
 
-    def node_heartbeat(self, report: NodeReport, answered: Callable[[NodeOrders | None], None]) -> None:
+    def node_heartbeat(self, report: NodeReport, answered: Ordered) -> None:
         """Carry one heartbeat, once."""
-        ...
 
 
 class DirectNodeTransport:
@@ -74,13 +74,11 @@ class DirectNodeTransport:
     def __init__(self, tracker: ResourceTracker) -> None:
         self._tracker = tracker
 
-    def register_node(
-        self, registration: NodeRegistration, answered: Callable[[NodeRegistered | None], None]
-    ) -> None:
+    def register_node(self, registration: NodeRegistration, answered: Welcomed) -> None:
         """Register, now."""
         answered(self._tracker.register_node(registration))
 
-    def node_heartbeat(self, report: NodeReport, answered: Callable[[NodeOrders | None], None]) -> None:
+    def node_heartbeat(self, report: NodeReport, answered: Ordered) -> None:
         """Send a heartbeat now."""
         answered(self._tracker.node_heartbeat(report))
 
@@ -102,15 +100,11 @@ class HttpNodeTransport:
         self._unanswered = False
         self._closed = False
 
-    def register_node(
-        self, registration: NodeRegistration, answered: Callable[[NodeRegistered | None], None]
-    ) -> None:
+    def register_node(self, registration: NodeRegistration, answered: Welcomed) -> None:
         """Register; again, more and more seldom, until there is an answer."""
         self._register(self._encode(registration), answered, FIRST_RETRY_S)
 
-    def _register(
-        self, body: bytes, answered: Callable[[NodeRegistered | None], None], retry_s: float
-    ) -> None:
+    def _register(self, body: bytes, answered: Welcomed, retry_s: float) -> None:
         def heard(status: int, data: bytes) -> None:
             welcome = self._decoded(self._registration, status, data)
             if welcome is not None:
@@ -123,7 +117,7 @@ class HttpNodeTransport:
         if not self._closed:
             self._pool.post(PATHS["register_node"], body, heard)
 
-    def node_heartbeat(self, report: NodeReport, answered: Callable[[NodeOrders | None], None]) -> None:
+    def node_heartbeat(self, report: NodeReport, answered: Ordered) -> None:
         """Send one heartbeat."""
         self._pool.post(
             PATHS["node_heartbeat"],
@@ -161,19 +155,12 @@ class MasterTransport(Protocol):
     """Carries a master's calls; exactly one of ``answered`` and ``unanswered`` is called, now or later."""
 
     def carry(
-        self,
-        place: str,
-        call: MasterCall,
-        message: msgspec.Struct,
-        answered: Heard,
-        unanswered: Unanswered,
+        self, place: str, call: MasterCall, message: msgspec.Struct, answered: Heard, unanswered: Unanswered
     ) -> None:
         """Carry one call to the ResourceManager (``MANAGER``) or to the node at an address."""
-        ...
 
     def close(self) -> None:
         """Report no more answers."""
-        ...
 
 
 class DirectMasterTransport:
@@ -184,12 +171,7 @@ class DirectMasterTransport:
         self._node_at = node_at
 
     def carry(
-        self,
-        place: str,
-        call: MasterCall,
-        message: msgspec.Struct,
-        answered: Heard,
-        unanswered: Unanswered,
+        self, place: str, call: MasterCall, message: msgspec.Struct, answered: Heard, unanswered: Unanswered
     ) -> None:
         """Call, now."""
         try:
@@ -222,12 +204,7 @@ class HttpMasterTransport:
         return HttpPool(address, connections=1, timeout_s=self._timeout_s)
 
     def carry(
-        self,
-        place: str,
-        call: MasterCall,
-        message: msgspec.Struct,
-        answered: Heard,
-        unanswered: Unanswered,
+        self, place: str, call: MasterCall, message: msgspec.Struct, answered: Heard, unanswered: Unanswered
     ) -> None:
         """POST the message; its answer comes later."""
         if self._closed:

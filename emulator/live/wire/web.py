@@ -113,8 +113,6 @@ class Web:
         self._mounts: dict[str, Raw] = {}
         self._encode = msgspec.json.Encoder().encode
 
-    # --- what is offered ----------------------------------------------------------------------
-
     def call(self, path: str, kind: type[Any], function: Callable[[Any], Any]) -> None:
         """Take ``kind`` as JSON by POST at ``path`` and answer what ``function`` makes of it, as JSON."""
         self._calls[path] = (msgspec.json.Decoder(kind), function, inspect.iscoroutinefunction(function))
@@ -132,8 +130,6 @@ class Web:
     def mount(self, first_part: str, raw: Raw) -> None:
         """Hand everything below ``/first_part`` over as it is."""
         self._mounts[first_part] = raw
-
-    # --- answering ----------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""

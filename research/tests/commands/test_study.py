@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from emulator.cli import PROGRAM as EMULATOR
-from emulator.experiments.results.cells import Cell
 from emulator.experiments.results.runs import RunDone
 from yarn_research.cli import PROGRAM
 from yarn_research.studies import study_runs
+from yarn_research.studies.cells import Cell
 from yarnctl.command_line import exit_status_of
 
 HOURS = (0, 1, 3, 4)

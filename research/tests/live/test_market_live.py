@@ -19,9 +19,9 @@ from emulator.live.manager.service import ManagerSettings
 from emulator.live.programs.all_in_one import ClusterPlan as Nodes
 from emulator.live.programs.all_in_one import build
 from emulator.live.programs.manager_program import Options
-from emulator.live.wire.http_server import Background
 from research.tests.live.test_admission_live import until
 from tests import http_client
+from tests.hadoop.background import Background
 from tests.hadoop.page import blocks
 from tests.live.test_pages_live import section
 from yarn_research.campaigns.admission_hosts import QUICK, Live, free_port

@@ -29,6 +29,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from yarn_research.admission.choices import DEFAULT_CHOICES, Choices
 from yarn_research.admission.metrics import Scores, scores
 from yarn_research.admission.plain.event_replay import replay
 from yarn_research.admission.traces.trace import (
@@ -42,7 +43,6 @@ from yarn_research.admission.traces.trace import (
 from yarn_research.admission.traces.trace_files import write_trace
 from yarnctl.command_line import ProgressBar
 from yarnctl.deciding.admission.mechanisms import SIZINGS
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput
 
 Engine = Literal["python", "compiled"]

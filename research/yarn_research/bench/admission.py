@@ -12,6 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from yarn_research.admission.choices import DEFAULT_CHOICES, Choices
 from yarn_research.admission.compiled import replay_compiled
 from yarn_research.admission.plain.event_replay import replay
 from yarn_research.admission.replays import ReplayOptions, sweep
@@ -21,7 +22,6 @@ from yarn_research.admission.traces.trace_files import write_trace
 from yarn_research.bench.row import Row, cpu_ms, spread
 from yarn_research.bench.simpy_admission import Model
 from yarnctl.deciding.admission.mechanisms import SIZINGS
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 
 CAPACITY = 2500
 PREFIX = 40_000

@@ -11,16 +11,10 @@ import random
 from yarn_research.bench.row import Row, cpu_ms, spread
 from yarn_research.market.compiled import replay_compiled
 from yarn_research.market.plain import replay
+from yarn_research.market.price_functions import Offered, because
 from yarn_research.market.priced_jobs import MarketOrder, jobs
 from yarnctl.deciding.admission.capacity import Load, profile
-from yarnctl.deciding.admission.pricing.prices import (
-    Offered,
-    because,
-    curve,
-    earliest_finish,
-    points,
-    standing,
-)
+from yarnctl.deciding.admission.pricing.prices import curve, earliest_finish, standing
 from yarnctl.deciding.admission.pricing.timeline import Due
 
 CAPACITY, POINTS, WORK_MS, MEAN_MS = 200, 64, 800_000, 500_000.0
@@ -46,7 +40,7 @@ def market_curve(promises: int = 1000, runs: int = 15) -> Row:
         told = curve(state, WORK_MS, 2.0)
         from_ms = earliest_finish(state, WORK_MS)
         at_ms[:] = [from_ms + (dues[-1].due_at_ms - from_ms) * each // (POINTS - 1) for each in range(POINTS)]
-        return [(point.price, told.because(point.deadline_at_ms)) for point in points(told, at_ms)]
+        return [(told.price(at), told.because(at)) for at in at_ms]
 
     def each_anew():
         found = []

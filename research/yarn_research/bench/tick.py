@@ -185,7 +185,7 @@ def measure(tail: float, size: Size = FULL) -> dict[str, dict[str, float]]:
     jobs = candidates(look, Ledger(), RULES, preemptable(look, RULES, ("research",)))
     needs = (Need(SLOT, wanted),)
     case = Case(
-        number=1, now_ms=NOW_MS, total=snapshot.total, needs=needs, room={}, jobs=tuple(jobs), tasks=tasks
+        number=1, now_ms=NOW_MS, total=snapshot.total, needs=needs, free={}, jobs=tuple(jobs), tasks=tasks
     )
     seen = Observation(now_ms=NOW_MS, as_of_ms=NOW_MS, snapshot=snapshot, tasks=tasks)
 

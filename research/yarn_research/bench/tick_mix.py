@@ -49,7 +49,7 @@ def make_mixed(size: Size, maps_of_1000: int, tail: float = 0.3) -> Mixed:
         now_ms=NOW_MS,
         total=snapshot.total,
         needs=(Need(SLOT, size.wanted),),
-        room={},
+        free={},
         jobs=tuple(jobs),
         tasks=tasks,
     )

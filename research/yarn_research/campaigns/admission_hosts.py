@@ -25,8 +25,8 @@ from emulator.live.manager.service import ManagerSettings
 from emulator.live.programs.all_in_one import ClusterPlan as Nodes
 from emulator.live.programs.all_in_one import build
 from emulator.live.programs.manager_program import Options
-from emulator.live.wire.http_server import Background
 from tests import http_client
+from tests.hadoop.background import Background
 from yarn_research.campaigns.admission_set import Kind, Mix
 
 BIN = Path(sys.executable).parent

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
+from yarn_research.market.job_features import JobFeatures, RecordedRun, features_of
 from yarnctl.errors import BadInput
-from yarnctl.prediction.features import JobFeatures, RecordedRun, features_of
 
 Type = Literal["wordcount", "pi", "grep", "sort"]
 TYPES: tuple[Type, ...] = get_args(Type)

@@ -51,7 +51,7 @@ def orders_of(records: Iterable[Record]) -> list[dict[str, Any]]:
         if isinstance(record, Decision):
             for order, pull in zip(record.orders, record.pulls, strict=True):
                 if pull is not None and pull.lever.kind == "rescale":
-                    predicted_s = pull.lever.room_in_ms / 1000
+                    predicted_s = pull.lever.free_in_ms / 1000
                     found[order] = {"at_ms": record.at_ms, "predicted_s": predicted_s, "state": "ordered"}
         elif isinstance(record, Transition) and record.order in found:
             row = found[record.order]

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from emulator.cluster.kernel import Kernel
-from emulator.cluster.timing import HADOOP3, SharedCpuTiming, shared_cpu
-from emulator.virtual.shared_cpu import ProcessorSharing
+from emulator.cluster.timing import HADOOP3
 from yarn_research.campaigns.bench import SHAPE, production, research
 from yarn_research.campaigns.schemes import ALL
+from yarn_research.campaigns.shared_cpu import ProcessorSharing, SharedCpuTiming, shared_cpu
 
 JOBS = ("production", "research")
 CORES = 2

@@ -81,8 +81,9 @@ def command(
     Each hour with work is production once, beside the next hour but eleven as research.
     Runs that DIR holds already are not run again: repeat the command to continue an interrupted study.
     """  # fmt: skip
-    from emulator.experiments.results.folder import STUDY, Folder
+    from emulator.experiments.results.folder import Folder
     from emulator.scenario import Scenario, check
+    from yarn_research.studies.cells import STUDY
     from yarn_research.studies.study_figures import TABLE_COLUMNS, study_json, table_rows
     from yarn_research.studies.study_rows import rows_of
     from yarn_research.studies.study_runs import prepare_study, run_study

@@ -13,8 +13,9 @@ import numpy as np
 from yarn_research.market.market_figures import sold
 from yarn_research.market.priced_jobs import MarketOrder, PricedJobs
 from yarn_research.market.recorded import Table
-from yarnctl.prediction.regressions import REGRESSIONS, DurationSpread, fitted
-from yarnctl.prediction.upper_bounds import conformal_deviations, least_calibrating, widened_deviations
+from yarn_research.market.regressions import REGRESSIONS, DurationSpread, fitted
+from yarn_research.market.upper_bounds import conformal_deviations, widened_deviations
+from yarnctl.prediction.bounded_times import least_calibrating
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

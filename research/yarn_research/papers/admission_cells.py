@@ -20,7 +20,13 @@ from math import isfinite
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from emulator.experiments.results.figures import (
+from emulator.experiments.results.workers import cores
+from yarn_research.admission.choices import DEFAULT_CHOICES, Choices
+from yarn_research.admission.metrics import Scores
+from yarn_research.admission.replays import Engine, ReplayOptions, one
+from yarn_research.admission.traces.generator import HOUR_MS, PUBLISHED, generate, in_flight
+from yarn_research.admission.traces.trace import Trace
+from yarn_research.papers.figures import (
     Figure,
     FigureRow,
     PaperClaim,
@@ -30,14 +36,8 @@ from emulator.experiments.results.figures import (
     row,
     worst,
 )
-from emulator.experiments.results.workers import cores
-from yarn_research.admission.metrics import Scores
-from yarn_research.admission.replays import Engine, ReplayOptions, one
-from yarn_research.admission.traces.generator import HOUR_MS, PUBLISHED, generate, in_flight
-from yarn_research.admission.traces.trace import Trace
 from yarnctl.command_line import ProgressBar
 from yarnctl.deciding.admission.mechanisms import SIZINGS
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 
 TIGHT, MODERATE = {"tr1": 2250, "tr2": 2500}, {"tr1": 4500, "tr2": 5000}
 """The two capacities of Justice's graphs, and PYTHIA's for variable deadlines, in CPUs."""

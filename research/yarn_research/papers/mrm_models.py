@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, mean, row
 from yarn_research.market import queueing_theory as queues
 from yarn_research.market import slot_runs, slots
 from yarn_research.market.bounds import Both, DeadlineRecord, gaussian, kept
 from yarn_research.market.recorded import Table, repeated, source_note, tables
+from yarn_research.papers.figures import Figure, FigureRow, PaperClaim, mean, row
 from yarnctl.deciding.admission.capacity import Profile
 from yarnctl.deciding.admission.pricing.prices import earliest_finish, standing
 from yarnctl.deciding.admission.pricing.timeline import Due, earliest, laid_late

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.experiments.results.figures import Figure, PaperClaim, row
+from yarn_research.market.job_features import JobFeatures, RecordedRun, training
+from yarn_research.market.regressions import fitted
+from yarn_research.papers.figures import Figure, PaperClaim, row
 from yarn_research.papers.mrm_tables import NOT_REPEATED, NOTES, TWO_SIDED, drawn_run, played
-from yarnctl.prediction.features import JobFeatures, RecordedRun, training
-from yarnctl.prediction.regressions import fitted
 from yarnctl.traces.job import Job
 
 TITLE = "Deadlines without slack"

@@ -16,12 +16,12 @@ import msgspec
 import numpy as np
 
 from emulator.cluster.timing import HADOOP3
-from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, row
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
+from yarn_research.market.job_features import JobFeatures, RecordedRun, training
+from yarn_research.market.regressions import fitted, r2
+from yarn_research.papers.figures import Figure, FigureRow, PaperClaim, row
 from yarnctl.deciding.settings import PROFILES
-from yarnctl.prediction.features import JobFeatures, RecordedRun, training
-from yarnctl.prediction.regressions import fitted, r2
 from yarnctl.traces.job import Job, key_groups
 from yarnctl.units import Resources
 

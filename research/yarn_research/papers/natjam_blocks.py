@@ -13,9 +13,8 @@ from typing import Any
 
 import msgspec
 
-from emulator.experiments.results.cells import Plan, Runner, carry_out
-from emulator.experiments.results.figures import Figure, FigureRow, Verdict, above_zero, errors, mean, worst
 from emulator.virtual.run import Result
+from yarn_research.papers.figures import Figure, FigureRow, Verdict, above_zero, errors, mean, worst
 from yarn_research.papers.natjam_micro import (
     CHAINS_4,
     FIG5_S,
@@ -32,6 +31,7 @@ from yarn_research.papers.natjam_micro import (
     runs_6,
     times_6,
 )
+from yarn_research.studies.cells import Plan, Runner, carry_out
 
 RESOLUTION_S = 0.1
 """The last digit that the paper prints: a smaller difference is a tie, whatever its interval."""

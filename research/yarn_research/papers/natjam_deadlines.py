@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import msgspec
 
 from emulator.cluster.timing import PAPER
-from emulator.experiments.results.cells import Cell, Plan, gather
-from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, mean, row
 from emulator.virtual.run import Result, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.synthetic import FIG10_DEADLINES_MS, Calibration, emulab_jobs, emulab_pair
+from yarn_research.papers.figures import Figure, FigureRow, PaperClaim, mean, row
+from yarn_research.studies.cells import Cell, Plan, gather
 from yarnctl.deciding.settings import PROFILES
 from yarnctl.traces.job import Job
 from yarnctl.units import Resources

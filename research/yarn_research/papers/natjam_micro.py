@@ -15,12 +15,12 @@ import msgspec
 
 from emulator.cluster.timing import PAPER as PAPER_TIMING
 from emulator.cluster.timing import Timing
-from emulator.experiments.results.cells import Cell, Plan, gather
-from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, row
 from emulator.virtual.run import Result, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.spec import merge
 from emulator.workload.synthetic import Calibration, microbenchmark
+from yarn_research.papers.figures import Figure, FigureRow, PaperClaim, row
+from yarn_research.studies.cells import Cell, Plan, gather
 from yarnctl.deciding.draws import named, uniform
 from yarnctl.deciding.settings import PAPER as PAPER_SETTINGS
 from yarnctl.deciding.settings import Settings

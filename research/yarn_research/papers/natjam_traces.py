@@ -16,12 +16,12 @@ from functools import lru_cache
 import msgspec
 
 from emulator.cluster.timing import PAPER
-from emulator.experiments.results.cells import Cell, Plan, gather
-from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, mean, quantile, row, share
 from emulator.virtual.run import Result, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.scaling import scale_to_load
 from emulator.workload.spec import load, merge
+from yarn_research.papers.figures import Figure, FigureRow, PaperClaim, mean, quantile, row, share
+from yarn_research.studies.cells import Cell, Plan, gather
 from yarnctl.deciding.draws import named, uniform
 from yarnctl.deciding.settings import PAPER as PAPER_SETTINGS
 from yarnctl.traces.job import Job, JobClass

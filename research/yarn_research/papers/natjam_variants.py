@@ -18,8 +18,7 @@ from emulator.cluster.pending_tasks import PendingTasks
 from emulator.cluster.task import key_end_ms, keys_done
 from emulator.cluster.timing import Timing
 from emulator.virtual.port import VirtualPort
-from emulator.virtual.run import PORTS
-from emulator.virtual.shared_cpu import CLUSTERS
+from emulator.virtual.run import CLUSTERS, PORTS
 from yarnctl.traces.job import Job
 
 ResumeOrder = Literal["suspended first", "suspended last", "longest", "index"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from emulator.experiments.results.figures import Figure, mean, row, worst
+from yarn_research.admission.choices import DEFAULT_CHOICES
 from yarn_research.admission.metrics import idle_groups
 from yarn_research.admission.replays import chosen, run
 from yarn_research.admission.traces.trace import DEADLINES
@@ -40,9 +40,9 @@ from yarn_research.papers.admission_cells import (
     utilisation,
     wtr,
 )
+from yarn_research.papers.figures import Figure, mean, row, worst
 from yarn_research.papers.paper_pythia import UNKNOWN, extremes, figure_numbers, replayed
 from yarnctl.command_line import ProgressBar
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES
 
 ALL = ("no_drop_fs", "reactive_fs", "oracle", "justice")
 FAIR = ("no_drop_fs", "reactive_fs")

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from emulator.experiments.results.figures import Figure, PaperClaim, errors, mean, row
 from yarn_research.market.certified import above, promises_late
 from yarn_research.market.market_figures import MarketFigures, cell
 from yarn_research.market.priced_jobs import OURS, MarketOrder, Readings, readings
 from yarn_research.market.recorded import source_note, tables
+from yarn_research.papers.figures import Figure, PaperClaim, errors, mean, row
 from yarn_research.papers.mrm_models import (
     figure_2,
     figure_3,

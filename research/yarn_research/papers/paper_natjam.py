@@ -21,15 +21,15 @@ from typing import Any
 
 import msgspec
 
-from emulator.experiments.report.page import paper_html
-from emulator.experiments.results.cells import CellRuns, Plan, Runner, carry_out
-from emulator.experiments.results.figures import Figure, errors
-from emulator.experiments.results.folder import PAPER, Folder, write_whole
+from emulator.experiments.results.folder import Folder, write_whole
 from emulator.experiments.results.runs import program_facts
 from yarn_research.papers import natjam_deadlines, natjam_micro, natjam_traces
+from yarn_research.papers.figures import Figure, errors
 from yarn_research.papers.natjam_blocks import natjam_blocks
 from yarn_research.papers.natjam_micro import MICRO, Lab
 from yarn_research.papers.natjam_variants import variant
+from yarn_research.papers.paper_page import paper_html
+from yarn_research.studies.cells import PAPER, CellRuns, Plan, Runner, carry_out
 from yarnctl.command_line import ProgressBar
 from yarnctl.errors import BadInput
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from emulator.experiments.results.figures import Figure, Verdict, errors, mean, row
 from yarn_research.admission.replays import chosen
 from yarn_research.papers.admission_cells import (
     MODERATE,
@@ -30,6 +29,7 @@ from yarn_research.papers.admission_cells import (
     table_1,
     wtr,
 )
+from yarn_research.papers.figures import Figure, Verdict, errors, mean, row
 from yarnctl.command_line import ProgressBar
 from yarnctl.errors import BadInput
 

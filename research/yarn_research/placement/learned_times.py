@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from yarnctl.prediction.bounded_times import Predicting, RunTable, bounded, tree_of
+from yarnctl.prediction.bounded_times import BETA, Predicting, RunTable, bounded, tree_of
 from yarnctl.prediction.model_tree import model_tree
-from yarnctl.prediction.upper_bounds import BETA
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

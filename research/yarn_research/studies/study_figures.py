@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from emulator.experiments.results.figures import mean, share
 from emulator.experiments.results.summary import levers_of, summary_of, waiting_s
 from emulator.virtual.run import Result
+from yarn_research.papers.figures import mean, share
 from yarn_research.studies.hour_pairs import HourPair
 from yarn_research.studies.study_runs import Results, Study
 

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from emulator.experiments.results.cells import Cell, CellRuns, identity_of
-from emulator.experiments.results.folder import STUDY, Folder
+from emulator.experiments.results.folder import Folder
 from emulator.experiments.results.runs import NoJournal, RunDone, program_facts, sample_ms
 from emulator.scenario import Scenario, setup
 from emulator.scenario.preparing import require_room, slots_of
 from emulator.virtual.run import Result, run_scheme
 from emulator.workload.scaling import scale_to_load
 from emulator.workload.spec import load, merge, parse_spec
+from yarn_research.studies.cells import STUDY, Cell, CellRuns, identity_of
 from yarn_research.studies.hour_pairs import HourPair, hours_of, pairs_of
 from yarn_research.studies.study_rows import SchemeRow, with_options
 from yarnctl.command_line import ProgressBar

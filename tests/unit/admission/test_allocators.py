@@ -7,19 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from yarnctl.deciding.admission.mechanisms import (
-    MECHANISMS,
-    SIZINGS,
-    Memory,
-    OwnChoices,
-    choices_of,
-)
+from yarnctl.deciding.admission.mechanisms import MECHANISMS, SIZINGS, Memory, OwnChoices
 from yarnctl.deciding.admission.mechanisms.justice import JusticeChoices, fraction
-from yarnctl.deciding.admission.mechanisms.oracle import NO_DROP_FS, REACTIVE_FS, OracleChoices, SharerChoices
+from yarnctl.deciding.admission.mechanisms.oracle import NO_DROP_FS, REACTIVE_FS, SharerChoices
 from yarnctl.deciding.admission.mechanisms.pythia import PythiaChoices
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Finished, Order, Request
+from yarnctl.deciding.admission.records import Estimate, Finished, Request
 from yarnctl.deciding.admission.rounds import Grant, hold
-from yarnctl.deciding.admission.sizing import NoMemory, queue_key, required_ratio
+from yarnctl.deciding.admission.sizing import NoMemory, Order, queue_key, required_ratio
 
 PYTHIA, JUSTICE, ORACLE = SIZINGS["pythia"], SIZINGS["justice"], SIZINGS["oracle"]
 
@@ -40,15 +34,15 @@ def test_what_a_job_would_have_needed():
     assert required_ratio(finished(5000, 400, 100, 100)) == 0.5
 
 
-def learned(allocator, *jobs: Finished, choices: Choices = DEFAULT_CHOICES) -> Any:
+def learned(allocator, *jobs: Finished, choices: Any = None) -> Any:
     memory = allocator.memory
     for each in jobs:
-        memory = allocator.learn(memory, each, choices_of(allocator.name, choices))
+        memory = allocator.learn(memory, each, choices or allocator.choices)
     return memory
 
 
-def terms(allocator, memory: Any, asked: Request, now_ms: int = 0, choices: Choices = DEFAULT_CHOICES):
-    return allocator.terms(memory, asked, now_ms, 100, choices_of(allocator.name, choices))
+def terms(allocator, memory: Any, asked: Request, now_ms: int = 0, choices: Any = None):
+    return allocator.terms(memory, asked, now_ms, 100, choices or allocator.choices)
 
 
 # --- PYTHIA -----------------------------------------------------------------------------------
@@ -67,7 +61,9 @@ def test_pythia_s_fraction_only_grows():
 def test_pythia_takes_a_part_of_what_can_be_reached_or_of_what_was_requested():
     memory = learned(PYTHIA, finished(500, 10, 100, 10))
     assert terms(PYTHIA, memory, request(tasks=300)).containers == 50
-    assert terms(PYTHIA, memory, request(tasks=300), choices=Choices(reach="requested")).containers == 100
+    assert (
+        terms(PYTHIA, memory, request(tasks=300), choices=PythiaChoices(reach="requested")).containers == 100
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +76,7 @@ def test_time_in_the_queue_makes_a_job_wider_until_it_is_hopeless(waited_ms, con
 
 
 def test_time_in_the_queue_may_be_ignored_until_the_deadline():
-    memory, ignored = learned(PYTHIA, finished(500, 10, 100, 10)), Choices(queue_time="ignored")
+    memory, ignored = learned(PYTHIA, finished(500, 10, 100, 10)), PythiaChoices(queue_time="ignored")
     assert terms(PYTHIA, memory, request(), 99, ignored).containers == 5
     assert terms(PYTHIA, memory, request(), 100, ignored).containers == 0
 
@@ -113,9 +109,9 @@ def test_justice_s_fraction_by_hand():
     # met: (1.0 + 0.4) / 2 = 0.7, corrected by -0.55: 0.15, raised to the least ever needed
     assert fraction(memory, JusticeChoices()) == 0.4
     # the text's sign: 0.7 + 0.55, cut to 1
-    surplus = Choices(errors="surplus")
+    surplus = JusticeChoices(errors="surplus")
     jobs = (finished(500, 10, 100, 10), finished(400, 10, 100, 10))
-    assert fraction(learned(JUSTICE, *jobs, choices=surplus), JusticeChoices(errors="surplus")) == 1.0
+    assert fraction(learned(JUSTICE, *jobs, choices=surplus), surplus) == 1.0
 
 
 def test_a_miss_pulls_towards_the_largest_ratio():
@@ -126,23 +122,22 @@ def test_a_miss_pulls_towards_the_largest_ratio():
 
 
 def test_exponential_weights_make_the_newest_error_count_most():
-    choices = Choices(weighting="exponential", smoothing_ratio=0.25)
+    choices = JusticeChoices(weighting="exponential", smoothing_ratio=0.25)
     jobs = (finished(900, 10, 100, 8), finished(300, 10, 100, 2, met=False))
     memory = learned(JUSTICE, *jobs, choices=choices)
     assert memory.smoothed == pytest.approx(0.25 * 0.1 + 0.75 * 0.1)
-    own = JusticeChoices(weighting="exponential", smoothing_ratio=0.25)
-    assert fraction(memory, own) == pytest.approx((0.2 + 0.9) / 2 + 0.1)
+    assert fraction(memory, choices) == pytest.approx((0.2 + 0.9) / 2 + 0.1)
 
 
 def test_what_the_last_fraction_was_estimated_or_observed():
     small = finished(50, 1, 100, 1, ratio=0.6)
     assert learned(JUSTICE, small).last == 0.6
-    assert learned(JUSTICE, small, choices=Choices(fraction="observed")).last == 1.0
+    assert learned(JUSTICE, small, choices=JusticeChoices(fraction="observed")).last == 1.0
 
 
 @pytest.mark.parametrize(("threshold", "ended"), [(0, True), (9, True), (10, False), (None, False)])
 def test_justice_ends_late_jobs_above_a_threshold(threshold, ended):
-    assert JUSTICE.ends_late(request(tasks=10), Choices(drop_above_tasks=threshold)) is ended
+    assert JUSTICE.ends_late(request(tasks=10), JusticeChoices(drop_above_tasks=threshold)) is ended
 
 
 # --- the queue and a round --------------------------------------------------------------------
@@ -179,15 +174,6 @@ def test_reactive_turns_away_who_is_late_and_no_drop_does_not():
     assert [each.sequence for each, _ in reactive.rejected] == [0]
     no_drop = hold(NO_DROP_FS, NoMemory(), waiting, 4, 5, 100, SharerChoices())
     assert [(each.request.sequence, each.containers) for each in no_drop.admitted] == [(0, 2), (1, 2)]
-
-
-def test_each_mechanism_takes_its_own_part_of_what_is_said():
-    said = Choices(order="earliest", reach="requested", sharing="rebalanced", errors="surplus")
-    assert choices_of("pythia", said) == PythiaChoices(order="earliest", reach="requested")
-    assert choices_of("oracle", said) == OracleChoices(order="earliest")
-    assert choices_of("no_drop_fs", said) == SharerChoices(order="earliest", sharing="rebalanced")
-    taken = {field for name in SIZINGS for field in choices_of(name, said).__struct_fields__}
-    assert taken == set(Choices.__struct_fields__), "nothing can be said that no mechanism hears"
 
 
 @pytest.mark.parametrize("name", list(MECHANISMS))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarnctl.deciding.admission.rounds import fair_shares, group_shares, water_level
+from yarnctl.deciding.admission.rounds import fair_shares, water_level
 
 
 @pytest.mark.parametrize(
@@ -41,22 +41,3 @@ def one_by_one(demands: list[int], free: int) -> list[int]:
 @given(st.lists(st.integers(1, 12), max_size=8), st.integers(0, 60))
 def test_it_is_what_handing_out_one_by_one_gives(demands, free):
     assert fair_shares(demands, free) == one_by_one(demands, free)
-
-
-def test_groups_by_hand():
-    assert group_shares([(1, 3), (5, 2)], 20) == [3, 10]
-    assert group_shares([(1, 3), (5, 2), (9, 1)], 12) == [3, 6, 3], "nine left for three jobs"
-    assert group_shares([(5, 1), (6, 1), (7, 1)], 4) == [1, 1, 2], "four for three: cumulative rounding"
-    assert group_shares([(2, 4)], 3) == [3], "four jobs take turns on three"
-    assert group_shares([], 3) == []
-
-
-@given(st.dictionaries(st.integers(1, 9), st.integers(1, 4), max_size=5), st.integers(1, 60))
-def test_groups_lose_nothing_and_nobody_is_far_from_the_level(counts, capacity):
-    groups = sorted(counts.items())
-    shares = group_shares(groups, capacity)
-    assert sum(shares) == min(capacity, sum(demand * jobs for demand, jobs in groups))
-    level, _ = water_level(counts, capacity)
-    for (demand, jobs), share in zip(groups, shares, strict=True):
-        assert share <= demand * jobs
-        assert share == demand * jobs or abs(share - level * jobs) <= jobs

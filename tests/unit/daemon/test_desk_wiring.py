@@ -33,8 +33,8 @@ from yarnctl.daemon.running import Plan, SteadyClock, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.capacity import Pool
-from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
-from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices
+from yarnctl.deciding.admission.mechanisms import MECHANISMS
+from yarnctl.deciding.admission.mechanisms.promises import MrmChoices
 from yarnctl.deciding.admission.pricing.accounts import TokensCharged
 from yarnctl.deciding.admission.records import Budget, Estimate
 from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES
@@ -134,7 +134,6 @@ def test_a_gate_that_sells_deadlines_takes_its_own_choices() -> None:
     chosen = given(*MARKET, "--admission-kappa", "2.5", "--admission-late-ratio", "0.01").admitting
     assert chosen is not None
     assert chosen.choices == MrmChoices(kappa=2.5, late_ratio=0.01)
-    assert choices_of("mrm", chosen.choices) == chosen.choices
 
 
 @pytest.mark.parametrize(

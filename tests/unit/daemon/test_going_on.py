@@ -18,7 +18,7 @@ from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.eligibility.permission import MONITOR
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
-from yarnctl.daemon.loop import Loop, LoopParts
+from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.priority_restoring import RETRY_MS, PriorityRestoring
 from yarnctl.daemon.running import Plan, clock_ms, make_loop
 from yarnctl.daemon.state_dir import StateDir
@@ -91,10 +91,8 @@ def life(
         journal := JournalFile(path, durable=False, segment_bytes=2_000, fold=rebuilt and rebuilt.fold),
         Publisher(),
         clock_ms=lambda: next(AHEAD),
-        parts=LoopParts(
-            priorities=PriorityRestoring(port.perform, rebuilt.priorities) if rebuilt and enforce else None,
-            epoch=rebuilt.epoch if rebuilt else "",
-        ),
+        priorities=PriorityRestoring(port.perform, rebuilt.priorities) if rebuilt and enforce else None,
+        epoch=rebuilt.epoch if rebuilt else "",
     )
     if not peace:
         loop._end = lambda: None  # type: ignore[method-assign]  # who is killed ends nothing

@@ -15,7 +15,7 @@ import pytest
 from tests.unit.deciding.tiny import TinyCluster
 from yarnctl.attach.eligibility.permission import MONITOR
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
-from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop, LoopParts
+from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop
 from yarnctl.daemon.state_dir import InUse, StateDir
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
@@ -147,12 +147,10 @@ def daemon(
         journal,
         Publisher(),
         clock_ms=lambda: next(ahead),
-        parts=LoopParts(
-            lock=lock,
-            observe_soon=cluster.observe_soon,
-            problem=lambda: cluster.last_problem,
-            left_alone=cluster.left_alone,
-        ),
+        lock=lock,
+        observe_soon=cluster.observe_soon,
+        problem=lambda: cluster.last_problem,
+        left_alone=cluster.left_alone,
     )
     return loop, journal
 

@@ -53,7 +53,7 @@ def executor(
 )
 def test_an_executor_has_one_lever_or_none(view, expected):
     levers = list(levers_of(view, NOW_MS, RULES, -1))
-    assert [(each.kind, each.room_in_ms, each.lost_ms, each.overhead_ms) for each in levers] == expected
+    assert [(each.kind, each.free_in_ms, each.lost_ms, each.overhead_ms) for each in levers] == expected
 
 
 CHOICES = [

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden.tables import app, cluster
-from yarnctl.deciding.forecast import QueueModel, Room, SchedulerSimulation, model_queues, place_pending
+from yarnctl.deciding.forecast import (
+    FreeCapacity,
+    QueueModel,
+    SchedulerSimulation,
+    model_queues,
+    place_pending,
+)
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.preemptor import DemandInput, demand
 from yarnctl.deciding.settings import DEFAULT
@@ -111,7 +117,7 @@ def test_runs_found_by_bisection_are_the_runs_of_single_grants(snapshot, promise
         view.application: sum(ask.count for ask in view.requests) - promised for view in snapshot.applications
     }
     queues = model_queues(snapshot, ())
-    place_pending(queues, Room(snapshot.free_by_node))
+    place_pending(queues, FreeCapacity(snapshot.free_by_node))
     takers = SchedulerSimulation(
         queues, ("research",), lambda view: view.queue == "production", allowance, snapshot.largest_node
     )
@@ -129,7 +135,7 @@ def test_whoever_waits_is_either_helped_or_told_why(snapshot):
         view.application for view in snapshot.applications if view.requests and view.queue == "production"
     }
     queues = model_queues(snapshot, ())
-    counts = place_pending(queues, Room(snapshot.free_by_node))
+    counts = place_pending(queues, FreeCapacity(snapshot.free_by_node))
     waiting = {
         name
         for name in placed

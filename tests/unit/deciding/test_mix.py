@@ -116,7 +116,7 @@ def test_a_whole_ask_on_one_node_for_the_least(tasks, wanted, expected):
 def test_free_room_of_a_node_is_used_first():
     tasks = [task("a1_0", cost_ms=1), task("a2_0", node="n2", cost_ms=9)]
     assert told(mixed(mix_case({"a": tasks}, [(2, 1)], room={"n2": 1}))) == "suspend a2_0"
-    assert mixed(mix_case({"a": tasks}, [(2, 1)], room={"n2": 1})).room == {"n2": size(0)}
+    assert mixed(mix_case({"a": tasks}, [(2, 1)], room={"n2": 1})).free == {"n2": size(0)}
 
 
 def test_orders_of_one_ask_are_one_group_and_serve_it_once():

@@ -25,7 +25,7 @@ from yarnctl.deciding.regrowing import (
     GROW_AFTER_MS,
     GROW_AGAIN_MS,
     GROW_UNSERVED_AFTER_MS,
-    Asked,
+    DrainOrder,
     Regrowing,
     Shrunk,
 )
@@ -113,7 +113,7 @@ def test_drains_that_were_not_sent_shrink_nothing(outcome):
     step = play.step(NOW_MS)
     one, other = [action for action in step.actions if isinstance(action, Drain)]
     play.controller.settle(one, outcome)
-    assert play.controller.ledger.regrowing.shrunk["r"].orders == (Asked(other.order, 1),)
+    assert play.controller.ledger.regrowing.shrunk["r"].orders == (DrainOrder(other.order, 1),)
     play.controller.settle(other, outcome)
     assert play.controller.ledger.regrowing.shrunk == {}
 
@@ -152,14 +152,14 @@ def test_a_restart_finds_what_is_small_and_lets_it_grow():
 
 
 def test_due_waits_for_the_open_orders_of_the_application():
-    small = Regrowing([Shrunk("r", (Asked("o-1", 1),), NOW_MS)])
+    small = Regrowing([Shrunk("r", (DrainOrder("o-1", 1),), NOW_MS)])
     assert small.due(NOW_MS + GROW_AFTER_MS, under_order=["r"]) == []
     assert small.due(NOW_MS + GROW_AFTER_MS, under_order=["other"]) == [Grow("r", (1,))]
 
 
 @pytest.mark.parametrize("outcome", [Accepted(), Refused(ExecutorBusy("gone"))])
 def test_performed_with_a_final_outcome_ends_the_requests(outcome):
-    small = Regrowing([Shrunk("r", (Asked("o-1", 1),), NOW_MS)])
+    small = Regrowing([Shrunk("r", (DrainOrder("o-1", 1),), NOW_MS)])
     (request,) = small.due(NOW_MS + GROW_AFTER_MS, under_order=())
     small.requested(request, NOW_MS + GROW_AFTER_MS)
     small.performed(request, outcome)

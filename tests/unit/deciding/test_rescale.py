@@ -34,7 +34,7 @@ def worker(name: str, room_ms: int = 3000, lost_ms: int = 2000, *, may: bool = T
 )
 def test_a_worker_has_one_lever_or_none(view, expected):
     levers = list(levers_of(view, NOW_MS, RULES, -1))
-    assert [(each.kind, each.room_in_ms, each.lost_ms, each.overhead_ms) for each in levers] == expected
+    assert [(each.kind, each.free_in_ms, each.lost_ms, each.overhead_ms) for each in levers] == expected
 
 
 CHOICES = [

@@ -44,7 +44,7 @@ def prune(case: Case, choice: Choice) -> Case:
     closed = {refused.application for refused in choice.refused_jobs}
     return msgspec.structs.replace(
         case,
-        room={node: case.room[node] for node in sorted(nodes) if node in case.room},
+        free={node: case.free[node] for node in sorted(nodes) if node in case.free},
         jobs=tuple(job for job in case.jobs if job.usage.application in keep_jobs),
         tasks=tasks,
         barred={attempt: case.barred[attempt] for attempt in sorted(shown) if attempt in case.barred},
@@ -175,7 +175,7 @@ def test_the_heap_picks_what_sorting_everything_each_time_picks(full, settings):
 @given(cases(), ways())
 def test_every_met_ask_has_its_room_on_one_node_and_no_pick_is_needless(full, settings):
     choice = choose(full, settings)
-    room = dict(full.room)
+    room = dict(full.free)
     for pick in choice.picks:
         room[pick.task.node] = plus(room.get(pick.task.node, NOTHING), pick.task.size)
     asks = [need.size for need in full.needs for _ in range(need.containers)]

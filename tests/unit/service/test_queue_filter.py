@@ -6,7 +6,7 @@ import pytest
 
 from yarnctl.service.answers.error_body import ApiProblem
 from yarnctl.service.answers.paging import ApplicationsQuery, CheckpointsQuery
-from yarnctl.service.routes.queue_filter import with_queue
+from yarnctl.service.routes.lists import with_queue
 
 PATHS = ("root.prod.etl", "root.prod.default", "root.dev.default")
 

@@ -1,7 +1,7 @@
 """Preflight rules about daemons, rights, queues with a lowered maximum, and the defaults of jobs.
 
-Law: pure; see ``preflight``. ``yarnctl check`` prints a rule's docstring as the reason why it matters. Group
-membership is not known here: a right that only a group could grant is "unknown".
+``yarnctl check`` prints a rule's docstring as the reason why it matters. Group membership is not known here:
+a right that only a group could grant is "unknown".
 """
 
 from __future__ import annotations
@@ -30,16 +30,12 @@ SPECULATION = "mapreduce.reduce.speculative"
 SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
 CACHE = "yarn.apps.cache.enable"
 CLOCK_WARN_MS, CLOCK_FAIL_MS = 5_000, 60_000
-ANONYMOUS = "dr.who"
-"""The user that Hadoop gives to a request without a name."""
+ANONYMOUS = "dr.who"  # The user that Hadoop gives to a request without a name
 
 
 def _version(facts: Facts) -> tuple[int, int] | None:
     match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", facts.info.version if facts.info else "")
     return (int(match[1]), int(match[2])) if match else None
-
-
-# --- daemons and rights -----------------------------------------------------------------------
 
 
 def version(facts: Facts) -> CheckResult:
@@ -140,9 +136,6 @@ def apps_cache(facts: Facts) -> CheckResult:
     return warn(f"the list of applications is up to {age} old", f"set {CACHE}=false (yarn-site.xml)")
 
 
-# --- jobs' defaults ---------------------------------------------------------------------------
-
-
 def speculation(facts: Facts) -> CheckResult:
     """The task runner rejects jobs with speculative reduces: two attempts cannot share one checkpoint."""
     fix = f"set {SPECULATION}=false (mapred-site.xml); yarnctl wrap sets it for each wrapped job"
@@ -178,7 +171,6 @@ def lowered(facts: Facts) -> CheckResult:
 
 
 def _named(facts: Facts, one: LoweredQueue, *, is_held: bool) -> CheckResult:
-    """Name a lowered queue, and the command that restores it."""
     now, before = one.ratio * 100, one.before_ratio * 100
     said = f"yarnctl lowered the maximum of {one.queue} from {before:g} % to {now:g} %"
     command = command_for(one.queue, one.before_ratio)
@@ -228,7 +220,6 @@ def acls(facts: Facts) -> CheckResult:
 
 
 def _queue_acls(facts: Facts, path: str) -> list[str]:
-    """Return the ACLs that grant administration of a queue: its own and those above it (root: every user)."""
     parts = path.split(".")
     above = [".".join(parts[: end + 1]) for end in range(len(parts))]
     default = {"root": "*"}

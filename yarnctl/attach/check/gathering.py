@@ -1,8 +1,4 @@
-"""Gather the facts of ``yarnctl check``. Each read is independent; a failed one is noted with its reason.
-
-Law: reading only. The ResourceManager's ``/info`` must answer (else Unreachable); everything else may
-fail and is then "unknown".
-"""
+"""Gather the facts of ``yarnctl check`` by reading only. A read that fails is noted with its reason."""
 
 from __future__ import annotations
 
@@ -39,10 +35,7 @@ HDFS = ("data_node", "requests", "store", "fallback", "lock", "lowered", "above"
 
 
 def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
-    """Return ``begin`` with all facts that the cluster shows.
-
-    Raises Unreachable if no active ResourceManager answers, BadInput if another kind of daemon answers.
-    """
+    """Return ``begin`` with all facts that the cluster shows; raises Unreachable, BadInput (no manager)."""
     to = cluster.transport()
     manager, why = ResourceManager(to), dict[str, str]()
     seen: dict[str, Any] = {
@@ -161,13 +154,11 @@ def _hdfs(cluster: ClusterAddress, begin: Facts, why: dict[str, str]) -> dict[st
 
 
 def _safe_mode(node: Transport) -> bool | None:
-    """Read from the NameNode whether it is in safe mode; None if its answer does not show it."""
     beans = node.read("/jmx", yarn.NAME_NODE_STATE, {"qry": NAME_NODE_STATE})
     return next((one.state != "Operational" for one in beans if one.state), None)
 
 
 def _lock_holder(hdfs: WebHdfs, path: str) -> str:
-    """Return the lock's holder as its record names it; "" if there is none."""
     record = LockFile(hdfs, path, "").current()
     return "" if record is None or record.released else record.holder
 

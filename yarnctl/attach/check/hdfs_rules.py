@@ -1,9 +1,9 @@
 """Preflight rules about HDFS: whether it answers, and whether yarnctl's folders in it are safe to use.
 
-Law: pure; see ``preflight``. ``yarnctl check`` prints a rule's docstring as the reason why it matters. The
-rules of folders agree with the task runner's checks on the node; ``yarnctl run --enforce`` applies them, too.
-The folder of checkpoints has mode 1777 (only the owner of an entry can move it), that of requests 755
-(runners accept requests of its owner only). Both are made before a job needs them.
+``yarnctl check`` prints a rule's docstring as the reason why it matters. The rules of folders agree with the
+task runner's checks on the node; ``yarnctl run --enforce`` applies them, too. The folder of checkpoints has
+mode 1777 (only the owner of an entry can move it), that of requests 755 (runners accept requests of its owner
+only). Both are made before a job needs them.
 """
 
 from __future__ import annotations
@@ -86,8 +86,7 @@ def words(facts: Facts) -> tuple[CheckResult, ...]:
     return tuple(rule(facts) for rule in RULES)
 
 
-SHARED_GROUPS = ("supergroup", "hadoop", "users", "hdfs", "hive")
-"""Groups that HDFS or a distribution assigns to files by default; their members may be tenants."""
+SHARED_GROUPS = ("supergroup", "hadoop", "users", "hdfs", "hive")  # Their members may be tenants
 
 
 def webhdfs(facts: Facts) -> CheckResult:
@@ -163,7 +162,6 @@ def requests_root(facts: Facts) -> CheckResult:
 
 
 def _owned(path: str, found: FileStatus) -> str:
-    """Return a folder's path, owner and mode as text."""
     return f"{path} belongs to {found.owner}, mode {found.mode:o}"
 
 
@@ -224,21 +222,16 @@ def lock(facts: Facts) -> CheckResult:
         return unknown(facts.unseen("lock"))
     if not facts.above:
         return unknown(facts.unseen("above", "the folders above were not seen"))
-    there = next((one for one in _upwards(home) if one in facts.above), "")
+    chain = [home]
+    while chain[-1] != "/":
+        chain.append(posixpath.dirname(chain[-1]))
+    there = next((one for one in chain if one in facts.above), "")
     if not there:
         return unknown("no folder above the lock was seen")
     if _is_writable_by_caller(facts, facts.above[there]):
         return ok(f"{user} can create {path}")
     fix = f"hdfs dfs -mkdir -p {home} && hdfs dfs -chown {user} {home} && hdfs dfs -chmod 755 {home}"
     return fail(f"{_owned(there, facts.above[there])}; {user} cannot create {path}", fix)
-
-
-def _upwards(path: str) -> list[str]:
-    """Return a folder and all above it, the lowest first."""
-    chain = [path]
-    while chain[-1] != "/":
-        chain.append(posixpath.dirname(chain[-1]))
-    return chain
 
 
 def _is_writable_by_caller(facts: Facts, found: FileStatus) -> bool:
@@ -250,14 +243,8 @@ def _is_writable_by_caller(facts: Facts, found: FileStatus) -> bool:
 
 
 def _safe_owners(facts: Facts, otherwise: str) -> tuple[str, ...]:
-    """Return the accepted owners: the caller and HDFS's superuser (the owner of "/", else ``otherwise``)."""
     top = facts.above.get("/")
     return (facts.caller_identity or "yarnctl", otherwise if top is None else top.owner)
 
 
-RULES: tuple[Callable[[Facts], CheckResult], ...] = (
-    requests_root,
-    store_root,
-    folders_above,
-    lock,
-)
+RULES: tuple[Callable[[Facts], CheckResult], ...] = (requests_root, store_root, folders_above, lock)

@@ -1,8 +1,7 @@
 """The facts and the check results of ``yarnctl check``.
 
-Law: pure. A rule is one function from the facts to one finding, in the plain dict of ``rules.RULES``. A fact
-that could not be read gives "unknown" with the reason, never "ok". Every finding that is not ok names its fix
-with the exact key (facts, sections 1, 5, 6 and 11; good values are in hadoop-conf/).
+A fact that could not be read gives "unknown" with the reason, never "ok". Every finding that is not ok names
+its fix with the exact key (good values are in hadoop-conf/).
 """
 
 from __future__ import annotations
@@ -22,15 +21,11 @@ from yarnctl.journal.rendering import joined
 
 Severity = Literal["ok", "warn", "fail", "unknown"]
 CAPACITY = "yarn.scheduler.capacity."
-LOCK_PATH = "/yarnctl/lock"
-"""The directory in HDFS by which at most one daemon acts per cluster."""
+LOCK_PATH = "/yarnctl/lock"  # The directory in HDFS by which at most one daemon acts per cluster
 
 
 class Unseen(NamedTuple):
-    """Why a fact is absent: the daemon's error in ``words``, after the place in ``where``.
-
-    One fault may hide several facts.
-    """
+    """Why a fact is absent: the daemon's error in ``words``, after the place in ``where``."""
 
     words: str
     where: str = ""

@@ -1,7 +1,4 @@
-"""All rules of ``yarnctl check``, one function each, by the id of the finding.
-
-Law: a plain dict; see ``preflight`` for the definition of a rule.
-"""
+"""All rules of ``yarnctl check``, one function each, by the id of the finding."""
 
 from __future__ import annotations
 
@@ -61,8 +58,7 @@ RULES: dict[str, Rule] = {
 }
 """Every rule by the id of its finding, in the order in which the findings are printed."""
 
-BY_DEADLINE = frozenset({"user-share", "ordering-policy"})
-"""The rules that matter only if YARN must serve the earliest deadline first."""
+BY_DEADLINE = frozenset({"user-share", "ordering-policy"})  # Matter only if the earliest deadline is first
 
 FOR_SPARK = frozenset({"spark-shell", "spark-hosts", "spark-shuffle-service"})
 """The rules that matter only if yarnctl may drain executors of Spark."""
@@ -72,10 +68,7 @@ WITHOUT_SCHEDULER = "not checked: needs the capacity scheduler; fix 'scheduler' 
 
 
 def judge(facts: Facts) -> tuple[Finding, ...]:
-    """Return the finding of every rule that matters, in the dict's order.
-
-    Only the first rule that a cause affects reports the cause.
-    """
+    """Return the finding of every rule that matters, in order; only the first reports a common cause."""
     reported: dict[str | Unseen, Finding] = {}
     is_other = RULES["scheduler"](facts).severity == "fail"
     findings = []
@@ -83,7 +76,7 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
         if not _matters(name, facts):
             continue
         word = rule(facts)
-        if is_other and word.severity == "unknown" and rests_on_scheduler(name):
+        if is_other and word.severity == "unknown" and (RULES[name].__module__ == scheduler.__name__):
             word = unknown(WITHOUT_SCHEDULER)
         elif first := _already_reported(word, reported):
             word = unknown(f"not checked, for the same reason as '{first}'; fix '{first}' first")
@@ -97,7 +90,6 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
 
 
 def _matters(name: str, facts: Facts) -> bool:
-    """Return whether a rule is checked; ``user-share`` includes ``user-limit``."""
     if name in FOR_SPARK:
         return facts.spark
     if name == "spark-fallback":
@@ -114,8 +106,3 @@ def _already_reported(word: CheckResult, reported: Mapping[str | Unseen, Finding
         return "" if first is None else first.id
     same = reported.get(word.observed)
     return same.id if same is not None and (same.severity, same.fix) == (word.severity, word.fix) else ""
-
-
-def rests_on_scheduler(name: str) -> bool:
-    """Return whether a rule reads the capacity scheduler."""
-    return RULES[name].__module__ == scheduler.__name__

@@ -1,8 +1,7 @@
 """Preflight rules about the scheduler: queues, shares, limits, how it counts, and its own preemption.
 
-Law: pure; see ``preflight``. ``yarnctl check`` prints a rule's docstring as the reason why it matters. The
-rules about YARN's own preemption report what ``eligibility.permission`` enforces: the daemon sends no order
-where YARN may preempt the same containers.
+``yarnctl check`` prints a rule's docstring as the reason why it matters. The rules about YARN's own
+preemption report what ``eligibility.permission`` enforces: no order is sent where YARN may preempt, too.
 """
 
 from __future__ import annotations
@@ -33,10 +32,8 @@ MAX_PRIORITY = "yarn.cluster.max-application-priority"
 FULL_PERCENT = 99.0
 AM_RATIO_MIN = 0.2
 ONE_QUEUE = "not needed with --mode deadlines: production and research share one queue"
-PRIORITY_LEVELS_MIN = 10
-"""With fewer levels, jobs with different deadlines share one, and YARN serves them in order of arrival."""
-BY_PRIORITY = frozenset({"fifo", "fifo-with-partitions"})
-"""The ordering policies of a leaf queue that serve the higher priority first."""
+PRIORITY_LEVELS_MIN = 10  # With fewer, jobs with different deadlines share one, in order of arrival
+BY_PRIORITY = frozenset({"fifo", "fifo-with-partitions"})  # They serve the higher priority first
 
 
 def scheduler(facts: Facts) -> CheckResult:
@@ -74,13 +71,11 @@ def labels(facts: Facts) -> CheckResult:
 
 
 def _labels(facts: Facts) -> str:
-    """Return the labels of nodes, each with its number of nodes."""
     counts = Counter(shown_name(node.partition) for node in facts.nodes or () if node.partition)
     return ", ".join(f"{label} ({count})" for label, count in sorted(counts.items()))
 
 
 def _all_labelled(facts: Facts) -> CheckResult:
-    """Return the check result of a cluster without a node that yarnctl models."""
     said = f"yarnctl ignores all {len(facts.nodes or ())} nodes, which have a label: {_labels(facts)}"
     fix = "remove the label from the nodes for yarnctl: yarn rmadmin -replaceLabelsOnNode HOST:PORT"
     return fail(f"{said}; queues have no guarantee without nodes", fix)
@@ -228,7 +223,6 @@ def ordering_policy(facts: Facts) -> CheckResult:
 
 
 def _hidden(facts: Facts, said: str) -> str:
-    """Return what is not known and why the scheduler's own keys do not show it."""
     return f"{said}; {facts.unseen('scheduler', 'its key is not set in the configuration that is shown')}"
 
 
@@ -252,7 +246,6 @@ def am_share(facts: Facts) -> CheckResult:
 
 
 def _no_scheduler_keys(facts: Facts) -> Unseen:
-    """Return why the keys of capacity-scheduler.xml are not known."""
     return facts.unseen("scheduler", "the ResourceManager does not show capacity-scheduler.xml")
 
 
@@ -279,7 +272,7 @@ def masters(facts: Facts) -> CheckResult:
         share = MastersShare.of(leaf, ratio, facts.mode == "deadlines")
         said = f"masters of {leaf.path} may use {share.masters_percent:g} % of the cluster"
         said += f"; yarnctl can preempt {share.preemptable_percent:g} %"
-        if share.can_fill and ratio > AM_RATIO_MIN:
+        if 0 < share.preemptable_percent <= share.masters_percent and ratio > AM_RATIO_MIN:
             return warn(f"{said}, and masters can fill it", f"set {key}={share.fitting_ratio:g}")
         parts.append(said)
     return ok("; ".join(parts))
@@ -306,11 +299,6 @@ class MastersShare(NamedTuple):
         back = most if is_only_queue else max(0.0, most - leaf.queue.guaranteed_percent)
         fitting = math.floor(back / (2 * most) * 100) / 100 if most > 0 else 0.0
         return cls(am_ratio * most, back, max(AM_RATIO_MIN, fitting))
-
-    @property
-    def can_fill(self) -> bool:
-        """Whether masters alone can use all that can be preempted."""
-        return 0 < self.preemptable_percent <= self.masters_percent
 
 
 def max_priority(facts: Facts) -> CheckResult:

@@ -1,7 +1,6 @@
-"""Preflight rules for draining executors of Spark: shells, hosts, and the places of shuffle blocks.
+"""Preflight rules for draining executors of Spark (``--spark``): shells, hosts, places of shuffle blocks.
 
-Law: pure; see ``preflight``. Checked with ``yarnctl check --spark`` only. The daemon checks the settings of
-each application at its driver (``attach/eligibility/executor_reader``). Facts: docs/facts/spark.md.
+The daemon checks each application's settings at its driver (``executor_reader``). Facts: docs/facts/spark.md.
 """
 
 from __future__ import annotations

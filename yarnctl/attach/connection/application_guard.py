@@ -1,17 +1,16 @@
 """Bound every request to a program that a job's owner controls: a driver, a JobManager or a master.
 
-Law: a wrong or slow answer of one application hides only that application.
+A wrong or slow answer of one application hides only that application.
 
-* All requests of one look at an application share one deadline and one bound of bytes
-  (``http.session.Allowance``). Numbers are checked where they are decoded (``wire.owned``).
+* All requests of one look at an application share one deadline and one bound of bytes (``Allowance``).
 * A look never waits longer than :class:`GuardBounds` says, for all applications together. An application
   that is late is a :class:`LateAnswer` in this look; its requests continue beside the loop until their
   deadline, and the next look has their answer, if that is not too old.
 * The guard stops waiting for an application that took longer until it has answered in time ``PROMPT_AGAIN``
   times.
 * A change begins at once or is not sent at all (``Absent``); if its answer is late, the result is Uncertain.
-* A read runs in a thread of the guard: it asks and returns, and changes no state of its caller. Reads of one
-  application run one after another, the purpose first that was served the longest time ago.
+* A read runs in a thread of the guard and changes no state of its caller. Reads of one application run one
+  after another, the purpose first that was served the longest time ago.
 * Answers have the order of the requested names: the same answers give the same result.
 """
 
@@ -35,13 +34,10 @@ from yarnctl.hadoop.http.session import Allowance, ByteReserve, allowed
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-PROMPT_AGAIN = 5
-"""Answers in time after which the guard waits again for an application that was late."""
+PROMPT_AGAIN = 5  # Answers in time after which the guard waits again for an application that was late
 THREADS_MAX, HELPERS_MAX = 64, 16
-HELPERS_EACH = 3
-"""Threads that help with the many requests of one look at one application."""
-FLOOR_MS = 20
-"""The least time to wait for an answer, even if other applications have used up the look's time."""
+HELPERS_EACH = 3  # Threads that help with the many requests of one look at one application
+FLOOR_MS = 20  # The least time to wait for an answer, even if other applications have used up the look's time
 RESERVE_BYTES = 128 << 20
 
 
@@ -142,34 +138,13 @@ class _Application:
         self.changes: dict[str, _Change] = {}
         self._allowance: Allowance | None = None
 
-    def allowance_of(self, look: int, make: Callable[[], Allowance]) -> Allowance:
-        """Return the shared bound of all reads of one look; called by the thread that runs them."""
-        if self._allowance is None or self.look != look:
-            self.look, self._allowance = look, make()
-        return self._allowance
-
     @property
     def is_prompt(self) -> bool:
         """Whether the guard waits for this application."""
         return self.in_time >= PROMPT_AGAIN
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no read or change is running, waiting or kept."""
-        return not (self.waiting or self.running or self.reads or self.changes)
 
-    def drop_old(self, before_ms: int) -> None:
-        """Drop the answers of reads and changes that began before an instant."""
-        for purpose, read in list(self.reads.items()):
-            if read.done.done() and read.began_ms < before_ms:
-                del self.reads[purpose]
-        for purpose, change in list(self.changes.items()):
-            if change.sent.done() and change.began_ms < before_ms:
-                del self.changes[purpose]
-
-
-Wait = Callable[[Collection[Future[Any]], int], object]
-"""Waits until all futures are done or the given ms have passed."""
+Wait = Callable[[Collection[Future[Any]], int], object]  # Waits until all are done, at most so many ms
 
 
 def wait_for(futures: Collection[Future[Any]], span_ms: int) -> object:
@@ -211,8 +186,15 @@ class ApplicationGuard:
             self._look += 1
             self._left_ms = self.bounds.wait_ms
             for name, one in list(self._applications.items()):
-                one.drop_old(before_ms)
-                if one.is_idle and (one.is_prompt or one.has_ended):
+                for purpose, read in list(one.reads.items()):
+                    if read.done.done() and read.began_ms < before_ms:
+                        del one.reads[purpose]
+                for purpose, change in list(one.changes.items()):
+                    if change.sent.done() and change.began_ms < before_ms:
+                        del one.changes[purpose]
+                if (not (one.waiting or one.running or one.reads or one.changes)) and (
+                    one.is_prompt or one.has_ended
+                ):
                     del self._applications[name]
 
     def begin_orders(self) -> None:
@@ -269,7 +251,6 @@ class ApplicationGuard:
         return Allowance(deadline_s, self.bounds.look_bytes, self._reserve)
 
     def _taken(self, name: str, read: _Read) -> ReadAnswer[Any] | Problem:
-        """Remove and return a read's answer; LateAnswer if there is none yet."""
         one = self._applications[name]
         if not read.done.done():
             # A read that waits for a thread, or that had no time left, does not make its application slow.
@@ -290,7 +271,6 @@ class ApplicationGuard:
         return self.clock_ms() - read.began_ms >= self.bounds.wait_ms
 
     def _wait_for(self, futures: Collection[Future[Any]]) -> None:
-        """Wait for futures, at most for this look's remaining time."""
         if not futures:
             return
         began_ms = self.clock_ms()
@@ -316,7 +296,6 @@ class ApplicationGuard:
                 self._pool.submit(self._run, one)
 
     def _next(self, one: _Application) -> _Read:
-        """Take the waiting read whose purpose was served the longest time ago."""
         read = min(one.waiting.values(), key=lambda each: one.served.get(each.kind, -1))
         self._served += 1
         one.served[read.kind] = self._served
@@ -327,7 +306,9 @@ class ApplicationGuard:
         """Run an application's reads in a thread of the pool; reads of one look share an allowance."""
         read = one.running
         while read is not None:
-            allowance = one.allowance_of(read.look, self._allowance)
+            if one._allowance is None or one.look != read.look:
+                one.look, one._allowance = read.look, self._allowance()
+            allowance = one._allowance
             helpers = HELPERS_EACH if one.is_prompt else 0
             with allowed(allowance):
                 answer = attempt(read.read, ApplicationLook(self._helpers, helpers))
@@ -343,8 +324,6 @@ class ApplicationGuard:
                     one.is_late = False
                     self._dispatch()
             read = after
-
-    # --- changes ------------------------------------------------------------------------------
 
     def change(self, name: str, purpose: str, send: Callable[[], Value]) -> Value | Absent:
         """Send one change and return its answer; Absent: it was not sent.

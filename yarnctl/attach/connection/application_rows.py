@@ -1,11 +1,9 @@
 """Application rows: the unfinished applications of one observation, compared with the observation before.
 
-Law: an unchanged row costs only its comparison. A cluster has thousands of applications, of which a few per
-cent change between two observations; so rows are compared as columns, and views, pending sums and eligibility
-are computed anew only for those that changed. The result is the same as if all were computed anew.
-
-Ranks only order: a row keeps its rank while ranks stay unique and ascending, so that the end of an
-application does not change the views of all later ones.
+A cluster has thousands of applications, of which a few per cent change between two observations. So rows are
+compared as columns, and views, pending sums and eligibility are computed anew only for those that changed;
+the result is the same as if all were. A row keeps its rank while ranks stay unique and ascending, so that the
+end of an application does not change the views of all later ones.
 """
 
 from __future__ import annotations
@@ -98,7 +96,6 @@ class ApplicationRows:
         self._moved.discard(name)
 
     def _note(self, changed: Iterable[str], before: Mapping[str, yarn.AppInfo]) -> None:
-        """Note which views must be made again, and the pending sums."""
         for name in changed:
             row, was = self.by_name[name], before.get(name)
             self._stale.add(name)
@@ -111,11 +108,9 @@ class ApplicationRows:
                 self.waiting.pop(name, None)
             else:
                 self.waiting[name] = sum_
-            elsewhere = views.pending_elsewhere(row)
-            if elsewhere is not None:
+            self.left_out.pop(name, None)
+            if (elsewhere := views.pending_elsewhere(row)) is not None:
                 self.left_out[name] = elsewhere
-            else:
-                self.left_out.pop(name, None)
 
     def unjudged(self) -> list[yarn.AppInfo]:
         """Return the rows that are new or have changed since the last call."""
@@ -130,8 +125,6 @@ class ApplicationRows:
     def make_all_anew(self) -> None:
         """Make every view anew."""
         self._stale.update(self.by_name)
-
-    # --- views --------------------------------------------------------------------------------
 
     def views(self, make: MakeView, *inputs: Mapping[str, Any]) -> tuple[ApplicationView, ...]:
         """Return the views in serving order; ``inputs`` (by id) are the other inputs of ``make``."""

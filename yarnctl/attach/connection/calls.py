@@ -1,7 +1,4 @@
-"""Make many calls in parallel, with a fault of the cluster as a value.
-
-Law: :func:`attempt` raises nothing, so that one application's data cannot hide all others.
-"""
+"""Make many calls in parallel. A fault is a value, so that one application's data cannot hide all others."""
 
 from __future__ import annotations
 
@@ -20,8 +17,7 @@ _LOG = logging.getLogger("yarnctl.attach")
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-FAULTS = (YarnctlError, StoreError, Unusable)
-"""The exceptions that a fault of the cluster or of its content raises."""
+FAULTS = (YarnctlError, StoreError, Unusable)  # Raised by faults of the cluster or its content
 
 
 class Problem(str):
@@ -53,10 +49,7 @@ class Calls:
 
 
 def attempt(ask: Callable[[Key], Value], key: Key) -> Value | Problem:
-    """Make one call; any exception becomes a Problem.
-
-    An unexpected exception does, too: one job's data must not hide all other jobs.
-    """
+    """Make one call; any exception, also an unexpected one, becomes a Problem."""
     try:
         return ask(key)
     except Exception as fault:
@@ -73,5 +66,4 @@ def fault_text(fault: Exception) -> str:
 
 @lru_cache(maxsize=64)
 def _log_once(story: str) -> None:
-    """Log a text once; the last 64 texts are remembered."""
     _LOG.error("an answer of the cluster cannot be parsed: %s", story)

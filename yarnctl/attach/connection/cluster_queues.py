@@ -1,15 +1,12 @@
 """Resolve the names of queues on this cluster once, and log when their leaf queues change.
 
-Law: a name is resolved at the first look at the scheduler's queues and keeps its path from then on, whatever
-is added to the tree. A later leaf with the same name, and a leaf that vanishes, is logged once. While a leaf
-is missing, no order is sent in it, and other queues are not affected. Before all names are resolved, no queue
-is preempting or preemptable.
+A name keeps the path of the first look at the scheduler's queues, whatever is added to the tree. A later leaf
+with the same name, and a leaf that vanishes, is logged once. While a leaf is missing, no order is sent in it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
 
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved, resolved, spells
 from yarnctl.deciding.reasons.modes import ModeReason
@@ -60,7 +57,6 @@ class QueueNames:
             _LOG.warning("preemption disabled: no leaf queue %s", ", ".join(missing))
 
     def _compare(self, tree: QueueTree, found: Resolved) -> None:
-        """Log, once, each leaf queue that has vanished or returned, and each new one that shares a name."""
         gone = tuple(dict.fromkeys(path for path in found.paths.values() if path not in tree))
         for path in gone:
             if path not in self._vanished:
@@ -78,8 +74,6 @@ class QueueNames:
             if new := [one for one in others if one not in before.get(name, ())]:
                 message = "a new leaf queue has the name %s: %s; the name still means %s: use its full path"
                 _LOG.warning(message, name, ", ".join(new), path)
-
-    # --- questions ----------------------------------------------------------------------------
 
     def is_preempting(self, path: str) -> bool:
         """Return whether a queue's applications may preempt; with deadlines, every queue's may."""
@@ -115,12 +109,9 @@ class QueueNames:
         if self.found is None or not self.adopted:
             return QueuesUnread()
         roles = (self.preempting, self.preemptable) if self.named.mode == "queues" else ()
-        if any(self._all_gone(role) for role in roles):
+        if any((bool(role) and all(path in self._vanished for path in role)) for role in roles):
             return self.vanished
         return None
-
-    def _all_gone(self, paths: Collection[str]) -> bool:
-        return bool(paths) and all(path in self._vanished for path in paths)
 
     @property
     def vanished(self) -> QueuesVanished | None:

@@ -1,12 +1,9 @@
 """The connection: the clients, the settings and the clock that every part of an attached port shares.
 
-Law: no part calls another back. The applications, queues and configuration of the last observation are kept
-here, written by the part that observes them and read by the others. The constructor sends nothing. ``Calls``
-makes many requests in parallel: a fault of the cluster is a value there, never an exception, and each request
-has the client's bound. The addresses of HDFS and the history server come from the ResourceManager's
-configuration only if the user named none; a wildcard address means the host of ``fs.defaultFS``.
-``Attachment`` has the settings; its defaults observe and change nothing. A queue is its full path, also in an
-application's row; ``queues`` resolves the names in the settings.
+The applications, queues and configuration of the last observation are kept here, written by the part that
+observes them and read by the others. The addresses of HDFS and the history server come from the
+ResourceManager's configuration only if the user named none; a wildcard address means the host of
+``fs.defaultFS``. A queue is its full path, also in an application's row; ``queues`` resolves the names.
 """
 
 from __future__ import annotations
@@ -158,10 +155,7 @@ class CheckpointStore(Store):
 
     def entry(self, path: str) -> Entry | None:
         """Return the entry at ``path``, None if there is none."""
-        try:
-            found = self._hdfs.find(self._at(path))
-        except YarnctlError as error:
-            raise StoreError(str(error)) from error
+        found = self._find(path)
         return None if found is None else _entry(found, path.rpartition("/")[2])
 
     def list(self, path: str) -> builtins.list[Entry]:
@@ -190,11 +184,14 @@ class CheckpointStore(Store):
 
     def written_at_ms(self, path: str) -> int:
         """Return when a file was written, by the NameNode's clock; 0 if there is none or no time is given."""
+        found = self._find(path)
+        return 0 if found is None else found.modified_at_ms
+
+    def _find(self, path: str) -> FileStatus | None:
         try:
-            found = self._hdfs.find(self._at(path))
+            return self._hdfs.find(self._at(path))
         except YarnctlError as error:
             raise StoreError(str(error)) from error
-        return 0 if found is None else found.modified_at_ms
 
     def _at(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root or "/"

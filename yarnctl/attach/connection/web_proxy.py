@@ -25,6 +25,7 @@ that it started itself, and repeats what an *unmanaged* master registered. So a 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -44,8 +45,7 @@ from yarnctl.hadoop.wire.yarn import TrackedApplication
 
 SITE_FILES = ("core-site.xml", "yarn-site.xml")
 RESOURCE_MANAGER, PROXY = "ResourceManager", "web proxy"
-AGAIN_MS, NOT_FOUND_AGAIN_MS = 60_000, 5_000
-"""The time until the address is determined again: after one was found, and after none was found."""
+AGAIN_MS, NOT_FOUND_AGAIN_MS = 60_000, 5_000  # Determine it again: one was found, none was found
 
 _LOG = logging.getLogger("yarnctl.attach")
 
@@ -86,17 +86,15 @@ def find_proxy(
 
 
 def _usable(configuration: Mapping[str, str], here: str) -> str | None:
-    try:
+    with contextlib.suppress(BadInput):
         return web_proxy(site_of(configuration), here)
-    except BadInput:
-        return None
+    return None
 
 
 def _by_files(folder: Path, here: str) -> str | None:
-    try:
+    with contextlib.suppress(BadInput):
         return web_proxy(site_xml.load(folder, DEFAULTS, os.environ, names=SITE_FILES), here)
-    except BadInput:
-        return None
+    return None
 
 
 def tracked_base(rows: Iterable[TrackedApplication], managers: Iterable[str]) -> str:

@@ -1,8 +1,8 @@
 """Decide which applications of a framework may have executors drained, by a tag and their driver's settings.
 
-Law: the submitter's tag allows draining, and the driver's own settings must confirm it. If a setting has
-another value or cannot be read, the application is left alone with the reason. A driver's settings are fixed
-when it starts, so the result is valid for the application's life. Each framework has its :class:`Consent`.
+The submitter's tag allows draining, and the driver's own settings must confirm it. If a setting has another
+value or cannot be read, the application is left alone with the reason. A driver's settings are fixed when it
+starts, so the result is valid for the application's life.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from yarnctl.hadoop.wire.mapreduce import tags_in
 from yarnctl.hadoop.wire.spark_rest import Route
 
 NOT_YET = ConfigurationUnread()
-SHOWN_MAX = 80
-"""The characters of a setting that a reason repeats: the application's owner wrote it."""
+SHOWN_MAX = 80  # The characters of a setting that a reason repeats: the application's owner wrote it
 
 
 class Drainable(NamedTuple):
@@ -56,11 +55,7 @@ class ExecutorReader:
     """Keeps the results; ``reasons`` (shared by all frameworks) has why an application is left alone."""
 
     def __init__(
-        self,
-        connection: Connection,
-        kind: str,
-        consent: Consent,
-        reasons: dict[str, EligibilityReason],
+        self, connection: Connection, kind: str, consent: Consent, reasons: dict[str, EligibilityReason]
     ) -> None:
         self._connection = connection
         self._settings = connection.settings

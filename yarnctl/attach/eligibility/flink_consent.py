@@ -25,8 +25,7 @@ from yarnctl.hadoop.wire.flink_rest import (
     duration_ms,
 )
 
-ORDER_MS = 1_500
-"""The time from the order until slots are idle, plus that from the last time-out until YARN shows it."""
+ORDER_MS = 1_500  # From the order to idle slots, and from the last time-out until YARN shows it
 
 
 def judge(tags: Sequence[str], settings: Mapping[str, str]) -> Drainable | EligibilityReason:

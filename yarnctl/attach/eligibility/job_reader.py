@@ -1,8 +1,7 @@
 """Read jobs' configurations, a few at each observation, and keep their eligibility.
 
-Law: a job whose configuration has not been read is not eligible, and ``why_not`` has the reason. A job's
-configuration is fixed when it is submitted (a restarted master reads the same file), so the result is valid
-for the application's whole life. If a master did not answer, the request is repeated later.
+A job whose configuration has not been read is not eligible. A job's configuration is fixed when it is
+submitted (a restarted master reads the same file), so the result is valid for the application's whole life.
 """
 
 from __future__ import annotations
@@ -32,10 +31,8 @@ _LOG = logging.getLogger("yarnctl.attach")
 
 KINDS = ("MAPREDUCE", "")
 NOT_YET = ConfigurationUnread()
-SETTINGS = "settings"
-"""The guard's purpose for reading an application's settings."""
-UNREAD_MAX = 200
-"""The characters of an address, and of its fault, that a reason repeats."""
+SETTINGS = "settings"  # The guard's purpose for reading an application's settings
+UNREAD_MAX = 200  # The characters of an address, and of its fault, that a reason repeats
 
 
 def unread(answer: Problem | Absent) -> EligibilityReason:
@@ -46,10 +43,7 @@ def unread(answer: Problem | Absent) -> EligibilityReason:
 
 
 class EligibilityReader:
-    """Keeps eligibility by application; ``reasons`` has why each that is not eligible is left alone.
-
-    Applications of ``other_kinds`` have other readers.
-    """
+    """Keeps eligibility by application, else the reason; ``other_kinds`` have other readers."""
 
     def __init__(self, connection: Connection, other_kinds: frozenset[str] = frozenset()) -> None:
         self._connection = connection
@@ -64,10 +58,7 @@ class EligibilityReader:
         self._quarantined: dict[str, tuple[int, Eligibility]] = {}
 
     def read_some(self, rows: Iterable[yarn.AppInfo]) -> None:
-        """Read the configurations of the largest jobs that are not read yet, in preemptable queues.
-
-        ``rows`` are those that are new or have changed since the last observation.
-        """
+        """Read the largest unread preemptable jobs' configurations; ``rows``: new or changed."""
         judged: dict[str, bool] = {}
         self._end_quarantine()
         for row in rows:
@@ -108,9 +99,8 @@ class EligibilityReader:
             if not isinstance(found, Eligibility):
                 return None
             eligibility = found
-        return CheckpointStore(
-            self._connection.hdfs, eligibility.store_path, self._settings.observation_bytes
-        ), eligibility
+        store_path, most = eligibility.store_path, self._settings.observation_bytes
+        return CheckpointStore(self._connection.hdfs, store_path, most), eligibility
 
     def quarantine(self, application: str, why: EligibilityReason) -> None:
         """Exclude an eligible job for ``quarantine_ms``, for a cause outside its configuration."""

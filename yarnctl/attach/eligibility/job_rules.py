@@ -1,9 +1,8 @@
 """Eligibility: whether a job's reduces may be suspended at all, and which folders its runner uses.
 
-Law: pure. The job's effective configuration, as its master shows it, is read by the runner's own code
-(``read_settings``): a job that the runner would reject on the node is not eligible, with the runner's text.
-In addition the port must be able to reach the same store and requests, and the runner must accept yarnctl's
-user as their owner. A job that does not satisfy all rules is left alone, with the reason as a value.
+Pure. The job's effective configuration is read by the runner's own code (``read_settings``): a job that the
+runner would reject on the node is not eligible, with the runner's text. In addition the port must be able to
+reach the same store and requests, and the runner must accept yarnctl's user as their owner.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from yarnctl.deciding.reasons.eligibility import (
     StoreOutside,
 )
 from yarnctl.task_runner.hadoop_words import split_command
-from yarnctl.task_runner.runner.protocol.job_conf import HOLD_MS, Settings, read_settings
+from yarnctl.task_runner.runner.protocol.job_conf import HOLD_MS, read_settings
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
 from yarnctl.task_runner.runner.protocol.manifests import NO_SENSE, printable
 from yarnctl.task_runner.runner.protocol.stores import Unusable
@@ -62,10 +61,8 @@ class Eligibility(NamedTuple):
     release_wait_ms: int = HOLD_MS
 
 
-COMMAND_MAX = 1 << 16
-"""The maximum length of a reducer's command, which is split character by character."""
-PATH_MAX = 200
-"""The characters of a path that a reason repeats."""
+COMMAND_MAX = 1 << 16  # The maximum length of a reducer's command, which is split character by character
+PATH_MAX = 200  # The characters of a path that a reason repeats
 
 
 class _Unfit(Exception):
@@ -106,15 +103,22 @@ def _judge(configuration: Mapping[str, str], user: str, attachment: Attachment) 
     if configuration.get("mapreduce.job.reduces", "1") == "0":
         raise _Unfit(NoReduces())
     store_path = _reachable(settings.store_url, attachment, "store")
-    if attachment.store_root and not _is_below(store_path, attachment.store_root):
+    if attachment.store_root and not (
+        store_path == attachment.store_root.rstrip("/")
+        or store_path.startswith(attachment.store_root.rstrip("/") + "/")
+    ):
         raise _Unfit(StoreOutside(store_path[:PATH_MAX], attachment.store_root))
-    _check_requests(settings, attachment)
+    path = _reachable(settings.requests_url, attachment, "folder of requests")
+    if path != attachment.requests_root.rstrip("/"):
+        raise _Unfit(RequestsElsewhere(path[:PATH_MAX], attachment.requests_root))
+    owners = settings.request_owners or (settings.user,)
+    if attachment.requests_owner not in owners:
+        raise _Unfit(OtherOwner(owners, attachment.requests_owner))
     reducers = tuple(dict.fromkeys(tuple(printable(rest)) for _, rest in found))
     return Eligibility(settings.rule, reducers, store_path, (settings.user,), settings.hold_ms)
 
 
 def _runner_words(words: list[str]) -> tuple[list[str], list[str]]:
-    """Split the command into the runner's options and the original reducer."""
     place = 1 if words[0] in STARTERS else 0
     if len(words) <= place or words[place].rpartition("/")[2] != RUNNER:
         raise _Unfit(NoRunnerCarried())
@@ -152,17 +156,3 @@ def _reachable(url: str, attachment: Attachment, what: str) -> str:
     if ".." in path.split("/"):
         raise _Unfit(PathOdd(what, path[:120]))
     return path
-
-
-def _is_below(path: str, root: str) -> bool:
-    return path == root.rstrip("/") or path.startswith(root.rstrip("/") + "/")
-
-
-def _check_requests(settings: Settings, attachment: Attachment) -> None:
-    """Reject a job if its runner would not find, or not accept, yarnctl's requests."""
-    path = _reachable(settings.requests_url, attachment, "folder of requests")
-    if path != attachment.requests_root.rstrip("/"):
-        raise _Unfit(RequestsElsewhere(path[:PATH_MAX], attachment.requests_root))
-    owners = settings.request_owners or (settings.user,)
-    if attachment.requests_owner not in owners:
-        raise _Unfit(OtherOwner(owners, attachment.requests_owner))

@@ -98,8 +98,7 @@ def _is_on(configuration: Mapping[str, str], name: str) -> bool:
     return configuration.get(name, "false").strip().lower() == "true"
 
 
-STORE_RETRY_MS = 5_000
-"""Requests are not written for this time after one failed; the lock's holder has noticed by then."""
+STORE_RETRY_MS = 5_000  # After a failed request none is written; the lock's holder has noticed by then
 
 
 class Permission:
@@ -179,14 +178,12 @@ class Permission:
         return Refused(eligibility)
 
     def _of_mapreduce(self, application: str) -> Outcome | None:
-        """Refuse to kill a task outside the MapReduce jobs of preemptable queues; no runner is needed."""
         row = self._connection.row(application)
         if not self._queues.is_preemptable(row.queue):
             return Refused(OfNoPreemptableQueue(row.queue))
         return None if row.kind.upper() in KINDS else Refused(OtherKind(row.kind[:40]))
 
     def _of_executors(self, application: str) -> Outcome | None:
-        """Refuse to drain executors outside preemptable queues, or against the driver's settings."""
         row = self._connection.row(application)
         if not self._queues.is_preemptable(row.queue):
             return Refused(OfNoPreemptableQueue(row.queue))

@@ -1,7 +1,4 @@
-"""Decide which Spark applications may have executors drained, by a tag and their driver's settings.
-
-A driver's settings are fixed when it starts (docs/facts/spark.md, 2 and 3).
-"""
+"""Decide which Spark applications may have executors drained, by a tag and their driver's settings."""
 
 from __future__ import annotations
 
@@ -45,10 +42,7 @@ class DriverSays(NamedTuple):
 def judge(
     tags: Iterable[str], driver: DriverSays, requests: str, owner: str
 ) -> Drainable | EligibilityReason:
-    """Return how executors may be drained, or why not, by the application's tags and its driver's settings.
-
-    ``requests`` and ``owner``: the folder of yarnctl's orders to a plugin, and yarnctl's user there.
-    """
+    """Return how executors may be drained, or why not; ``requests``, ``owner``: of orders to a plugin."""
     named = tuple(tags)
     route = route_of(named)
     if route is None:

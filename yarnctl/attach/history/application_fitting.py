@@ -1,13 +1,12 @@
 """Compute feedback for admission, and an estimate for the next run, from ended applications of any framework.
 
-Law: pure. The ResourceManager reports only how long an application ran and how much memory it used over that
-time: no tasks, no phases. The number of containers is that memory over time, rounded to whole containers,
-unless the caller knows it.
+The ResourceManager reports only how long an application ran and how much memory it used over that time: no
+tasks, no phases. The number of containers is that memory over time, unless the caller knows it.
 
 The time with another number of containers is unknown. With fewer executors the time grows in proportion,
 which is its upper bound if work is divided among them (Graham 1969). With more executors it stays the same.
 The container time to *reserve* is the maximum of c x time(c), as in ``fitting``: it suffices for any number
-of containers that admission chooses.
+of containers.
 """
 
 from __future__ import annotations
@@ -26,10 +25,7 @@ from yarnctl.hadoop.wire.yarn import EndedApplication
 
 
 class ApplicationRun(msgspec.Struct, frozen=True):
-    """One application that succeeded. Spans and instants in ms, ``computed_ms`` in container-ms.
-
-    ``containers``: as many as it held at once, its master's included.
-    """
+    """One application that succeeded, in ms and container-ms; ``containers`` include its master's."""
 
     application: str
     name: str
@@ -45,10 +41,7 @@ class ApplicationRun(msgspec.Struct, frozen=True):
 def application_run(
     row: EndedApplication, container_mib: int, containers: int = 0
 ) -> ApplicationRun | LessonReason:
-    """Return an application's numbers, or the reason why they cannot be used.
-
-    ``container_mib``: the size of the gate's containers; ``containers``: how many it was given, 0: not known.
-    """
+    """Return an application's numbers, or why not; ``container_mib``: the gate's; ``containers``: or 0."""
     if row.final_status != "SUCCEEDED":
         return EndedOtherwise(row.final_status)
     began_ms = row.launched_at_ms or row.submitted_at_ms
@@ -70,10 +63,7 @@ def application_run(
 
 
 def finished_run(run: ApplicationRun, capacity: int) -> Finished:
-    """Return an application as the input of TRACK_JOB (PYTHIA and Justice, Alg. 1); see ``fitting.finished``.
-
-    It holds its containers from its start to its end, so its work is the product.
-    """
+    """Return an application as the input of TRACK_JOB (PYTHIA and Justice, Alg. 1)."""
     took_ms = max(1, run.ended_at_ms - run.submitted_at_ms)
     spoken_ms = 0 if run.deadline_at_ms is None else run.deadline_at_ms - run.submitted_at_ms
     reachable = max(1, min(run.containers, capacity))

@@ -1,7 +1,6 @@
-"""Read ended applications of any framework from the ResourceManager.
+"""Read ended applications of any framework but MapReduce from the ResourceManager, one request each.
 
-Law: each method is one request. MapReduce jobs are left out: the history server knows more about them. The
-ResourceManager keeps a bounded number of applications, and none over a restart without a store.
+It keeps a bounded number of applications, and none over a restart without a store.
 """
 
 from __future__ import annotations
@@ -16,19 +15,13 @@ from yarnctl.hadoop.http.answers import Missing, Rejected
 from yarnctl.hadoop.resource_manager import ResourceManager
 
 MAPREDUCE = "MAPREDUCE"
-TAUGHT = ("SPARK", "Apache Flink")
-"""Types of applications that give feedback even without an admission: they run once and end."""
-RUNS_MAX = 10
-"""The number of latest runs that an estimate uses."""
-TRAINING_MAX = 100
-"""The number of latest applications that are feedback at the start."""
+TAUGHT = ("SPARK", "Apache Flink")  # Give feedback also without an admission: they run once and end
+RUNS_MAX = 10  # The number of latest runs that an estimate uses
+TRAINING_MAX = 100  # The number of latest applications that are feedback at the start
 
 
 class FinishedApplications:
-    """Feedback of applications. ``capacity`` in containers of ``container_mib``; both may change later.
-
-    All methods raise Unreachable where the ResourceManager does not answer.
-    """
+    """Feedback of applications; ``capacity`` in containers of ``container_mib``. Raises Unreachable."""
 
     def __init__(self, manager: ResourceManager, capacity: int = 1, container_mib: int = 0) -> None:
         self.capacity = capacity

@@ -1,9 +1,7 @@
 """Read finished jobs from the history server, as feedback for admission, and keep them.
 
-Law: each method makes a bounded number of calls, and each finished job is read once (``KEPT_MAX`` of them are
-kept, the least recently used are dropped). A job that cannot be used, or that yarnctl may not read, is None
-with its reason. Methods raise only if the server does not answer or lists no jobs for yarnctl. ``fitting``,
-which is pure, defines the numbers.
+Each finished job is read once (``KEPT_MAX`` of them are kept, the least recently used are dropped). A job
+that cannot be used, or that yarnctl may not read, is None with its reason.
 """
 
 from __future__ import annotations
@@ -19,20 +17,15 @@ from yarnctl.hadoop.history_server import HistoryServer, job_of
 from yarnctl.hadoop.http.answers import BadAnswer, Missing, Rejected
 from yarnctl.hadoop.wire.mapreduce import EndedJob
 
-RUNS_MAX = 10
-"""The number of latest runs that an estimate uses."""
-TRAINING_MAX = 100
-"""The number of latest jobs that are feedback at the start."""
+RUNS_MAX = 10  # The number of latest runs that an estimate uses
+TRAINING_MAX = 100  # The number of latest jobs that are feedback at the start
 KEPT_MAX = 2_000
 FIRST_MAX = 100
 ALL_TIMES_MS = 0
 
 
 class FinishedJobs:
-    """Feedback of jobs. ``capacity``: the cluster's containers; it may be changed between calls.
-
-    All methods raise Unreachable where the history server does not answer.
-    """
+    """Feedback of jobs. ``capacity``: the cluster's containers, may be changed. Methods raise Unreachable."""
 
     def __init__(self, server: HistoryServer, capacity: int) -> None:
         self.capacity = capacity
@@ -40,10 +33,7 @@ class FinishedJobs:
         self._finished_jobs: OrderedDict[str, fitting.FinishedJob | LessonReason] = OrderedDict()
 
     def finished(self, application: str) -> tuple[Finished | None, LessonReason | None]:
-        """Return the feedback of one ended application, or None and the reason.
-
-        While the history server does not know the job the reason is to read it again later.
-        """
+        """Return one ended application's feedback, or None and the reason (also: not in the history yet)."""
         found = self.finished_job(application)
         if not isinstance(found, fitting.FinishedJob):
             return None, found
@@ -75,10 +65,7 @@ class FinishedJobs:
         return next((one.tasks for one in self.runs(name, user, most=1)), None)
 
     def first_asks(self, name: str, user: str) -> tuple[ContainerRequest, ...]:
-        """Return the first asks of the last run of a user's job; (): not known.
-
-        It costs only a list and the counters of one job, because the next run is starting meanwhile.
-        """
+        """Return the first asks of the last run of a user's job, by its counters alone; (): not known."""
         rows = self._server.jobs(ALL_TIMES_MS, user)
         last = next((row for row in rows if _succeeded(row) and fitting.same_name(row.name, name)), None)
         return () if last is None else self._first_asks(last)
@@ -86,11 +73,7 @@ class FinishedJobs:
     def latest_first_asks(
         self, since_ms: int, is_preempting: Callable[[str], bool]
     ) -> dict[tuple[str, str], tuple[ContainerRequest, ...]]:
-        """Return (user, folded name) -> its first asks, of the ``FIRST_MAX`` latest jobs.
-
-        ``is_preempting``: whether a queue counts, by the name that a job's submitter wrote. A job whose name
-        may have been truncated is skipped.
-        """
+        """Return (user, folded name) -> first asks of the latest preempting jobs, without truncated names."""
         last: dict[tuple[str, str], EndedJob] = {}
         for row in self._server.jobs(since_ms):
             ours = _succeeded(row) and is_preempting(row.queue)
@@ -118,7 +101,6 @@ class FinishedJobs:
         return found
 
     def _listed(self, row: EndedJob) -> fitting.FinishedJob | LessonReason:
-        """Return the numbers of a listed job; its own page has the whole name."""
         whole = row
         if row.job not in self._finished_jobs and len(row.name.encode()) >= fitting.NAME_MAX:
             try:
@@ -133,7 +115,6 @@ class FinishedJobs:
             return HistoryLost(row.job)
 
     def _of(self, row: EndedJob | None, job: str) -> fitting.FinishedJob | LessonReason:
-        """Return the kept numbers of a job, else read its counters and its configuration."""
         if job in self._finished_jobs:
             self._finished_jobs.move_to_end(job)
             return self._finished_jobs[job]

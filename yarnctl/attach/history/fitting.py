@@ -1,17 +1,14 @@
 """Compute feedback for admission, and an estimate for the next run, from finished jobs of the same name.
 
-Law: pure. Numbers of the history server in, records of ``deciding.admission`` out; nothing here decides.
-A job whose numbers are missing or contradict themselves gives no feedback, and the reason is returned.
-
 *Work* is the time of all containers of a job: those of its attempts (JobCounter MILLIS_MAPS and
-MILLIS_REDUCES, failed and killed ones included) and the master's own from the job's start to its end. So
-``containers`` and ``tasks`` count the master too.
+  MILLIS_REDUCES, failed and killed ones included) and the master's own from the job's start to its end. So
+  ``containers`` and ``tasks`` count the master too.
 
 The papers divide work by time to get the containers. But tasks are indivisible, phases follow each other, and
 a master is alone at first. So on c containers a job takes longer than work / c, and would miss a deadline
 computed that way. The container time to *reserve* is c times the job's time. It is known for a job that ran
-under limits (its containers times its time). For the next run it is estimated for the worst c, so that it
-suffices for any number of containers that admission chooses.
+under limits. For the next run it is estimated for the worst c, so that it suffices for any number that
+admission chooses.
 """
 
 from __future__ import annotations
@@ -42,12 +39,9 @@ SUBMITTING_MS = 5_000
 client is a JVM of its own, and YARN grants the master's container on a heartbeat (2 to 12 s together on a
 machine with shared CPU).
 """
-TURN_MS = 2_000
-"""The extra time of each wave of tasks: a node's heartbeat and the master's, 1 s each."""
-TRIED_MAX = 1_000
-"""Up to this number every number of containers is tried; above, the rounding of waves is small."""
-NAME_MAX = 50
-"""Lists of the history server cut names after this many bytes, by default."""
+TURN_MS = 2_000  # The extra time of each wave of tasks: a node's heartbeat and the master's, 1 s each
+TRIED_MAX = 1_000  # Up to it every number of containers is tried; above, waves round little
+NAME_MAX = 50  # Lists of the history server cut names after this many bytes, by default
 
 _DIGITS = re.compile(r"\d+")
 
@@ -77,18 +71,12 @@ class FinishedJob(msgspec.Struct, frozen=True):
 
 
 def folded(name: str) -> str:
-    """Return the common name of the runs of a recurring job: its name with each number as ``#``.
-
-    ``daily-2026-11-21`` and ``daily-2026-11-22`` are both ``daily-#-#-#``.
-    """
+    """Return the common name of a recurring job's runs: each number as ``#`` (``daily-#-#-#``)."""
     return _DIGITS.sub("#", " ".join(name.split()))
 
 
 def same_name(listed: str, name: str) -> bool:
-    """Return whether a name in the history server's list may be a run of the job ``name``.
-
-    Long names are listed cut; then the remaining part decides.
-    """
+    """Return whether a listed name, which may be cut, may be a run of the job ``name``."""
     told, wanted = folded(listed), folded(name)
     return told == wanted or (len(listed.encode()) >= NAME_MAX and wanted.startswith(told))
 
@@ -211,10 +199,7 @@ def estimate(name: str, runs: Sequence[FinishedJob], capacity: int) -> Estimate 
 
 
 def phases_of(runs: Sequence[FinishedJob], spent_ms: int) -> Phases:
-    """Return the phases of the next run: the most tasks of any run, and how long one holds its container.
-
-    That is its run and its turn. ``spent_ms``: the master's time outside the waves.
-    """
+    """Return the next run's phases: the most tasks of any run, and the time of each (run and turn)."""
     return Phases(
         tuple(
             phase
@@ -257,7 +242,7 @@ def usage_ms(job: FinishedJob, spent_ms: int, capacity: int) -> int:
     """Return the container-ms that suffice for any number of containers: the maximum of c x time(c).
 
     c from two (a master and a task) to what the job can use or the cluster has; ``spent_ms`` is added to the
-    time of the waves of tasks.
+    time.
     """
     most = _at_most(job.tasks, capacity)
     tried = {*range(2, min(most, TRIED_MAX) + 1), max(2, most)}

@@ -1,8 +1,4 @@
-"""Feedback of ended jobs: MapReduce's from the history server, those of other kinds from the ResourceManager.
-
-Law: a request goes to one of the two, by the job's kind; only the history at the start is read from both.
-Without a history server there is no feedback of MapReduce's jobs, but of all others.
-"""
+"""Feedback of ended jobs: MapReduce's from the history server, others from the ResourceManager."""
 
 from __future__ import annotations
 
@@ -15,15 +11,11 @@ from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.reasons.verdicts import LessonReason
 from yarnctl.errors import BadInput
 
-MAPREDUCE = "mapreduce"
-"""The kind of jobs in the history server."""
+MAPREDUCE = "mapreduce"  # The kind of jobs in the history server
 
 
 class Histories:
-    """``open_jobs`` returns the history of MapReduce's jobs (called once it succeeds; BadInput: never again).
-
-    ``capacity`` in containers of ``container_mib``; both may be changed between calls.
-    """
+    """Asks one of two histories; ``open_jobs`` is called until it succeeds, but not after BadInput."""
 
     def __init__(self, open_jobs: Callable[[], FinishedJobs], applications: FinishedApplications) -> None:
         self.capacity = 1

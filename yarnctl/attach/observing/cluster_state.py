@@ -1,19 +1,16 @@
 """Read the state of the cluster: a cheap demand probe and, if it finds demand, one snapshot.
 
-Law: an observation costs one GET of /scheduler while no preempting application has pending asks; else one
-each of /nodes and /apps, and one for each preempting application with pending asks (only its own page has
-the asks' sizes). The asks of other queues are read within bounds and kept while their sum is unchanged;
-beyond the bounds they are counted as asks of the application's own average size.
+An observation costs one GET of /scheduler while no preempting application has pending asks; else one each of
+/nodes and /apps, and one for each preempting application with pending asks (only its own page has the asks'
+sizes). The asks of other queues are read within bounds and kept while their sum is unchanged; beyond the
+bounds they are counted as asks of the application's own average size.
 
 Reservations: no answer names the node of a reservation. YARN reserves only on a node that has some free
 capacity, but too little for the ask; those nodes are the candidates. A reservation of an application that is
 not preempting is put on every candidate: then no attempt there is preempted for a container that another
-application would get (not suspending is always allowed). Candidates are excluded from the free capacity only
-if they are certainly reserved: when there are no more of them than reserved containers. A preempting
-application's own reservation is named only if it is certain: it must not prevent orders on other nodes for
-that application.
-
-Nodes with a label, and requests for a label or for a resource beside memory and vcores, are left out.
+application would get. Candidates are excluded from the free capacity only if they are certainly reserved:
+when there are no more of them than reserved containers. A preempting application's own reservation is named
+only if it is certain: it must not prevent orders on other nodes for that application.
 """
 
 from __future__ import annotations
@@ -54,10 +51,7 @@ class Grant(NamedTuple):
 
 
 class LiveContainers:
-    """Reads live containers; keeps each application's current attempt.
-
-    ``holding``: application -> container -> a resource beside memory and vcores that it holds, as last read.
-    """
+    """Reads live containers; ``holding``: application -> container -> a resource that is not modelled."""
 
     def __init__(self, connection: Connection) -> None:
         self._manager = connection.manager
@@ -107,8 +101,6 @@ class LiveContainers:
         except Missing:
             return False  # unknown is not finished
 
-    # --- grants -------------------------------------------------------------------------------
-
     def grants(self, seen: dict[str, Held | Problem], new: Iterable[str]) -> list[Grant]:
         """Return the containers that are new since the last observation, by application and id.
 
@@ -141,8 +133,7 @@ class LiveContainers:
             self.holding.pop(name, None)
 
 
-SMALLEST = Resources(1024, 1)
-"""The assumed size of a container whose size is unknown (YARN's default minimum)."""
+SMALLEST = Resources(1024, 1)  # Assumed if a container's size is unknown (YARN's default minimum)
 
 
 class Sizes(NamedTuple):
@@ -174,8 +165,6 @@ class ClusterObserver:
         self._asks: dict[str, Asks] = {}
         self._tree: QueueTree | None = None
 
-    # --- the demand probe -------------------------------------------------------------------------
-
     def probe_demand(self, queues: Sequence[str]) -> yarn.QueueInfo | None:
         """Return the tree of queues if one of ``queues`` (paths; none: any) has pending asks."""
         root = self.tree()
@@ -190,8 +179,6 @@ class ClusterObserver:
         self._connection.leaves = views.leaves(root)
         self._connection.queues.read(views.queue_tree(root))
         return root
-
-    # --- the snapshot -------------------------------------------------------------------------
 
     def snapshot(
         self, root: yarn.QueueInfo, nodes: Sequence[yarn.NodeRow], why_not: Mapping[str, EligibilityReason]
@@ -221,7 +208,6 @@ class ClusterObserver:
     def _views(
         self, asks: Mapping[str, tuple[ContainerRequest, ...]], why_not: Mapping[str, EligibilityReason]
     ) -> tuple[ApplicationView, ...]:
-        """Return the views in serving order; an unchanged view keeps its record."""
         queues = self._connection.queues
 
         def make(row: yarn.AppInfo, rank: int) -> ApplicationView:
@@ -242,10 +228,7 @@ class ClusterObserver:
             self._applications.make_all_anew()
         return self._applications.views(make, asks, self.sizes, why_not)
 
-    # --- demand -------------------------------------------------------------------------------
-
     def _demand(self) -> dict[str, tuple[ContainerRequest, ...]]:
-        """Return the asks of every application that has pending ones."""
         known, waiting, rows = self._asks, self._applications.waiting, self._connection.rows
         is_preempting = self._connection.queues.is_preempting
         for name in [name for name in waiting if name not in known or known[name].pending != waiting[name]]:
@@ -276,18 +259,13 @@ class ClusterObserver:
                 self._asks[name] = Asks(self._applications.waiting[name], found[name], True, left_out)
         return found
 
-    # --- requests that are not modelled -------------------------------------------------------
-
     def _left_out(self) -> dict[str, NotModelled]:
-        """Return the pending requests that are not modelled, by application."""
         found = dict(self._applications.left_out)
         for name in self._applications.waiting:
             left_out = views.merged(found.get(name), self._asks[name].left_out)
             if left_out is not None:
                 found[name] = left_out
         return found
-
-    # --- reservations -------------------------------------------------------------------------
 
     def _reserved(
         self,

@@ -1,7 +1,5 @@
 """Predict the cost of draining an executor of Spark, from its driver's answers.
 
-Law: pure.
-
 * An executor leaves when its last task has ended (it may begin one before the order arrives) and its blocks
   have moved. An executor without a prediction is not a candidate.
 * Lost work is work that tasks do twice. Spark does not inform a running stage of the new place of moved
@@ -45,11 +43,7 @@ class StageNow(NamedTuple):
 
 
 class DriverLook(NamedTuple):
-    """A driver's answer: executors, active stages, and finished stages.
-
-    ``written``: finished stages with shuffle blocks that are still used; ``finished``: all finished stages,
-    without their parts by executor.
-    """
+    """A driver's executors, active stages, ``written`` (finished, blocks in use) and finished stages."""
 
     executors: tuple[Executor, ...]
     active: tuple[StageNow, ...]
@@ -75,10 +69,9 @@ class ExecutorCost(NamedTuple):
 
 
 def rest_ms(age_ms: int, spans_ms: Sequence[float]) -> int:
-    """Return the remaining time of a task; -1: no task of its stage has finished, or its age is unknown.
+    """Return the remaining time of a task by the median and 95 % quantile of its stage; -1: unknown.
 
-    A task younger than the median of finished ones is expected to end at the median, an older one at the 95 %
-    quantile, and one older than that to take its age again.
+    A task older than the quantile is expected to take its age again.
     """
     if not spans_ms or age_ms < 0:
         return -1
@@ -109,17 +102,13 @@ def _leaves(name: str, predicted: Mapping[str, ExecutorCost]) -> tuple[int, str]
 
 
 def cache_again_ms(look: DriverLook) -> int:
-    """Return the longest time to compute all cached partitions again.
-
-    The driver does not report the stage that computed a partition, so the longest tasks are used for all.
-    """
+    """Return the longest time to compute all cached partitions again, by the longest tasks of any stage."""
     partitions = sum(max(0, each.cached_partitions) for each in look.executors if each.is_active)
     task_ms = max((each.run_ms / each.complete for each in look.finished if each.complete > 0), default=0.0)
     return int(partitions * task_ms)
 
 
 def _rests(active: Sequence[StageNow], now_ms: int) -> dict[str, int]:
-    """Return the remaining time of each executor's longest running task; -1: unknown."""
     found: dict[str, int] = {}
     for now in active:
         for task in now.running:
@@ -130,11 +119,7 @@ def _rests(active: Sequence[StageNow], now_ms: int) -> dict[str, int]:
 
 
 def _cost(
-    each: Executor,
-    together: Together,
-    look: DriverLook,
-    rests: Mapping[str, int],
-    terms: CostTerms,
+    each: Executor, together: Together, look: DriverLook, rests: Mapping[str, int], terms: CostTerms
 ) -> ExecutorCost:
     moved = each.cached_bytes + sum(
         stage.by_executor[each.executor].shuffle_write

@@ -1,8 +1,8 @@
 """Observe the executors of Spark applications that may be drained, as tasks with a container each.
 
-Law: an executor is shown only if YARN's own list has its container. The submitter's number of executors
-stays: those that would take longest to leave. While executors of an application are leaving, no other is a
-candidate. If a driver does not answer, its application is unreachable.
+An executor is shown only if YARN's own list has its container. The submitter's number of executors stays:
+those that would take longest to leave. While executors of an application are leaving, no other is a
+candidate.
 """
 
 from __future__ import annotations
@@ -16,23 +16,15 @@ from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.executor_reader import ExecutorReader
 from yarnctl.attach.observing.cluster_state import Held, LiveContainers, sizes_of
-from yarnctl.attach.observing.executor_costs import (
-    CostTerms,
-    DriverLook,
-    ExecutorCost,
-    StageNow,
-    costs,
-)
+from yarnctl.attach.observing.executor_costs import CostTerms, DriverLook, ExecutorCost, StageNow, costs
 from yarnctl.attach.observing.victims import TASKS, ObservedVictim, Victim, victims_of
 from yarnctl.deciding.model import TaskView
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.wire.spark_rest import ActiveJob, Executor, Stage
 
-ACTIVE_MAX, WRITTEN_MAX = 4, 16
-"""The maximum number of stages that are read; an application with more active stages is left alone."""
-ROWS_MAX = 10_000
-"""An application with more active executors, or more running tasks, is left alone."""
+ACTIVE_MAX, WRITTEN_MAX = 4, 16  # Stages that are read; with more active ones it is left alone
+ROWS_MAX = 10_000  # An application with more active executors, or more running tasks, is left alone
 
 _CONTAINER = re.compile(r"container_(?:e[0-9]+_)?([0-9]+_[0-9]+)_[0-9]+_[0-9]+")
 ID_DIGITS_MAX = 9
@@ -68,8 +60,7 @@ class LeavingObserver(Protocol):
         """Return why executors were removed, by application and name."""
 
 
-RemoveReason = str | Absent | Problem | None
-"""The driver's reason why an executor was removed; None: the driver still lists it."""
+RemoveReason = str | Absent | Problem | None  # The driver's reason; None: it still lists the executor
 
 
 class ExecutorObserver:
@@ -145,13 +136,8 @@ class ExecutorObserver:
             found[application, name] = None if row is None or row.is_active else row.remove_reason
         return found
 
-    # --- one driver -----------------------------------------------------------------------------
-
     def _look(self, driver: SparkDriver, known: Mapping[tuple[int, int], Stage]) -> DriverLook | Absent:
-        """Read the input of a prediction, in sequence: at most three answers, and three per stage.
-
-        ``known`` finished stages are not read again: they do not change any more.
-        """
+        """Read a prediction's input: three answers, and three per stage not ``known`` as finished."""
         executors, jobs, stages = driver.executors(), driver.jobs(), driver.stages()
         if isinstance(executors, Absent):
             return executors
@@ -190,8 +176,6 @@ class ExecutorObserver:
         spans_ms = driver.task_spans_ms(each.stage, each.attempt) if detail.complete else ()
         return StageNow(detail, running, () if isinstance(spans_ms, Absent) else spans_ms)
 
-    # --- as tasks -------------------------------------------------------------------------------
-
     def _victim(self, application: str, held: Held, look: DriverLook) -> Victim:
         whole = self._reader.drainable[application].min_executors == 0
         predicted = costs(look, self._terms, self._clock(), may_leave_whole=whole)
@@ -227,7 +211,6 @@ def _is_named(each: Executor) -> bool:
 
 
 def _written(jobs: Sequence[ActiveJob], stages: Sequence[Stage]) -> list[tuple[int, int]]:
-    """Return the finished stages of running jobs that wrote shuffle blocks, the newest first."""
     wanted = {stage for job in jobs for stage in job.stages}
     found = [
         (each.stage, each.attempt)

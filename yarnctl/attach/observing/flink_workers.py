@@ -1,9 +1,8 @@
 """Observe the workers (TaskManagers) of Flink jobs that may be rescaled, as tasks with a container each.
 
-Law: a worker is shown only if YARN's own list has its container. A rescale interrupts the whole job and
-repeats its work since the last checkpoint, for any number of workers that leave: each worker has that cost,
-and ``deciding/mix`` counts it once. A job with a part that is not running, or without a completed checkpoint,
-shows no worker. Source: docs/facts/flink.md, 4.
+A rescale interrupts the whole job and repeats its work since the last checkpoint, for any number of workers
+that leave: each worker has that cost, and ``deciding/mix`` counts it once. A job with a part that is not
+running, or without a completed checkpoint, shows no worker. Source: docs/facts/flink.md, 4.
 """
 
 from __future__ import annotations
@@ -24,11 +23,7 @@ from yarnctl.hadoop.wire.flink_rest import TaskManager, least
 
 
 class WorkerLook(NamedTuple):
-    """A JobManager's answer: its TaskManagers, and the job's bounds.
-
-    ``since_ms``: the start of the work that a rescale repeats (-1: no worker may leave); ``least``: the least
-    parallelism by its owner's bounds.
-    """
+    """TaskManagers, start of the work that a rescale repeats (-1: none may leave), least parallelism."""
 
     managers: tuple[TaskManager, ...]
     since_ms: int

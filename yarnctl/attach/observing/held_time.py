@@ -1,10 +1,9 @@
 """Measure the container time of preemptable applications in the windows of the loss budgets.
 
-The rule is that of :mod:`yarnctl.deciding.loss_budget`. Each observation of all unfinished applications adds
-the growth of each application's own counter (memorySeconds) since the observation before. The sums are a
-sample of :class:`HeldWindows`, at most 720 times in the shortest window (every 5 s of an hour), so that few
-numbers differ from one step to the next. A job with a tag that permits a loss is counted separately, and not
-for its queue.
+Each observation of all unfinished applications adds the growth of each application's own counter
+(memorySeconds) since the observation before. The sums are a sample of :class:`HeldWindows`, at most 720 times
+in the shortest window (every 5 s of an hour), so that few numbers differ from one step to the next. A job
+with a tag that permits a loss is counted separately, and not for its queue.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from yarnctl.deciding.model import HeldTime, JobConsent
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import may_lose_tag_ratio, tags_in
 
-QUIET_MS = 5_000
-"""The minimum interval between readings of the applications for the budgets only."""
+QUIET_MS = 5_000  # The minimum interval between readings of the applications for the budgets only
 
 
 class HeldTimes:
@@ -73,7 +71,6 @@ class HeldTimes:
         self._sample(at_ms, fallen)
 
     def _payers(self, row: yarn.AppInfo, queue: str) -> tuple[str, ...]:
-        """Return the payer of an application's time, and note the consent in its tag."""
         ratio, user = may_lose_tag_ratio(tags_in(row.tags)), user_owner(row.user)
         if ratio is not None:
             self._consents[row.application] = JobConsent(row.application, row.user, ratio)

@@ -1,9 +1,8 @@
 """Tasks without a task runner's status: maps, and reduces without a runner or that have begun nothing.
 
-Law: pure; from the master's row of an attempt. None of these tasks is checkpointable. The work of a map is
-the time since its start. A reduce has begun nothing until its master knows that its input is merged. The
-master learns that by a report of the task (every 3 s, mapreduce.task.progress-report.interval), so a reduce
-may work for that time without being seen. The remaining time is computed from Java's progress, and is unknown
+None of these tasks is checkpointable. The work of a map is the time since its start. A reduce has begun
+nothing until its master knows that its input is merged, by a report of the task (every 3 s,
+mapreduce.task.progress-report.interval). The remaining time is computed from Java's progress, and is unknown
 (-1) while that is too small.
 """
 
@@ -14,10 +13,8 @@ from yarnctl.deciding.model import TaskView
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 
-KNOWN_RATIO = 0.05
-"""With less progress than this the remaining time is unknown."""
-REDUCE_PHASE = 2 / 3
-"""Java's progress of a reduce when it begins to reduce."""
+KNOWN_RATIO = 0.05  # With less progress than this the remaining time is unknown
+REDUCE_PHASE = 2 / 3  # Java's progress of a reduce when it begins to reduce
 
 
 def is_map(attempt: str) -> bool:

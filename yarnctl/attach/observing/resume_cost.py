@@ -31,21 +31,16 @@ from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 from yarnctl.task_runner.runner.protocol.manifests import attempt_number
 
-KEPT = 9
-"""The number of spans of a kind kept of each job, and of jobs kept for those without a span of their own."""
+KEPT = 9  # Spans of a kind kept of each job, and jobs kept for those without a span of their own
 
-POLLS_MAX = 4
-"""The most suspended tasks polled in one observation."""
+POLLS_MAX = 4  # The most suspended tasks polled in one observation
 
 SUSPENDED_MAX = 5000
-LAUNCH_MAX_MS = 600_000
-"""A longer launch is ignored: a clock is wrong."""
+LAUNCH_MAX_MS = 600_000  # A longer launch is ignored: a clock is wrong
 
-SLOWER_MAX = 10_000
-"""The maximum ratio of a resumed attempt's shuffle to the first one's, in thousandths."""
+SLOWER_MAX = 10_000  # The maximum ratio of a resumed attempt's shuffle to the first one's, in thousandths
 
-LARGE_BYTES = 16 << 20
-"""A skip of at least this many bytes measures the skip rate; a shorter one measures the fixed part."""
+LARGE_BYTES = 16 << 20  # A skip of so many bytes measures the rate; a shorter one the fixed part
 
 
 class Spans:
@@ -79,10 +74,7 @@ class Spans:
 
 
 class SuspendedTask(msgspec.Struct):
-    """A task that an order stopped and that has not reached new keys since. Times in ms.
-
-    ``generation``, ``groups``: what is saved, by its runner's status; 0: not known.
-    """
+    """A task that an order stopped, not at new keys since; ``generation``, ``groups``: saved, 0 unknown."""
 
     order: str
     application: str
@@ -111,23 +103,18 @@ class ResumeCosts:
         self.suspended: dict[str, SuspendedTask] = {}
         self.maps_finished: dict[str, int] = {}
 
-    # --- predicting ---------------------------------------------------------------------------
-
     def cost_ms(self, application: str, row: TaskAttempt, done_bytes: int) -> int:
         """Return the predicted cost of suspending this attempt now and resuming it."""
         shuffle_ms = self.shuffle_ms(application, row)
         if _is_first(row.attempt):
             shuffle_ms = shuffle_ms * self._shuffle_permille.usual(application) // 1000
         usual_ms = self._leave.usual(application) + self._launch.usual(application)
-        return usual_ms + shuffle_ms + self._skip_ms(application, done_bytes)
+        rate = max(1, self._skip_bytes_per_ms.usual(application))
+        return usual_ms + shuffle_ms + self._skip.usual(application) + done_bytes // rate
 
     def launch_ms(self, application: str) -> int:
         """Return the predicted time from a container's grant to its process at work."""
         return self._launch.usual(application) + self._settings.start_ms
-
-    def _skip_ms(self, application: str, done_bytes: int) -> int:
-        rate = max(1, self._skip_bytes_per_ms.usual(application))
-        return self._skip.usual(application) + done_bytes // rate
 
     def shuffle_ms(self, application: str, row: TaskAttempt) -> int:
         """Return the time of process start, shuffle and merge of an attempt, without the wait for maps.
@@ -140,8 +127,6 @@ class ResumeCosts:
         if row.started_at_ms >= maps_ms:
             return max(0, row.merged_at_ms - row.started_at_ms)
         return max(0, row.merged_at_ms - maps_ms) + self._settings.start_ms
-
-    # --- measuring ----------------------------------------------------------------------------
 
     def began(
         self,
@@ -213,15 +198,12 @@ class ResumeCosts:
             self._shuffle_permille.add(one.application, min(shuffle_ms * 1000 // one.shuffle_ms, SLOWER_MAX))
         now_ms = self._clock()
         skip_ms = min(status.back, max(0, now_ms - row.merged_at_ms))  # the owner's figure, bounded
-        self._note_skip(one.application, skip_ms, status.base)
+        if 0 <= status.base < LARGE_BYTES:
+            self._skip.add(one.application, skip_ms)
+        elif status.base > 0:
+            moved_ms = max(1, skip_ms - self._skip.usual(one.application))
+            self._skip_bytes_per_ms.add(one.application, max(1, status.base // moved_ms))
         return CameBack(one.order, row.attempt, max(0, launch_ms), shuffle_ms, skip_ms, now_ms)
-
-    def _note_skip(self, application: str, skip_ms: int, skipped_bytes: int) -> None:
-        if 0 <= skipped_bytes < LARGE_BYTES:
-            self._skip.add(application, skip_ms)
-        elif skipped_bytes > 0:
-            moved_ms = max(1, skip_ms - self._skip.usual(application))
-            self._skip_bytes_per_ms.add(application, max(1, skipped_bytes // moved_ms))
 
     def drop(self, applications: Iterable[str]) -> None:
         """Drop applications that have ended."""
@@ -236,8 +218,7 @@ class ResumeCosts:
             del self.suspended[order]
 
 
-RESUMED = "resumed"
-"""The guard's purpose for reading attempts that may have resumed a task."""
+RESUMED = "resumed"  # The guard's purpose for reading attempts that may have resumed a task
 
 
 def attempts_of(
@@ -263,7 +244,6 @@ def attempts_of(
 def _returned(
     one: SuspendedTask, rows: Sequence[TaskAttempt]
 ) -> tuple[TaskAttempt | None, TaskAttempt | None]:
-    """Return the attempt that began without the saved work, or the one that has resumed."""
     later = _later(one, rows)
     lost = next((row for row in later if _started_lower(one, row)), None)
     row = next((row for row in later if _is_back(row)), None)
@@ -274,20 +254,17 @@ def _returned(
 
 
 def _later(one: SuspendedTask, rows: Sequence[TaskAttempt]) -> list[TaskAttempt]:
-    """Return the attempts after the suspended one which have merged their input, in order."""
     number = attempt_number(one.attempt)
     found = [row for row in rows if attempt_number(row.attempt) > number and row.merged_at_ms > 0]
     return sorted(found, key=lambda row: attempt_number(row.attempt))
 
 
 def _is_back(row: TaskAttempt) -> bool:
-    """Return whether an attempt's status shows how long its runner took to reach new keys."""
     status = parse(row.status)
     return status is not None and status.back >= 0
 
 
 def _started_lower(one: SuspendedTask, row: TaskAttempt) -> bool:
-    """Return whether an attempt began at an older generation than the saved one."""
     status = parse(row.status)
     return status is not None and status.phase in WORKING and 0 <= status.gen < one.generation
 

@@ -27,16 +27,13 @@ from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 
 STEADY_MS = 10_000
 QUIET_MS = 10_000
-JAVA_AHEAD_MAX = 192 * 1024
-"""Java buffers 128 KiB, and a pipe 64 KiB (facts, sections 4.1 and 11)."""
+JAVA_AHEAD_MAX = 192 * 1024  # Java buffers 128 KiB, and a pipe 64 KiB (facts, sections 4.1 and 11)
 WORKING = ("run", "finish")
 SAVING = ("finish", "drain", "save")
 LINE_MAX = 1000
 WHY = " why="
-JAVA_PHASE = " > reduce"
-"""The phase that Java appends to every status."""
-BAR = " | "
-"""The separator between the runner's words and the reducer's."""
+JAVA_PHASE = " > reduce"  # The phase that Java appends to every status
+BAR = " | "  # The separator between the runner's words and the reducer's
 
 
 class Status(NamedTuple):
@@ -100,7 +97,7 @@ def needs_java_counters(row: TaskAttempt, progress: Progress | None) -> bool:
     if status is not None and status.done >= 0 and status.known >= 0:
         known, ended = status.known, status.all > 0
     elif progress is not None:
-        known, ended = progress.known, progress.has_all
+        known, ended = progress.known, progress._all > 0
     else:
         return False
     return not ended and 0 <= known < 64 * JAVA_AHEAD_MAX
@@ -143,25 +140,20 @@ class Progress:
         self.generation = status.gen if status.gen >= 0 else self.generation
         self.back_ms = status.back if status.back >= 0 else self.back_ms
         if status.phase:
-            self._enter(status.phase, row, now_ms)
+            # Work on new keys begins with the reduce phase, or when the runner works again. At its first
+            # observation a resumed attempt, too, counts as at work from there, but for its skip.
+            if status.phase in WORKING and self.phase not in WORKING:
+                first = not self.phase
+                self.since_ms = row.merged_at_ms if first and row.merged_at_ms > 0 else now_ms
+                self._base = (0, self.since_ms) if first and self.generation == 0 else None
+                self._last = self._reported = None
+            self.phase = status.phase
         if status.done >= 0:
             self._move(status, row, now_ms)
 
     def java_has_read(self, groups: int) -> None:
         """Apply Java's own counter of the groups that it has read."""
         self._java_groups = groups
-
-    def _enter(self, phase: str, row: TaskAttempt, now_ms: int) -> None:
-        """Enter a phase: work on new keys begins with the reduce phase, or when the runner works again.
-
-        At its first observation a resumed attempt, too, counts as at work from there, but for its skip.
-        """
-        if phase in WORKING and self.phase not in WORKING:
-            first = not self.phase
-            self.since_ms = row.merged_at_ms if first and row.merged_at_ms > 0 else now_ms
-            self._base = (0, self.since_ms) if first and self.generation == 0 else None
-            self._last = self._reported = None
-        self.phase = phase
 
     def _move(self, status: Status, row: TaskAttempt, now_ms: int) -> None:
         if self.phase in WORKING:
@@ -182,17 +174,13 @@ class Progress:
         return self._last[0] if self._last else 0
 
     def rate(self, usual: float = 0.0) -> float:
-        """Return the speed in bytes per ms while it worked; 0.0 if not known.
-
-        ``usual``: that of earlier attempts at the same task.
-        """
+        """Return the speed in bytes per ms while it worked (0.0: unknown); ``usual``: of earlier attempts."""
         taken, passed_ms = self._worked()
         if usual > 0:
             return (max(0, taken) + usual * STEADY_MS) / (max(0, passed_ms) + STEADY_MS)
         return taken / passed_ms if taken > 0 and passed_ms > 0 else 0.0
 
     def _worked(self) -> tuple[int, int]:
-        """Return bytes read and ms passed, by the runner's own clock, else between observations."""
         if self._reported is not None:
             return self._reported
         if self._base is None or self._last is None:
@@ -203,11 +191,6 @@ class Progress:
     def known(self) -> int:
         """Return the known bytes of its input; -1: not reported."""
         return self._known
-
-    @property
-    def has_all(self) -> bool:
-        """Return whether the runner has seen the end of its input."""
-        return self._all > 0
 
     def total_bytes(self, row: TaskAttempt) -> int:
         """Return the total bytes of input; -1 if unknown.

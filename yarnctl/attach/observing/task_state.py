@@ -1,15 +1,12 @@
 """The state of tasks: running reduces by master, runner and YARN, and the first requests of starting jobs.
 
-Law: an attempt is shown only if YARN's own list contains its container (with node and size), and counts as
-checkpointable only in its reduce phase (``mergeFinishTime`` > 0) with a runner whose status shows it at work.
-Maps, and reduces of jobs that are not eligible, are shown only where levers may end them (``plain_tasks``).
-Tasks on nodes with a label, and those with another resource, are left alone (``Unmodelled``).
-A job whose master or whose containers cannot be seen is unreachable as a whole. All calls are bounded in
-number and in time.
+An attempt is shown only if YARN's own list contains its container, and counts as checkpointable only in its
+reduce phase (``mergeFinishTime`` > 0) with a runner whose status shows it at work. Maps, and reduces of jobs
+that are not eligible, are shown only where levers may end them (``plain_tasks``). A job whose master or whose
+containers cannot be seen is unreachable as a whole. All calls are bounded in number and in time.
 
-The first requests of a job whose master is starting, and how long they are assumed, are predicted by
-``deciding/foresight``; this module passes it the job's name and user, and rounds the asks' sizes as the
-scheduler would. Off (``predicted_max`` 0) it costs nothing.
+The first requests of a job whose master is starting are predicted by ``deciding/foresight``; this module
+passes it the job's name and user, and rounds the asks' sizes as the scheduler would.
 """
 
 from __future__ import annotations
@@ -40,8 +37,7 @@ from yarnctl.units import Resources
 
 _LOG = logging.getLogger("yarnctl.attach")
 
-KEPT_MAX = 20_000
-"""The number of attempts whose progress is kept; the oldest are dropped first."""
+KEPT_MAX = 20_000  # The number of attempts whose progress is kept; the oldest are dropped first
 
 
 COUNTERS, GROUPS = "org.apache.hadoop.mapreduce.TaskCounter", "REDUCE_INPUT_GROUPS"
@@ -57,10 +53,9 @@ class TaskPlace(NamedTuple):
 
 
 class MasterLook(NamedTuple):
-    """A master's answer: the running attempts of each running task; ``at_ms``: the time of the request.
+    """A master's answer at ``at_ms``: running attempts by task, Java's counter of groups by attempt.
 
-    ``maps_finished_at_ms`` 0: not asked, or none has. ``groups``: attempt -> Java's counter of groups it has
-    read.
+    ``maps_finished_at_ms`` 0: not asked, or none has.
     """
 
     at_ms: int
@@ -70,10 +65,7 @@ class MasterLook(NamedTuple):
 
 
 class TaskObserver:
-    """Observes preemptable jobs; ``places`` by attempt.
-
-    ``why_not``: application -> attempt -> its runner's reason why it cannot be suspended, as last seen.
-    """
+    """Observes preemptable jobs; ``places`` by attempt; ``why_not``: the runner's reasons by attempt."""
 
     def __init__(
         self,
@@ -159,8 +151,6 @@ class TaskObserver:
             for (_, attempt), counters in answers.items()
             if isinstance(counters, dict)
         }
-
-    # --- as tasks -------------------------------------------------------------------------------------
 
     def _victim(self, application: str, held: Held, answer: ReadAnswer[MasterLook]) -> Victim:
         look, containers = answer.value, held.containers
@@ -264,8 +254,7 @@ def _merged(row: TaskAttempt) -> bool:
     return row.merged_at_ms > 0
 
 
-LOGGED_MAX = 256
-"""The maximum number of different lines that are logged."""
+LOGGED_MAX = 256  # The maximum number of different lines that are logged
 
 
 class Unmodelled:
@@ -333,8 +322,7 @@ class Unmodelled:
 
 
 LEAST_KEYS = ("yarn.scheduler.minimum-allocation-mb", "yarn.scheduler.minimum-allocation-vcores")
-LEAST = Resources(1024, 1)
-"""YARN's defaults of the smallest allocation; every ask is rounded up to a multiple (vcores: at least)."""
+LEAST = Resources(1024, 1)  # YARN's defaults; asks are rounded up to a multiple (vcores: at least)
 
 
 class StartingJob(NamedTuple):
@@ -385,7 +373,6 @@ class PredictedDemand:
         return tuple(ask._replace(size=normalised(ask.size, known)) for ask in asks)
 
     def _has_label(self, row: yarn.AppInfo) -> bool:
-        """Return whether an application's tasks will request nodes with a label."""
         labels = views.queue_labels(self._connection.leaves)
         own = yarn.label_in(row.label)
         return bool(labels.get(row.queue, "") if own is None else own)

@@ -1,8 +1,4 @@
-"""Make tasks from the answers of preemptable applications, each application separately.
-
-Law: an exception in one application's answer hides only that application. Tasks that contradict each other,
-or YARN, are rejected.
-"""
+"""Make tasks from the answers of preemptable applications; a fault of one hides only that application."""
 
 from __future__ import annotations
 
@@ -18,11 +14,9 @@ from yarnctl.hadoop.wire.decoders import Unreadable
 
 Value = TypeVar("Value")
 
-TASKS = "tasks"
-"""The guard's purpose for reading the tasks of an application."""
+TASKS = "tasks"  # The guard's purpose for reading the tasks of an application
 NUMBER_MAX = 2**62
-ATTEMPT_MAX = 200
-"""The maximum number of characters of an attempt's id."""
+ATTEMPT_MAX = 200  # The maximum number of characters of an attempt's id
 
 
 class Victim(NamedTuple):
@@ -32,8 +26,7 @@ class Victim(NamedTuple):
     sizes: Sizes | None
 
 
-ObservedVictim = Victim | Problem
-"""A Problem: the application did not answer."""
+ObservedVictim = Victim | Problem  # A Problem: the application did not answer
 
 
 def victims_of(

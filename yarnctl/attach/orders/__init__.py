@@ -1,7 +1,5 @@
 """Send orders: the only folder that changes a cluster for an order (request, signal, kill, withdrawal).
 
-Law: each change passes the permission check once more right before it is made, and a release needs a
-manifest in HDFS that names the attempt and the order and is verified. In doubt nothing is sent.
-The contract "only the attached port carries out orders" checks who imports it; tests/unit/attach and
-tests/soak/test_refusals.py check each condition.
+Each change passes the permission check once more right before it is made, and a release needs a manifest in
+HDFS that names the attempt and the order and is verified. In doubt nothing is sent.
 """

@@ -1,8 +1,7 @@
 """Drain executors of Spark, and let their application request as many again.
 
-Law: one action gives one outcome, by the rules of ``performing``. An executor's state is read from its driver
-right before the order, which is sent once. The submitter's tag decides the route. Without a plugin Spark
-requests executors again without an order, so none is sent then.
+An executor's state is read from its driver right before the order, which is sent once. The submitter's tag
+decides the route. Without a plugin Spark requests executors again without an order, so none is sent then.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from yarnctl.attach.eligibility.executor_reader import Drainable, ExecutorReader
 from yarnctl.attach.eligibility.permission import Permission, later, unread
 from yarnctl.attach.observing.executors import ExecutorObserver, executor_in
 from yarnctl.attach.orders.plugin_orders import PluginOrders, start_of
-from yarnctl.attach.orders.tracking import OrderTracking
+from yarnctl.attach.orders.tracking import TrackedOrder
 from yarnctl.deciding.model import Accepted, Drain, Grow, Outcome, Refused, Withheld
 from yarnctl.deciding.reasons.outcomes import (
     AttemptUnknown,
     ExecutorBusy,
-    ForeignAttempt,
     MasterSilent,
     NoHdfs,
 )
@@ -33,7 +31,7 @@ from yarnctl.hadoop.http.answers import Uncertain
 class LeavingOrders(Protocol):
     """The orders to applications of one framework; methods raise as the clients do."""
 
-    def drain(self, action: Drain) -> Outcome:
+    def drain(self, action: Drain, one: TrackedOrder) -> Outcome:
         """Order an executor to leave, once."""
 
     def grow(self, action: Grow) -> Outcome:
@@ -46,32 +44,24 @@ class ExecutorOrders:
     def __init__(
         self,
         connection: Connection,
-        tracking: OrderTracking,
         permission: Permission,
         executors: ExecutorObserver,
         drainable: ExecutorReader,
     ) -> None:
         self._connection = connection
-        self._tracking = tracking
         self._permission = permission
         self._executors = executors
         self._drainable = drainable
 
-    def drain(self, action: Drain) -> Outcome:
+    def drain(self, action: Drain, one: TrackedOrder) -> Outcome:
         """Order an executor to leave, once."""
-        one = self._tracking.begin(
-            action.order, action.application, action.attempt, action.container, 0, "drain"
-        )
-        if one is None:
-            return Refused(ForeignAttempt(action.attempt, action.application))
-        if one.released_at_ms:
-            return Accepted()
         obstacle = self._executors.still_there(one.application, one.attempt, one.container)
         if isinstance(obstacle, Absent | Problem):
             return Withheld(unread(obstacle))
         if obstacle:
             return Refused(ExecutorBusy(obstacle[:FAULT_MAX]))
-        route = self._route(one.application)
+        found = self._drainable.judged(self._connection.row(one.application))
+        route = found.route if isinstance(found, Drainable) else None
         if no := self._permission.may_act(action):
             return no
         one.released_at_ms = self._connection.clock()
@@ -95,13 +85,7 @@ class ExecutorOrders:
             return Accepted()
         return self._order_plugin(action)
 
-    def _route(self, application: str) -> str | None:
-        """Return the route of drain orders to an application; None: it gets none."""
-        found = self._drainable.judged(self._connection.row(application))
-        return found.route if isinstance(found, Drainable) else None
-
     def _order_plugin(self, action: Drain | Grow) -> Outcome:
-        """Write an order to the plugin in a driver: drain all executors of a decision, or undo decisions."""
         hdfs, settings = self._connection.hdfs, self._executors.settings(action.application)
         if hdfs is None:
             return Withheld(NoHdfs())

@@ -80,8 +80,7 @@ from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Manifest, canonical, request_name
 from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
 
-FOLDER_MODE, FILE_MODE = 0o755, 0o644
-"""The job's user must be able to read a request; only its owner may write one."""
+FOLDER_MODE, FILE_MODE = 0o755, 0o644  # The job's user must read a request; only its owner may write one
 
 
 class Performing:
@@ -129,17 +128,32 @@ class Performing:
             case Kill():
                 return self._kill(action)
             case Drain():
-                orders = self._leaving.get(self._connection.row(action.application).kind.upper())
-                return Refused(KillNotAllowed()) if orders is None else orders.drain(action)
+                return self._drain(action)
             case Grow():
                 return self._grow(action)
             case SetPriority():
                 return self._set_priority(action)
             case SetQueueMaximum():
-                return self._set_maximum(action)
+                self._manager.set_queue_maximum(action.queue, action.ratio)
+                return Accepted()
+
+    def _begin(
+        self, action: Suspend | Withdraw | Release | Kill | Drain, verb: str, generation: int = 0
+    ) -> TrackedOrder | None:
+        return self._tracking.begin(
+            action.order, action.application, action.attempt, action.container, generation, verb
+        )
+
+    def _drain(self, action: Drain) -> Outcome:
+        orders = self._leaving.get(self._connection.row(action.application).kind.upper())
+        if orders is None:
+            return Refused(KillNotAllowed())
+        one = self._begin(action, "drain")
+        if one is None:
+            return Refused(ForeignAttempt(action.attempt, action.application))
+        return Accepted() if one.released_at_ms else orders.drain(action, one)
 
     def _grow(self, action: Grow) -> Outcome:
-        """Let an application grow again; do nothing if it has ended."""
         try:
             row = self._connection.manager.application(action.application)
         except Missing:
@@ -147,14 +161,10 @@ class Performing:
         orders = self._leaving.get(row.kind.upper())
         return Accepted() if orders is None or row.state in ENDED else orders.grow(action)
 
-    # --- suspending ---------------------------------------------------------------------------
-
     def _suspend(self, action: Suspend) -> Outcome:
         if self._hdfs is None:
             return Withheld(NoHdfs())
-        one = self._tracking.begin(
-            action.order, action.application, action.attempt, action.container, action.generation, "suspend"
-        )
+        one = self._begin(action, "suspend", action.generation)
         if one is None:
             return Refused(ForeignAttempt(action.attempt, action.application))
         if unseen := self._cannot_see(one):
@@ -218,9 +228,7 @@ class Performing:
             self._tracking.notes[one.order] = f"the signal to the task runner failed: {problem}"
 
     def _withdraw(self, action: Withdraw) -> Outcome:
-        one = self._tracking.begin(
-            action.order, action.application, action.attempt, action.container, 0, "suspend"
-        )
+        one = self._begin(action, "suspend")
         if one is None or self._hdfs is None:
             return Refused(NeverSent())
         if one.released_at_ms:
@@ -235,12 +243,8 @@ class Performing:
         self._notify_runner(one)
         return Accepted()
 
-    # --- stopping -----------------------------------------------------------------------------
-
     def _release(self, action: Release) -> Outcome:
-        one = self._tracking.begin(
-            action.order, action.application, action.attempt, action.container, action.generation, "suspend"
-        )
+        one = self._begin(action, "suspend", action.generation)
         if one is None or one.verb != "suspend":
             return Refused(NoSuchOrder())
         row = self._attempt(one, action)
@@ -286,9 +290,7 @@ class Performing:
     def _kill(self, action: Kill) -> Outcome:
         known = self._tracking.orders.get(action.order)
         verb = known.verb if known is not None else "kill"
-        one = self._tracking.begin(
-            action.order, action.application, action.attempt, action.container, 0, verb
-        )
+        one = self._begin(action, verb)
         if one is None:
             return Refused(NoReduceOf(action.attempt, action.application))
         if self._settings.levers and one.verb != "kill":
@@ -351,8 +353,6 @@ class Performing:
             return later(action, MasterNotReached(word.why[:FAULT_MAX]))
         return Accepted()
 
-    # --- priorities ---------------------------------------------------------------------------
-
     def _set_priority(self, action: SetPriority) -> Outcome:
         if action.back:
             return self._restore_priority(action)
@@ -370,13 +370,6 @@ class Performing:
             return Accepted()
         if row.state not in ENDED and row.priority != action.priority:
             self._manager.set_priority(action.application, action.priority)
-        return Accepted()
-
-    # --- queues -------------------------------------------------------------------------------
-
-    def _set_maximum(self, action: SetQueueMaximum) -> Outcome:
-        """Lower a preemptable queue's maximum, or restore the former one."""
-        self._manager.set_queue_maximum(action.queue, action.ratio)
         return Accepted()
 
 

@@ -1,9 +1,8 @@
 """Orders to the plugin in a driver of Spark: numbered files in the daemon's own folder in HDFS.
 
-Law: an order is written to a temporary file and renamed, so that half of one is never read. Its name has its
-number, its kind and its decision, so that the same order is written once even if it is performed repeatedly.
-The folder's name has the start time of the driver: a later attempt never reads it
-(``submitting/spark_plugin/Leave.java``).
+An order is written to a temporary file and renamed. Its name has its number, its kind and its decision, so
+that the same order is written once even if it is performed repeatedly. The folder's name has the start time
+of the driver: a later attempt never reads it (``submitting/spark_plugin/Leave.java``).
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from yarnctl.hadoop.wire.spark_rest import START
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 _ORDER = re.compile(r"([0-9]{9})-([a-z]+)-([A-Za-z0-9._-]{1,80})\.order")
 _START = re.compile(r"[0-9]{1,19}")
-TRIES = 3
-"""Attempts to write an order: another request of the daemon may use a number first."""
+TRIES = 3  # Attempts to write an order: another request of the daemon may use a number first
 
 
 class PluginOrders:

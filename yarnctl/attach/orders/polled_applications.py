@@ -1,8 +1,7 @@
 """Choose the applications that are polled for containers while orders are open.
 
-Law: a container is a grant if an earlier poll of its application did not list it. So applications that may
-get a container are polled before it can be free. A kill frees it within one heartbeat, before the next poll;
-a suspension and the drain of an executor take longer.
+A container is a grant if an earlier poll of its application did not list it, so applications that may get one
+are polled before it can be free. A kill frees it within one heartbeat; suspensions and drains take longer.
 """
 
 from __future__ import annotations
@@ -45,10 +44,7 @@ class PolledApplications:
         self.names += unlisted
 
     def _wanted(self, requesters: Iterable[str]) -> tuple[str, ...]:
-        """Return victims, requesting applications, then others with pending requests.
-
-        All requesting applications are polled: their grants settle the orders.
-        """
+        """Return victims, all requesters (their grants settle orders), then others that wait."""
         settings = self._connection.settings
         victims = dict.fromkeys(one.application for one in self._tracking.orders.values())
         rows = self._connection.rows.values()
@@ -61,7 +57,6 @@ class PolledApplications:
         return tuple(dict.fromkeys([*first, *preempting, *waiting]))[:most]
 
     def _new(self, wanted: tuple[str, ...]) -> tuple[str, ...]:
-        """Return applications that started since the last poll: all their containers are new."""
         born, self._born = self._born, frozenset(self._connection.rows)
         if not self.names:
             return ()

@@ -1,7 +1,6 @@
 """Decide whether an attempt's work is saved, by the files in the store and never by a status.
 
-Law: a manifest counts only if the task's next attempt would resume from it. The runner's own code decides
-that, with the id of a later attempt. An answer "unchanged" or a status line only shows which files to read.
+A manifest counts only if the task's next attempt would resume from it; the runner's own code decides that.
 """
 
 from __future__ import annotations
@@ -18,11 +17,9 @@ from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, NO_SENS
 from yarnctl.task_runner.runner.protocol.stores import Entry, Store, Unusable, check_owner
 
 _ATTEMPT = re.compile(r"attempt_([0-9]+_[0-9]+)_([mr])_([0-9]+)_[0-9]+")
-LATER = 999_999_999
-"""An attempt number higher than all others."""
+LATER = 999_999_999  # An attempt number higher than all others
 ANSWER_BYTES_MAX = 1 << 16
-UNCHANGED = "unchanged"
-"""The runner's answer if the task has processed nothing since its valid checkpoint."""
+UNCHANGED = "unchanged"  # The runner's answer if the task has processed nothing since its valid checkpoint
 
 
 class Answer(NamedTuple):
@@ -34,10 +31,7 @@ class Answer(NamedTuple):
 
 
 def task_of(application: str, attempt: str, kinds: str = "r") -> TaskId | None:
-    """Return the ids of an attempt of this application; None if it belongs to another one.
-
-    ``kinds``: reduces (``r``), or maps, too (``mr``).
-    """
+    """Return an attempt's ids, None if it is of another application; ``kinds``: reduces r, or mr."""
     match = _ATTEMPT.fullmatch(attempt)
     if match is None or f"application_{match[1]}" != application or match[2] not in kinds:
         return None
@@ -45,10 +39,7 @@ def task_of(application: str, attempt: str, kinds: str = "r") -> TaskId | None:
 
 
 def safe_manifest(store: CheckpointStore, task: TaskId, eligibility: Eligibility) -> Manifest:
-    """Return the manifest from which the task's next attempt would resume; raise Unusable with the reason.
-
-    Raises StoreError where the store cannot be read.
-    """
+    """Return the manifest from which the task's next attempt would resume; raises Unusable, StoreError."""
     later = task._replace(attempt=f"{task.task.replace('task_', 'attempt_', 1)}_{LATER}")
     why = "no manifest in the store"
     for reducer in eligibility.reducers:

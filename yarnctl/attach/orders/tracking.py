@@ -1,9 +1,8 @@
 """Track orders: report what has happened to each attempt under order, as facts, each once.
 
-Law: facts are observations with the time of the poll, ends before grants. A manifest is reported only if the
-task's next attempt would resume from it (``saved_work``). An end is reported only when YARN's list of live
-containers lacks the container, with the terminal state that the master shows. An unknown fact is reported
-later, not guessed.
+Facts have the time of the poll, ends before grants. A manifest is reported only if the task's next attempt
+would resume from it (``saved_work``). An end is reported only when YARN's list of live containers lacks the
+container, with the terminal state that the master shows. An unknown fact is reported later, not guessed.
 
 The reported generation is never above the requested one: a broken upload may use numbers up, so the runner's
 own number can be higher. ``TrackedOrder.manifest_generation`` keeps the real one.
@@ -26,7 +25,6 @@ from yarnctl.attach.observing.executors import LeavingObserver, RemoveReason, ex
 from yarnctl.attach.observing.resume_cost import ResumeCosts, attempts_of
 from yarnctl.attach.observing.status_line import SAVING, parse
 from yarnctl.attach.observing.task_state import TaskObserver
-from yarnctl.attach.orders.answering import bind
 from yarnctl.attach.orders.saved_work import (
     UNCHANGED,
     answer_name,
@@ -51,10 +49,8 @@ from yarnctl.hadoop.wire.spark_rest import left_well
 from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId
 from yarnctl.task_runner.runner.protocol.stores import Entry, Unusable
 
-UNDER_ORDER = "attempts"
-"""The guard's purpose for reading attempts under order."""
-LINGER_MS = 60_000
-"""The time for which a killed attempt is polled after its order was settled: its container ends later."""
+UNDER_ORDER = "attempts"  # The guard's purpose for reading attempts under order
+LINGER_MS = 60_000  # A killed attempt is polled so long after its order: its container ends later
 
 
 class TrackedOrder(msgspec.Struct):
@@ -62,7 +58,8 @@ class TrackedOrder(msgspec.Struct):
 
     ``name`` is the order's on the cluster (``Attachment.name_of``).
     ``absent_at_ms``: the start of the last poll that found nothing; ``release_wait_from_ms``: the earliest
-    start of the attempt's release wait. ``left``, ``others``: see ``answering``.
+    start of the attempt's release wait. ``others``: container -> node of all containers at the time of the
+    order, where the application chooses which leave; ``left``: the one that has fulfilled it ("": none yet).
     """
 
     order: str
@@ -93,14 +90,8 @@ class TrackedOrder(msgspec.Struct):
     left: str = ""
     others: dict[str, str] = {}
 
-    @property
-    def is_by_number(self) -> bool:
-        """Whether the application chooses which container leaves; the order names containers by their ids."""
-        return self.attempt == self.container
 
-
-NO_TASK = TaskId("", "", "")
-"""The task of a drain order, which has none."""
+NO_TASK = TaskId("", "", "")  # The task of a drain order, which has none
 
 
 class OrderTracking:
@@ -127,8 +118,6 @@ class OrderTracking:
         self.orders: dict[str, TrackedOrder] = {}
         self.notes: dict[str, str] = {}
         self._ended_applications: set[str] = set()
-
-    # --- which orders -------------------------------------------------------------------------
 
     def begin(
         self, order: str, application: str, attempt: str, container: str, generation: int, verb: str
@@ -172,8 +161,6 @@ class OrderTracking:
                 del self.orders[name]
                 self.notes.pop(name, None)
 
-    # --- one poll -----------------------------------------------------------------------------
-
     def poll(self, tracked: Iterable[str], new: Iterable[str]) -> list[Fact]:
         """Return the facts since the last poll. ``tracked``: applications to poll for containers."""
         running = [one for one in self.orders.values() if not one.ended]
@@ -204,8 +191,6 @@ class OrderTracking:
                 facts.append(ApplicationEnded(name, now_ms))
         return facts
 
-    # --- the master's view --------------------------------------------------------------------
-
     def _is_due(self, one: TrackedOrder, seen: Mapping[str, Held | Problem]) -> bool:
         held = seen.get(one.application)
         gone = isinstance(held, Held) and one.container not in held.containers
@@ -228,10 +213,7 @@ class OrderTracking:
             if one.row is not None:
                 self._tasks.note(one.row, now_ms)
 
-    # --- the store's view ---------------------------------------------------------------------
-
     def _store_facts(self, running: Sequence[TrackedOrder]) -> list[Fact]:
-        """Poll the folders of the attempts under a suspend order."""
         waiting = [one for one in running if one.verb == "suspend" and not one.manifest_at_ms]
         found = self._calls.each(self._poll_one, (one.order for one in waiting))
         facts: list[Fact] = []
@@ -273,10 +255,10 @@ class OrderTracking:
         one.release_wait_from_ms = one.absent_at_ms or min(now_ms, created_at_ms)
 
     def _poll_one(self, order: str) -> tuple[Manifest | None, tuple[object, ...]]:
-        """Return the manifest of the order, or None, and a signature of its progress."""
         one = self.orders[order]
         began_ms = self._clock()
-        phase = self._saving_phase(one)
+        status = parse(one.row.status) if one.row is not None else None
+        phase = status.phase if status is not None and status.phase in SAVING else ""
         place = self._eligibility.store_of(one.application)
         if place is None:
             return None, (phase, ())
@@ -290,10 +272,6 @@ class OrderTracking:
             one.known_names = frozenset(entry.name for entry in mine)
             new = []
         return manifest, (phase, tuple(new))
-
-    def _saving_phase(self, one: TrackedOrder) -> str:
-        status = parse(one.row.status) if one.row is not None else None
-        return status.phase if status is not None and status.phase in SAVING else ""
 
     def _manifest(
         self,
@@ -330,12 +308,11 @@ class OrderTracking:
         manifest = safe_manifest(store, one.task, eligibility)
         return manifest if manifest.generation == answer.generation else None
 
-    # --- ends ---------------------------------------------------------------------------------
-
     def _terminal_states(
         self, running: Sequence[TrackedOrder], seen: Mapping[str, Held | Problem]
     ) -> list[Fact]:
-        if by_number := [one for one in running if one.is_by_number]:
+        # Where the application chooses which container leaves, orders name containers by their ids.
+        if by_number := [one for one in running if one.attempt == one.container]:
             for one in by_number:
                 held = seen.get(one.application)
                 if isinstance(held, Held) and not (one.others or one.left):  # of a daemon before this one
@@ -355,7 +332,16 @@ class OrderTracking:
             if ending is not None:
                 one.ended = True
                 if ending == "suspended" and one.verb == "suspend":
-                    self._suspended(one)
+                    leave_ms = one.ended_seen_at_ms - one.ordered_at_ms
+                    self._resume_costs.began(
+                        one.order,
+                        one.application,
+                        one.task.task,
+                        one.attempt,
+                        leave_ms,
+                        one.row,
+                        one.manifest_generation,
+                    )
                 facts.append(
                     ContainerEnded(
                         one.left or one.container,
@@ -368,12 +354,6 @@ class OrderTracking:
                 )
         return facts
 
-    def _suspended(self, one: TrackedOrder) -> None:
-        leave_ms = one.ended_seen_at_ms - one.ordered_at_ms
-        self._resume_costs.began(
-            one.order, one.application, one.task.task, one.attempt, leave_ms, one.row, one.manifest_generation
-        )
-
     def _is_over(self, one: TrackedOrder, held: Held | Problem | None) -> bool:
         if not isinstance(held, Held) or held.ended:
             return False
@@ -384,7 +364,6 @@ class OrderTracking:
         return container is None
 
     def _remove_reasons(self, gone: Sequence[TrackedOrder]) -> dict[str, RemoveReason]:
-        """Return why executors under these orders were removed, by order."""
         observers = {one.order: self._observer_of(one.application) for one in gone}
         found: dict[str, RemoveReason] = {}
         for observer in dict.fromkeys(observers.values()):
@@ -424,7 +403,6 @@ class OrderTracking:
 
 
 def _saved_at_ms(answer: tuple[Manifest | None, object] | Problem) -> float:
-    """Return when a polled manifest was made, by its runner's clock; infinity if there is none."""
     manifest = None if isinstance(answer, Problem) else answer[0]
     return (manifest and _instant(manifest.raw.get("created_at_ms"))) or inf
 
@@ -432,3 +410,32 @@ def _saved_at_ms(answer: tuple[Manifest | None, object] | Problem) -> float:
 def _instant(value: object) -> int:
     """Return a time that a job's owner wrote, in ms; 0 if the value is not a positive integer."""
     return value if type(value) is int and value > 0 else 0
+
+
+def bind(orders: Sequence[TrackedOrder], seen: Mapping[str, Held | Problem]) -> None:
+    """Assign a container that has ended to each order whose application chooses which containers leave.
+
+    If the container that an order names has ended, it fulfils the order. Otherwise another container that
+    the application held at the time of the order does, if no other order names it; one fulfils one order.
+    """
+    for one in sorted(orders, key=lambda one: one.order):
+        held = seen.get(one.application)
+        if not isinstance(held, Held) or held.ended or one.left:
+            continue
+        if one.container not in held.containers:
+            fulfil(one, one.container, orders)
+    for one in sorted(orders, key=lambda one: one.order):
+        held = seen.get(one.application)
+        if not isinstance(held, Held) or held.ended or one.left:
+            continue
+        named = {each.container for each in orders if not each.left}
+        gone = sorted(one.others.keys() - held.containers.keys() - named)
+        if gone:
+            fulfil(one, gone[0], orders)
+
+
+def fulfil(one: TrackedOrder, container: str, orders: Sequence[TrackedOrder]) -> None:
+    """Let a container fulfil one order, and no other order."""
+    one.left, one.node = container, one.others.get(container, one.node)
+    for each in orders:
+        each.others.pop(container, None)

@@ -21,9 +21,9 @@ from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.permission import Permission, later, unread
 from yarnctl.attach.observing.cluster_state import LiveContainers
-from yarnctl.attach.orders.tracking import OrderTracking
+from yarnctl.attach.orders.tracking import TrackedOrder
 from yarnctl.deciding.model import Accepted, Drain, Grow, Outcome, Refused, Unknown, Withheld
-from yarnctl.deciding.reasons.outcomes import ClientFault, ExecutorBusy, ForeignAttempt, NoHdfs
+from yarnctl.deciding.reasons.outcomes import ClientFault, ExecutorBusy, NoHdfs
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.app_master import Absent
@@ -59,27 +59,17 @@ class WorkerOrders:
         self,
         connection: Connection,
         live: LiveContainers,
-        tracking: OrderTracking,
         permission: Permission,
         job_manager: Callable[[str], JobManager],
     ) -> None:
-        self._connection, self._tracking, self._permission = connection, tracking, permission
+        self._connection, self._permission = connection, permission
         self._job_manager = job_manager
         self._live = live
         self._done: dict[tuple[str, int], Outcome] = {}
         self._held: dict[str, str] = {}
 
-    # --- drain ----------------------------------------------------------------------------------
-
-    def drain(self, action: Drain) -> Outcome:
+    def drain(self, action: Drain, one: TrackedOrder) -> Outcome:
         """Drain a worker; the first order of a decision drains all of its workers."""
-        one = self._tracking.begin(
-            action.order, action.application, action.attempt, action.container, 0, "drain"
-        )
-        if one is None:
-            return Refused(ForeignAttempt(action.attempt, action.application))
-        if one.released_at_ms:
-            return Accepted()
         which = action.application, action.decision
         if which not in self._done:
             try:
@@ -137,8 +127,6 @@ class WorkerOrders:
         )
         return later(action, unread(answer)) if isinstance(answer, Absent) else Accepted()
 
-    # --- grow -----------------------------------------------------------------------------------
-
     def grow(self, action: Grow) -> Outcome:
         """Restore the bounds, unless another user has changed them meanwhile."""
         hdfs, application = self._connection.hdfs, action.application
@@ -158,14 +146,11 @@ class WorkerOrders:
         hdfs.delete(path)
         return Accepted()
 
-    # --- the bounds before a change -------------------------------------------------------------
-
     def _path(self, application: str) -> str:
         return f"{self._connection.settings.requests_root.rstrip('/')}/{application}/bounds.json"
 
     @staticmethod
     def _kept(hdfs: WebHdfs, path: str) -> KeptBounds | None:
-        """Return the kept bounds, None if there are none. Raises as the client does, and Unreadable."""
         try:
             return msgspec.json.decode(hdfs.read(path, BYTES_MAX), type=KeptBounds)
         except Missing:
@@ -191,7 +176,6 @@ class WorkerOrders:
 
 
 def _decisions(action: Drain | Grow) -> str:
-    """Return the decisions of an action as text; the change for them is sent once."""
     return f"fewer {action.decision}" if isinstance(action, Drain) else f"back {action.decisions}"
 
 

@@ -1,13 +1,11 @@
 """Admit requests on a cluster; the loop calls the controller after each tick.
 
-Law: it changes nothing on the cluster. It keeps reservations with an expiry and sends no command. A change of
-its state is written to the journal before it is applied (``AdmissionStore``), so that a crash at any point
-loses no answered request. Without an open admission the cluster is not queried. While the ResourceManager
-does not answer, there is no round, no expiry and no end.
+It changes nothing on the cluster. A change of its state is written to the journal before it is applied, so
+that a crash at any point loses no answered request. Without an open admission the cluster is not queried.
+While the ResourceManager does not answer, there is no round, no expiry and no end.
 
-Its time is the daemon's clock. If that clock shows an earlier time than before (the wall clock was set back
-between two runs), one record moves all times that are counted from (``ClockSetBack``), and polling, expiry
-and rounds continue at once. Deadlines are times of the wall clock, and stay.
+If the wall clock was set back between two runs, one record moves all times that are counted from
+(``ClockSetBack``), and work continues at once. Deadlines are times of the wall clock, and stay.
 """
 
 from __future__ import annotations
@@ -22,13 +20,7 @@ from yarnctl.daemon.admission.backlog import ClusterUse, Size
 from yarnctl.daemon.admission.feedback import ClusterCapacity, Estimates, Feedback, WantedJob
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.admission.market_desk import UNTRUSTED, MarketDesk, Quote
-from yarnctl.daemon.admission.placement_desk import (
-    PoolSizes,
-    UserRun,
-    alternatives_of,
-    placed_runs,
-    places,
-)
+from yarnctl.daemon.admission.placement_desk import PoolSizes, UserRun, alternatives_of, placed_runs, places
 from yarnctl.daemon.admission.pool_files import PoolSettings
 from yarnctl.daemon.admission.reconciler import ASKED_ABOUT_MAX, Manager, Reconciler
 from yarnctl.daemon.admission.request_queue import (
@@ -52,9 +44,9 @@ from yarnctl.deciding.admission.entries import (
     GateSet,
 )
 from yarnctl.deciding.admission.gate import decide, expired, granted_in
-from yarnctl.deciding.admission.mechanisms import MECHANISMS, OwnChoices, choices_of
+from yarnctl.deciding.admission.mechanisms import MECHANISMS, OwnChoices
 from yarnctl.deciding.admission.pricing.accounts import Account, Payment
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
+from yarnctl.deciding.admission.records import Estimate, Plan, Request
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.reasons.verdicts import GateReason, LeaseOver, Undecided, WithdrawnByRequester
@@ -63,17 +55,12 @@ from yarnctl.journal.rendering import text
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
-PLANS_EVERY_MS = 10_000
-"""The interval at which new predictions for waiting requests are written, if nothing else changes."""
-ESTIMATE_MS = 3_000
-"""The maximum time for which a request waits for an estimate."""
+PLANS_EVERY_MS = 10_000  # New predictions are written so often, if nothing else changes
+ESTIMATE_MS = 3_000  # The maximum time for which a request waits for an estimate
 WAITING_MAX = 1_000
-WAITING_SHARE = 4
-"""One user may have one in this many of the waiting requests."""
-COMMANDS_MAX = 32
-"""The maximum number of queued commands executed after one tick: each is written to the disk."""
-PROMISES_A_TICK = 1_600
-"""The maximum number of promises that prices of one tick's requests are compared with."""
+WAITING_SHARE = 4  # One user may have one in this many of the waiting requests
+COMMANDS_MAX = 32  # Commands executed after one tick: each is written to the disk
+PROMISES_A_TICK = 1_600  # The maximum number of promises that prices of one tick's requests are compared with
 
 END_IT = "end the application to free its containers"
 NO_ESTIMATE = "send the request again with the same request_key, or include an estimate"
@@ -85,7 +72,7 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     allocator: str
     instance: str
     queues: tuple[str, ...] = ()
-    choices: Choices | OwnChoices = DEFAULT_CHOICES
+    choices: OwnChoices | None = None
     lease_ms: int = 120_000
     pools: tuple[PoolSettings, ...] = ()
 
@@ -93,8 +80,7 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
 class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The controller's published state, with every kept admission, the newest first.
 
-    ``ran_ms``: the running times of ended admissions, by id. ``queues``: the cluster's.
-    ``priced``: deadlines have a price.
+    ``ran_ms``: the running times of ended admissions, by id. ``priced``: deadlines have a price.
     """
 
     allocator: str
@@ -119,11 +105,10 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
 class AdmissionController:
     """Admits requests on one cluster.
 
-    ``size`` measures the cluster, or each pool by name (raises YarnctlError). ``store``: the state from the
-    journal. ``history_worker`` None: no history, so no estimates and no feedback. ``last_ms``: the last time
-    of the run before (0: not known). ``wall_ahead_ms`` returns the wall clock minus the daemon's. ``queues``
-    returns the cluster's newest queues (None: queues are compared by name). All other methods run on the
-    loop.
+    ``size`` measures the cluster, or each pool by name (raises YarnctlError). ``history_worker`` None: no
+    history, so no estimates and no feedback. ``last_ms``: the last time of the run before (0: not known).
+    ``wall_ahead_ms`` returns the wall clock minus the daemon's. ``queues`` returns the cluster's newest
+    queues (None: queues are compared by name).
     """
 
     def __init__(
@@ -177,8 +162,8 @@ class AdmissionController:
     ) -> None:
         """After a tick: execute queued commands, poll if a poll is due, run a round.
 
-        While ``paused`` no request is admitted or rejected. ``suspendable`` are the applications whose
-        containers can be suspended now.
+        While ``paused`` no request is admitted or rejected. ``suspendable``: applications with such
+        containers now.
         """
         self.market_desk.suspendable = suspendable
         if now_ms < self._last_ms:
@@ -224,10 +209,7 @@ class AdmissionController:
     def _execute(
         self, write: Callable[[Record], None], now_ms: int, commands: Sequence[PendingCommand]
     ) -> bool:
-        """Execute queued commands in order; return whether some are left for the next tick.
-
-        The more promises there are, the fewer commands that need a price are executed.
-        """
+        """Execute queued commands, fewer with a price the more promises; return whether some are left."""
         self._asked_about = self.market_desk.compared = executed = 0
         for pending in commands:
             is_priced = isinstance(pending.command, AdmissionClient | QuoteRequest)
@@ -238,13 +220,11 @@ class AdmissionController:
         return executed < len(commands)
 
     def _settle(self, write: Callable[[Record], None], now_ms: int) -> None:
-        """Charge, refund and refill accounts; the history shows what a job used."""
         self.market_desk.settle(
             lambda record: self._note(write, record), now_ms, learning=self._feedback is not None
         )
 
     def _note(self, write: Callable[[Record], None], record: Record) -> None:
-        """Write a record to the journal, then apply it."""
         write(record)
         self.store.take(record)
 
@@ -258,7 +238,7 @@ class AdmissionController:
             _LOG.warning("admission paused: cluster capacity is unknown: %s", problem)
         if pools is None:
             return
-        choices = choices_of(settings.allocator, settings.choices)
+        choices = settings.choices or MECHANISMS[settings.allocator].choices
         if gate is None or (gate.mechanism, gate.pools, gate.choices) != (settings.allocator, pools, choices):
             self._note(write, GateSet(now_ms, settings.allocator, pools, choices))
 
@@ -341,10 +321,7 @@ class AdmissionController:
     def _estimate(
         self, pending: PendingCommand, wanted: AdmissionClient | QuoteRequest, now_ms: int
     ) -> tuple[Estimate | None] | Refusal | None:
-        """Return the estimate, if there is one; None: the history has not answered yet.
-
-        A slow history rejects no request: a client that needs an estimate and gets none repeats its request.
-        """
+        """Return the estimate, None while the history has not answered: a slow history rejects no request."""
         gate = self.store.gate
         placed = isinstance(wanted, AdmissionClient) and wanted.alternatives is not None
         if placed or wanted.estimate is not None or self._estimates is None or gate is None:
@@ -365,13 +342,8 @@ class AdmissionController:
         return (found if isinstance(found, Estimate) and found.mean_ms > 0 else None,)
 
     def _ask(
-        self,
-        write: Callable[[Record], None],
-        now_ms: int,
-        pending: PendingCommand,
-        wanted: AdmissionClient,
+        self, write: Callable[[Record], None], now_ms: int, pending: PendingCommand, wanted: AdmissionClient
     ) -> str:
-        """Write a request to the journal; its deadline counts from its submission."""
         number = self.store.numbered + 1
         name = f"adm-{self.settings.instance}-{number}"
         ordered_at_ms = now_ms - self.request_queue.waited_ms(pending)
@@ -386,8 +358,7 @@ class AdmissionController:
             alternatives=wanted.alternatives,
         )
         self._note(
-            write,
-            AdmissionAsked(now_ms, name, wanted.name, wanted.user, wanted.queue, request, wanted.key),
+            write, AdmissionAsked(now_ms, name, wanted.name, wanted.user, wanted.queue, request, wanted.key)
         )
         self._leases[name] = now_ms
         return name
@@ -395,8 +366,7 @@ class AdmissionController:
     def _withdraw(self, write: Callable[[Record], None], now_ms: int, name: str) -> str | Refusal | None:
         """Withdraw an admission that no application has used; None: the next tick decides.
 
-        For a reservation the ResourceManager is queried first, as before it expires: a client may have
-        submitted its job a moment ago, and a running job is not refunded.
+        A client may have submitted its job a moment ago, and a running job is not refunded: so query first.
         """
         found = self.store.admissions.get(name)
         if found is None:
@@ -415,7 +385,6 @@ class AdmissionController:
         return name
 
     def _in_use(self, write: Callable[[Record], None], now_ms: int, found: Admission) -> Refusal | None:
-        """Return why a reservation cannot be withdrawn: its application is in YARN, or that is unknown."""
         took = None if self._reconciler.unreachable else self._claimant(now_ms, found)
         if took is None:
             fault = self._reconciler.problem
@@ -466,14 +435,10 @@ class AdmissionController:
         self._note(write, AdmissionClosed(now_ms, found.admission, "withdrawn", why))
 
     def _undecided(self) -> bool:
-        """Return whether a request has arrived since the last round."""
         return any(isinstance(each.plan.reason, Undecided) for each in self.store.open("waiting"))
 
     def _run_round(self, write: Callable[[Record], None], now_ms: int, seen: ClusterUse) -> None:
-        """Run a round; write it to the journal if it changes anything.
-
-        A round drops expired reservations, but only after the ``Reconciler`` has checked them.
-        """
+        """Run a round after the ``Reconciler`` has checked expiry; write it if it changes anything."""
         gate = self.store.gate
         if gate is None or not gate.waiting or expired(gate, now_ms):
             return
@@ -542,7 +507,6 @@ class AdmissionController:
 
 
 def _same(wanted: AdmissionClient, known: Admission) -> bool:
-    """Return whether a repeated request equals the earlier one."""
     before = known.request
     asked = (wanted.name, wanted.user, wanted.queue, wanted.containers, wanted.deadline_ms, wanted.kind)
     return (*asked, wanted.budget) == (

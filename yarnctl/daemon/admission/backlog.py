@@ -1,9 +1,7 @@
 """Count the containers of other applications as fixed load, and find applications with admissions' tags.
 
-Law: an application belongs to an admission only if user, queue and time fit the admission whose tag it has;
-any other application with such a tag is fixed load, as is one that was submitted without admission.
-Containers of other sizes count by memory. The recorded load has a bounded size for any number of
-applications.
+An application belongs to an admission only if user, queue and time fit the admission whose tag it has; any
+other application is fixed load. Containers of other sizes count by memory.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ from yarnctl.hadoop.wire import views, yarn
 from yarnctl.hadoop.wire.mapreduce import ADMISSION_TAG
 
 EVERY_MS = 10_000
-AGAIN_MS = 5_000
-"""Pause after a failed measurement."""
+AGAIN_MS = 5_000  # Pause after a failed measurement
 TWICE_MS = 1_000
 SHRINK_AFTER_MS = 60_000
 
@@ -76,12 +73,9 @@ class Sizing:
         return found
 
 
-CLOCKS_APART_MS = 60_000
-"""The time by which an application may seem older than its request: clocks differ and drift."""
-NAMED_MAX = 12
-"""The number of the largest loads that keep their names."""
-STEPS_MAX = 40
-"""The number of different ends that are kept; later ones count as never."""
+CLOCKS_APART_MS = 60_000  # So much older may an application seem than its request: clocks differ
+NAMED_MAX = 12  # The number of the largest loads that keep their names
+STEPS_MAX = 40  # The number of different ends that are kept; later ones count as never
 MANY = "others"
 
 
@@ -94,10 +88,7 @@ class Claim(NamedTuple):
 
 
 class ClusterUse(NamedTuple):
-    """The result of one poll: fixed loads, claims of admissions, and the listed applications.
-
-    ``pool_loads`` are those of pools that have a name.
-    """
+    """One poll's fixed loads (``pool_loads``: of pools with a name), claims, and listed applications."""
 
     loads: tuple[Load, ...]
     claims: tuple[Claim, ...]
@@ -133,8 +124,7 @@ def cluster_use(
 ) -> ClusterUse:
     """Read one answer of the ResourceManager, with queues by path, against the store.
 
-    ``queues``: only these count (none: all). ``ahead_ms``: the wall clock, which deadlines in tags use, minus
-    ``now_ms``.
+    ``queues``: only these count (none: all). ``ahead_ms``: the wall clock minus ``now_ms``.
     """
     claims: list[Claim] = []
     loads: dict[str, list[Load]] = {}
@@ -166,10 +156,7 @@ def cluster_use(
 
 
 def _pool_of(row: yarn.AppInfo, store: AdmissionStore, ours: Admission | None) -> Pool | None:
-    """Return the pool of an application's containers: the one of its placement, else its queue's.
-
-    Without a gate there is no pool; then an application counts by its own numbers.
-    """
+    """Return the pool of an application's containers: the one of its placement, else its queue's."""
     pools = () if store.gate is None else store.gate.pools
     if len(pools) <= 1:
         return pools[0] if pools else Pool("", 0, 0)
@@ -207,10 +194,7 @@ def compact(loads: Sequence[Load]) -> tuple[Load, ...]:
 
 
 def _until_ms(row: yarn.AppInfo, now_ms: int, ahead_ms: int) -> int:
-    """Return when an application ends: unknown, or its deadline if it has one.
-
-    If deadlines have a price, tags are not read.
-    """
+    """Return when an application ends: its deadline (not read if deadlines have a price), else unknown."""
     deadline_ms = views.deadline_at_ms(row)
     if deadline_ms is not None and deadline_ms < FOREVER_MS:
         deadline_ms -= ahead_ms
@@ -230,7 +214,6 @@ def claimant(
 
 
 def _objection(row: yarn.AppInfo, store: AdmissionStore, admission: str, spoken: bool, now_ms: int) -> str:
-    """Return why an application may not use the admission in its tag, or ""."""
     found = store.admissions.get(admission)
     if found is None:
         return "the admission is unknown (any more)"
@@ -244,7 +227,6 @@ def _objection(row: yarn.AppInfo, store: AdmissionStore, admission: str, spoken:
 
 
 def _misfit(row: yarn.AppInfo, store: AdmissionStore, found: Admission, now_ms: int) -> str:
-    """Return why an application with an admission's tag differs from the request, or ""."""
     if row.user != found.user:
         return f"the admission belongs to user {found.user}"
     queue = store.queue_of(found)
@@ -258,8 +240,7 @@ def _misfit(row: yarn.AppInfo, store: AdmissionStore, found: Admission, now_ms: 
 def _begun_at_ms(row: yarn.AppInfo, now_ms: int) -> int:
     """Return when an application was submitted, by the daemon's clock; ``now_ms`` if it is unknown.
 
-    Its running time is a difference of two times of the ResourceManager's own clock, which may differ from
-    the daemon's. (An ended application's running time is shorter than its age, so that it seems younger.)
+    Its running time is a difference of two times of the ResourceManager's own clock.
     """
     if row.elapsed_ms > 0:
         return now_ms - row.elapsed_ms

@@ -1,7 +1,4 @@
-"""Build the admission controller from options, with its own clients of the cluster and the job history.
-
-Law: nothing is sent here. The loop's clients have the bounds of the loop; the history has its own thread.
-"""
+"""Build the admission controller from options, with its own clients of the cluster and the job history."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ from yarnctl.daemon.admission.pool_files import PoolSettings
 from yarnctl.daemon.admission.request_queue import RequestQueue
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.mechanisms import OwnChoices
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.history_server import DAEMON, QUICK, HistoryServer
@@ -36,16 +32,12 @@ from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources
 
 MINIMUM_KEY = "yarn.scheduler.minimum-allocation-mb"
-TASK_MIB = 1024
-"""MapReduce's default memory of a task; the scheduler may round it up."""
+TASK_MIB = 1024  # MapReduce's default memory of a task; the scheduler may round it up
 NO_HISTORY = "off"
 
 
 class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of admission. None: measured; ``history`` "": found, ``off``: not used.
-
-    The queues of ``queues`` and ``pools`` are names in options, and full paths after they are resolved.
-    """
+    """The options of admission. None: measured; ``history`` "": found, ``off``: not used."""
 
     allocator: str
     queues: tuple[str, ...] = ()
@@ -53,7 +45,7 @@ class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
     container_mib: int | None = None
     history: str = ""
     lease_ms: int = 120_000
-    choices: Choices | OwnChoices = DEFAULT_CHOICES
+    choices: OwnChoices | None = None
     pools: tuple[PoolSettings, ...] = ()
     runs: Path | None = None
 
@@ -63,11 +55,9 @@ class DaemonClock(Protocol):
 
     def __call__(self) -> int:
         """Return the daemon's time: ms since the epoch, by the wall clock at its start."""
-        ...
 
     def ahead_ms(self) -> int:
         """Return the wall clock minus the daemon's time."""
-        ...
 
 
 def make_admission_controller(
@@ -134,22 +124,16 @@ class Measured(Protocol):
 
     def configuration(self) -> dict[str, str]:
         """Return the daemon's effective configuration."""
-        ...
 
     def nodes(self) -> Sequence[yarn.NodeRow]:
         """Return the nodes that run containers now."""
-        ...
 
     def root_queue(self) -> yarn.QueueInfo:
         """Return the scheduler's tree of queues."""
-        ...
 
 
 class ClusterSize:
-    """Measures the containers of the cluster, or of the guarantee of admission's queues; by memory.
-
-    Nodes with a label do not count: labels are not modelled.
-    """
+    """Measures the containers of the cluster's nodes without a label, or of admission's queues; by memory."""
 
     def __init__(self, manager: Measured, options: AdmissionOptions) -> None:
         self._manager = manager
@@ -222,7 +206,6 @@ class PoolSize:
         return leaf
 
     def _most_mib(self, leaf: views.Leaf, total: Resources) -> int:
-        """Return the queue's maximum in its partition."""
         if not self._settings.label:
             return views.queue_view(leaf, total).maximum.memory_mib
         rows = leaf.queue.shares.rows if leaf.queue.shares is not None else ()
@@ -248,10 +231,7 @@ def open_histories(address: str, cluster: ClusterAddress) -> Histories:
 
 
 def open_history(address: str, cluster: ClusterAddress) -> FinishedJobs:
-    """Return the history of MapReduce jobs at ``address`` ("": found).
-
-    Raises BadInput if no configuration names its host, and as the client does.
-    """
+    """Return the history of MapReduce jobs at ``address`` ("": found); raises BadInput."""
     address = address or _found(cluster)
     if not address:
         remedy = "set --history URL, or --history off"

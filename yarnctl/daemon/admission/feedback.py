@@ -1,9 +1,8 @@
 """Feed finished jobs back to admission, one query after the other.
 
-Law: a query that has ended is a record, also one without a result; an unanswered one is repeated for a
-limited time. A job with an impossible deadline is not used: one such job would make admission request too
-many containers for all others. The request and the containers of a job, which only admission knows, are added
-here.
+A query that has ended is a record, also one without a result; an unanswered one is repeated for a limited
+time. A job with an impossible deadline is not used: it would make admission request too many containers for
+all.
 """
 
 from __future__ import annotations
@@ -21,10 +20,8 @@ from yarnctl.deciding.admission.records import Finished
 from yarnctl.deciding.reasons.verdicts import ASK_AGAIN, LessonReason, NoneWouldDo, NumbersImpossible
 from yarnctl.deciding.records import Record
 
-FRESH_MS = 5_000
-"""The time for which an answer is valid from its first use, ..."""
-OLD_MS = 300_000
-"""... if its question is not older than this."""
+FRESH_MS = 5_000  # The time for which an answer is valid from its first use, ..
+OLD_MS = 300_000  # ... if its question is not older than this.
 
 
 class _Question:
@@ -84,14 +81,11 @@ class Estimates:
         return len(self._asked)
 
 
-YARN = "yarn"
-"""The kind that selects the ResourceManager's own times for any framework."""
+YARN = "yarn"  # The kind that selects the ResourceManager's own times for any framework
 EVERY_MS = 5_000
 EVERY_MAX_MS = 60_000
-TRAIN_MS = 10_000
-"""The time for which the first round waits for feedback of earlier jobs."""
-LEARN_FOR_MS = 15 * 60_000
-"""The time for which the history is queried for the feedback of an ended application."""
+TRAIN_MS = 10_000  # The time for which the first round waits for feedback of earlier jobs
+LEARN_FOR_MS = 15 * 60_000  # The history is queried so long for an ended application
 TRAINED_BACK_MS = 7 * 86_400_000
 
 
@@ -223,8 +217,7 @@ class Feedback:
 def unusable(finished: Finished) -> LessonReason | None:
     """Return why a job's numbers cannot be used, None if they can.
 
-    They must be above 0 and finite, and some number of containers must have been enough. Otherwise the ratio
-    that it needed is above 1, and admission would admit no job any more.
+    They must be above 0 and finite. A job that needed a ratio above 1 would stop all further admissions.
     """
     least = min(
         finished.work_ms, finished.tasks, finished.deadline_ms, finished.containers, finished.capacity

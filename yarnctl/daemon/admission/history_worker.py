@@ -1,8 +1,7 @@
 """Query the job history in two threads, one for estimates and one for feedback.
 
-Law: the loop never blocks on a history server, and an estimate for a waiting request never waits for
-feedback. Queries are few and bounded, in each thread one after the other; an answer is fetched when it is
-ready. A server that does not answer is logged once; no answer is a result, too.
+The loop never blocks on a history server, and an estimate for a waiting request never waits for feedback. A
+server that does not answer is logged once; no answer is a result, too.
 """
 
 from __future__ import annotations
@@ -34,32 +33,24 @@ class History(Protocol):
         self, application: str, kind: str = "mapreduce", containers: int = 0
     ) -> tuple[Finished | None, LessonReason | None]:
         """Return the feedback of one ended application that had ``containers``, or None and why."""
-        ...
 
     def recent(self, since_ms: int) -> Sequence[Finished]:
         """Return the feedback of jobs since a time."""
-        ...
 
     def estimate(self, name: str, user: str, kind: str = "mapreduce", most: int = 0) -> Estimate | None:
         """Return the estimate for the next run of a job, which can use ``most`` containers."""
-        ...
 
     def first_asks(self, name: str, user: str) -> tuple[ContainerRequest, ...]:
         """Return the first requests of the last run of a job."""
-        ...
 
     def latest_first_asks(
         self, since_ms: int, is_preempting: Callable[[str], bool]
     ) -> dict[tuple[str, str], tuple[ContainerRequest, ...]]:
         """Return the first requests of the last run of each of the latest jobs in preempting queues."""
-        ...
 
 
 class Answer:
-    """One answer: ``done`` when it is ready; ``problem``: why there is no ``value`` (None: there is one).
-
-    ``never``: the problem stays until the daemon is restarted.
-    """
+    """An answer: ``done`` when ready; ``problem``: why no ``value``; ``never``: none until a restart."""
 
     def __init__(self) -> None:
         self.done = False
@@ -84,8 +75,8 @@ class _Line:
 class HistoryWorker:
     """Answers questions about the job history in threads of its own.
 
-    ``open_history`` returns the history (called in each thread, again until it succeeds). ``wake`` is called
-    after each answer. ``in_thread`` False: the calling thread answers.
+    ``open_history`` is called in each thread until it succeeds, ``wake`` after each answer. ``in_thread``
+    False: the calling thread answers.
     """
 
     def __init__(
@@ -128,7 +119,6 @@ class HistoryWorker:
             self._wake()
 
     def _answer(self, line: _Line, question: Question, answer: Answer) -> None:
-        """Answer one question; any exception becomes the answer's problem."""
         try:
             if line.history is None:
                 line.history = self._opened()

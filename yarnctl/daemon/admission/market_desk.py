@@ -1,7 +1,7 @@
 """Quotes, immediate refusals and accounts of an admission controller that sells deadlines.
 
-Law: a quote reserves nothing and is not written to the journal; a request that refers to it is decided again.
-A refusal charges nothing. ``deciding`` computes prices and payments; a due record is written first.
+A quote reserves nothing and is not written to the journal; a request that refers to it is decided again. A
+refusal charges nothing.
 """
 
 from __future__ import annotations
@@ -12,15 +12,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from yarnctl.daemon.admission.request_queue import (
-    AccountCommand,
-    AdmissionClient,
-    QuoteRequest,
-    Refusal,
-)
+from yarnctl.daemon.admission.request_queue import AccountCommand, AdmissionClient, QuoteRequest, Refusal
 from yarnctl.deciding.admission.mechanisms.mrm import Priced, deadlines, priced
-from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
-from yarnctl.deciding.admission.mechanisms.promises import market
+from yarnctl.deciding.admission.mechanisms.promises import MrmChoices, MrmMemory, market
 from yarnctl.deciding.admission.payments import due_records
 from yarnctl.deciding.admission.pricing.accounts import AccountSet, TokensGranted
 from yarnctl.deciding.admission.records import Budget, Estimate
@@ -33,12 +27,9 @@ if TYPE_CHECKING:
     from yarnctl.deciding.admission.book import AdmissionStore
     from yarnctl.deciding.admission.capacity import Load
 
-QUOTED_FOR_MS = 60_000
-"""The time for which a quote is valid."""
-QUOTES_MAX = 1_000
-"""The maximum number of quotes; beyond, the oldest of the user with the most quotes is dropped."""
-ANEW_POINTS = 8
-"""The points of a new quote that replaces an invalid one."""
+QUOTED_FOR_MS = 60_000  # The time for which a quote is valid
+QUOTES_MAX = 1_000  # Beyond, the oldest quote of the user with the most is dropped
+ANEW_POINTS = 8  # The points of a new quote that replaces an invalid one
 UNTRUSTED = Refusal(
     "estimate-needs-operate",
     "deadlines have a price, so an estimate needs a token with the scope operate",
@@ -101,7 +92,6 @@ class MarketDesk:
         return tuple(each.sequence for each in running if each.application not in self.suspendable)
 
     def _standing(self, loads: tuple[Load, ...], now_ms: int) -> Seen:
-        """Return the input of a price: reservations, promises and fixed load."""
         gate = self._store.gate
         assert gate is not None
         return Seen(
@@ -126,8 +116,6 @@ class MarketDesk:
         else:
             note(AccountSet(now_ms, wanted.account, wanted.daily_mtokens, wanted.cap_mtokens))
         return wanted.account
-
-    # --- quotes ---------------------------------------------------------------------------------
 
     def quoted(
         self,
@@ -196,18 +184,13 @@ class MarketDesk:
         return priced(found, who, estimate, tasks, gate.choices)
 
     def _forget(self, now_ms: int, user: str) -> None:
-        """Drop expired quotes, and one more if there is no place for a new one of ``user``.
-
-        Users share the places: a user's quote never displaces one of a user that has fewer.
-        """
+        """Drop expired quotes, and one more if there is no place; users share the places fairly."""
         kept = [each for each in self.quotes.values() if each.valid_until_ms > now_ms]
         if len(kept) >= QUOTES_MAX:
             counts = Counter([user, *(each.user for each in kept)])
             most = max(counts, key=lambda name: (counts[name], name == user))
             kept.remove(next(each for each in kept if each.user == most))
         self.quotes = {each.id: each for each in kept}
-
-    # --- immediate refusals -------------------------------------------------------------------------
 
     def is_untrusted(self, estimate: Estimate | None) -> bool:
         """Return whether an estimate comes from a user while deadlines have a price."""
@@ -224,7 +207,6 @@ class MarketDesk:
         return self._refusal(wanted, estimate, self._standing(polled.loads, now_ms))
 
     def _refusal(self, wanted: AdmissionClient, estimate: Estimate | None, seen: Seen) -> Refusal | None:
-        """Return why a request is refused without a record, None if it is not; it charges nothing."""
         budget = wanted.budget
         if budget is None:
             return Refusal("no-account", "deadlines have a price", "include a budget and an account")

@@ -1,8 +1,4 @@
-"""Measure the pools of placement, and complete the options of a request.
-
-Law: predictions are made here or by the client, never in ``deciding``; only options reach the journal. A
-request without options gets options from its estimate, in its queue's pool.
-"""
+"""Measure the pools of placement, and complete the options of a request; only options reach the journal."""
 
 from __future__ import annotations
 
@@ -29,18 +25,14 @@ from yarnctl.prediction.application_runs import KnownRun, merged, runs_in_lines
 if TYPE_CHECKING:
     from yarnctl.deciding.admission.gate import Gate
 
-LATE_RATIO = 0.05
-"""The probability to exceed an upper bound, if the request has none."""
+LATE_RATIO = 0.05  # The probability to exceed an upper bound, if the request has none
 PROFILE = "run yarnctl profile APP.toml to measure it with several numbers of containers"
 
 Measure = Callable[[], Size]
 
 
 class PoolSizes:
-    """The sizes of all pools; ``measure`` has a function by the name of a pool ("": the only one).
-
-    ``problem``: why a pool could not be measured.
-    """
+    """The sizes of all pools, measured by name ("": the only one). ``problem``: why one was not measured."""
 
     def __init__(
         self, pools: Sequence[PoolSettings], queues: tuple[str, ...], measure: Mapping[str, Measure]
@@ -150,7 +142,6 @@ def _takes(pool: Pool, option: PlacementOption) -> bool:
 
 
 def _in_pool(gate: Gate, queue: str, option: PlacementOption) -> PlacementOption:
-    """Return an option in the pool of a queue, if the request names one."""
     pool = _pool_of(gate, queue)
     if not queue or pool is None or option.pool:
         return option
@@ -158,12 +149,10 @@ def _in_pool(gate: Gate, queue: str, option: PlacementOption) -> PlacementOption
 
 
 def _pool_of(gate: Gate, queue: str) -> Pool | None:
-    """Return the pool of a queue."""
     return next((each for each in gate.pools if queue in each.queues), None)
 
 
 def _by_estimate(gate: Gate, wanted: AdmissionClient, estimate: Estimate | None) -> Alternatives | Refusal:
-    """Return options with several numbers of containers for one command, by its estimated work."""
     if estimate is None:
         problem = "the request has no options, and no estimate of the job's work is available"
         return Refusal("no-options", problem, f"include an estimate, or {PROFILE}")
@@ -192,10 +181,7 @@ def _by_estimate(gate: Gate, wanted: AdmissionClient, estimate: Estimate | None)
 
 
 class PlacementPredictions:
-    """Predicts options of an application by its name, from the runs in a file and in the journal.
-
-    Called by request threads; each call reads the file.
-    """
+    """Predicts options by an application's name, from runs in a file (read each time) and the journal."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file

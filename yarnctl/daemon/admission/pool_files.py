@@ -35,10 +35,7 @@ _LABEL = re.compile(r"[A-Za-z0-9_-]{1,255}")
 
 
 class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """One pool of the file; ``capacity`` and ``container_mib`` None: measured.
-
-    ``label`` names a partition (YARN's node labels); "": the nodes without a label.
-    """
+    """One pool of the file; ``capacity`` and ``container_mib`` None: measured. ``label``: "": no label."""
 
     name: str
     queue: str

@@ -1,8 +1,7 @@
 """Compare admissions with the applications on the cluster, and write the differences as records.
 
-Law: an admission is running, has ended or was never used only if the ResourceManager reports it, independent
-of clients. While it does not answer, nothing changes. If it answers, but cannot report on one admission, only
-that admission waits, for a limited time.
+An admission is running, has ended or was never used only if the ResourceManager reports it. While it does not
+answer, nothing changes. If it cannot report on one admission, only that one waits, for a limited time.
 """
 
 from __future__ import annotations
@@ -36,14 +35,10 @@ from yarnctl.hadoop.wire import yarn
 _LOG = logging.getLogger("yarnctl.daemon")
 
 POLL_EVERY_MS = 1_000
-REST_EVERY_MS = 5_000
-"""The interval while no request waits and all admitted jobs run."""
-ENDED_AFTER_MS = 10_000
-"""The time for which an application must be unknown to the ResourceManager before it counts as ended."""
-ASKED_ABOUT_MAX = 8
-"""The maximum number of applications, no longer listed, that are queried after one tick."""
-ASKED_FOR_MS = 60_000
-"""The time for which an expired admission is queried without a usable answer before it is closed."""
+REST_EVERY_MS = 5_000  # The interval while no request waits and all admitted jobs run
+ENDED_AFTER_MS = 10_000  # Unknown to the ResourceManager for so long, it counts as ended
+ASKED_ABOUT_MAX = 8  # The maximum number of applications, no longer listed, that are queried after one tick
+ASKED_FOR_MS = 60_000  # So long is an expired admission queried in vain before it is closed
 
 Write = Callable[[Record], None]
 
@@ -53,23 +48,19 @@ class Manager(Protocol):
 
     def applications(self) -> Sequence[yarn.AppInfo]:
         """Return the unfinished applications."""
-        ...
 
     def tagged(self, tag: str) -> Sequence[yarn.AppInfo]:
         """Return the applications with a tag, also ended ones."""
-        ...
 
     def application_end(self, application: str) -> yarn.ApplicationOutcome:
         """Return how an application ended, and when; raises Missing if it is not known."""
-        ...
 
 
 class Reconciler:
     """Polls the applications for ``store``; ``instance`` is the controller's part of its admissions' ids.
 
-    ``wall_ahead_ms`` returns the wall clock, which users use for deadlines in tags, minus the daemon's.
-    ``last`` is the newest poll, None while the ResourceManager does not answer; ``problem`` is why.
-    ``unreachable``: the last poll was not answered.
+    ``wall_ahead_ms`` returns the wall clock minus the daemon's. ``last`` is the newest poll, None while the
+    ResourceManager does not answer; ``problem`` is why. ``unreachable``: the last poll was not answered.
     """
 
     def __init__(
@@ -100,11 +91,7 @@ class Reconciler:
         self._missing_since, self._queried, self._alive_at_ms = {}, {}, {}
 
     def reconcile(self, note: Write, now_ms: int, *, asked: bool = False) -> bool:
-        """Poll if a poll is due; ``note`` writes which jobs were submitted, ended, or expired.
-
-        ``asked``: also while no admission is open.
-        Returns whether ``last`` is new.
-        """
+        """Poll if a poll is due (``asked``: also without open admissions); return whether ``last`` is new."""
         if not self._store.opened and not asked:
             return False
         busy = bool(self._store.open("waiting", "admitted"))
@@ -119,14 +106,26 @@ class Reconciler:
             return False
         self.problem, self.unreachable = None, False
         self.last = self._read(rows, now_ms)
-        self._match(note, now_ms, self.last)
-        self._note_alive(now_ms, self.last.there)
+        for claim in self.last.claims:
+            if not claim.why:
+                note(AdmissionTaken(now_ms, claim.admission, claim.application))
+                _LOG.info("%s runs as %s", claim.admission, claim.application)
+            elif (claim.application, claim.why) not in self._logged:
+                self._logged.add((claim.application, claim.why))
+                _LOG.warning("%s cannot use admission %s: %s", claim.application, claim.admission, claim.why)
+        self._logged = {said for said in self._logged if said[0] in self.last.there}
+        names = [each.application for each in self._store.open("taken")]
+        before = self._alive_at_ms
+        self._alive_at_ms = {
+            name: now_ms if name in self.last.there else before[name]
+            for name in names
+            if name in self.last.there or name in before
+        }
         self._end(note, now_ms, self.last.there)
         self._expire(note, now_ms)
         return True
 
     def _read(self, rows: Sequence[yarn.AppInfo], now_ms: int) -> ClusterUse:
-        """Read the rows, each with its queue's path (an ambiguous name stays, and is in no queue)."""
         tree = self._queues()
         if tree is not None:
             paths = [tree.of_application(row.queue) or row.queue for row in rows]
@@ -134,30 +133,7 @@ class Reconciler:
         ahead_ms, queues = self._wall_ahead_ms(), self._store.queues
         return cluster_use(rows, self._store, self._instance, now_ms, queues, ahead_ms)
 
-    def _match(self, note: Write, now_ms: int, seen: ClusterUse) -> None:
-        for claim in seen.claims:
-            if not claim.why:
-                note(AdmissionTaken(now_ms, claim.admission, claim.application))
-                _LOG.info("%s runs as %s", claim.admission, claim.application)
-            elif (claim.application, claim.why) not in self._logged:
-                self._logged.add((claim.application, claim.why))
-                _LOG.warning("%s cannot use admission %s: %s", claim.application, claim.admission, claim.why)
-        self._logged = {said for said in self._logged if said[0] in seen.there}
-
-    # --- ended jobs ---------------------------------------------------------------------------------
-
-    def _note_alive(self, now_ms: int, there: frozenset[str]) -> None:
-        """Keep the time when each application of an admission was last listed as unfinished."""
-        names = [each.application for each in self._store.open("taken")]
-        before = self._alive_at_ms
-        self._alive_at_ms = {
-            name: now_ms if name in there else before[name]
-            for name in names
-            if name in there or name in before
-        }
-
     def _end(self, note: Write, now_ms: int, there: frozenset[str]) -> None:
-        """Write a record for each application that YARN reports as ended."""
         missed = [each for each in self._store.open("taken") if each.application not in there]
         self._missing_since = {
             name: at_ms
@@ -171,7 +147,6 @@ class Reconciler:
                 note(AdmissionClosed(now_ms, each.admission, "ended", *ended))
 
     def _ended(self, application: str, now_ms: int) -> tuple[ClosedReason, int | None] | None:
-        """Return how an application ended, and YARN's time of it; None if it has not, or if unknown."""
         try:
             found = self._manager.application_end(application)
         except Missing:
@@ -193,13 +168,8 @@ class Reconciler:
         found_ms = min(max(ended_at_ms, self._alive_at_ms.get(application, 0)), now_ms)
         return found_ms if found_ms > 0 else None
 
-    # --- jobs that were never submitted -------------------------------------------------------------
-
     def claimant(self, each: Admission, now_ms: int) -> str | None:
-        """Return the application with an admission's tag that fits it, also an ended one ("": none).
-
-        None: the ResourceManager did not answer.
-        """
+        """Return the application of an admission, also an ended one ("": none; None: no answer)."""
         try:
             rows = self._manager.tagged(tag_of(each.admission))
         except YarnctlError as error:
@@ -223,10 +193,7 @@ class Reconciler:
                 return
 
     def _ask_after(self, note: Write, now_ms: int, each: Admission) -> bool:
-        """Query the applications with an expired admission's tag, and close it, or record its job.
-
-        False: the query failed, and nothing more is queried in this poll.
-        """
+        """Look for an expired admission's application; close it, or record the job. False: no answer."""
         took = self.claimant(each, now_ms)
         if took is None and now_ms - self._queried.setdefault(each.admission, now_ms) < ASKED_FOR_MS:
             return False  # retried later: no running application has the tag

@@ -1,9 +1,9 @@
 """Queue commands of request threads for the loop; the threads wait for the results.
 
-Law: nothing is decided here and no record is written; only the loop's thread does that. A command is answered
-when its record is in the journal and published, or with a time-out. Waiting is bounded in time and in number,
-because the service needs the same threads for all other requests. One user has a share of each bound, and the
-last places are reserved for operators, so that no user can block others.
+Only the loop's thread decides and writes records. A command is answered when its record is in the journal and
+published, or with a time-out. Waiting is bounded in time and in number, because the service needs the same
+threads for all other requests. One user has a share of each bound, and the last places are reserved for
+operators, so that no user can block others.
 """
 
 from __future__ import annotations
@@ -19,16 +19,11 @@ from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.records import Budget, Estimate
 from yarnctl.prediction.application_runs import KnownRun
 
-PENDING_MAX = 256
-"""The maximum number of queued commands."""
-WAITERS_MAX = 24
-"""The maximum number of threads that wait for a verdict; more get an answer without waiting."""
-WAITING_THREADS_MAX = 12
-"""The maximum number of threads that wait for the loop. Both together are below the service's 40 threads."""
-USER_SHARE = 3
-"""One user may use one in this many places."""
-RESERVED_OF = 4
-"""One in this many places is reserved for operators."""
+PENDING_MAX = 256  # The maximum number of queued commands
+WAITERS_MAX = 24  # The maximum number of threads that wait for a verdict; more get an answer without waiting
+WAITING_THREADS_MAX = 12  # Threads that wait for the loop; both are below the service's 40
+USER_SHARE = 3  # One user may use one in this many places
+RESERVED_OF = 4  # One in this many places is reserved for operators
 
 
 class AdmissionClient(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,8 +91,7 @@ Code = Literal[
     "no-pool",
 ]
 
-Command = AdmissionClient | WithdrawRequest | QuoteRequest | AccountCommand
-"""The commands that may be queued."""
+Command = AdmissionClient | WithdrawRequest | QuoteRequest | AccountCommand  # The commands that may be queued
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -122,8 +116,8 @@ NO_SENDER = RequestSender()
 class PendingCommand:
     """A queued command; ``answer`` is the id of its admission, or why it was refused (None: not yet).
 
-    ``submitted_at_ms``: when it was queued, by the queue's clock (None: now). ``begun``: its record is being
-    written, so that it cannot be withdrawn any more. ``waiting_threads``: the number of threads that wait.
+    ``submitted_at_ms``: by the queue's clock. ``begun``: its record is being written, so that it cannot be
+    withdrawn any more. ``waiting_threads``: the number of threads that wait.
     """
 
     def __init__(
@@ -184,9 +178,8 @@ LATER = "check the daemon's log; send the request again with the same request_ke
 class RequestQueue:
     """Queues commands for the loop. ``clock_ms`` returns the time (any thread).
 
-    ``on_wake`` wakes the loop, which sets it. ``problem``: why admission cannot work ("": it can); error
-    messages contain it. ``predicted`` returns, in a request's thread, the options of an application by its
-    name (None: no runs are kept here).
+    ``on_wake`` wakes the loop, which sets it. ``problem``: why admission cannot work ("": it can).
+    ``predicted`` returns the options of an application by its name (None: no runs are kept here).
     """
 
     def __init__(
@@ -243,7 +236,6 @@ class RequestQueue:
         return pending.answer or NOT_DONE
 
     def _why_full(self, sender: RequestSender) -> str:
-        """Return why no further command may be queued, "" if one may."""
         places = Places(PENDING_MAX)
         for each in self._pending:
             places.take(each.sender)
@@ -272,10 +264,7 @@ class RequestQueue:
                 del self._arrived_at_ms[next(iter(self._arrived_at_ms))]
 
     def _withdraw(self, pending: PendingCommand) -> bool:
-        """Remove a request that has no client any more and has not begun.
-
-        Other commands stay.
-        """
+        """Remove a request without a client that has not begun."""
         if pending.waiting_threads or pending.answer is not None or pending.begun:
             return False
         if not isinstance(pending.command, AdmissionClient):

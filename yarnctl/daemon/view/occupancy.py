@@ -1,8 +1,7 @@
 """Sample the usage of each role over time, with an interval that grows with the number of samples.
 
-Law: bounded memory for any age of the daemon. Samples are at least ``spacing_ms`` apart. When there are too
-many, every second one is dropped and the spacing doubles, until it is ``SPACING_MAX_MS``. From then on the
-oldest are dropped. 2,048 samples cover nine hours.
+When there are too many samples, every second one is dropped and the spacing doubles, until it is
+``SPACING_MAX_MS``. From then on the oldest are dropped. 2,048 samples cover nine hours.
 """
 
 from __future__ import annotations
@@ -43,11 +42,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def role_of(view: ApplicationView, settings: Settings) -> Role:
-    """Return an application's role.
-
-    The queue decides; with deadlines, where all are in one queue, applications with a deadline are
-    preempting.
-    """
+    """Return an application's role by its queue; with deadlines, those with a deadline are preempting."""
     if settings.mode == "deadlines":
         return "preemptable" if view.deadline_at_ms is None else "preempting"
     if view.queue in settings.preempting_queues:

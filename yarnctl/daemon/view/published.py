@@ -1,6 +1,5 @@
-"""Publish the daemon's state as one immutable view per tick.
+"""Publish the daemon's state as one immutable view per tick, for API, page and command line.
 
-Law: the API, the page and the command line read a view and nothing else. A published view never changes.
 Publishing replaces one reference, so a reader in another thread sees a complete view, old or new. Nothing
 here reads a clock: times are those of the port.
 """
@@ -28,14 +27,7 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.loss_budget import BudgetStanding, standings
-from yarnctl.deciding.model import (
-    ApplicationView,
-    HeldTime,
-    JobConsent,
-    Observation,
-    Snapshot,
-    Withheld,
-)
+from yarnctl.deciding.model import ApplicationView, HeldTime, JobConsent, Observation, Snapshot, Withheld
 from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import HdfsUnwritable, ModeReason
@@ -67,8 +59,8 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
     ``asked`` counts orders by verb, ``ended`` by their last state, both without orders that were not sent.
     ``checkpoints_lost``: checkpoints that the next attempt did not use; ``keys_lost``: the keys in them, if
-    known. ``actions`` counts actions by (action, outcome). ``saved`` and ``freed``: the times from the order
-    to its checkpoint, and to the end of its container.
+    known. ``actions`` counts by (action, outcome). ``saved``, ``freed``: times from order to checkpoint, to
+    end.
     """
 
     decisions: int = 0
@@ -116,7 +108,7 @@ class Counting:
             self._counts = msgspec.structs.replace(counts, epochs=counts.epochs + 1)
 
     def _performed(self, record: Performed) -> None:
-        key = (record.action, _tag(record.outcome))
+        key = (record.action, str(record.outcome.__struct_config__.tag))
         self._actions[key] = self._actions.get(key, 0) + 1
         if record.action in ORDER_VERBS:
             if isinstance(record.outcome, Withheld):
@@ -161,21 +153,14 @@ class Counting:
         return self._counts
 
 
-def _tag(record: msgspec.Struct) -> str:
-    return str(record.__struct_config__.tag)
-
-
-NO_DEMAND_TICKS = 2
-"""After this many ticks without a snapshot the guard blocks it, not the time between two polls."""
+NO_DEMAND_TICKS = 2  # After so many ticks without a snapshot the guard blocks it
 
 
 class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The status of the loop. ``why``: one or two reasons why it is not running; none if it is.
 
     ``reachable``: whether the ResourceManager answered last; ``tick_ms``: the time of the last tick (None: no
-    tick yet); ``ticks``: their number; ``tick_errors``: the number that failed; ``last_error``: the last
-    error. ``problem``: why the cluster does not answer now; ``store_problem``: why HDFS cannot be used (None:
-    it can).
+    tick yet). ``problem``: why the cluster does not answer now; ``store_problem``: why HDFS cannot be used.
     """
 
     mode: Mode = "observe"
@@ -205,11 +190,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     ``snapshot`` is the newest one, of ``snapshot_at_ms``. While no preempting application has pending
     requests (``no_demand``) the loop does not poll, so it may be old; then it shows no pending requests.
-    ``entries``: open orders and those not yet retired, oldest first. ``ended`` (orders that left their
-    lists), ``decisions``, ``refusals`` and ``checkpoints``: newest first. ``left_alone``: attempts that
-    cannot be suspended now, with the reason. ``budgets``: the state of loss budgets (empty without the mix).
-    ``suspended``: by application. ``admission``: the admissions (None: off). ``version`` grows with every
-    view.
+    ``entries``: open orders and those not yet retired, oldest first. ``ended``, ``decisions``, ``refusals``
+    and ``checkpoints``: newest first. ``left_alone``: attempts that cannot be suspended now, with the reason.
+    ``budgets``: empty without the mix. ``admission`` None: off. ``version`` grows with every view.
     """
 
     version: int
@@ -267,19 +250,16 @@ class Control(Protocol):
 
     def pause(self, why: str) -> None:
         """Stop deciding and acting after the current tick; ``why`` is shown."""
-        ...
 
     def go_on(self) -> None:
         """End a pause."""
-        ...
 
 
 class Publisher:
     """Makes a view of each tick. One thread writes; any may read :attr:`view`.
 
     ``record`` gets the journal's records in their order. ``tick`` is called after each tick with its
-    observation; ``set_status`` if there was no observation and only the loop's status is new. The next view
-    also shows ``admission`` and ``left_alone``.
+    observation; ``set_status`` if only the loop's status is new.
     """
 
     def __init__(self, status: LoopStatus | None = None, now_ms: int = 0) -> None:
@@ -327,8 +307,7 @@ class Publisher:
     ) -> None:
         """Publish the result of a tick; ``now_ms``: its time, if later than that of ``seen``.
 
-        ``snapshot``: one that was made for the view only, at ``seen.now_ms`` (``seen`` has none while no
-        preempting application has pending requests).
+        ``snapshot``: one made for the view only (``seen`` has none without pending preempting requests).
         """
         last = self._view
         snapshot, at_ms, quiet = self._shown(controller, seen, snapshot)
@@ -358,7 +337,6 @@ class Publisher:
         )
 
     def _budgets(self, controller: Controller, seen: Observation) -> tuple[BudgetStanding, ...]:
-        """Return the state of loss budgets by the last counts."""
         settings = controller.settings
         if settings.levers is None:
             return ()
@@ -370,7 +348,6 @@ class Publisher:
     def _shown(
         self, controller: Controller, seen: Observation, looked: Snapshot | None
     ) -> tuple[Snapshot | None, int, bool]:
-        """Return the snapshot to show, its time, and whether preempting applications have no requests."""
         settings = controller.settings
         fresh = looked if seen.snapshot is None else seen.snapshot
         if fresh is None:
@@ -382,7 +359,6 @@ class Publisher:
         return fresh, at_ms, seen.snapshot is None and seen.cluster == "quiet" and not waits
 
     def _kept(self, seen: Observation, settings: Settings) -> tuple[Snapshot | None, int, bool]:
-        """Return the last snapshot, its time, and whether preempting applications have no requests."""
         last, at_ms = self._view, self._view.snapshot_at_ms or 0
         old = seen.now_ms - at_ms >= NO_DEMAND_TICKS * settings.tick_ms
         quiet = seen.cluster == "quiet" and (last.no_demand or old)

@@ -1,8 +1,7 @@
 """The published orders: the reclaim lists, and the newest decisions with all their records.
 
-Law: the entries and their states are the ledger's; records only add data. An entry that has retired from the
-ledger is kept for a while. Decisions are bounded by number and by records, and the oldest are dropped first.
-Published values are frozen: a reader sees the state of one time, never half of a change.
+An entry that has retired from the ledger is kept for a while. Decisions are bounded by number and by records,
+the oldest dropped first. Published values are frozen: a reader sees the state of one time.
 """
 
 from __future__ import annotations
@@ -60,10 +59,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A manifest that was found: the work of an attempt up to ``keys_done`` (None: unknown) is saved.
-
-    ``rank``: its position among all that were seen (from 1).
-    """
+    """A manifest that was found: work up to ``keys_done`` (None: unknown). ``rank``: its position, from 1."""
 
     rank: int
     order: Order
@@ -158,16 +154,13 @@ class ReclaimLists:
             last = None if note is None else note.last
             if last is not None and last.target != order.state:  # settled and retired in one tick
                 order = msgspec.structs.replace(
-                    order,
-                    state=last.target,
-                    settled_at_ms=None if last.target in OPEN else last.at_ms,
+                    order, state=last.target, settled_at_ms=None if last.target in OPEN else last.at_ms
                 )
             self._ended.appendleft(self._entry(order, retired=True))
             self._notes.pop(name, None)
         self.ended = tuple(self._ended)
 
     def _resume(self) -> None:
-        """Note a resume cost; the order has usually left its list by then."""
         if not self._returned:
             return
         for place, each in enumerate(self._ended):
@@ -179,7 +172,6 @@ class ReclaimLists:
         self.ended = tuple(self._ended)
 
     def _save(self) -> None:
-        """Enter the manifests that were found in this tick."""
         if not self._saved:
             return
         for name, record in self._saved.items():
@@ -271,7 +263,8 @@ class RecentDecisions:
 
     def _decided(self, logged: RankedRecord, record: Decision) -> None:
         if record.number <= next(reversed(self._kept), 0):
-            self._drop_all()  # another controller, which numbers from the first on again
+            for number in list(self._kept):
+                self._drop(number)
         kept = self._kept[record.number] = _Kept(logged, record, self.header)
         self._decision_of.update(dict.fromkeys(record.orders, record.number))
         self._dirty[record.number] = None
@@ -299,10 +292,6 @@ class RecentDecisions:
         self._logged -= len(kept.states) + len(kept.log)
         for order in kept.record.orders:
             del self._decision_of[order]
-
-    def _drop_all(self) -> None:
-        for number in list(self._kept):
-            self._drop(number)
 
     def newest_first(self) -> tuple[Decided, ...]:
         """Return the decisions as a value, the newest first."""

@@ -1,9 +1,8 @@
 """The admission store: every admission from request to end, and the gate, folded from the journal.
 
-Law: only records change it, and the same records give the same store: the admission controller writes a
-record, then the store applies it, so that a reader of the journal up to any record has the admission
-controller's state there. ``take`` checks nothing; ``problem`` says why a record cannot come next, and
-repeats a round.
+Only records change it, and the same records give the same store: the controller writes a record, then the
+store applies it. ``take`` checks nothing; ``problem`` returns why a record cannot come next, and repeats a
+round.
 
 ::
 
@@ -20,6 +19,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from yarnctl.deciding.admission import entries
 from yarnctl.deciding.admission import gate as gating
 from yarnctl.deciding.admission.clock_set_back import (
     accounts_set_back,
@@ -27,15 +27,6 @@ from yarnctl.deciding.admission.clock_set_back import (
     plan_set_back,
     request_set_back,
     reservation_set_back,
-)
-from yarnctl.deciding.admission.entries import (
-    AdmissionAsked,
-    AdmissionClosed,
-    AdmissionRound,
-    AdmissionTaken,
-    ClockSetBack,
-    GateLearned,
-    GateSet,
 )
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
@@ -107,12 +98,11 @@ class BookState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class AdmissionStore:
     """``admissions`` by id, in their order; ``gate`` None: none has been set yet.
 
-    ``opened`` are the ids of those that have not ended. ``unlearned``: application -> its admission's id, of
-    those that ended and whose feedback is still to be fetched; ``trained``: the gate has learned from the
-    past. ``accounts`` pay for deadlines; ``outcomes``: how paid admissions ended, until they are settled.
-    Of placed admissions: ``taken_at_ms`` is when their application was seen first, until they have taught,
-    ``ran_ms`` how long they took from their start to their end.
-    ``version`` grows with every change. ``left`` is the state of another store as a value.
+    ``opened``: the ids of those that have not ended. ``unlearned``: application -> admission, of ended ones
+    whose feedback is to be fetched; ``trained``: the gate has learned from the past. ``outcomes``: how paid
+    admissions ended, until they are settled. Of placed ones: ``taken_at_ms`` is when their application was
+    observed first, until they have taught, ``ran_ms`` their time from start to end. ``version`` grows with
+    every change.
     """
 
     def __init__(self, left: BookState | None = None) -> None:
@@ -210,7 +200,7 @@ class AdmissionStore:
             self.now_ms = max(self.now_ms, record.at_ms)  # type: ignore[attr-defined]
             self.version += 1
 
-    def _set(self, record: GateSet) -> None:
+    def _set(self, record: entries.GateSet) -> None:
         if record.mechanism not in MECHANISMS or not record.pools:
             return
         before = self.gate
@@ -226,7 +216,7 @@ class AdmissionStore:
         )
         self.trained = self.trained and same
 
-    def _set_back(self, record: ClockSetBack) -> None:
+    def _set_back(self, record: entries.ClockSetBack) -> None:
         """Move all instants that count time; what has ended keeps them, but for what is still to come."""
         by_ms = record.by_ms
         self.now_ms -= by_ms
@@ -245,7 +235,7 @@ class AdmissionStore:
                     changed_at_ms=each.changed_at_ms - by_ms,
                 )
 
-    def _asked(self, record: AdmissionAsked) -> None:
+    def _asked(self, record: entries.AdmissionAsked) -> None:
         if self.gate is None:
             return
         request, name = record.request, record.admission
@@ -268,7 +258,7 @@ class AdmissionStore:
         self.gate = gating.submit(self.gate, request)
         self._drop_old()
 
-    def _round(self, record: AdmissionRound) -> None:
+    def _round(self, record: entries.AdmissionRound) -> None:
         if self.gate is None:
             return
         self.gate = gating.expected_end(self.gate, record.at_ms, record.plans, record.granted, record.loads)
@@ -277,17 +267,17 @@ class AdmissionStore:
         for plan in record.plans:
             found = self.admissions.get(self._ids.get(plan.sequence, ""))
             if found is not None and found.state == "waiting":
-                why = plan.reason if plan.verdict == "reject" else None
-                self._change(
+                changed = msgspec.structs.replace(
                     found,
-                    record.at_ms if plan.verdict != "defer" else found.changed_at_ms,
+                    changed_at_ms=record.at_ms if plan.verdict != "defer" else found.changed_at_ms,
                     plan=plan,
                     state=states[plan.verdict],
                     reservation=granted.get(plan.sequence, found.reservation),
-                    why=why,
+                    why=plan.reason if plan.verdict == "reject" else None,
                 )
+                self._put(changed)
 
-    def _taken(self, record: AdmissionTaken) -> None:
+    def _taken(self, record: entries.AdmissionTaken) -> None:
         found = self.admissions.get(record.admission)
         if found is None or self.gate is None or found.reservation is None:
             return
@@ -300,16 +290,17 @@ class AdmissionStore:
         self._applications[record.application] = found.admission
         if found.request.alternatives is not None:
             self.taken_at_ms[found.admission] = record.at_ms
-        self._change(
+        changed = msgspec.structs.replace(
             found,
-            record.at_ms,
+            changed_at_ms=record.at_ms,
             state="taken",
             reservation=reservation,
             application=record.application,
             why=None,
         )
+        self._put(changed)
 
-    def _closed(self, record: AdmissionClosed) -> None:
+    def _closed(self, record: entries.AdmissionClosed) -> None:
         found = self.admissions.get(record.admission)
         if found is None or self.gate is None or found.state not in CLOSABLE.get(record.state, ()):
             return
@@ -320,9 +311,12 @@ class AdmissionStore:
                 self.outcomes[found.admission] = Used("late" if _is_late(found, record) else "ran")
             while len(self.unlearned) > UNLEARNED_MAX:
                 del self.unlearned[next(iter(self.unlearned))]
-        self._change(found, record.at_ms, state=record.state, why=record.why)
+        changed = msgspec.structs.replace(
+            found, changed_at_ms=record.at_ms, state=record.state, why=record.why
+        )
+        self._put(changed)
 
-    def _learned(self, record: GateLearned) -> None:
+    def _learned(self, record: entries.GateLearned) -> None:
         self.unlearned.pop(record.application, None)
         taken_ms = self.taken_at_ms.pop(self._applications.get(record.application, ""), None)
         if self.gate is None:
@@ -346,23 +340,23 @@ class AdmissionStore:
             self.outcomes.pop(record.admission, None)
 
     _appliers: dict[type, Callable[[AdmissionStore, Any], None]] = {  # noqa: RUF012
-        GateSet: _set,
-        ClockSetBack: _set_back,
-        AdmissionAsked: _asked,
-        AdmissionRound: _round,
-        AdmissionTaken: _taken,
-        AdmissionClosed: _closed,
-        GateLearned: _learned,
+        entries.GateSet: _set,
+        entries.ClockSetBack: _set_back,
+        entries.AdmissionAsked: _asked,
+        entries.AdmissionRound: _round,
+        entries.AdmissionTaken: _taken,
+        entries.AdmissionClosed: _closed,
+        entries.GateLearned: _learned,
         **dict.fromkeys(get_args(AccountRecord), _paid),
     }
 
-    def _change(self, found: Admission, at_ms: int, **fields: Any) -> None:
-        after = msgspec.structs.replace(found, changed_at_ms=at_ms, **fields)
-        self.admissions[found.admission] = after
+    def _put(self, after: Admission) -> None:
+        """Replace an admission by what it is after a record."""
+        self.admissions[after.admission] = after
         if after.state in OPEN:
-            self.opened[found.admission] = None
+            self.opened[after.admission] = None
         else:
-            self.opened.pop(found.admission, None)
+            self.opened.pop(after.admission, None)
 
     def _drop_old(self) -> None:
         """Drop the oldest ended admissions."""
@@ -384,11 +378,11 @@ class AdmissionStore:
 
         A round is repeated with the backlog that it was given, and must give the same plans.
         """
-        if isinstance(record, GateSet):
+        if isinstance(record, entries.GateSet):
             return _set_problem(record)
         if isinstance(record, AccountRecord):
             return paying.problem(self.accounts, record)
-        if isinstance(record, ClockSetBack):
+        if isinstance(record, entries.ClockSetBack):
             return _set_back_problem(self, record)
         checker = _CHECKERS.get(type(record))
         if checker is None:
@@ -396,14 +390,14 @@ class AdmissionStore:
         return "an admission, and no gate was set before it" if self.gate is None else checker(self, record)
 
 
-def _set_back_problem(store: AdmissionStore, record: ClockSetBack) -> str:
+def _set_back_problem(store: AdmissionStore, record: entries.ClockSetBack) -> str:
     """Since its last record the store's writer may have gone on, so that the clock is not further back."""
     if record.by_ms > 0 and record.at_ms >= store.now_ms - record.by_ms:
         return ""
     return f"a clock set back by {record.by_ms} ms to {record.at_ms} ms, after {store.now_ms} ms"
 
 
-def _asked_problem(store: AdmissionStore, record: AdmissionAsked) -> str:
+def _asked_problem(store: AdmissionStore, record: entries.AdmissionAsked) -> str:
     request = record.request
     if request.sequence != store.numbered + 1:
         return f"{record.admission} is number {request.sequence}, due is {store.numbered + 1}"
@@ -416,7 +410,7 @@ def _asked_problem(store: AdmissionStore, record: AdmissionAsked) -> str:
     return f"{record.key} was asked with before" if store.by_key(record.key) is not None else ""
 
 
-def _round_problem(store: AdmissionStore, record: AdmissionRound) -> str:
+def _round_problem(store: AdmissionStore, record: entries.AdmissionRound) -> str:
     gate = store.gate
     assert gate is not None
     balances, blocking, pooled = store.balances(), record.blocking, record.pool_loads
@@ -435,7 +429,7 @@ def _round_problem(store: AdmissionStore, record: AdmissionRound) -> str:
     )
 
 
-def _taken_problem(store: AdmissionStore, record: AdmissionTaken) -> str:
+def _taken_problem(store: AdmissionStore, record: entries.AdmissionTaken) -> str:
     found = store.admissions.get(record.admission)
     if found is None or found.state not in ("admitted", "expired"):
         return f"{record.admission} is taken, and it is {_state(found)}"
@@ -443,7 +437,7 @@ def _taken_problem(store: AdmissionStore, record: AdmissionTaken) -> str:
     return "" if other is None else f"{record.application} has taken {other.admission} already"
 
 
-def _closed_problem(store: AdmissionStore, record: AdmissionClosed) -> str:
+def _closed_problem(store: AdmissionStore, record: entries.AdmissionClosed) -> str:
     found = store.admissions.get(record.admission)
     if found is None or found.state not in CLOSABLE.get(record.state, ()):
         return f"{record.admission} is {record.state}, and it was {_state(found)}"
@@ -457,13 +451,13 @@ def _closed_problem(store: AdmissionStore, record: AdmissionClosed) -> str:
     return ""
 
 
-def _is_late(found: Admission, record: AdmissionClosed) -> bool:
+def _is_late(found: Admission, record: entries.AdmissionClosed) -> bool:
     """Say whether an application ended after its deadline; only YARN's finish time shows that."""
     ended_at_ms = record.finished_at_ms
     return ended_at_ms is not None and ended_at_ms > found.plan.deadline_at_ms
 
 
-def _learned_problem(store: AdmissionStore, record: GateLearned) -> str:
+def _learned_problem(store: AdmissionStore, record: entries.GateLearned) -> str:
     if record.application and record.application not in store.unlearned:
         return f"{record.application} teaches, and it did not end before"
     if not record.application and store.trained:
@@ -472,15 +466,15 @@ def _learned_problem(store: AdmissionStore, record: GateLearned) -> str:
 
 
 _CHECKERS: dict[type, Callable[[AdmissionStore, Any], str]] = {
-    AdmissionAsked: _asked_problem,
-    AdmissionRound: _round_problem,
-    AdmissionTaken: _taken_problem,
-    AdmissionClosed: _closed_problem,
-    GateLearned: _learned_problem,
+    entries.AdmissionAsked: _asked_problem,
+    entries.AdmissionRound: _round_problem,
+    entries.AdmissionTaken: _taken_problem,
+    entries.AdmissionClosed: _closed_problem,
+    entries.GateLearned: _learned_problem,
 }
 
 
-def _set_problem(record: GateSet) -> str:
+def _set_problem(record: entries.GateSet) -> str:
     made = MECHANISMS.get(record.mechanism)
     if made is None:
         return f"no mechanism {record.mechanism!r}"

@@ -68,10 +68,6 @@ class Profile(NamedTuple):
         behind = max(first + 1, bisect_left(self.at_ms, until_ms))
         return min(self.free[first:behind])
 
-    def with_load(self, load: Load) -> Profile:
-        """Return the profile with one load more."""
-        return self.with_loads((load,))
-
     def with_loads(self, loads: Iterable[Load]) -> Profile:
         """Return the profile with some loads more."""
         changes = dict.fromkeys(self.at_ms, 0)
@@ -83,7 +79,7 @@ class Profile(NamedTuple):
         at_ms = tuple(sorted(changes))
         more = accumulate(changes[at] for at in at_ms)
         free = [self.free_at(at) + each for at, each in zip(at_ms, more, strict=True)]
-        return Profile(*_shortest(at_ms, free))
+        return _shortest(at_ms, free)
 
 
 def profile(capacity: int, loads: Iterable[Load] = (), from_ms: int = 0) -> Profile:
@@ -97,11 +93,11 @@ def profile(capacity: int, loads: Iterable[Load] = (), from_ms: int = 0) -> Prof
                 changes[load.until_ms] = changes.get(load.until_ms, 0) + load.containers
     at_ms = tuple(sorted(changes))
     free = list(accumulate((changes[at] for at in at_ms), initial=capacity))[1:]
-    return Profile(*_shortest(at_ms, free))
+    return _shortest(at_ms, free)
 
 
-def _shortest(at_ms: tuple[int, ...], free: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Leave out steps that change nothing."""
+def _shortest(at_ms: tuple[int, ...], free: list[int]) -> Profile:
+    """Return the profile without steps that change nothing."""
     same = [left == right for left, right in pairwise(free)]
     kept = [place for place in range(len(free)) if place == 0 or not same[place - 1]]
-    return tuple(at_ms[place] for place in kept), tuple(free[place] for place in kept)
+    return Profile(tuple(at_ms[place] for place in kept), tuple(free[place] for place in kept))

@@ -1,12 +1,11 @@
 """A clock that was set back: which instants of the gate move with it, and which stay.
 
-Law: pure. What counts time that passes moves by the span that the clock was set back: when a request came,
-when a reservation begins and expires, what is predicted, what was done by when, the days of accounts. So each
-of these spans continues, and the time of which nothing is known counts as none. A deadline is an instant of
-the wall clock: the user named it and YARN has it in a tag. It stays, and is judged by the clock as it is now.
+What counts time that passes moves by the span that the clock was set back (arrivals, expiries, predictions,
+days of accounts), so each span continues, and the unknown time counts as none. A deadline is an instant of
+the wall clock, named by the user and kept by YARN in a tag: it stays.
 
-A clock that was set forward cannot be told from time that passed, and moves nothing: what it made expire has
-expired. When it is corrected, it is set back, and deadlines are where they were before.
+A clock that was set forward cannot be distinguished from time that passed, and moves nothing. When it is
+corrected, it is set back, and deadlines are where they were before.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def plan_set_back(plan: Plan, by_ms: int) -> Plan:
 
 
 def accounts_set_back(accounts: Accounts, by_ms: int) -> Accounts:
-    """Return accounts whose days go on; else a day would be paid when the clock has caught up."""
+    """Return accounts whose days continue; else a day would be paid when the clock has caught up."""
     moved = {
         name: each._replace(refilled_until_ms=each.refilled_until_ms - by_ms)
         for name, each in accounts.accounts.items()

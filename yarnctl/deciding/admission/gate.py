@@ -1,9 +1,8 @@
 """The gate's state and its steps: the replay's rounds, on a cluster with applications that need no admission.
 
-Law: state in, state and plans out; a state is a value that can be written down and continued from
-(waiting requests and reservations survive a restart). The gate has reservations with an
-expiry, never a command. Containers of applications without an admission are *fixed load*: they do
-not count as capacity. The caller gives the backlog (``loads``) and the time.
+State in, state and plans out; a state is a value that can be written down and continued from (waiting
+requests and reservations survive a restart). Reservations have an expiry. Containers of applications without
+an admission are fixed load: the caller gives them (``loads``) and the time.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ from typing import NamedTuple
 from yarnctl.deciding.admission.entries import AdmissionRound
 from yarnctl.deciding.admission.gate import Gate, expired
 from yarnctl.deciding.admission.mechanisms.mrm import Priced, deadlines, priced
-from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
-from yarnctl.deciding.admission.mechanisms.promises import market
+from yarnctl.deciding.admission.mechanisms.promises import MrmChoices, MrmMemory, market
 from yarnctl.deciding.admission.records import Plan
 from yarnctl.deciding.admission.rounds import Seen
 from yarnctl.deciding.reasons.verdicts import CannotPay, CostsMore

@@ -1,8 +1,8 @@
 """The inputs and outputs of admission: requests, estimates, offer bounds, verdicts, plans.
 
-Law: records are values. Work is in container-ms (one container for one millisecond), instants
-are integer milliseconds, deadlines are spans from submission; a verdict always carries a plan
-and a reason. Nothing here depends on MapReduce: a request needs a number of containers, no more.
+Work is in container-ms (one container for one millisecond), instants are integer milliseconds, deadlines are
+spans from submission; a verdict always carries a plan and a reason. A request needs a number of containers,
+whatever its framework.
 """
 
 from __future__ import annotations
@@ -20,13 +20,6 @@ Verdict = Literal["admit", "defer", "reject"]
 State = Literal["waiting", "admitted", "taken", "rejected", "expired", "withdrawn", "ended"]
 """The state of an admission; :mod:`yarnctl.deciding.admission.book` has the transitions."""
 
-Order = Literal["papers", "ratio", "tasks", "earliest"]
-Reach = Literal["reachable", "requested"]
-QueueTime = Literal["stretched", "ignored"]
-Sharing = Literal["held", "rebalanced"]
-Weighting = Literal["equal", "exponential"]
-Errors = Literal["shortfall", "surplus"]
-Fraction = Literal["estimated", "observed"]
 Refund = Literal["none", "unused", "late", "both"]
 """What is refunded of a job that ran: nothing (the paper), what it did not use, all if late, both."""
 
@@ -58,10 +51,10 @@ class Phases(msgspec.Struct, frozen=True):
 class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     """How much computation a job needs, in container-ms: mean, standard deviation, where from.
 
-    Made outside (a trace, a history server, a fit); the mechanisms only read it. ``source`` names
-    its maker, "trace" being the truth of a replay. ``phases``: its parts, where they are known; ``mean_ms``
-    suffices for whatever number of containers, and is more than they add up to. ``given_by``: the caller that
-    sent it with the request (None: none did); where deadlines have a price a user's is not believed.
+    Made outside (a trace, a history server, a fit). ``source`` names its maker, "trace" being the truth of a
+    replay. ``phases``: its parts, where they are known; ``mean_ms`` suffices for any number of containers,
+    and is more than they add up to. ``given_by``: the caller that sent it with the request (None: none did);
+    a user's is not believed where deadlines have a price.
     """
 
     mean_ms: int
@@ -83,16 +76,16 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One job that asks for admission.
+    """One request for admission.
 
-    ``sequence`` is its rank in the total order of submissions and its identity; ``deadline_ms``
-    is a span from ``submitted_at_ms`` (None: it has none); ``tasks`` the most containers it can use at
-    once (PYTHIA section II.A: "the maximum parallelization possible"). ``kind`` is the framework, by which
-    limits it is submitted; whether it is suspended follows from YARN's application type. ``application`` is
-    its id, once known. ``budget`` is set where deadlines have a price; without a deadline, it buys the
-    earliest it can. ``alternatives``: what it may be run as, where applications are placed. ``set_back_ms``:
-    so much earlier than it was written down is ``submitted_at_ms``, since clocks were set back; the deadline
-    stays where it was.
+    * ``sequence``: its rank in the total order of submissions, and its identity.
+    * ``deadline_ms``: a span from ``submitted_at_ms`` (None: it has none).
+    * ``tasks``: the most containers it can use at once (PYTHIA II.A: "the maximum parallelization possible").
+    * ``kind``: the framework. Whether it is suspended follows from YARN's application type.
+    * ``application``: its id, once known.
+    * ``budget``: set where deadlines have a price; without a deadline it buys the earliest it can.
+    * ``alternatives``: its options, where applications are placed.
+    * ``set_back_ms``: how much ``submitted_at_ms`` was moved back with the clock; the deadline stays.
     """
 
     sequence: int
@@ -128,11 +121,10 @@ class Request(msgspec.Struct, frozen=True):
 class Finished(msgspec.Struct, frozen=True, omit_defaults=True):
     """A job that ran to its end, as resource negotiators log it (the input of TRACK_JOB).
 
-    ``work_ms`` is its computation in container-ms, ``containers`` its containers, ``capacity`` the
-    cluster's; ``ratio`` is the part of its containers it was to get, before rounding to whole
-    ones; ``met``: it ended by its deadline. ``computed_ms`` is what its containers computed, where
-    ``work_ms`` is what was reserved for it; ``ended_at_ms`` is its end, ``elapsed_ms`` the time from its
-    submission to its end.
+    ``work_ms`` is its computation in container-ms, ``containers`` its containers, ``capacity`` the cluster's;
+    ``ratio`` is the part of its containers it was to get, before rounding to whole ones; ``met``: it ended by
+    its deadline. ``computed_ms`` is what its containers computed, where ``work_ms`` is what was reserved for
+    it; ``elapsed_ms`` is the time from its submission to its end.
     """
 
     work_ms: int
@@ -197,7 +189,7 @@ class DueClaim(msgspec.Struct, frozen=True, tag_field="claim", tag="due", omit_d
 
 
 Claimed = Rectangle | DueClaim
-"""What a reservation may claim; told apart by the field ``claim``."""
+"""What a reservation may claim; distinguished by the field ``claim``."""
 
 
 class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -235,19 +227,17 @@ class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """A verdict with everything that follows from it.
 
-    ``admit``: start at ``start_at_ms`` with ``containers``. ``defer``: the same, by the state
-    now; it is decided again whenever something ends. ``reject``: containers is 0. Where it is
-    not known, ``start_at_ms`` and ``finish_at_ms`` are None. ``defer`` with a price: its deadline is
-    sold, and it is submitted when its turn comes.
+    ``admit``: start at ``start_at_ms`` with ``containers``. ``defer``: the same, by the state now; it is
+    decided again whenever a job ends. With a price, its deadline is sold and it is submitted at its turn.
+    ``reject``: containers is 0. ``start_at_ms`` and ``finish_at_ms`` are None where they are not known.
 
-    Where deadlines have a price: ``price_mtokens`` is what this one costs, ``late_ratio`` the chance that the
-    job computes more than was promised room for, ``because`` the terms of the price: itself, or the sequence
-    of a job with less slack, and how much of the price is due to that. They add up to the price.
+    Where deadlines have a price: ``price_mtokens``; ``late_ratio``, the chance that the job computes more
+    than was promised; ``because``, the terms of the price: itself, or the sequence of a job with less slack,
+    and its part of the price. They add up to the price.
 
-    Where applications are placed: ``kind`` and ``settings`` are what it is run as in ``pool``,
-    ``predicted_ms`` is how long that is expected to take, ``cost_mtokens`` what it costs, ``late_ratio`` the
-    chance that it takes longer than to ``finish_at_ms`` (None: not certified), ``refused`` the nearest that
-    were not chosen.
+    Where applications are placed: ``kind`` and ``settings`` of the chosen option in ``pool``, its predicted
+    time ``predicted_ms`` and cost ``cost_mtokens``, ``late_ratio``, the chance that it takes longer than to
+    ``finish_at_ms`` (None: not certified), and ``refused``, the nearest options that were not chosen.
     """
 
     sequence: int
@@ -273,61 +263,3 @@ def merged(before: Sequence[Reservation], granted: Sequence[Reservation]) -> tup
     new = {each.request.sequence: each for each in granted}
     kept = tuple(new.pop(each.request.sequence, each) for each in before)
     return (*kept, *new.values())
-
-
-class Choices(msgspec.Struct, frozen=True):
-    """Where the papers contradict themselves or leave a question open: our reading first, the other on offer.
-
-    These are the choices for all mechanisms at once; each has its own part of them
-    (``yarnctl.deciding.admission.mechanisms.choices_of``).
-
-    ``order``: of the queue. ``papers`` uses for each mechanism what is nearest to its paper: ``tasks`` for
-    PYTHIA (II.B: "a small number of tasks and greatest time-to-deadline"), ``ratio`` for Justice (Alg. 4 line
-    10: reqCpus / TTD; its sections 2.2 and 3 say ``tasks`` and "longer computation times", which are not
-    known beforehand) and for Oracle ("fewer required resources and longer time until the deadline").
-    ``earliest`` is shortest time-to-deadline, of which both papers say that it performs similarly.
-
-    ``sharing``: what the fair sharers share. ``held``: what is free, among those that wait; a job
-    keeps what it got (both papers: "greedy allocation", jobs that "receive everything they ask for,
-    causing jobs that arrive later to block"). ``rebalanced``: all there is, among all, again after
-    every event, as a scheduler that preempts at once would.
-
-    ``reach``: PYTHIA's fraction is one of min(tasks, capacity) by Alg. 1 line 4 (``reachable``),
-    but is multiplied with the requested tasks by section II.B (``requested``). Justice the same:
-    Alg. 4 line 27 against section 2.1.
-
-    ``queue_time``: both papers say of jobs in the queue that deadlines are reduced by the time
-    that has passed and allocations computed again; Justice gives the formula (line 26),
-    ``stretched``. PYTHIA gives none; ``ignored`` only drops what is past its deadline.
-
-    ``errors``: what Justice adds to its fraction. Alg. 1 line 10 has minReqRate - LastCPUFrac,
-    ``shortfall``; its text (2.1) "the difference between the allocation fraction and the ideal
-    minimum fraction", ``surplus``, which drives the fraction away from what is required, to 1.
-
-    ``fraction``: what LastCPUFrac is. Alg. 1 line 8 has the observed numCPUsAllocd / maxCPUs,
-    ``observed``; section 2.1 speaks of "the allocation fraction" that was computed, ``estimated``.
-    They differ for small jobs: one task cannot get less than all, whatever its fraction. As such
-    jobs are the most, ``observed`` makes the average error negative for ever, the fraction that of
-    the loosest deadline, and nearly every large job with a tighter one misses it.
-
-    ``weighting``: Justice's smoothed average of errors: the same weight to all, or exponential
-    with ``smoothing_ratio`` for the newest (the paper names no constant).
-
-    ``drop_above_tasks``: Justice ends a running job at its missed deadline if it requested more
-    tasks than this (2.2: "selectively ... a configurable threshold", not given: 100 is ours); 0
-    ends every one (section 3: "as are any jobs that exceed their deadlines"), None ends none.
-    """
-
-    order: Order = "papers"
-    sharing: Sharing = "held"
-    reach: Reach = "reachable"
-    queue_time: QueueTime = "stretched"
-    errors: Errors = "shortfall"
-    fraction: Fraction = "estimated"
-    weighting: Weighting = "equal"
-    smoothing_ratio: float = 0.5
-    drop_above_tasks: int | None = 100
-
-
-DEFAULT_CHOICES = Choices()
-"""Our reading of every contradiction."""

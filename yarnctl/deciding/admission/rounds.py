@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from yarnctl.deciding.admission.capacity import Load, Pool, PoolLoads
+from yarnctl.deciding.admission.placement_options import NotPlaced
 from yarnctl.deciding.admission.pricing.timeline import Due
 from yarnctl.deciding.admission.records import Finished, Plan, Request, Reservation, Terms
 from yarnctl.deciding.admission.sizing import Sizing
@@ -63,6 +64,11 @@ class Round(NamedTuple):
 
     plans: tuple[Plan, ...]
     granted: tuple[Reservation, ...]
+
+
+def rejected(request: Request, why: PlanReason, refused: tuple[NotPlaced, ...] = ()) -> Plan:
+    """Return the plan of a request that is rejected; ``refused``: the options that were not chosen."""
+    return Plan(request.sequence, "reject", 0, request.due_ms, why, refused=refused)
 
 
 class Mechanism(NamedTuple):
@@ -126,28 +132,6 @@ def fair_shares(demands: Sequence[int], free: int) -> list[int]:
     return shares
 
 
-def group_shares(groups: Sequence[tuple[int, int]], capacity: int) -> list[int]:
-    """Return the containers of each group of jobs with one demand, given (demand, jobs), demands ascending.
-
-    A group's jobs take turns on its containers. Satisfied groups have all they demand; the others
-    divide the rest in proportion to their jobs, in whole containers (cumulative rounding, so that
-    none is lost).
-    """
-    left, waiting = capacity, sum(jobs for _, jobs in groups)
-    shares: list[int] = []
-    for place, (demand, jobs) in enumerate(groups):
-        if demand * waiting > left:
-            passed = 0
-            for _, others in groups[place:]:
-                before = left * passed // waiting
-                passed += others
-                shares.append(left * passed // waiting - before)
-            return shares
-        shares.append(demand * jobs)
-        left, waiting = left - demand * jobs, waiting - jobs
-    return shares
-
-
 class Grant(NamedTuple):
     """An admitted request, its containers, and what part of all it can use that was to be."""
 
@@ -175,17 +159,17 @@ def hold(
     """Run one round. ``waiting`` is in order of submission; a request in neither list stays waiting."""
     if sizing.terms is None:
         return share_out(sizing, waiting, free, now_ms, capacity)
-    rejected: list[tuple[Request, PlanReason]] = []
+    hopeless: list[tuple[Request, PlanReason]] = []
     queue: list[tuple[tuple[float, int, int], Request, Terms]] = []
     for request in waiting:
         terms = sizing.terms(memory, request, now_ms, capacity, choices)
         if not terms.containers:
             assert terms.reason is not None  # without an offer there is a reason
-            rejected.append((request, terms.reason))
+            hopeless.append((request, terms.reason))
         elif terms.least <= free:  # else it cannot be admitted: free only shrinks within a round
             queue.append((sizing.key(request, terms.containers, now_ms, choices), request, terms))
     queue.sort(key=lambda entry: entry[0])
-    return RoundOffers(create_offers(queue, free, capacity), rejected)
+    return RoundOffers(create_offers(queue, free, capacity), hopeless)
 
 
 def create_offers(
@@ -211,17 +195,17 @@ def share_out(
 
     Where more wait than there are containers, the first in order get one each.
     """
-    rejected: list[tuple[Request, PlanReason]] = []
+    late: list[tuple[Request, PlanReason]] = []
     hopeful = waiting
     if sizing.drops_late:
-        asked = list(waiting)
-        rejected = [(request, DeadlinePassed()) for request in asked if now_ms >= request.due_ms]
-        hopeful = (request for request in asked if now_ms < request.due_ms)
-    asking = list(islice(hopeful, max(0, free)))
-    shares = fair_shares([request.tasks for request in asking], free)
+        requests = list(waiting)
+        late = [(request, DeadlinePassed()) for request in requests if now_ms >= request.due_ms]
+        hopeful = (request for request in requests if now_ms < request.due_ms)
+    sharers = list(islice(hopeful, max(0, free)))
+    shares = fair_shares([request.tasks for request in sharers], free)
     granted = [
         Grant(request, share, share / min(request.tasks, capacity))
-        for request, share in zip(asking, shares, strict=True)
+        for request, share in zip(sharers, shares, strict=True)
         if share
     ]
-    return RoundOffers(granted, rejected)
+    return RoundOffers(granted, late)

@@ -12,16 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile, profile
 from yarnctl.deciding.admission.records import Plan, Rectangle, Request, Reservation
-from yarnctl.deciding.admission.rounds import Grant, Round, Seen, hold
+from yarnctl.deciding.admission.rounds import Grant, Round, Seen, hold, rejected
 from yarnctl.deciding.admission.sizing import Sizing
-from yarnctl.deciding.reasons.verdicts import (
-    FreeNow,
-    Needs,
-    NeedsMoreThanItCanUse,
-    NeedsMoreThanThereIs,
-    NoDeadline,
-    PlanReason,
-)
+from yarnctl.deciding.reasons import verdicts
 
 PLANNED_MAX = 20
 """How many waiting requests a start is predicted for; the others are too far behind."""
@@ -74,7 +67,7 @@ def plan_spans(
         seen = _first(rules, request, steps, now_ms)
         found[request.sequence] = seen._replace(containers=found[request.sequence].containers)
         if seen.start_ms is not None and seen.end_ms is not None:
-            steps = steps.with_load(Load("", seen.containers, seen.start_ms, seen.end_ms))
+            steps = steps.with_loads((Load("", seen.containers, seen.start_ms, seen.end_ms),))
     return found
 
 
@@ -99,7 +92,7 @@ def _wanted(rules: Rules, request: Request, start_ms: int) -> tuple[int, int]:
     return terms.containers, terms.least
 
 
-def hopeless(rules: Rules, request: Request, now_ms: int) -> PlanReason | None:
+def hopeless(rules: Rules, request: Request, now_ms: int) -> verdicts.PlanReason | None:
     """Return in numbers why a job cannot end by its deadline, whatever it is given; None if it may.
 
     Only a job with an estimate can be judged, and by its lower end (mean - standard deviation): a run that
@@ -113,8 +106,8 @@ def hopeless(rules: Rules, request: Request, now_ms: int) -> PlanReason | None:
     work_ms = max(1, request.estimate.mean_ms - request.estimate.stdev_ms)
     needed = -(-work_ms // left_ms)
     if needed > request.tasks and request.tasks <= rules.capacity:
-        return NeedsMoreThanItCanUse(needed, request.tasks)
-    return NeedsMoreThanThereIs(needed, rules.capacity) if needed > rules.capacity else None
+        return verdicts.NeedsMoreThanItCanUse(needed, request.tasks)
+    return verdicts.NeedsMoreThanThereIs(needed, rules.capacity) if needed > rules.capacity else None
 
 
 RESERVED_MS = 60_000
@@ -145,7 +138,7 @@ def hold_round(sizing: Sizing[Any, Any], memory: Any, choices: Any, seen: Seen) 
     plans = tuple(
         _admitted(granted[request.sequence], now_ms)
         if request.sequence in granted
-        else _refused(request, refused[request.sequence])
+        else rejected(request, refused[request.sequence])
         if request.sequence in refused
         else _deferred(request, ahead[request.sequence], left)
         for request in seen.waiting
@@ -153,10 +146,12 @@ def hold_round(sizing: Sizing[Any, Any], memory: Any, choices: Any, seen: Seen) 
     return Round(plans, tuple(granted.values()))
 
 
-def _refused_at_once(rules: Rules, seen: Seen) -> dict[int, PlanReason]:
+def _refused_at_once(rules: Rules, seen: Seen) -> dict[int, verdicts.PlanReason]:
     """Return the requests without hope, whatever they are given, and why."""
     found = {
-        each.sequence: NoDeadline() if each.deadline_ms is None else hopeless(rules, each, seen.now_ms)
+        each.sequence: verdicts.NoDeadline()
+        if each.deadline_ms is None
+        else hopeless(rules, each, seen.now_ms)
         for each in seen.waiting
     }
     return {sequence: why for sequence, why in found.items() if why}
@@ -193,14 +188,10 @@ def _admitted(reservation: Reservation, now_ms: int) -> Plan:
         verdict="admit",
         containers=containers,
         deadline_at_ms=request.due_ms,
-        reason=FreeNow(containers),
+        reason=verdicts.FreeNow(containers),
         start_at_ms=now_ms,
         finish_at_ms=end_ms(request, containers, now_ms),
     )
-
-
-def _refused(request: Request, reason: PlanReason) -> Plan:
-    return Plan(request.sequence, "reject", 0, request.due_ms, reason)
 
 
 def _deferred(request: Request, seen: PlannedSpan, free: int) -> Plan:
@@ -213,7 +204,7 @@ def _deferred(request: Request, seen: PlannedSpan, free: int) -> Plan:
         verdict="defer",
         containers=seen.containers,
         deadline_at_ms=request.due_ms,
-        reason=Needs(seen.containers, free, start),
+        reason=verdicts.Needs(seen.containers, free, start),
         start_at_ms=seen.start_ms,
         finish_at_ms=None if seen.start_ms is None else seen.end_ms,
     )

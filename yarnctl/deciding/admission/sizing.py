@@ -7,19 +7,20 @@ be written down, and grows by nothing but finished jobs. Memory and choices are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from yarnctl.deciding.admission.records import Finished, Order, Request, Terms
+from yarnctl.deciding.admission.records import Finished, Request, Terms
+
+Order = Literal["papers", "ratio", "tasks", "earliest"]
+"""The order of the queue; ``papers``: the one that :class:`Sizing` has."""
 
 
-class Ordered(Protocol):
-    """Choices with an order of the queue."""
+class OrderChoices(msgspec.Struct, frozen=True):
+    """What all choices have: the order of the queue."""
 
-    @property
-    def order(self) -> Order:
-        """See :class:`yarnctl.deciding.admission.records.Choices`."""
+    order: Order = "papers"
 
 
 class NoMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="none"):
@@ -29,7 +30,7 @@ class NoMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="none"):
 
 
 Memory_ = TypeVar("Memory_")
-Choices_ = TypeVar("Choices_", bound=Ordered)
+Choices_ = TypeVar("Choices_", bound=OrderChoices)
 
 
 def required_ratio(finished: Finished) -> float:

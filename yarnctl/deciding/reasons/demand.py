@@ -88,22 +88,9 @@ class NotModelled(Reason, frozen=True):
     resources: tuple[str, ...] = ()
 
 
-TriggerReason = (
-    Unmet
-    | ClusterFull
-    | NoTaskMayStop
-    | NoJobMayGive
-    | NoQueueOverGuarantee
-    | QueueAtMaximum
-    | UserAtLimit
-    | NoNodeLargeEnough
-    | OnItsWay
-    | RoomGoesTo
-    | QueueTakesBack
-    | QueueBelowGuarantee
-    | NotActivated
-    | MoreUrgentWaits
-    | OthersFirst
-    | NotModelled
-)
+_Short = Unmet | ClusterFull
+_NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee
+_Limit = QueueAtMaximum | UserAtLimit | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
+_Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | MoreUrgentWaits | OthersFirst
+TriggerReason = _Short | _NoVictim | _Limit | _Order
 """Why containers are freed for an application, or not (``decision``, ``refusal``)."""

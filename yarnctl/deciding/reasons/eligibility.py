@@ -159,32 +159,11 @@ class HoldsResource(Reason, frozen=True):
     resource: str
 
 
-EligibilityReason = (
-    InNoPreemptableQueue
-    | QueueUnclear
-    | OtherKind
-    | ConfigurationUnread
-    | AnswerLate
-    | ConfigurationUnreadable
-    | MasterUnreachable
-    | ConfigurationOdd
-    | NoStreamingReducer
-    | NoReduces
-    | NoRunnerCarried
-    | RunnerOptionsOpen
-    | RunnerWithoutReducer
-    | NotInHdfs
-    | OtherNameNode
-    | PathOdd
-    | StoreOutside
-    | RequestsElsewhere
-    | OtherOwner
-    | RunnerSays
-    | CheckpointUnseen
-    | NoDrainTag
-    | SettingForbidsDrain
-    | SparkTooOld
-    | OnLabelledNode
-    | HoldsResource
-)
+_Unread = ConfigurationUnread | AnswerLate | ConfigurationUnreadable | MasterUnreachable | ConfigurationOdd
+_Foreign = InNoPreemptableQueue | QueueUnclear | OtherKind
+_Unwrapped = NoStreamingReducer | NoReduces | NoRunnerCarried | RunnerOptionsOpen | RunnerWithoutReducer
+_Path = NotInHdfs | OtherNameNode | PathOdd | StoreOutside | RequestsElsewhere
+_Store = OtherOwner | RunnerSays | CheckpointUnseen
+_Undrained = NoDrainTag | SettingForbidsDrain | SparkTooOld | OnLabelledNode | HoldsResource
+EligibilityReason = _Unread | _Foreign | _Unwrapped | _Path | _Store | _Undrained
 """Why a job's tasks cannot be suspended or drained (``why_not`` in the API)."""

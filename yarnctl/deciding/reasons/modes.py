@@ -134,35 +134,11 @@ class LoopFailed(Reason, frozen=True):
     fault: str
 
 
-ModeReason = (
-    NothingInTheWay
-    | NotEnforcing
-    | Continued
-    | Paused
-    | LockHeldElsewhere
-    | LockRanOut
-    | HdfsUnwritable
-    | FoldersNotSeen
-    | FoldersUnreachable
-    | FoldersUnfit
-    | Misdirected
-    | ManagerSettling
-    | QueuesUnread
-    | NoLeafQueue
-    | AmbiguousQueue
-    | ParentQueue
-    | QueueInBothRoles
-    | BudgetOfNoPreemptableQueue
-    | QueueNamedTwice
-    | QueuesVanished
-    | PreemptionUnknown
-    | YarnPreemptsSomewhere
-    | YarnPreempts
-    | YarnPreemptsWithin
-    | ClusterFault
-    | ClusterUnseen
-    | AskedToStop
-    | TicksDone
-    | LoopFailed
-)
+_Chosen = NothingInTheWay | NotEnforcing | Continued | Paused
+_Hdfs = LockHeldElsewhere | LockRanOut | HdfsUnwritable | FoldersNotSeen | FoldersUnreachable | FoldersUnfit
+_Queues = QueuesUnread | NoLeafQueue | AmbiguousQueue | ParentQueue | QueueInBothRoles | QueuesVanished
+_Options = QueueNamedTwice | BudgetOfNoPreemptableQueue
+_Yarn = ManagerSettling | PreemptionUnknown | YarnPreemptsSomewhere | YarnPreempts | YarnPreemptsWithin
+_Seen = Misdirected | ClusterFault | ClusterUnseen | AskedToStop | TicksDone | LoopFailed
+ModeReason = _Chosen | _Hdfs | _Queues | _Options | _Yarn | _Seen
 """Why the daemon acts or does not (``stance``; the loop's state in the API)."""

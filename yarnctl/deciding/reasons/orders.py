@@ -76,21 +76,10 @@ class RequesterHasRoom(Reason, frozen=True):
     application: str
 
 
-MoveReason = (
-    ContainerHasEnded
-    | ApplicationHasEnded
-    | WithOrder
-    | Unclaimed
-    | NoProgress
-    | RequestGone
-    | RoomElsewhere
-    | NobodyWaits
-    | Stopping
-    | OnlyObserved
-    | AnotherManager
-    | GivenRoomOf
-    | RequesterHasRoom
-)
+_Ended = ContainerHasEnded | ApplicationHasEnded | WithOrder | Unclaimed | NoProgress
+_Needless = RequestGone | RoomElsewhere | NobodyWaits | Stopping | OnlyObserved | AnotherManager
+_Passed = GivenRoomOf | RequesterHasRoom
+MoveReason = _Ended | _Needless | _Passed
 """Why an order moved or was transferred (``transition``, ``transfer``)."""
 
 

@@ -191,44 +191,14 @@ class NoSuchApplication(Reason, frozen=True):
     sentence = "the application does not run"
 
 
-OwnOutcome = (
-    Observing
-    | ClientFault
-    | ManifestUnusable
-    | NoHdfs
-    | ForeignAttempt
-    | NeverSent
-    | ReleasedAlready
-    | NoRequestThere
-    | NoSuchOrder
-    | AttemptOver
-    | CheckpointsUnseen
-    | ManifestOfAnother
-    | GoneOn
-    | HoldOver
-    | NotHoldingYet
-    | KillNotAllowed
-    | BegunMeanwhile
-    | ExecutorBusy
-    | NoReduceOf
-    | MasterSilent
-    | AttemptUnknown
-    | RunsElsewhere
-    | MasterNotReached
-    | PriorityNotAllowed
-    | QueueNotNamed
-    | HoldNotAllowed
-    | NoPreemptableQueue
-    | OfNoPreemptableQueue
-    | MasterDown
-    | NotInReducePhase
-    | NoValidManifest
-    | EndedOrForeign
-    | NotInVirtualTime
-    | NoSuchContainer
-    | AttemptEnded
-    | NoSuchApplication
-)
+_Unsent = Observing | ClientFault | NoHdfs | ForeignAttempt | NeverSent | NoRequestThere | NoSuchOrder
+_Checkpoint = ManifestUnusable | CheckpointsUnseen | ManifestOfAnother | GoneOn | HoldOver | NotHoldingYet
+_Kill = KillNotAllowed | BegunMeanwhile | ExecutorBusy | NoReduceOf | AttemptOver | AttemptUnknown
+_Master = MasterSilent | MasterNotReached | RunsElsewhere | ReleasedAlready
+_Permission = PriorityNotAllowed | QueueNotNamed | HoldNotAllowed | NoPreemptableQueue | OfNoPreemptableQueue
+_Virtual = MasterDown | NotInReducePhase | NoValidManifest | EndedOrForeign | NotInVirtualTime
+_Gone = NoSuchContainer | AttemptEnded | NoSuchApplication
+OwnOutcome = _Unsent | _Checkpoint | _Kill | _Master | _Permission | _Virtual | _Gone
 """The reasons that only the outcome of an action may have (``refused``, ``unknown``, ``withheld``)."""
 
 OutcomeReason = OwnOutcome | ModeReason | EligibilityReason

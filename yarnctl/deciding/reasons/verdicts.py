@@ -154,29 +154,11 @@ class NoOptions(Reason, frozen=True):
     sentence = "the request lists no framework options; placement needs at least one"
 
 
-PlanReason = (
-    Undecided
-    | FreeNow
-    | Needs
-    | DeadlinePassed
-    | NeedsTooManyByNow
-    | DeadlineUnreachable
-    | WorkUnknown
-    | NoDeadline
-    | NeedsMoreThanItCanUse
-    | NeedsMoreThanThereIs
-    | PaidFor
-    | AwaitsTurn
-    | NoAccount
-    | TooEarly
-    | CostsMore
-    | CannotPay
-    | CheapestInTime
-    | LeastLoadedPool
-    | StartsLater
-    | NoOptions
-    | NothingFits
-)
+_Sized = Undecided | FreeNow | Needs | NeedsTooManyByNow | NeedsMoreThanItCanUse | NeedsMoreThanThereIs
+_Hopeless = DeadlinePassed | DeadlineUnreachable | WorkUnknown | NoDeadline
+_Priced = PaidFor | AwaitsTurn | NoAccount | TooEarly | CostsMore | CannotPay
+_Placed = CheapestInTime | LeastLoadedPool | StartsLater | NoOptions | NothingFits
+PlanReason = _Sized | _Hopeless | _Priced | _Placed
 """Why an admission has its verdict (``plans`` in ``admission-round``; the plan in the API)."""
 
 # --- why an admission has ended
@@ -282,20 +264,10 @@ class NoUsageTold(Reason, frozen=True):
     job: str
 
 
-LessonReason = (
-    NumbersImpossible
-    | NoneWouldDo
-    | NotInHistoryYet
-    | HistoryBusy
-    | HistoryFault
-    | HistoryUnusable
-    | HistoryLost
-    | EndedOtherwise
-    | RanInMaster
-    | NoSpansTold
-    | NoInstantsTold
-    | NoUsageTold
-)
+_Unusable = NumbersImpossible | NoneWouldDo | EndedOtherwise | RanInMaster
+_Unreported = NoSpansTold | NoInstantsTold | NoUsageTold
+_Unread = NotInHistoryYet | HistoryBusy | HistoryFault | HistoryUnusable | HistoryLost
+LessonReason = _Unusable | _Unreported | _Unread
 """Why nothing was learned of a job (``gate-learned``)."""
 
 ASK_AGAIN = (NotInHistoryYet, HistoryBusy, HistoryFault)

@@ -13,10 +13,10 @@
         ├── ExistsAlready       the file exists already (exclusive create, rename)
         └── Altered             the daemon accepted a change but made another one
 
-Law: no I/O. A status alone proves nothing (facts, section 9): a standby, a gateway and a proxy all answer
-200 with pages. An answer counts only if its type is JSON and it has the requested shape. An error's
-message names the URL, what was expected and what to do, in one line, and never a secret: user info, query
-values and anything that looks like a token are left out.
+A status alone proves nothing (facts, section 9): a standby, a gateway and a proxy all answer 200 with pages.
+An answer counts only if its type is JSON and it has the requested shape. An error's message names the URL,
+what was expected and what to do, and never a secret: user info, query values and anything like a token are
+left out.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder, Unreadable
 
-EXCERPT = 160
-"""Characters of a foreign text that a message may quote."""
+EXCERPT = 160  # Characters of a foreign text that a message may quote
 
 _SECRET = re.compile(
     r"(?i)\b(delegation|token|signature|hadoop\.auth|password|passwd|secret|authorization)(\"?\s*[=:]\s*)"
@@ -58,10 +57,7 @@ class Uncertain(Unreachable):
 
 
 class Rejected(YarnctlError):
-    """The daemon refused a request; ``status`` is HTTP's, ``remote`` the Java exception's short name.
-
-    ``fault``: the same in a few words and without the address.
-    """
+    """The daemon refused a request: HTTP ``status``, Java exception ``remote``, ``fault`` in a few words."""
 
     fault = ""
 
@@ -232,7 +228,6 @@ _REMEDIES = {
 
 
 def _remote(answer: HttpAnswer) -> yarn.RemoteException:
-    """Read Hadoop's error body, if it is one."""
     try:
         return yarn.REMOTE_EXCEPTION.read(answer.body) if answer.is_json else yarn.RemoteException()
     except Unreadable:

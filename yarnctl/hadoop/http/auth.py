@@ -1,15 +1,14 @@
 """Authenticate requests to Hadoop by a plain name or a Kerberos ticket.
 
-Law: no secret is kept here and none is ever put into a URL. With ``simple`` authentication the name
-is sent as ``user.name`` (facts, section 1.5: a stock cluster accepts it unchecked); with ``kerberos`` the
-ticket cache of the process (``kinit``; or a keytab named by ``KRB5_CLIENT_KTNAME``, from which the Kerberos
-library renews) is used through SPNEGO, by an optional package that is imported only then. A daemon requests
-a ticket once and gives a cookie for it: nothing is sent before that request. Bytes of files are read and
-written with one delegation token per client, kept in memory: else the NameNode would make one per file.
+No secret is kept here, and none is put into a URL except one delegation token per client: else the NameNode
+would make one for each file. With ``simple`` authentication the name is sent as ``user.name`` (facts, section
+1.5: a stock cluster accepts it unchecked). With ``kerberos`` the ticket cache of the process (``kinit``, or
+  the keytab of ``KRB5_CLIENT_KTNAME``) is used through SPNEGO, by an optional package that is imported only
+  then.
 
-A ticket goes only to hosts of the cluster: those that options, Hadoop's files or the ResourceManager's own
-configuration name. No answer of an application (``trackingUrl``, a redirect below /proxy/) adds a host
-(``attach.connection.web_proxy``), and redirects are followed to configured addresses only (``transport``).
+A ticket goes only to hosts that options, Hadoop's files or the ResourceManager's own configuration name. No
+answer of an application (``trackingUrl``, a redirect below /proxy/) adds a host, and redirects are followed
+to configured addresses only.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ from yarnctl.hadoop.http.session import passed_s
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
 
-TOKEN_KEPT_S = 6 * 3600.0
-"""How long one delegation token is used; the NameNode accepts it for a day (facts: the default)."""
+TOKEN_KEPT_S = 6 * 3600.0  # For one delegation token; the NameNode accepts it for a day (facts)
 
 OVER_HTTP = "use an https address, or set token_over_http = true (YARNCTL_TOKEN_OVER_HTTP=1)"
 """The remedy if a delegation token would be sent over plain HTTP."""
@@ -58,8 +56,8 @@ class Identity(msgspec.Struct, frozen=True):
 class Ticket(AuthBase):
     """Signs requests with the process's ticket, from any thread.
 
-    The package keeps one exchange per host in its object, and two threads that share it would each reject the
-    other's answer. So each thread has an object of its own.
+    The package keeps one exchange per host in its object; threads that shared it would reject each other's
+    answers.
     """
 
     def __init__(self, make: Callable[[], AuthBase]) -> None:
@@ -75,10 +73,7 @@ class Ticket(AuthBase):
 
 
 def session_auth(identity: Identity) -> AuthBase | None:
-    """Return the signer of each request (None: requests are not signed).
-
-    Raises BadInput where Kerberos is configured and its package is missing.
-    """
+    """Return the signer of each request (None: not signed); BadInput if Kerberos' package is missing."""
     if identity.method == "simple":
         return None
     try:
@@ -97,9 +92,8 @@ def session_auth(identity: Identity) -> AuthBase | None:
 class Delegation(AuthBase):
     """Adds one delegation token to every call of WebHDFS that has none, until one is refused or it is old.
 
-    ``fetch`` gets a token from the NameNode as it is written in URLs ("": it gives none, then nothing is
-    added); it may raise, and then nothing is sent. Raises Rejected for an address without TLS, unless
-    ``over_http``: the token is a part of the URL.
+    ``fetch`` gets a token from the NameNode ("": it gives none; if it raises, nothing is sent). Raises
+    Rejected for an address without TLS, unless ``over_http``: the token is a part of the URL.
     """
 
     def __init__(

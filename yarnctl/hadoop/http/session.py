@@ -1,16 +1,16 @@
 """The HTTP client of yarnctl: sessions and single exchanges, each with bounds on time and size.
 
-Law: no call made through a session can hang or fill the memory, and no other module of yarnctl opens an HTTP
-connection (except the task runner, which has its own client). Time-outs of sockets alone do not ensure
-this: a server that sends one byte now and then keeps every single read short. So the reader
-under each answer has a deadline for the whole of it, headers included, and counts its bytes.
-Only GET and HEAD are sent again after an answer was lost; a connection that could not be opened is
-tried again for every method. ``Retry-After`` is not obeyed, the environment's proxies and ``.netrc``
-are not used, and one session serves one user: the ``hadoop.auth`` cookie would override ``user.name``.
+No call can hang or fill the memory, and no other module of yarnctl opens an HTTP connection (except the task
+runner, which has its own client). Time-outs of sockets alone do not ensure this: a server that sends one byte
+now and then keeps every single read short. So the reader under each answer has a deadline for the whole of
+it, headers included, and counts its bytes. Only GET and HEAD are sent again after an answer was lost; a
+connection that could not be opened is tried again for every method. ``Retry-After`` is not obeyed, the
+environment's proxies and ``.netrc`` are not used, and one session serves one user: the ``hadoop.auth`` cookie
+would override ``user.name``.
 
 What an application's own program answers has a tighter bound: within :func:`allowed` all exchanges of a
-thread share one :class:`Allowance` of time and bytes. An answer that is compressed, though none was asked to
-be, is refused before it is unpacked.
+thread share one :class:`Allowance` of time and bytes. An unrequested compressed answer is refused before
+unpacking.
 """
 
 from __future__ import annotations
@@ -43,15 +43,11 @@ if TYPE_CHECKING:
 
     from requests.auth import AuthBase
 
-HEADERS = {"User-Agent": "yarnctl", "X-XSRF-Header": "yarnctl"}
-"""The headers of every request."""
-FOREIGN = "/proxy/"
-"""Below this path of a ResourceManager the answers come from programs of applications."""
-HEADER_SLACK = 1 << 20
-"""The most bytes of headers and framing beyond the body's bound."""
+HEADERS = {"User-Agent": "yarnctl", "X-XSRF-Header": "yarnctl"}  # The headers of every request
+FOREIGN = "/proxy/"  # Below this path of a ResourceManager the answers come from programs of applications
+HEADER_SLACK = 1 << 20  # The most bytes of headers and framing beyond the body's bound
 CHUNK_BYTES = 1 << 20
-POOL_MAX = 32
-"""Connections to one address that are kept for the next call."""
+POOL_MAX = 32  # Connections to one address that are kept for the next call
 
 # fmt: off
 Fault = Literal[
@@ -63,10 +59,9 @@ Fault = Literal[
 
 
 class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of every call; spans in milliseconds.
+    """Bounds of every call in ms: ``read_timeout_ms`` for the next byte, ``answer_ms`` for the answer.
 
-    ``read_timeout_ms`` is the longest wait for the next byte, ``answer_ms`` for a whole answer. One call
-    to one address lasts at most ``(retries + 1) * (connect_ms + answer_ms)`` and the back-off.
+    One call to one address lasts at most ``(retries + 1) * (connect_ms + answer_ms)`` and the back-off.
     """
 
     connect_ms: int = 3_000
@@ -107,8 +102,7 @@ class ByteReserve:
             self._left_bytes += count_bytes
 
 
-FREE_BYTES = 2 << 20
-"""The bytes of one allowance; further bytes come from the reserve."""
+FREE_BYTES = 2 << 20  # The bytes of one allowance; further bytes come from the reserve
 
 
 class Allowance:
@@ -322,9 +316,8 @@ def _authorities(ca_file: str) -> bool | str:
 def passed_ns() -> int:
     """Return the time of a monotonic clock in ns that also counts while the machine is suspended.
 
-    Used for times that other processes also measure: a lease, an order's deadline, a token's age.
-    ``time.monotonic`` does not advance while a machine is suspended: after a wake-up a process would count a
-    lease as its own that has expired for others. It is used only where a system has no other clock.
+    ``time.monotonic`` (used only where a system has no other clock) does not advance while a machine is
+    suspended: after a wake-up a process would count a lease as its own that has expired for others.
     """
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -341,8 +334,8 @@ def open_session(
 ) -> requests.Session:
     """Make a session for one user; nothing is sent yet.
 
-    ``ca_file``: trust these authorities only; BadInput if none can be read from it. ``follow``: redirects
-    are followed by requests itself.
+    ``ca_file``: trust these authorities only; BadInput if none can be read. ``follow``: redirects are
+    followed.
     """
     session = _FollowingRedirects() if follow else _NoRedirects()
     session.trust_env = False
@@ -474,7 +467,6 @@ def no_answer(error: BaseException) -> ExchangeFailed:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """Return an exception with all exceptions that caused it or are wrapped in it."""
     found: list[BaseException] = []
     waiting: list[Any] = [error]
     while waiting and len(found) < 30:

@@ -1,9 +1,8 @@
 """Send one request to a daemon with one or more addresses; return one answer or one error.
 
-Law: nothing is sent before the first call; every call ends in bounded time (``session``). Daemons that
-replace each other (ResourceManagers, NameNodes) are one list of addresses: the one that answered last is
-tried first; after a standby, no answer or an unusable answer the request is sent to the next. A change (PUT,
-POST, DELETE) is sent to the next only if it surely did not arrive; otherwise it is Uncertain.
+Daemons that replace each other (ResourceManagers, NameNodes) are one list of addresses: the one that answered
+last is tried first; after a standby, no answer or an unusable answer the request is sent to the next. A
+change (PUT, POST, DELETE) is sent to the next only if it surely did not arrive; otherwise it is Uncertain.
 
 A standby answers in many ways (facts, section 9): 307 with Location (followed, with method and body, to a
 configured address and to no other), 307 with Refresh only, 200 with the text "There is no active RM right
@@ -72,11 +71,7 @@ FAULT_WORDS: dict[Fault, str] = {
 
 
 class Transport:
-    """A daemon at one or more addresses, for one caller.
-
-    ``daemon`` is its name for messages. Raises BadInput for an address that cannot be used, and for
-    Kerberos without its package; the constructor never uses the network.
-    """
+    """A daemon at one or more addresses, for one caller; sends nothing when made. Raises BadInput."""
 
     def __init__(
         self,
@@ -190,9 +185,8 @@ class Transport:
         *,
         follow: bool = True,
     ) -> HttpAnswer:
-        """PUT, POST or DELETE; returns the answer of a 2xx or of a redirect other than 307 and 308.
+        """PUT, POST or DELETE; returns a 2xx or a redirect (307 and 308 too, without ``follow``).
 
-        ``follow`` False: those are returned as well.
         Raises Rejected (the daemon refused), Uncertain (possibly done), Unreachable (not done).
         """
         return self._ask(method, path, query or {}, body, media, lambda answer: answer, follow=follow)
@@ -209,7 +203,6 @@ class Transport:
         *,
         follow: bool = True,
     ) -> T:
-        """Send the request to each address in turn, the pinned one first."""
         # A loop reads often, and compressing thousands of applications costs the ResourceManager much.
         headers = {"Accept": accept, "Accept-Encoding": "gzip" if self.limits.retries else "identity"}
         if media:
@@ -298,14 +291,10 @@ class Transport:
         return target
 
     def _owner(self, url: str, base: str) -> str:
-        """Return the configured address that ``url`` belongs to (``base`` if to none)."""
         return next((one for one in self.addresses if url.startswith(one + "/")), base)
 
     def ahead_ms(self, path: str, clock_ms: Callable[[], int]) -> int | None:
-        """Return the daemon's clock minus the local clock at the middle of one GET, in ms; None if not known.
-
-        The precision is 1 s, that of the header Date. A header that is missing or invalid gives None, not 0.
-        """
+        """Return the daemon's clock minus the local one, in ms (precision 1 s); None: not known."""
         base = self._pinned
         try:
             before = clock_ms()
@@ -390,7 +379,6 @@ def _checked(address: str, daemon: str) -> str:
 
 
 def _with_query(url: str, query: Mapping[str, str]) -> str:
-    """Add the parameters that the URL does not carry yet."""
     parts = urlsplit(url)
     present = {key for key, _ in parse_qsl(parts.query, keep_blank_values=True)}
     extra = urlencode([(key, value) for key, value in query.items() if key not in present])

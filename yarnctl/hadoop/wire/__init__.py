@@ -1,7 +1,4 @@
-"""Decode Hadoop's JSON and interpret it.
+"""Decode Hadoop's JSON and interpret it: bytes or records in, records out.
 
-Law: pure: no connection, no file, no clock; bytes or records in, records out. Fields that identify a thing
-have no default, so that an error page in JSON is never taken for an answer. Hadoop's spellings, units and
-version quirks end here. The contract "hadoop: clients stand on HTTP" in pyproject.toml checks that wire/
-imports neither.
+Fields that identify a thing have no default, so that an error page in JSON is never taken for an answer.
 """

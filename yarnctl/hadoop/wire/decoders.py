@@ -1,8 +1,7 @@
 """Decode an answer from any of the forms that Hadoop's versions use.
 
-Law: no I/O. The common form is decoded straight into its struct (fast); only when that fails is the
-text read untyped and coerced (tolerant), guided by the struct's own types. What cannot be
-recognised is refused: an answer is never taken for an empty list by accident.
+The common form is decoded straight into its struct (fast); only when that fails is the text read untyped and
+coerced (tolerant), guided by the struct's own types. An answer is never taken for an empty list by accident.
 
 Forms met in the wild (Jersey 1 natural and mapped, Jersey 2 with MOXy):
 
@@ -34,10 +33,8 @@ _NOTHING = object()
 _NOT_DECODED = (msgspec.MsgspecError, ValueError, RecursionError)
 """ValueError: not UTF-8, or a whole number of thousands of digits."""
 
-ELEMENTS_MAX, NESTED_MAX = 3_000_000, 500_000
-"""The most values, and the most objects and lists, in an owned answer: a part takes more memory than text."""
-COERCED_BYTES_MAX = 4 << 20
-"""A longer owned answer is not read untyped: that takes a hundred times as long."""
+ELEMENTS_MAX, NESTED_MAX = 3_000_000, 500_000  # In an owned answer: a part takes more memory than text
+COERCED_BYTES_MAX = 4 << 20  # A longer owned answer is not read untyped: that takes a hundred times as long
 
 
 class Unreadable(YarnctlError):
@@ -185,10 +182,7 @@ def _nest(path: tuple[str, ...], leaf: Any) -> Any:
         if many and depth > 0:
             field = (*field, None)
         kind = msgspec.defstruct(
-            f"Under_{_attribute(name)}",
-            [field],
-            rename={_attribute(name): name},
-            forbid_unknown_fields=many,
+            f"Under_{_attribute(name)}", [field], rename={_attribute(name): name}, forbid_unknown_fields=many
         )
     return kind
 
@@ -198,7 +192,6 @@ def _attribute(name: str) -> str:
 
 
 def _load(body: bytes) -> Any:
-    """Read JSON of any kind; NaN and Infinity become None."""
     try:
         return msgspec.json.decode(body)
     except _NOT_DECODED:

@@ -1,17 +1,12 @@
-"""Parse the tags by which a submitter allows draining, the same for every framework.
-
-Law: an invalid tag allows less, never more.
-"""
+"""Parse the tags by which a submitter allows draining; an invalid tag allows less, never more."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-DRAIN_TAG = "yarnctl-drain:"
-"""The prefix before the route: the submitter allows draining."""
-MIN_EXECUTORS_TAG = "yarnctl-min-executors:"
-"""The prefix before the number of executors that stay."""
+DRAIN_TAG = "yarnctl-drain:"  # The prefix before the route: the submitter allows draining
+MIN_EXECUTORS_TAG = "yarnctl-min-executors:"  # The prefix before the number of executors that stay
 
 
 def routes_in(tags: Sequence[str]) -> set[str]:

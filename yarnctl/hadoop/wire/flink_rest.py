@@ -1,7 +1,4 @@
-"""Records of a Flink job's REST API, and the settings that a rescale needs.
-
-Law: see ``wire``; Flink's spelling ends here. Shapes and times: docs/facts/flink.md, 3 and 4 (1.20.5).
-"""
+"""Records of a Flink job's REST API, and the settings that a rescale needs (docs/facts/flink.md, 3 and 4)."""
 
 from __future__ import annotations
 
@@ -14,10 +11,8 @@ from msgspec import field
 from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 from yarnctl.hadoop.wire.owned import Count, InstantMs, Name, Parallel
 
-KIND = "APACHE FLINK"
-"""YARN's application type, in capitals."""
-ROUTE: Literal["rescale"] = "rescale"
-"""The route of Flink: yarnctl lowers the bounds of the job's parallelism."""
+KIND = "APACHE FLINK"  # YARN's application type, in capitals
+ROUTE: Literal["rescale"] = "rescale"  # yarnctl lowers the bounds of the job's parallelism
 
 SCHEDULER, ADAPTIVE = "jobmanager.scheduler", "adaptive"
 IDLE, GONE = "slot.idle.timeout", "resourcemanager.taskmanager-timeout"
@@ -102,8 +97,7 @@ class Vertex(msgspec.Struct, frozen=True):
     parallelism: Parallelism
 
 
-Bounds = dict[str, Vertex]
-"""GET and PUT /jobs/JOB/resource-requirements: every vertex by its id."""
+Bounds = dict[str, Vertex]  # GET and PUT /jobs/JOB/resource-requirements: every vertex by its id
 
 
 def least(bounds: Bounds) -> int:

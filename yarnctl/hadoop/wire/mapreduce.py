@@ -1,9 +1,8 @@
 """Records of the REST answers of a MapReduce master and of the history server.
 
-Law: see ``wire``. ``elapsedTime`` is not decoded at all: it is 0 for a running reduce attempt
-(facts, section 2); spans are computed from instants. Both daemons write counters and configuration of a job
-alike; the history server writes ``finishTime`` where YARN writes ``finishedTime``. Instants are milliseconds
-since the epoch, 0 while the thing has not happened; progress is percent of what *Java* has consumed.
+``elapsedTime`` is not decoded: it is 0 for a running reduce attempt (facts, section 2). The history server
+writes ``finishTime`` where YARN writes ``finishedTime``. Instants are ms since the epoch, 0 while the thing
+has not happened; progress is percent of what *Java* has consumed.
 """
 
 from __future__ import annotations
@@ -22,16 +21,12 @@ from yarnctl.hadoop.wire.yarn import Property, StateAnswer
 NAME, QUEUE, TAGS = "mapreduce.job.name", "mapreduce.job.queuename", "mapreduce.job.tags"
 MAPS, REDUCES = "mapreduce.job.maps", "mapreduce.job.reduces"
 MAP_LIMIT, REDUCE_LIMIT = "mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit"
-LIMITS = (MAP_LIMIT, REDUCE_LIMIT)
-"""The most maps, and the most reduces, that run at once; 0: no limit."""
+LIMITS = (MAP_LIMIT, REDUCE_LIMIT)  # The most maps, and the most reduces, that run at once; 0: no limit
 SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
-MASTER = 1
-"""Containers of a job's master."""
+MASTER = 1  # Containers of a job's master
 
-TAGS_MAX, TAG_MAX = 10, 100
-"""YARN's limits: the number of tags, the characters of each. It converts tags to small letters."""
-ADMISSION_TAG = "yarnctl-admission-"
-"""The prefix before the id of an admission, in the tag that identifies its application."""
+TAGS_MAX, TAG_MAX = 10, 100  # YARN's limits: tags, and characters of each; it lowers their case
+ADMISSION_TAG = "yarnctl-admission-"  # Before an admission's id, in its application's tag
 DEADLINE_TAG = "deadline:"
 DEADLINE = re.compile(DEADLINE_TAG + r"([0-9]{1,13})", re.IGNORECASE)
 """A deadline: seconds since the epoch, or ms if 13 digits."""

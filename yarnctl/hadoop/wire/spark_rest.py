@@ -1,8 +1,8 @@
 """Records of a Spark driver's REST API, and the settings and tags that draining needs.
 
-Law: see ``wire``; Spark's spelling ends here. Shapes: https://spark.apache.org/docs/latest/monitoring.html
-(REST API), as 4.0 answers. ``duration`` is no span that one may use: of a running task it is that of its last
-report, and in ``taskSummary`` 12 ms stood for tasks of 3.7 s (tests/contract/recorded/spark-4.0.1.json).
+Shapes: https://spark.apache.org/docs/latest/monitoring.html (REST API), as 4.0 answers. ``duration`` is no
+span that one may use: of a running task it is that of its last report, and in ``taskSummary`` 12 ms stood for
+tasks of 3.7 s (tests/contract/recorded/spark-4.0.1.json).
 """
 
 from __future__ import annotations
@@ -19,18 +19,13 @@ from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 from yarnctl.hadoop.wire.drain_tags import routes_in
 from yarnctl.hadoop.wire.owned import Count, Name, SignedCount, SignedTotal, SpanMs, Total
 
-Route = Literal["signal", "plugin"]
-"""The routes of drain orders: SIGTERM to the container, or a plugin in the driver."""
+Route = Literal["signal", "plugin"]  # SIGTERM to the container, or a plugin in the driver
 
-KIND = "SPARK"
-"""YARN's application type."""
+KIND = "SPARK"  # YARN's application type
 
-TRAP = "yarnctl-trap.sh"
-"""The file that keeps a container's shell alive after SIGTERM (docs/facts/spark.md, 2)."""
-PLUGIN = "yarnctl.Leave"
-"""The class of the driver's plugin."""
-LEAST_VERSION = (3, 2)
-"""Since 3.1 executors move shuffle blocks; since 3.2 they end when all blocks are moved."""
+TRAP = "yarnctl-trap.sh"  # It keeps a container's shell alive after SIGTERM (docs/facts/spark.md, 2)
+PLUGIN = "yarnctl.Leave"  # The class of the driver's plugin
+LEAST_VERSION = (3, 2)  # 3.1 moves shuffle blocks; 3.2 ends executors when all blocks are moved
 
 DECOMMISSION = "spark.decommission.enabled"
 MOVES = "spark.storage.decommission.enabled"
@@ -47,8 +42,7 @@ SHUFFLE_SERVICE = "spark.shuffle.service.enabled"
 PLUGINS = "spark.plugins"
 REQUESTS, REQUESTS_OWNER = "spark.yarnctl.requests", "spark.yarnctl.requests.owner"
 """The settings with the plugin's folder of orders and the account that must have written them."""
-START = "spark.app.startTime"
-"""Set by Spark: the instant of a driver's start."""
+START = "spark.app.startTime"  # Set by Spark: the instant of a driver's start
 
 REQUIRED: Mapping[str, str] = {
     DECOMMISSION: "true",

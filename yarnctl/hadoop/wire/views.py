@@ -1,12 +1,10 @@
 """Convert the ResourceManager's answers to the records that ``deciding`` uses.
 
-Law: pure. Here, and only here, percentages become absolute vectors, rows for nodes and racks are
-left out of the demand, MapReduce's priorities get their meaning, and a queue gets its full path, by walking
-the tree (the field ``queuePath`` is missing in older versions, and is not read).
-
-Node labels and resources beside memory and vcores are not modelled. Nodes, use and capacities are those of
-the default partition (the nodes without a label). Requests for a label or another resource are left out;
-``NotModelled`` has their names (docs/limitations.md).
+Percentages become absolute vectors, rows for nodes and racks are left out of the demand, MapReduce's
+priorities get their meaning, and a queue gets its full path, by walking the tree (``queuePath`` is missing in
+older versions). Node labels and resources beside memory and vcores are not modelled: nodes, use and
+capacities are those of the default partition, and requests for others are left out (``NotModelled`` has their
+names).
 """
 
 from __future__ import annotations
@@ -27,12 +25,10 @@ from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms, tags_in
 from yarnctl.units import NOTHING, Resources, minus, plus, times
 
 ANYWHERE = "*"
-NAME_MAX = 200
-"""The characters kept of a job's name: its user may write anything."""
+NAME_MAX = 200  # The characters kept of a job's name: its user may write anything
 AM_PRIORITY, FAILED_MAP, REDUCE, MAPS = 0, 5, 10, (19, 20)
 """MapReduce's request priorities (facts, section 1.1)."""
-NAMES_MAX, NAME_LENGTH_MAX = 8, 64
-"""The maximum number of names of labels and resources, and of their characters: job owners write them."""
+NAMES_MAX, NAME_LENGTH_MAX = 8, 64  # Names of labels and resources: job owners write them
 
 _WAITING_FOR_LIMIT = "not yet activated"
 
@@ -47,8 +43,8 @@ class Leaf(msgspec.Struct, frozen=True):
 def leaves(root: yarn.QueueInfo) -> tuple[Leaf, ...]:
     """Return the leaf queues in the tree's order, paths built by walking (YARN-10610).
 
-    A queue is a leaf if its own fields say so: a parent without children is not a leaf. (``type`` marks a
-    leaf in every version, ``queueType`` from 3.4 on; a parent has no ``type``.)
+    A parent without children is not a leaf. (``type`` marks a leaf in every version, ``queueType`` from 3.4
+    on.)
     """
     return tuple(Leaf(path, queue) for path, queue in _walk(root, root.name) if is_leaf(queue))
 
@@ -67,11 +63,7 @@ def queue_tree(root: yarn.QueueInfo) -> QueueTree:
 
 
 def queue_views(root: yarn.QueueInfo, total: Resources) -> tuple[QueueView, ...]:
-    """Return the leaf queues as records of deciding, ordered by path.
-
-    ``total`` is the sum over live nodes without a label; it turns shares into vectors where a version gives
-    none.
-    """
+    """Return the leaf queues by path; ``total`` (live nodes without a label) turns shares into vectors."""
     return tuple(sorted((queue_view(leaf, total) for leaf in leaves(root)), key=lambda view: view.queue))
 
 
@@ -114,11 +106,7 @@ def requested(application: yarn.AppInfo, queue_label: str = "") -> Requested:
 
 
 def asks(requests: Iterable[yarn.ResourceRequest], label: str = "") -> tuple[ContainerRequest, ...]:
-    """Return the demand: the pending ``*`` rows, summed by priority and size.
-
-    Rows for nodes and racks repeat the same containers; rows of 0 are left over. ``label`` is that of rows
-    that name none.
-    """
+    """Return the demand: the pending ``*`` rows (others repeat the same containers), by priority and size."""
     found: dict[tuple[int, Resources], int] = {}
     for row in _unmet(requests):
         if not _label(row, label) and not row.size.others:
@@ -145,10 +133,7 @@ def _label(row: yarn.ResourceRequest, otherwise: str) -> str:
 
 
 def label_of(application: yarn.AppInfo, queue_label: str = "") -> str:
-    """Return the label of an application's requests that name none; "" for the default partition.
-
-    Until its master runs, the master's label counts: there is no other request.
-    """
+    """Return the label of requests that name none (before its master runs: the master's); "": the default."""
     own = yarn.label_in(application.label)
     if application.state == "ACCEPTED" and yarn.label_in(application.am_label) is not None:
         own = yarn.label_in(application.am_label)
@@ -242,10 +227,7 @@ def application_view(
     demand: Sequence[ContainerRequest] = (),
     why_not: EligibilityReason | None = None,
 ) -> ApplicationView:
-    """Return one application as a record of deciding; a count of -1 (3.5.0, just accepted) means 0.
-
-    ``why_not``: why its reduces cannot be suspended.
-    """
+    """Return one application as a record of deciding; a count of -1 (3.5.0, just accepted) means 0."""
     return ApplicationView(
         application=application.application,
         queue=queue,

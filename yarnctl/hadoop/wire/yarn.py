@@ -1,11 +1,9 @@
 """Records of YARN's REST answers, with the fields that are needed.
 
-Law: no I/O, no decisions. A field has our name with its unit and carries Hadoop's spelling
-beside it; what is not needed is not decoded. Fields that identify a thing have no default, so that
-an error page in JSON is never taken for an answer. Sources: the DAO classes of Hadoop 3.3 to 3.5 as
-listed in the facts (sections 1 and 2); ``decoders`` coerces other spellings of a version.
-
-Spans and instants are milliseconds since the epoch, memory MiB, shares percent (0 to 100).
+A field has our name with its unit and carries Hadoop's spelling beside it. Fields that identify a thing have
+no default, so that an error page in JSON is never taken for an answer. Sources: the DAO classes of Hadoop 3.3
+to
+3.5. Spans and instants are milliseconds since the epoch, memory MiB, shares percent (0 to 100).
 """
 
 from __future__ import annotations
@@ -34,8 +32,7 @@ class Vector(msgspec.Struct, frozen=True, gc=False):
         return ()
 
 
-MODELLED = frozenset({"memory-mb", "vcores"})
-"""The names of the resources that a vector's own fields hold."""
+MODELLED = frozenset({"memory-mb", "vcores"})  # The names of the resources that a vector's own fields hold
 
 
 class Amount(msgspec.Struct, frozen=True, gc=False):
@@ -64,10 +61,7 @@ class FullVector(Vector, frozen=True, gc=False):
 
 
 def label_in(text: str | None) -> str | None:
-    """Return the label of an expression, "" for the default partition, None if it is not given.
-
-    YARN knows expressions of a single label. ``<DEFAULT_PARTITION>`` is how it writes none for people.
-    """
+    """Return an expression's label, "" for the default (also ``<DEFAULT_PARTITION>``), None if not given."""
     label = None if text is None else text.strip()
     return "" if label is not None and label.startswith("<") else label
 
@@ -314,10 +308,7 @@ class QueueList(msgspec.Struct, frozen=True):
 
 
 class PartitionShare(msgspec.Struct, frozen=True):
-    """One row of queueCapacitiesByPartition: what a queue may have of the nodes with a label, in percent.
-
-    ``guaranteed`` and ``maximum`` are the vectors (None: the version shows none).
-    """
+    """A row of queueCapacitiesByPartition: a queue's part of labelled nodes in percent; vectors or None."""
 
     partition: str = field(name="partitionName", default="")
     maximum_percent: float = field(name="absoluteMaxCapacity", default=0.0)

@@ -8,16 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from yarnctl.deciding.admission import entries
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.capacity import Load
-from yarnctl.deciding.admission.entries import (
-    AdmissionAsked,
-    AdmissionClosed,
-    AdmissionRound,
-    AdmissionTaken,
-    ClockSetBack,
-    GateLearned,
-)
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.offering import cheaper_later, decided_price
 from yarnctl.deciding.admission.placement_options import Alternatives
@@ -35,7 +28,7 @@ class _Decided(NamedTuple):
     """A round's inputs, and its plan for one request."""
 
     before: Gate
-    record: AdmissionRound
+    record: entries.AdmissionRound
     plan: Plan
 
 
@@ -51,27 +44,34 @@ class AdmissionStories:
 
     def apply(self, record: Record) -> None:
         """Read one record."""
-        if isinstance(record, AdmissionTaken) and self.wanted in (record.admission, record.application):
+        if isinstance(record, entries.AdmissionTaken) and self.wanted in (
+            record.admission,
+            record.application,
+        ):
             self._running(record)
         before, gate = self._store.admissions.get(self._own or self.wanted), self._store.gate
         self._store.take(record)
         self._keep_round(gate, record)
         now = self._store.admissions.get(self._own or self.wanted)
-        if isinstance(record, AdmissionAsked) and record.admission == self.wanted:
+        if isinstance(record, entries.AdmissionAsked) and record.admission == self.wanted:
             self._requested(record)
-        elif isinstance(record, AdmissionRound) and now is not None and before is not now:
+        elif isinstance(record, entries.AdmissionRound) and now is not None and before is not now:
             pooled = next((loads for name, loads in record.pool_loads if name == now.plan.pool), ())
             self._add(record.at_ms, now.admission, self._decision(now) + _backlog(pooled or record.loads))
-        elif isinstance(record, ClockSetBack) and now is not None and before is not now:
+        elif isinstance(record, entries.ClockSetBack) and now is not None and before is not now:
             line = f"the clock was set back by {span(record.by_ms)}: the deadline stays, other times move"
             self._add(record.at_ms, now.admission, line)
         elif isinstance(record, TokensCharged | TokensRefunded) and now is not None:
             if record.admission == now.admission:
                 self._add(record.at_ms, record.admission, _paid(record))
-        elif isinstance(record, AdmissionClosed) and now is not None and record.admission == now.admission:
+        elif (
+            isinstance(record, entries.AdmissionClosed)
+            and now is not None
+            and record.admission == now.admission
+        ):
             self._add(record.at_ms, record.admission, f"{record.state}: {text(record.why)}")
         elif (
-            isinstance(record, GateLearned)
+            isinstance(record, entries.GateLearned)
             and now is not None
             and record.application == now.application != ""
         ):
@@ -81,7 +81,7 @@ class AdmissionStories:
     def _add(self, at_ms: int, admission: str, line: str) -> None:
         self.stories.append(AdmissionStory(at_ms=at_ms, admission=admission, text=line))
 
-    def _requested(self, record: AdmissionAsked) -> None:
+    def _requested(self, record: entries.AdmissionAsked) -> None:
         request, budget = record.request, record.request.budget
         where = f" in {record.queue}" if record.queue else ""
         parts = [f"user {record.user} requested {record.name}{where}, at most {containers(request.tasks)}"]
@@ -100,7 +100,7 @@ class AdmissionStories:
             )
         self._add(record.at_ms, record.admission, "; ".join(parts))
 
-    def _running(self, record: AdmissionTaken) -> None:
+    def _running(self, record: entries.AdmissionTaken) -> None:
         found = self._store.admissions.get(record.admission)
         if found is not None and not self.stories:
             self._before(found)
@@ -110,7 +110,7 @@ class AdmissionStories:
     def _before(self, found: Admission) -> None:
         """Add the request and the decision, recorded before the admission's application was known."""
         request = found.request
-        requested = AdmissionAsked(
+        requested = entries.AdmissionAsked(
             request.submitted_at_ms, found.admission, found.name, found.user, found.queue, request, found.key
         )
         self._requested(requested)
@@ -121,7 +121,7 @@ class AdmissionStories:
 
     def _keep_round(self, gate: Gate | None, record: Record) -> None:
         """Keep the inputs of each round that decided on a price, until its job runs or it ends."""
-        if isinstance(record, AdmissionRound) and gate is not None:
+        if isinstance(record, entries.AdmissionRound) and gate is not None:
             promised = [each for each in self._store.open("waiting", "admitted") if each.reservation]
             names = {each.sequence: each.admission for each in promised}
             wanted = self._store.admissions.get(self.wanted)
@@ -131,7 +131,7 @@ class AdmissionStories:
                 if plan.sequence in names and decided_price(plan) is not None:
                     # sold in one round, it can start in a later one
                     self._rounds.setdefault(names[plan.sequence], _Decided(gate, record, plan))
-        elif isinstance(record, AdmissionTaken | AdmissionClosed):
+        elif isinstance(record, entries.AdmissionTaken | entries.AdmissionClosed):
             self._rounds.pop(record.admission, None)
 
     def _decision(self, found: Admission) -> str:
@@ -140,7 +140,7 @@ class AdmissionStories:
         if found.plan.price_mtokens is not None:
             line += self._price(found)
         decided = self._rounds.get(found.admission)
-        later = [] if decided is None else cheaper_later(*decided)
+        later = [] if decided is None else cheaper_later(decided.before, decided.record, decided.plan)
         if not later:
             return line
         offers = ", ".join(
@@ -233,7 +233,7 @@ def _backlog(loads: tuple[Load, ...]) -> str:
     return f" ({held} held without admission: {named}{', ...' if len(loads) > LOADS_SHOWN else ''})"
 
 
-def _feedback(record: GateLearned) -> str:
+def _feedback(record: entries.GateLearned) -> str:
     if not record.finished:
         why = "" if record.why is None else text(record.why)
         return f"not used for estimates: {why}"

@@ -7,24 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
+from yarnctl.deciding import records
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.levers import Lever
 from yarnctl.deciding.model import Accepted, Refused, Withheld
 from yarnctl.deciding.order import ORDER_VERBS, verb_of
 from yarnctl.deciding.reasons.rooting import code
-from yarnctl.deciding.records import (
-    Decision,
-    Header,
-    Performed,
-    Ranking,
-    Record,
-    Refusal,
-    Resumed,
-    Return,
-    SavedLost,
-    Transfer,
-    Transition,
-)
+from yarnctl.deciding.records import Record
 from yarnctl.deciding.settings import Settings
 from yarnctl.journal.explaining.admission_story import AdmissionStories
 from yarnctl.journal.explaining.explanation_text import in_words, key_words, why_words
@@ -59,7 +50,7 @@ class _Orders:
         self.released: dict[str, None] = {}
         self._before = self.open, self.released
 
-    def begin(self, header: Header) -> None:
+    def begin(self, header: records.Header) -> None:
         """A controller starts: without earlier orders, unless the next record is ``Resumed``."""
         self._before = self.open, self.released
         self.settings, self.open, self.answered, self.released = header.settings, {}, None, {}
@@ -68,7 +59,7 @@ class _Orders:
         """The controller continues the orders of the one before."""
         self.open, self.released = self._before
 
-    def decided(self, record: Decision) -> None:
+    def decided(self, record: records.Decision) -> None:
         """Add the orders of a decision."""
         for name, pick, pull in zip(record.orders, record.picks, record.pulls, strict=True):
             story = self._story(record, name, pick)
@@ -78,7 +69,7 @@ class _Orders:
             self.open[name] = story
             self.stories.append(story)
 
-    def _story(self, record: Decision, name: str, pick: Pick) -> OrderStory:
+    def _story(self, record: records.Decision, name: str, pick: Pick) -> OrderStory:
         task, settings = pick.task, self.settings
         return OrderStory(
             order=name,
@@ -112,7 +103,7 @@ class _Orders:
             transfers=[],
         )
 
-    def transferred(self, record: Transfer) -> None:
+    def transferred(self, record: records.Transfer) -> None:
         """An order is transferred, perhaps in exchange for a container that another application received."""
         story = self.open.get(record.order)
         if story is None:
@@ -128,7 +119,7 @@ class _Orders:
         ):
             given.exchanged_for = record.order
 
-    def moved(self, record: Transition) -> None:
+    def moved(self, record: records.Transition) -> None:
         """An order moved to its next state."""
         story = self.open.get(record.order)
         if story is None:
@@ -145,7 +136,7 @@ class _Orders:
         elif record.target != "suspending":
             self._settled(story, record)
 
-    def _settled(self, story: OrderStory, record: Transition) -> None:
+    def _settled(self, story: OrderStory, record: records.Transition) -> None:
         story.settled_at_ms = record.at_ms
         story.settled_why = said(record.why) or ("" if record.event == record.target else record.event)
         story.receiver_container = record.container
@@ -160,7 +151,7 @@ class _Orders:
         elif record.event == "epoch-changed" and not story.verb:
             story.lost_work_ms = None
 
-    def _ended(self, story: OrderStory, record: Transition) -> None:
+    def _ended(self, story: OrderStory, record: records.Transition) -> None:
         """Its container has ended as ordered."""
         if story.order_verb == "suspend":
             story.verb = "released" if story.order in self.released else "suspended"
@@ -178,43 +169,33 @@ class _Orders:
         elif story.working_since_ms is not None:
             story.lost_work_ms = max(0, ended_at_ms - story.working_since_ms)
 
-    def returned(self, record: Return) -> None:
+    def returned(self, record: records.Return) -> None:
         """A task resumed after this order, which can be one of an earlier controller."""
-        for story in reversed(self.stories):
-            if story.order == record.order:
-                story.came_back = CameBackStory(
-                    attempt=record.attempt,
-                    at_ms=record.at_ms,
-                    cost_ms=record.cost_ms,
-                    leave_ms=record.leave_ms,
-                    launch_ms=record.launch_ms,
-                    shuffle_ms=record.shuffle_ms,
-                    skip_ms=record.skip_ms,
-                )
-                return
+        story = self._newest(record.order)
+        if story is not None:
+            story.came_back = msgspec.convert(record, CameBackStory, from_attributes=True)
 
-    def saved_lost(self, record: SavedLost) -> None:
+    def saved_lost(self, record: records.SavedLost) -> None:
         """A checkpoint was not used; the journal does not record the working time of its keys."""
-        for story in reversed(self.stories):
-            if story.order == record.order:
-                story.saved_lost = SavedLostStory(
-                    attempt=record.attempt,
-                    at_ms=record.at_ms,
-                    keys_lost=record.keys_lost if record.keys_lost >= 0 else story.keys_done,
-                    generation_expected=record.generation_expected,
-                    generation_found=record.generation_found,
-                )
-                story.lost_work_ms = None
-                return
+        story = self._newest(record.order)
+        if story is not None:
+            story.saved_lost = SavedLostStory(
+                attempt=record.attempt,
+                at_ms=record.at_ms,
+                keys_lost=record.keys_lost if record.keys_lost >= 0 else story.keys_done,
+                generation_expected=record.generation_expected,
+                generation_found=record.generation_found,
+            )
+            story.lost_work_ms = None
 
-    def _withhold(self, order: str) -> None:
-        if order in self.open:
-            self.open[order].withheld = True
+    def _newest(self, order: str) -> OrderStory | None:
+        return next((story for story in reversed(self.stories) if story.order == order), None)
 
-    def performed(self, record: Performed) -> None:
+    def performed(self, record: records.Performed) -> None:
         """An action was performed, or was refused."""
         if record.action in ORDER_VERBS and isinstance(record.outcome, Withheld):
-            self._withhold(record.order)
+            if record.order in self.open:
+                self.open[record.order].withheld = True
             return
         if record.action not in ("release", "kill") or isinstance(record.outcome, Refused):
             return
@@ -243,33 +224,33 @@ class _Reader:
 
     def apply(self, record: Record) -> None:
         """Read one record."""
-        if isinstance(record, Header):
+        if isinstance(record, records.Header):
             self.orders.begin(record)
-        elif isinstance(record, Resumed):
+        elif isinstance(record, records.Resumed):
             self.orders.resumed()
-        elif isinstance(record, Decision):
+        elif isinstance(record, records.Decision):
             self.orders.decided(record)
             self._decision(record)
-        elif isinstance(record, Transition):
+        elif isinstance(record, records.Transition):
             self.orders.moved(record)
-        elif isinstance(record, Transfer):
+        elif isinstance(record, records.Transfer):
             self.orders.transferred(record)
-        elif isinstance(record, Return):
+        elif isinstance(record, records.Return):
             self.orders.returned(record)
-        elif isinstance(record, SavedLost):
+        elif isinstance(record, records.SavedLost):
             self.orders.saved_lost(record)
-        elif isinstance(record, Performed):
+        elif isinstance(record, records.Performed):
             self.orders.performed(record)
-        elif isinstance(record, Refusal):
+        elif isinstance(record, records.Refusal):
             self._refusal(record)
-        elif isinstance(record, Ranking):
+        elif isinstance(record, records.Ranking):
             self._ranking(record)
         else:
             self.admitted.apply(record)
 
     # --- not chosen, or without an order ---------------------------------------------------
 
-    def _decision(self, record: Decision) -> None:
+    def _decision(self, record: records.Decision) -> None:
         requester, hit = record.trigger.application, {pick.application for pick in record.picks}
         self._name(record)
         # A job that was picked from is listed with its key afterwards: that is no refusal.
@@ -293,7 +274,7 @@ class _Reader:
                     )
                 )
 
-    def _refusal(self, record: Refusal) -> None:
+    def _refusal(self, record: records.Refusal) -> None:
         requester = record.trigger.application
         if requester == self.wanted:
             self.roles["application"] = None
@@ -315,7 +296,9 @@ class _Reader:
                 # A refusal names attempts only; a later record may name the container.
                 self._unnamed.setdefault(refused.attempt, []).append(occasion)
 
-    def _occasion(self, record: Decision | Refusal, number: int | None, refused: RefusedTask) -> RefusalStory:
+    def _occasion(
+        self, record: records.Decision | records.Refusal, number: int | None, refused: RefusedTask
+    ) -> RefusalStory:
         return RefusalStory(
             at_ms=record.at_ms,
             decision=number,
@@ -326,7 +309,9 @@ class _Reader:
             policy=self.orders.settings.task_policy,
         )
 
-    def _jobs(self, record: Decision | Refusal, number: int | None, jobs: Iterable[RefusedJob]) -> None:
+    def _jobs(
+        self, record: records.Decision | records.Refusal, number: int | None, jobs: Iterable[RefusedJob]
+    ) -> None:
         for job in jobs:
             if job.application == self.wanted:
                 self.roles["application"] = None
@@ -339,7 +324,7 @@ class _Reader:
                         reason_code=job.why,
                         key=job.key,
                         policy=self.orders.settings.job_policy,
-                        total=record.total if isinstance(record, Decision) else None,
+                        total=record.total if isinstance(record, records.Decision) else None,
                     )
                 )
 
@@ -350,7 +335,7 @@ class _Reader:
 
     # --- names --------------------------------------------------------------------------------
 
-    def _name(self, record: Decision) -> None:
+    def _name(self, record: records.Decision) -> None:
         """Find in a decision the attempt of the wanted container, or the container of the attempt."""
         if self.ran is not None:
             return
@@ -373,7 +358,7 @@ class _Reader:
     def _is_wanted(self, attempt: str) -> bool:
         return attempt == self.wanted or (self.ran is not None and attempt == self.ran.attempt)
 
-    def _ranking(self, record: Ranking) -> None:
+    def _ranking(self, record: records.Ranking) -> None:
         for place, ranked in enumerate(record.order, 1):
             if ranked.application != self.wanted:
                 continue
@@ -426,13 +411,13 @@ class _DecisionReader(_Reader):
 
     def apply(self, record: Record) -> None:
         """Read one record; of the decisions only the wanted one."""
-        if isinstance(record, Decision) and record.number == self.number:
+        if isinstance(record, records.Decision) and record.number == self.number:
             self.roles["decision"] = None
             self.rendered += _decision_in_words(record, self.orders.settings)
-        if not isinstance(record, Refusal | Ranking):
+        if not isinstance(record, records.Refusal | records.Ranking):
             super().apply(record)
 
-    def _decision(self, record: Decision) -> None:
+    def _decision(self, record: records.Decision) -> None:
         """Nothing: only ids have occasions."""
 
     def explanation(self) -> Explanation:
@@ -443,7 +428,7 @@ class _DecisionReader(_Reader):
         return found
 
 
-def _decision_in_words(record: Decision, settings: Settings) -> list[str]:
+def _decision_in_words(record: records.Decision, settings: Settings) -> list[str]:
     trigger, orders = record.trigger, len(record.orders)
     lines = [
         f"{instant(record.at_ms)} for {trigger.application} in queue {trigger.queue}:"

@@ -12,6 +12,7 @@ from itertools import groupby
 
 import msgspec
 
+from yarnctl.deciding.levers import Lever
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.policies import FOREVER_MS
 from yarnctl.deciding.releaser import REASONS
@@ -136,7 +137,7 @@ def _chosen(story: OrderStory) -> str:
         return f"job first by {job}; task first by {task}"
     lever = story.lever
     return (
-        f"lever {lever.kind}, the cheapest available (predicted: container freed in {span(lever.room_in_ms)},"
+        f"lever {lever.kind}, the cheapest available (predicted: container freed in {span(lever.free_in_ms)},"
         f" {span(lever.lost_ms)} of work lost, {span(lever.overhead_ms)} of overhead);"
         f" among equals job first by {job}, task first by {task}"
     )
@@ -157,10 +158,6 @@ def _not_chosen(story: OrderStory, before: OrderStory | None) -> list[str]:
     ):
         return [f"  not      as for {before.order}"]
     return [f"  not      {name}: {why_words(why)} ({key})" for name, why, key in rows]
-
-
-def _is_rescale(story: OrderStory) -> bool:
-    return not isinstance(story.lever, msgspec.UnsetType) and story.lever.kind == "rescale"
 
 
 def _result(story: OrderStory) -> str:
@@ -233,7 +230,7 @@ def _done(story: OrderStory) -> str:
     if story.verb in ("suspended", "released"):
         lost = _keys_lost(story.saved_lost) if story.saved_lost is not None else "no work lost"
         return f"{story.verb} (suspension {story.generation}), {lost}"
-    if story.verb == "left" and _is_rescale(story):
+    if story.verb == "left" and isinstance(story.lever, Lever) and story.lever.kind == "rescale":
         if not story.lost_work_ms:
             return "drained; another order of the decision shows the cost"
         return f"drained; the application repeats {span(story.lost_work_ms)} of work"

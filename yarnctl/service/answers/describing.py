@@ -1,8 +1,7 @@
 """How an answer is encoded, and how the OpenAPI document describes it: both from one struct.
 
-A struct of :mod:`yarnctl.api` is described by its class: its name, its fields in their order, their
-constraints, and its docstring. ``CORE`` and ``PAGES`` name the records of the core that are in answers
-unchanged, and the pages. The pydantic models made here only describe; no answer is put into one.
+``CORE`` and ``PAGES`` name the records of the core that are in answers unchanged, and the pages. The pydantic
+models made here only describe; no answer is put into one.
 """
 
 from __future__ import annotations
@@ -81,16 +80,14 @@ CORE: dict[type, Description] = {
         {"decision": Count, "generation": Count, "verb": str, "lever": Lever | None},
     ),
     Lever: Description(
-        "LeverOut",
-        "A way to free a container: when, the work lost, the overhead, and how it is undone (ms).",
+        "LeverOut", "A way to free a container: when, the work lost, the overhead, and how it is undone (ms)."
     ),
     RefusalStory: Description(
         "NotChosenOut",
         "One occasion on which the id was not chosen, or was the application that got no container.",
     ),
     PriorityStory: Description(
-        "PriorityOut",
-        "A priority given to an application as the ``place``-th most urgent (from 1).",
+        "PriorityOut", "A priority given to an application as the ``place``-th most urgent (from 1)."
     ),
     AdmissionStory: Description("AdmissionEventOut", "One change of an admission."),
 }
@@ -107,11 +104,7 @@ PAGES: dict[type, Description] = {
 }
 """The pages' items, and their order."""
 
-GROWING = frozenset({Explained, *CORE} - {Estimate})
-"""Structs to which a later version may add fields: the document allows more."""
-
-
-# --- encoded ------------------------------------------------------------------------------------------
+GROWING = frozenset({Explained, *CORE} - {Estimate})  # A later version may add fields to these
 
 
 class AnswerRoute(APIRoute):
@@ -126,7 +119,6 @@ class AnswerRoute(APIRoute):
 
 
 def _encoding(function: Callable[..., Any], status: int) -> Callable[..., Any]:
-    """Return the function with its struct encoded; a ``Response`` is returned unchanged."""
 
     def answer(found: object) -> Response:
         if isinstance(found, Response):
@@ -142,9 +134,6 @@ def _encoding(function: Callable[..., Any], status: int) -> Callable[..., Any]:
         return answer(function(*args, **kwargs))
 
     return awaited if inspect.iscoroutinefunction(function) else called
-
-
-# --- described ----------------------------------------------------------------------------------------
 
 
 @cache
@@ -179,7 +168,6 @@ def _is_struct(kind: Any) -> bool:
 
 
 def _type_of(kind: Any) -> Any:
-    """Return the type of a struct's field with its constraints as pydantic has them."""
     origin = get_origin(kind)
     if _is_struct(kind):
         return described(kind)

@@ -1,8 +1,4 @@
-"""Errors of the API: one body for all of them, with what to do next.
-
-Every error has the body ``{"error": {"code", "message", "next"}}``. Codes are stable, sentences are not. No
-answer repeats a token or a header.
-"""
+"""Errors of the API: ``{"error": {"code", "message", "next"}}``. Codes are stable, sentences are not."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Decisions and explanations as the API shows them.
-
-An explanation is made of records, by the same code as for a journal file.
-"""
+"""Decisions and explanations as the API shows them, made of records as for a journal file."""
 
 from __future__ import annotations
 
@@ -178,9 +175,6 @@ def _performed(record: Performed) -> PerformedOut:
     return msgspec.convert(fields, PerformedOut)
 
 
-# --- explanations -------------------------------------------------------------------------------------
-
-
 def explained(found: Explanation) -> Explained:
     """Return an explanation as text and as data."""
     return read_off(Explained, found, text=in_words(found))
@@ -205,10 +199,7 @@ def recent(view: View) -> Iterator[Record]:
 
 
 def everything_about(view: View, wanted: str) -> Explanation:
-    """Return all that the view has about an id of an application, container, attempt or order, or a decision.
-
-    The id of a job stands for its application's.
-    """
+    """Return all that the view has about an application (or job), container, attempt, order or decision."""
     if wanted.startswith("job_"):
         wanted = f"application_{wanted.removeprefix('job_')}"
     found = explain(recent(view), wanted)
@@ -226,10 +217,6 @@ def everything_about(view: View, wanted: str) -> Explanation:
 
 
 def _now(each: ApplicationView, view: View) -> str:
-    """Return a line about an unfinished application: user, queue, containers, requests, orders.
-
-    Requests that are not modelled get no order.
-    """
     kind = role_of(each, view.settings)
     left_out = None if view.snapshot is None else view.snapshot.left_out.get(each.application)
     held = f"user {each.user}, queue {each.queue} ({kind}), holds {containers(each.containers)}"
@@ -244,7 +231,6 @@ def _now(each: ApplicationView, view: View) -> str:
 
 
 def _ordered_for(each: ApplicationView, view: View) -> str:
-    """Return the orders for a waiting application, or the reason why there are none."""
     name = each.application
     if count := sum(entry.order.serves for entry in open_entries(view) if entry.order.requester == name):
         return f"; {containers(count)} ordered for it"

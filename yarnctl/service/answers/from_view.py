@@ -1,12 +1,9 @@
-"""From the view to answers: one pure function for each thing that is shown.
-
-Nothing is derived here beyond sums. Two requests on one view get the same answer.
-"""
+"""From the view to answers: one pure function for each thing that is shown."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -38,10 +35,15 @@ from yarnctl.units import Resources
 UNSEEN_MIB = 1024
 
 Answer = TypeVar("Answer", bound=msgspec.Struct)
+Source = TypeVar("Source")
 
 
-def page(view: View, total: int, following: str | None, items: list[Item]) -> Page[Item]:
-    """Return one page of ``total`` items; ``following`` is the next cursor."""
+def page(
+    view: View, total: int, part: tuple[Iterable[Source], str | None], make: Callable[[Source], Item]
+) -> Page[Item]:
+    """Return one page of ``total`` items, made of the sources in ``part``, with its next cursor."""
+    shown, following = part
+    items = [make(each) for each in shown]
     return Page(now_ms=view.now_ms, version=view.version, total=total, next=following, items=items)
 
 
@@ -85,9 +87,6 @@ def cluster(status: LoopStatus) -> ClusterOut | None:
     if identity is None:
         return None
     return read_off(ClusterOut, identity, capabilities=sorted(identity.capabilities))
-
-
-# --- the cluster --------------------------------------------------------------------------------------
 
 
 def occupied(held: RoleUsage) -> Occupied:
@@ -247,9 +246,6 @@ def queue_role(name: str, settings: Settings) -> Role:
     if name in settings.preempting_queues:
         return "preempting"
     return "preemptable" if name in settings.preemptable_queues else "other"
-
-
-# --- reclaim lists ------------------------------------------------------------------------------------
 
 
 def entry(each: Entry) -> EntryOut:

@@ -16,8 +16,7 @@ from yarnctl.deciding.lifecycle import State
 
 LIMIT_MAX = 500
 LIMIT = 100
-INSTANT_MAX_MS = 2**53 - 1
-"""The largest integer that a client in JavaScript reads exactly."""
+INSTANT_MAX_MS = 2**53 - 1  # The largest integer that a client in JavaScript reads exactly
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Instant = Annotated[int, Field(ge=0, le=INSTANT_MAX_MS)]
@@ -116,6 +115,11 @@ class OccupancyQuery(ByNumber):
     limit: Annotated[int, Field(ge=1, le=4096, description="Maximum number of samples.")] = 4096
     since_ms: Annotated[Instant | None, Field(description="At or after.")] = None
     until_ms: Annotated[Instant | None, Field(description="Before.")] = None
+
+
+def matches(query: Parameters, **seen: object) -> bool:
+    """Return whether each of these filters of a query is not set, or is the value that was seen."""
+    return all(getattr(query, name) in (None, value) for name, value in seen.items())
 
 
 def within(at_ms: int, since_ms: int | None, until_ms: int | None) -> bool:

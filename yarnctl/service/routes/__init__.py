@@ -1,6 +1,1 @@
-"""The endpoints: each reads the request, calls, and answers.
-
-A route reads the published view, hands a request to the admission queue, or pauses the loop; it never
-touches the controller, the journal or the cluster. The contract "the service touches neither loop nor
-cluster" checks it.
-"""
+"""The endpoints: each reads the published view, hands over a request to admission, or pauses the loop."""

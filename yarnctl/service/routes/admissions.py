@@ -1,10 +1,9 @@
 """Admissions over HTTP: request one, wait, read, withdraw.
 
-Each answer is made from one view. A command is answered once its record is written and published. Requesting,
-renewing and withdrawing need a token with the scope ``submit``, for admissions of its own user, or
-``operate``. Where reading needs a token, a ``submit`` token reads its own admissions. Waiting is bounded in
-time and in number; a request beyond the bound is answered at once. Bodies are checked here; an unknown field
-is an error. Work is in container-ms, a deadline is requested as a span.
+A command is answered once its record is written and published. Requesting, renewing and withdrawing need a
+token with the scope ``submit``, for admissions of its own user, or ``operate``. Where reading needs a token,
+a ``submit`` token reads its own admissions. Waiting is bounded in time and in number; a request beyond the
+bound is answered at once. Work is in container-ms, a deadline is requested as a span.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from yarnctl.daemon.admission.request_queue import (
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.capacity import FOREVER_MS
-from yarnctl.deciding.admission.placement_options import Alternatives
 from yarnctl.deciding.admission.records import Budget, Estimate, Refund, State
 from yarnctl.deciding.reasons.rooting import code
 from yarnctl.hadoop.wire.mapreduce import deadline_tag
@@ -41,30 +39,36 @@ from yarnctl.journal.rendering import said, text
 from yarnctl.service.answers.describing import AnswerRoute, described
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import reason
-from yarnctl.service.answers.paging import INSTANT_MAX_MS, ByNumber, Name, NoParameters, Parameters, by_number
-from yarnctl.service.routes.body_fields import CONTAINERS_MAX, NUMBER, PRINTED, Kind, Span, Word, Work
+from yarnctl.service.answers.paging import (
+    INSTANT_MAX_MS,
+    ByNumber,
+    Name,
+    NoParameters,
+    Parameters,
+    by_number,
+    matches,
+)
+from yarnctl.service.routes.lists import paths_in, with_queue
 from yarnctl.service.routes.placement import (
+    CONTAINERS_MAX,
+    NUMBER,
+    PRINTED,
+    Kind,
     PlacementRequest,
+    Span,
+    Word,
+    Work,
     alternatives_in,
     placement,
     pools,
     queue_of,
 )
-from yarnctl.service.routes.queue_filter import paths_in, with_queue
 from yarnctl.service.security.middleware import ONLY_USER, Credentials, require, require_own
 from yarnctl.service.security.tokens import Caller, Tokens
 from yarnctl.submitting import FRAMEWORKS, PLAIN_KIND
 from yarnctl.submitting.framework import Framework
 
 WAIT_MAX_MS = 30_000
-
-
-class PauseRequest(BaseModel):
-    """The reason of a pause, shown with the loop's state."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    why: Annotated[str, Field(max_length=200)] = "paused by request"
 
 
 class EstimateIn(BaseModel):
@@ -143,8 +147,7 @@ class WaitQuery(Parameters):
     ] = 0
 
 
-DONE_MS = 10_000
-"""How long a command waits for the loop to process it."""
+DONE_MS = 10_000  # How long a command waits for the loop to process it
 
 STATUS = {
     "not-found": 404,
@@ -176,10 +179,7 @@ Source = Callable[[], View]
 def admission_routes(source: Source, tokens: Tokens, request_queue: RequestQueue | None) -> APIRouter:
     """Return the routes; ``request_queue`` None: admission is disabled, and its commands are errors."""
     router = APIRouter(
-        prefix="/v1/admissions",
-        tags=["admissions"],
-        responses=responses(401, 421),
-        route_class=AnswerRoute,
+        prefix="/v1/admissions", tags=["admissions"], responses=responses(401, 421), route_class=AnswerRoute
     )
     _add_reading(router, source, request_queue)
     _add_writing(router, source, tokens, request_queue)
@@ -198,7 +198,9 @@ def _add_reading(router: APIRouter, source: Source, request_queue: RequestQueue 
             if only in (None, each.user)
         ]
         query = with_queue(query, [*paths_in(view), *(each.queue for each in listed)])
-        found = [each for each in listed if _is_wanted(each, query)]
+        found = [
+            each for each in listed if matches(query, state=each.state, user=each.user, queue=each.queue)
+        ]
         shown, following = by_number(found, lambda each: each.sequence, query)
         return AdmissionPage(
             now_ms=view.now_ms,
@@ -232,7 +234,21 @@ def _add_writing(
             raise other_user(caller, request.user)
         alternatives = alternatives_in(request, source(), queue, request.user)
         budget = _budget_of(caller, request, source().admission)
-        wanted = _request_of(request, alternatives, budget, estimate_of(caller, request.estimate))
+        options = () if alternatives is None else alternatives.options
+        most = max((each.containers for each in options), default=1)
+        wanted = AdmissionClient(
+            name=request.name,
+            user=request.user,
+            queue=request.queue or "",
+            containers=request.containers or most,
+            deadline_ms=request.deadline_ms,
+            estimate=estimate_of(caller, request.estimate),
+            kind=request.kind,
+            key=request.request_key or "",
+            budget=budget,
+            quote=request.quote or "",
+            alternatives=alternatives,
+        )
         return _shown(source, _done(source, queue.submit(wanted, DONE_MS, sender_of(caller))))
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
@@ -257,7 +273,6 @@ def _add_writing(
 
 
 def _require_own(source: Source, caller: Caller, name: str) -> None:
-    """Raise ApiProblem (403, 404) unless the admission is the token's own, or it has ``operate``."""
     _, found = _find(source, name)
     if found is None:
         raise _unknown(name)
@@ -306,10 +321,7 @@ def quote_of(source: Source, name: str) -> QuoteOut | None:
 
 
 def _budget_of(caller: Caller, request: AdmissionRequest, status: AdmissionStatus | None) -> Budget | None:
-    """Return the request's budget; raises ApiProblem (403) for an account that is not the token's.
-
-    Where deadlines have no price the budget is ignored, and needs no account.
-    """
+    """Return the budget, None without prices; raises ApiProblem (403) for an account not the token's."""
     if request.budget_mtokens is None or (status is not None and not status.priced):
         return None
     return Budget(account_of(caller, request.account), request.budget_mtokens, request.refund)
@@ -344,38 +356,7 @@ def estimate_of(caller: Caller, estimate: EstimateIn | None) -> Estimate | None:
     return Estimate(estimate.mean_ms, estimate.stdev_ms, estimate.source, given_by=by)
 
 
-def _request_of(
-    request: AdmissionRequest,
-    alternatives: Alternatives | None,
-    budget: Budget | None,
-    estimate: Estimate | None,
-) -> AdmissionClient:
-    options = () if alternatives is None else alternatives.options
-    most = max((each.containers for each in options), default=1)
-    return AdmissionClient(
-        name=request.name,
-        user=request.user,
-        queue=request.queue or "",
-        containers=request.containers or most,
-        deadline_ms=request.deadline_ms,
-        estimate=estimate,
-        kind=request.kind,
-        key=request.request_key or "",
-        budget=budget,
-        quote=request.quote or "",
-        alternatives=alternatives,
-    )
-
-
 # --- reading ------------------------------------------------------------------------------------------
-
-
-def _is_wanted(each: Admission, query: AdmissionsQuery) -> bool:
-    return (
-        (query.state is None or each.state == query.state)
-        and (query.user is None or each.user == query.user)
-        and (query.queue is None or each.queue == query.queue)
-    )
 
 
 def sender_of(caller: Caller) -> RequestSender:
@@ -445,7 +426,6 @@ def _term_name(each: Admission, term: str) -> str:
 
 
 def _refunded_mtokens(each: Admission, status: AdmissionStatus) -> int | None:
-    """Return the refunded part of a deadline's price; None: the deadline has no price."""
     if each.plan.price_mtokens is None:
         return None
     paid = status.payments.get(each.admission)
@@ -500,7 +480,6 @@ def admission(each: Admission, status: AdmissionStatus) -> AdmissionOut:
 
 
 def _settings(framework: Framework, each: Admission, status: AdmissionStatus) -> dict[str, str]:
-    """Return the settings to submit with; of a placed one also its pool's queue and its tuned settings."""
     plan, given = each.plan, framework.given(each.plan.containers)
     if not plan.kind:
         return given

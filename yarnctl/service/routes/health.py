@@ -2,8 +2,7 @@
 
 ``/healthz`` is about the process and its loop, never about the cluster: a restart of yarnctl does not repair
 a cluster. ``/readyz`` reports whether the view is up to date. Both are answered on the event loop itself and
-wait for no thread. Pausing and continuing need a token with the scope ``operate``
-(:mod:`yarnctl.service.security.middleware`); a daemon without tokens rejects every write.
+wait for no thread.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query
 from fastapi.responses import PlainTextResponse
+from pydantic import BaseModel, ConfigDict, Field
 
 from yarnctl.api.cluster_answers import Commanded, Health, Readiness
 from yarnctl.daemon.view.published import Control, View
@@ -22,9 +22,16 @@ from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import loop
 from yarnctl.service.answers.paging import NoParameters
 from yarnctl.service.routes import prometheus as metrics
-from yarnctl.service.routes.admissions import PauseRequest
 from yarnctl.service.security.middleware import Credentials, require
 from yarnctl.service.security.tokens import Tokens
+
+
+class PauseRequest(BaseModel):
+    """The reason of a pause, shown with the loop's state."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    why: Annotated[str, Field(max_length=200)] = "paused by request"
 
 
 def state_routes(source: Callable[[], View], clock: Callable[[], int], stuck_ms: int) -> APIRouter:
@@ -36,10 +43,7 @@ def state_routes(source: Callable[[], View], clock: Callable[[], int], stuck_ms:
     @router.get(
         "/metrics",
         response_class=PlainTextResponse,
-        responses={
-            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
-            **responses(401),
-        },
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **responses(401)},
     )
     def prometheus(_: Annotated[NoParameters, Query()]) -> PlainTextResponse:
         """Metrics in Prometheus' text format."""
@@ -83,9 +87,6 @@ def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
         if status.store_problem:
             raise ApiProblem(503, "store-unavailable", *sentence_and_remedy(status.store_problem))
         return Readiness(status="ready", loop_state=status.state, ticks=status.ticks)
-
-
-# --- pausing ------------------------------------------------------------------------------------------
 
 
 def writing_routes(source: Callable[[], View], tokens: Tokens, control: Control | None) -> APIRouter:

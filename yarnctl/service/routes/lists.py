@@ -1,7 +1,7 @@
 """Read routes: reclaim lists, decisions, checkpoints, the cluster; each as a list and one by one.
 
-One request reads one view, once. A short form of an id (``…1346_0001``, as in tables) stands for an id if
-exactly one id in the view ends with it.
+A short form of an id (``…1346_0001``, as in tables) stands for an id if exactly one id in the view ends with
+it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from yarnctl.daemon.view.reclaim_lists import Decided, Entry
 from yarnctl.deciding.loss_budget import BudgetStanding
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.order import order_number
-from yarnctl.deciding.records import Refusal
+from yarnctl.deciding.queue_names import QueueTree
+from yarnctl.deciding.reasons.queue_naming import AmbiguousQueue
+from yarnctl.deciding.records import Refusal, Trigger
+from yarnctl.journal.rendering import sentence_and_remedy
 from yarnctl.service.answers import explanations, from_view
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
@@ -41,9 +44,9 @@ from yarnctl.service.answers.paging import (
     RefusalsQuery,
     by_name,
     by_number,
+    matches,
     within,
 )
-from yarnctl.service.routes.queue_filter import paths_in, with_queue
 from yarnctl.short_ids import ending, ids_in, resolved
 
 Source = Callable[[], View]
@@ -74,14 +77,8 @@ def no_longer_kept(what: str, journal: Path | None) -> ApiProblem:
     return ApiProblem(404, "not-found", f"{what} does not exist or is no longer kept", remedy)
 
 
-# --- ids by their end ---------------------------------------------------------------------------------
-
-
 def in_full(view: View, wanted: str) -> str:
-    """Return the id that ``wanted`` stands for; ``wanted`` itself if no id ends with it.
-
-    Raises ApiProblem (404) if several ids do.
-    """
+    """Return the id that ``wanted`` stands for, else ``wanted``; raises ApiProblem (404) for several."""
     if ending(wanted) is None:
         return wanted
     found = resolved(wanted, known_ids(view))
@@ -105,27 +102,38 @@ def known_ids(view: View) -> Iterator[str]:
         yield from ids_in(msgspec.json.encode(record).decode())
 
 
+def paths_in(view: View) -> list[str]:
+    """Return the leaf queues of the newest snapshot."""
+    return [] if view.snapshot is None else [each.queue for each in view.snapshot.queues]
+
+
+def with_queue(query: Filters, paths: Iterable[str]) -> Filters:
+    """Return filters with the queue's path (unknown: as it is); ApiProblem (404) if ambiguous."""
+    name: str | None = getattr(query, "queue", None)
+    if name is None:
+        return query
+    found = QueueTree(dict.fromkeys(paths)).resolve(name)
+    if isinstance(found, AmbiguousQueue):
+        raise ApiProblem(404, "not-found", *sentence_and_remedy(found))
+    return query.model_copy(update={"queue": found}) if isinstance(found, str) else query
+
+
 def with_full_ids(view: View, query: Filters, *names: str) -> Filters:
     """Return filters with short ids replaced by the full ids."""
     given = {name: getattr(query, name) for name in names}
     return query.model_copy(update={name: text and in_full(view, text) for name, text in given.items()})
 
 
-# --- reclaim lists ------------------------------------------------------------------------------------
-
-
 def _wanted(entries: Iterable[Entry], query: ReclaimsQuery | EntriesQuery) -> list[Entry]:
     return [
         entry
         for entry in entries
-        if (query.victim is None or entry.order.victim == query.victim)
-        and (query.state is None or entry.order.state == query.state)
+        if matches(query, victim=entry.order.victim, state=entry.order.state)
         and within(entry.order.ordered_at_ms, query.since_ms, query.until_ms)
     ]
 
 
 def _all_entries(view: View, retired: bool) -> list[Entry]:
-    """Return the entries, oldest first."""
     if not retired:
         return list(view.entries)
     return sorted((*view.entries, *view.ended), key=lambda entry: order_number(entry.order.order))
@@ -136,7 +144,6 @@ def _observed(view: View) -> dict[str, ApplicationView]:
 
 
 def _lists(view: View, query: ReclaimsQuery) -> list[tuple[str, ApplicationView | None, list[Entry]]]:
-    """Return (application, its last snapshot, its entries), by application."""
     seen = _observed(view)
     by_requester: dict[str, list[Entry]] = {}
     for entry in _wanted(_all_entries(view, query.retired), query):
@@ -159,10 +166,8 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
         view = source()
         query = with_queue(with_full_ids(view, query, "victim"), paths_in(view))
         rows = _lists(view, query)
-        shown, following = by_name(rows, lambda row: row[0], query)
-        return from_view.page(
-            view, len(rows), following, [from_view.reclaim_list(*row, view) for row in shown]
-        )
+        part = by_name(rows, lambda row: row[0], query)
+        return from_view.page(view, len(rows), part, lambda row: from_view.reclaim_list(*row, view))
 
     @router.get("/reclaims/{application_id}", responses=responses(404))
     def reclaims_of(application_id: Id, query: Annotated[EntriesQuery, Query()]) -> ReclaimList:
@@ -179,14 +184,14 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
         return from_view.reclaim_list(application_id, seen, _wanted(entries, query), view)
 
 
-# --- decisions ----------------------------------------------------------------------------------------
+def _of_trigger(query: DecisionsQuery | RefusalsQuery, trigger: Trigger) -> bool:
+    return matches(query, application=trigger.application, queue=trigger.queue)
 
 
 def _is_wanted(decided: Decided, query: DecisionsQuery) -> bool:
     trigger = decided.record.trigger
     return (
-        (query.application is None or trigger.application == query.application)
-        and (query.queue is None or trigger.queue == query.queue)
+        _of_trigger(query, trigger)
         and (query.state is None or query.state in decided.states)
         and within(decided.record.at_ms, query.since_ms, query.until_ms)
         and (query.victim is None or any(pick.application == query.victim for pick in decided.record.picks))
@@ -201,10 +206,8 @@ def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> N
         past = [decided.record.trigger.queue for decided in view.decisions]
         query = with_queue(with_full_ids(view, query, "application", "victim"), [*paths_in(view), *past])
         found = [decided for decided in view.decisions if _is_wanted(decided, query)]
-        shown, following = by_number(found, lambda decided: decided.record.number, query)
-        return from_view.page(
-            view, len(found), following, [explanations.summary(decided) for decided in shown]
-        )
+        part = by_number(found, lambda decided: decided.record.number, query)
+        return from_view.page(view, len(found), part, explanations.summary)
 
     @router.get("/decisions/{decision_id}", responses=responses(404))
     def decision(decision_id: Number, _: Annotated[NoParameters, Query()]) -> DecisionDetail:
@@ -226,14 +229,11 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
             (logged.rank, logged.record)
             for logged in view.refusals
             if isinstance(logged.record, Refusal)
-            and (query.application is None or logged.record.trigger.application == query.application)
-            and (query.queue is None or logged.record.trigger.queue == query.queue)
+            and _of_trigger(query, logged.record.trigger)
             and within(logged.record.at_ms, query.since_ms, query.until_ms)
         ]
-        shown, following = by_number(found, lambda row: row[0], query)
-        return from_view.page(
-            view, len(found), following, [explanations.refusal(record) for _, record in shown]
-        )
+        part = by_number(found, lambda row: row[0], query)
+        return from_view.page(view, len(found), part, lambda row: explanations.refusal(row[1]))
 
     @router.get("/explanations/{any_id}", responses=responses(404))
     def explanation(any_id: Id, _: Annotated[NoParameters, Query()]) -> Explained:
@@ -243,9 +243,6 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
         if not found.found:
             raise no_longer_kept(any_id, journal)
         return explanations.explained(found)
-
-
-# --- the cluster --------------------------------------------------------------------------------------
 
 
 def _add_cluster(router: APIRouter, source: Source) -> None:
@@ -263,12 +260,11 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
         found = [
             each
             for each in from_view.applications(view)
-            if (query.queue is None or each.queue == query.queue)
-            and (query.user is None or each.user == query.user)
+            if matches(query, queue=each.queue, user=each.user)
             and (query.waiting is None or query.waiting == bool(each.pending or each.left_out))
         ]
-        shown, following = by_name(found, lambda each: each.application, query)
-        return from_view.page(view, len(found), following, shown)
+        part = by_name(found, lambda each: each.application, query)
+        return from_view.page(view, len(found), part, lambda each: each)
 
 
 def _budget_name(each: BudgetStanding) -> str:
@@ -284,25 +280,24 @@ def _add_history(router: APIRouter, source: Source) -> None:
         found = [
             each
             for each in view.checkpoints
-            if (query.application is None or each.order.victim == query.application)
-            and (query.attempt is None or each.order.attempt == query.attempt)
+            if matches(query, application=each.order.victim, attempt=each.order.attempt)
             and within(each.at_ms, query.since_ms, query.until_ms)
         ]
-        shown, following = by_number(found, lambda each: each.rank, query)
-        return from_view.page(view, len(found), following, [from_view.checkpoint(each) for each in shown])
+        part = by_number(found, lambda each: each.rank, query)
+        return from_view.page(view, len(found), part, from_view.checkpoint)
 
     @router.get("/budgets")
     def budgets(query: Annotated[BudgetsQuery, Query()]) -> Page[BudgetOut]:
         """Loss budgets: allowed and lost work over the window, and the gain (only with `--eviction mix`)."""
         view = source()
         found = sorted(view.budgets, key=_budget_name)
-        shown, following = by_name(found, _budget_name, query)
-        return from_view.page(view, len(found), following, [from_view.budget(view, each) for each in shown])
+        part = by_name(found, _budget_name, query)
+        return from_view.page(view, len(found), part, lambda each: from_view.budget(view, each))
 
     @router.get("/occupancy")
     def occupancy(query: Annotated[OccupancyQuery, Query()]) -> Page[OccupancySample]:
         """Usage by role over time, oldest first; older samples are further apart."""
         view = source()
         found = [each for each in view.occupancy if within(each.at_ms, query.since_ms, query.until_ms)]
-        shown, following = by_number(found, lambda each: each.at_ms, query, rising=True)
-        return from_view.page(view, len(found), following, [from_view.sample(each) for each in shown])
+        part = by_number(found, lambda each: each.at_ms, query, rising=True)
+        return from_view.page(view, len(found), part, from_view.sample)

@@ -1,7 +1,7 @@
 """Prices and accounts over HTTP: quotes, balances, and an operator's credits.
 
-Each answer is made from one view. A command is answered once its record is written and published. A token
-with an ``account`` pays from that account only, and can read it; opening and crediting need ``operate``.
+A token with an ``account`` pays from that account only, and can read it; opening and crediting need
+``operate``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from yarnctl.service.routes.admissions import (
     quote_of,
     sender_of,
 )
-from yarnctl.service.routes.body_fields import CONTAINERS_MAX, NUMBER, PRINTED, Kind, Word
+from yarnctl.service.routes.placement import CONTAINERS_MAX, NUMBER, PRINTED, Kind, Word
 from yarnctl.service.security.middleware import ONLY_ACCOUNT, Credentials, require
 from yarnctl.service.security.tokens import Tokens
 from yarnctl.submitting import PLAIN_KIND
@@ -154,7 +154,6 @@ def _add_accounts(
 
 
 def _require_account(http_request: Request, account: str) -> None:
-    """Raise ApiProblem (403) for an account that the caller must not read."""
     only = http_request.scope.get(ONLY_ACCOUNT)
     if only == "":
         message, remedy = "the token has no account to read", 'set account = "NAME" for it (--tokens)'

@@ -1,8 +1,4 @@
-"""Placement over HTTP: options in a request, the plan in an answer, pools, and the runs in the journal.
-
-If a request has no options they are predicted here from known runs, before the loop gets the request; the
-journal holds the options.
-"""
+"""Placement over HTTP: options in a request, the plan in an answer, pools, and the runs in the journal."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from yarnctl.api.paged import ReasonOut
 from yarnctl.api.placement_answers import (
@@ -34,9 +30,26 @@ from yarnctl.journal.rendering import text
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import reason
-from yarnctl.service.answers.paging import ByNumber, Name, by_number
-from yarnctl.service.routes.body_fields import CONTAINERS_MAX, NUMBER, Kind, Span, Word
+from yarnctl.service.answers.paging import INSTANT_MAX_MS, ByNumber, Name, by_number
 from yarnctl.service.security.middleware import ONLY_USER
+
+CONTAINERS_MAX = 1_000_000
+SPAN_MAX_MS = 366 * 86_400_000
+
+
+def _number(value: object) -> object:
+    """Return a number; raises ValueError for text and booleans, which pydantic would convert."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("not a number")
+    return value
+
+
+NUMBER = BeforeValidator(_number)
+PRINTED = r"^[^\x00-\x1f\x7f-\x9f]+$"  # Text without control characters, which a terminal would execute
+Span = Annotated[int, Field(gt=0, le=SPAN_MAX_MS), NUMBER]
+Work = Annotated[int, Field(ge=0, le=INSTANT_MAX_MS), NUMBER]
+Kind = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")]
+Word = Annotated[str, Field(min_length=1, max_length=200, pattern=PRINTED)]
 
 FEATURES_MAX = 64
 SETTINGS_MAX = 32
@@ -134,9 +147,6 @@ def _runs(view: View) -> tuple[UserRun, ...]:
     return () if view.admission is None else view.admission.runs
 
 
-# --- answers ------------------------------------------------------------------------------------------
-
-
 def placement(each: Admission, status: AdmissionStatus) -> PlacementOut | None:
     """Return the placement of an admission; None: its request is not for placement."""
     plan = each.plan
@@ -179,10 +189,7 @@ def queue_of(each: Admission, status: AdmissionStatus) -> str:
 
 
 def pools(status: AdmissionStatus, only_user: str | None) -> list[PoolOut]:
-    """Return each pool with its reservations, in order of their start.
-
-    ``only_user``: reservations of other users have no admission and application (None: all have).
-    """
+    """Return the pools with reservations by start; those of others than ``only_user`` have no ids."""
     open_now = [each for each in status.admissions if each.reservation is not None and each.state in OPEN]
     return [
         PoolOut(

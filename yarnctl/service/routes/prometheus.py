@@ -1,8 +1,4 @@
-"""The view as Prometheus metrics.
-
-All metrics are made from one view, with a registry of its own. No label holds the name of an application or a
-user, so the number of series stays bounded.
-"""
+"""The view as Prometheus metrics; no label holds an application or a user, so that series stay bounded."""
 
 from __future__ import annotations
 

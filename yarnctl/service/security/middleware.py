@@ -25,10 +25,8 @@ Credentials = Annotated[
     Depends(HTTPBearer(auto_error=False, scheme_name="token", description="A token of the daemon.")),
 ]
 
-ONLY_USER = "yarnctl.only_user"
-"""The key in a request's ASGI scope for the one user with admissions that the caller may read."""
-ONLY_ACCOUNT = "yarnctl.only_account"
-"""The key in a request's ASGI scope for the one account that the caller may read ("": none)."""
+ONLY_USER = "yarnctl.only_user"  # In the ASGI scope: the one user with readable admissions
+ONLY_ACCOUNT = "yarnctl.only_account"  # In the ASGI scope: the one readable account ("": none)
 ADMISSIONS = "/v1/admissions"
 ACCOUNTS = "/v1/accounts"
 RUNS = "/v1/runs"
@@ -72,10 +70,7 @@ def require_own(caller: Caller, user: str) -> None:
 
 
 def reader(tokens: Tokens, token: str, path: str) -> Caller:
-    """Return the caller where reading needs a token; raises ApiProblem (401, 403).
-
-    With ``submit`` a caller reads admissions and runs of its own user, and its own account.
-    """
+    """Return the caller where reading needs a token; raises ApiProblem (401, 403)."""
     caller = tokens.caller(token)
     if caller is None:
         raise ApiProblem(401, "unauthorized", "reading needs a token; it is missing or wrong", HOW_TO_SEND)
@@ -161,7 +156,6 @@ class Guards:
 
 
 async def _whole_body(receive: Receive) -> list[Message] | None:
-    """Read the body's messages; None if it is too large."""
     messages: list[Message] = []
     size = 0
     while True:
@@ -175,7 +169,6 @@ async def _whole_body(receive: Receive) -> list[Message] | None:
 
 
 def _replay(messages: list[Message], receive: Receive) -> Receive:
-    """Return a receiver that repeats the messages read already, then receives."""
     waiting = iter(messages)
 
     async def again() -> Message:

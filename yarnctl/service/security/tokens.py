@@ -35,8 +35,7 @@ Scope = Literal["read", "submit", "operate"]
 SECRET_CHARACTERS_MIN = 16
 FILE_BYTES_MAX = 1 << 20
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-OPERATOR = "--token-file"
-"""The name of the one operator's token."""
+OPERATOR = "--token-file"  # The name of the one operator's token
 _BEARER = "bearer "
 
 
@@ -54,10 +53,7 @@ def digest(secret: str) -> bytes:
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """A token's name and permissions. ``user`` "": it has no admissions of its own.
-
-    ``account``: the account that it pays from ("": none).
-    """
+    """A token's name and permissions. ``user`` "": no admissions of its own; ``account`` "": none."""
 
     name: str
     user: str

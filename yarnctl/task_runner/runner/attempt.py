@@ -1,9 +1,8 @@
 """The attempt: what its parts share, whether it can still be suspended, and the status lines that report it.
 
-Law: only the main thread changes what is kept here; the watcher adds requests and withdrawals. A status
-line follows from it and from what the child has not read yet. A task whose child works is kept alive only
-while input or output moves. Of its input every byte is given once, in order; after a skip that was of no
-use the skipped bytes come again before the rest.
+Only the main thread changes what is kept here; the watcher adds requests and withdrawals. A task whose child
+works is kept alive only while input or output moves. Of its input every byte is given once, in order; after a
+skip that was of no use the skipped bytes come again before the rest.
 """
 
 from __future__ import annotations
@@ -62,10 +61,7 @@ class Sender:
         self._line = b"" if self._in_piece else line
 
     def within(self, position_bytes: int) -> bool:
-        """Say whether Java could have written so far to a reducer without a runner that read up to here.
-
-        The kernel frees a pipe by whole pages.
-        """
+        """Say whether Java could have written so far without a runner that read whole pages up to here."""
         if self.pipe_bytes < 0:
             return True
         return self.sent_bytes <= position_bytes - position_bytes % PIPE_ATOMIC_BYTES + self.pipe_bytes
@@ -247,10 +243,7 @@ class StatusLines:
         return min(STATUS_EVERY_S, self._attempt.settings.task_timeout_ms / 6000)
 
     def report(self, keep_alive: bool) -> None:
-        """Report the position if it is time.
-
-        While the child works, only if the position has changed, so that a hung child times out.
-        """
+        """Report the position if it is time, and it has changed: a child that hangs must time out."""
         now_s = time.monotonic()
         if now_s < self._next_s:
             return

@@ -1,7 +1,7 @@
 """The child: the original reducer as a process, the pipes to and from it, and what it writes.
 
-Law: what the child has started ends with this process. No code of Python runs between fork and exec. An end
-with status 0 counts only if all that the child wrote was passed on.
+What the child has started ends with this process. An end with status 0 counts only if all that the child
+wrote was passed on.
 """
 
 from __future__ import annotations
@@ -136,10 +136,7 @@ class Child:
             return
 
     def status(self) -> int:
-        """Wait for the end and return the status as a shell (and Java) counts it.
-
-        Never 0 where something that the child wrote was not passed on.
-        """
+        """Wait for the end; return a shell's status, never 0 if some output was not passed on."""
         code = self.process.wait()
         self.kill(signal.SIGKILL)  # processes that it left are in no group that YARN kills
         for stream in (self.process.stdout, self.process.stderr):
@@ -197,10 +194,7 @@ def signal_when_closed(reading: int, group: int, number: int) -> None:
 
 
 def run_command(command: str, given: bytes | None = None) -> tuple[int, bytes]:
-    """Run --save or --load by sh and return its status and, where nothing is given, what it printed.
-
-    What it leaves running ends with this process: its lifeline is not closed before.
-    """
+    """Run --save or --load by sh with a lifeline; return its status and, if nothing is given, output."""
     stdin, stdout = (subprocess.DEVNULL, subprocess.PIPE) if given is None else (subprocess.PIPE, 2)
     process, _ = start_process(["/bin/sh", "-c", command], os.environ, stdin, stdout, None)
     try:
@@ -215,8 +209,7 @@ def run_command(command: str, given: bytes | None = None) -> tuple[int, bytes]:
 def quit_blocked() -> Iterator[None]:
     """Start programs inside: SIGQUIT, the doorbell of a whole group, is blocked there as Java has it blocked.
 
-    That is until they have a session of their own: a shell unblocks it. Meanwhile the signal is delivered to
-    another thread, so it is not lost.
+    So until they have a session of their own: a shell unblocks it. Meanwhile another thread gets the signal.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
     try:

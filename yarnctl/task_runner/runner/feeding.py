@@ -1,8 +1,8 @@
 """Feeding: a child is started, its input is handed to it, and how it ends is judged as Hadoop would judge it.
 
-Law: every byte goes to the child once, in order, and is counted. Only status 0 after reading everything is
-an end: a child that closed its input early ends the attempt, with status 0 only where plain Hadoop might
-have ended so, too.
+Every byte goes to the child once, in order, and is counted. Only status 0 after reading everything is an end:
+a child that closed its input early ends the attempt, with status 0 only where plain Hadoop might have ended
+so, too.
 """
 
 from __future__ import annotations
@@ -141,10 +141,7 @@ class ChildLife:
         raise Leave(status)
 
     def _could_leave(self, position_bytes: int) -> bool:
-        """Say whether Java without a runner might have met no broken pipe but at its last flush.
-
-        What Java still writes is read and dropped: whether it can end is the question.
-        """
+        """Say whether Java without a runner might have met no broken pipe but at its last flush."""
         task_input = self._attempt.input
         sender = task_input.sender
         while not task_input.ended and sender.pipe_bytes >= 0 and sender.within(position_bytes):
@@ -207,10 +204,7 @@ class Pacer:
 
 
 class Feeder:
-    """Hands the input to the child, in slices as its speed allows or all at once up to a border.
-
-    ``_one_slot``: its pipe holds one slice, so that it is writable exactly when that was read.
-    """
+    """Hands the input to the child, in slices as its speed allows or all at once up to a border."""
 
     def __init__(self, attempt: AttemptState, life: ChildLife) -> None:
         self._attempt = attempt
@@ -231,7 +225,12 @@ class Feeder:
             return
         size_bytes = BLOCK_BYTES if pacer.fast else self._slice_bytes()
         if not pacer.fast:
-            self._fit_pipe(child, size_bytes)
+            # narrow for small slices and wide for others, where that can be done
+            small = size_bytes <= PIPE_ATOMIC_BYTES
+            if small and not self._one_slot:
+                self._one_slot = self._narrow_pipes_work and narrow_pipe(child.input)
+            elif self._one_slot and not small:
+                self._widen(child)
         data = task_input.buffer[task_input.at : task_input.at + size_bytes]
         try:
             taken = os.write(child.input, data)
@@ -269,7 +268,11 @@ class Feeder:
         task_input = self._attempt.input
         waited_s = time.monotonic() - self._pacer.waiting_since_s
         if unread_bytes(child.input) == 0:
-            self._slice_was_taken(child, waited_s)
+            if self._last_slice_bytes:
+                self._pacer.taken(self._last_slice_bytes, waited_s)
+                self._last_slice_bytes = 0
+                if self._pacer.fast:
+                    self._widen(child)
             return True
         if len(task_input.buffer) - task_input.at < READ_AHEAD_BYTES and task_input.fill(0):
             return False
@@ -278,21 +281,6 @@ class Feeder:
         elif self._attempt.wakeup.wait(child.input, select.POLLERR, min(0.01, max(0.0002, waited_s / 8))):
             self._life.child_left()
         return False
-
-    def _slice_was_taken(self, child: Child, waited_s: float) -> None:
-        if self._last_slice_bytes:
-            self._pacer.taken(self._last_slice_bytes, waited_s)
-            self._last_slice_bytes = 0
-            if self._pacer.fast:
-                self._widen(child)
-
-    def _fit_pipe(self, child: Child, size_bytes: int) -> None:
-        """Make the (empty) pipe narrow for small slices and wide for others, where that can be done."""
-        small = size_bytes <= PIPE_ATOMIC_BYTES
-        if small and not self._one_slot:
-            self._one_slot = self._narrow_pipes_work and narrow_pipe(child.input)
-        elif self._one_slot and not small:
-            self._widen(child)
 
     def _widen(self, child: Child) -> None:
         self._one_slot = False

@@ -1,8 +1,7 @@
 """The program: ``[options] -- reducer...``; an attempt with its phases, or the original reducer untouched.
 
-Law: before anything was read or written every failure ends in the original reducer, as if this program were
-not there. After that one thread decides. Whatever fails, the output is byte for byte that of an undisturbed
-run, or the exit status is not 0.
+Before anything was read or written every failure ends in the original reducer. Whatever fails later, the
+output is byte for byte that of an undisturbed run, or the exit status is not 0.
 """
 
 from __future__ import annotations
@@ -80,7 +79,6 @@ class Runner:
                 attempt.lines.report_position()  # the reducer's last status is the task's last
 
     def _phases(self) -> int:
-        """Go through the phases and return the child's exit status."""
         attempt = self.attempt
         if attempt.manifest is None or not self.resuming.resume(attempt.manifest):
             self._life.start()
@@ -92,7 +90,6 @@ class Runner:
         return self._end()
 
     def _step(self) -> bool:
-        """Do one small thing of the phase ``run``; return False at the end of the input."""
         task_input = self.attempt.input
         if self.attempt.requests:
             self._suspending.serve(self.attempt.requests.popleft())
@@ -108,7 +105,6 @@ class Runner:
         return True
 
     def _end(self) -> int:
-        """Let the child finish after the last line and return its status."""
         attempt, child, late = self.attempt, self.attempt.child, "the input is at its end"
         assert child is not None
         attempt.scanner.finish()

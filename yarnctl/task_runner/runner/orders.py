@@ -1,8 +1,7 @@
 """Orders: read from the store by a thread of their own, answered and held for by the main thread.
 
-Law: an order that was withdrawn is neither begun nor answered. A store that does not answer blocks the
-watcher's thread, never the data. A hold ends when the time of each of its orders is over, or they were
-withdrawn.
+An order that was withdrawn is neither begun nor answered. A store that does not answer blocks the watcher's
+thread, never the data.
 """
 
 from __future__ import annotations
@@ -154,16 +153,20 @@ class OrderAnswers:
             self.unchanged(self._attempt.requests.popleft())
 
     def hold(self, request: Request) -> None:
-        """Wait to be killed; go on when the time is over.
+        """Wait to be killed; go on when the time of each order is over, or it is withdrawn.
 
-        An order that comes meanwhile has a hold of its own: it is over when each is over or withdrawn,
-        and the status names the last that came and still holds.
+        The status names the last order that came and still holds.
         """
         attempt, lines = self._attempt, self._attempt.lines
         holders, before = attempt.holders, attempt.phase
         self._begin_hold(request)
         while True:
-            self._add_late_holds()
+            # hold also for the orders that have come meanwhile
+            while self._attempt.requests:
+                late = self._attempt.requests.popleft()
+                if not self.is_withdrawn(late):
+                    self._still_valid(late)
+                    self._begin_hold(late)
             now_s, named = time.monotonic(), lines.for_order()
             for order, until_s in list(holders.items()):
                 if now_s >= until_s or order in self._attempt.withdrawn:
@@ -177,19 +180,10 @@ class OrderAnswers:
         if before in ("skip", "replay", "run"):
             lines.enter(before)
 
-    def _add_late_holds(self) -> None:
-        """Hold also for the orders that have come meanwhile."""
-        while self._attempt.requests:
-            late = self._attempt.requests.popleft()
-            if not self.is_withdrawn(late):
-                self._still_valid(late)
-                self._begin_hold(late)
-
     def _still_valid(self, request: Request) -> None:
         self.answer(request, "unchanged", f"generation {self._attempt.generation} still valid")
 
     def _begin_hold(self, request: Request) -> None:
-        """Hold for an order, and report it."""
         hold_ms = self._attempt.settings.hold_ms if request.hold_ms is None else request.hold_ms
         self._attempt.holders[request.order] = time.monotonic() + hold_ms / 1000
         self._attempt.lines.enter("hold", self._attempt.lines.for_order())

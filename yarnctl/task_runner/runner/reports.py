@@ -1,7 +1,7 @@
 """Standard error: whole lines to Hadoop and to the log, and the counters of the child.
 
-Law: lines and counters are what Hadoop's PipeMapRed and Java make of them. A counter that did not reach
-Hadoop fails the attempt; text for the log alone may be lost.
+Lines and counters are what Hadoop's PipeMapRed and Java make of them. A counter that did not reach Hadoop
+fails the attempt; text for the log alone may be lost.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from yarnctl.task_runner.runner.protocol.stores import SMALL_FILE_BYTES, write_a
 class Errors:
     """Standard error, shared by the child and the runner: whole lines only, counters noted.
 
-    Lines, counters and status lines are what Hadoop's PipeMapRed reads as such. The child's status lines are
-    not passed on: the task has one status, and the runner needs it. The last of them follows the runner's own
-    text there, after BAR. ``doubt``: why it is not certain what Hadoop has counted, empty if it is.
-    ``lost``: why counters did not reach Hadoop, empty if they did; such an attempt must not succeed.
+    The child's status lines are not passed on: the task has one status, and the runner needs it. The last of
+    them follows the runner's own text there, after BAR. ``doubt``: why it is not certain what Hadoop has
+    counted, empty if it is. ``lost``: why counters did not reach Hadoop, empty if they did; such an attempt
+    must not succeed.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -56,7 +56,7 @@ class Errors:
         carry, inside = b"", False  # inside: in a line whose beginning was passed on
         for data in iter(lambda: os.read(source, 1 << 16), b""):
             carry += data
-            cut, reports = whole_lines(carry), not inside and self._reports(carry)
+            cut, reports = whole_lines(carry), not inside and carry.startswith(self.prefix[: len(carry)])
             if not cut:
                 if len(carry) < (SMALL_FILE_BYTES if reports else LONG_LINE_BYTES):
                     continue
@@ -68,10 +68,6 @@ class Errors:
         self._take(carry, inside)
         with self._lock:
             self._at = "ended" if self._at == "open" else "start" if self._at == "broken" else self._at
-
-    def _reports(self, line: bytes) -> bool:
-        """Say whether a line may be one to Hadoop, as far as it has come."""
-        return line.startswith(self.prefix[: len(line)])
 
     def _take(self, lines: bytes, inside: bool) -> None:
         """Read whole lines (the first may be the rest of one) and pass on what is no status line."""

@@ -1,8 +1,7 @@
 """Resuming: an attempt continues from a checkpoint: what is done is skipped, what was written is replayed.
 
-Law: saved output and state are fetched and checked before anything is skipped, both or neither. Nothing is
-written before the skipped keys are those that were done; else the checkpoint is set aside and all input
-comes again.
+Saved output and state are fetched and checked before anything is skipped, both or neither. Nothing is written
+before the skipped keys are those that were done; else the checkpoint is set aside and all input comes again.
 """
 
 from __future__ import annotations
@@ -144,7 +143,6 @@ class Resuming:
         attempt.input.begin_again(self._skipped)
 
     def _fetch(self, manifest: Manifest) -> tuple[Spool, bytes | None] | None:
-        """Fetch saved output and state, checked, before anything is skipped: both or neither."""
         attempt = self._attempt
         self._attempt.lines.enter("fetch")
         try:

@@ -1,7 +1,7 @@
 """Saving: a running attempt is suspended at a border between groups, and its next generation is written.
 
-Law: nothing is saved that was not finished by the reducer, read out and counted, or beside which side files
-would be lost. A save that fails costs no earlier generation, and the work continues in place.
+Nothing is saved that was not finished by the reducer, read out and counted, or beside which side files would
+be lost. A save that fails costs no earlier generation, and the work continues in place.
 """
 
 from __future__ import annotations
@@ -45,10 +45,9 @@ class NotSeen(str):
 class WorkFolder:
     """The attempt's own folder below the job's output: Hadoop commits it, or drops it with a killed attempt.
 
-    What is there beside the job's own part (side files of the reducer) would be lost with a suspended
-    attempt, so such an attempt is never suspended. That this is the right folder is certain only if the
-    job's own part is found in it: Hadoop makes it before the first line comes (with LazyOutputFormat: before
-    the first output).
+    Side files of the reducer there would be lost with a suspended attempt, so such an attempt is never
+    suspended. That this is the right folder is certain only if the job's own part is found in it: Hadoop
+    makes it before the first line comes (with LazyOutputFormat: before the first output).
     """
 
     def __init__(self, conf: Conf, store: Store) -> None:
@@ -93,10 +92,7 @@ class WorkFolder:
 
 
 class Suspending:
-    """Serves orders while the child may be at work: refuses, waits, or suspends and continues in place.
-
-    ``cuts`` are the group numbers of --suspend-at that are still to come.
-    """
+    """Serves orders while the child may be at work: refuses, waits, or suspends and continues in place."""
 
     def __init__(
         self, attempt: AttemptState, work: WorkFolder, feeder: Feeder, life: ChildLife, answers: OrderAnswers
@@ -181,10 +177,7 @@ class Suspending:
         self._attempt.child = None
 
     def _taken_state(self, request: Request) -> bytes | None:
-        """Return what --save prints for a drained child, None where it is not declared.
-
-        Without it neither this attempt nor another can go on.
-        """
+        """Return what --save prints for a drained child; None: not declared, so none can go on."""
         if not self._attempt.settings.save:
             return None
         try:
@@ -249,10 +242,7 @@ class Suspending:
             return None, ""
 
     def _why_not_here(self, seen: bool = True) -> str:
-        """Return what in the work folder forbids a suspension now, empty if nothing does.
-
-        ``seen``: the job's own part must be found; before output was drained it may not be there yet.
-        """
+        """Return what in the work folder forbids a suspension, or ""; ``seen``: its part must be there."""
         try:
             for _ in range(CHECKS_FOR_PART if seen else 1):
                 why = self._work.why_not()
@@ -274,7 +264,6 @@ class Suspending:
             raise Unusable(why)
 
     def _fields(self, request: Request, drain_s: float) -> dict[str, Any]:
-        """Return the content of the next manifest."""
         attempt, task, last = self._attempt, self._attempt.task, self._attempt.manifest
         past = [*last.past_containers, str(last.raw["container"])] if last else []
         return {

@@ -17,8 +17,8 @@ from yarnctl.deciding.admission.mechanisms import SIZINGS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from yarn_research.admission.choices import Choices
     from yarn_research.admission.traces.trace import Trace
-    from yarnctl.deciding.admission.records import Choices
 
 ORDERS = {"tasks": kernels.BY_TASKS, "ratio": kernels.BY_RATIO, "earliest": kernels.BY_DEADLINE}
 SIZED = {"oracle": kernels.ORACLE, "pythia": kernels.PYTHIA, "justice": kernels.JUSTICE}

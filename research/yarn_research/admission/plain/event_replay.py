@@ -9,15 +9,16 @@ container-millisecond, rounded down for each job at each event.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from yarn_research.admission.choices import DEFAULT_CHOICES, Choices, choices_of
 from yarn_research.admission.traces.trace import NEVER, ReplayOutcome, Trace
-from yarnctl.deciding.admission.mechanisms import choices_of
-from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Finished, Request
-from yarnctl.deciding.admission.rounds import Grant, group_shares, hold
+from yarnctl.deciding.admission.records import Estimate, Finished, Request
+from yarnctl.deciding.admission.rounds import Grant, hold
 from yarnctl.deciding.admission.sizing import Sizing
 from yarnctl.errors import BadInput, InvariantBroken
 
@@ -31,6 +32,28 @@ def require_small(trace: Trace, capacity: int) -> None:
     if capacity > MOST_CAPACITY or int(trace.work_ms.max()) * GRAINS * len(trace) >= 1 << 63:
         problem = "too large for fair sharing that is rebalanced"
         raise BadInput(trace.source, problem, "use --choose sharing=held, or a part of the trace")
+
+
+def group_shares(groups: Sequence[tuple[int, int]], capacity: int) -> list[int]:
+    """Return the containers of each group of jobs with one demand, given (demand, jobs), demands ascending.
+
+    A group's jobs take turns on its containers. Satisfied groups have all they demand; the others
+    divide the rest in proportion to their jobs, in whole containers (cumulative rounding, so that
+    none is lost).
+    """
+    left, waiting = capacity, sum(jobs for _, jobs in groups)
+    shares: list[int] = []
+    for place, (demand, jobs) in enumerate(groups):
+        if demand * waiting > left:
+            passed = 0
+            for _, others in groups[place:]:
+                before = left * passed // waiting
+                passed += others
+                shares.append(left * passed // waiting - before)
+            return shares
+        shares.append(demand * jobs)
+        left, waiting = left - demand * jobs, waiting - jobs
+    return shares
 
 
 class _Rebalanced:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, mean, row
+from yarn_research.papers.figures import Figure, FigureRow, PaperClaim, mean, row
 from yarn_research.placement.placement_optimum import Reached, drawn, optimum, reached
 from yarn_research.placement.placement_replay import CHOICES, MECHANISMS, Mechanism
 from yarnctl.command_line import ProgressBar

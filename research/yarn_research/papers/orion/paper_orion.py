@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, errors, mean, row
 from yarn_research.market.recorded import Table, source_note, tables
+from yarn_research.papers.figures import Figure, FigureRow, PaperClaim, errors, mean, row
 from yarn_research.papers.mrm_models import single
 from yarn_research.papers.orion.bound_figure import figure_bound
 from yarn_research.papers.orion.placed_figures import FIGURES as PLACED

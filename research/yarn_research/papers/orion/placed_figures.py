@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, mean, row
+from yarn_research.papers.figures import Figure, FigureRow, PaperClaim, mean, row
 from yarn_research.placement.placement_replay import Mechanism, PlacementFigures, PlacementReplay, measured
 from yarn_research.placement.placement_set import NODES, POOLS, submissions
 from yarnctl.deciding.admission.mechanisms.orion import HOUR_S, OURS, OrionChoices, PlacementPool

@@ -6,7 +6,7 @@ readings of B_c are compared where each pool may cost what five of its seven con
 
 from __future__ import annotations
 
-from emulator.experiments.results.figures import mean
+from yarn_research.papers.figures import mean
 from yarn_research.papers.orion.placed_figures import (
     GAPS_S,
     PlacementReading,

@@ -9,12 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from yarnctl.deciding.admission.mechanisms.justice import JUSTICE, JusticeChoices, JusticeMemory
 from yarnctl.deciding.admission.mechanisms.mrm import hold_market
 from yarnctl.deciding.admission.mechanisms.mrm import learn as learn_work
-from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
 from yarnctl.deciding.admission.mechanisms.oracle import (
     NO_DROP_FS,
     ORACLE,
@@ -29,15 +26,14 @@ from yarnctl.deciding.admission.mechanisms.placement_round import (
     LeastLoadedChoices,
     PlacementMemory,
 )
-from yarnctl.deciding.admission.mechanisms.promises import carry
+from yarnctl.deciding.admission.mechanisms.promises import MrmChoices, MrmMemory, carry
 from yarnctl.deciding.admission.mechanisms.pythia import PYTHIA, PythiaChoices, PythiaMemory
-from yarnctl.deciding.admission.records import Choices
 from yarnctl.deciding.admission.rounds import Mechanism
 from yarnctl.deciding.admission.shared_round import hold_round
 from yarnctl.deciding.admission.sizing import NoMemory, Sizing
 
 Memory = NoMemory | PythiaMemory | JusticeMemory | MrmMemory | PlacementMemory
-"""What a mechanism has learned, in the journal told apart by the field ``mechanism``."""
+"""What a mechanism has learned, distinguished in the journal by the field ``mechanism``."""
 OwnChoices = (
     SharerChoices
     | OracleChoices
@@ -47,7 +43,7 @@ OwnChoices = (
     | OrionChoices
     | LeastLoadedChoices
 )
-"""How a mechanism reads its paper, told apart in the same way."""
+"""How a mechanism reads its paper, distinguished in the same way."""
 
 SIZINGS: dict[str, Sizing[Any, Any]] = {
     each.name: each for each in (NO_DROP_FS, REACTIVE_FS, ORACLE, PYTHIA, JUSTICE)
@@ -88,14 +84,3 @@ MECHANISMS: dict[str, Mechanism] = {
     ORION.name: ORION,
     LEAST_LOADED.name: LEAST_LOADED,
 }
-
-
-def choices_of(name: str, said: Choices | OwnChoices) -> OwnChoices:
-    """Return a mechanism's own choices, of those that are given for all of them (or are its own)."""
-    own = MECHANISMS[name].choices
-    known = {field: getattr(said, field) for field in own.__struct_fields__ if hasattr(said, field)}
-    choices: OwnChoices = msgspec.structs.replace(own, **known)
-    return choices
-
-
-__all__ = ["MECHANISMS", "SIZINGS", "Mechanism", "Memory", "OwnChoices", "Sizing", "choices_of"]

@@ -6,29 +6,28 @@ was met) or the largest (missed), and is corrected by the average of past errors
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
-from yarnctl.deciding.admission.mechanisms.pythia import PAST, sized
-from yarnctl.deciding.admission.records import (
-    Errors,
-    Finished,
-    Fraction,
-    Order,
-    QueueTime,
-    Reach,
-    Request,
-    Terms,
-    Weighting,
-)
+from yarnctl.deciding.admission.mechanisms.pythia import PAST, SizedChoices, sized
+from yarnctl.deciding.admission.records import Finished, Request, Terms
 from yarnctl.deciding.admission.sizing import Sizing, required_ratio
 
+Errors = Literal["shortfall", "surplus"]
+Fraction = Literal["estimated", "observed"]
+Weighting = Literal["equal", "exponential"]
 
-class JusticeChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="justice"):
-    """Our readings of Justice: see :class:`yarnctl.deciding.admission.records.Choices`."""
 
-    order: Order = "papers"
-    reach: Reach = "reachable"
-    queue_time: QueueTime = "stretched"
+class JusticeChoices(SizedChoices, frozen=True, tag_field="mechanism", tag="justice"):
+    """How Justice is read; research/notes/admission.md has the reasons.
+
+    ``errors``: the shortfall of the fraction (Alg. 1 line 10), or its surplus (the text of 2.1).
+    ``fraction``: the one that was computed (2.1), or observed (Alg. 1 line 8). ``weighting``: of past errors,
+    equal or exponential with ``smoothing_ratio`` for the newest. ``drop_above_tasks``: a job that requested
+    more tasks is ended at its missed deadline (2.2; 0: every job, None: no job).
+    """
+
     errors: Errors = "shortfall"
     fraction: Fraction = "estimated"
     weighting: Weighting = "equal"
@@ -59,7 +58,7 @@ def learn(memory: JusticeMemory, finished: Finished, choices: JusticeChoices) ->
     last = finished.ratio
     if choices.fraction == "observed":
         last = finished.containers / min(finished.tasks, finished.capacity)  # line 8
-    error = last - ratio if choices.errors == "surplus" else ratio - last  # line 10, see Choices
+    error = last - ratio if choices.errors == "surplus" else ratio - last  # line 10
     weight = choices.smoothing_ratio
     first = memory.completed == 0
     return JusticeMemory(

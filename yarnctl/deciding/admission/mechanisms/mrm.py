@@ -1,12 +1,11 @@
 """MRM (Moshref et al.): a request that agrees to a deadline's price, and can pay it, is promised it at once.
 
-Law: pure. A promise is kept by serving the earliest deadline first (``pricing.timeline``); a job is promised
-nothing by which an earlier promise would be broken (``promises`` has what is promised).
+A promise is kept by serving the earliest deadline first (``pricing.timeline``); no job is promised a deadline
+that would break an earlier promise (``promises`` has what is promised).
 
-Work is laid as if it could be divided at will; tasks are whole. Whoever serves tasks in any order ends within
-the work divided by the containers, and the longest task of each phase (Graham 1969, his bound for list
-scheduling): so where phases are known, the work is due earlier than the job by that, and by what its
-master takes.
+Work is laid as if it could be divided at will; tasks are whole. Tasks served in any order end within the work
+divided by the containers, and the longest task of each phase (Graham 1969, his bound for list scheduling): so
+where phases are known, the work is due earlier than the job by that, and by what its master takes.
 """
 
 from __future__ import annotations
@@ -18,8 +17,14 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Profile
-from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
-from yarnctl.deciding.admission.mechanisms.promises import Market, early_masters, market, widest
+from yarnctl.deciding.admission.mechanisms.promises import (
+    Market,
+    MrmChoices,
+    MrmMemory,
+    early_masters,
+    market,
+    widest,
+)
 from yarnctl.deciding.admission.mechanisms.turns import planned, turns
 from yarnctl.deciding.admission.pricing.accounts import price_mtokens
 from yarnctl.deciding.admission.pricing.prices import (
@@ -40,17 +45,8 @@ from yarnctl.deciding.admission.records import (
     Request,
     Reservation,
 )
-from yarnctl.deciding.admission.rounds import Round, Seen
-from yarnctl.deciding.reasons.verdicts import (
-    CannotPay,
-    CostsMore,
-    DeadlineUnreachable,
-    NoAccount,
-    PaidFor,
-    PlanReason,
-    TooEarly,
-    WorkUnknown,
-)
+from yarnctl.deciding.admission.rounds import Round, Seen, rejected
+from yarnctl.deciding.reasons import verdicts
 
 HORIZON_MS = 366 * 86_400_000
 """Nothing is promised that is further away."""
@@ -65,7 +61,7 @@ def learn(memory: MrmMemory, finished: Finished, choices: MrmChoices) -> MrmMemo
 
 
 class Needed(NamedTuple):
-    """The room that a job needs: ``work_ms`` of containers, done ``latency_ms`` before its deadline.
+    """The capacity that a job needs: ``work_ms`` of containers, done ``latency_ms`` before its deadline.
 
     ``task_ms`` is its longest task, ``master_ms`` what of the work is its master's container; 0 where that is
     not known.
@@ -78,7 +74,7 @@ class Needed(NamedTuple):
 
 
 def needed(estimate: Estimate, tasks: int, capacity: int, choices: MrmChoices) -> Needed:
-    """Return what to keep room for: the job computes more with the chance ``late_ratio``.
+    """Return what to keep free: the job computes more with the chance ``late_ratio``.
 
     Of phases: each task is as long as that chance says, and the master's container is held as long as the
     job would take alone. ``tasks``: the most containers that it can use, of ``capacity``.
@@ -90,7 +86,7 @@ def needed(estimate: Estimate, tasks: int, capacity: int, choices: MrmChoices) -
     each_ms = [max(1, math.ceil(each.mean_ms + above * each.stdev_ms)) for each in phases.kinds]
     task_work_ms = sum(each.tasks * long_ms for each, long_ms in zip(phases.kinds, each_ms, strict=True))
     latency_ms = phases.submit_ms + phases.master_ms + sum(each_ms)
-    if capacity < 2:  # no room for a master and a task: there is no telling them apart
+    if capacity < 2:  # a master and a task do not fit: they are one
         return Needed(task_work_ms + latency_ms + task_work_ms, latency_ms, max(each_ms))
     beside = max(1, min(tasks, capacity) - 1)
     master_ms = latency_ms - (-task_work_ms // beside)
@@ -100,7 +96,7 @@ def needed(estimate: Estimate, tasks: int, capacity: int, choices: MrmChoices) -
 class Priced(NamedTuple):
     """One job's deadlines: from ``earliest_ms`` on each has a price. ``job`` carries no deadline yet.
 
-    ``needs`` is the room that it needs; its work is due ``needs.latency_ms`` before each of these deadlines.
+    ``needs`` is what it needs; its work is due ``needs.latency_ms`` before each of these deadlines.
     """
 
     market: Market
@@ -152,7 +148,7 @@ class Priced(NamedTuple):
 
 
 def priced(seen: Market, who: str, estimate: Estimate, tasks: int, choices: MrmChoices) -> Priced | None:
-    """Return what each deadline of a job costs; None if there is room for it at no time."""
+    """Return what each deadline of a job costs; None if it fits at no time."""
     if seen.capacity <= 0:
         return None
     needs = needed(estimate, tasks, seen.capacity, choices)
@@ -241,19 +237,19 @@ def _decided(
     budget, who = request.budget, str(request.sequence)
     if budget is None or budget.account not in balances:
         account = "" if budget is None else budget.account
-        return _refused(request, NoAccount(account)), None
+        return rejected(request, verdicts.NoAccount(account)), None
     if request.estimate is None:
-        return _refused(request, WorkUnknown()), None
+        return rejected(request, verdicts.WorkUnknown()), None
     offered = priced(now, who, request.estimate, request.tasks, choices)
     if offered is None:
-        return _refused(request, DeadlineUnreachable()), None
+        return rejected(request, verdicts.DeadlineUnreachable()), None
     found = _agreed(offered, request, budget, balances[budget.account])
     if not isinstance(found, int):
-        return _refused(request, found), None
+        return rejected(request, found), None
     return _promise(offered, request, found, choices)
 
 
-def _agreed(offered: Priced, request: Request, budget: Budget, balance: int) -> int | PlanReason:
+def _agreed(offered: Priced, request: Request, budget: Budget, balance: int) -> int | verdicts.PlanReason:
     """Return the deadline that is agreed and can be paid, or why there is none."""
     most = min(budget.most_mtokens, max(0, balance))
     deadline_at_ms = request.deadline_at_ms
@@ -263,11 +259,11 @@ def _agreed(offered: Priced, request: Request, budget: Budget, balance: int) -> 
             return found_ms
         deadline_at_ms = offered.earliest_ms
     elif deadline_at_ms < offered.earliest_ms:
-        return TooEarly(offered.earliest_ms)
+        return verdicts.TooEarly(offered.earliest_ms)
     price = offered.price_mtokens(deadline_at_ms)
     if price > budget.most_mtokens:
-        return CostsMore(price, deadline_at_ms, budget.most_mtokens, offered.within(most))
-    return deadline_at_ms if price <= balance else CannotPay(price, deadline_at_ms, balance)
+        return verdicts.CostsMore(price, deadline_at_ms, budget.most_mtokens, offered.within(most))
+    return deadline_at_ms if price <= balance else verdicts.CannotPay(price, deadline_at_ms, balance)
 
 
 def _promise(
@@ -282,7 +278,7 @@ def _promise(
         verdict="admit",
         containers=job.most,
         deadline_at_ms=deadline_at_ms,
-        reason=PaidFor(price),
+        reason=verdicts.PaidFor(price),
         start_at_ms=now.now_ms,
         finish_at_ms=schedule(now.free, dues, now.now_ms).end_ms[job.who] + offered.needs.latency_ms,
         price_mtokens=price,
@@ -295,7 +291,3 @@ def _promise(
     )
     ratio = job.most / min(request.tasks, now.capacity)
     return plan, Reservation(request, claim, ratio, FOREVER_MS, sold=plan)
-
-
-def _refused(request: Request, why: PlanReason) -> Plan:
-    return Plan(request.sequence, "reject", 0, request.due_ms, why)

@@ -6,17 +6,18 @@ Source: PYTHIA section III and Justice section 3, "Oracle", in words only.
 
 from __future__ import annotations
 
-import msgspec
+from typing import Literal
 
-from yarnctl.deciding.admission.records import Order, Request, Sharing, Terms
-from yarnctl.deciding.admission.sizing import NoMemory, Sizing
+from yarnctl.deciding.admission.records import Request, Terms
+from yarnctl.deciding.admission.sizing import NoMemory, OrderChoices, Sizing
 from yarnctl.deciding.reasons.verdicts import DeadlineUnreachable, WorkUnknown
 
+Sharing = Literal["held", "rebalanced"]
 
-class SharerChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="sharing"):
-    """Our readings of fair sharing: see :class:`yarnctl.deciding.admission.records.Choices`."""
 
-    order: Order = "papers"
+class SharerChoices(OrderChoices, frozen=True, tag_field="mechanism", tag="sharing"):
+    """Fair sharing of what is free among those that wait (``held``); research also replays ``rebalanced``."""
+
     sharing: Sharing = "held"
 
 
@@ -43,10 +44,8 @@ REACTIVE_FS = Sizing(
 )
 
 
-class OracleChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="oracle"):
-    """Our readings of the Oracle: see :class:`yarnctl.deciding.admission.records.Choices`."""
-
-    order: Order = "papers"
+class OracleChoices(OrderChoices, frozen=True, tag_field="mechanism", tag="oracle"):
+    """The choices of the Oracle."""
 
 
 HOPELESS = Terms(0, 0, DeadlineUnreachable())

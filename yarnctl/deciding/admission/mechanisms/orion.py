@@ -1,12 +1,10 @@
 """ORiON (Xekalaki et al., Alg 2): the cheapest option and start that meet a deadline, pool by pool.
 
-Law: pure; the answer does not depend on the order of options or pools. A container is the unit, its price is
-the pool's: an option costs price x containers x predicted time (Eq 6). What is placed holds its containers
-from its start until its upper bound, so capacity and hourly budgets hold as long as runs stay below their
-bounds; that it ends in time is decided by the bound, too.
-
-Where Alg 2 says nothing or contradicts itself, ``OrionChoices`` has our reading first
-(research/notes/paper.md).
+The answer does not depend on the order of options or pools. A container is the unit, its price is the pool's:
+an option costs price x containers x predicted time (Eq 6). An option holds its containers from its start
+until its upper bound, so capacity and hourly budgets hold as long as runs stay below their bounds; the bound
+also decides whether it ends in time. Where Alg 2 is silent or contradicts itself, ``OrionChoices`` has our
+reading first (research/notes/paper.md).
 """
 
 from __future__ import annotations
@@ -18,19 +16,11 @@ import msgspec
 
 from yarnctl.deciding.admission.capacity import Load, Profile, profile
 from yarnctl.deciding.admission.placement_options import OPTIONS_MAX, PlacementOption, Settings
-from yarnctl.deciding.reasons.placements import (
-    CostsMoreThanChosen,
-    EndsTooLate,
-    NoRoomThroughout,
-    NoSuchPool,
-    NothingFits,
-    OverHourlyBudget,
-    PlacementReason,
-)
+from yarnctl.deciding.reasons import placements
 
 HOUR_S = 3600
 REFUSED_MAX = 5
-"""So many that were not taken are told, the nearest first."""
+"""The most options that are listed as not chosen, the nearest first."""
 
 
 class OrionChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="orion"):
@@ -80,23 +70,23 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class NotTaken(msgspec.Struct, frozen=True):
-    """An option at a start, and why it was not taken."""
+    """An option at a start, and why it was not chosen."""
 
     pool: str
     option: PlacementOption
     start_at_ms: int
-    why: PlacementReason
+    why: placements.PlacementReason
 
 
 class PlacementVerdict(msgspec.Struct, frozen=True):
-    """What was ``placed`` (None: nothing), and the nearest that were not taken.
+    """What was ``placed`` (None: nothing), and the nearest that were not chosen.
 
     ``why``: nothing ends in time; what was placed nevertheless is a best effort.
     """
 
     placed: Placed | None
     not_taken: tuple[NotTaken, ...] = ()
-    why: NothingFits | None = None
+    why: placements.NothingFits | None = None
 
 
 class PoolNow(NamedTuple):
@@ -126,12 +116,12 @@ def place(
     for option in ordered:
         taking = [each for each in pooled if takes(each.pool, option)]
         if not taking:
-            refused.append(NotTaken("", option, now_ms, NoSuchPool(option.kind)))
+            refused.append(NotTaken("", option, now_ms, placements.NoSuchPool(option.kind)))
         for each in taking:
             _try(each, option, deadline_at_ms, choices, fitting, refused)
     if not fitting:
         first = _first(ordered, pooled, choices)
-        why = NothingFits(None if first is None else first.finish_at_ms)
+        why = placements.NothingFits(None if first is None else first.finish_at_ms)
         late = first if choices.unplaceable == "best_effort" else None
         return PlacementVerdict(late, _nearest(refused), why)
     fitting.sort(key=_placed_key)
@@ -141,7 +131,7 @@ def place(
             each.pool,
             each.option,
             each.start_at_ms,
-            CostsMoreThanChosen(each.cost_mtokens, chosen.cost_mtokens),
+            placements.CostsMoreThanChosen(each.cost_mtokens, chosen.cost_mtokens),
         )
         for each in fitting[1:]
     ]
@@ -199,20 +189,20 @@ def _try(
 
 def why_not(
     at: PoolNow, option: PlacementOption, start_at_ms: int, deadline_at_ms: int, choices: OrionChoices
-) -> PlacementReason | None:
-    """Return why an option cannot start then; None: it can. Time first, then room, then money."""
+) -> placements.PlacementReason | None:
+    """Return why an option cannot start then; None: it can. Time first, then capacity, then money."""
     finish_at_ms = start_at_ms + option.upper_ms
     if finish_at_ms > deadline_at_ms:
-        return EndsTooLate(finish_at_ms, deadline_at_ms)
+        return placements.EndsTooLate(finish_at_ms, deadline_at_ms)
     free = at.free.least_free(start_at_ms, finish_at_ms)
     if choices.capacity == "free" and free < option.containers:
-        return NoRoomThroughout(option.containers, max(0, free))
+        return placements.NoRoomThroughout(option.containers, max(0, free))
     most = at.pool.hourly_mtokens
     if most is None:
         return None
     beside = at.pool.capacity - free if choices.budget == "pool" else 0
     needed = at.pool.cost_mtokens * HOUR_S * (option.containers + beside)
-    return OverHourlyBudget(needed, most) if needed > most else None
+    return placements.OverHourlyBudget(needed, most) if needed > most else None
 
 
 def _first(

@@ -1,11 +1,11 @@
-"""A round of placement: each request's option, pool and start, and whose start has come.
+"""A round of placement: each request's option, pool and start, and which of them start now.
 
-Law: pure. A request is decided on in order of submission, beside all that is reserved. What begins later
-waits with its reservation until its containers are free: at its start, or sooner if others have ended
-sooner. So the claims of a pool never add up to more than it has, as predicted; an application that runs
-longer than its bound keeps its containers, and who was placed behind it begins later than planned. Who can
-no longer end in time for that is placed anew where it can; where it cannot, it keeps its place. (Alg 2
-decides once: its applications end when they are predicted to.)
+A request is decided on in order of submission, beside all that is reserved. What begins later waits with its
+reservation until its containers are free: at its start, or sooner if others have ended sooner. So the claims
+of a pool never add up to more than it has, as predicted; an application that runs longer than its bound keeps
+its containers, and what was placed behind it begins later than planned. A request that can no longer end in
+time for that is placed anew where it can; otherwise it keeps its place. (Alg 2 decides once: its applications
+end when they are predicted to.)
 """
 
 from __future__ import annotations
@@ -30,17 +30,10 @@ from yarnctl.deciding.admission.mechanisms.orion import (
 )
 from yarnctl.deciding.admission.placement_options import Alternatives, NotPlaced, PlacementOption
 from yarnctl.deciding.admission.records import Finished, Plan, Rectangle, Request, Reservation, Verdict
-from yarnctl.deciding.admission.rounds import Mechanism, Round, Seen
+from yarnctl.deciding.admission.rounds import Mechanism, Round, Seen, rejected
 from yarnctl.deciding.admission.shared_round import RESERVED_MS
+from yarnctl.deciding.reasons import verdicts
 from yarnctl.deciding.reasons.placements import NothingFits
-from yarnctl.deciding.reasons.verdicts import (
-    CheapestInTime,
-    LeastLoadedPool,
-    NoDeadline,
-    NoOptions,
-    PlanReason,
-    StartsLater,
-)
 
 OVERDUE_MS = 10_000
 """Who has passed its bound is expected to run as long again as it is late, and at least so long."""
@@ -155,7 +148,7 @@ def _anew(standing: _Standing, choose: Chooser, request: Request) -> tuple[Plan,
 
 
 def _told(chosen: PlacementVerdict) -> tuple[NotPlaced, ...]:
-    """Return what was not taken, as a plan has it."""
+    """Return what was not chosen, as a plan has it."""
     return tuple(
         NotPlaced(each.option.kind, each.pool, each.option.containers, each.start_at_ms, each.why)
         for each in chosen.not_taken
@@ -184,14 +177,14 @@ def _begun(each: Reservation, start_ms: int, now_ms: int) -> tuple[Plan, Reserva
     span_ms = each.until_ms - each.from_ms
     claim = Rectangle(each.containers, start_ms, start_ms + span_ms)
     if start_ms > now_ms:
-        why = StartsLater(each.pool, each.containers, start_ms)
+        why = verdicts.StartsLater(each.pool, each.containers, start_ms)
         waits = each if claim == each.claim else msgspec.structs.replace(each, claim=claim)
         return _planned(plan, "defer", start_ms, span_ms, why), waits
     begun = msgspec.structs.replace(each, sold=None, claim=claim, expires_at_ms=now_ms + RESERVED_MS)
     return _planned(plan, "admit", now_ms, span_ms, plan.reason), begun
 
 
-def _planned(plan: Plan, verdict: Verdict, start_ms: int, span_ms: int, why: PlanReason) -> Plan:
+def _planned(plan: Plan, verdict: Verdict, start_ms: int, span_ms: int, why: verdicts.PlanReason) -> Plan:
     return msgspec.structs.replace(
         plan, verdict=verdict, start_at_ms=start_ms, finish_at_ms=start_ms + span_ms, reason=why
     )
@@ -201,15 +194,15 @@ def _decided(standing: _Standing, choose: Chooser, request: Request) -> tuple[Pl
     """Return the plan for a request that was not decided on, and what is reserved for it."""
     seen, found = standing.seen, request.alternatives
     if request.deadline_ms is None:
-        return _refused(request, NoDeadline()), None
+        return rejected(request, verdicts.NoDeadline()), None
     if found is None or not found.options:
-        return _refused(request, NoOptions()), None
+        return rejected(request, verdicts.NoOptions()), None
     chosen = choose(found, standing.pools(), seen.now_ms, request.due_ms)
     placed = chosen.placed
     refused = _told(chosen)
     if placed is None:
         why = _what_would_do(found, seen, request.due_ms, chosen.why or NothingFits(None))
-        return _refused(request, why, refused), None
+        return rejected(request, why, refused), None
     return _placed(request, placed, refused, seen.now_ms, by_load=choose is _by_load)
 
 
@@ -217,9 +210,9 @@ def _placed(
     request: Request, placed: Placed, refused: tuple[NotPlaced, ...], now_ms: int, *, by_load: bool
 ) -> tuple[Plan, Reservation]:
     option = placed.option
-    why: PlanReason = CheapestInTime(option.kind, option.containers, placed.cost_mtokens)
+    why: verdicts.PlanReason = verdicts.CheapestInTime(option.kind, option.containers, placed.cost_mtokens)
     if by_load:
-        why = LeastLoadedPool(placed.pool, option.containers)
+        why = verdicts.LeastLoadedPool(placed.pool, option.containers)
     sold = Plan(
         sequence=request.sequence,
         verdict="admit",
@@ -254,10 +247,6 @@ def _what_would_do(found: Alternatives, seen: Seen, due_ms: int, why: NothingFit
         if seen.now_ms + each.upper_ms <= due_ms and each.containers <= most.get(each.kind, 0)
     ]
     return msgspec.structs.replace(why, would_do=min(would, default=None), lacking=found.lacking)
-
-
-def _refused(request: Request, why: PlanReason, refused: tuple[NotPlaced, ...] = ()) -> Plan:
-    return Plan(request.sequence, "reject", 0, request.due_ms, why, refused=refused)
 
 
 def count(

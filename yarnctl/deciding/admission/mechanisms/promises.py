@@ -1,15 +1,14 @@
 """What is promised at one instant: fixed load, masters, and what each job has still to do (MRM section 5).
 
-Law: pure. What a running job has still to do is not observed; it is what the plan of the last round leaves of
-it by now, and all of it until the job is submitted. A job that ends sooner makes no other later, so the plan
-is the least that was done while estimates hold. YARN takes no container from a running task that cannot be
-suspended: a job of such tasks is fixed load for its longest task, and for all its remaining work where its
-tasks are not known.
+The remaining work of a running job is not observed; it is what the plan of the last round leaves of it by
+now, and all of it until the job is submitted. A job that ends sooner makes no other later, so this is
+conservative while estimates hold. YARN takes no container from a running task that cannot be suspended: a job
+of such tasks is fixed load for its longest task, and for all its remaining work where its tasks are not
+known.
 
-A master that waits for its turn holds a container and computes nothing. So a job whose deadline is sold is
-submitted when its turn comes (``turns``), and from then on its master is fixed load until its planned end.
-A few containers are kept for masters that come early. Where phases are not known, nor is the master, and it
-is part of the work.
+A waiting master holds a container and computes nothing. So a job whose deadline is sold is submitted at its
+turn (``turns``), and from then on its master is fixed load until its planned end. A few containers are kept
+for masters that come early. Where phases are not known the master is part of the work.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from yarnctl.deciding.admission.capacity import Load, Profile, profile
-from yarnctl.deciding.admission.mechanisms.mrm_terms import MrmChoices, MrmMemory
-from yarnctl.deciding.admission.pricing.master_loads import Master, beside, masters_load
+from yarnctl.deciding.admission.pricing.master_loads import Master, masters_load
 from yarnctl.deciding.admission.pricing.timeline import Due, by_deadline, judged, left_at
-from yarnctl.deciding.admission.pricing.timeline import blocking as held_by
 from yarnctl.deciding.admission.records import DueClaim, Rectangle, Reservation, merged
 from yarnctl.deciding.admission.rounds import Promised, Seen
 
@@ -29,6 +28,24 @@ LATE_FOR_MIN_MS = 60_000
 """A job that is late is expected to run as long again as it is late, and at least so long."""
 EARLY_MASTERS_OF, EARLY_MASTERS_MAX = 12, 4
 """One container of so many, and no more than so many, is kept for masters that come before their turn."""
+
+
+class MrmChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="mrm"):
+    """``kappa`` of Eq 13; ``late_ratio``: the chance that a job computes more than was kept free for it.
+
+    ``job_ms`` stands for the mean work of a job (m of Eq 13) until a job has finished.
+    """
+
+    kappa: float = 1.0
+    late_ratio: float = 0.05
+    job_ms: int = 600_000
+
+
+class MrmMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="mrm"):
+    """How many jobs have finished, and what they computed in all."""
+
+    completed: int = 0
+    work_ms: int = 0
 
 
 class Market(NamedTuple):
@@ -50,9 +67,9 @@ class Market(NamedTuple):
     def tried(self, job: Due) -> tuple[int, bool]:
         """Return when one job more would end, and whether another's promise would be broken by it."""
         free = self.free
-        if self.masters:  # who is served later holds its master longer
+        if self.masters:  # a job that is served later holds its master longer
             dues = (*self.dues, job)
-            free = beside(self.base, masters_load(self.base, dues, self.masters, self.now_ms))
+            free = self.base.with_loads(masters_load(self.base, dues, self.masters, self.now_ms))
         return judged(free, self.dues, self.now_ms, job)
 
     def breaks(self, job: Due) -> bool:
@@ -74,7 +91,7 @@ def market(memory: MrmMemory, choices: MrmChoices, seen: Seen) -> Market:
                 until_ms=load.until_ms + masters[load.who].latency_ms
             )
     base = profile(capacity, (*fixed, *blocked), now_ms)
-    free = beside(base, masters_load(base, kept, masters, now_ms))
+    free = base.with_loads(masters_load(base, kept, masters, now_ms))
     running = frozenset(str(each.request.sequence) for each in seen.reserved if each.application)
     mean_ms = memory.work_ms / memory.completed if memory.work_ms else float(choices.job_ms)
     return Market(now_ms, capacity, free, kept, running, mean_ms, base, masters)
@@ -110,10 +127,10 @@ def _masters(seen: Seen) -> dict[str, Master]:
     return found
 
 
-def _blocked(seen: Seen, dues: Sequence[Due], room: int) -> tuple[list[Load], tuple[Due, ...]]:
+def _blocked(seen: Seen, dues: Sequence[Due], containers: int) -> tuple[list[Load], tuple[Due, ...]]:
     """Return the load of tasks that cannot be suspended, and what is due beside it.
 
-    Their jobs' other tasks are served by deadline. All of them have ``room`` containers now, no more; who of
+    Their jobs' other tasks are served by deadline. All of them have ``containers`` now, no more; which of
     them holds how many is not seen: the earliest deadlines first.
     """
     blocking = set(seen.blocking)
@@ -124,14 +141,14 @@ def _blocked(seen: Seen, dues: Sequence[Due], room: int) -> tuple[list[Load], tu
     }
     loads, kept = list[Load](), list[Due]()
     for due in by_deadline(dues):
-        claim, wide = claims.get(due.who), min(due.most, room)
+        claim, wide = claims.get(due.who), min(due.most, containers)
         if not isinstance(claim, DueClaim) or wide <= 0:
             kept.append(due)
             continue
-        room -= wide
+        containers -= wide
         rest_ms = -(-due.work_ms // wide)
         held_ms = min(rest_ms, claim.task_ms or rest_ms)
-        loads.append(held_by(due.who, wide, seen.now_ms, held_ms))
+        loads.append(Load(due.who, wide, seen.now_ms, seen.now_ms + held_ms))
         if due.work_ms > wide * held_ms:
             kept.append(due._replace(work_ms=due.work_ms - wide * held_ms))
     return loads, tuple(kept)

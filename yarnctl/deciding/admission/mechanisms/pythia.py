@@ -7,33 +7,32 @@ would have to exceed all it can use is rejected. Algorithm 1 and section II.B.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Literal
 
 import msgspec
 
-from yarnctl.deciding.admission.records import Finished, Order, QueueTime, Reach, Request, Terms
-from yarnctl.deciding.admission.sizing import Sizing, required_ratio
+from yarnctl.deciding.admission.records import Finished, Request, Terms
+from yarnctl.deciding.admission.sizing import OrderChoices, Sizing, required_ratio
 from yarnctl.deciding.reasons.verdicts import DeadlinePassed, NeedsTooManyByNow
 
-
-class Reading(Protocol):
-    """The choices that :func:`sized` reads."""
-
-    @property
-    def queue_time(self) -> QueueTime:
-        """See :class:`yarnctl.deciding.admission.records.Choices`."""
-
-    @property
-    def reach(self) -> Reach:
-        """See :class:`yarnctl.deciding.admission.records.Choices`."""
+Reach = Literal["reachable", "requested"]
+QueueTime = Literal["stretched", "ignored"]
 
 
-class PythiaChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="pythia"):
-    """Our readings of PYTHIA: see :class:`yarnctl.deciding.admission.records.Choices`."""
+class SizedChoices(OrderChoices, frozen=True):
+    """How :func:`sized` reads the papers.
 
-    order: Order = "papers"
+    The fraction is one of min(tasks, capacity) (``reachable``: PYTHIA Alg. 1 line 4, Justice Alg. 4 line 27),
+    or of the requested tasks (``requested``: PYTHIA II.B, Justice 2.1). Time in the queue stretches the
+    fraction (``stretched``: Justice Alg. 4 line 26), or only drops what is past its deadline (``ignored``).
+    """
+
     reach: Reach = "reachable"
     queue_time: QueueTime = "stretched"
+
+
+class PythiaChoices(SizedChoices, frozen=True, tag_field="mechanism", tag="pythia"):
+    """The choices of PYTHIA."""
 
 
 class PythiaMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="pythia"):
@@ -73,7 +72,7 @@ def terms(
     return sized(memory.most, request, now_ms, capacity, choices)
 
 
-def sized(ratio: float, request: Request, now_ms: int, capacity: int, choices: Reading) -> Terms:
+def sized(ratio: float, request: Request, now_ms: int, capacity: int, choices: SizedChoices) -> Terms:
     """Return the offer bounds for a fraction of the job's containers (Justice Alg. 4 lines 22 to 27, 5 to 7).
 
     ``fraction = deadline / (deadline - queue) * fraction``; ``max(ceil(fraction * maxCpus), 1)``;

@@ -1,4 +1,4 @@
-"""Whose turn it is: which of the jobs whose deadline is sold are submitted now.
+"""Turns: which of the jobs whose deadline is sold are submitted now.
 
 Law: pure. A job is submitted when the plan serves it, the earliest deadline first. It is submitted somewhat
 sooner, by what its client and its master take to start, and one at a time where containers are kept for
@@ -24,7 +24,7 @@ Reserved = Mapping[int, Reservation]
 def turns(
     reserved: Reserved, standing: Callable[[Reserved], Market], early: int, now_ms: int
 ) -> dict[int, Reservation]:
-    """Return the reservations with those released whose turn it is.
+    """Return the reservations with those released that are at their turn.
 
     ``standing`` returns what is promised, given the reservations; ``early``: so many may be submitted without
     being served yet.

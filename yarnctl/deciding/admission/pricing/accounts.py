@@ -1,17 +1,15 @@
 """Accounts that pay for deadlines: records in, balances out.
 
-Law: a balance is a fold over records and nothing else; no record makes one negative, and the sum of
-balances and of what was spent is what the accounts were given. An admission is charged once and settled once,
-however often it is requested. Amounts are whole milli-tokens; 1 token is 1 container-second.
-
-A refill is for whole days since the last one (or since the account was set), up to the cap: an excess
-over it is not given later. Grants and refunds may exceed the cap.
+A balance is a fold over records; no record makes one negative, and the sum of balances and of what was spent
+is what the accounts were given. An admission is charged once and settled once. Amounts are whole
+milli-tokens; 1 token is 1 container-second. A refill is for whole days since the last one (or since the
+account was set), up to the cap; an excess over it is lost. Grants and refunds may exceed the cap.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -114,13 +112,6 @@ class ImpossibleRecord(ValueError):
     """A record that cannot follow those before it: this module does not make such."""
 
 
-def folded(records: Iterable[AccountRecord], before: Accounts = NO_ACCOUNTS) -> Accounts:
-    """Return the accounts after some records."""
-    for record in records:
-        before = after(before, record)
-    return before
-
-
 def after(before: Accounts, record: AccountRecord) -> Accounts:
     """Return the accounts after one record; raises ImpossibleRecord where it cannot follow."""
     if isinstance(record, AccountSet):
@@ -209,42 +200,6 @@ def refill_due(accounts: Accounts, name: str, now_ms: int) -> TokensRefilled | N
     room_mtokens = max(0, account.cap_mtokens - account.balance_mtokens)
     until_ms = account.refilled_until_ms + days * DAY_MS
     return TokensRefilled(now_ms, name, min(days * account.daily_mtokens, room_mtokens), until_ms)
-
-
-class Paid(NamedTuple):
-    """It is paid: by this record, or (None) by an earlier one of the same admission or key."""
-
-    admission: str
-    record: TokensCharged | None
-
-
-Unpaid = Literal["no-account", "too-little", "other-payment"]
-"""Why nothing is charged: no such account; its balance is less; the admission or key paid something else."""
-
-
-def pay(accounts: Accounts, asked: TokensCharged) -> Paid | Unpaid:
-    """Return the record that pays, once for each admission and for each key of an account."""
-    account = accounts.accounts.get(asked.account)
-    if account is None:
-        return "no-account"
-    earlier = _earlier(accounts, asked)
-    if earlier is not None:
-        payment = accounts.payments[earlier]
-        same = (payment.account, payment.key) == (asked.account, asked.key)
-        return Paid(earlier, None) if same else "other-payment"
-    if asked.mtokens > account.balance_mtokens:
-        return "too-little"
-    return Paid(asked.admission, asked)
-
-
-def _earlier(accounts: Accounts, asked: TokensCharged) -> str | None:
-    """Return which admission was paid already by this request."""
-    if asked.admission in accounts.payments:
-        return asked.admission
-    for admission, payment in accounts.payments.items():
-        if asked.key and (payment.account, payment.key) == (asked.account, asked.key):
-            return admission
-    return None
 
 
 class Used(NamedTuple):

@@ -1,9 +1,8 @@
 """ApplicationMasters on the timeline: a submitted job holds a container until it ends, served or not.
 
-Law: a value in, a value out. Until a job is submitted its master is part of its work. From then on it is
-fixed load until the job's planned end: of a job that stands behind earlier deadlines it does nothing, and
-is there all the same. The planned ends follow from the load and the load from the ends: both are computed in
-turn from the least load on, so that neither falls, until they agree.
+Until a job is submitted its master is part of its work. From then on it is fixed load until the job's planned
+end, even while the job waits behind earlier deadlines. The planned ends follow from the load and the load
+from the ends: both are computed in turn from the least load on, so that neither falls, until they agree.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def masters_load(
 ) -> tuple[Load, ...]:
     """Return the load of the masters; ``dues`` are all jobs that are served, without these containers.
 
-    The last results are kept: a round asks for the same one several times.
+    The last results are kept: a round needs the same one several times.
     """
     if not masters:
         return ()
@@ -54,16 +53,11 @@ def _masters_load(
     return _loads(masters, {who: max(end, due_ms.get(who, 0)) for who, end in ends_ms.items()}, now_ms)
 
 
-def beside(profile: Profile, loads: Sequence[Load]) -> Profile:
-    """Return what is free beside some loads more."""
-    return profile.with_loads(loads)
-
-
 def _ends(
     profile: Profile, dues: Sequence[Due], masters: Mapping[str, Master], loads: Sequence[Load], now_ms: int
 ) -> dict[str, int]:
     """Return when the work of each submitted job ends; of one without any left, now."""
-    found = served_of(beside(profile, loads), dues, now_ms, masters)
+    found = served_of(profile.with_loads(loads), dues, now_ms, masters)
     return {who: found.get(who, now_ms) for who in masters}
 
 

@@ -1,25 +1,23 @@
 """What a deadline costs: MRM's prices as pure functions, and the earliest deadline within a budget.
 
-Law: nothing is stored. A :class:`Standing` has the promises at one instant; prices are in milli-tokens
-(1 token buys 1 container-second, so 1 milli-token 1 container-ms) before they are rounded up.
-
-Eq 13 is read as the difference of one potential. With F(t) the container-ms that are free until t beside
-all work, laid late, and m the mean estimated work of a job,
+A :class:`Standing` has the promises at one instant; prices are in milli-tokens (1 milli-token buys 1
+container-ms) before they are rounded up. Eq 13 is read as the difference of one potential. With F(t) the
+container-ms that are free until t beside all work, laid late, and m the mean estimated work of a job,
 
     Phi(S) = sum over i in S of p_i / (F(d_i) / m + 1),    price = kappa * (Phi(S with j) - Phi(S)).
 
-It is the paper's formula: what is free between the earliest finish of j and its deadline before j is laid
-is what is free until its deadline after. F counts all containers, whichever jobs could use them (how many one
-job can use decides feasibility, in :mod:`yarnctl.deciding.admission.pricing.timeline`); therefore F(d_i)
-is the least of supply(d_k) - work due until d_k over all k >= i, and laying j with deadline d subtracts
-p_j from F(d_i) where d_i >= d, and sets it to min(F(d_i), F(d) - p_j) elsewhere.
+It is the paper's formula: what is free between the earliest finish of j and its deadline before j is laid is
+what is free until its deadline after. F counts all containers, whichever jobs could use them (how many one
+job can use decides feasibility, in :mod:`yarnctl.deciding.admission.pricing.timeline`); therefore F(d_i) is
+the least of supply(d_k) - work due until d_k over all k >= i, and laying j with deadline d subtracts p_j from
+F(d_i) where d_i >= d, and sets it to min(F(d_i), F(d) - p_j) elsewhere.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -84,85 +82,11 @@ def standing(
     )
 
 
-def potential(state: Standing) -> float:
-    """Return Phi(S)."""
-    return math.fsum(
-        weight / (free / state.mean_ms + 1)
-        for weight, free in zip(state.weights_ms, state.free_ms, strict=True)
-    )
-
-
-class Offered(NamedTuple):
-    """The inputs of a price: the job's work, its deadline, kappa, and the least it pays (r_j)."""
-
-    work_ms: int
-    deadline_at_ms: int
-    kappa: float = 1.0
-    least: float = 0.0
-
-
-Price = Callable[[Standing, Offered], float]
-
-
-def because(state: Standing, offered: Offered) -> tuple[tuple[str, float], ...]:
-    """Return Eq 13 term by term: the job itself, then the jobs whose slack becomes less, by deadline."""
-    mean, work = state.mean_ms, offered.work_ms
-    slack_ms = max(0, state.slack_ms(work, offered.deadline_at_ms))
-    place = state.place(offered.deadline_at_ms)
-    terms = [(ITSELF, offered.kappa * (work / (slack_ms / mean + 1)))]
-    for each, (weight, free) in enumerate(zip(state.weights_ms, state.free_ms, strict=True)):
-        after = max(0, free - work) if each >= place else min(free, slack_ms)
-        if weight and after < free:
-            change = weight / (after / mean + 1) - weight / (free / mean + 1)
-            terms.append((state.who[each], offered.kappa * change))
-    return tuple(terms)
-
-
-def slack(state: Standing, offered: Offered) -> float:
-    """Eq 13: the slack that is left to the job, and the slack that others lose."""
-    return max(offered.least, math.fsum(amount for _, amount in because(state, offered)))
-
-
-def exponential(state: Standing, offered: Offered) -> float:
-    """Eq 14: a fixed premium that decays with slack over processing time."""
-    slack_ms = max(0, state.slack_ms(offered.work_ms, offered.deadline_at_ms))
-    floor = offered.least or offered.work_ms
-    return max(floor, offered.kappa * floor * math.exp(-slack_ms / offered.work_ms))
-
-
-def quadratic(state: Standing, offered: Offered) -> float:
-    """Eq 15: a fixed premium less the square of slack over processing time (in milliseconds)."""
-    slack_ms = max(0, state.slack_ms(offered.work_ms, offered.deadline_at_ms))
-    floor = offered.least or offered.work_ms
-    return max(floor, offered.kappa * floor - slack_ms**2 / offered.work_ms)
-
-
-def load_aware(state: Standing, offered: Offered) -> float:
-    """Eq 16: more under load until the deadline; rho is 1 at the earliest finish."""
-    place = state.place(offered.deadline_at_ms)
-    rest_ms = state.supply.until(offered.deadline_at_ms) - state.behind_ms[place] - offered.work_ms
-    rho = max(0.0, 1 - max(0, rest_ms) / offered.work_ms)
-    floor = offered.least or offered.work_ms
-    return max(floor, floor * math.exp(rho * offered.work_ms / state.mean_ms))
-
-
-PRICES: dict[str, Price] = {
-    "slack": slack,  # Eq 13
-    "exponential": exponential,  # Eq 14
-    "quadratic": quadratic,  # Eq 15
-    "load": load_aware,  # Eq 16
-}
-"""Every price function by name, with the equation of MRM section 4.2."""
-
-
-# --- Eq 13 at many deadlines, and the earliest deadline within a budget -------------------------
-
-
 class Curve(NamedTuple):
     """Eq 13 for one job at any deadline, without going through all promises for each.
 
     ``weight[k]`` and ``owed[k]`` are sums of p_i and of p_i / (F(d_i) / m + 1) before rank k;
-    ``taken[k]`` is what those from rank k on lose if the job is served before them; ``losses``: which job
+    ``lost[k]`` is what those from rank k on lose if the job is served before them; ``losses``: which job
     loses how much, those of rank k and behind from ``first_loss[k]`` on.
     """
 
@@ -171,12 +95,12 @@ class Curve(NamedTuple):
     kappa: float
     weight: tuple[int, ...]
     owed: tuple[float, ...]
-    taken: tuple[float, ...]
+    lost: tuple[float, ...]
     losses: tuple[tuple[str, float], ...]
     first_loss: tuple[int, ...]
 
     def because(self, deadline_at_ms: int) -> tuple[tuple[str, float], ...]:
-        """Return the terms of a deadline's price, as :func:`because` does, sharing those of jobs behind."""
+        """Return the terms of a deadline's price, the job itself, then the jobs whose slack becomes less."""
         state, mean = self.state, self.state.mean_ms
         slack_ms = max(0, state.slack_ms(self.work_ms, deadline_at_ms))
         place = state.place(deadline_at_ms)
@@ -198,13 +122,13 @@ class Curve(NamedTuple):
         first = min(place, bisect_right(self.state.free_ms, slack_ms))
         weight = self.work_ms + (self.weight[place] - self.weight[first])
         owed = self.owed[place] - self.owed[first]
-        return self.kappa * (weight / (slack_ms / self.state.mean_ms + 1) - owed + self.taken[place])
+        return self.kappa * (weight / (slack_ms / self.state.mean_ms + 1) - owed + self.lost[place])
 
 
 def curve(state: Standing, work_ms: int, kappa: float = 1.0) -> Curve:
     """Return the price curve of a job."""
     mean = state.mean_ms
-    taken, losses, first_loss = [0.0], list[tuple[str, float]](), [0]
+    lost, losses, first_loss = [0.0], list[tuple[str, float]](), [0]
     shares = [
         weight / (free / mean + 1) for weight, free in zip(state.weights_ms, state.free_ms, strict=True)
     ]
@@ -213,7 +137,7 @@ def curve(state: Standing, work_ms: int, kappa: float = 1.0) -> Curve:
         weight, free = state.weights_ms[place], state.free_ms[place]
         after = free - work_ms if free > work_ms else 0
         change = weight / (after / mean + 1) - shares[place]
-        taken.append(taken[-1] + change)
+        lost.append(lost[-1] + change)
         if weight and after < free:
             losses.append((state.who[place], kappa * change))
         first_loss.append(len(losses))
@@ -224,7 +148,7 @@ def curve(state: Standing, work_ms: int, kappa: float = 1.0) -> Curve:
         kappa,
         weights,
         tuple(owed),
-        tuple(reversed(taken)),
+        tuple(reversed(lost)),
         tuple(reversed(losses)),
         tuple(len(losses) - each for each in reversed(first_loss)),
     )
@@ -250,16 +174,6 @@ def first_place(state: Standing, work_ms: int) -> int:
 def earliest_finish(state: Standing, work_ms: int) -> int:
     """Return the earliest deadline that breaks no promise (all containers usable)."""
     return state.supply.when(state.behind_ms[first_place(state, work_ms)] + work_ms)
-
-
-def points(priced: Curve, deadlines_at_ms: Sequence[int]) -> list[Point]:
-    """Return the curve at some deadlines; those before the earliest finish are left out."""
-    from_ms = earliest_finish(priced.state, priced.work_ms)
-    return [
-        Point(at, priced.price(at), max(0, priced.state.slack_ms(priced.work_ms, at)))
-        for at in deadlines_at_ms
-        if at >= from_ms
-    ]
 
 
 def within(priced: Curve, budget: float) -> Point:
@@ -289,7 +203,7 @@ def _slack_for(priced: Curve, place: int, least_ms: int, budget: float) -> int:
     first = min(place, bisect_right(state.free_ms, slack_ms))
     while True:
         weight = priced.work_ms + (priced.weight[place] - priced.weight[first])
-        rest = budget + (priced.owed[place] - priced.owed[first]) - priced.taken[place]
+        rest = budget + (priced.owed[place] - priced.owed[first]) - priced.lost[place]
         if rest > 0:
             needed = (weight / rest - 1) * state.mean_ms
             found = max(slack_ms, math.ceil(needed))

@@ -1,19 +1,16 @@
 """Work with deadlines on capacity over time: what is free before which deadline, and which job ends when.
 
-Law: a value in, a value out. A :class:`Due` is a claim on capacity beside a load: so much work, on at
-most ``most`` containers, done by an instant, whenever. Work is laid exactly: whole containers for whole
-milliseconds, and the rest of a division for one millisecond.
+A :class:`Due` is a claim on capacity beside a load: work on at most ``most`` containers, done by an instant.
+Work is laid exactly: whole containers for whole milliseconds, and the rest of a division for one millisecond.
 
-Two schedules of the same dues:
+* *Laid late* (MRM section 5, Fig 7): the last deadline first, each as late as fits. It shows what is free
+  now, and until when.
+* *Earliest deadline first*: what a scheduler does that serves the ranks of deadlines. A promise is feasible
+  if this keeps it. Less work or more capacity never makes any job later, and the schedule of what is left
+  after some time is the rest of the schedule; so what is feasible once remains so.
 
-* *laid late* (MRM section 5, Fig 7): in order of deadlines, the last one first, each as late as fits. It
-  shows what is free now, and until when.
-* *earliest deadline first*: what a scheduler does that serves the ranks of deadlines. A promise is
-  feasible if this keeps it. Less work or more capacity never makes any job later, and the schedule of
-  what is left after some time is the rest of the schedule; so what is feasible once remains so.
-
-On one server (``most`` is the capacity) both keep every deadline, or neither does. With narrower jobs
-they differ, and earliest deadline first decides.
+On one server (``most`` is the capacity) both keep every deadline, or neither does. With narrower jobs they
+differ, and earliest deadline first decides.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile
+from yarnctl.deciding.admission.capacity import FOREVER_MS, Profile
 
 
 class Due(NamedTuple):
@@ -134,7 +131,7 @@ class Schedule(NamedTuple):
 def schedule(profile: Profile, dues: Iterable[Due], from_ms: int) -> Schedule:
     """Return when each due begins and ends if the earliest deadline is served first.
 
-    The last results are kept: a round asks for the same one several times. Do not change them.
+    The last results are kept: a round needs the same one several times. Do not change them.
     """
     return _schedule(profile, tuple(by_deadline(dues)), from_ms)
 
@@ -184,11 +181,6 @@ def broken(profile: Profile, dues: Sequence[Due], from_ms: int) -> tuple[str, ..
     """Return the jobs whose deadline would be missed if the earliest is served first."""
     ends_ms = schedule(profile, dues, from_ms).end_ms
     return tuple(due.who for due in dues if ends_ms[due.who] > due.due_at_ms)
-
-
-def blocking(who: str, containers: int, from_ms: int, rest_ms: int) -> Load:
-    """Return the load of a running task that cannot be suspended: YARN takes no container from it."""
-    return Load(who, containers, from_ms, from_ms + rest_ms)
 
 
 def judged(profile: Profile, dues: Sequence[Due], from_ms: int, job: Due) -> tuple[int, bool]:

@@ -1,7 +1,7 @@
 """Generations: the newest checkpoint that may be used is found, the next one is written.
 
-Law: a manifest is written last, by a rename, when all its files are there. A checkpoint counts only after
-every check; how much of a task's folder is read has a bound.
+A manifest is written last, by a rename, when all its files are there. A checkpoint counts only after every
+check; how much of a task's folder is read has a bound.
 """
 
 from __future__ import annotations

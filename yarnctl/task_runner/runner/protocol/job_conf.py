@@ -1,7 +1,7 @@
 """Settings: the options of the runner and the configuration of its job.
 
-Law: what is not understood, or what could change what a line, a key or an output is, raises Unusable: then
-nothing is ever suspended.
+What is not understood, or could change what a line, a key or an output is, raises Unusable: nothing is
+suspended.
 """
 
 from __future__ import annotations

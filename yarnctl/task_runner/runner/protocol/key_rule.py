@@ -1,7 +1,6 @@
 """Keys: what a key of a job is, where its groups begin, and their digest.
 
-Law: the same groups, digest and borders wherever the pieces of the input end, and under every Python from
-3.8 on. Nothing is read or written here.
+The same groups, digest and borders wherever the pieces of the input end, and under every Python from 3.8 on.
 """
 
 from __future__ import annotations
@@ -19,10 +18,7 @@ LONG_LINE_BYTES = 1 << 18
 
 
 class KeyRule:
-    """Defines what a key is, and finds keys in whole lines.
-
-    ``fields`` are the fields the reducer groups by, ``key_fields`` those Hadoop sorts by.
-    """
+    """Finds keys in whole lines: the reducer groups by ``fields``, Hadoop sorts by ``key_fields``."""
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
-"""Manifests and requests: the form of the files in a store, and their names.
+"""Manifests and requests: the form of the files in a store, and their names, defined here only.
 
-Law: they are defined here only. What is read is checked before it is returned: a file that was not written
-whole by a runner or by yarnctl raises Unusable with the reason.
+A file that was not written whole by a runner or by yarnctl raises Unusable with the reason.
 """
 
 from __future__ import annotations
@@ -62,8 +61,7 @@ class Manifest(NamedTuple):
 NO_SENSE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 """What reading JSON of another origin raises where it holds something else: 1e999, a thousand brackets."""
 
-MANIFEST_BYTES_MAX = 1 << 20
-"""A larger manifest is not read: the owner of a task's folder may have put anything there."""
+MANIFEST_BYTES_MAX = 1 << 20  # Larger ones are not read: the folder's owner may have put anything there
 
 MANIFEST_NAME = re.compile(r"gen-(\d{6,9})-([A-Za-z0-9_]+)\.manifest\.json")
 GENERATION_NAME = re.compile(r"\.?gen-(\d{6,9})-")

@@ -1,8 +1,7 @@
 """Stores: folders that keep checkpoints and requests; the one on a local disk.
 
-Law: the file of a name never changes: a file is created under a name that is new, or not at all. A path
-that belongs to another user, or that others may write to, is refused. The text of a failure names what
-failed and where, and holds no secret.
+A file is created under a name that is new, or not at all. A path that belongs to another user, or that others
+may write to, is refused. The text of a failure names what failed and where, and holds no secret.
 """
 
 from __future__ import annotations
@@ -71,10 +70,7 @@ class Entry(NamedTuple):
 
 
 class Store:
-    """A folder that keeps checkpoints. Paths are relative to it, with slashes.
-
-    The file of a name never changes: ``create`` refuses a name that is taken.
-    """
+    """A folder that keeps checkpoints; paths relative to it. ``create`` refuses a name that is taken."""
 
     user = ""
     root = ""
@@ -265,10 +261,7 @@ class Spool:
 
 
 def nameless_file(folder: str) -> IO[bytes]:
-    """Open a new local file without a name, for the owner alone, as ``tempfile`` does.
-
-    Importing ``tempfile`` takes 5 ms of processor time, a fifteenth of a start.
-    """
+    """Open a new local file without a name (importing ``tempfile`` takes 5 ms, 1/15 of a start)."""
     try:
         handle = os.open(folder, os.O_TMPFILE | os.O_EXCL | os.O_RDWR, 0o600)
     except OSError:  # a file system that has no such files

@@ -1,7 +1,7 @@
 """Delegation tokens: read from the container's token file, chosen for one HDFS.
 
-Law: a token is sent only to the HDFS that it is certainly meant for, over plain HTTP only where that was
-allowed, and no message contains it.
+A token is sent only to the HDFS that it is certainly meant for, over plain HTTP only where that was allowed,
+and no message contains it.
 """
 
 from __future__ import annotations
@@ -239,10 +239,7 @@ class Secured(NamedTuple):
     name_services: Mapping[str, frozenset[str]] | None = None
 
     def delegation(self, hosts: Sequence[str], https: bool) -> str:
-        """Return the token for these NameNodes as it is in URLs, "" if there is none.
-
-        Raise Unusable where it is not certain which, or where plain HTTP was not allowed.
-        """
+        """Return the token for these NameNodes as in URLs, "" if none; Unusable if unsure or plain HTTP."""
         token = choose_token(read_tokens(self.token_file), hosts, self.token_service, self.name_services)
         if token and not (https or self.over_http):
             raise Unusable(

@@ -1,7 +1,7 @@
 """The store in HDFS, over WebHDFS, and the choice of a store by its URL.
 
-Law: a change that was sent and not answered is not sent again, to no server: it raises Lost. Every exchange
-ends, however slowly the other side answers.
+A change that was sent and not answered is not sent again, to no server: it raises Lost. Every exchange ends,
+however slowly the other side answers.
 """
 
 from __future__ import annotations
@@ -30,13 +30,11 @@ from yarnctl.task_runner.runner.protocol.token_files import PLAIN, Secured
 
 HTTP_TIMEOUT_S = 30.0
 
-HTTP_WHOLE_S = 60.0
-"""The longest that one exchange may take; a body has the time it needs at SLOWEST_BYTES_PER_S besides."""
+HTTP_WHOLE_S = 60.0  # For one exchange; a body has the time at SLOWEST_BYTES_PER_S besides
 
 SLOWEST_BYTES_PER_S = 32 << 10
 
-FOLDER_MODE, FILE_MODE = "750", "640"
-"""A new file in HDFS has its parent's group: that of the store's folder is the daemon's, and may read."""
+FOLDER_MODE, FILE_MODE = "750", "640"  # A new file has its folder's group: the daemon's, which may read
 
 
 def trusted(ca_file: str) -> Any:
@@ -134,10 +132,7 @@ class WebHdfsStore(Store):
         self._send_body(path, where, size_bytes, pieces)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file its final name; HDFS never replaces by RENAME, it answers false.
-
-        Raise Lost where the answer does not show whether it was done.
-        """
+        """Give a file its final name (HDFS answers false if it is taken); Lost where unknown."""
         found = self._json("PUT", old, "RENAME", {"destination": self._name(new)})
         if found is None or found.get("boolean") is not True:
             raise Exists(f"{self._name(new)}: RENAME answered {found!r}")
@@ -194,10 +189,7 @@ class WebHdfsStore(Store):
     def _exchange(
         self, method: str, path: str, op: str, query: dict[str, str] | None = None
     ) -> tuple[int, bytes, str | None]:
-        """Send a request to one NameNode after the other, until one that is active answers.
-
-        Raise Lost for a change that was sent and not answered: it must not be sent to another one.
-        """
+        """Send to one NameNode after the other until an active one answers; Lost for a change in doubt."""
         last: Exception = StoreError(f"{self._name(path)}: no NameNode is set")
         for host in list(self.hosts):
             try:
@@ -310,8 +302,7 @@ def shut(opened: Any) -> None:
         opened.shutdown(socket.SHUT_RDWR)
 
 
-PASS_ON = (b"StandbyException", b"RetriableException")
-"""What a NameNode answers that is not, or not yet, the active one."""
+PASS_ON = (b"StandbyException", b"RetriableException")  # From a NameNode that is not (yet) active
 
 
 def split_store(url: str) -> tuple[str, list[str], str]:

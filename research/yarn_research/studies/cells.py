@@ -11,19 +11,42 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from emulator.experiments.results.folder import Folder
+from emulator.experiments.results.folder import (
+    UNREADABLE,
+    Folder,
+    ResultsLayout,
+    unwritable,
+    write_whole,
+)
 from emulator.experiments.results.runs import NoJournal, RunDone
-from emulator.experiments.results.store import CellStore, ResultStore
+from emulator.experiments.results.store import ResultStore
 from emulator.experiments.results.workers import spread
 from emulator.virtual.run import Result, Setup, run_scheme
 from emulator.virtual.schemes import Scheme
 from yarnctl.command_line import ProgressBar
 from yarnctl.traces.job import Job
+
+CELLS = "cells.jsonl"
+"""Every finished run: its identity, a digest, its result."""
+
+PAPER = ResultsLayout(
+    kind="yarn-research paper",
+    files=("manifest.json", CELLS, "results.json", "alternatives.json", "run.json", "report.html"),
+    folders=(),
+    kept=(CELLS,),
+)
+STUDY = ResultsLayout(
+    kind="yarn-research study",
+    files=("manifest.json", CELLS, "results.json", "run.json"),
+    folders=(),
+    kept=(CELLS,),
+)
 
 Answer = TypeVar("Answer")
 Key = TypeVar("Key", bound=Hashable)
@@ -104,6 +127,72 @@ RunOneCell = Callable[[tuple[str, Cell]], RunDone]
 def _named(order: tuple[str, Cell]) -> str:
     _, cell = order
     return f"scheme {cell.scheme.name}, seed {cell.setup.seed}"
+
+
+class CellStore(ResultStore):
+    """The results of cells in a paper's folder: the file grows by one line a cell."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._path = folder.path / CELLS
+        super().__init__(_read(self._path))
+
+    def keep(self, identity: str, result: Result) -> None:
+        """Append a line."""
+        try:
+            with self._path.open("ab") as file:
+                file.write(_line(identity, result))
+        except OSError as error:
+            raise unwritable(self._path, error) from None
+        super().keep(identity, result)
+
+    def settle(self) -> None:
+        """Put the lines in the order of the identities: the same file, whichever cell was done first."""
+        write_whole(self._path, _text(self.known))
+
+
+class _KeptCell(msgspec.Struct, frozen=True):
+    """A line of ``cells.jsonl``; the digest is over identity and result."""
+
+    identity: str
+    sha256: str
+    result: msgspec.Raw
+
+
+def _digest(identity: str, result: bytes) -> str:
+    return hashlib.sha256(identity.encode() + b"\0" + result).hexdigest()
+
+
+def _line(identity: str, result: Result) -> bytes:
+    data = msgspec.json.encode(result)
+    return msgspec.json.encode(_KeptCell(identity, _digest(identity, data), msgspec.Raw(data))) + b"\n"
+
+
+def _text(cells: Mapping[str, Result]) -> bytes:
+    return b"".join(_line(name, cells[name]) for name in sorted(cells))
+
+
+def _read(path: Path) -> dict[str, Result]:
+    """Return the whole cells of a file, and leave no others in it."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise unwritable(path, error) from None
+    found = dict(_whole(data))
+    if data != _text(found):
+        write_whole(path, _text(found))
+    return found
+
+
+def _whole(data: bytes) -> Iterator[tuple[str, Result]]:
+    for line in data.splitlines():
+        try:
+            kept = msgspec.json.decode(line, type=_KeptCell)
+            if kept.sha256 == _digest(kept.identity, bytes(kept.result)):
+                yield kept.identity, msgspec.json.decode(kept.result, type=Result)
+        except UNREADABLE:
+            continue
 
 
 class CellRuns:

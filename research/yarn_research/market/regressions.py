@@ -54,7 +54,7 @@ def fitted(name: str, features: Numbers, durations: Numbers) -> Predict:
     if name not in REGRESSIONS:
         raise BadInput("model", f"unknown model {name[:40]!r}", f"use one of {', '.join(REGRESSIONS)}")
     if name not in WITHOUT_SKLEARN and find_spec("sklearn") is None:
-        remedy = f"pip install 'yarnctl[prediction]', or use one of {', '.join(WITHOUT_SKLEARN)}"
+        remedy = f"pip install scikit-learn, or use one of {', '.join(WITHOUT_SKLEARN)}"
         raise BadInput(f"model {name}", "scikit-learn is not installed", remedy)
     if not len(durations):
         raise BadInput(f"model {name}", "no finished run is known", "run the job once")

@@ -8,10 +8,11 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from yarn_research.market import regressions, upper_bounds
+from yarn_research.market.job_features import JobFeatures, RecordedRun, features_of, training
+from yarn_research.market.regressions import REGRESSIONS, WITHOUT_SKLEARN, DurationSpread, fitted, r2
 from yarnctl.errors import BadInput
-from yarnctl.prediction import regressions, upper_bounds
-from yarnctl.prediction.features import JobFeatures, RecordedRun, features_of, training
-from yarnctl.prediction.regressions import REGRESSIONS, WITHOUT_SKLEARN, DurationSpread, fitted, r2
+from yarnctl.prediction.bounded_times import least_calibrating
 
 
 def drawn(seed: int, count: int = 90):
@@ -118,7 +119,7 @@ def test_repetitions_counted_as_configurations_are_seen():
 
 
 def test_too_few_configurations_bound_nothing():
-    assert upper_bounds.least_calibrating() == 19
+    assert least_calibrating() == 19
     spread = DurationSpread(np.zeros(18), np.ones(18))
     assert upper_bounds.conformal_deviations(spread, np.arange(18.0), np.arange(18)) == math.inf
     spread = DurationSpread(np.zeros(19), np.ones(19))

@@ -12,12 +12,12 @@ from emulator.cluster.app_master import AppMaster
 from emulator.cluster.entities import AM, MAP, NEVER, REDUCE, Container
 from emulator.cluster.faults import MasterDead, NodeLost, TaskDead
 from emulator.cluster.pending_tasks import REDUCE_PRIORITY
-from emulator.cluster.timing import HADOOP3, PAPER, Timing, shared_cpu
+from emulator.cluster.timing import HADOOP3, PAPER, Timing
 from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
-from emulator.virtual.shared_cpu import SharedCpuMaster
 from tests.property.stories import PRODUCTION, RESEARCH, bare, job, tell
+from yarn_research.campaigns.shared_cpu import SharedCpuMaster, shared_cpu
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.traces.job import Job

@@ -24,14 +24,16 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from emulator.cluster.app_master import AppMaster, MasterHost
 from emulator.cluster.cluster import Cluster
 from emulator.cluster.entities import GRANTED, MAP, NEVER, RELEASED, RUNNING, Application, Container
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY
 from emulator.cluster.task import Launching, LaunchingMaster
-from emulator.cluster.timing import SharedCpuTiming, Timing
-from yarnctl.errors import BadInput
+from emulator.cluster.timing import Timing
+from emulator.virtual.run import CLUSTERS
 from yarnctl.traces.job import Job
 
 Launch = TypeVar("Launch")
@@ -41,6 +43,32 @@ UNIT = 1 << 40
 
 SLACK = 1 << 20
 """So few parts, a millionth of a millisecond, are lost by rounding: a launch that lacks them is done."""
+
+
+class SharedCpuTiming(Timing, frozen=True, kw_only=True):
+    """Spans of a small real cluster, where launches share cores and a heartbeat more or less counts.
+
+    After ``launch_ms`` each launch needs ``launch_cpu_ms`` of CPU, for which all launches on the
+    ``machine_nodes`` nodes of one machine share its ``machine_cores``, one using ``launch_width`` of them
+    at most; with 0 a launch is over then. ``asks_after_beat``:
+    an ask for reduces leaves one AM heartbeat later (RMContainerAllocator.heartbeat allocates before it
+    schedules reduces). ``beats_at_exit``: a node reports at once when a container ends (ContainerImpl calls
+    sendOutofBandHeartBeat). ``am_linger_ms``: so much longer than ``exit_ms`` does a finished AM keep its
+    container (MRAppMaster.shutDownJob sleeps 5 s after it has unregistered).
+    """
+
+    launch_cpu_ms: int = 0
+    launch_width: int = 2
+    machine_cores: int = 2
+    machine_nodes: int = 1
+    asks_after_beat: bool = False
+    beats_at_exit: bool = False
+    am_linger_ms: int = 0
+
+
+def shared_cpu(timing: Timing, **spans: Any) -> SharedCpuTiming:
+    """Return the same spans with those of a small cluster; ``spans`` are fields of ``SharedCpuTiming``."""
+    return SharedCpuTiming(**{**msgspec.structs.asdict(timing), **spans})
 
 
 class ProcessorSharing(Generic[Launch]):
@@ -247,6 +275,7 @@ class SharedCpuCluster(Cluster):
         super().__init__(nodes=nodes, timing=timing, **other)
         self.small = timing
         self.linger_ms = timing.am_linger_ms
+        self.beats_at_exit = timing.beats_at_exit
         self.launch_queues = launch_queues(self.kernel, timing, nodes)
 
     def master_of(self, job: Job, app: Application) -> AppMaster:
@@ -257,7 +286,7 @@ class SharedCpuCluster(Cluster):
         """A process is gone at ``at_ms``: its node reports it at its next heartbeat, or sends one at once."""
         node = container.node
         silent = node.dead or node.lost or at_ms < node.silent_until_ms
-        if not self.small.beats_at_exit or silent or container.state == RELEASED:
+        if not self.beats_at_exit or silent or container.state == RELEASED:
             super().exit(container, at_ms)
             return
         container.exit_at_ms = at_ms
@@ -266,13 +295,5 @@ class SharedCpuCluster(Cluster):
         self._at(max(at_ms, node.beat_at_ms + 1), self._on_beat, node)
 
 
-def cluster_of(timing: Timing, **other: Any) -> Cluster:
-    """Return the cluster that such spans are of; ``other``: as for ``Cluster``."""
-    sparks = [job.name for job in other["jobs"] if job.spark]
-    if sparks and type(timing) is not Timing:
-        raise BadInput(f"job {sparks[0]}", "is of Spark, which these timings do not know", "use others")
-    return CLUSTERS[type(timing)](timing=timing, **other)
-
-
-CLUSTERS: dict[type[Timing], Callable[..., Cluster]] = {Timing: Cluster, SharedCpuTiming: SharedCpuCluster}
-"""The cluster of each kind of timing; research adds kinds of its own."""
+# A program with a SharedCpuTiming has imported this module, a worker process that was sent one as well.
+CLUSTERS[SharedCpuTiming] = SharedCpuCluster

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from yarnctl.prediction.bounded_times import BETA
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from yarnctl.prediction.regressions import DurationSpread, Regression
-
-BETA = 0.05
+    from yarn_research.market.regressions import DurationSpread, Regression
 
 
 def gaussian_deviations(beta: float = BETA) -> float:
@@ -61,15 +61,6 @@ def widened_deviations(
         squares.append(float((scores**2).mean()))
     wider = max(1.0, math.sqrt(math.fsum(squares) / len(squares)))
     return wider * student_deviations(len(squares) - 1, beta)
-
-
-MOST_CONFIGURATIONS = 1 << 53
-"""More than there can be: what the inverse of the smallest probabilities is cut at."""
-
-
-def least_calibrating(beta: float = BETA) -> int:
-    """Return the fewest configurations that suffice for so small a probability: 19 for 5 %."""
-    return math.ceil(min(1 / beta, MOST_CONFIGURATIONS) - 1e-9) - 1
 
 
 def conformal_deviations(

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from emulator.cluster.kernel import Kernel
-from emulator.virtual.shared_cpu import SLACK, UNIT, ProcessorSharing
+from yarn_research.campaigns.shared_cpu import SLACK, UNIT, ProcessorSharing
 
 
 def up_at(

@@ -1,7 +1,8 @@
-"""Job eviction: which job gives the next container (Natjam sections 2.1 and 4).
+"""Eviction policies: which job gives the next container, and which of its tasks (Natjam, sections 2 and 4).
 
-Law: a policy is a pure key function; the job with the smallest key is picked first and the
-selector ends every key in the application id. Adding a policy: CONTRIBUTING.md lists the places.
+A policy is a pure key function; the job, or task, with the smallest key is picked first, and the selector
+ends every key in the id. Command lines, scenarios, replay and property tests read the dictionaries and
+nothing else. CONTRIBUTING.md lists the places of a new policy.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from yarnctl.deciding.draws import exponential
+from yarnctl.deciding.model import TaskView
 
 FOREVER_MS = (1 << 53) - 1
 """Means "no deadline": later than any deadline, larger than any laxity; exact in JSON."""
@@ -112,3 +114,47 @@ JOB_POLICIES: dict[str, JobPolicy] = {
 
 COMPARED_JOB_POLICIES: dict[str, JobPolicy] = {"MR-once": JobPolicy(most_resources_once)}
 """What the paper's experiments compare with; no command line, API or property test offers it."""
+
+
+# --- tasks ------------------------------------------------------------------------------------------
+
+TaskKey = Callable[[TaskView, int, int], tuple[int, ...]]
+
+
+class TaskPolicy(NamedTuple):
+    """A key function and what the selector may exploit of it.
+
+    ``draws``: the key depends on its draw. ``remaining_sign``: where every remaining time is
+    known, the key is exactly ``(remaining_sign * remaining_ms,)`` and may be computed in bulk.
+    """
+
+    key: TaskKey
+    draws: bool = False
+    remaining_sign: int = 0
+
+
+def _remaining_ms(task: TaskView) -> int:
+    """An unknown remaining time counts as endless, as in the original (facts section 3)."""
+    return task.remaining_ms if task.remaining_ms >= 0 else FOREVER_MS
+
+
+def shortest_remaining(task: TaskView, now_ms: int, draw: int) -> tuple[int, ...]:
+    """SRT, section 2.2 and theorem 2.1: shortens the job's tail."""
+    return (_remaining_ms(task),)
+
+
+def longest_remaining(task: TaskView, now_ms: int, draw: int) -> tuple[int, ...]:
+    """LRT, section 2.2: a task that is nearly done frees its container by itself."""
+    return (-_remaining_ms(task),)
+
+
+def at_random(task: TaskView, now_ms: int, draw: int) -> tuple[int, ...]:
+    """Random, section 5 (Fig 5): all tasks equally likely."""
+    return (draw,)
+
+
+TASK_POLICIES: dict[str, TaskPolicy] = {
+    "SRT": TaskPolicy(shortest_remaining, remaining_sign=1),
+    "LRT": TaskPolicy(longest_remaining, remaining_sign=-1),
+    "random": TaskPolicy(at_random, draws=True),
+}
