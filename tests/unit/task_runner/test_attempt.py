@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from yarnctl.task_runner.runner import main
 from yarnctl.task_runner.runner.attempt import AttemptState
 from yarnctl.task_runner.runner.protocol.job_conf import Conf, read_settings
 from yarnctl.task_runner.runner.protocol.manifests import TaskId
-from yarnctl.task_runner.runner.protocol.stores import InvalidCheckpoint, LocalStore, Unusable
+from yarnctl.task_runner.runner.protocol.stores import InvalidCheckpoint, LocalStore, StoreAway, Unusable
 from yarnctl.task_runner.runner.reports import Errors
 from yarnctl.task_runner.runner.saving import Suspending, WorkFolder
 
@@ -116,6 +117,27 @@ def test_the_task_s_folder_is_there_from_the_start(tmp_path):
     settings = read_settings(["--restartable"], {**ENV, "YARNCTL_STORE": f"file://{tmp_path}"})
     main.Runner(settings, TaskId("j", "t", "a_0"), ["cat"], {}).resuming.open_store()
     assert (tmp_path / "j/t").is_dir()
+
+
+@pytest.mark.parametrize(("number", "waits"), [(0, False), (1, True)])
+def test_open_store_waits_for_an_unavailable_store_where_the_attempt_may_resume(
+    tmp_path, monkeypatch, number, waits
+):
+    """A first attempt has no checkpoint to wait for: its reducer runs at once."""
+    away, make_folder = [StoreAway("safe mode")], LocalStore.make_folder
+
+    def made(store, path):
+        if away:
+            raise away.pop()
+        make_folder(store, path)
+
+    monkeypatch.setattr(LocalStore, "make_folder", made)
+    given = ["--restartable", "--store-wait-s", "0.01"]
+    settings = read_settings(given, {**ENV, "YARNCTL_STORE": f"file://{tmp_path}"})
+    resuming = main.Runner(settings, TaskId("j", "t", f"a_{number}"), ["cat"], {}).resuming
+    with nullcontext() if waits else pytest.raises(StoreAway):
+        resuming.open_store()
+    assert (tmp_path / "j/t").is_dir() is waits
 
 
 def test_a_system_without_poll_leaves_the_reducer_alone(tmp_path, monkeypatch):
