@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +15,12 @@ from tests.unit.daemon.at_the_desk import AtTheDesk
 from tests.unit.service.conftest import TOKEN
 from yarnctl.cli import PROGRAM
 from yarnctl.cli.place import application_at
-from yarnctl.cli.profile import ProfileCell, cells_of, missing, numbers_of
+from yarnctl.cli.profile import ProfileCell, Watched, cells_of, missing, numbers_of
 from yarnctl.cli.runs import keep_run, kept_runs
 from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.admission.pool_files import PoolSettings
+from yarnctl.errors import Different
+from yarnctl.hadoop.wire import yarn
 from yarnctl.prediction.application_runs import KnownRun
 
 APP = """
@@ -202,6 +206,46 @@ def test_nothing_is_run_where_no_resource_manager_answers(written, tmp_path, mon
     assert exit_status_of(PROGRAM, ["profile", str(written[0]), *nobody]) == 3
     assert "127.0.0.1:9" in capsys.readouterr().err
     assert tried == []
+
+
+class Listing:
+    """A ResourceManager that lists an application from a look on; it ran for 40 s."""
+
+    def __init__(self, first: int) -> None:
+        self.left = first
+
+    def tagged(self, _tag: str) -> tuple[yarn.AppInfo, ...]:
+        self.left -= 1
+        return () if self.left >= 0 else (yarn.AppInfo(application="application_1_0001", state="FINISHED"),)
+
+    def ended_application(self, name: str) -> yarn.EndedApplication:
+        return yarn.EndedApplication(
+            application=name, final_status="SUCCEEDED", submitted_at_ms=1_000, ended_at_ms=41_000
+        )
+
+
+@pytest.mark.parametrize(
+    ("status", "first", "appears_s", "found"),
+    [
+        (0, 3, 120.0, "application_1_0001"),  # a command may end before its application is listed
+        (0, 1 << 60, 0.0, "no application was submitted (exit status 0)"),
+        (1, 3, 120.0, "no application was submitted (exit status 1)"),
+    ],
+)
+def test_profile_waits_for_an_application_whose_command_has_ended(
+    monkeypatch, status: int, first: int, appears_s: float, found: str
+) -> None:
+    monkeypatch.setattr("yarnctl.cli.profile.POLL_S", 0.001)
+    monkeypatch.setattr("yarnctl.cli.profile.APPEARS_S", appears_s)
+    process: Any = SimpleNamespace(poll=lambda: status, returncode=status)
+    manager: Any = Listing(first)
+    try:
+        name, elapsed_ms = Watched(manager, "tag", process, time.monotonic()).until_ended()
+    except Different as error:
+        name = str(error)
+    else:
+        assert 40_000 <= elapsed_ms < 60_000
+    assert name == found
 
 
 def test_who_answers_without_runs_is_no_yarnctl(monkeypatch, tmp_path, capsys) -> None:
