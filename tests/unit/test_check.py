@@ -282,6 +282,13 @@ def test_each_fault_is_found(name: str, severity: str, facts: Facts) -> None:
     assert found.fix or severity in ("ok", "unknown")
 
 
+@pytest.mark.parametrize(("levels", "severity"), [("0", "fail"), ("9", "warn"), ("10", "ok")])
+def test_max_priority_of_ten_levels_is_enough(levels: str, severity: str) -> None:
+    configuration = {**CONF, "yarn.cluster.max-application-priority": levels}
+    findings = {one.id: one.severity for one in judge(by_deadline(configuration=configuration))}
+    assert findings["max-priority"] == severity
+
+
 def test_what_deadlines_need_of_a_queue_is_named_only_where_yarn_is_to_serve_by_them() -> None:
     wrong = (served(ordering_policy="fair", user_limit_percent=25.0), RESEARCH)
     few = {**CONF, "yarn.cluster.max-application-priority": "1"}

@@ -514,7 +514,9 @@ class FakeCluster:
                 {
                     "id": name,
                     "type": "REDUCE",
-                    "state": "RUNNING" if any(one["state"] == "RUNNING" for one in each) else "SUCCEEDED",
+                    "state": "RUNNING"
+                    if any(one["state"] == "RUNNING" for one in each)
+                    else each[-1]["state"],
                 }
                 for name, each in app.tasks.items()
             ]

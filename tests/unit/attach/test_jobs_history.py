@@ -118,6 +118,7 @@ def test_what_limits_let_a_job_hold(maps, reduces, settings, containers):
         ({"maps_total": 0, "reduces_total": 0}, COUNTERS, "reports no MILLIS_MAPS"),
         ({"finished_at_ms": 0}, COUNTERS, "no start or end"),
         ({"started_at_ms": 0, "submitted_at_ms": 0}, COUNTERS, "no start or end"),
+        ({"started_at_ms": -1}, COUNTERS, "no start or end"),
     ],
 )
 def test_what_teaches_nothing_says_why(more, counters, why):
@@ -317,6 +318,7 @@ REDUCES = {"MILLIS_REDUCES": 1_000, "MB_MILLIS_REDUCES": 900_000, "VCORES_MILLIS
         ({}, REDUCES, [(20, 700, 1, 8)]),  # four reduces will find the maps' room
         ({"reduces_total": 10}, REDUCES, [(20, 700, 1, 8), (10, 900, 2, 2)]),
         ({"reduces_total": 10}, {}, [(20, 700, 1, 8)]),
+        ({"maps_total": 1}, {}, [(20, 700, 1, 1)]),
         ({"maps_total": 0}, {}, []),
         ({"uberized": True}, {}, []),
         ({}, {"MB_MILLIS_MAPS": 0}, []),

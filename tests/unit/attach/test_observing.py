@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, FakeCluster, application, attempt, container
+from tests.unit.attach.fake_cluster import (
+    EPOCH,
+    SLOT,
+    App,
+    FakeCluster,
+    application,
+    attempt,
+    container,
+    task,
+)
 from tests.unit.hadoop.replaying import Reply, page
 from yarnctl.deciding.model import (
     Accepted,
@@ -245,6 +254,17 @@ def test_an_attempt_whose_container_yarn_does_not_list_is_not_shown(cluster):
     del cluster.apps[application(1)].containers[container(1, 2)]
     seen = cluster.port().observe(ObservationRequest(victims=(application(1),)))
     assert attempt(1, 1) not in {row.attempt for row in seen.tasks[application(1)]}
+
+
+@pytest.mark.parametrize("state", ["SUCCEEDED", "KILLED", "FAILED"])
+def test_observe_reads_the_attempts_of_running_tasks_alone(cluster, state):
+    cluster.attempt(1, 1)["state"] = state
+    port = cluster.port()
+    port.observe(HURRIED)
+    port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
+    read = [path for path in paths(cluster) if path.endswith("/attempts")]
+    assert len(read) == 2
+    assert not any(task(1, 1) in path for path in read)
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,16 @@ def test_list_and_show(capfd) -> None:
     assert shown["last_key_text"] == "\\x1b[1"
 
 
+def test_list_shows_the_age_in_seconds(capfd, monkeypatch) -> None:
+    hdfs = Hdfs()
+    put(hdfs, 1)
+    monkeypatch.setattr("yarnctl.cli.checkpoints.now_ms", lambda: NOW_MS + 1_000)
+    with hdfs.serve() as store, manager({}) as rm:
+        where = ["--rm", rm.url, "--name-node", store.url]
+        assert exit_status_of(PROGRAM, ["checkpoints", "list", *where]) == 0
+    assert " 6 s " in capfd.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("harm", "why"),
     [
