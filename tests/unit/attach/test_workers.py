@@ -102,6 +102,7 @@ class JobMaster:
         self.bounds = {name: {"parallelism": {"lowerBound": 1, "upperBound": 6}} for name in ("v1", "v2")}
         self.puts: list[dict[str, Any]] = []
         self.refuses: Reply | None = None
+        self.accepts = Reply("{}")
         fake.job_managers[self.app.id] = self.answer
 
     def answer(self, heard: Heard) -> Reply | None:
@@ -111,7 +112,7 @@ class JobMaster:
                 return self.refuses
             self.puts.append(json.loads(heard.body))
             self.bounds = self.puts[-1]
-            return Reply("{}")
+            return self.accepts
         found: Any = {
             "/jobmanager/config": [{"key": key, "value": value} for key, value in self.settings.items()],
             "/jobs/overview": {"jobs": self.jobs},
@@ -315,12 +316,23 @@ def test_bounds_that_somebody_else_changed_are_theirs(fake, job):
     assert job.uppers() == {8}
 
 
-def test_a_put_whose_answer_is_lost_is_settled_by_reading_the_bounds(fake, job):
+@pytest.mark.parametrize("lost", [Reply("", 500), Reply("", 503), Reply("{}", cut=0)])
+def test_a_put_whose_answer_is_lost_is_settled_by_reading_the_bounds(fake, job, lost):
     port = looking(fake, levers=True)
-    job.refuses = Reply("", 500)
+    job.refuses = lost
     assert isinstance(port.perform(drains(2, 3)[0]), Unknown | Withheld)
     assert BOUNDS not in fake.hdfs.files, "read again, they are as before"
     job.refuses = None
+    assert port.perform(Grow(FLINK, (1,))) == Accepted()
+    assert job.uppers() == {6}
+
+
+def test_drain_whose_put_was_made_but_not_answered_keeps_the_bounds_to_restore(fake, job):
+    port = looking(fake, levers=True)
+    job.accepts = Reply("", 503)
+    assert isinstance(port.perform(drains(2, 3)[0]), Unknown)
+    assert (BOUNDS in fake.hdfs.files, len(job.puts)) == (True, 1)
+    job.accepts = Reply("{}")
     assert port.perform(Grow(FLINK, (1,))) == Accepted()
     assert job.uppers() == {6}
 
