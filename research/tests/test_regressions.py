@@ -41,6 +41,15 @@ def test_the_process_knows_more_than_lines_and_bins():
     assert told["gp"] > told["bin"]
 
 
+@pytest.mark.parametrize(
+    ("predicted", "expected"),
+    [([1.0, 2.0, 6.0], 1.0), ([3.0, 3.0, 3.0], 0.0), ([1.0, 4.0, 7.0], 1 - 5 / 14), ([6.0, 3.0, 3.0], -1.5)],
+)
+def test_r2_is_the_share_of_the_variance_that_is_explained(predicted, expected):
+    """Durations of mean 3: their squared distances from it are 4, 1 and 9."""
+    assert r2(np.array(predicted), np.array([1.0, 2.0, 6.0])) == pytest.approx(expected)
+
+
 def test_least_squares_by_hand():
     predict = fitted("ols", np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([3.0, 5.0, 7.0, 9.5]))
     found = predict(np.array([[5.0]]))

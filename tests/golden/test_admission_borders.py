@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yarnctl.deciding.admission.book import OPEN, UNLEARNED_MAX, AdmissionStore
+from yarnctl.deciding.admission.book import CLOSED_MAX, DROPPED_AT_ONCE, OPEN, UNLEARNED_MAX, AdmissionStore
 from yarnctl.deciding.admission.capacity import Pool, profile
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
@@ -139,3 +139,21 @@ def test_of_many_that_ended_the_newest_wait_to_teach():
         book.take(AdmissionClosed(2, f"adm-{number}", "ended", EndedAs("over")))
     assert len(book.unlearned) == UNLEARNED_MAX
     assert next(iter(book.unlearned)) == "application_1_3"
+
+
+@pytest.mark.parametrize(
+    ("ended", "kept"),
+    [
+        (CLOSED_MAX + DROPPED_AT_ONCE - 1, CLOSED_MAX + DROPPED_AT_ONCE - 1),
+        (CLOSED_MAX + DROPPED_AT_ONCE, CLOSED_MAX),
+    ],
+)
+def test_admission_store_drops_the_oldest_that_ended(ended, kept):
+    """They are dropped many at once, with the next request; what is open stays."""
+    store = admitted(1)
+    for number in range(2, ended + 2):
+        store.take(asked(number, f"adm-{number}"))
+        store.take(AdmissionClosed(0, f"adm-{number}", "withdrawn", EndedAs("over")))
+    store.take(asked(ended + 2, f"adm-{ended + 2}"))
+    numbers = [each.sequence for each in store.admissions.values()]
+    assert numbers == [1, *range(ended + 2 - kept, ended + 3)]

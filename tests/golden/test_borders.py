@@ -436,6 +436,16 @@ def test_what_completes_no_room_is_handed_back(sizes, asked, picks, back):
     assert sorted((pick.task.attempt for pick in found.handed_back), reverse=True) == back
 
 
+@pytest.mark.parametrize("idle", [1, 3])
+def test_choose_smaller_request_takes_the_latest_pick_that_serves_none(idle):
+    """The tasks do not complete the large request; the latest alone serves the small one."""
+    tasks = [task(f"r1.{each + 1}", each) for each in range(idle)]
+    found = choose(case([candidate("r1", idle + 1)], [(4, 1), (1, 1)], {"r1": tasks}), GUARD_FREE)
+    assert picked(found) == [f"r1.{idle}"]
+    assert (found.picks[0].request_size, found.picks[0].serves, found.unmet) == (size(1), 1, 1)
+    assert len(found.handed_back) == idle - 1
+
+
 # --- holding a queue --------------------------------------------------------------------------
 
 

@@ -26,7 +26,15 @@ from yarnctl.deciding.model import (
 from yarnctl.deciding.reasons.orders import NobodyWaits
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Decision, Ranking, Refusal, Requests, Transition, decode, encode
-from yarnctl.deciding.settings import DEFAULT, PAPER, Settings, validate
+from yarnctl.deciding.settings import (
+    DEFAULT,
+    PAPER,
+    TEN_YEARS_MS,
+    LeverSettings,
+    LossRule,
+    Settings,
+    validate,
+)
 from yarnctl.errors import BadInput, InvariantBroken
 
 BOTH = pytest.mark.parametrize(
@@ -515,6 +523,17 @@ def test_numbers_nobody_can_reckon_with_are_refused_by_name(field, value):
     with pytest.raises(BadInput) as bad:
         Controller(with_(**{field: value}))
     assert bad.value.where == field
+
+
+@pytest.mark.parametrize(
+    ("may_lose_ratio", "window_ms"),
+    [(-0.01, 60_000), (1.01, 60_000), (float("nan"), 60_000), (0.1, 0), (0.1, TEN_YEARS_MS + 1)],
+)
+def test_validate_names_the_budget_that_is_out_of_range(may_lose_ratio, window_ms):
+    budget = LossRule("user", "ann", may_lose_ratio, window_ms)
+    levers = LeverSettings(room_within_ms=1000, suspend_ms=1000, leave_ms=1000, budgets=(budget,))
+    with pytest.raises(BadInput, match=r"^user ann: "):
+        validate(with_(levers=levers))
 
 
 @pytest.mark.parametrize("settings", [DEFAULT, PAPER, Settings(job_open_ratio_max=1000, seed=-5)])

@@ -18,6 +18,7 @@ from yarnctl.deciding.model import (
     SetPriority,
     Suspend,
 )
+from yarnctl.deciding.order import set_back
 from yarnctl.deciding.reasons.orders import RequesterHasRoom, Unclaimed
 from yarnctl.deciding.records import Requests, Transfer, Transition
 from yarnctl.deciding.settings import DEFAULT
@@ -128,6 +129,15 @@ def test_what_is_over_goes_back_with_the_clock():
     ledger.set_back(1000)
     (late,) = ledger.recently_settled["p1"].values()
     assert (late.room_ms, late.until_ms, late.order.settled_at_ms) == (4000, 5000, 5000)
+
+
+def test_set_back_moves_every_instant_of_an_order():
+    ledger = Ledger()
+    freed(ledger, an_order(at_ms=100_000), 105_000)
+    ledger.happen("o-000001", "granted", 106_000)
+    order = set_back(ledger.settled["o-000001"], 30_000)
+    assert (order.ordered_at_ms, order.progress_at_ms) == (70_000, 70_000)
+    assert (order.freed_at_ms, order.settled_at_ms) == (75_000, 76_000)
 
 
 def test_a_priority_says_that_it_is_put_back_only_if_it_is():

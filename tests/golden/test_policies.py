@@ -6,9 +6,23 @@ from collections import Counter
 
 import pytest
 
-from tests.golden.tables import GUARD_FREE, candidate, case, picked, picked_jobs, task, with_
-from yarnctl.deciding.draws import UNIT, exponential, uniform
+from tests.golden.tables import (
+    GUARD_FREE,
+    app,
+    candidate,
+    case,
+    cluster,
+    picked,
+    picked_jobs,
+    row,
+    seen,
+    task,
+    with_,
+)
+from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.draws import UNIT, exponential, named, uniform
 from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES, laxity_ms
+from yarnctl.deciding.records import Decision
 from yarnctl.deciding.selector import choose
 
 JOB_TABLE = [
@@ -121,6 +135,17 @@ def test_random_task_is_uniform_and_depends_on_the_decision():
         for number in range(2000)
     )
     assert chi_square(counts, {f"a.{n}": 0.25 for n in range(4)}) < 16.3  # 3 degrees of freedom
+
+
+def test_random_draws_are_those_of_the_number_that_the_decision_records():
+    """So a draw can be repeated from the journal."""
+    settings = with_(GUARD_FREE, task_policy="random", in_flight_ratio_max=1.0)
+    snapshot = cluster(app("r1", "research", 50), app("p1", "production", 1, 3))
+    step = Controller(settings).step(seen(snapshot, {"r1": row("r1", 49)}))
+    (decision,) = (record for record in step.records if isinstance(record, Decision))
+    draws = [uniform(settings.seed, decision.number, named(pick.task.attempt)) for pick in decision.picks]
+    assert [pick.task_key for pick in decision.picks] == [(draw,) for draw in draws]
+    assert len(draws) == 3
 
 
 def test_draws_are_a_function_of_their_names():

@@ -43,7 +43,7 @@ from yarnctl.deciding.records import (
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.explaining.story import OrderStory
-from yarnctl.journal.rendering import instant
+from yarnctl.journal.rendering import instant, span
 from yarnctl.units import Resources
 
 SIZE, ORDER = Resources(1024, 1), "o-000001"
@@ -202,6 +202,16 @@ def test_who_was_passed_over_is_said_once_and_only_if_somebody_was() -> None:
     assert text.count("not      attempt_9: next") == text.count("not      as for o-000001") == 1
 
 
+@pytest.mark.parametrize(("count", "end"), [(1, "key 9000"), (3, "; 2 more until 52000 ms")])
+def test_refusals_that_are_equal_become_one_line(count: int, end: str) -> None:
+    passed = (RefusedTask(VICTIM, "attempt_9", (9_000,), "already-ordered", "container_9", "n1"),)
+    records = [
+        decided(number=each + 1, at_ms=50_000 + 1000 * each, refused_tasks=passed) for each in range(count)
+    ]
+    (line,) = (line for line in text_of(*records, wanted="attempt_9").splitlines() if "decision 1" in line)
+    assert line.rstrip(")").endswith(end)
+
+
 # --- at the gate --------------------------------------------------------------------------------------
 
 
@@ -247,6 +257,26 @@ def test_the_end_of_another_admission_is_not_told() -> None:
     assert told
     assert not any("withdrawn" in each for each in told)
     assert any("withdrawn" in each.text for each in explain(desk.records, other.admission).admissions)
+
+
+@pytest.mark.parametrize(
+    ("span_ms", "words"),
+    [
+        (-250, "-250 ms"),
+        (999, "999 ms"),
+        (1000, "1 s"),
+        (9990, "9.99 s"),
+        (12_340, "12.3 s"),
+        (119_900, "119.9 s"),
+        (120_000, "2 min"),
+        (303_000, "5 min 3 s"),
+        (7_199_000, "119 min 59 s"),
+        (7_200_000, "2 h"),
+        (7_500_000, "2 h 5 min"),
+    ],
+)
+def test_span_has_two_units_at_most(span_ms: int, words: str) -> None:
+    assert span(span_ms) == words
 
 
 @pytest.mark.parametrize(("at_ms", "is_span"), [(10**11 - 1, True), (10**11, False)])

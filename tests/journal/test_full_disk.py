@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
 import signal
 from collections.abc import Iterator
@@ -65,6 +66,7 @@ def test_half_a_line_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
     with full(0), pytest.raises(OSError, match="restart") as told:
         repair(path)
     assert "journal.jsonl.torn-" in str(told.value.filename)
+    assert str(told.value.strerror).startswith(f"{os.strerror(errno.EFBIG)}; ")
     assert [one.name for one in tmp_path.iterdir()] == ["journal.jsonl"]
     assert path.read_bytes() == whole
     beside = repair(path)

@@ -213,6 +213,18 @@ def test_withdrawing(daemon):
     assert daemon.ask("DELETE", "/adm-a1b2-99", 404)["error"]["code"] == "not-found"
 
 
+def test_wait_ends_with_the_withdrawal(daemon):
+    """The client is answered at once, not after its 30 s."""
+    daemon.fill()
+    name = daemon.ask("POST", "", 202, json=WISH)["id"]
+    heard: list[dict] = []
+    waiter = threading.Thread(target=lambda: heard.append(daemon.ask("GET", f"/{name}?wait_ms=30000", 200)))
+    waiter.start()
+    daemon.ask("DELETE", f"/{name}", 200)
+    waiter.join(timeout=10)
+    assert [each["state"] for each in heard] == ["withdrawn"]
+
+
 def test_a_repeated_request_is_one(daemon):
     first = daemon.ask("POST", "", 202, json={**WISH, "request_key": "k"})
     assert daemon.ask("POST", "", 202, json={**WISH, "request_key": "k"})["id"] == first["id"]

@@ -311,6 +311,7 @@ TABLE = [
     (ApplicationEnd("RUNNING"), "RUNNING"),
     (ApplicationEnd("FINAL_SAVING", NOW_MS - 2 * DAY_MS), "FINAL_SAVING"),
     (ApplicationEnd("FINISHED", 0), "time of its end is unknown"),
+    (ApplicationEnd("FINISHED", -1), "time of its end is unknown"),
     (ApplicationEnd("FINISHED", NOW_MS + 1), "future"),
     (ApplicationEnd("FAILED", NOW_MS - DAY_MS + 1), "less than"),
     (ApplicationEnd("FAILED", NOW_MS - DAY_MS), ""),

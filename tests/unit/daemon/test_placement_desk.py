@@ -189,6 +189,7 @@ def test_a_file_of_pools_is_read(tmp_path: Path) -> None:
         ('[[pool]]\nname = "fast"\n', "pool 1: queue is missing"),
         (POOL + "capacity = 0\n", "invalid capacity 0"),
         (POOL + "capacity = true\n", "invalid capacity True"),
+        (POOL + "capacity = 1000000000001\n", "invalid capacity 1000000000001"),
         (POOL + "cost_mtokens = -1\n", "invalid cost_mtokens -1"),
         (POOL + "hourly_mtokens = nan\n", "invalid hourly_mtokens nan"),
         (POOL + 'kinds = "spark"\n', "kinds is not a list"),
@@ -222,3 +223,18 @@ def test_a_file_of_runs_that_turned_ill_is_refused_by_its_name_and_not_by_its_fo
         assert said in str(refused.value)
         assert "runs.jsonl" in str(refused.value)
         assert str(tmp_path) not in str(refused.value)
+
+
+def test_alternatives_come_from_the_runs_of_the_named_application() -> None:
+    """Each of three applications has run with a framework of its own."""
+    applications = {"join": "flink", "sort": "spark", "wordcount": "mapreduce"}
+    journal = [
+        KnownRun(name, kind, {"input_mib": 64.0}, {}, 2, MINUTE + each, f"{name}:{each}")
+        for name, kind in applications.items()
+        for each in range(3)
+    ]
+    found = PlacementPredictions().alternatives("sort", {"input_mib": 64.0}, 0.05, journal)
+    assert {option.kind for option in found.options} == {"spark"}
+    assert found.lacking == ()
+    with pytest.raises(BadInput, match="no run is known"):
+        PlacementPredictions().alternatives("grep", {"input_mib": 64.0}, 0.05, journal)

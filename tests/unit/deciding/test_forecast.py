@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden.tables import app, cluster
-from yarnctl.deciding.forecast import FreeCapacity, SchedulerSimulation, model_queues, place_pending
+from yarnctl.deciding.forecast import (
+    FreeCapacity,
+    QueueModel,
+    SchedulerSimulation,
+    model_queues,
+    place_pending,
+)
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.preemptor import DemandInput, demand
 from yarnctl.deciding.settings import DEFAULT
@@ -137,3 +143,28 @@ def test_whoever_waits_is_either_helped_or_told_why(snapshot):
         if view.application == name and sum(ask.count for ask in view.requests) > counts.get(name, 0)
     }
     assert waiting == helped | told
+
+
+def test_simulation_serves_a_large_request_in_few_steps(monkeypatch):
+    """500 of 1,000 containers are admitted; each test of a count asks the queue's limits once."""
+    asked = []
+    forbids = QueueModel.forbids
+
+    def counted(*given, **named):
+        asked.append(given)
+        return forbids(*given, **named)
+
+    monkeypatch.setattr(QueueModel, "forbids", counted)
+    guaranteed = {"production": 500, "research": 500}
+    snapshot = cluster(
+        app("r1", "research", 1000), app("p1", "production", pending=1000), guaranteed=guaranteed
+    )
+    found = SchedulerSimulation(
+        model_queues(snapshot, ()),
+        ("research",),
+        lambda view: view.queue == "production",
+        {"p1": 1000},
+        snapshot.largest_node,
+    )
+    assert sum(found.admitted["p1"].shortfalls.values()) == 500
+    assert len(asked) < 20

@@ -295,5 +295,14 @@ def test_a_reader_of_changes_sees_what_the_writer_saw(looks: Any, settings: Sett
         assert [view.queue for view in seen.queues] == [view.queue for view in snapshot.queues]
 
 
+@pytest.mark.parametrize("later", [4, 8, 16])
+def test_writer_shows_the_largest_node_of_the_last_snapshot(later: int) -> None:
+    """The largest node of a cluster may leave it, too."""
+    writer, reader = Writer(DEFAULT), Reader()
+    for largest_node in (8, later):
+        seen = reader.snapshot(writer.change(cluster(largest_node=largest_node)))
+    assert seen.largest_node == cluster(largest_node=later).largest_node
+
+
 def rows_of(columns: Columns, snapshot: Snapshot) -> list[object]:
     return [columns.row(view) for view in columns.rows(snapshot)]

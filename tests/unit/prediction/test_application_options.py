@@ -72,6 +72,9 @@ def test_repeated_runs_bound_few_configurations_by_runs_that_were_left_out_one_b
     assert [each.containers for each in options] == [2, 3, 4]
     assert {each.late_ratio for each in options} == {None}
     assert all(1 < each.upper_ms / each.predicted_ms < 1.1 for each in options)
+    twice = [each for each in known if not each.source.endswith("-2")]
+    options = predicted_options(twice, "wordcount", ASKED, {"spark": {}}, 0.05).options
+    assert all(1 < each.upper_ms / each.predicted_ms < 1.1 for each in options)
     single = predicted_options(known[:4], "wordcount", ASKED, {"spark": {}}, 0.05).options
     assert all(each.upper_ms / each.predicted_ms > 1.1 for each in single), "one was run once"
 

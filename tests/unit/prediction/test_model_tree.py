@@ -44,6 +44,11 @@ def test_less_than_two_leaves_of_rows_is_one_line() -> None:
     assert [tree.leaves[0].intercept, tree.leaves[0].weights[0]] == pytest.approx(weights)
 
 
+def test_model_tree_of_two_rows_has_a_leaf_for_each_where_one_row_is_enough() -> None:
+    tree = model_tree(np.array([[0.0], [1.0]]), np.array([10.0, 20.0]), lines=False, least_rows=1)
+    assert tree.predict(np.array([[0.0], [1.0]])).tolist() == [10.0, 20.0]
+
+
 def test_columns_that_depend_on_each_other_have_a_ridge_and_constant_ones_no_weight() -> None:
     at = np.arange(12.0)
     features = np.column_stack([at, 2 * at, np.full(12, 7.0)])

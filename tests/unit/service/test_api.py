@@ -13,6 +13,7 @@ from yarnctl.api.paged import ReasonOut
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Accepted, Kill, Refused
+from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
 from yarnctl.deciding.reasons.modes import AskedToStop, ClusterFault, HdfsUnwritable, LockHeldElsewhere
 from yarnctl.deciding.reasons.outcomes import KillNotAllowed
@@ -380,9 +381,10 @@ def test_loopback_names_are_answered(served, host):
     assert served.answer("/v1/snapshot", headers={"Host": host}).status_code == 200
 
 
+@pytest.mark.parametrize("origin", [{}, {"Origin": "http://evil.example"}], ids=["answered", "rejected"])
 @pytest.mark.parametrize("path", ["/", "/page.js", "/v1/snapshot", "/nothing", "/openapi.json"])
-def test_headers_of_every_answer(served, path):
-    headers = served.answer(path, headers={"Origin": "http://evil.example"}).headers
+def test_headers_of_every_answer(served, path, origin):
+    headers = served.answer(path, headers=origin).headers
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cache-control"] == "no-store"
     assert "default-src 'none'" in headers["content-security-policy"]
@@ -517,6 +519,16 @@ def test_an_application_that_is_left_alone_says_why(served):
             f"now: user carol, queue research (preemptable), {held}; cannot be suspended: {why}"
         ]
         assert told["text"] == ["application_1_000777 (application)", f"  {told['rendered'][0]}"]
+
+
+def test_applications_left_out_requests_are_explained(served):
+    view = busy()
+    assert view.snapshot is not None
+    listed = msgspec.structs.replace(view.snapshot, left_out={RESEARCH: NotModelled(resources=("gpu",))})
+    served.view = msgspec.structs.replace(view, snapshot=listed)
+    shown = {each["application"]: each["left_out"] for each in served.get("/v1/applications")["items"]}
+    sentence = "the application requests what yarnctl does not model (resource types: gpu)"
+    assert shown == {RESEARCH: {"code": "not-modelled", "text": sentence}, PRODUCTION: None}
 
 
 def test_a_decisions_number_is_explained(served):

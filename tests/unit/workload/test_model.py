@@ -55,6 +55,11 @@ def test_saved_output_is_read_back_no_slower_than_a_tenth_of_the_longest_reduce(
     assert huge.replay_ms == round(GIB / 14_000)
 
 
+def test_saved_output_is_divided_among_the_reduces():
+    model = TaskModel(replay_rate=1)
+    assert one(shuffle_bytes=3 * GIB, output_bytes=4, model=model)[0].replay_ms == 1333
+
+
 def test_the_cap_is_told():
     _, notes = one(input_bytes=7_000 * GIB)
     assert notes == ["1 jobs were cut to 5000 maps"]
