@@ -39,6 +39,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## make .venv with everything for development
+	@echo "setup is done; type: source $(BIN)/activate && yarnctl --help"
 
 demo: $(VENV)/.runtime ## show what checkpoint preemption does, on a recorded workload
 	$(BIN)/yarn-emulator demo

@@ -103,8 +103,8 @@ def page() -> str:
         "## Newest records",
         "",
         "A record says what a campaign gave on its date. It is not repeated when the code changes.",
-        "All ran on one machine. Earlier records: `research/records/index.toml`; misses:",
-        "[misses](../research/records/misses.md).",
+        "All ran on one machine. Those of Spark and Flink ran on a real Hadoop. Earlier records:",
+        "`research/records/index.toml`; misses: [misses](../research/records/misses.md).",
         "",
     ]
     for record in newest(records()):

@@ -33,6 +33,7 @@ SHARED = (
     "attach/history/finished_applications.py",
     "attach/port.py",
     "cli/admit.py",
+    "cli/run.py",
     "cli/runs.py",
     "cli/wrap.py",
     "daemon/admission/pool_files.py",

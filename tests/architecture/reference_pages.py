@@ -117,6 +117,7 @@ def metrics() -> str:
             shown = ", ".join(f"`{name}`" for name in (labels[0] if labels else ()))
             rows.append(f"| `{values[0]}` | {kinds[node.func.id]} | {shown} | {text_of(values[1])} |")
     head = ["# Metrics", "", "`GET /metrics` of the daemon, for Prometheus. " + GENERATED, ""]
+    head += ["A counter's name in `/metrics` ends with `_total`, for example `yarnctl_ticks_total`.", ""]
     return "\n".join([*head, "| metric | type | labels | meaning |", "|---|---|---|---|", *sorted(rows), ""])
 
 

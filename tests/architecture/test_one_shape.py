@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 SHAPES = ("Struct", "BaseModel", "TypedDict")
 ALLOWED = {
     "yarnctl/service/routes/admissions.py": "BaseModel",
+    "yarnctl/service/routes/health.py": "BaseModel",
     "yarnctl/service/routes/market.py": "BaseModel",
     "yarnctl/service/routes/placement.py": "BaseModel",
     "yarnctl/service/answers/paging.py": "BaseModel",

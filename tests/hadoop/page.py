@@ -138,10 +138,11 @@ class Script:
     def _one(self, block: Block, command: Command) -> tuple[str, bool]:
         words = self._with_names(command.words)
         log = self._leave(words) if block.kind == "background" else None
+        records = self.records and log is None  # the next commands need what a background one prints
         ends = time.monotonic() + (PATIENCE_S if block.kind else 0)
         while True:
             seen = self._ours(self._run(words) if log is None else log.read_text(errors="replace"))
-            good = (self.records or is_as_shown(command.shown, seen)) and bool(re.search(block.until, seen))
+            good = (records or is_as_shown(command.shown, seen)) and bool(re.search(block.until, seen))
             if good or time.monotonic() > ends:
                 return seen, good
             time.sleep(LOOK_S)  # the pace of a poll

@@ -114,7 +114,7 @@ def test_next_commands_fill_the_cluster_and_take_half_of_it(
     folder = tmp_path / "a folder"
     write_example(folder, containers)
     attach, research, production = next_commands("http://rm:8088", folder, containers)
-    assert attach == "yarnctl run --rm http://rm:8088 --enforce"
+    assert attach == "yarnctl run --rm http://rm:8088 --state-dir state --enforce"
     assert f"--reduces {reduces[0]} --restartable --no-wait" in research
     assert research.startswith(f"cd '{folder}' && ")
     assert f"--reduces {reduces[1]} --no-runner" in production

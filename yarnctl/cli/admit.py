@@ -300,7 +300,10 @@ def deadline_ms_of(terms: TermOptions, framework: Framework, settings: dict[str,
     tagged_ms = deadline_tag_ms(framework.tags_of(settings))
     given = [one for one in (terms.deadline, terms.deadline_at, tagged_ms) if one is not None]
     if len(given) != 1:
-        remedy = "give --deadline 15m, or --deadline-at 2030-01-31T18:00, or the tag deadline:SECONDS"
+        remedy = (
+            "give --deadline 15m, or --deadline-at 2030-01-31T18:00, or the tag deadline:1893456000 (seconds"
+            " since 1970)"
+        )
         raise BadInput("--deadline", "is missing" if not given else f"is given {len(given)} times", remedy)
     if terms.deadline is not None:
         return span_of("--deadline", terms.deadline)

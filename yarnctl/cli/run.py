@@ -121,8 +121,7 @@ _PREEMPTION = (
         default="natjam",
         show_default=True,
         help="natjam suspends reduces of jobs that run the task runner. mix uses the cheapest lever for each"
-        " container of all MapReduce jobs: wait for a task, suspend or kill a reduce, or kill a map;"
-        " --may-lose limits the lost work.",
+        " MapReduce, Spark or Flink container. --may-lose limits the lost work.",
     ),
     click.option(
         "--may-lose",

@@ -45,7 +45,7 @@ def next_commands(url: str, folder: Path, containers: int) -> tuple[str, str, st
 
     research = submit("research", "1", "--reduces", str(max(1, containers - 1)), "--restartable", "--no-wait")
     return (
-        shlex.join(("yarnctl", "run", "--rm", url, "--enforce")),
+        shlex.join(("yarnctl", "run", "--rm", url, "--state-dir", "state", "--enforce")),
         f"{shlex.join(('cd', str(folder)))} && {research}",
         submit("production", "0.05", "--reduces", str(max(1, containers // 2)), "--no-runner"),
     )
@@ -59,6 +59,6 @@ def next_steps(url: str, folder: Path, containers: int) -> str:
         f"{attach}\n"
         "In a third terminal fill the cluster with a research job:\n"
         f"{research}\n"
-        "15 seconds later submit a production job there; yarnctl suspends reduces of research for it:\n"
+        "15 s later submit a production job there; yarnctl suspends reduces of research for it:\n"
         f"{production}"
     )

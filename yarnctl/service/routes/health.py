@@ -73,7 +73,7 @@ def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
     @router.get("/readyz", responses=responses(503))
     async def readyz(_: Annotated[NoParameters, Query()]) -> Readiness:
         """200 after the first tick, while the ResourceManager answers and HDFS can be written (an observing
-        daemon does not need HDFS); 503 otherwise.
+        daemon does not need HDFS); 503 otherwise, also while a new ResourceManager's nodes still change.
         """
         status = source().loop
         if not status.ticks:
@@ -115,7 +115,7 @@ def writing_routes(source: Callable[[], View], tokens: Tokens, control: Control 
 
     @router.post("/continue", status_code=202)
     def resume(credentials: Credentials, _: Annotated[NoParameters, Query()]) -> Commanded:
-        """Continue a paused loop."""
+        """Continue a paused loop, or clear the block for misdirected containers."""
         allowed(credentials).go_on()
         return Commanded(accepted="continue", loop=loop(source().loop))
 
