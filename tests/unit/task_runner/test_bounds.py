@@ -176,3 +176,17 @@ def test_a_manifest_that_nobody_would_read_is_not_written(tmp_path):
     with pytest.raises(Unusable, match="its manifest of"):
         write_checkpoint(store, TASK, {**FIELDS, "reducer": ["x" * MANIFEST_BYTES_MAX]})
     assert not [entry.name for entry in store.list(TASK.folder) if entry.name.endswith(".json")]
+
+
+def test_write_checkpoint_of_the_largest_manifest_is_read_again(tmp_path):
+    store = filled(tmp_path, 1)
+    (name,) = (entry.name for entry in store.list(TASK.folder) if entry.name.endswith(".json"))
+    spare = MANIFEST_BYTES_MAX - (tmp_path / TASK.folder / name).stat().st_size
+    reducer = ["cat" + "x" * spare]
+    write_checkpoint(store, TASK, {**FIELDS, "generation": 2, "attempt": attempt(1), "reducer": reducer})
+    sizes = [path.stat().st_size for path in (tmp_path / TASK.folder).glob("gen-000002*.json")]
+    assert sizes == [MANIFEST_BYTES_MAX]
+    later = LATER._replace(attempt=attempt(9))
+    found = find_checkpoint(store, later, KeyRule(), reducer, (store.user,)).manifest
+    assert found is not None
+    assert found.generation == 2
