@@ -22,7 +22,7 @@ PROGRAM = Path(sys.executable).with_name("cosmic-ray")
 
 
 @cache
-def annotations(module: Path) -> list[ast.expr]:
+def annotations_in(module: Path) -> list[ast.expr]:
     """Return the annotations of functions, of what is in them, and of the module's variables."""
     tree = ast.parse(module.read_text(encoding="utf-8"))
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -36,7 +36,7 @@ def runs(module: Path, position: tuple[int, int]) -> bool:
     """Return whether the code at (line, column) is outside of those annotations."""
     spans = [
         ((each.lineno, each.col_offset), (each.end_lineno, each.end_col_offset))
-        for each in annotations(module)
+        for each in annotations_in(module)
     ]
     return not any(begin <= position < end for begin, end in spans)
 
