@@ -103,6 +103,17 @@ def test_read_each_what_a_read_raises_is_a_problem_of_that_application(stage):
     assert found["good"] == 7
 
 
+def test_each_requests_the_keys_of_an_application_that_answers_in_time_together(stage):
+    together = threading.Barrier(4)
+
+    def read(_name: str, reading: ApplicationLook) -> dict[int, int | Problem]:
+        return reading.each(lambda _: together.wait(10), range(4))
+
+    found = values(stage.guard.read_each("tasks", read, ("good",)))["good"]
+    assert isinstance(found, dict)
+    assert set(found.values()) == {0, 1, 2, 3}, "the place of each at the barrier"
+
+
 def test_read_each_late_application_is_read_once_and_its_answer_is_in_the_next_look(stage):
     stage.hang("slow")
     assert stage.look("slow", "good") == {"slow": LATE, "good": "GOOD"}
