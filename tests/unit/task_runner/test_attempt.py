@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -138,6 +139,20 @@ def test_open_store_waits_for_an_unavailable_store_where_the_attempt_may_resume(
     with nullcontext() if waits else pytest.raises(StoreAway):
         resuming.open_store()
     assert (tmp_path / "j/t").is_dir() is waits
+
+
+@pytest.mark.parametrize("status", [None, -15], ids=["ignores the signal", "has ended"])
+def test_end_child_first_kills_the_child_before_the_runner(monkeypatch, status):
+    sent: list[tuple[str, int]] = []
+    handlers: dict[int, Any] = {}
+    monkeypatch.setattr(signal, "signal", lambda number, handler: handlers.setdefault(number, handler))
+    monkeypatch.setattr(os, "kill", lambda _, number: sent.append(("runner", number)))
+    process = SimpleNamespace(poll=lambda: status)
+    child = SimpleNamespace(process=process, kill=lambda number: sent.append(("child", number)))
+    runner: Any = SimpleNamespace(attempt=SimpleNamespace(child=child))
+    main.end_child_first(runner)
+    handlers[signal.SIGTERM](signal.SIGTERM, None)
+    assert sent == [("child", signal.SIGTERM), ("child", signal.SIGKILL), ("runner", signal.SIGTERM)]
 
 
 def test_a_system_without_poll_leaves_the_reducer_alone(tmp_path, monkeypatch):
