@@ -20,6 +20,7 @@ from yarnctl.task_runner.runner.protocol.stores import (
     Lost,
     Spool,
     StoreAway,
+    StoreError,
     Unusable,
     nameless_file,
 )
@@ -303,3 +304,13 @@ def test_of_many_side_files_three_are_named(tmp_path):
     assert len(names) == 3
     assert set(names) < {"a", "b", "c", "d"}
     assert f" in file:{tmp_path}" in str(caught.value)
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"boolean": False}, {"boolean": "true"}])
+def test_rename_and_make_folder_believe_true_alone(monkeypatch, answer):
+    store = WebHdfsStore(["h"], "/c", "alice")
+    monkeypatch.setattr(store, "_json", lambda *_: answer)
+    with pytest.raises(Exists, match="/c/new: RENAME answered"):
+        store.rename("old", "new")
+    with pytest.raises(StoreError, match="/c/new: MKDIRS answered"):
+        store.make_folder("new")
