@@ -189,13 +189,6 @@ def test_a_change_is_not_lost_where_no_connection_was_made():
         store.create("a", 0, [])
 
 
-def test_a_rename_of_what_is_not_there_did_not_happen(monkeypatch):
-    store = WebHdfsStore(["127.0.0.1:9"], "/c", "alice")
-    monkeypatch.setattr(store, "_json", lambda *_: None)
-    with pytest.raises(Exists, match="RENAME answered None"):
-        store.rename("a", "b")
-
-
 def test_https_has_authorities_of_its_own_and_http_none(tmp_path):
     assert WebHdfsStore(["h"], "/c", "alice", secure=True).context is not None
     assert WebHdfsStore(["h"], "/c", "alice").context is None
