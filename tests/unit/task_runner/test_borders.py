@@ -20,7 +20,7 @@ from yarnctl.task_runner.runner.child import (
     pipe_capacity,
     quit_blocked,
 )
-from yarnctl.task_runner.runner.feeding import ChildLife, Feeder
+from yarnctl.task_runner.runner.feeding import READ_AHEAD_BYTES, ChildLife, Feeder
 from yarnctl.task_runner.runner.orders import OrderAnswers, Watcher
 from yarnctl.task_runner.runner.protocol.generations import write_checkpoint
 from yarnctl.task_runner.runner.protocol.job_conf import TASK_TIMEOUT_MS, Conf
@@ -132,6 +132,20 @@ def test_a_child_that_takes_nothing_at_full_speed_is_waited_for():
     os.write(fed.writing, bytes(pipe_capacity(fed.writing)))
     fed.feeder.feed_some()
     assert [handle for handle, _ in fed.waits] == [fed.writing]
+    fed.close()
+
+
+@pytest.mark.parametrize(("left_bytes", "fills"), [(4, 1), (READ_AHEAD_BYTES - 4, 1), (READ_AHEAD_BYTES, 0)])
+def test_feed_some_reads_ahead_while_the_child_is_busy(monkeypatch, left_bytes, fills):
+    """Only what the child has not been given counts, however much the buffer holds."""
+    fed, filled = Fed(), []
+    fed.feeder.feed_some()
+    source = fed.feeder._attempt.input
+    source.buffer = b"a\t1\n" * (READ_AHEAD_BYTES // 2)
+    source.at = len(source.buffer) - left_bytes
+    monkeypatch.setattr(source, "fill", lambda wait_s: filled.append(wait_s) or True)
+    fed.feeder.feed_some()
+    assert len(filled) == fills
     fed.close()
 
 
