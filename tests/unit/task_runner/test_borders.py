@@ -138,12 +138,17 @@ def test_a_child_that_takes_nothing_at_full_speed_is_waited_for():
 @pytest.mark.parametrize(("left_bytes", "fills"), [(4, 1), (READ_AHEAD_BYTES - 4, 1), (READ_AHEAD_BYTES, 0)])
 def test_feed_some_reads_ahead_while_the_child_is_busy(monkeypatch, left_bytes, fills):
     """Only what the child has not been given counts, however much the buffer holds."""
-    fed, filled = Fed(), []
+    fed, filled = Fed(), list[float]()
+
+    def fill(wait_s: float) -> bool:
+        filled.append(wait_s)
+        return True
+
     fed.feeder.feed_some()
     source = fed.feeder._attempt.input
     source.buffer = b"a\t1\n" * (READ_AHEAD_BYTES // 2)
     source.at = len(source.buffer) - left_bytes
-    monkeypatch.setattr(source, "fill", lambda wait_s: filled.append(wait_s) or True)
+    monkeypatch.setattr(source, "fill", fill)
     fed.feeder.feed_some()
     assert len(filled) == fills
     fed.close()
