@@ -95,10 +95,13 @@ class Replay:
         elif isinstance(record, records.Stopped):
             self._between_steps()
             self._begin(self._deciding().stop(record.at_ms), [raw])
-        elif isinstance(record, records.Performed) and not self._is_hosts(record):
+        elif isinstance(record, records.Performed) and not (record.queue or record.back):
             self._performed(record, raw)
         elif isinstance(record, (records.Performed, *BETWEEN_STEPS)):
-            self._between_records(record)
+            if self._expected:
+                self.differ(f"before this, {self._expected[0].decode().rstrip()} is due")
+            if problem := self.fold.problem(record):
+                self.differ(problem)
         else:
             if isinstance(record, records.Ranking):
                 self._require_paid(record)
@@ -129,21 +132,11 @@ class Replay:
         except BadInput as error:
             raise BadInput(self.where, str(error)) from None
 
-    def _is_hosts(self, record: records.Performed) -> bool:
-        """Return whether an action was the host's own: a queue's maximum, or a priority that is restored."""
-        return bool(record.queue) or record.back
-
     def _between_steps(self) -> None:
         if self._expected:
             self.differ(f"before this, {self._expected[0].decode().rstrip()} is due")
         if self._due:
             self.differ(f"before this, {_short(self._due[0])} must be performed")
-
-    def _between_records(self, record: Record) -> None:
-        if self._expected:
-            self.differ(f"before this, {self._expected[0].decode().rstrip()} is due")
-        if problem := self.fold.problem(record):
-            self.differ(problem)
 
     def _observed(self, record: Observed, raw: bytes) -> None:
         self._between_steps()

@@ -164,7 +164,7 @@ def refuse_settings(own: Mapping[str, str], leaving: Leaving, shown: Callable[[s
     """Raise BadInput for a user's setting that prevents decommissioning, or would lose work."""
     for name, value in settings_for(leaving).items():
         typed = own.get(name)
-        if typed is None or name == PLUGINS or _same(typed, value):
+        if typed is None or name == PLUGINS or typed.strip().lower() == value.lower():
             continue
         raise BadInput(shown(name), f"decommissioning requires {value}", _remedy_for(name))
     if FORCE_KILL in own:
@@ -180,10 +180,6 @@ def _remedy_for(name: str) -> str:
     if name == SHELL_FILE:
         return f"use --route plugin --plugin JAR, or {UNWRAPPED}"
     return f"remove {name}, or {UNWRAPPED}"
-
-
-def _same(one: str, other: str) -> bool:
-    return one.strip().lower() == other.lower()
 
 
 def _tagged(own: str, leaving: Leaving) -> str:

@@ -112,7 +112,11 @@ def _add_quotes(
             estimate=estimate_of(caller, request.estimate),
             kind=request.kind,
         )
-        return _quoted(source, _handed(request_queue, wanted, sender_of(caller)))
+        name = _handed(request_queue, wanted, sender_of(caller))
+        made = quote_of(source, name)
+        if made is None:
+            raise ApiProblem(409, "quote-moved", f"quote {name} has expired", "request a new quote")
+        return made
 
 
 def _add_accounts(
@@ -172,13 +176,6 @@ def _handed(request_queue: RequestQueue | None, wanted: Command, sender: Request
     if isinstance(answer, str):
         return answer
     raise ApiProblem(STATUS[answer.code], answer.code, answer.problem, answer.remedy)
-
-
-def _quoted(source: Source, name: str) -> QuoteOut:
-    made = quote_of(source, name)
-    if made is None:
-        raise ApiProblem(409, "quote-moved", f"quote {name} has expired", "request a new quote")
-    return made
 
 
 def _account(source: Source, name: str) -> AccountOut:
