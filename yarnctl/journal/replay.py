@@ -74,7 +74,6 @@ class Replay:
         self._count(record)
 
     def _take(self, record: Record, raw: bytes) -> None:
-        """Compare a record with the one that is due."""
         if isinstance(record, records.Header):
             # What was due is dropped: the controller ended without writing it.
             self._check_header(record)
@@ -98,14 +97,17 @@ class Replay:
         elif isinstance(record, records.Performed) and not (record.queue or record.back):
             self._performed(record, raw)
         elif isinstance(record, (records.Performed, *BETWEEN_STEPS)):
-            if self._expected:
-                self.differ(f"before this, {self._expected[0].decode().rstrip()} is due")
-            if problem := self.fold.problem(record):
-                self.differ(problem)
+            self._between_records(record)
         else:
             if isinstance(record, records.Ranking):
                 self._require_paid(record)
             self._compare(raw)
+
+    def _between_records(self, record: Record) -> None:
+        if self._expected:
+            self.differ(f"before this, {self._expected[0].decode().rstrip()} is due")
+        if problem := self.fold.problem(record):
+            self.differ(problem)
 
     def _require_paid(self, record: records.Ranking) -> None:
         """End the replay where deadlines are sold, and one ranks that is not."""

@@ -1,7 +1,6 @@
-"""Submitting: a client of the ResourceManager's REST, as much of it as submitting and waiting need.
+"""Submit by the ResourceManager's REST (new-application, then POST /apps) and wait, for Hadoop as well.
 
-Law: this is Hadoop's own way in (new-application, then POST /apps); nothing here depends on the emulator
-answers. What cannot be reached is Unreachable with the URL, what is refused BadInput with YARN's message.
+What cannot be reached is Unreachable with the URL, what is refused BadInput with YARN's message.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The REST of a driver of Spark, as 4.0 answers it (docs/facts/spark.md, 6).
 
-Law: it answers the state and changes nothing. Every number comes from the actor at this instant; fields that
-say nothing of a modelled application are as recorded, with zeros. Instants are the wall clock's. Of a stage
-its parts by executor come with the details alone, as in Spark. A stage that runs tasks again keeps its
-attempt's number.
+It changes nothing. Fields that say nothing of a modelled application are as recorded, with zeros. Instants
+are the wall clock's. Of a stage its parts by executor come with the details alone, as in Spark. A stage that
+runs tasks again keeps its attempt's number.
 """
 
 from __future__ import annotations

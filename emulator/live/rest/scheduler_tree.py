@@ -1,7 +1,7 @@
-"""Queues: GET /scheduler, the tree of the capacity scheduler (facts, section 1.3).
+"""GET /scheduler, the tree of the capacity scheduler (facts, section 1.3); read only.
 
-Law: read only. One parent, root, and its leaves; percentages are of the parent (``capacity``) and of the
-cluster (``absolute...``), which are the same here.
+One parent, root, and its leaves; percentages are of the parent (``capacity``) and of the cluster
+(``absolute...``), which are the same here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The site: one ``Web`` that is a ResourceManager to nodes, masters and clients.
 
-Law: this file defines which part answers which path. The proxy to masters passes GET and PUT only, of the
-caller's headers Content-Type and Accept only, and bounds an answer in size and time.
+The proxy to masters passes GET and PUT only, of the caller's headers Content-Type and Accept only, and bounds
+an answer in size and time.
 """
 
 from __future__ import annotations

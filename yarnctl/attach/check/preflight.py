@@ -172,7 +172,7 @@ class CheckResult(msgspec.Struct, frozen=True):
     fault: Unseen | None = None
 
 
-class Unanswered(Exception):
+class NotJudged(Exception):
     """A rule cannot be applied; ``result`` is its check result instead."""
 
     def __init__(self, result: CheckResult) -> None:
@@ -221,9 +221,9 @@ def number_of(text: str | None) -> float | None:
 
 
 def require_configuration(facts: Facts) -> None:
-    """Raise Unanswered if the daemon's configuration was not read."""
+    """Raise NotJudged if the daemon's configuration was not read."""
     if facts.configuration is None:
-        raise Unanswered(unknown(not_in_conf(facts)))
+        raise NotJudged(unknown(not_in_conf(facts)))
 
 
 def not_in_conf(facts: Facts) -> Unseen:
@@ -232,9 +232,9 @@ def not_in_conf(facts: Facts) -> Unseen:
 
 
 def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[Leaf, ...]:
-    """Return the leaf queues by these names. Raises Unanswered if they are not known or not leaf queues."""
+    """Return the leaf queues by these names. Raises NotJudged if they are not known or not leaf queues."""
     if facts.leaves is None:
-        raise Unanswered(unknown(facts.unseen("leaves")))
+        raise NotJudged(unknown(facts.unseen("leaves")))
     named = NamedQueues(
         preempting=tuple(name for name in facts.preempting_queues if name in names),
         preemptable=tuple(name for name in facts.preemptable_queues if name in names),
@@ -243,5 +243,5 @@ def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[Leaf, ...]:
     problems = resolved(named, facts.queues).problems
     if problems:
         fix = f"set --preempting and --preemptable to leaf queues, or add the queue to {CAPACITY}root.queues"
-        raise Unanswered(fail(joined(problems), fix))
+        raise NotJudged(fail(joined(problems), fix))
     return facts.of(names)

@@ -8,7 +8,7 @@ from yarnctl.attach.check import cluster_rules as cluster
 from yarnctl.attach.check import hdfs_rules as store
 from yarnctl.attach.check import scheduler_rules as scheduler
 from yarnctl.attach.check import spark_rules as spark
-from yarnctl.attach.check.preflight import CheckResult, Facts, Finding, Unanswered, Unseen, unknown
+from yarnctl.attach.check.preflight import CheckResult, Facts, Finding, NotJudged, Unseen, unknown
 
 Rule = Callable[[Facts], CheckResult]
 
@@ -77,7 +77,7 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
             continue
         try:
             word = rule(facts)
-        except Unanswered as instead:
+        except NotJudged as instead:
             word = instead.result
         if is_other and word.severity == "unknown" and (RULES[name].__module__ == scheduler.__name__):
             word = unknown(WITHOUT_SCHEDULER)

@@ -14,7 +14,7 @@ from yarnctl.attach.check.preflight import (
     CAPACITY,
     CheckResult,
     Facts,
-    Unanswered,
+    NotJudged,
     Unseen,
     fail,
     is_true,
@@ -96,10 +96,10 @@ def resources(facts: Facts) -> CheckResult:
 
 
 def share_queues(facts: Facts, names: tuple[str, ...]) -> tuple[Leaf, ...]:
-    """Return the leaf queues by these names with their shares. Raises Unanswered without shares."""
+    """Return the leaf queues by these names with their shares. Raises NotJudged without shares."""
     found = leaf_queues(facts, names)
     if facts.is_all_labelled:
-        raise Unanswered(_all_labelled(facts))
+        raise NotJudged(_all_labelled(facts))
     return found
 
 

@@ -351,7 +351,6 @@ class AdmissionStore:
     }
 
     def _put(self, after: Admission) -> None:
-        """Replace an admission by what it is after a record."""
         self.admissions[after.admission] = after
         if after.state in OPEN:
             self.opened[after.admission] = None

@@ -149,7 +149,6 @@ class _Orders:
             story.lost_work_ms = None
 
     def _ended(self, story: OrderStory, record: records.Transition) -> None:
-        """Its container has ended as ordered."""
         if story.order_verb == "suspend":
             story.verb = "released" if story.order in self.released else "suspended"
         elif story.order_verb == "drain":
@@ -251,7 +250,7 @@ class _Reader:
         requester, hit = record.trigger.application, {pick.application for pick in record.picks}
         self._name(record)
         # A job that was picked from is listed with its key afterwards: that is no refusal.
-        jobs = tuple(job for job in record.refused_jobs if job.application not in hit or job.why != "next")
+        jobs = tuple(job for job in record.refused_jobs if job.application not in hit or not _is_next(job))
         self._jobs(record, record.number, jobs)
         for refused in record.refused_tasks:
             if self._is_wanted(refused.attempt):
@@ -485,3 +484,7 @@ def explain(records: Iterable[Record], wanted: str) -> Explanation:
     for record in records:
         reader.apply(record)
     return reader.explanation()
+
+
+def _is_next(job: RefusedJob) -> bool:
+    return job.why == "next"

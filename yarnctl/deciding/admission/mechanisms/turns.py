@@ -1,8 +1,8 @@
 """Turns: which of the jobs whose deadline is sold are submitted now.
 
-Law: pure. A job is submitted when the plan serves it, the earliest deadline first. It is submitted somewhat
-sooner, by what its client and its master take to start, and one at a time where containers are kept for
-that; but never sooner if the container that its master holds would break a promise.
+A job is submitted when the plan serves it, the earliest deadline first; somewhat sooner, by what its client
+and its master take to start, and one at a time where containers are kept for that; but never sooner if the
+container that its master holds would break a promise.
 """
 
 from __future__ import annotations
