@@ -226,11 +226,4 @@ def replay(lines: Iterable[Line], source: str, *, closed: bool = True) -> Replay
         state.line(line)
     if closed:
         state.finish()
-    return Replayed(
-        records=state.records,
-        decisions=state.decisions,
-        picks=state.picks,
-        transitions=state.transitions,
-        refusals=state.refusals,
-        steps=state.steps,
-    )
+    return msgspec.convert(state, Replayed, from_attributes=True)

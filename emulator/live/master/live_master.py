@@ -293,9 +293,8 @@ class LiveMaster:
             return
         attempt.end("FAILED", self.kernel.now_ms, why)
         if self._too_many(attempt):
-            container = cast(Container, attempt.container)
-            container.terminal_state = "failed"
-            self.exit(container, self.kernel.now_ms)
+            attempt.container.terminal_state = "failed"
+            self.exit(attempt.container, self.kernel.now_ms)
         else:
             self.actor.fail(attempt.container)
 

@@ -87,10 +87,12 @@ async def _exchange(base: str, request: WebRequest) -> Reply:
     target = request.path + ("?" + request.raw_query.decode("latin-1") if request.raw_query else "")
     headers = {PASSED_ON.get(key, "Cookie"): value.decode("latin-1") for key, value in request.headers}
     address = Address(base, "tracking URL")
-    found = await exchange(address, request.method, target, headers, request.body, LARGEST_ANSWER_BYTES)
-    location = found.headers.get("location")
+    status, found, body = await exchange(
+        address, request.method, target, headers, request.body, LARGEST_ANSWER_BYTES
+    )
+    location = found.get("location")
     more = (("Location", location),) if location else ()
-    return Reply(found.status, found.body, found.headers.get("content-type", ""), more)
+    return Reply(status, body, found.get("content-type", ""), more)
 
 
 def _page(app: AppRecord) -> str:

@@ -175,13 +175,10 @@ class _Orders:
         """A checkpoint was not used; the journal does not record the working time of its keys."""
         story = self._newest(record.order)
         if story is not None:
-            story.saved_lost = SavedLostStory(
-                attempt=record.attempt,
-                at_ms=record.at_ms,
-                keys_lost=record.keys_lost if record.keys_lost >= 0 else story.keys_done,
-                generation_expected=record.generation_expected,
-                generation_found=record.generation_found,
-            )
+            lost = msgspec.convert(record, SavedLostStory, from_attributes=True)
+            if record.keys_lost < 0:
+                lost = msgspec.structs.replace(lost, keys_lost=story.keys_done)
+            story.saved_lost = lost
             story.lost_work_ms = None
 
     def _newest(self, order: str) -> OrderStory | None:

@@ -24,6 +24,7 @@ from yarnctl.daemon.admission.request_queue import (
 from yarnctl.daemon.view.published import View
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
+from yarnctl.service.answers.from_view import read_off
 from yarnctl.service.answers.paging import NoParameters
 from yarnctl.service.routes.admissions import (
     DONE_MS,
@@ -185,11 +186,4 @@ def _account(source: Source, name: str) -> AccountOut:
         raise ApiProblem(
             404, "not-found", f"account {name} does not exist", "GET /v1/accounts lists the accounts"
         )
-    return AccountOut(
-        name=name,
-        balance_mtokens=found.balance_mtokens,
-        given_mtokens=found.given_mtokens,
-        spent_mtokens=found.spent_mtokens,
-        daily_mtokens=found.daily_mtokens,
-        cap_mtokens=found.cap_mtokens,
-    )
+    return read_off(AccountOut, found, name=name)
