@@ -147,7 +147,10 @@ def command(
         require_program(words)
     settings = job_settings(framework, submission, job_options)
     payment = payment_of(terms, job_options.account)
-    is_earliest = _is_earliest(terms, framework, settings)
+    from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms
+
+    deadlines = terms.deadline, terms.deadline_at, deadline_tag_ms(framework.tags_of(settings))
+    is_earliest = terms.budget is not None and all(each is None for each in deadlines)
     deadline = {} if is_earliest else {"deadline_ms": deadline_ms_of(terms, framework, settings)}
     body = request_of(kind, submission, settings, job_options, url) | deadline | payment
     request = GateRequest(url, body, uuid4().hex, StderrNotes())
@@ -183,14 +186,6 @@ def with_signals() -> Iterator[None]:
 
 def _raise_ended(number: int, _: object) -> None:
     raise EndedBySignal(number)
-
-
-def ended_by(request: GateRequest, number: signal.Signals) -> int:
-    """Withdraw, report it, and return the exit status."""
-    was_open = request.is_open
-    withdrawn = leave(request)
-    note = f"{plain(request.latest.id)}: withdrawn" if request.latest and was_open and withdrawn else ""
-    return complain("; ".join(filter(None, (SIGNALS[number], note))), 128 + number)
 
 
 def leave(request: GateRequest) -> bool:
@@ -229,14 +224,6 @@ def payment_of(terms: TermOptions, account: str | None) -> dict[str, Any]:
     for name in given:
         raise BadInput(f"--{name}", "requires --budget", "add --budget TOKENS")
     return {}
-
-
-def _is_earliest(terms: TermOptions, framework: Framework, settings: dict[str, str]) -> bool:
-    """Return whether a budget alone is given: it buys the earliest deadline."""
-    from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms
-
-    deadlines = terms.deadline, terms.deadline_at, deadline_tag_ms(framework.tags_of(settings))
-    return terms.budget is not None and all(each is None for each in deadlines)
 
 
 def _checked(option: str, value: str) -> str:
@@ -324,7 +311,13 @@ def submit(request: GateRequest, line_for: LineMaker, *, wait: bool, print_it: b
         try:
             return _submit_admitted(request, line_for, wait=wait, print_it=print_it, as_json=as_json)
         except KeyboardInterrupt as ending:
-            return ended_by(request, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
+            number = ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT
+            was_open = request.is_open
+            withdrawn = leave(request)
+            note = (
+                f"{plain(request.latest.id)}: withdrawn" if request.latest and was_open and withdrawn else ""
+            )
+            return complain("; ".join(filter(None, (SIGNALS[number], note))), 128 + number)
         except Exception:
             leave(request)
             raise

@@ -272,8 +272,14 @@ def plan_of(
     from yarnctl.attach.connection.connection import Attachment
     from yarnctl.daemon.running import Plan, cluster_name
     from yarnctl.daemon.state_dir import default_path
+    from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
 
-    require_policies(preemption.job_policy, preemption.task_policy)
+    for option, name, known in (
+        ("--policy", preemption.job_policy, {**JOB_POLICIES, **COMPARED_JOB_POLICIES}),
+        ("--task-policy", preemption.task_policy, TASK_POLICIES),
+    ):
+        if name not in known:
+            raise BadInput(option, f"unknown policy {name[:60]!r}", f"use one of {', '.join(known)}")
     preempting, preemptable = queues_of(queues)
     levers = levers_of(preemption, queues.mode)
     admitting = admitting_of(gate, queues.mode, predicts=preemption.predicted_demand > 0)
@@ -308,18 +314,6 @@ def plan_of(
         admitting=admitting,
         history=history_of(gate.history),
     )
-
-
-def require_policies(job_policy: str, task_policy: str) -> None:
-    """Raise BadInput for an unknown policy, with the option and the known ones."""
-    from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
-
-    for option, name, known in (
-        ("--policy", job_policy, {**JOB_POLICIES, **COMPARED_JOB_POLICIES}),
-        ("--task-policy", task_policy, TASK_POLICIES),
-    ):
-        if name not in known:
-            raise BadInput(option, f"unknown policy {name[:60]!r}", f"use one of {', '.join(known)}")
 
 
 def predicted_max_of(preemption: PreemptionOptions, mode: Mode, history: str | None) -> int:

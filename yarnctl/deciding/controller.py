@@ -210,7 +210,8 @@ class Controller:
     def step(self, seen: Observation) -> records.Step:
         """Process one observation; return records, actions, the next observation request, and its time."""
         if self._remembered is not None and seen.now_ms < self.now_ms:
-            self._set_back(seen.now_ms)
+            self.ledger.set_back(self.now_ms - seen.now_ms)
+            self.now_ms = seen.now_ms
         since_ms, memory = self.now_ms, self._looks.left() if self._inputs.left_out else None
         cluster = _seen_as(seen, self.to_observe)
         changed = cluster == "quiet" and self._looks.remembers
@@ -281,15 +282,6 @@ class Controller:
             self.to_observe, cluster=observed.cluster != "not-requested"
         )
         return self.step(reader.observation(observed))
-
-    def _set_back(self, now_ms: int) -> None:
-        """Continue after the clock was set back since the last controller stopped.
-
-        Else no order would time out until the clock had caught up. The time in between is not known, and
-        counts as none. Replay does the same by the instant of Resumed.
-        """
-        self.ledger.set_back(self.now_ms - now_ms)
-        self.now_ms = now_ms
 
     def stop(self, now_ms: int) -> records.Step:
         """Withdraw the orders that have not led to a checkpoint: the last step before the host exits."""
@@ -421,7 +413,9 @@ class Controller:
             if not unanswered:  # too many rounds: a job that was not read is not marked as silent
                 held.unanswered.update(dict.fromkeys(plan.missing, "not-observed"))
         self._commit(effects, plan, now_ms)
-        self._note_refusals(effects, cluster_demand.refused, now_ms)
+        for trigger, why in cluster_demand.refused:
+            if self._looks.is_new(trigger.application, why):
+                effects.records.append(records.Refusal(now_ms, trigger, why))
         return ()
 
     def _demand(self, held: _Deferred, inputs: DemandInput) -> ClusterDemand:
@@ -459,11 +453,3 @@ class Controller:
         self.ledger.apply(decision)
         orders = [self.ledger.open[name] for name in names]
         return Effects((decision,), [requested(order, self.settings, orders) for order in orders])
-
-    def _note_refusals(
-        self, effects: Effects, refused: tuple[tuple[records.Trigger, TriggerReason], ...], now_ms: int
-    ) -> None:
-        """Record refused triggers when their reason is new."""
-        for trigger, why in refused:
-            if self._looks.is_new(trigger.application, why):
-                effects.records.append(records.Refusal(now_ms, trigger, why))

@@ -153,12 +153,6 @@ class QueueModel:
         else:
             self.head += 1
 
-    def return_granted(self, user: str, size: Resources) -> None:
-        """Count containers as ended."""
-        self.used = minus(self.used, size)
-        if self.view.user_limit is not None:
-            self.user_used[user] = minus(self.user_used.get(user, NOTHING), size)
-
 
 def _below_guarantee(key: Key) -> bool:
     """Return whether a queue with this key uses less than its guarantee."""
@@ -185,7 +179,10 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, Queue
         if queue is not None and limited:
             queue.user_used[view.user] = plus(queue.user_used.get(view.user, NOTHING), view.used)
         if queue is not None and view.application in leaving:
-            queue.return_granted(view.user, leaving[view.application])
+            size = leaving[view.application]
+            queue.used = minus(queue.used, size)
+            if queue.view.user_limit is not None:
+                queue.user_used[view.user] = minus(queue.user_used.get(view.user, NOTHING), size)
     return queues
 
 

@@ -72,7 +72,6 @@ class HeldWindow:
             totals[payer] = total
 
     def _drop(self, now_ms: int) -> None:
-        """Drop the marks that are not inside the window."""
         while self._marks and self._marks[0][0] < now_ms - self._window_ms:
             self._marks.popleft()
 

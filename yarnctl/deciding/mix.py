@@ -285,7 +285,10 @@ def choose_mix(case: Case, settings: Settings, given: MixInput) -> Choice:
         return Choice((), (), sum(need.containers for need in case.needs), (), (), missing, missing)
     unmet = sum(mixing.meet(need.size, need.containers) for need in case.needs)
     return Choice(
-        picks=tuple(_pick(case, option, requested, serves) for option, requested, serves in mixing.picks),
+        picks=tuple(
+            Pick(_name(case, option.job), option.task, option.job_key, option.task_key, requested, serves)
+            for option, requested, serves in mixing.picks
+        ),
         handed_back=(),
         unmet=unmet,
         refused_jobs=tuple(_closed(case, mixing)),
@@ -300,10 +303,6 @@ def choose_mix(case: Case, settings: Settings, given: MixInput) -> Choice:
 
 def _name(case: Case, job: int) -> str:
     return case.jobs[job].usage.application
-
-
-def _pick(case: Case, option: Option, requested: Resources, serves: int) -> Pick:
-    return Pick(_name(case, option.job), option.task, option.job_key, option.task_key, requested, serves)
 
 
 def _awaited(case: Case, given: MixInput, option: Option, serves: int) -> AwaitedTask:

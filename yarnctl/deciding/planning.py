@@ -226,7 +226,6 @@ def mix_input(inputs: DemandInput, ledger: Ledger, settings: Settings) -> MixInp
 
 
 def _fewer(wish: ApplicationDemand, case: Case, containers: int) -> tuple[ApplicationDemand, Case]:
-    """Return demand and case for the first ``containers`` of the shortfall."""
     needs = []
     left = containers
     for need in wish.shortfalls:

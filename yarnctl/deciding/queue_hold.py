@@ -146,7 +146,9 @@ class HeldQueues:
             if record.lowers:
                 self.held[record.queue] = record
         elif isinstance(record, HoldFound):
-            self.held[record.queue] = as_holding(record)
+            self.held[record.queue] = Holding(
+                record.at_ms, record.queue, record.before_ratio, record.ratio, QueueServing(), lowers=True
+            )
         elif isinstance(record, HoldEnded):
             self.held.pop(record.queue, None)
         elif isinstance(record, Performed) and record.queue:
@@ -173,8 +175,3 @@ class HeldQueues:
         if held is None or (held.before_ratio, held.ratio) != (record.ratio, record.before_ratio):
             return f"{record.queue} is put back to {record.ratio}, and no record says that it was so"
         return ""
-
-
-def as_holding(found: HoldFound) -> Holding:
-    """Return a cap that another daemon left as the record it would be of this one."""
-    return Holding(found.at_ms, found.queue, found.before_ratio, found.ratio, QueueServing(), lowers=True)

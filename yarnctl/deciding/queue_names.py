@@ -34,7 +34,7 @@ def last_part(path: str) -> str:
 
 def spells(name: str, path: str) -> bool:
     """Return whether a name is a path, or its end in whole parts."""
-    return name == path or (not _is_absolute(name) and path.endswith(f".{name}"))
+    return name == path or (not (name == ROOT or name.startswith(f"{ROOT}.")) and path.endswith(f".{name}"))
 
 
 def is_name_of(said: str, given: str) -> bool:
@@ -43,10 +43,6 @@ def is_name_of(said: str, given: str) -> bool:
     The gate has resolved the name of the request; this only notices a command for another queue.
     """
     return spells(said, given) or spells(given, said)
-
-
-def _is_absolute(name: str) -> bool:
-    return name == ROOT or name.startswith(f"{ROOT}.")
 
 
 class QueueTree:

@@ -92,7 +92,9 @@ class Settlement:
             elif isinstance(fact, model.ApplicationEnded):
                 self._application_ended(effects, fact)
             else:
-                self._epoch_changed(effects, fact)
+                effects.records.append(records.Epoch(at_ms=fact.at_ms, epoch=fact.epoch))
+                for order in list(self.ledger.open.values()):
+                    effects.add(self.recall(order, "epoch-changed", fact.at_ms, orders.AnotherManager()))
         return effects
 
     def _manifest(self, effects: Effects, fact: model.ManifestSeen) -> None:
@@ -203,7 +205,21 @@ class Settlement:
         if order is None or order.attempt == fact.attempt:
             return
         if isinstance(fact, model.CameBack):
-            self._record(effects, _return_of(order, fact))
+            leave_ms = max(0, (order.freed_at_ms or 0) - order.ordered_at_ms)
+            self._record(
+                effects,
+                records.Return(
+                    order=fact.order,
+                    attempt=fact.attempt,
+                    at_ms=fact.at_ms,
+                    predicted_ms=order.resume_cost_ms,
+                    cost_ms=leave_ms + fact.launch_ms + fact.shuffle_ms + fact.skip_ms,
+                    leave_ms=leave_ms,
+                    launch_ms=fact.launch_ms,
+                    shuffle_ms=fact.shuffle_ms,
+                    skip_ms=fact.skip_ms,
+                ),
+            )
         elif 0 <= fact.generation_found < fact.generation_expected:  # no later attempt is the resumption
             self._record(effects, msgspec.convert(fact, records.SavedLost, from_attributes=True))
 
@@ -221,11 +237,6 @@ class Settlement:
         if application in remembered_of(self.ledger):
             self._record(effects, records.UnknownApplication(application=application, at_ms=at_ms, why=why))
         return effects
-
-    def _epoch_changed(self, effects: Effects, fact: model.EpochChanged) -> None:
-        effects.records.append(records.Epoch(at_ms=fact.at_ms, epoch=fact.epoch))
-        for order in list(self.ledger.open.values()):
-            effects.add(self.recall(order, "epoch-changed", fact.at_ms, orders.AnotherManager()))
 
     # --- withdrawals and time-outs ----------------------------------------------------------------
 
@@ -329,22 +340,6 @@ class Settlement:
                 # no failure of the attempt
                 self._move(effects, action.order, "not-needed", now_ms, MoveDetails(outcome.why))
         return effects
-
-
-def _return_of(order: Order, fact: model.CameBack) -> records.Return:
-    """Compare the predicted resume cost with the measured."""
-    leave_ms = max(0, (order.freed_at_ms or 0) - order.ordered_at_ms)
-    return records.Return(
-        order=fact.order,
-        attempt=fact.attempt,
-        at_ms=fact.at_ms,
-        predicted_ms=order.resume_cost_ms,
-        cost_ms=leave_ms + fact.launch_ms + fact.shuffle_ms + fact.skip_ms,
-        leave_ms=leave_ms,
-        launch_ms=fact.launch_ms,
-        shuffle_ms=fact.shuffle_ms,
-        skip_ms=fact.skip_ms,
-    )
 
 
 def asked_again(ledger: Ledger, settings: Settings, now_ms: int) -> tuple[model.Action, ...]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from yarnctl.errors import BadInput
@@ -34,13 +33,6 @@ WEB_PROXY = "yarn.web-proxy.address"
 WEB_PROXY_PORT = 9099
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*)(?::([0-9]{1,5}))?")
 _ANY = ("0.0.0.0", "[::]", "")  # noqa: S104  # recognised, not bound
-
-
-class _Told(NamedTuple):
-    """A host ("": a wildcard, or none) and a port (0: none)."""
-
-    host: str
-    port: int
 
 
 def resource_managers(site: HadoopSite, here: str = LOCAL) -> tuple[str, ...]:
@@ -88,15 +80,15 @@ def history_server(site: HadoopSite, here: str = LOCAL) -> str:
     """
     secure = _https_only(site, "mapreduce.jobhistory.http.policy")
     key = "mapreduce.jobhistory.webapp." + ("https.address" if secure else "address")
-    told = _told(site, (key,))
-    host = told.host or _told(site, ("mapreduce.jobhistory.address",)).host
+    host, port = _told(site, (key,))
+    host = host or _told(site, ("mapreduce.jobhistory.address",))[0]
     logs = urlsplit(site.text("yarn.log.server.url"))
     is_history = logs.scheme in ("http", "https") and logs.path.startswith("/jobhistory")
     if not host and is_history and "@" not in logs.netloc:
         return f"{logs.scheme}://{logs.netloc}"
     if not host and not site.text(key):
         return ""
-    return _url(secure, host or here, told.port or (19890 if secure else 19888))
+    return _url(secure, host or here, port or (19890 if secure else 19888))
 
 
 def web_proxy(site: HadoopSite, here: str = LOCAL) -> str | None:
@@ -105,9 +97,9 @@ def web_proxy(site: HadoopSite, here: str = LOCAL) -> str | None:
         return None
     if not site.text(WEB_PROXY):
         return ""
-    told = _told(site, (WEB_PROXY,))
+    host, port = _told(site, (WEB_PROXY,))
     secure = _https_only(site, "yarn.http.policy")
-    found = _url(secure, told.host or here, told.port or WEB_PROXY_PORT)
+    found = _url(secure, host or here, port or WEB_PROXY_PORT)
     try:
         return "" if found in resource_managers(site, here) else found
     except BadInput:  # the ResourceManagers' own keys are not needed
@@ -121,39 +113,41 @@ def authentication(site: HadoopSite) -> str:
 
 
 def _resource_manager(site: HadoopSite, key: str, suffix: str, secure: bool, here: str) -> str:
-    told = _told(site, (key + suffix,))
+    host, port = _told(site, (key + suffix,))
     name = f"yarn.resourcemanager.hostname{suffix}"
-    host = told.host or _told(site, (name,)).host
+    host = host or _told(site, (name,))[0]
     if not host and suffix and not site.text(key + suffix) and not site.text(name):
         raise BadInput(site.where(name), "is not set", f"set it or {key}{suffix}")
-    return _url(secure, host or here, told.port or (8090 if secure else 8088))
+    return _url(secure, host or here, port or (8090 if secure else 8088))
 
 
 def _name_node(site: HadoopSite, suffixes: tuple[str, ...], fallback: str, here: str) -> str:
     keys = tuple(f"{_web_key(site)}{one}" for one in suffixes)
-    told = _told(site, keys)
-    host = told.host
+    host, port = _told(site, keys)
     if not host:
         rpc = tuple(f"dfs.namenode.rpc-address{one}" for one in suffixes)
-        host = _told(site, rpc).host or (_told(site, (fallback,)).host if fallback else "")
+        host = _told(site, rpc)[0] or (_told(site, (fallback,))[0] if fallback else "")
         if not host and not any(site.text(key) for key in (*keys, *rpc, fallback)):
             raise BadInput(site.where(rpc[0]), "is not set", f"set it or {keys[0]}")
     secure = _https_only(site, "dfs.http.policy")
-    return _url(secure, host or here, told.port or (9871 if secure else 9870))
+    return _url(secure, host or here, port or (9871 if secure else 9870))
 
 
 def _web_key(site: HadoopSite) -> str:
     return f"dfs.namenode.{'https' if _https_only(site, 'dfs.http.policy') else 'http'}-address"
 
 
-def _told(site: HadoopSite, keys: Iterable[str]) -> _Told:
-    """Return host and port of the first of ``keys`` that is set; raises BadInput if they cannot be used."""
+def _told(site: HadoopSite, keys: Iterable[str]) -> tuple[str, int]:
+    """Return host ("": a wildcard, or none) and port (0: none) of the first of ``keys`` that is set.
+
+    Raises BadInput if they cannot be used.
+    """
     key = next((one for one in keys if site.text(one)), "")
     text = _default_authority(site) if key == "fs.defaultFS" else site.text(key) if key else ""
     match = _AUTHORITY.fullmatch(text)
     if match is None or int(match[2] or 1) not in range(1, 1 << 16):
         raise BadInput(site.where(key), f"{text[:80]!r} does not have the form host:port")
-    return _Told("" if match[1] in _ANY else match[1], int(match[2] or 0))
+    return "" if match[1] in _ANY else match[1], int(match[2] or 0)
 
 
 def _default_authority(site: HadoopSite) -> str:

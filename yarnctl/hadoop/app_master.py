@@ -65,7 +65,6 @@ class ProxiedClient:
     def _read(
         self, path: str, decoder: OneDecoder[Any] | ListDecoder[Any], query: dict[str, str] | None = None
     ) -> Any:
-        """Return an answer; Absent if there is none."""
         try:
             return self._to.read(self._root + path, decoder, {**self._query, **(query or {})})
         except (Unreachable, Rejected) as problem:

@@ -74,7 +74,6 @@ class Replay:
         self._count(record)
 
     def _take(self, record: Record, raw: bytes) -> None:
-        """Compare a record with the one that is due."""
         if isinstance(record, records.Header):
             # What was due is dropped: the controller ended without writing it.
             self._check_header(record)
@@ -95,7 +94,7 @@ class Replay:
         elif isinstance(record, records.Stopped):
             self._between_steps()
             self._begin(self._deciding().stop(record.at_ms), [raw])
-        elif isinstance(record, records.Performed) and not self._is_hosts(record):
+        elif isinstance(record, records.Performed) and not (record.queue or record.back):
             self._performed(record, raw)
         elif isinstance(record, (records.Performed, *BETWEEN_STEPS)):
             self._between_records(record)
@@ -103,6 +102,12 @@ class Replay:
             if isinstance(record, records.Ranking):
                 self._require_paid(record)
             self._compare(raw)
+
+    def _between_records(self, record: Record) -> None:
+        if self._expected:
+            self.differ(f"before this, {self._expected[0].decode().rstrip()} is due")
+        if problem := self.fold.problem(record):
+            self.differ(problem)
 
     def _require_paid(self, record: records.Ranking) -> None:
         """End the replay where deadlines are sold, and one ranks that is not."""
@@ -129,21 +134,11 @@ class Replay:
         except BadInput as error:
             raise BadInput(self.where, str(error)) from None
 
-    def _is_hosts(self, record: records.Performed) -> bool:
-        """Return whether an action was the host's own: a queue's maximum, or a priority that is restored."""
-        return bool(record.queue) or record.back
-
     def _between_steps(self) -> None:
         if self._expected:
             self.differ(f"before this, {self._expected[0].decode().rstrip()} is due")
         if self._due:
             self.differ(f"before this, {_short(self._due[0])} must be performed")
-
-    def _between_records(self, record: Record) -> None:
-        if self._expected:
-            self.differ(f"before this, {self._expected[0].decode().rstrip()} is due")
-        if problem := self.fold.problem(record):
-            self.differ(problem)
 
     def _observed(self, record: Observed, raw: bytes) -> None:
         self._between_steps()
@@ -231,11 +226,4 @@ def replay(lines: Iterable[Line], source: str, *, closed: bool = True) -> Replay
         state.line(line)
     if closed:
         state.finish()
-    return Replayed(
-        records=state.records,
-        decisions=state.decisions,
-        picks=state.picks,
-        transitions=state.transitions,
-        refusals=state.refusals,
-        steps=state.steps,
-    )
+    return msgspec.convert(state, Replayed, from_attributes=True)

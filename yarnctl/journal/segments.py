@@ -120,7 +120,9 @@ def set_aside(path: Path, head: bytes, *, durable: bool) -> BinaryIO:
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-            _set_number(path)
+            if path.exists() and path.stat().st_size > 0:
+                numbers = [_number(path, each) for each in segments(path) if each != path]
+                os.rename(path, path.with_name(f"{path.stem}.{max(numbers, default=0) + 1:06d}{path.suffix}"))
             sync_folder(path.parent)
             os.rename(beside, path)
         except OSError:
@@ -130,13 +132,6 @@ def set_aside(path: Path, head: bytes, *, durable: bool) -> BinaryIO:
         raise NotNow(error.errno, error.strerror or str(error), str(path)) from error
     sync_folder(path.parent)
     return file
-
-
-def _set_number(path: Path) -> None:
-    """Rename the journal's file to the next number, if it is not empty."""
-    if path.exists() and path.stat().st_size > 0:
-        numbers = [_number(path, each) for each in segments(path) if each != path]
-        os.rename(path, path.with_name(f"{path.stem}.{max(numbers, default=0) + 1:06d}{path.suffix}"))
 
 
 def _number(path: Path, segment: Path) -> int:

@@ -135,7 +135,7 @@ def _section(where: str, kind: str, table: Any) -> ApplicationSection:
     if (
         not isinstance(words, list)
         or not 0 < len(words) <= WORDS_MAX
-        or not all(_is_word(each) for each in words)
+        or not all(isinstance(each, str) and each and "\0" not in each for each in words)
     ):
         raise BadInput(where, "command is not a list of words", 'write command = ["spark-submit", ...]')
     if kind_of(words) != kind:
@@ -148,10 +148,6 @@ def _section(where: str, kind: str, table: Any) -> ApplicationSection:
         raise BadInput(f"{where}: {error.where}", error.problem, error.remedy) from None
     _refuse_settled(where, framework, own, tunables)
     return ApplicationSection(kind, framework, tuple(words), tunables)
-
-
-def _is_word(word: object) -> bool:
-    return isinstance(word, str) and bool(word) and "\0" not in word
 
 
 def _refuse_settled(

@@ -178,7 +178,11 @@ def settled(
         if typed is None:
             more[name] = value
         elif name == PARALLELISM:
-            _refuse_more(own, int(value))
+            most = int(value)
+            parallelism = count_in(own, PARALLELISM, "-D") or 0
+            if parallelism > most:
+                remedy = f"remove it, and request yarnctl admit --containers {most_containers(own)}"
+                raise BadInput(f"-p {parallelism}", f"exceeds the granted {most}", remedy)
         elif name == QUEUE:
             if not is_name_of(typed, value):
                 raise BadInput(f"-D{QUEUE}={typed}", f"queue {value} was granted", "request the same queue")
@@ -186,10 +190,3 @@ def settled(
             notes.append(own_value(typed, value, name))
     more[TAGS] = with_tags(tags_of(own), tags)
     return more, notes
-
-
-def _refuse_more(own: Mapping[str, str], most: int) -> None:
-    parallelism = count_in(own, PARALLELISM, "-D") or 0
-    if parallelism > most:
-        remedy = f"remove it, and request yarnctl admit --containers {most_containers(own)}"
-        raise BadInput(f"-p {parallelism}", f"exceeds the granted {most}", remedy)

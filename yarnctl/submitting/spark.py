@@ -227,7 +227,11 @@ def settled(
         if typed is None:
             more[name] = value
         elif name == EXECUTORS:
-            _refuse_more(own, int(value))
+            most = int(value)
+            executors = count_in(own, EXECUTORS, "--conf ") or 0
+            if executors > most:
+                remedy = f"remove it, and request yarnctl admit --containers {executors + MASTER}"
+                raise BadInput(f"--num-executors {executors}", f"exceeds the granted {most}", remedy)
         elif name == QUEUE:
             if not is_name_of(typed, value):
                 raise BadInput(f"--queue {typed}", f"queue {value} was granted", "request the same queue")
@@ -235,10 +239,3 @@ def settled(
             notes.append(own_value(typed, value, name))
     more[TAGS] = with_tags(tags_of(own), tags)
     return more, notes
-
-
-def _refuse_more(own: Mapping[str, str], most: int) -> None:
-    executors = count_in(own, EXECUTORS, "--conf ") or 0
-    if executors > most:
-        remedy = f"remove it, and request yarnctl admit --containers {executors + MASTER}"
-        raise BadInput(f"--num-executors {executors}", f"exceeds the granted {most}", remedy)

@@ -99,9 +99,15 @@ def wrap(
     if leaving.route == "plugin" and own.get(PLUGINS):
         more[PLUGINS] = _listed(own[PLUGINS], PLUGIN)
     more[TAGS] = _tagged(own.get(TAGS, ""), leaving)
-    shipped = _shipped(line, own, leaving)
-    notes = notes_of(own, leaving, version, line.application)
-    return line.words({**more, **shipped.settings}, shipped.options), notes
+    # yarnctl's file goes into the user's option if it is given, else into the setting.
+    option, name = ("--files", FILES) if leaving.route == "signal" else ("--jars", JARS)
+    shipped = line.value_of(option)
+    options: dict[str, str] = {}
+    if shipped is None:
+        more[name] = _listed(own.get(name, ""), _file_of(leaving))
+    else:
+        options[option] = _listed(shipped, _file_of(leaving))
+    return line.words(more, options), notes_of(own, leaving, version, line.application)
 
 
 def default_lines(leaving: Leaving) -> list[str]:
@@ -164,7 +170,7 @@ def refuse_settings(own: Mapping[str, str], leaving: Leaving, shown: Callable[[s
     """Raise BadInput for a user's setting that prevents decommissioning, or would lose work."""
     for name, value in settings_for(leaving).items():
         typed = own.get(name)
-        if typed is None or name == PLUGINS or _same(typed, value):
+        if typed is None or name == PLUGINS or typed.strip().lower() == value.lower():
             continue
         raise BadInput(shown(name), f"decommissioning requires {value}", _remedy_for(name))
     if FORCE_KILL in own:
@@ -182,10 +188,6 @@ def _remedy_for(name: str) -> str:
     return f"remove {name}, or {UNWRAPPED}"
 
 
-def _same(one: str, other: str) -> bool:
-    return one.strip().lower() == other.lower()
-
-
 def _tagged(own: str, leaving: Leaving) -> str:
     tags = tags_in(own)
     kept = without_ours(tags)
@@ -197,24 +199,8 @@ def _tagged(own: str, leaving: Leaving) -> str:
     return ",".join(found)
 
 
-class Shipped(NamedTuple):
-    """How a file is shipped with an application: by a setting, or by an option with its complete value."""
-
-    settings: dict[str, str]
-    options: dict[str, str]
-
-
 def _file_of(leaving: Leaving) -> str:
     return str(TRAP_FILE) if leaving.route == "signal" else leaving.plugin_jar
-
-
-def _shipped(spark_words: SparkWords, own: Mapping[str, str], leaving: Leaving) -> Shipped:
-    """Add yarnctl's file to the user's option ``--files`` or ``--jars`` if given, else to the setting."""
-    option, name = ("--files", FILES) if leaving.route == "signal" else ("--jars", JARS)
-    typed = spark_words.value_of(option)
-    if typed is not None:
-        return Shipped({}, {option: _listed(typed, _file_of(leaving))})
-    return Shipped({name: _listed(own.get(name, ""), _file_of(leaving))}, {})
 
 
 def _listed(own: str, more: str) -> str:

@@ -223,7 +223,13 @@ def jobs_from_swim(
             strict=True,
         )
     )
-    return jobs, _notes(rows, maps, reduces, model)
+    facts = (
+        (rows.repeated_names, "rows repeat a job id and were given names of their own"),
+        (rows.out_of_order, "rows were submitted before the row above them; sorted"),
+        (int((maps > model.max_maps).sum()), f"jobs were cut to {model.max_maps} maps"),
+        (int((reduces > model.max_reduces).sum()), f"jobs were cut to {model.max_reduces} reduces"),
+    )
+    return jobs, [f"{count} {what}" for count, what in facts if count]
 
 
 def _lengths(
@@ -251,15 +257,3 @@ def _keys(reduce_ms: tuple[int, ...], key_group_ms: int) -> tuple[int, ...]:
     cycle = key_groups(reduce_ms[:TABLE_LENGTH], key_group_ms)
     whole, rest = divmod(len(reduce_ms), TABLE_LENGTH)
     return cycle if len(reduce_ms) <= TABLE_LENGTH else cycle * whole + cycle[:rest]
-
-
-def _notes(
-    rows: SwimRows, maps: NDArray[np.int64], reduces: NDArray[np.int64], model: TaskModel
-) -> list[str]:
-    facts = (
-        (rows.repeated_names, "rows repeat a job id and were given names of their own"),
-        (rows.out_of_order, "rows were submitted before the row above them; sorted"),
-        (int((maps > model.max_maps).sum()), f"jobs were cut to {model.max_maps} maps"),
-        (int((reduces > model.max_reduces).sum()), f"jobs were cut to {model.max_reduces} reduces"),
-    )
-    return [f"{count} {what}" for count, what in facts if count]

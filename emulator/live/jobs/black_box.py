@@ -1,11 +1,9 @@
 """Black boxes: applications of Spark and Flink as the ResourceManager sees them, from their command lines.
 
-Law: a client. What is known of a black box is how long it takes with a number of executors: a part that no
-executor shortens, and work that they share. It holds all its containers from its start to its end, and is
-never suspended. The file of the application is that model: ``modelled:2+24`` takes 2 s, and 24 s divided by
-the executors. One of Spark whose tags let executors leave has a driver: the work that they share is cut into
-tasks of a second, and the rest is one task. Parsed here as spark-submit and flink do, so that what yarnctl
-writes is read by another program.
+The file of the application is the model: ``modelled:2+24`` takes 2 s, and 24 s divided by the executors. It
+holds all its containers from its start to its end. One of Spark whose tags let executors leave has a driver:
+the shared work is cut into tasks of a second, and the rest is one task. Parsed here as spark-submit and flink
+do, so that what yarnctl writes is read by another program.
 """
 
 from __future__ import annotations

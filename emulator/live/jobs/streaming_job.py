@@ -1,7 +1,6 @@
 """A streaming job from a command line: what is shipped, how its reducer is wrapped, what is refused.
 
-Law: the job that comes out does what its commands say. What the task runner would refuse on a node is
-refused here, with the setting that is the reason (``yarnctl.task_runner.wrapping``).
+What the task runner would refuse on a node is refused here, with the setting that is the reason.
 """
 
 from __future__ import annotations

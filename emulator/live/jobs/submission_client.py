@@ -1,7 +1,6 @@
-"""Submitting: a client of the ResourceManager's REST, as much of it as submitting and waiting need.
+"""Submit by the ResourceManager's REST (new-application, then POST /apps) and wait, for Hadoop as well.
 
-Law: this is Hadoop's own way in (new-application, then POST /apps); nothing here depends on the emulator
-answers. What cannot be reached is Unreachable with the URL, what is refused BadInput with YARN's message.
+What cannot be reached is Unreachable with the URL, what is refused BadInput with YARN's message.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ class Client:
             Address(f"http://{parts.netloc}"), method, target, headers, data, LARGEST_ANSWER_BYTES
         )
         try:
-            answer = asyncio.run(asyncio.wait_for(asking, TIMEOUT_S))
+            status, _, content = asyncio.run(asyncio.wait_for(asking, TIMEOUT_S))
         except (OSError, ValueError) as error:
             why = str(error) or f"no answer within {TIMEOUT_S:g} s"
             raise Unreachable(f"{url}: {why}; check that yarn-emulator serve runs there") from None
-        return answer.status, answer.body
+        return status, content
 
     def _json(self, path: str, method: str = "GET", body: object = None) -> dict[str, Any]:
         url = f"{self.url}{path}{'&' if '?' in path else '?'}user.name={quote(self.user)}"

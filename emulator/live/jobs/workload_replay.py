@@ -1,8 +1,4 @@
-"""Replaying: the jobs of a workload, submitted live as modelled jobs at their own instants.
-
-Law: a job is submitted at its instant in the trace, whatever became of the others; the time from there to
-its end is reported. Between instants only the state of the others is polled.
-"""
+"""Submit the jobs of a workload live as modelled jobs, each at its instant, whatever became of the others."""
 
 from __future__ import annotations
 

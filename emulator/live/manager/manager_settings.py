@@ -1,9 +1,8 @@
 """Settings of a live ResourceManager, and its queues from a command line or a capacity-scheduler.xml.
 
-Law: spans are ms of kernel time unless a name says wall time; defaults are those of an unmodified Hadoop 3
-with the two queues of ``hadoop-conf/dual-queue``. What the scheduler of the emulator cannot do is refused
-with file and key, never silently left out: one level of queues under root, shares in percent that add up to
-100.
+Spans are ms of kernel time unless a name says wall time; defaults are those of an unmodified Hadoop 3 with
+the two queues of ``hadoop-conf/dual-queue``. What the scheduler cannot do is refused with file and key: it
+has one level of queues under root, shares in percent that add up to 100.
 """
 
 from __future__ import annotations

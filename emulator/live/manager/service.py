@@ -1,9 +1,7 @@
-"""The live ResourceManager: the actor of virtual time, called by real nodes and masters.
+"""The live ResourceManager: ids, numbered calls, losses by missing heartbeats, attempts of a master.
 
-Law: it decides no allocation, the actor does. Only what a live cluster needs is here: ids, numbered calls
-whose repetition has no second effect, losses by missing heartbeats, attempts of a master. Everything
-runs on one event loop; a caller first runs what is due (``RealTimeDriver.catch_up``). A repeated
-call of a master changes nothing and is answered as before.
+The actor decides allocations. A repeated call of a master changes nothing and is answered as before.
+Everything runs on one event loop; a caller first runs what is due (``RealTimeDriver.catch_up``).
 
 Nothing is kept over a restart: each start is a new epoch, its nodes are told to register again and to
 stop what it does not know, and masters of the epoch before are refused with the reason.
@@ -152,10 +150,7 @@ LATE_WALL_MS = 1000
 
 
 class LiveResourceManager:
-    """ResourceTracker and MasterService over the actor, and what REST asks and changes.
-
-    ``epoch`` (ms) names this start. ``nodes`` are those that count now; ``lost`` those that do not any more.
-    """
+    """ResourceTracker and MasterService over the actor, and what REST asks and changes (``ManagerState``)."""
 
     def __init__(self, driver: RealTimeDriver, settings: ManagerSettings | None = None) -> None:
         self.driver = driver

@@ -1,8 +1,7 @@
 """Records: nodes, applications, attempts and containers as the live ResourceManager keeps them.
 
-Law: a record mirrors one object of the ResourceManager's actor and adds what only the live side knows: ids as
-YARN writes them, addresses, mailboxes, instants for REST. What the scheduler counts is read from the actor
-and never kept twice. Instants are kernel time in ms.
+A record mirrors one object of the actor and adds what only the live side knows. What the scheduler counts is
+read from the actor and never kept twice. Instants are kernel time in ms.
 """
 
 from __future__ import annotations
@@ -110,10 +109,7 @@ class AttemptRecord:
 
 @dataclass(slots=True, eq=False)
 class AppRecord:
-    """One application, also after its end.
-
-    ``job_report`` is what its master has reported at the end; None if it has not.
-    """
+    """One application, also after its end; ``job_report`` is what its master reported (None: nothing)."""
 
     submission: Submission
     number: int

@@ -1,9 +1,8 @@
 """The REST of a driver of Spark, as 4.0 answers it (docs/facts/spark.md, 6).
 
-Law: it answers the state and changes nothing. Every number comes from the actor at this instant; fields that
-say nothing of a modelled application are as recorded, with zeros. Instants are the wall clock's. Of a stage
-its parts by executor come with the details alone, as in Spark. A stage that runs tasks again keeps its
-attempt's number.
+It changes nothing. Fields that say nothing of a modelled application are as recorded, with zeros. Instants
+are the wall clock's. Of a stage its parts by executor come with the details alone, as in Spark. A stage that
+runs tasks again keeps its attempt's number.
 """
 
 from __future__ import annotations
@@ -110,7 +109,24 @@ class DriverRest:
 
     def executors(self) -> list[dict[str, Any]]:
         """GET /allexecutors: those that are gone too, and the driver."""
-        return [*map(self._executor, self.driver.facts.values()), self._driver_row()]
+        live: dict[str, Any] = dict.fromkeys(
+            ("totalCores", "maxTasks", "activeTasks", "completedTasks", "totalTasks", "totalShuffleWrite"), 0
+        )
+        lived_ms = self.live.kernel.now_ms - self.live.started_at_ms
+        return [
+            *map(self._executor, self.driver.facts.values()),
+            {
+                **CONSTANT_FIELDS["executor"],
+                **live,
+                "id": "driver",
+                "hostPort": "driver:40000",
+                "isActive": True,
+                "totalDuration": self._wall_span_ms(lived_ms),
+                "addTime": self._instant(self.live.started_at_ms),
+                "executorLogs": {},
+                "attributes": {},
+            },
+        ]
 
     def _place(self, facts: ExecutorFacts) -> tuple[str, str]:
         """Return an executor's container and host."""
@@ -141,42 +157,22 @@ class DriverRest:
             "totalShuffleWrite": facts.done[0] * driver.shape.block_mib * MIB,
             "addTime": self._instant(facts.added_at_ms),
             "executorLogs": self._logs(facts),
-            "attributes": self._attributes(container, host),
+            "attributes": {
+                "NM_HTTP_ADDRESS": f"{host}:8042",
+                "USER": self.live.launch.user,
+                "LOG_FILES": "stderr,stdout",
+                "NM_HTTP_PORT": "8042",
+                "CLUSTER_ID": "",
+                "NM_PORT": "8041",
+                "HTTP_SCHEME": "http://",
+                "NM_HOST": host,
+                "CONTAINER_ID": container,
+            },
         }
         if facts.ending:
             row["removeTime"] = self._instant(facts.ended_at_ms)
             row["removeReason"] = REASONS[facts.ending].format(container=container, host=host)
         return row
-
-    def _attributes(self, container: str, host: str) -> dict[str, str]:
-        return {
-            "NM_HTTP_ADDRESS": f"{host}:8042",
-            "USER": self.live.launch.user,
-            "LOG_FILES": "stderr,stdout",
-            "NM_HTTP_PORT": "8042",
-            "CLUSTER_ID": "",
-            "NM_PORT": "8041",
-            "HTTP_SCHEME": "http://",
-            "NM_HOST": host,
-            "CONTAINER_ID": container,
-        }
-
-    def _driver_row(self) -> dict[str, Any]:
-        live: dict[str, Any] = dict.fromkeys(
-            ("totalCores", "maxTasks", "activeTasks", "completedTasks", "totalTasks", "totalShuffleWrite"), 0
-        )
-        lived_ms = self.live.kernel.now_ms - self.live.started_at_ms
-        return {
-            **CONSTANT_FIELDS["executor"],
-            **live,
-            "id": "driver",
-            "hostPort": "driver:40000",
-            "isActive": True,
-            "totalDuration": self._wall_span_ms(lived_ms),
-            "addTime": self._instant(self.live.started_at_ms),
-            "executorLogs": {},
-            "attributes": {},
-        }
 
     def shown_stages(self) -> list[int]:
         """Return the stages that have tasks, the newest first."""

@@ -1,8 +1,7 @@
 """What a master reports of its job as a whole: tasks and attempts, for how long, by Hadoop's counters.
 
-Law: pure; every number comes from the attempts that are given. Spans are those of the wall clock, in ms, as
-everything that REST shows: ``wall_of`` turns an instant of the kernel into one of that clock. Source:
-MapReduce's JobCounter, and the history server's record of a job.
+Spans are those of the wall clock, in ms: ``wall_of`` turns an instant of the kernel into one of that clock.
+Source: MapReduce's JobCounter, and the history server's record of a job.
 """
 
 from __future__ import annotations

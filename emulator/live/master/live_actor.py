@@ -1,8 +1,7 @@
 """The AM actor on a wire: asks go out with a heartbeat, what was granted or has ended comes back later.
 
-Law: the actor of virtual time decides everything; only what virtual time could leave out is here. A live AM
-sends a heartbeat each interval, since the answer brings what was granted. Tasks that are processes have no
-timetable: their ends are reported.
+A live AM sends a heartbeat each interval, since the answer brings what was granted. Tasks that are processes
+have no timetable: their ends are reported.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The driver of Spark on a wire: the actor of virtual time, with what its REST tells of its executors.
+"""The driver of Spark on a wire: the actor of virtual time, and what it remembers of executors for its REST.
 
-Law: the actor decides everything. What is added is what the driver remembers of executors, also of those
-that are gone, and how it is asked: by a signal to one executor, or by a plugin's orders, which name executors
-and decisions as Spark does.
+It is asked by a signal to one executor, or by a plugin's orders, which name executors and decisions.
 """
 
 from __future__ import annotations

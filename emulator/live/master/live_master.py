@@ -293,14 +293,10 @@ class LiveMaster:
             return
         attempt.end("FAILED", self.kernel.now_ms, why)
         if self._too_many(attempt):
-            self._end_container(attempt)
+            attempt.container.terminal_state = "failed"
+            self.exit(attempt.container, self.kernel.now_ms)
         else:
             self.actor.fail(attempt.container)
-
-    def _end_container(self, attempt: Attempt) -> None:
-        container = cast(Container, attempt.container)
-        container.terminal_state = "failed"
-        self.exit(container, self.kernel.now_ms)
 
     def _too_many(self, attempt: Attempt) -> bool:
         """Count a failure; say whether the job fails by it (and let it)."""

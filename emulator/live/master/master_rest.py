@@ -1,9 +1,8 @@
 """A master's REST, as the MapReduce AM of Hadoop answers it (facts, hadoop.md section 2).
 
-Law: it answers the state, and changes one thing only: an attempt's state to KILLED. ``elapsedTime`` of a
-reduce attempt is 0 while it runs, as it is in Hadoop; progress is what went into the command's pipe, in %.
-Instants are the wall clock's, in ms. Every number of a view is from the master's records
-at this instant.
+It changes one thing only: an attempt's state to KILLED. ``elapsedTime`` of a reduce attempt is 0 while it
+runs, as it is in Hadoop; progress is what went into the command's pipe, in %. Instants are the wall clock's,
+in ms.
 """
 
 from __future__ import annotations

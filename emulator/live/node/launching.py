@@ -1,7 +1,7 @@
 """Launching: a node's containers as real processes, their folders and environment as under YARN.
 
-Law: a container has a clean environment (``processes.clean_environment``), what YARN would tell it about
-itself, and what its master gives it. Each has a folder of its own, with its stdout and stderr.
+A container has a clean environment (``processes.clean_environment``), what YARN would tell it about itself,
+and what its master gives it. Each has a folder of its own, with its stdout and stderr.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Processes: real containers, each in a session of its own, run by one supervisor per NodeManager process.
 
-Law: what was started here has ended only when its whole process group is gone, and nothing outlives
-the process that opened it, be it killed with -9 (``emulator.live.node.process_supervisor``). No shell is
-involved, and a process has the environment it is given and nothing of ours.
+No shell is involved, and a process has the environment it is given and nothing of ours.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""All in one: ResourceManager, NodeManagers and masters of a live cluster in one event loop.
+"""ResourceManager, NodeManagers and masters of a live cluster in one event loop.
 
-Law: these are the very objects that run in processes of their own; only the wires between them are calls.
-What is slow or may break is outside: tasks are real processes (or modelled), under one process supervisor.
+They are the objects that run in processes of their own; only the wires between them are calls. Tasks are real
+processes (or modelled), under one process supervisor.
 """
 
 from __future__ import annotations

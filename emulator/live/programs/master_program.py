@@ -1,9 +1,9 @@
 """Masters: from a node's launch command to a master that runs, here or in a process of its own.
 
-Law: a job that cannot be read raises BadInput in ``open_master``, before anything has begun; everything else
-that is wrong with a job fails it (state FAILED with diagnostics). A process (``yarn-emulator
-am``) exits when its job is over (status 0 if the ResourceManager has recorded it) or its node stops it; a
-ResourceManager that does not answer is waited for.
+A job that cannot be read raises BadInput in ``open_master``; everything else that is wrong with a job fails
+it (state FAILED with diagnostics). A process (``yarn-emulator am``) exits when its job is over (status 0 if
+the ResourceManager has recorded it) or its node stops it; a ResourceManager that does not answer is waited
+for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One or many NodeManagers in a process of their own (``yarn-emulator nm``).
 
-Law: it answers masters before it registers, and registers until that is answered. On SIGTERM it ends
-its containers and sends nothing more: the ResourceManager finds out as it would of a lost node.
+On SIGTERM it ends its containers and sends nothing more: the ResourceManager finds out as it would of a lost
+node.
 """
 
 from __future__ import annotations

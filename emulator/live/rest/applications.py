@@ -1,7 +1,7 @@
-"""Applications: GET /apps and what is below it (facts, sections 1.1 and 1.2).
+"""GET /apps and what is below it (facts, sections 1.1 and 1.2); read only.
 
-Law: read only. A row is made in the natural form; what a version leaves out just after submission is left
-out by the dialect's version (facts 11: no resourceInfo in 3.4, runningContainers -1 in 3.5).
+What a version leaves out just after submission is left out by the dialect's version (facts 11: no
+resourceInfo in 3.4, runningContainers -1 in 3.5).
 """
 
 from __future__ import annotations

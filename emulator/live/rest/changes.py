@@ -1,9 +1,8 @@
-"""Changes: submitting an application and altering it, and container signals (facts, section 1.1).
+"""Submitting an application and altering it, and container signals (facts, section 1.1), as YARN answers.
 
-Law: YARN's own answers, quirks included: a kill is 202 first and 200 when it was done already, a priority is
-capped without a message, a signal's success proves nothing and its body is no JSON. The job itself is text in
-one environment entry of the AM's container and passes unread. Whether the text is JSON is looked at once,
-because it travels on inside JSON.
+A kill is 202 first and 200 when it was done already, a priority is capped without a message, a signal's
+success proves nothing and its body is no JSON. The job itself is text in one environment entry of the AM's
+container and passes unread, but for a look whether it is JSON: it travels on inside JSON.
 """
 
 from __future__ import annotations

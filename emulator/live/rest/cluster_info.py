@@ -1,7 +1,4 @@
-"""Cluster: its identity, its counters and its nodes (facts, section 1.1).
-
-Law: read only; each function turns the live ResourceManager into one of YARN's objects, in the natural form.
-"""
+"""The cluster's identity, counters and nodes (facts, section 1.1), in the natural form; read only."""
 
 from __future__ import annotations
 

@@ -151,7 +151,6 @@ class SchedulerConfiguration:
 
 
 def _keys(manager: LiveResourceManager) -> dict[str, str]:
-    """Return the keys that say what the queues are."""
     configs = [queue.config for queue in manager.actor.scheduler.queues.values()]
     keys = CONSTANT_FIELDS["schedulerKeys"] | {
         "maximum-am-resource-percent": f"{max((config.am_ratio for config in configs), default=0.1):g}",

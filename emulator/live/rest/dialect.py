@@ -104,7 +104,6 @@ def _guessed(value: Any) -> Any:
 
 
 def _mapped(value: Any) -> Any:
-    """Return a value in Jersey 1's mapped form."""
     if isinstance(value, dict):
         rows = {key: one for key, one in value.items() if one is not None and one != []}
         return {key: None if one == {} else _mapped(one) for key, one in rows.items()}

@@ -1,9 +1,8 @@
-"""History: what the MapReduce history server answers about jobs that have ended (facts, section 2.2).
+"""What the MapReduce history server answers about jobs that have ended (facts, section 2.2); read only.
 
-Law: read only. A MapReduce job is in the history once it is over, if it ever had a master: one that was
-killed while it waited is not. Numbers and counters are those its master reported at its end, settings are
-those it was submitted with, read here as any daemon reads a job's file. Unlike the real one it loses its jobs
-with the ResourceManager's restart, and has no single tasks.
+A MapReduce job is in the history once it is over, if it ever had a master. Numbers and counters are those its
+master reported at its end. Unlike the real one it loses its jobs with the ResourceManager's restart, and has
+no single tasks.
 """
 
 from __future__ import annotations

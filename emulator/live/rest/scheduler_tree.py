@@ -1,7 +1,7 @@
-"""Queues: GET /scheduler, the tree of the capacity scheduler (facts, section 1.3).
+"""GET /scheduler, the tree of the capacity scheduler (facts, section 1.3); read only.
 
-Law: read only. One parent, root, and its leaves; percentages are of the parent (``capacity``) and of the
-cluster (``absolute...``), which are the same here.
+One parent, root, and its leaves; percentages are of the parent (``capacity``) and of the cluster
+(``absolute...``), which are the same here.
 """
 
 from __future__ import annotations
@@ -54,17 +54,6 @@ def overview(manager: LiveResourceManager) -> dict[str, Any]:
     }
 
 
-def _capacity_vector(percent: float) -> dict[str, Any]:
-    """Return a queue's share as 3.4 and later write it beside the percentage: by resource."""
-    share = f"{percent:.1f}%"
-    return {
-        "configuredCapacityVector": f"[memory-mb={share},vcores={share}]",
-        "capacityVectorEntries": [
-            {"resourceName": name, "resourceValue": share} for name in ("memory-mb", "vcores")
-        ],
-    }
-
-
 def _capacities(
     capacity: float,
     used: float,
@@ -73,8 +62,14 @@ def _capacities(
     most: dict[str, Any],
     am_percent: float = 0.0,
 ) -> dict[str, Any]:
+    share = f"{capacity:.1f}%"
     row = CONSTANT_FIELDS["queueCapacities"] | {
-        "queueCapacityVectorInfo": _capacity_vector(capacity),
+        "queueCapacityVectorInfo": {
+            "configuredCapacityVector": f"[memory-mb={share},vcores={share}]",
+            "capacityVectorEntries": [
+                {"resourceName": name, "resourceValue": share} for name in ("memory-mb", "vcores")
+            ],
+        },
         "capacity": capacity,
         "usedCapacity": used,
         "maxCapacity": maximum,

@@ -1,7 +1,7 @@
 """The site: one ``Web`` that is a ResourceManager to nodes, masters and clients.
 
-Law: this file defines which part answers which path. The proxy to masters passes GET and PUT only, of the
-caller's headers Content-Type and Accept only, and bounds an answer in size and time.
+The proxy to masters passes GET and PUT only, of the caller's headers Content-Type and Accept only, and bounds
+an answer in size and time.
 """
 
 from __future__ import annotations
@@ -87,10 +87,12 @@ async def _exchange(base: str, request: WebRequest) -> Reply:
     target = request.path + ("?" + request.raw_query.decode("latin-1") if request.raw_query else "")
     headers = {PASSED_ON.get(key, "Cookie"): value.decode("latin-1") for key, value in request.headers}
     address = Address(base, "tracking URL")
-    found = await exchange(address, request.method, target, headers, request.body, LARGEST_ANSWER_BYTES)
-    location = found.headers.get("location")
+    status, found, body = await exchange(
+        address, request.method, target, headers, request.body, LARGEST_ANSWER_BYTES
+    )
+    location = found.get("location")
     more = (("Location", location),) if location else ()
-    return Reply(found.status, found.body, found.headers.get("content-type", ""), more)
+    return Reply(status, body, found.get("content-type", ""), more)
 
 
 def _page(app: AppRecord) -> str:

@@ -1,10 +1,8 @@
 """Paths of the emulated HDFS: where they are in the folder, who owns them, what each user may do with them.
 
-Law: no path leads out of the folder, whatever is requested: names are checked part by part, and a symbolic
-link in the way does not exist. Permissions bind everybody but the superuser. All methods raise
-``HttpProblem`` with HDFS's exception. Owners are kept beside the files: an answer never waits for the disk, a
-change is one transaction. A row may outlive its file (a crash in between), a file may have no row (somebody
-put it there by hand): the first is never asked for, the second belongs to the superuser.
+Owners are kept beside the files: an answer never waits for the disk, a change is one transaction. A row may
+outlive its file (a crash in between), a file may have no row (somebody put it there by hand): the first is
+never asked for, the second belongs to the superuser.
 """
 
 from __future__ import annotations

@@ -316,7 +316,6 @@ class WebHdfsServer:
 
 
 def _path(scope: Scope) -> str:
-    """Return the HDFS path of a request."""
     raw = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
     if not raw.startswith(PREFIX) or (len(raw) > len(PREFIX) and raw[len(PREFIX)] != "/"):
         raise HttpProblem(404, "FileNotFoundException", f"not below {PREFIX}")

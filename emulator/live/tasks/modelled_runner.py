@@ -161,7 +161,6 @@ class ModelledRunners:
         self._host.ask(lambda: self._poll(task, set(kept.known)), seen, failed)
 
     def _poll(self, task: manifests.TaskId, known: set[str]) -> RequestFolder:
-        """Read an attempt's folder of requests (in a thread)."""
         folder = f"{task.job}/{task.attempt}"
         above = self.requests.entry(folder)
         if above is None:

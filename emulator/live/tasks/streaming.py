@@ -362,12 +362,6 @@ class TextOutput:
             self._file.write(b"%b%b%b\n" % (key, self._to, value))
 
 
-def handle_signals() -> None:
-    """Answer SIGQUIT as a JVM does: a dump to the log, and it continues. Commands inherit it blocked."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
-    threading.Thread(target=_dump_on, name="dumps", daemon=True).start()
-
-
 def _dump_on() -> None:
     while True:
         signal.sigwait({signal.SIGQUIT})
@@ -376,21 +370,18 @@ def _dump_on() -> None:
         print("\n".join(said), flush=True)  # noqa: T201 - a JVM prints it to standard output
 
 
-def link_files(files: dict[str, str]) -> None:
-    """Put the job's files into the working folder, as localization does."""
-    for name, path in files.items():
-        if not os.path.lexists(name):
-            os.symlink(path, name)
-
-
 def main() -> int:
     """Run the task of the environment; return the exit status."""
     spec = json.loads(os.environ[ENTRY])
     with open(spec["job_file"], "rb") as file:
         job = json.load(file)
-    handle_signals()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
+    threading.Thread(target=_dump_on, name="dumps", daemon=True).start()
     try:
-        link_files(job["files"])
+        files = job["files"]
+        for name, path in files.items():
+            if not os.path.lexists(name):
+                os.symlink(path, name)
         attempt = StreamingAttempt(spec, job)
         attempt.begin()
     except (OSError, Gone) as error:

@@ -18,13 +18,11 @@ each of its attempts in turn.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from emulator.live.master.attempts import Attempt
+from emulator.live.master.live_master import LiveMaster
 from yarnctl.errors import BadInput
-
-if TYPE_CHECKING:
-    from emulator.live.master.live_master import LiveMaster
 
 KINDS = ("kill", "fail", "crash")
 _FAULT = re.compile(r"([mr]):([0-9]{1,6})@([0-9]{1,8})")

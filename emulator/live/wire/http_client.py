@@ -13,7 +13,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import httptools
@@ -233,14 +232,6 @@ class HttpPool:
         self._fail_waiting("closed")
 
 
-class WholeAnswer(NamedTuple):
-    """A whole answer; names of headers are in small letters."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-
 class _OneCall(_Connection):
     """A connection for one call, whose answer's headers are kept."""
 
@@ -269,10 +260,11 @@ async def exchange(
     headers: Mapping[str, str],
     body: bytes = b"",
     largest_bytes: int = LARGEST_ANSWER,
-) -> WholeAnswer:
+) -> tuple[int, dict[str, str], bytes]:
     """Ask a server once, on a connection of its own; ``target`` is path and query below the address, as sent.
 
-    Raises OSError if there is no whole answer within the bound. The caller bounds the time.
+    Returns status, headers (names in small letters) and body. Raises OSError if there is no whole answer
+    within the bound. The caller bounds the time.
     """
     loop = asyncio.get_running_loop()
     lines = [f"{method} {address.prefix}{target} HTTP/1.1", f"Host: {address.netloc}"]
@@ -292,4 +284,4 @@ async def exchange(
         connection.close()
     if not status:
         raise ConnectionError(data.decode(errors="replace"))
-    return WholeAnswer(status, connection.headers, data)
+    return status, connection.headers, data

@@ -158,7 +158,6 @@ MODELLED_REDUCER = "sh yarnctl_task.py --restartable -- modelled"
 
 
 def _base(job: SubmittedJob) -> dict[str, str]:
-    """Return what a job's own fields set."""
     work: Job | StreamingJob
     if isinstance(job, ModelledJob):
         work = job.job

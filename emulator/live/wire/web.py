@@ -81,7 +81,12 @@ class WebRequest:
     def query(self) -> dict[str, str]:
         """The query; of a repeated name the first counts."""
         if self._query is None:
-            self._query = read_query(self.raw_query)
+            found: dict[str, str] = {}
+            for key, value in parse_qsl(
+                self.raw_query.decode("latin-1"), keep_blank_values=True, max_num_fields=None
+            ):
+                found.setdefault(key, value)
+            self._query = found
         return self._query
 
     def header(self, name: str) -> str:
@@ -237,14 +242,6 @@ class Web:
 def _whole_parts(path: str) -> str:
     """Return a path with one slash before, between and after its parts: Hadoop takes them all as one."""
     return "/" + "".join(f"{part}/" for part in path.split("/") if part)
-
-
-def read_query(raw: bytes) -> dict[str, str]:
-    """Return a query's names and values; of a repeated name the first counts."""
-    found: dict[str, str] = {}
-    for key, value in parse_qsl(raw.decode("latin-1"), keep_blank_values=True, max_num_fields=None):
-        found.setdefault(key, value)
-    return found
 
 
 NO_JSON = HttpProblem(415, "NotSupportedException", "Content-Type has to be application/json")

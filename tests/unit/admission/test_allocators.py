@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, SIZINGS, Memory, OwnChoices
-from yarnctl.deciding.admission.mechanisms.justice import JusticeChoices, fraction
+from yarnctl.deciding.admission.mechanisms.justice import JusticeChoices, ends_late, fraction
 from yarnctl.deciding.admission.mechanisms.oracle import NO_DROP_FS, REACTIVE_FS, SharerChoices
 from yarnctl.deciding.admission.mechanisms.pythia import PythiaChoices
 from yarnctl.deciding.admission.records import Estimate, Finished, Request
@@ -137,7 +137,7 @@ def test_what_the_last_fraction_was_estimated_or_observed():
 
 @pytest.mark.parametrize(("threshold", "ended"), [(0, True), (9, True), (10, False), (None, False)])
 def test_justice_ends_late_jobs_above_a_threshold(threshold, ended):
-    assert JUSTICE.ends_late(request(tasks=10), JusticeChoices(drop_above_tasks=threshold)) is ended
+    assert ends_late(request(tasks=10), JusticeChoices(drop_above_tasks=threshold)) is ended
 
 
 # --- the queue and a round --------------------------------------------------------------------

@@ -16,9 +16,9 @@ from yarnctl.attach.check.preflight import (
     fail,
     is_true,
     leaf_queues,
-    not_in_conf,
     number_of,
     ok,
+    require_configuration,
     unknown,
     warn,
 )
@@ -67,8 +67,7 @@ def signal(facts: Facts) -> CheckResult:
 def manager_ha(facts: Facts) -> CheckResult:
     """After a failover yarnctl can work only if it knows the other ResourceManager's address."""
     enabled = facts.setting("yarn.resourcemanager.ha.enabled")
-    if facts.configuration is None:
-        return unknown(not_in_conf(facts))
+    require_configuration(facts)
     if not is_true(enabled):
         return ok("one ResourceManager")
     ids = [one for one in (facts.setting("yarn.resourcemanager.ha.rm-ids") or "").split(",") if one.strip()]
@@ -128,8 +127,7 @@ def proxy(facts: Facts) -> CheckResult:
 
 def apps_cache(facts: Facts) -> CheckResult:
     """The daemon decides on the list of applications. This cache delays it (YARN-11276, from 3.4.0)."""
-    if facts.configuration is None:
-        return unknown(not_in_conf(facts))
+    require_configuration(facts)
     if not is_true(facts.setting(CACHE)):
         return ok("off")
     age = facts.setting(f"{CACHE.removesuffix('.enable')}.expire") or "30s"
@@ -190,18 +188,14 @@ def _is_down(facts: Facts, one: LoweredQueue) -> bool:
 
 def acls(facts: Facts) -> CheckResult:
     """With YARN's ACLs on, killing attempts and setting priorities need the right to administer the queue."""
-    if facts.configuration is None:
-        return unknown(not_in_conf(facts))
+    require_configuration(facts)
     if not is_true(facts.setting("yarn.acl.enable")):
         return ok("yarn.acl.enable is false: every user has the right")
     user = facts.caller_identity or "yarnctl"
     admins = facts.setting("yarn.admin.acl")
     if _listed(facts.caller_identity, "*" if admins is None else admins):
         return ok(f"yarn.admin.acl contains {user}")
-    names = facts.preempting_queues + (facts.preemptable_queues if facts.mode == "queues" else ())
-    found, word = leaf_queues(facts, names)
-    if word is not None:
-        return word
+    found = leaf_queues(facts, facts.used_queues)
     if facts.scheduler is None:
         reason = facts.unseen("scheduler", "capacity-scheduler.xml is not shown")
         return unknown(

@@ -116,6 +116,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return QueueTree([leaf.path for leaf in self.leaves or ()], self.parents)
 
     @property
+    def used_queues(self) -> tuple[str, ...]:
+        """The queues of both sides; with --mode deadlines they share the preempting queues."""
+        return self.preempting_queues + (() if self.mode == "deadlines" else self.preemptable_queues)
+
+    @property
     def orders_by_deadline(self) -> bool:
         """Whether yarnctl orders the jobs of one queue by deadline, with YARN's priorities."""
         return self.mode == "deadlines" and (self.allow_priority or self.admission == "mrm")
@@ -167,6 +172,14 @@ class CheckResult(msgspec.Struct, frozen=True):
     fault: Unseen | None = None
 
 
+class NotJudged(Exception):
+    """A rule cannot be applied; ``result`` is its check result instead."""
+
+    def __init__(self, result: CheckResult) -> None:
+        super().__init__(result.observed)
+        self.result = result
+
+
 def ok(seen: str) -> CheckResult:
     """Return a check result: the rule is satisfied."""
     return CheckResult("ok", seen)
@@ -207,15 +220,21 @@ def number_of(text: str | None) -> float | None:
         return None
 
 
+def require_configuration(facts: Facts) -> None:
+    """Raise NotJudged if the daemon's configuration was not read."""
+    if facts.configuration is None:
+        raise NotJudged(unknown(not_in_conf(facts)))
+
+
 def not_in_conf(facts: Facts) -> Unseen:
     """Return why a key of the daemon's configuration is not known."""
     return facts.unseen("configuration", "the key is not set", "the ResourceManager's /conf: ")
 
 
-def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...], CheckResult | None]:
-    """Return the leaf queues by these names, or the check result to use instead."""
+def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[Leaf, ...]:
+    """Return the leaf queues by these names. Raises NotJudged if they are not known or not leaf queues."""
     if facts.leaves is None:
-        return (), unknown(facts.unseen("leaves"))
+        raise NotJudged(unknown(facts.unseen("leaves")))
     named = NamedQueues(
         preempting=tuple(name for name in facts.preempting_queues if name in names),
         preemptable=tuple(name for name in facts.preemptable_queues if name in names),
@@ -224,5 +243,5 @@ def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...],
     problems = resolved(named, facts.queues).problems
     if problems:
         fix = f"set --preempting and --preemptable to leaf queues, or add the queue to {CAPACITY}root.queues"
-        return (), fail(joined(problems), fix)
-    return facts.of(names), None
+        raise NotJudged(fail(joined(problems), fix))
+    return facts.of(names)

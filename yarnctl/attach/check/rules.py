@@ -8,7 +8,7 @@ from yarnctl.attach.check import cluster_rules as cluster
 from yarnctl.attach.check import hdfs_rules as store
 from yarnctl.attach.check import scheduler_rules as scheduler
 from yarnctl.attach.check import spark_rules as spark
-from yarnctl.attach.check.preflight import CheckResult, Facts, Finding, Unseen, unknown
+from yarnctl.attach.check.preflight import CheckResult, Facts, Finding, NotJudged, Unseen, unknown
 
 Rule = Callable[[Facts], CheckResult]
 
@@ -75,7 +75,10 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
     for name, rule in RULES.items():
         if not _matters(name, facts):
             continue
-        word = rule(facts)
+        try:
+            word = rule(facts)
+        except NotJudged as instead:
+            word = instead.result
         if is_other and word.severity == "unknown" and (RULES[name].__module__ == scheduler.__name__):
             word = unknown(WITHOUT_SCHEDULER)
         elif first := _already_reported(word, reported):

@@ -14,13 +14,14 @@ from yarnctl.attach.check.preflight import (
     CAPACITY,
     CheckResult,
     Facts,
+    NotJudged,
     Unseen,
     fail,
     is_true,
     leaf_queues,
-    not_in_conf,
     number_of,
     ok,
+    require_configuration,
     unknown,
     warn,
 )
@@ -94,18 +95,17 @@ def resources(facts: Facts) -> CheckResult:
     return warn(f"yarnctl ignores requests for {named} and preempts no container that has them", fix)
 
 
-def share_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...], CheckResult | None]:
-    """Return the leaf queues by these names with their shares, or the check result to use instead."""
-    found, word = leaf_queues(facts, names)
-    return ((), _all_labelled(facts)) if word is None and facts.is_all_labelled else (found, word)
+def share_queues(facts: Facts, names: tuple[str, ...]) -> tuple[Leaf, ...]:
+    """Return the leaf queues by these names with their shares. Raises NotJudged without shares."""
+    found = leaf_queues(facts, names)
+    if facts.is_all_labelled:
+        raise NotJudged(_all_labelled(facts))
+    return found
 
 
 def queues(facts: Facts) -> CheckResult:
     """Production and research jobs must use different leaf queues, both in state RUNNING."""
-    names = facts.preempting_queues + (() if facts.mode == "deadlines" else facts.preemptable_queues)
-    found, word = leaf_queues(facts, names)
-    if word is not None:
-        return word
+    found = leaf_queues(facts, facts.used_queues)
     stopped = [leaf for leaf in found if leaf.queue.state not in ("RUNNING", "")]
     if stopped:
         one = stopped[0]
@@ -119,9 +119,7 @@ def preempting_share(facts: Facts) -> CheckResult:
     """YARN gives free containers to the queue furthest below its guarantee. Production must be that queue."""
     if facts.mode == "deadlines":
         return ok(ONE_QUEUE)
-    _, word = share_queues(facts, facts.preempting_queues + facts.preemptable_queues)
-    if word is not None:
-        return word
+    share_queues(facts, facts.preempting_queues + facts.preemptable_queues)
     production = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.preempting_queues))
     research = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.preemptable_queues))
     first = facts.of(facts.preempting_queues)[0].path
@@ -139,9 +137,7 @@ def preemptable_share(facts: Facts) -> CheckResult:
     """Only what a queue uses above its guarantee can be preempted. With 0 % it runs one application."""
     if facts.mode == "deadlines":
         return ok(ONE_QUEUE)
-    found, word = share_queues(facts, facts.preemptable_queues)
-    if word is not None:
-        return word
+    found = share_queues(facts, facts.preemptable_queues)
     for leaf in found:
         share, most = leaf.queue.guaranteed_percent, leaf.queue.maximum_percent
         key = f"{CAPACITY}{leaf.path}.capacity"
@@ -158,11 +154,7 @@ def preemptable_share(facts: Facts) -> CheckResult:
 
 def maxima(facts: Facts) -> CheckResult:
     """A queue that may not grow to the whole cluster leaves it half empty, and cannot use what is freed."""
-    found, word = share_queues(
-        facts, facts.preempting_queues + (() if facts.mode == "deadlines" else facts.preemptable_queues)
-    )
-    if word is not None:
-        return word
+    found = share_queues(facts, facts.used_queues)
     for leaf in found:
         if leaf.queue.maximum_percent < FULL_PERCENT:
             said = f"the maximum of {leaf.path} is {leaf.queue.maximum_percent:g} % of the cluster"
@@ -172,11 +164,7 @@ def maxima(facts: Facts) -> CheckResult:
 
 def user_limit(facts: Facts) -> CheckResult:
     """One user gets at most the queue's guarantee times user-limit-factor, even if more is free."""
-    found, word = share_queues(
-        facts, facts.preempting_queues + (() if facts.mode == "deadlines" else facts.preemptable_queues)
-    )
-    if word is not None:
-        return word
+    found = share_queues(facts, facts.used_queues)
     for leaf in found:
         factor, share = leaf.queue.user_limit_factor, leaf.queue.guaranteed_percent
         if factor < 0:
@@ -208,9 +196,7 @@ def user_share(facts: Facts) -> CheckResult:
 
 def ordering_policy(facts: Facts) -> CheckResult:
     """Deadlines are kept by priorities. Only the fifo ordering policy follows priorities."""
-    found, word = leaf_queues(facts, facts.preempting_queues)
-    if word is not None:
-        return word
+    found = leaf_queues(facts, facts.preempting_queues)
     for leaf in found:
         key = f"{leaf.path}.ordering-policy"
         fix = f"set {CAPACITY}{key}=fifo"
@@ -229,10 +215,7 @@ def _hidden(facts: Facts, said: str) -> str:
 def am_share(facts: Facts) -> CheckResult:
     """A job can use freed containers only after its ApplicationMaster started. This share limits masters."""
     fix = f"set {CAPACITY}maximum-am-resource-percent=0.5"
-    names = facts.preempting_queues + (facts.preemptable_queues if facts.mode == "queues" else ())
-    found, word = leaf_queues(facts, names)
-    if word is not None:
-        return word
+    found = leaf_queues(facts, facts.used_queues)
     waiting = [leaf for leaf in found if leaf.queue.applications_pending > 0]
     if waiting:
         number = waiting[0].queue.applications_pending
@@ -259,9 +242,7 @@ def _am_ratio(facts: Facts, leaf: Leaf) -> float | None:
 def masters(facts: Facts) -> CheckResult:
     """A suspended job keeps its ApplicationMaster. Masters must leave capacity that can be preempted."""
     names = facts.preempting_queues if facts.mode == "deadlines" else facts.preemptable_queues
-    found, word = share_queues(facts, names)
-    if word is not None:
-        return word
+    found = share_queues(facts, names)
     parts = []
     for leaf in found:
         key = f"{CAPACITY}{leaf.path}.maximum-am-resource-percent"
@@ -305,8 +286,7 @@ def max_priority(facts: Facts) -> CheckResult:
     """With --mode deadlines yarnctl sets priorities. YARN silently lowers each to this maximum."""
     if facts.mode != "deadlines":
         return ok("needed only with --mode deadlines")
-    if facts.configuration is None:
-        return unknown(not_in_conf(facts))
+    require_configuration(facts)
     most = number_of(facts.setting(MAX_PRIORITY)) or 0
     if most <= 0:
         return fail(f"{MAX_PRIORITY} is 0", f"set {MAX_PRIORITY}=10 (yarn-site.xml)")
@@ -345,8 +325,7 @@ def locality_delay(facts: Facts) -> CheckResult:
 def minimum_allocation(facts: Facts) -> CheckResult:
     """YARN rounds requests up to this size. A large size wastes memory and makes container sizes differ."""
     key = "yarn.scheduler.minimum-allocation-mb"
-    if facts.configuration is None:
-        return unknown(not_in_conf(facts))
+    require_configuration(facts)
     least = number_of(facts.setting(key)) or 1024
     if least > 1024:
         return warn(f"{key} is {least:g} MiB", f"set {key}=1024 or less (yarn-site.xml)")
@@ -360,13 +339,10 @@ def _is_on(facts: Facts) -> bool:
 
 def own_preemption(facts: Facts) -> CheckResult:
     """YARN's own preemption kills tasks. The daemon sends no orders while it is on."""
-    if facts.configuration is None:
-        return unknown(not_in_conf(facts))
+    require_configuration(facts)
     if not _is_on(facts):
         return ok("off")
-    found, word = leaf_queues(facts, facts.preemptable_queues)
-    if word is not None:
-        return word
+    found = leaf_queues(facts, facts.preemptable_queues)
     for leaf in found:
         if leaf.queue.preemption_disabled is not True:
             fix = f"set {CAPACITY}{leaf.path}.disable_preemption=true, or {MONITOR}=false (yarn-site.xml)"
@@ -376,15 +352,12 @@ def own_preemption(facts: Facts) -> CheckResult:
 
 def intra_queue_preemption(facts: Facts) -> CheckResult:
     """YARN can also kill tasks within a queue, for users and priorities. Those tasks lose their work."""
-    if facts.configuration is None:
-        return unknown(not_in_conf(facts))
+    require_configuration(facts)
     if not _is_on(facts) or not is_true(facts.setting(INTRA_QUEUE)):
         return ok("off")
-    found, word = leaf_queues(
+    found = leaf_queues(
         facts, facts.preemptable_queues if facts.mode == "queues" else facts.preempting_queues
     )
-    if word is not None:
-        return word
     for leaf in found:
         if leaf.queue.intra_queue_preemption_disabled is not True:
             key = f"{CAPACITY}{leaf.path}.intra-queue-preemption.disable_preemption"

@@ -5,7 +5,7 @@ The daemon checks each application's settings at its driver (``executor_reader``
 
 from __future__ import annotations
 
-from yarnctl.attach.check.preflight import CheckResult, Facts, fail, not_in_conf, ok, unknown, warn
+from yarnctl.attach.check.preflight import CheckResult, Facts, fail, ok, require_configuration, unknown, warn
 
 EXECUTOR = "yarn.nodemanager.container-executor.class"
 RUNTIMES = "yarn.nodemanager.runtime.linux.allowed-runtimes"
@@ -18,8 +18,7 @@ BY_PLUGIN = "submit with yarnctl wrap --spark --plugin JAR, which needs no signa
 
 def shell(facts: Facts) -> CheckResult:
     """A signal can drain an executor only if its container's shell is bash and reads BASH_ENV."""
-    if facts.configuration is None:
-        return unknown(not_in_conf(facts))
+    require_configuration(facts)
     named = (facts.setting(EXECUTOR) or KNOWN[0]).rpartition(".")[2]
     if named not in KNOWN:
         return warn(f"containers are started by {named}, which is not tested", BY_PLUGIN)
@@ -42,8 +41,7 @@ def hosts(facts: Facts) -> CheckResult:
 
 def shuffle_service(facts: Facts) -> CheckResult:
     """With an external shuffle service shuffle blocks outlive executors. Only cached blocks must move."""
-    if facts.configuration is None:
-        return unknown(not_in_conf(facts))
+    require_configuration(facts)
     services = [word.strip() for word in (facts.setting(SERVICES) or "").split(",")]
     if SHUFFLE_SERVICE not in services:
         return ok("not in use: executors move their shuffle blocks")

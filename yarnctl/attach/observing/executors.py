@@ -182,7 +182,11 @@ class ExecutorObserver:
         shown = {
             each.executor: each
             for each in look.executors
-            if each.executor in predicted and each.container in held.containers and _is_named(each)
+            if each.executor in predicted
+            and each.container in held.containers
+            and each.executor.isascii()
+            and each.executor.isdigit()
+            and len(each.executor) <= ID_DIGITS_MAX
         }
         staying = self._staying(application, shown, predicted)
         now_ms = self._clock()
@@ -203,11 +207,6 @@ class ExecutorObserver:
         known = names[len(unknown) :]
         keep = max(0, self._reader.drainable[application].min_executors - len(unknown))
         return {*unknown, *known[len(known) - min(keep, len(known)) :]}
-
-
-def _is_named(each: Executor) -> bool:
-    """Return whether its name among all attempts can be made and read back."""
-    return each.executor.isascii() and each.executor.isdigit() and len(each.executor) <= ID_DIGITS_MAX
 
 
 def _written(jobs: Sequence[ActiveJob], stages: Sequence[Stage]) -> list[tuple[int, int]]:

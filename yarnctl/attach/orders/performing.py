@@ -278,7 +278,9 @@ class Performing:
             return Refused(GoneOn())
         if self._is_over(one, eligibility):
             return Refused(HoldOver())
-        if one.answer == UNCHANGED and not _is_in_release_wait(status, one):
+        if one.answer == UNCHANGED and not (
+            status is not None and (status.phase, status.order) == ("hold", one.name)
+        ):
             return later(action, NotHoldingYet())
         return None
 
@@ -387,8 +389,3 @@ def _has_resumed_in_place(status: Status, manifest: Manifest, one: TrackedOrder)
         return False
     newer = status.gen >= manifest.generation and one.answer != UNCHANGED
     return newer or status.groups > manifest.groups_done
-
-
-def _is_in_release_wait(status: Status | None, one: TrackedOrder) -> bool:
-    """Return whether a status line shows the attempt in its release wait for this order."""
-    return status is not None and (status.phase, status.order) == ("hold", one.name)

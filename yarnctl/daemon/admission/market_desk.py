@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
+from yarnctl.daemon.admission.backlog import ClusterUse
 from yarnctl.daemon.admission.request_queue import AccountCommand, AdmissionClient, QuoteRequest, Refusal
+from yarnctl.deciding.admission.book import AdmissionStore
+from yarnctl.deciding.admission.capacity import Load
 from yarnctl.deciding.admission.mechanisms.mrm import Priced, deadlines, priced
 from yarnctl.deciding.admission.mechanisms.promises import MrmChoices, MrmMemory, market
 from yarnctl.deciding.admission.payments import due_records
@@ -21,11 +24,6 @@ from yarnctl.deciding.admission.records import Budget, Estimate
 from yarnctl.deciding.admission.rounds import Seen
 from yarnctl.deciding.records import Record
 from yarnctl.journal.rendering import when
-
-if TYPE_CHECKING:
-    from yarnctl.daemon.admission.backlog import ClusterUse
-    from yarnctl.deciding.admission.book import AdmissionStore
-    from yarnctl.deciding.admission.capacity import Load
 
 QUOTED_FOR_MS = 60_000  # The time for which a quote is valid
 QUOTES_MAX = 1_000  # Beyond, the oldest quote of the user with the most is dropped

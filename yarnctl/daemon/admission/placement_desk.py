@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,6 +13,7 @@ from yarnctl.daemon.admission.pool_files import PoolSettings
 from yarnctl.daemon.admission.request_queue import AdmissionClient, Refusal
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.capacity import Pool
+from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
 from yarnctl.deciding.admission.placement_options import OPTIONS_MAX, Alternatives, PlacementOption
 from yarnctl.deciding.admission.records import Estimate
@@ -21,9 +21,6 @@ from yarnctl.deciding.reasons.verdicts import GateReason
 from yarnctl.errors import BadInput
 from yarnctl.extras import require_extra
 from yarnctl.prediction.application_runs import KnownRun, merged, runs_in_lines
-
-if TYPE_CHECKING:
-    from yarnctl.deciding.admission.gate import Gate
 
 LATE_RATIO = 0.05  # The probability to exceed an upper bound, if the request has none
 PROFILE = "run yarnctl profile APP.toml to measure it with several numbers of containers"

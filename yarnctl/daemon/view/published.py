@@ -94,7 +94,9 @@ class Counting:
         counts = self._counts
         if isinstance(record, Decision):
             self._counts = msgspec.structs.replace(counts, decisions=counts.decisions + 1)
-            self._begin(record)
+            self._asked_at_ms.update(dict.fromkeys(record.orders, record.at_ms))
+            while len(self._asked_at_ms) > ASKED_MAX:
+                del self._asked_at_ms[next(iter(self._asked_at_ms))]
         elif isinstance(record, Transition):
             self._moved(record)
         elif isinstance(record, Performed):
@@ -116,11 +118,6 @@ class Counting:
             else:
                 self._not_sent.pop(record.order, None)
                 self._asked_orders[record.action] = self._asked_orders.get(record.action, 0) + 1
-
-    def _begin(self, record: Decision) -> None:
-        self._asked_at_ms.update(dict.fromkeys(record.orders, record.at_ms))
-        while len(self._asked_at_ms) > ASKED_MAX:
-            del self._asked_at_ms[next(iter(self._asked_at_ms))]
 
     def _moved(self, record: Transition) -> None:
         if record.order in self._not_sent:
@@ -354,8 +351,9 @@ class Publisher:
             return self._kept(seen, settings)
         at_ms = seen.now_ms if seen.snapshot is None else seen.as_of_ms
         waits = any(demand_waits(view, settings) for view in fresh.applications)
-        if fresh is not self._view.snapshot:
-            self._sample(controller, fresh, at_ms)
+        if fresh is not self._view.snapshot and self._occupancy.is_due(at_ms):
+            opened = sum(not order.observed for order in controller.ledger.open.values())
+            self._occupancy.add(sample_of(fresh, controller.settings, at_ms, opened))
         return fresh, at_ms, seen.snapshot is None and seen.cluster == "quiet" and not waits
 
     def _kept(self, seen: Observation, settings: Settings) -> tuple[Snapshot | None, int, bool]:
@@ -365,8 +363,3 @@ class Publisher:
         if quiet and not last.no_demand and last.snapshot is not None:
             return quieted(last.snapshot, settings), at_ms, quiet
         return last.snapshot, at_ms, quiet
-
-    def _sample(self, controller: Controller, snapshot: Snapshot, at_ms: int) -> None:
-        if self._occupancy.is_due(at_ms):
-            opened = sum(not order.observed for order in controller.ledger.open.values())
-            self._occupancy.add(sample_of(snapshot, controller.settings, at_ms, opened))

@@ -351,7 +351,6 @@ class AdmissionStore:
     }
 
     def _put(self, after: Admission) -> None:
-        """Replace an admission by what it is after a record."""
         self.admissions[after.admission] = after
         if after.state in OPEN:
             self.opened[after.admission] = None
@@ -383,18 +382,13 @@ class AdmissionStore:
         if isinstance(record, AccountRecord):
             return paying.problem(self.accounts, record)
         if isinstance(record, entries.ClockSetBack):
-            return _set_back_problem(self, record)
+            if record.by_ms > 0 and record.at_ms >= self.now_ms - record.by_ms:
+                return ""
+            return f"a clock set back by {record.by_ms} ms to {record.at_ms} ms, after {self.now_ms} ms"
         checker = _CHECKERS.get(type(record))
         if checker is None:
             return ""
         return "an admission, and no gate was set before it" if self.gate is None else checker(self, record)
-
-
-def _set_back_problem(store: AdmissionStore, record: entries.ClockSetBack) -> str:
-    """Since its last record the store's writer may have gone on, so that the clock is not further back."""
-    if record.by_ms > 0 and record.at_ms >= store.now_ms - record.by_ms:
-        return ""
-    return f"a clock set back by {record.by_ms} ms to {record.at_ms} ms, after {store.now_ms} ms"
 
 
 def _asked_problem(store: AdmissionStore, record: entries.AdmissionAsked) -> str:

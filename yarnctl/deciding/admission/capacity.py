@@ -1,8 +1,7 @@
-"""Capacity over time: one step function of free containers.
+"""Capacity over time: one step function of free containers, a value.
 
-Law: a value. It is made of the capacity and of *loads* (containers used from an instant until
-another): what was admitted, what is reserved, and the backlog of applications without an
-admission. A new load gives a new value; nothing is ever undone.
+It is made of the capacity and of *loads* (containers used from an instant until another): what was admitted,
+what is reserved, and the backlog of applications without an admission.
 """
 
 from __future__ import annotations

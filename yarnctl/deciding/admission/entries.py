@@ -1,7 +1,6 @@
 """Admission events in the journal: one record for everything that changes the gate.
 
-Law: as of all records (``yarnctl.deciding.records``): the reason is part of it, and it has the inputs of
-its decision. A round has the backlog it was given and the plans that changed, so that it can be repeated.
+A round has the backlog it was given and the plans that changed, so that it can be repeated.
 """
 
 from __future__ import annotations
@@ -17,10 +16,7 @@ from yarnctl.deciding.reasons.verdicts import ClosedReason, LessonReason
 
 
 class GateSet(msgspec.Struct, frozen=True, tag="gate-set"):
-    """The gate's settings from now on: the mechanism with its choices, and the pools.
-
-    Another mechanism, or other choices, begin with an empty memory.
-    """
+    """The gate's settings from now on; another mechanism, or other choices, begin with an empty memory."""
 
     at_ms: int
     mechanism: str

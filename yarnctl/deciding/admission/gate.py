@@ -1,8 +1,7 @@
-"""The gate's state and its steps: the replay's rounds, on a cluster with applications that need no admission.
+"""The gate's state and its steps: state in, state and plans out.
 
-State in, state and plans out; a state is a value that can be written down and continued from (waiting
-requests and reservations survive a restart). Reservations have an expiry. Containers of applications without
-an admission are fixed load: the caller gives them (``loads``) and the time.
+Waiting requests and reservations survive a restart; reservations have an expiry. Containers of applications
+without an admission are fixed load: the caller gives them (``loads``) and the time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What a round offered to one request: the prices of its deadlines, computed anew from the round's inputs.
 
-Law: pure. The journal has the deadline that was decided on and its price, and not the curve; what it has of
-the round (backlog, promises, blocking) gives the same curve again. Where it does not give the recorded price
-back, records before it are missing, and nothing is offered.
+The journal has the deadline that was decided on and its price, and not the curve. Where the inputs do not
+give the recorded price back, records before them are missing, and nothing is offered.
 """
 
 from __future__ import annotations

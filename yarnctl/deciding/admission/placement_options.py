@@ -1,7 +1,7 @@
 """What an application that exists for several frameworks may be run as, and what was not chosen of it.
 
-Law: values. Times are predicted outside the deciding half (``yarnctl.prediction``): a request carries its
-options, at most ``OPTIONS_MAX``, and no model, so that replay needs none.
+Times are predicted outside (``yarnctl.prediction``): a request carries at most ``OPTIONS_MAX`` options and no
+model, so that replay needs none.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The shared round: the common part of all mechanisms that size one job at a time and reserve rectangles.
 
-Law: pure. The replay's round (``rounds.hold``) on a cluster with applications that need no admission: the
-caller gives the backlog (``loads``) and the time. Every waiting request gets a plan. Start and finish in a
-plan are predicted from one profile of free containers and promise nothing: each round predicts anew.
+The caller gives the backlog (``loads``) and the time. Every waiting request gets a plan. Start and finish in
+a plan are predicted from one profile of free containers and promise nothing: each round predicts anew.
 """
 
 from __future__ import annotations

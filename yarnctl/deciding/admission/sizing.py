@@ -1,7 +1,6 @@
 """Sizing: how a mechanism of the shared round sizes one job, and orders its queue.
 
-Law: it has no state. What it learned is a small frozen record (its *memory*) that goes in and comes out, can
-be written down, and grows by nothing but finished jobs. Memory and choices are of the mechanism's own types.
+What it learned is a small frozen record (its *memory*) that grows by nothing but finished jobs.
 """
 
 from __future__ import annotations
@@ -47,11 +46,6 @@ def learn_nothing(memory: Memory_, finished: Finished, choices: object) -> Memor
     return memory
 
 
-def never_ended(request: Request, choices: object) -> bool:
-    """Return that a running job is never ended."""
-    return False
-
-
 Key = tuple[float, int, int]
 
 
@@ -73,9 +67,9 @@ class Sizing(NamedTuple, Generic[Memory_, Choices_]):
     """The part of a mechanism that sizes and orders jobs.
 
     ``memory`` is what it begins with, ``choices`` our readings of its paper. ``terms`` is None for fair
-    sharers: they do not size jobs, they split what is free. ``ends_late``: whether a running job is
-    ended at its deadline. ``drops_late``: a fair sharer rejects requests beyond it. ``order`` is the meaning
-    of ``papers``. ``needs_estimate``: it rejects requests without one.
+    sharers: they do not size jobs, they split what is free. ``drops_late``: a fair sharer rejects requests
+    beyond their deadline. ``order`` is the meaning of ``papers``. ``needs_estimate``: it rejects requests
+    without one.
     """
 
     name: str
@@ -84,7 +78,6 @@ class Sizing(NamedTuple, Generic[Memory_, Choices_]):
     choices: Choices_
     terms: Callable[[Memory_, Request, int, int, Choices_], Terms] | None
     learn: Callable[[Memory_, Finished, Choices_], Memory_] = learn_nothing
-    ends_late: Callable[[Request, Choices_], bool] = never_ended
     order: Order = "tasks"
     drops_late: bool = False
     needs_estimate: bool = False

@@ -247,7 +247,7 @@ class Transport:
             answer = self._send(session, method, asked, body, headers)
             if answer.status not in (307, 308) or not follow:
                 judge(answer, method, self.daemon)
-                return answer, self._owner(url, base)
+                return answer, next((one for one in self.addresses if url.startswith(one + "/")), base)
             url, query = self._next(url, answer), {}
         raise BadAnswer(explain(url, "too many redirects", "an answer", "check the addresses of the daemons"))
 
@@ -289,9 +289,6 @@ class Transport:
                 )
             )
         return target
-
-    def _owner(self, url: str, base: str) -> str:
-        return next((one for one in self.addresses if url.startswith(one + "/")), base)
 
     def ahead_ms(self, path: str, clock_ms: Callable[[], int]) -> int | None:
         """Return the daemon's clock minus the local one, in ms (precision 1 s); None: not known."""

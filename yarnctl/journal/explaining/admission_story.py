@@ -6,8 +6,6 @@ if these give the recorded price again.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from yarnctl.deciding.admission import entries
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.capacity import Load
@@ -24,14 +22,6 @@ from yarnctl.journal.rendering import containers, span, text, tokens_text, when
 LOADS_SHOWN = 3
 
 
-class _Decided(NamedTuple):
-    """A round's inputs, and its plan for one request."""
-
-    before: Gate
-    record: entries.AdmissionRound
-    plan: Plan
-
-
 class AdmissionStories:
     """Collects ``stories`` of the admission ``wanted``, or of the admission of the application ``wanted``."""
 
@@ -40,7 +30,8 @@ class AdmissionStories:
         self.stories: list[AdmissionStory] = []
         self._store = AdmissionStore()
         self._own = ""
-        self._rounds: dict[str, _Decided] = {}
+        self._rounds: dict[str, tuple[Gate, entries.AdmissionRound, Plan]] = {}
+        """By admission: the gate before its last round, the round, and its plan."""
 
     def apply(self, record: Record) -> None:
         """Read one record."""
@@ -130,7 +121,7 @@ class AdmissionStories:
             for plan in record.plans:
                 if plan.sequence in names and decided_price(plan) is not None:
                     # sold in one round, it can start in a later one
-                    self._rounds.setdefault(names[plan.sequence], _Decided(gate, record, plan))
+                    self._rounds.setdefault(names[plan.sequence], (gate, record, plan))
         elif isinstance(record, entries.AdmissionTaken | entries.AdmissionClosed):
             self._rounds.pop(record.admission, None)
 
@@ -140,7 +131,7 @@ class AdmissionStories:
         if found.plan.price_mtokens is not None:
             line += self._price(found)
         decided = self._rounds.get(found.admission)
-        later = [] if decided is None else cheaper_later(decided.before, decided.record, decided.plan)
+        later = [] if decided is None else cheaper_later(*decided)
         if not later:
             return line
         offers = ", ".join(

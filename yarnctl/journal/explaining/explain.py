@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from yarnctl.deciding import records
-from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
+from yarnctl.deciding.case import RefusedJob, RefusedTask
 from yarnctl.deciding.levers import Lever
 from yarnctl.deciding.model import Accepted, Refused, Withheld
 from yarnctl.deciding.order import ORDER_VERBS, verb_of
@@ -62,46 +62,43 @@ class _Orders:
     def decided(self, record: records.Decision) -> None:
         """Add the orders of a decision."""
         for name, pick, pull in zip(record.orders, record.picks, record.pulls, strict=True):
-            story = self._story(record, name, pick)
+            task, settings = pick.task, self.settings
+            story = OrderStory(
+                order=name,
+                decision=record.number,
+                requester=record.trigger.application,
+                first_requester=record.trigger.application,
+                trigger=text(record.trigger.why),
+                shortfall=record.trigger.shortfall,
+                victim=pick.application,
+                attempt=task.attempt,
+                container=task.container,
+                node=task.node,
+                order_verb=verb_of(task, settings, None),
+                ordered_at_ms=record.at_ms,
+                generation=task.generation + 1,
+                job_policy=settings.job_policy,
+                job_key=pick.job_key,
+                task_policy=settings.task_policy,
+                task_key=pick.task_key,
+                remaining_ms=task.remaining_ms,
+                predicted_cost_ms=task.resume_cost_ms,
+                total=record.total,
+                # A task without new keys has the instant of the snapshot there.
+                working_since_ms=task.since_ms if task.since_ms < record.at_ms else None,
+                next_jobs=tuple(job for job in record.refused_jobs if job.application != pick.application),
+                next_tasks=tuple(
+                    NextTask(other.application, other.attempt, other.key, other.why)
+                    for other in record.refused_tasks
+                    if other.application == pick.application
+                ),
+                transfers=[],
+            )
             if pull is not None:
                 story.lever = pull.lever
                 story.order_verb = verb_of(pick.task, self.settings, pull)
             self.open[name] = story
             self.stories.append(story)
-
-    def _story(self, record: records.Decision, name: str, pick: Pick) -> OrderStory:
-        task, settings = pick.task, self.settings
-        return OrderStory(
-            order=name,
-            decision=record.number,
-            requester=record.trigger.application,
-            first_requester=record.trigger.application,
-            trigger=text(record.trigger.why),
-            shortfall=record.trigger.shortfall,
-            victim=pick.application,
-            attempt=task.attempt,
-            container=task.container,
-            node=task.node,
-            order_verb=verb_of(task, settings, None),
-            ordered_at_ms=record.at_ms,
-            generation=task.generation + 1,
-            job_policy=settings.job_policy,
-            job_key=pick.job_key,
-            task_policy=settings.task_policy,
-            task_key=pick.task_key,
-            remaining_ms=task.remaining_ms,
-            predicted_cost_ms=task.resume_cost_ms,
-            total=record.total,
-            # A task without new keys has the instant of the snapshot there.
-            working_since_ms=task.since_ms if task.since_ms < record.at_ms else None,
-            next_jobs=tuple(job for job in record.refused_jobs if job.application != pick.application),
-            next_tasks=tuple(
-                NextTask(other.application, other.attempt, other.key, other.why)
-                for other in record.refused_tasks
-                if other.application == pick.application
-            ),
-            transfers=[],
-        )
 
     def transferred(self, record: records.Transfer) -> None:
         """An order is transferred, perhaps in exchange for a container that another application received."""
@@ -152,7 +149,6 @@ class _Orders:
             story.lost_work_ms = None
 
     def _ended(self, story: OrderStory, record: records.Transition) -> None:
-        """Its container has ended as ordered."""
         if story.order_verb == "suspend":
             story.verb = "released" if story.order in self.released else "suspended"
         elif story.order_verb == "drain":
@@ -179,13 +175,10 @@ class _Orders:
         """A checkpoint was not used; the journal does not record the working time of its keys."""
         story = self._newest(record.order)
         if story is not None:
-            story.saved_lost = SavedLostStory(
-                attempt=record.attempt,
-                at_ms=record.at_ms,
-                keys_lost=record.keys_lost if record.keys_lost >= 0 else story.keys_done,
-                generation_expected=record.generation_expected,
-                generation_found=record.generation_found,
-            )
+            lost = msgspec.convert(record, SavedLostStory, from_attributes=True)
+            if record.keys_lost < 0:
+                lost = msgspec.structs.replace(lost, keys_lost=story.keys_done)
+            story.saved_lost = lost
             story.lost_work_ms = None
 
     def _newest(self, order: str) -> OrderStory | None:
@@ -346,14 +339,11 @@ class _Reader:
         named += [Ran(one.application, one.attempt, one.container, one.node) for one in record.refused_tasks]
         for ran in named:
             if self.wanted in (ran.attempt, ran.container):
-                self._found(ran)
+                self.ran = ran
+                for occasion in self._unnamed.get(ran.attempt, ()):
+                    self._left_alone(occasion)
+                self._unnamed.clear()
                 return
-
-    def _found(self, ran: Ran) -> None:
-        self.ran = ran
-        for occasion in self._unnamed.get(ran.attempt, ()):
-            self._left_alone(occasion)
-        self._unnamed.clear()
 
     def _is_wanted(self, attempt: str) -> bool:
         return attempt == self.wanted or (self.ran is not None and attempt == self.ran.attempt)

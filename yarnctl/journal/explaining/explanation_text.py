@@ -103,7 +103,6 @@ def _tally_in_words(tally: Tally) -> str:
 
 
 def _counted(counts: dict[str, int]) -> list[tuple[str, int]]:
-    """Return counts, the largest first."""
     return sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))
 
 

@@ -38,7 +38,7 @@ from yarnctl.hadoop.wire.mapreduce import deadline_tag
 from yarnctl.journal.rendering import said, text
 from yarnctl.service.answers.describing import AnswerRoute, described
 from yarnctl.service.answers.error_body import ApiProblem, responses
-from yarnctl.service.answers.from_view import reason
+from yarnctl.service.answers.from_view import read_off, reason
 from yarnctl.service.answers.paging import (
     INSTANT_MAX_MS,
     ByNumber,
@@ -118,7 +118,6 @@ class AdmissionRequest(PlacementRequest):
 
     @model_validator(mode="after")
     def _require_deadline_and_size(self) -> AdmissionRequest:
-        """Require a deadline or a budget, and a size or options."""
         if self.deadline_ms is None and self.budget_mtokens is None:
             raise ValueError("set deadline_ms or budget_mtokens")
         if not self.is_placed and (self.queue is None or self.containers is None):
@@ -400,13 +399,9 @@ def _unknown(name: str) -> ApiProblem:
 
 def gate(status: AdmissionStatus, only_user: str | None) -> GateOut:
     """Return the gate; ``only_user``: name admissions of this user only (None: of all)."""
-    return GateOut(
-        allocator=status.allocator,
-        capacity=status.capacity,
-        container_mib=status.container_mib,
-        waiting=status.waiting,
-        reserved=status.reserved,
-        learned=status.learned,
+    return read_off(
+        GateOut,
+        status,
         problem=said(status.problem),
         reason=reason(status.problem),
         pools=pools(status, only_user),
@@ -456,16 +451,11 @@ def admission(each: Admission, status: AdmissionStatus) -> AdmissionOut:
             account=None if budget is None else budget.account,
             budget_mtokens=None if budget is None else budget.most_mtokens,
         ),
-        plan=PlanOut(
-            verdict=plan.verdict,
-            containers=plan.containers,
-            deadline_at_ms=plan.deadline_at_ms,
-            start_at_ms=plan.start_at_ms,
-            finish_at_ms=plan.finish_at_ms,
+        plan=read_off(
+            PlanOut,
+            plan,
             reason=text(plan.reason),
             reason_code=code(plan.reason),
-            price_mtokens=plan.price_mtokens,
-            late_ratio=plan.late_ratio,
             because=[(_term_name(each, term), amount) for term, amount in plan.because],
         ),
         application=each.application or None,

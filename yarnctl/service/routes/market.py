@@ -24,6 +24,7 @@ from yarnctl.daemon.admission.request_queue import (
 from yarnctl.daemon.view.published import View
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
+from yarnctl.service.answers.from_view import read_off
 from yarnctl.service.answers.paging import NoParameters
 from yarnctl.service.routes.admissions import (
     DONE_MS,
@@ -112,7 +113,11 @@ def _add_quotes(
             estimate=estimate_of(caller, request.estimate),
             kind=request.kind,
         )
-        return _quoted(source, _handed(request_queue, wanted, sender_of(caller)))
+        name = _handed(request_queue, wanted, sender_of(caller))
+        made = quote_of(source, name)
+        if made is None:
+            raise ApiProblem(409, "quote-moved", f"quote {name} has expired", "request a new quote")
+        return made
 
 
 def _add_accounts(
@@ -174,13 +179,6 @@ def _handed(request_queue: RequestQueue | None, wanted: Command, sender: Request
     raise ApiProblem(STATUS[answer.code], answer.code, answer.problem, answer.remedy)
 
 
-def _quoted(source: Source, name: str) -> QuoteOut:
-    made = quote_of(source, name)
-    if made is None:
-        raise ApiProblem(409, "quote-moved", f"quote {name} has expired", "request a new quote")
-    return made
-
-
 def _account(source: Source, name: str) -> AccountOut:
     status = source().admission
     found = None if status is None else status.accounts.get(name)
@@ -188,11 +186,4 @@ def _account(source: Source, name: str) -> AccountOut:
         raise ApiProblem(
             404, "not-found", f"account {name} does not exist", "GET /v1/accounts lists the accounts"
         )
-    return AccountOut(
-        name=name,
-        balance_mtokens=found.balance_mtokens,
-        given_mtokens=found.given_mtokens,
-        spent_mtokens=found.spent_mtokens,
-        daily_mtokens=found.daily_mtokens,
-        cap_mtokens=found.cap_mtokens,
-    )
+    return read_off(AccountOut, found, name=name)

@@ -29,7 +29,7 @@ from yarnctl.errors import BadInput
 from yarnctl.journal.rendering import text
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
-from yarnctl.service.answers.from_view import reason
+from yarnctl.service.answers.from_view import read_off, reason
 from yarnctl.service.answers.paging import INSTANT_MAX_MS, ByNumber, Name, by_number
 from yarnctl.service.security.middleware import ONLY_USER
 
@@ -152,28 +152,12 @@ def placement(each: Admission, status: AdmissionStatus) -> PlacementOut | None:
     plan = each.plan
     if each.request.alternatives is None:
         return None
-    return PlacementOut(
-        verdict=plan.verdict,
-        kind=plan.kind,
-        pool=plan.pool,
-        containers=plan.containers,
-        start_at_ms=plan.start_at_ms,
-        finish_at_ms=plan.finish_at_ms,
-        predicted_ms=plan.predicted_ms,
-        cost_mtokens=plan.cost_mtokens,
-        late_ratio=plan.late_ratio,
+    return read_off(
+        PlacementOut,
+        plan,
         settings=dict(plan.settings),
         reason=_reason(plan.reason),
-        refused=[
-            NotPlacedOut(
-                kind=one.kind,
-                pool=one.pool,
-                containers=one.containers,
-                start_at_ms=one.start_at_ms,
-                reason=_reason(one.reason),
-            )
-            for one in plan.refused
-        ],
+        refused=[read_off(NotPlacedOut, one, reason=_reason(one.reason)) for one in plan.refused],
         elapsed_ms=status.ran_ms.get(each.admission) or None,
     )
 
@@ -192,14 +176,11 @@ def pools(status: AdmissionStatus, only_user: str | None) -> list[PoolOut]:
     """Return the pools with reservations by start; those of others than ``only_user`` have no ids."""
     open_now = [each for each in status.admissions if each.reservation is not None and each.state in OPEN]
     return [
-        PoolOut(
-            name=pool.name,
+        read_off(
+            PoolOut,
+            pool,
             queues=list(pool.queues),
             kinds=list(pool.kinds),
-            capacity=pool.capacity,
-            container_mib=pool.container_mib,
-            cost_mtokens=pool.cost_mtokens,
-            hourly_mtokens=pool.hourly_mtokens,
             reserved=sorted(
                 (_reserved(each, only_user) for each in open_now if each.plan.pool == pool.name),
                 key=lambda held: (held.from_ms, held.admission or ""),
@@ -213,12 +194,11 @@ def pools(status: AdmissionStatus, only_user: str | None) -> list[PoolOut]:
 def _reserved(each: Admission, only_user: str | None) -> PoolReservationOut:
     assert each.reservation is not None
     named = only_user in (None, each.user)
-    return PoolReservationOut(
+    return read_off(
+        PoolReservationOut,
+        each.reservation,
+        each.plan,
         admission=each.admission if named else None,
-        kind=each.plan.kind,
-        containers=each.reservation.containers,
-        from_ms=each.reservation.from_ms,
-        until_ms=each.reservation.until_ms,
         application=(each.application or None) if named else None,
     )
 

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from yarn_research.admission.choices import DEFAULT_CHOICES, Choices, choices_of
 from yarn_research.admission.traces.trace import NEVER, ReplayOutcome, Trace
+from yarnctl.deciding.admission.mechanisms import justice
+from yarnctl.deciding.admission.mechanisms.justice import JusticeChoices
 from yarnctl.deciding.admission.records import Estimate, Finished, Request
 from yarnctl.deciding.admission.rounds import Grant, hold
 from yarnctl.deciding.admission.sizing import Sizing
@@ -230,9 +232,19 @@ class _Replay:
             raise InvariantBroken("capacity-not-exceeded", f"job {job + 1} at {now_ms} ms")
         self.started[job], self.containers[job], self.ratio[job] = now_ms, containers, ratio
         end_ms = now_ms - (-self.work_ms[job] // containers)
-        if end_ms > request.due_ms and self.sizing.ends_late(request, self.choices):
+        if end_ms > request.due_ms and ends_late(self.sizing, request, self.choices):
             end_ms = request.due_ms
         heapq.heappush(self.end_events, (end_ms, job))
+
+
+def ends_late(sizing: Sizing[Any, Any], request: Request, choices: Any) -> bool:
+    """Return whether a running job is ended at its deadline: Justice 2.2, and PYTHIA III "Reactive FS".
+
+    Reactive FS: "when a job exceeds its deadline, this allocator reacts and terminates the job".
+    """
+    if isinstance(choices, JusticeChoices):
+        return justice.ends_late(request, choices)
+    return sizing.drops_late
 
 
 def replay(

@@ -1,6 +1,5 @@
-"""The mechanisms: one plain dictionary; each cites the lines of its algorithm.
+"""All mechanisms in one dictionary, the only place that command lines, REST and experiments read.
 
-Law: command lines, REST choices, experiments and property tests read this dictionary and nothing else.
 Adding a mechanism is its functions, the types of its memory and its choices, and one line here.
 """
 

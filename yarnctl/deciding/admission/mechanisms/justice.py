@@ -112,6 +112,5 @@ JUSTICE = Sizing(
     choices=JusticeChoices(),
     terms=terms,
     learn=learn,
-    ends_late=ends_late,
     order="ratio",
 )

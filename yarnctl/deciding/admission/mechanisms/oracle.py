@@ -1,7 +1,6 @@
 """Oracle: the fewest containers that meet the deadline, known beforehand, job by job.
 
-Law: it needs an estimate that is the truth; it has no global view and is not optimal.
-Source: PYTHIA section III and Justice section 3, "Oracle", in words only.
+It needs an estimate that is the truth. Source: PYTHIA section III and Justice section 3, "Oracle".
 """
 
 from __future__ import annotations
@@ -21,11 +20,6 @@ class SharerChoices(OrderChoices, frozen=True, tag_field="mechanism", tag="shari
     sharing: Sharing = "held"
 
 
-def ended_at_deadline(request: Request, choices: SharerChoices) -> bool:
-    """Reactive FS: "when a job exceeds its deadline, this allocator reacts and terminates the job"."""
-    return True
-
-
 NO_DROP_FS = Sizing(
     name="no_drop_fs",
     paper="PYTHIA III 'NoDrop FS'; Justice 3 'Baseline FS'",
@@ -39,7 +33,6 @@ REACTIVE_FS = Sizing(
     memory=NoMemory(),
     choices=SharerChoices(),
     terms=None,
-    ends_late=ended_at_deadline,
     drops_late=True,
 )
 

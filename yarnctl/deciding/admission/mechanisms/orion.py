@@ -176,7 +176,6 @@ def _try(
     fitting: list[Placed],
     refused: list[NotTaken],
 ) -> None:
-    """Add an option's starts in a pool to what fits, or to what does not."""
     for start_at_ms in at.starts_ms:
         finish_at_ms = start_at_ms + option.upper_ms
         why = why_not(at, option, start_at_ms, deadline_at_ms, choices)

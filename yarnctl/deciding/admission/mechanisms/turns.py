@@ -1,8 +1,8 @@
 """Turns: which of the jobs whose deadline is sold are submitted now.
 
-Law: pure. A job is submitted when the plan serves it, the earliest deadline first. It is submitted somewhat
-sooner, by what its client and its master take to start, and one at a time where containers are kept for
-that; but never sooner if the container that its master holds would break a promise.
+A job is submitted when the plan serves it, the earliest deadline first; somewhat sooner, by what its client
+and its master take to start, and one at a time where containers are kept for that; but never sooner if the
+container that its master holds would break a promise.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from yarnctl.deciding.admission.mechanisms.promises import Market, is_submitted
 from yarnctl.deciding.admission.pricing.timeline import broken, schedule
-from yarnctl.deciding.admission.records import DueClaim, Plan, Request, Reservation
+from yarnctl.deciding.admission.records import DueClaim, Plan, Reservation
 from yarnctl.deciding.admission.shared_round import RESERVED_MS
 from yarnctl.deciding.reasons.verdicts import AwaitsTurn, PaidFor
 
@@ -50,7 +50,8 @@ def _is_its_turn(
     who = str(first.request.sequence)
     if begin_ms.get(who, now.now_ms) <= now.now_ms:  # one that is late by the plan has no place in it
         return True
-    if begin_ms[who] > now.now_ms + _ahead_ms(first.request):
+    phases = None if first.request.estimate is None else first.request.estimate.phases
+    if begin_ms[who] > now.now_ms + (phases.submit_ms + phases.master_ms if phases is not None else 0):
         idle = sum(
             begin_ms.get(str(number), now.now_ms) > now.now_ms
             for number, each in before.items()
@@ -60,12 +61,6 @@ def _is_its_turn(
             return False
     then = standing(after)
     return not broken(then.free, then.dues, then.now_ms)
-
-
-def _ahead_ms(request: Request) -> int:
-    """Return how long a client takes to submit, and its master to start; 0 where that is not known."""
-    phases = None if request.estimate is None else request.estimate.phases
-    return phases.submit_ms + phases.master_ms if phases is not None else 0
 
 
 def planned(now: Market, reserved: Reserved, sold: Mapping[int, Plan]) -> dict[int, Plan]:

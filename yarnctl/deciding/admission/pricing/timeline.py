@@ -238,7 +238,6 @@ def _cut(profile: Profile, until_ms: int) -> Profile:
 
 
 def _begun(profile: Profile, from_ms: int) -> Profile:
-    """Return the profile from an instant on."""
     first = max(0, bisect_right(profile.at_ms, from_ms) - 1)
     return Profile((from_ms, *profile.at_ms[first + 1 :]), profile.free[first:])
 

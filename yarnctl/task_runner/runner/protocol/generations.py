@@ -83,7 +83,10 @@ def find_checkpoint(
             if entries[name].bytes > MANIFEST_BYTES_MAX:
                 raise Unusable(f"larger than {MANIFEST_BYTES_MAX} bytes")
             manifest = read_manifest(store, task, name)
-            check_fit(manifest, rule, reducer)
+            if manifest.raw.get("key_rule") != rule.as_json():
+                raise Unusable(f"made with another key rule: {manifest.raw.get('key_rule')}")
+            if manifest.raw.get("reducer") != list(reducer):
+                raise Unusable(f"made by another reducer: {manifest.raw.get('reducer')}")
             check_files(manifest, entries, owners)
         except Unusable as why:
             refused.append(f"{name}: {why}")
@@ -110,14 +113,6 @@ def newest_first(entries: Iterable[str], task: TaskId, refused: list[str]) -> li
         else:
             names.append(name)
     return names
-
-
-def check_fit(manifest: Manifest, rule: KeyRule, reducer: Sequence[str]) -> None:
-    """Refuse a manifest made under other rules or by another reducer."""
-    if manifest.raw.get("key_rule") != rule.as_json():
-        raise Unusable(f"made with another key rule: {manifest.raw.get('key_rule')}")
-    if manifest.raw.get("reducer") != list(reducer):
-        raise Unusable(f"made by another reducer: {manifest.raw.get('reducer')}")
 
 
 def check_files(manifest: Manifest, entries: Mapping[str, Entry], owners: Sequence[str]) -> None:
