@@ -23,10 +23,7 @@ from tests.architecture.citations import (
 
 ROOT = Path(__file__).parents[2]
 FACTS = ROOT / "docs" / "facts"
-OWN = (
-    "tests/architecture/citations.py",
-    "tests/architecture/test_citations.py",
-)
+OWN = ("tests/architecture/citations.py", "tests/architecture/test_citations.py")
 """Their examples are made up; a list of ids is no prose."""
 
 

@@ -230,12 +230,7 @@ def test_tests_are_one_client_with_whatever_they_use(tmp_path):
     files = {"yarnctl/a.py": "", "tests/test_a.py": "import requests\n", "tests/b.py": "import http.client\n"}
     assert planted(tmp_path, files) == ()
     figures = document(measure(tmp_path, NOTHING, NOBODY))["http-clients"]["figures"]
-    assert figures == {
-        "clients": 1,
-        "modules_of_clients": 0,
-        "tests_http.client": 1,
-        "tests_requests": 1,
-    }
+    assert figures == {"clients": 1, "modules_of_clients": 0, "tests_http.client": 1, "tests_requests": 1}
 
 
 def test_tests_ask_through_their_client_or_say_why_not():

@@ -158,10 +158,7 @@ def test_nobody_there_is_3_and_a_gate_that_is_off_2(capsys):
         (("--deadline", "soon", "--", *JOB, *SIZED, *OPTIONS), "'soon' is not a duration"),
         (("--deadline", "0m", "--", *JOB, *SIZED, *OPTIONS), "is not above 0"),
         (("--deadline-at", "yesterday", "--", *JOB, *SIZED, *OPTIONS), "'yesterday' is not an instant"),
-        (
-            ("--deadline-at", "2001-01-01", "--", *JOB, *SIZED, *OPTIONS),
-            "00:00:00 is in the past",
-        ),
+        (("--deadline-at", "2001-01-01", "--", *JOB, *SIZED, *OPTIONS), "00:00:00 is in the past"),
         (
             ("--deadline", "1m", "--deadline-at", "2100-01-01", "--", *JOB, *SIZED, *OPTIONS),
             "is given 2 times",
@@ -179,10 +176,7 @@ def test_nobody_there_is_3_and_a_gate_that_is_off_2(capsys):
             ),
             "is given 2 times",
         ),
-        (
-            ("--deadline", "1m", "--name", "other", "--", *JOB, *SIZED, *OPTIONS),
-            "differs from 'daily'",
-        ),
+        (("--deadline", "1m", "--name", "other", "--", *JOB, *SIZED, *OPTIONS), "differs from 'daily'"),
         (
             (
                 "--deadline",

@@ -85,11 +85,7 @@ def test_the_last_run_of_the_same_kind_says_how_many_containers():
             "--num-executors 7: exceeds the granted 3",
         ),
         ((*FLINK[:4], "-p", "7", "x.jar"), FLINK_GIVEN, "-p 7: exceeds the granted 3"),
-        (
-            (*SPARK[:5], "--num-executors", "3", "x.py"),
-            {},
-            "grants no executors for Spark",
-        ),
+        ((*SPARK[:5], "--num-executors", "3", "x.py"), {}, "grants no executors for Spark"),
         ((*SPARK[:5], "--queue", "a", "x.py"), SPARK_GIVEN, "--queue: 'b' differs from 'a' in the command"),
     ],
 )

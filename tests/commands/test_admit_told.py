@@ -153,10 +153,7 @@ def test_what_no_round_has_decided_on_is_not_yet_told(capsys):
 def test_a_new_name_under_the_oracle_is_told_what_helps(capsys):
     unknown = admission("rejected", "reject", "nobody knows how much it computes", 0)
     unknown["request"] = unknown["request"] | {"estimate": None}
-    for allocator, said in (
-        ("oracle", "run it once without"),
-        ("justice", "use a later deadline"),
-    ):
+    for allocator, said in (("oracle", "run it once without"), ("justice", "use a later deadline")):
         with Daemon(unknown, seen=page(gate=gate(allocator))) as daemon:
             assert admit(daemon, *TEN_MINUTES) == 1
         told = capsys.readouterr().err

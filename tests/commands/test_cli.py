@@ -171,10 +171,7 @@ def traces(tmp_path: Path) -> Path:
     ("words", "line"),
     [
         (["--research", "swim:{}/none.tsv"], r"{}/none\.tsv: cannot be read: No such file"),
-        (
-            ["--research", "swim:{}/torn.tsv"],
-            r"{}/torn\.tsv:2: field \w+: the row is torn",
-        ),
+        (["--research", "swim:{}/torn.tsv"], r"{}/torn\.tsv:2: field \w+: the row is torn"),
         (["--research", "swim:{}/negative.tsv"], r"{}/negative\.tsv:1: field shuffle_bytes: -7 is negative"),
         (["--research", "rumen:{}/torn.json"], r"{}/torn\.json:\d: field job: torn JSON"),
         (["--research", "swim:{}/empty.tsv"], r"{}/empty\.tsv: the trace has no rows"),

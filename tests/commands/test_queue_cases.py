@@ -69,11 +69,7 @@ def checked(url: str, capfd: pytest.CaptureFixture[str], *words: str) -> tuple[i
 
 @pytest.mark.parametrize(
     ("preempting", "preemptable"),
-    [
-        ("root.production", "root.research"),
-        ("production", "research"),
-        ("production", "root.research"),
-    ],
+    [("root.production", "root.research"), ("production", "research"), ("production", "root.research")],
 )
 def test_run_decides_for_a_queue_in_each_of_its_spellings(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], preempting: str, preemptable: str

@@ -330,9 +330,7 @@ ANY_TABLE = {
         "runs.py",
         "snapshot.py",
     },
-    "emulator/cli": {
-        "workload.py",
-    },
+    "emulator/cli": {"workload.py"},
     "emulator/experiments": {"showing.py"},
     "emulator/live/jobs": {"workload_replay.py"},
 }

@@ -26,13 +26,7 @@ class Cluster:
         self.user = user
 
     def ask(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        headers: Mapping[str, str] = JSON,
-        /,
-        **query: str,
+        self, method: str, path: str, body: object = None, headers: Mapping[str, str] = JSON, /, **query: str
     ) -> Answer:
         """Ask the ResourceManager below /ws/v1/cluster (or at a path that begins with /)."""
         base = self.host.rm + (path if path.startswith("/") else f"/ws/v1/cluster/{path}".rstrip("/"))

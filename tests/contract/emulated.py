@@ -53,9 +53,7 @@ class Emulated:
     patience_s = PATIENCE_S
     standby = ""
     superuser = "yarnctl"
-    cannot: Mapping[Ability, str] = {
-        "standby": "the emulator has one ResourceManager",
-    }
+    cannot: Mapping[Ability, str] = {"standby": "the emulator has one ResourceManager"}
 
     def __init__(self, name: str, version: Version, rm: str) -> None:
         self.name = name

@@ -28,7 +28,7 @@ OVERRIDES: dict[str, dict[str, str]] = {
         "yarn.nm.liveness-monitor.expiry-interval-ms": "20000",
         # Where the default (0) caps every priority, nothing is seen of the cap.
         "yarn.cluster.max-application-priority": "10",
-    },
+    }
 }
 
 INPUT = "/contract-input"
@@ -42,7 +42,7 @@ class HadoopHost(OverHttp):
     patience_s = 600.0  # ten JVMs that share a busy machine start slowly
     standby = ""
     cannot: Mapping[Ability, str] = {
-        "standby": "a ResourceManager on standby needs ZooKeeper, which this cluster does not have",
+        "standby": "a ResourceManager on standby needs ZooKeeper, which this cluster does not have"
     }
 
     def __init__(self, folder: Path, hadoop: str) -> None:

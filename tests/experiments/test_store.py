@@ -131,11 +131,7 @@ def test_a_kept_scheme_is_written_in_that_form(folder: Folder, tmp_path: Path) -
         store.keep("soft-cap", RESULT)
         assert store.known == {"soft-cap": RESULT}
     kept = json.loads((tmp_path / "soft-cap/result.json").read_bytes())
-    assert kept == {
-        "identity": IDENTITY,
-        "scheme": msgspec.to_builtins(SCHEMES["soft-cap"]),
-        "result": TOLD,
-    }
+    assert kept == {"identity": IDENTITY, "scheme": msgspec.to_builtins(SCHEMES["soft-cap"]), "result": TOLD}
     assert schemes(folder) == {"soft-cap": RESULT}
 
 

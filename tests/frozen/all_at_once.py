@@ -36,11 +36,7 @@ NOT_SENT = 2
 
 
 def _move(
-    later_ms: int,
-    pending: int = 0,
-    facts: Sequence[Fact] = (),
-    outcome: Outcome = DONE,
-    again: bool = False,
+    later_ms: int, pending: int = 0, facts: Sequence[Fact] = (), outcome: Outcome = DONE, again: bool = False
 ) -> Move:
     return Move(later_ms, pending > 0, (pending, 0), {}, list(facts), outcome, again=again)
 

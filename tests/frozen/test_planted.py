@@ -298,12 +298,5 @@ def test_answers_do_not_depend_on_when_they_are_asked() -> None:
         assert (
             server.ask("/healthz")
             == server.ask("/healthz")
-            == {
-                "status": 200,
-                "body": {
-                    "age_ms": answers.LATE_MS,
-                    "loop_state": "running",
-                    "status": "ok",
-                },
-            }
+            == {"status": 200, "body": {"age_ms": answers.LATE_MS, "loop_state": "running", "status": "ok"}}
         )

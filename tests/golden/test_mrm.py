@@ -101,12 +101,7 @@ def test_one_that_runs_already_has_no_term() -> None:
 REFUSED = [
     (request(1, 9_999), {}, TooEarly(NOW + 10_000), "10 containers need 10 s"),
     (request(1, 9_999, tasks=5), {}, TooEarly(NOW + 20_000), "5 containers need 20 s"),
-    (
-        request(1, 10_000),
-        {"loads": (Load("other", 5, 0),)},
-        TooEarly(NOW + 20_000),
-        "others hold 5 for ever",
-    ),
+    (request(1, 10_000), {"loads": (Load("other", 5, 0),)}, TooEarly(NOW + 20_000), "others hold 5 for ever"),
     (
         request(2, 10_000),
         {"reserved": (held(1, 100_000, NOW + 10_000),)},

@@ -239,9 +239,7 @@ def test_a_master_that_is_activated_has_its_place_under_the_masters_limit():
 def test_an_application_that_is_not_activated_gets_nothing():
     """Room does not help it; and it does not stand in the way of the next."""
     snapshot = cluster(
-        research(50),
-        app("p1", "production", 0, 1, activated=False),
-        app("p2", "production", 1, 2, rank=1),
+        research(50), app("p1", "production", 0, 1, activated=False), app("p2", "production", 1, 2, rank=1)
     )
     assert needs(snapshot) == {"p2": 2}
     assert reasons(snapshot)["p1"].startswith(
@@ -465,11 +463,7 @@ def test_tasks_are_looked_at_only_when_their_job_is_hit():
     steps = controller()
     snapshot = cluster(research(9, "r1"), research(8, "r2"), research(7, "r3"), app("p1", "production", 1, 2))
     step = steps.step(seen(snapshot))
-    assert (step.to_observe.victims, step.wake_at_ms, step.to_observe.cluster) == (
-        ("r1",),
-        0,
-        False,
-    )
+    assert (step.to_observe.victims, step.wake_at_ms, step.to_observe.cluster) == (("r1",), 0, False)
     assert not step.actions
     step = steps.step(seen(None, {"r1": [task("r1.1"), task("r1.2", able=False)]}))
     assert step.to_observe.victims == ("r2",)  # r1 has only one to give

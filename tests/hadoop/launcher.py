@@ -213,10 +213,7 @@ class Cluster:
 
     def _note(self) -> None:
         told = {"rm": self.rm_url, "hdfs": self.hdfs_url, "history": self.history_url}
-        told |= {
-            "hadoop-conf-dir": str(self.conf),
-            "version": self.shape.version,
-        }
+        told |= {"hadoop-conf-dir": str(self.conf), "version": self.shape.version}
         told |= {"streaming-jar": str(self.streaming_jar), "bin": str(self.folder / "bin")}
         told |= {"superuser": getpass.getuser()}
         (self.folder / STATE).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")

@@ -30,10 +30,7 @@ OPENS_FLINK = " ".join(
         "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
     )
 )
-MAPREDUCE_SETTINGS = {
-    "mapreduce.map.speculative": "false",
-    "mapreduce.reduce.speculative": "false",
-}
+MAPREDUCE_SETTINGS = {"mapreduce.map.speculative": "false", "mapreduce.reduce.speculative": "false"}
 SPARK_SETTINGS = {
     "spark.driver.extraJavaOptions": SMALL,
     "spark.executor.extraJavaOptions": SMALL,
@@ -133,11 +130,7 @@ def commands(application: PlacedApplication, there: Installed, rate_kib: int) ->
     name = f"{application}-{RUN}"
     folders = [f"{there.data}/in/{application.folder}", output_of(there.data, name)]
     program = [application.name, *folders, str(rate_kib), PATTERN]
-    mapreduce = {
-        "mapreduce.job.queuename": "mapreduce",
-        "mapreduce.job.name": name,
-        **MAPREDUCE_SETTINGS,
-    }
+    mapreduce = {"mapreduce.job.queuename": "mapreduce", "mapreduce.job.name": name, **MAPREDUCE_SETTINGS}
     spark = {"spark.yarn.jars": f"local:{there.spark}/jars/*", **SPARK_SETTINGS}
     flink = {
         "yarn.application.queue": "flink",

@@ -90,9 +90,7 @@ def test_room_that_a_third_queue_would_get_is_not_made(loop_cluster: Cluster, tm
     steady = research("steady", *range(150, 480, 30))
     hurried = production("quick", 6, 6, 6, 6, 6, 6)
     ran = play(
-        loop_cluster,
-        Scenario("third", (steady,), (hurried,), disturb=submit_to_the_third_queue),
-        tmp_path,
+        loop_cluster, Scenario("third", (steady,), (hurried,), disturb=submit_to_the_third_queue), tmp_path
     )
     assert ran.freed("steady"), ran.story()
     assert ran.asked("batch") == []

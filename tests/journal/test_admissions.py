@@ -141,12 +141,7 @@ def test_a_death_at_any_point_loses_nothing_that_was_answered(first, then, alloc
         story.play()
     answered = dict(story.book.admissions)
     again = Story(
-        allocator,
-        then,
-        yarn=story.yarn,
-        past=story.past,
-        records=story.records,
-        now_ms=story.now_ms - 5_000,
+        allocator, then, yarn=story.yarn, past=story.past, records=story.records, now_ms=story.now_ms - 5_000
     )
     assert again.book.admissions == answered
     again.play()

@@ -344,10 +344,7 @@ def test_an_order_without_an_end(suspended):
             {"event": "completed", "target": "completed", "why": ContainerHasEnded("completed")},
             "completed before it stopped, no work lost",
         ),
-        (
-            {"event": "epoch-changed", "target": "lost", "why": AnotherManager()},
-            "end not observed",
-        ),
+        ({"event": "epoch-changed", "target": "lost", "why": AnotherManager()}, "end not observed"),
     ],
 )
 def test_ends_that_nobody_ordered(suspended, end, words):

@@ -144,10 +144,7 @@ def test_only_waiting_askers_make_unclaimed_room_misdirected() -> None:
             order="o-000001", source="freed", event="unclaimed", target="lost", at_ms=1, why=why
         )
 
-    for why, counts in (
-        (Unclaimed(12_000), False),
-        (Unclaimed(12_000, True), True),
-    ):
+    for why, counts in ((Unclaimed(12_000), False), (Unclaimed(12_000, True), True)):
         watch = Misdirection()
         watch.apply([unclaimed(why)] * 3)
         assert bool(watch.why) is counts

@@ -24,15 +24,7 @@ from yarnctl.deciding.model import Accepted, Kill, Refused, Suspend, Withdraw
 from yarnctl.deciding.reasons.demand import ClusterFull
 from yarnctl.deciding.reasons.orders import ContainerHasEnded, Stopping
 from yarnctl.deciding.reasons.outcomes import ClientFault
-from yarnctl.deciding.records import (
-    Decision,
-    Performed,
-    Record,
-    Requests,
-    Transition,
-    decode,
-    performed,
-)
+from yarnctl.deciding.records import Decision, Performed, Record, Requests, Transition, decode, performed
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.errors import Different, YarnctlError
 from yarnctl.journal.chain import Chain, MemoryJournal, body_of

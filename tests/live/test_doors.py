@@ -232,13 +232,7 @@ def node_web(folder: Path, allow: tuple[str, ...]) -> Web:
 def master_web(folder: Path) -> Web:
     """Return the application of ``yarn-emulator am``, which has not yet begun to register."""
     launch = MasterLaunch(
-        container="c",
-        application="a",
-        attempt=1,
-        memory_mib=1,
-        vcores=1,
-        user="u",
-        job=msgspec.Raw(b"{}"),
+        container="c", application="a", attempt=1, memory_mib=1, vcores=1, user="u", job=msgspec.Raw(b"{}")
     )
     url = "http://nm2:4711"
     return MasterProgram(launch, "http://127.0.0.1:9", folder, "nm2", "127.0.0.1", url, print).web()

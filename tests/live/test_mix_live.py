@@ -21,10 +21,7 @@ from yarnctl.deciding.records import Decision, Record, Requests, Transition
 
 SPEED = 5.0
 CASE = Case(
-    "mix",
-    nodes=2,
-    slots=4,
-    jobs=(job("research", 0, [60] * 9, [4]), job("production", 40, [5], [3])),
+    "mix", nodes=2, slots=4, jobs=(job("research", 0, [60] * 9, [4]), job("production", 40, [5], [3]))
 )
 """Research's master and seven maps fill the cluster; production needs two containers."""
 

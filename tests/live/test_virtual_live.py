@@ -17,10 +17,7 @@ SMALL = Case(
     "small",
     nodes=3,
     slots=3,
-    jobs=(
-        job("research", 0, [2], [40, 46, 52, 58, 64, 70, 76, 82]),
-        job("production", 20, [4], [5]),
-    ),
+    jobs=(job("research", 0, [2], [40, 46, 52, 58, 64, 70, 76, 82]), job("production", 20, [4], [5])),
 )
 
 

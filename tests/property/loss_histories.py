@@ -197,9 +197,7 @@ class Product:
     def begin(self) -> None:
         """Begin another daemon: only what the journal holds is left."""
         settings = Attachment(
-            preemptable_queues=QUEUES,
-            budgets=self.rules.budgets,
-            loss_window_ms=self.rules.window_ms,
+            preemptable_queues=QUEUES, budgets=self.rules.budgets, loss_window_ms=self.rules.window_ms
         )
         names = QueueNames(NamedQueues((), QUEUES, "queues"))
         names.preemptable = frozenset(QUEUES)

@@ -311,11 +311,7 @@ class History:
         number = len(self.laws.yarn.rows) + 1
         tags = f"deadline:{deadline_at_ms}," + (tag_of(name).lower() if name else "other")
         self.laws.yarn.run(
-            f"application_1_{number:04d}",
-            1,
-            user=user,
-            tags=tags,
-            submitted_at_ms=self.desk.now_ms,
+            f"application_1_{number:04d}", 1, user=user, tags=tags, submitted_at_ms=self.desk.now_ms
         )
 
     def _submit(self) -> None:

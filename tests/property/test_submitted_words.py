@@ -131,10 +131,7 @@ def test_planted_a_parser_that_reads_the_job_s_own_arguments_is_seen(monkeypatch
 
 @pytest.mark.parametrize(
     ("module", "drawn"),
-    [
-        (spark, ("spark", [], [["--conf", "spark.a=1"]], [], 4)),
-        (flink, ("flink", [], [["-Da=1"]], [], 4)),
-    ],
+    [(spark, ("spark", [], [["--conf", "spark.a=1"]], [], 4)), (flink, ("flink", [], [["-Da=1"]], [], 4))],
 )
 def test_planted_settings_written_anew_are_seen(module, drawn, monkeypatch):
     """As one that writes options from what was understood, and not as they were typed."""

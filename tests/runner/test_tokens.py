@@ -176,10 +176,7 @@ NAMED = {
 
 def test_a_name_service_s_token_is_taken_for_the_hosts_that_the_configuration_gives_it():
     services = read_name_services(NAMED)
-    assert services == {
-        "prod": frozenset({"127.0.0.1", "10.8.8.8"}),
-        "test-1": frozenset({"10.7.7.7"}),
-    }
+    assert services == {"prod": frozenset({"127.0.0.1", "10.8.8.8"}), "test-1": frozenset({"10.7.7.7"})}
     high, far, other = token("ha-hdfs:prod"), token("10.9.9.9:8020"), token("ha-hdfs:test-1")
     hosts = ["127.0.0.1:9871", "10.8.8.8:9871"]
     assert choose_token([far, other, high], hosts, "", services) == high

@@ -127,10 +127,7 @@ def daemon() -> Iterator[Daemon]:
 def test_asking_answers_what_to_submit_with(daemon):
     said = daemon.ask("POST", "", 202, json=WISH)
     assert (said["state"], said["plan"]["verdict"], said["plan"]["containers"]) == ("admitted", "admit", 6)
-    assert said["tags"] == [
-        f"deadline:{said['plan']['deadline_at_ms']}",
-        f"yarnctl-admission-{said['id']}",
-    ]
+    assert said["tags"] == [f"deadline:{said['plan']['deadline_at_ms']}", f"yarnctl-admission-{said['id']}"]
     limits = {name: value for name, value in said["settings"].items() if "limit" in name}
     assert set(limits) == {"mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit"}
     assert said["expires_at_ms"] > said["request"]["submitted_at_ms"]

@@ -65,11 +65,7 @@ def run_campaign(campaign: Campaign, folder: Path, seen: Seen = lambda _: None) 
     ``seen`` is shown what the campaign has left before it is judged.
     """
     began_s = time.monotonic()
-    verdict = Verdict(
-        seed=campaign.seed,
-        kind=campaign.kind,
-        faults=[_words(one) for one in campaign.faults],
-    )
+    verdict = Verdict(seed=campaign.seed, kind=campaign.kind, faults=[_words(one) for one in campaign.faults])
     try:
         _play_long_enough(campaign, folder, verdict, seen)
     except Exception as error:  # a campaign that could not be judged is lost, and the others go on

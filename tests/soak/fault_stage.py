@@ -333,10 +333,7 @@ def stage(campaign: Campaign, folder: Path) -> Iterator[Stage]:
 
     def web(url: str) -> Any:
         settings = ManagerSettings(
-            timing=timing_of(campaign),
-            max_attempts=APP_ATTEMPTS,
-            am_expiry_ms=20_000,
-            seed=campaign.seed,
+            timing=timing_of(campaign), max_attempts=APP_ATTEMPTS, am_expiry_ms=20_000, seed=campaign.seed
         )
         whole = build(Options(work=folder / "work", faults=True), nodes, url, settings)
         whole.masters = Masters()

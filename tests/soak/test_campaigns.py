@@ -228,11 +228,7 @@ def _standing(left: Left) -> Left:
     order, attempt = decision.orders[0], decision.picks[0].task.attempt
     over = next(one for one in left.attempts if one.id == attempt)
     move = Transition(
-        order=order,
-        source="suspending",
-        event="give-up",
-        target="given_up",
-        at_ms=over.finished_at_ms - 5000,
+        order=order, source="suspending", event="give-up", target="given_up", at_ms=over.finished_at_ms - 5000
     )
     manifests = [one for one in left.manifests if left.order_of(one.raw["order"]) != order]
     asked = [Asked(f"{left.instance}-{order}", attempt, False)]

@@ -48,13 +48,7 @@ def request(name: str, containers: int) -> dict:
 def gate(allocator: str = "justice", capacity: int | None = 40, problem: str = "") -> dict:
     """Return what the gate says of itself."""
     counts = {"waiting": 0, "reserved": 0, "learned": 0}
-    return {
-        "allocator": allocator,
-        "capacity": capacity,
-        "container_mib": 1024,
-        **counts,
-        "problem": problem,
-    }
+    return {"allocator": allocator, "capacity": capacity, "container_mib": 1024, **counts, "problem": problem}
 
 
 def page(*items: dict, gate: dict | None) -> dict:

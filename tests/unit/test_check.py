@@ -20,15 +20,7 @@ from yarnctl.hadoop.lowered_queues import LoweredQueue, LoweredRecord
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import FileStatus
 from yarnctl.hadoop.wire.views import Leaf
-from yarnctl.hadoop.wire.yarn import (
-    Amount,
-    Amounts,
-    ClusterInfo,
-    FullVector,
-    NodeRow,
-    QueueInfo,
-    UserInfo,
-)
+from yarnctl.hadoop.wire.yarn import Amount, Amounts, ClusterInfo, FullVector, NodeRow, QueueInfo, UserInfo
 
 
 def leaf(name: str, share: float, factor: float, **more) -> Leaf:
@@ -395,10 +387,7 @@ def test_the_lock_can_be_made_by_its_folders_owner_by_anybody_or_by_the_superuse
 )
 def test_the_calculator_is_known_by_what_the_scheduler_counts(told: str, severity: str) -> None:
     overview = json.dumps({"scheduler": {"schedulingResourceType": told}})
-    with (
-        Replay(routes({"/ws/v1/cluster/scheduler-overview": overview})) as rm,
-        Transport([rm.url]) as to,
-    ):
+    with Replay(routes({"/ws/v1/cluster/scheduler-overview": overview})) as rm, Transport([rm.url]) as to:
         counted = ResourceManager(to).counted_resources()
     assert RULES["calculator"](but(scheduler=None, counted=counted)).severity == severity
 

@@ -106,10 +106,7 @@ def test_span_for_people(span_ms: int, shown: str) -> None:
     [
         (Unmet(), "pending requests fit on no node"),
         (Unmet(3), "pending requests fit on no node; 3 of them are predicted, not sent yet"),
-        (
-            NotModelled(("gpu",)),
-            "the application requests what yarnctl does not model (node labels: gpu)",
-        ),
+        (NotModelled(("gpu",)), "the application requests what yarnctl does not model (node labels: gpu)"),
         (
             NotModelled((), ("yarn.io/gpu",)),
             "the application requests what yarnctl does not model (resource types: yarn.io/gpu)",
@@ -159,14 +156,8 @@ def test_span_for_people(span_ms: int, shown: str) -> None:
         (Needs(5, 4, "unknown"), "needs 5 containers, 4 free now; start time unknown"),
         (Needs(5, 4, "too-late"), "needs 5 containers, 4 free now; they become free too late"),
         (NeedsMoreThanItCanUse(12, 10), "needs 12 containers to end by its deadline and can use 10 at once"),
-        (
-            NeedsMoreThanThereIs(12, 8),
-            "needs 12 containers to end by its deadline and the cluster has 8",
-        ),
-        (
-            NothingFits(None),
-            "no option fits at any time: each needs more containers or money than available",
-        ),
+        (NeedsMoreThanThereIs(12, 8), "needs 12 containers to end by its deadline and the cluster has 8"),
+        (NothingFits(None), "no option fits at any time: each needs more containers or money than available"),
         (NothingFits(94), "no option meets the deadline; the earliest possible end is 94 ms"),
         (PaidFor(48_200), "the deadline costs 48.2 tokens"),
         (PaidFor(1_000), "the deadline costs 1 token"),

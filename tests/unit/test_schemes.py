@@ -184,11 +184,7 @@ def test_what_is_no_longer_owed_loses_its_mark():
 
 
 @pytest.mark.parametrize(
-    ("pending", "ideal"),
-    [
-        (4, {"production": 5, "research": 35}),
-        (30, {"production": 20, "research": 20}),
-    ],
+    ("pending", "ideal"), [(4, {"production": 5, "research": 35}), (30, {"production": 20, "research": 20})]
 )
 def test_the_ideal_share_is_the_guarantee_and_what_others_leave(pending, ideal):
     policy = crowd(TUNED, pending)

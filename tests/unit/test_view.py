@@ -81,10 +81,7 @@ def test_states_of_a_decisions_orders_follow_the_ledger():
 
 def test_a_job_whose_last_reduce_left_is_told_as_its_master_alone():
     """Research has two reduces, production takes all: one container stays behind, research's master."""
-    jobs = (
-        job("r", "research", 0, 2, 2, reduce_ms=(60_000, 61_000)),
-        job("p", "production", 20_000, 2, 14),
-    )
+    jobs = (job("r", "research", 0, 2, 2, reduce_ms=(60_000, 61_000)), job("p", "production", 20_000, 2, 14))
     seen: list[View] = []
     setup = msgspec.structs.replace(SETUP, shares=(0.95, 0.05))
     PublishedRun(seen.append, setup, jobs).go(until_ms=10 * 60_000)
@@ -238,10 +235,7 @@ def test_occupancy_begins_fine_and_thins_out():
 def all_records():
     """Return the header and all records that the last view remembers, in order."""
     logged = [each for decided in last().decisions for each in decided.log]
-    return [
-        last().decisions[0].header,
-        *(each.record for each in sorted(logged, key=lambda each: each.rank)),
-    ]
+    return [last().decisions[0].header, *(each.record for each in sorted(logged, key=lambda each: each.rank))]
 
 
 def test_the_oldest_decisions_are_forgotten_with_all_that_belongs_to_them():

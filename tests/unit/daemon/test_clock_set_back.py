@@ -50,9 +50,7 @@ def test_orders_time_out_by_the_time_that_passes_after_a_clock_was_set_back(
 )
 @settings(max_examples=examples(60))
 def test_a_journal_of_lives_under_a_clock_that_jumps_replays(
-    tmp_path_factory: pytest.TempPathFactory,
-    drain_ms: int,
-    lives: list[tuple[int, int, bool, bool]],
+    tmp_path_factory: pytest.TempPathFactory, drain_ms: int, lives: list[tuple[int, int, bool, bool]]
 ) -> None:
     cluster, path = busy(), tmp_path_factory.mktemp("jumps") / "journal.jsonl"
     cluster.now_ms, cluster.drain_ms = HOUR_MS, drain_ms

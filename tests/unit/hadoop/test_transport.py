@@ -27,14 +27,7 @@ from tests.unit.hadoop.replaying import (
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.http.answers import BadAnswer, Missing, Rejected, Standby, Uncertain, excerpt, safe_url
 from yarnctl.hadoop.http.auth import Identity
-from yarnctl.hadoop.http.session import (
-    FREE_BYTES,
-    Allowance,
-    ByteReserve,
-    CallLimits,
-    TooLarge,
-    allowed,
-)
+from yarnctl.hadoop.http.session import FREE_BYTES, Allowance, ByteReserve, CallLimits, TooLarge, allowed
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn
 

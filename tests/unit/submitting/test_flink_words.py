@@ -100,10 +100,7 @@ def test_what_contradicts_is_refused_by_its_name(own, given, said):
     [
         (["flink", "run", "x.jar"], "-t: is missing; add -t yarn-application"),
         (["flink", "run", "-t", "local", "x.jar"], "-t local: does not create a YARN application"),
-        (
-            ["flink", "run", "-t", "yarn-session", "x.jar"],
-            "-t yarn-session: does not create",
-        ),
+        (["flink", "run", "-t", "yarn-session", "x.jar"], "-t yarn-session: does not create"),
         (["flink", "run", "-m", "yarn-cluster", "x.jar"], "-m: is an option of Flink's old form"),
         (line("-yqu", "etl"), "-yqu: is an option of Flink's old form"),
         (line("--unheard", "x"), "--unheard: unknown option of flink run"),

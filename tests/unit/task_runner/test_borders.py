@@ -13,24 +13,13 @@ import pytest
 from tests.runner.test_webhdfs import FIELDS, TASK
 from yarnctl.task_runner.runner import main
 from yarnctl.task_runner.runner.attempt import JAVA_BUFFER_BYTES, Sender, TaskInput
-from yarnctl.task_runner.runner.child import (
-    PIPE_USUAL_BYTES,
-    Child,
-    Wakeup,
-    pipe_capacity,
-    quit_blocked,
-)
+from yarnctl.task_runner.runner.child import PIPE_USUAL_BYTES, Child, Wakeup, pipe_capacity, quit_blocked
 from yarnctl.task_runner.runner.feeding import ChildLife, Feeder
 from yarnctl.task_runner.runner.orders import OrderAnswers, Watcher
 from yarnctl.task_runner.runner.protocol.generations import write_checkpoint
 from yarnctl.task_runner.runner.protocol.job_conf import TASK_TIMEOUT_MS, Conf
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
-from yarnctl.task_runner.runner.protocol.manifests import (
-    Request,
-    generation_of,
-    read_manifest,
-    sealed,
-)
+from yarnctl.task_runner.runner.protocol.manifests import Request, generation_of, read_manifest, sealed
 from yarnctl.task_runner.runner.protocol.stores import (
     SMALL_FILE_BYTES,
     Entry,

@@ -229,8 +229,7 @@ def test_a_line_ends_as_hadoop_s_line_reader_has_it(data, end):
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
-    [("start", "start"), ("open", "ended"), ("broken", "start"), ("ended", "ended")],
+    ("before", "after"), [("start", "start"), ("open", "ended"), ("broken", "start"), ("ended", "ended")]
 )
 def test_where_the_output_is_when_a_child_has_ended(before, after):
     errors = Errors("reporter:")
