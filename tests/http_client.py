@@ -46,23 +46,19 @@ class Session(requests.Session):
 
 
 def request(method: str, url: str, **named: Any) -> Response:
-    """Ask once."""
     with Session() as session:
         return session.request(method, url, **named)
 
 
 def get(url: str, **named: Any) -> Response:
-    """GET once."""
     return request("GET", url, **named)
 
 
 def post(url: str, **named: Any) -> Response:
-    """POST once."""
     return request("POST", url, **named)
 
 
 def put(url: str, **named: Any) -> Response:
-    """PUT once."""
     return request("PUT", url, **named)
 
 

@@ -96,7 +96,6 @@ class Page(NamedTuple):
 
 
 def citations(text: str) -> Iterator[Citation]:
-    """Yield every citation of a text, one for each section that it names."""
     for match in CITATION.finditer(text):
         groups = match.groupdict()
         page = next((groups[one] for one in ("path", "file", "page", "named") if groups[one]), "")
@@ -134,7 +133,6 @@ def meant_by(path: str) -> str:
 
 @cache
 def page_of(file: Path) -> Page:
-    """Read a page of facts."""
     text = file.read_text(encoding="utf-8")
     heads = list(HEADING.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)][: len(heads)]

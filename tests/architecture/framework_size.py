@@ -44,7 +44,6 @@ SKIPPED = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tok
 
 
 def code_lines(source: str) -> int:
-    """Return how many lines have code."""
     doc = {
         line
         for node in ast.walk(ast.parse(source))

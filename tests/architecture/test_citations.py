@@ -29,7 +29,6 @@ OWN = ("tests/architecture/citations.py", "tests/architecture/test_citations.py"
 
 @cache
 def everything() -> tuple[tuple[str, str], ...]:
-    """Return path and text of all that may cite."""
     return tuple((path, text) for path, text in texts(ROOT) if path not in OWN)
 
 
@@ -100,7 +99,6 @@ def tree(tmp_path: Path) -> Path:
 
 
 def problems_in(tree: Path) -> list[str]:
-    """Return what is wrong in a checkout."""
     return [one for path, text in texts(tree) for one in problems_of(path, text, tree / "docs" / "facts")]
 
 

@@ -334,7 +334,6 @@ READS_NOT = [
 
 
 def function_of(parameter: str, expression: str) -> dict[str, str]:
-    """Return a product whose one function returns an expression of its parameter."""
     lines = f"from yarnctl.records import *\ndef reading({parameter}):\n    return {expression}\n"
     return {"yarnctl/records.py": RECORDS, "yarnctl/reads.py": lines}
 

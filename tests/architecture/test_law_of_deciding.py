@@ -67,7 +67,6 @@ def copy(tmp_path: Path) -> Path:
 
 
 def ruff(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ruff as ``make lint`` does."""
     argv = [str(BIN / "ruff"), "check", "--no-cache", "--output-format=concise", *arguments]
     return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
 
@@ -92,7 +91,6 @@ def test_elsewhere_a_clock_is_no_breach(copy):
 
 @pytest.fixture
 def packages(copy: Path) -> Path:
-    """Return the copy with both packages in it, as they are."""
     for package in ("yarnctl", "emulator"):
         shutil.copytree(
             ROOT / package,

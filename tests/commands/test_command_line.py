@@ -45,8 +45,6 @@ print(" ".join(name for name in sys.modules if name.startswith("{package}.cli"))
 
 
 def failing(error: BaseException) -> click.Command:
-    """Return a command that ends with ``error``."""
-
     @click.command()
     def command() -> None:
         raise error
@@ -254,7 +252,6 @@ def test_completion_is_written_for_every_shell(capsys, shell):
 
 
 def completing() -> click.Group:
-    """Return a program whose commands cannot be imported."""
     return command_line.program(
         "yarn-emulator",
         "A tool.",

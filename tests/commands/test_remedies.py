@@ -43,7 +43,6 @@ def before_job(words: list[str], *more: str) -> list[str]:
 
 
 def behind_program(words: list[str], *more: str) -> list[str]:
-    """Give options to the program of the job."""
     program = next(place for place, word in enumerate(words) if word in ("spark-submit", "run-application"))
     return inserted(words, program + 1, *more)
 

@@ -55,14 +55,12 @@ REAL: dict[str, tuple[Start, str]] = {"hadoop-3.4": (_hadoop, "3.4.2"), "hadoop-
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Offer ``--hadoop``."""
     parser.addoption(
         "--hadoop", action="store_true", help="hold real Hadoops to the contract, too (Java, Maven)"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
     config.addinivalue_line("markers", "hadoop: needs a real Hadoop (Java, Maven), some minutes")
 
 

@@ -21,7 +21,6 @@ SPANS = "taskSummary?quantiles=0.5,0.95"
 
 
 def answers(ask: Ask) -> dict[str, Any]:
-    """Return what a driver answers, by path."""
     found = {path: ask(path) for path in ("environment", "allexecutors", "jobs?status=running", "stages")}
     for stage in found["stages"]:
         below = f"stages/{stage['stageId']}/{stage['attemptId']}"

@@ -64,7 +64,6 @@ class Emulated:
         self.silent_node = ""
 
     def job(self, plan: JobPlan) -> str:
-        """Return the job's text."""
         raise NotImplementedError
 
     def ask(self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] = {}) -> Answer:
@@ -72,7 +71,6 @@ class Emulated:
         raise NotImplementedError
 
     def submit(self, plan: JobPlan) -> str:
-        """Submit a job; return its application."""
         cluster = Cluster(self, plan.user)  # type: ignore[arg-type]  # what is left out here, hosts add
         application = cluster.new_application()
         answer = cluster.ask("POST", "apps", self.context(application, plan))
@@ -80,7 +78,6 @@ class Emulated:
         return application
 
     def context(self, application: str, plan: JobPlan) -> dict[str, Any]:
-        """Return a submission context."""
         entries = [{"key": ENTRY, "value": self.job(plan)}]
         found: dict[str, Any] = {
             "application-id": application,
@@ -94,7 +91,6 @@ class Emulated:
 
 
 def modelled(plan: JobPlan) -> str:
-    """Return a job of timetables."""
     holding = plan.reduces - plan.done if plan.holds else 0
     lengths_ms = (SHORT_MS,) * (plan.reduces - holding) + (HOLD_MS,) * holding
     job = Job(

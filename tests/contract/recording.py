@@ -60,7 +60,6 @@ def body_of(answer: Answer) -> Any:
 
 
 def entry(told: Told) -> dict[str, Any]:
-    """Return one answer as it is kept."""
     _, method, path, answer = told
     kept: dict[str, Any] = {"method": method, "path": path, "status": answer.status, "kind": answer.kind}
     if "location" in answer.headers:

@@ -47,11 +47,9 @@ class LiveHost(Served):
         self._server.run(silent.leave)
 
     def job(self, plan: JobPlan) -> str:
-        """Return the job's text."""
         return modelled(plan)
 
     def close(self) -> None:
-        """End it."""
         self._server.stop()
 
 
@@ -80,7 +78,6 @@ class SeparateHost(Served):
         silent.wait(PATIENCE_S)
 
     def _start(self, code: str, *arguments: str) -> subprocess.Popen[str]:
-        """Start a program."""
         program = subprocess.Popen(
             [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True
         )

@@ -21,7 +21,6 @@ def vector(told: dict[str, Any]) -> tuple[int, int]:
 
 
 def queues(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """Return the leaves by name."""
     root = cluster.get("scheduler")["scheduler"]["schedulerInfo"]
     return {one["queueName"]: one for one in root["queues"]["queue"]}
 

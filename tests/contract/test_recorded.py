@@ -43,7 +43,6 @@ def recorded(version: str) -> Recorded:
 
 
 def reply(one: dict[str, Any]) -> Reply:
-    """Return an answer as it was given."""
     body = one["body"] if isinstance(one["body"], str) else json.dumps(one["body"])
     return Reply(body, one["status"], one["kind"])
 

@@ -130,7 +130,6 @@ class Client:
         return {str(name): str(text) for name, text in json.loads(told).items()}
 
     def end(self) -> None:
-        """End the client if it still waits."""
         if self._client.poll() is None:
             self._client.terminate()
             self._client.communicate()

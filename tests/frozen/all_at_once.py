@@ -68,7 +68,6 @@ def _saved_and_ended(order: str, at_ms: int) -> tuple[Fact, ...]:
 
 
 def history() -> list[Record]:
-    """Return the controller's own records."""
     return run(SETTINGS, moves(), own=False).records
 
 

@@ -84,7 +84,6 @@ def gate() -> AtTheDesk:
 
 
 def views() -> dict[str, View]:
-    """Return the views that are asked."""
     there = gate()
     gated = View(
         version=7, now_ms=there.now_ms, loop=LoopStatus(ticks=3, reachable=True), admission=there.desk.shown()
@@ -140,13 +139,11 @@ class Served:
             return {"status": answer.status_code, "body": body}
 
     def stop(self) -> None:
-        """Stop serving."""
         self._handle.stop()
 
 
 @contextlib.contextmanager
 def served() -> Iterator[Served]:
-    """Serve meanwhile."""
     made = Served()
     try:
         yield made

@@ -50,7 +50,6 @@ class Story:
         raise AssertionError(f"it never came to that: {self.port.notes} {self.port.why_not}")
 
     def states(self) -> list[str]:
-        """Return the states of all orders."""
         ledger = self.controller.ledger
         return [order.state for order in {**ledger.settled, **ledger.open}.values()]
 
@@ -70,7 +69,6 @@ class Story:
 
 
 def granted() -> list[Record]:
-    """Return a story from the ask to the grant."""
     with FakeCluster() as fake:
         story = Story(fake)
         story.suspend()

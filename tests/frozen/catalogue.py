@@ -32,5 +32,4 @@ PIECES: tuple[Piece, ...] = (
 
 
 def piece(name: str) -> Piece:
-    """Return a piece by its name."""
     return next(each for each in PIECES if each.name == name)

@@ -15,7 +15,6 @@ from yarnctl.service.security import tokens
 
 
 def configuration() -> dict[str, Any]:
-    """Return the keys of the cluster's file, of the tokens' file and of scenarios, and the profiles."""
     return {
         "cluster_file": lines_of(ClusterAddress, sent=True),
         "cluster_environment": ENVIRONMENT,

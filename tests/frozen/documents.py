@@ -42,7 +42,6 @@ def documents() -> dict[str, Any]:
 
 
 def parsed(told: dict[str, Any]) -> Any:
-    """Return what a command has printed."""
     return json.loads("\n".join(told["out"]))
 
 
@@ -102,7 +101,6 @@ def written() -> dict[str, Any]:
 
 
 def tools() -> dict[str, Any]:
-    """Return what the tools of the tests print ."""
     return {
         "tests.soak equal": equal.Campaign(NOBODY, 1, 1, print, 1, {}).summary(),
         "tests.soak io-faults": io_faults.summary([], 0),

@@ -63,7 +63,6 @@ def _held(record: Holding) -> dict[str, Any]:
 
 
 def orders_of(ledger: Ledger) -> dict[str, Any]:
-    """Return all that the ledger knows of orders, in the order in which it is walked."""
     return {
         "issued": ledger.issued,
         "open": list(ledger.open.values()),
@@ -89,7 +88,6 @@ def _names(index: dict[str, dict[str, None]]) -> dict[str, list[str]]:
 
 
 def admissions_of(book: AdmissionStore) -> dict[str, Any]:
-    """Return all that is known of admissions."""
     return {
         "gate": None if book.gate is None else gate_of(book.gate),
         "queues": book.queues,
@@ -170,5 +168,4 @@ class _Heard(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep one line."""
         self.lines.append(record.getMessage())

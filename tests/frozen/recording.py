@@ -63,7 +63,6 @@ FILE_BYTES = 20_000
 
 
 def closed(records: Sequence[Record]) -> bytes:
-    """Return the bytes of a journal that was closed."""
     chain = Chain()
     return b"".join(map(chain.seal, records)) + chain.seal_end()
 
@@ -92,7 +91,6 @@ def open_orders(records: Sequence[Record]) -> int:
 
 
 def with_most_open(records: Sequence[Record]) -> list[Record]:
-    """Return the records up to the instant at which most orders are open."""
     sizes = [open_orders(records[: place + 1]) for place in range(len(records))]
     return list(records[: len(sizes) - sizes[::-1].index(max(sizes))])
 
@@ -154,7 +152,6 @@ def until_lowered(records: Sequence[Record]) -> list[Record]:
 
 
 def world(history: Kept) -> bytes:
-    """Return the journal of a history."""
     return closed(world_run(history.settings(), history.moves, history.own).records)
 
 

@@ -123,7 +123,6 @@ def picked(choice: Choice) -> list[str]:
 
 
 def picked_jobs(jobs: Sequence[Candidate], wanted: int, **changes: object) -> str:
-    """Return the jobs picked from, one word."""
     choice = choose(case(jobs, wanted), with_(GUARD_FREE, **changes))
     return " ".join(pick.application for pick in choice.picks)
 

@@ -178,7 +178,6 @@ def artifacts_of(version: str) -> list[Artifact]:
 
 
 def pom_of(wanted: Sequence[Artifact]) -> str:
-    """Return the pom that names some artifacts."""
     dependencies = "".join(
         f"<dependency><groupId>org.apache.hadoop</groupId><artifactId>{name}</artifactId>"
         f"<version>{number}</version>{f'<type>{kind}</type>' if kind else ''}</dependency>\n"

@@ -128,7 +128,6 @@ class Script:
         program.wait(ENDS_S)
 
     def end(self) -> None:
-        """End all that is left running."""
         while self._left:
             program = self._left.pop()
             if program.poll() is None:

@@ -112,7 +112,6 @@ def build_jar(jar: Path, class_path: Sequence[Path]) -> None:
 
 
 def write_flink_client(folder: Path, bin_folder: Path, flink: Path, hadoop: Path) -> None:
-    """Write ``flink`` into a folder of programs, and its settings into ``folder``."""
     (folder / "plugins").mkdir(parents=True, exist_ok=True)
     config = f'env:\n  java:\n    opts:\n      all: "{OPENS_FLINK} {SMALL}"\n'
     (folder / "config.yaml").write_text(config)
@@ -126,7 +125,6 @@ def write_flink_client(folder: Path, bin_folder: Path, flink: Path, hadoop: Path
 
 
 def commands(application: PlacedApplication, there: Installed, rate_kib: int) -> dict[str, list[str]]:
-    """Return the command line of each framework."""
     name = f"{application}-{RUN}"
     folders = [f"{there.data}/in/{application.folder}", output_of(there.data, name)]
     program = [application.name, *folders, str(rate_kib), PATTERN]

@@ -51,7 +51,6 @@ def kill_the_master(running: Running) -> None:
 
 
 def masters(cluster: Cluster, application: str) -> Iterator[int]:
-    """Yield the process of an application's master."""
     for pid in daemons.of_cluster(cluster.folder):
         with contextlib.suppress(OSError):  # it has left meanwhile
             told = Path(f"/proc/{pid}/cmdline").read_bytes()

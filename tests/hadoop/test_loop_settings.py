@@ -37,7 +37,6 @@ Properties = dict[str, str | None]
 
 
 def queues_of(set_up: str) -> dict[str, str]:
-    """Return the properties of a ready set-up of queues."""
     root = ElementTree.parse(READY / set_up / "capacity-scheduler.xml").getroot()
     return {entry.findtext("name", ""): entry.findtext("value", "").strip() for entry in root}
 
@@ -187,7 +186,6 @@ def test_access_lists_keep_users_apart_and_no_room_is_made_that_a_users_limit_fo
 
 
 def job_name(application: str) -> str:
-    """Return the MapReduce id of an application."""
     return application.replace("application_", "job_", 1)
 
 

@@ -38,7 +38,6 @@ LESSON = Finished(90_000, 10, 30_000, 5, 10, 0.5, True)
 
 
 def facts(book: AdmissionStore) -> dict[str, object]:
-    """Return all that a book knows."""
     return {name: value for name, value in vars(book).items() if name != "version"}
 
 

@@ -136,7 +136,6 @@ def test_with_a_chain_made_anew_removals_swaps_and_duplicates_are_found(tmp_path
 
 
 def first(kind: type, records: list[Record], **wanted: object) -> int:
-    """Return the place of the first record of a kind with these values."""
     return next(
         n
         for n, each in enumerate(records)

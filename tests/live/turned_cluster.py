@@ -101,7 +101,6 @@ class Turned:
             live.driver.catch_up()
 
     def pass_ms(self, span_ms: int) -> None:
-        """Let a span pass, all in time."""
         for _ in range(0, span_ms, TURN_MS):
             self.turn(TURN_MS)
 

@@ -276,7 +276,6 @@ class History:
     # --- what happens -------------------------------------------------------------------------------
 
     def play(self, events: int = 40) -> Verdict:
-        """Play it; return what came of it."""
         happens = (self._lose, self._lose, self._lose, self._move, self._fall, self._restart, self._failover)
         for _ in range(events):
             if self.draw.random() < 0.1:

@@ -360,7 +360,6 @@ class History:
 
 
 def require_replayed(records: list[Record]) -> None:
-    """Compare each record with what was due, as replay does."""
     store = AdmissionStore()
     for record in records:
         told = store.problem(record) or payments.payment_problem(store, record)

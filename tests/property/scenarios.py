@@ -85,7 +85,6 @@ def job_of(place: int, row: tuple[int, ...], uniform_size: bool) -> Job:
 
 @st.composite
 def workloads(draw: st.DrawFn) -> tuple[Job, ...]:
-    """Return 1 to 6 jobs in the order of submission."""
     uniform_size = draw(st.booleans())
     rows = draw(st.lists(job_rows, min_size=draw(numbers(1, 4)), max_size=5))
     jobs = [job_of(place, row, uniform_size) for place, row in enumerate(rows)]
@@ -187,7 +186,6 @@ def hardware(
 
 @st.composite
 def settings(draw: st.DrawFn, mode: str) -> Settings:
-    """Return settings of the controller."""
     profile = PROFILES[draw(st.sampled_from(sorted(PROFILES)))]
     return msgspec.structs.replace(
         profile,

@@ -178,7 +178,6 @@ def test_laws_hold(law):
 
 
 def _plant(monkeypatch, bug: str) -> None:
-    """Put one bug into the product."""
     standing, because, lay = prices.standing, price_functions.because, timeline._Steps.lay
     priced, first_place, slack_for = prices.Curve.priced, prices.first_place, prices._slack_for
 

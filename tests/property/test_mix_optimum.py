@@ -115,7 +115,6 @@ def _bounds(asked: Asked, found: Sequence[Candidate]) -> list[tuple[list[float],
 
 
 def cost_of(choice: Choice) -> tuple[int, int] | None:
-    """Return what a choice costs; None: the ask is not met."""
     if choice.unmet:
         return None
     return sum(p.lever.lost_ms for p in choice.pulls), sum(p.lever.overhead_ms for p in choice.pulls)

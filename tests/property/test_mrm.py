@@ -87,7 +87,6 @@ class MarketStory:
         balanced(self.store)
 
     def again(self) -> None:
-        """Start from the lines."""
         self.dies_after = None
         self.store = AdmissionStore()
         for line in self.lines:

@@ -94,7 +94,6 @@ class GateStory:
         self.store.take(record)
 
     def again(self) -> None:
-        """Start from the lines."""
         self.dies_after = None
         self.store = AdmissionStore()
         for line in self.lines:

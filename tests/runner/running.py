@@ -60,7 +60,6 @@ def runner(python: str) -> Path:
 
 
 def python(program: str) -> list[str]:
-    """Return a reducer written in Python."""
     return [sys.executable, "-c", program]
 
 
@@ -79,7 +78,6 @@ class Job:
         self.stderr = b""
 
     def task(self, attempt: int) -> TaskId:
-        """Return the ids of an attempt."""
         task = "1_0001_r_000000"
         return TaskId("job_1_0001", f"task_{task}", f"attempt_{task}_{attempt}", f"container_{attempt + 2}")
 
@@ -196,7 +194,6 @@ class Attempt:
         os.killpg(self.process.pid, signal.SIGQUIT)
 
     def request(self, order: str, **more: object) -> None:
-        """Write a request and ring."""
         write_request(self.job.requests, self.task, order, **more)
         self.ring()
 
@@ -232,7 +229,6 @@ def write_request(store: Store, task: TaskId, order: str, **more: object) -> Non
 
 
 def withdraw_request(store: Store, task: TaskId, order: str) -> None:
-    """Withdraw a request as yarnctl does."""
     store.make_folder(f"{task.job}/{task.attempt}")
     store.create(f"{task.job}/{task.attempt}/{order}.withdrawn", 0, [])
 

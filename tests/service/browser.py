@@ -83,7 +83,6 @@ class Browser:
         return found
 
     def text(self) -> str:
-        """Return what can be read on the page."""
         return str(self.script("return document.body.innerText"))
 
     def picture(self, to: Path) -> None:

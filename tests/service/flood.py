@@ -85,7 +85,6 @@ class Flood:
         self._callers.add(self._come())
 
     def close(self) -> None:
-        """Let all go."""
         for caller in self._callers:
             caller.close()
         self._selector.close()

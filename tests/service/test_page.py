@@ -232,7 +232,6 @@ def with_jobs(view: View, *jobs: ApplicationView) -> View:
 
 
 def like(view: View, queue: str, **more) -> ApplicationView:
-    """Return an application like the one of this queue, but for what is given."""
     assert view.snapshot is not None
     (found,) = [each for each in view.snapshot.applications if each.queue == queue]
     return msgspec.structs.replace(found, **more)

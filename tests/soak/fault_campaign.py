@@ -96,7 +96,6 @@ def _play_long_enough(campaign: Campaign, folder: Path, verdict: Verdict, seen: 
 
 
 def _play(on: Stage, verdict: Verdict) -> None:
-    """Let it all happen."""
     on.daemon.start()
     research = on.research()
     least = on.campaign.nodes * on.campaign.slots - 2
@@ -146,7 +145,6 @@ def _wait(on: Stage, condition: Callable[[], object], what: str) -> None:
 
 
 def _break(on: Stage) -> None:
-    """Break and mend, each at its moment."""
     began_s = time.monotonic()
     due: list[tuple[float, Callable[[], None]]] = []
 

@@ -77,13 +77,11 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """What the tasks are, and what yarnctl is: one of CAMPAIGN_KINDS."""
         tasks = "processes" if self.processes else "modelled"
         return f"{tasks}, {'program' if self.program else 'thread'}"
 
 
 def campaign_of(seed: int) -> Campaign:
-    """Return the campaign of a seed."""
     draw = random.Random(seed)
     both, number = _place(seed)
     program = both or number % EVERY_PROGRAM == PROGRAM_AT

@@ -117,7 +117,6 @@ class Submitted(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The job's id."""
         return self.application.replace("application_", "job_", 1)
 
 
@@ -180,7 +179,6 @@ class Stage:
 
     @property
     def workload(self) -> Workload:
-        """What real reducers do."""
         campaign = self.campaign
         keys = campaign.reduces * campaign.reduce_ms // PAUSE_MS
         return WORKLOADS["sum"]._replace(keys=keys, pause_ms=PAUSE_MS, reduces=campaign.reduces)
@@ -229,7 +227,6 @@ class Stage:
     # --- looking (on the server's own thread, so that no weather is in the way) -------------
 
     def masters(self, job: Submitted) -> list[LiveMaster]:
-        """Return all masters that a job ever had."""
         known = self.cluster.whole.masters
         assert isinstance(known, Masters)
         return [live for live in known.all if live.job_id == job.id]
@@ -244,7 +241,6 @@ class Stage:
         return [one for one in found if not one.is_map and one.container is not None]
 
     def reducing(self, job: Submitted) -> list[Attempt]:
-        """Return the reduce attempts that are at work."""
         masters = [live for live in self.masters(job) if not live.over]
         for live in masters:
             for one in live.attempts.all.values():

@@ -167,7 +167,6 @@ def port_to(cluster: Address, applications: Address, store: WebHdfs) -> Attached
 
 
 def run(seconds: int, seed: int, *, is_hostile: bool) -> Ticks:
-    """Tick for so long."""
     found = Ticks([], [], [], 0, Counter())
     draw, known, silent = random.Random(seed), dict[str, tuple[TaskView, ...]](), dict[str, float]()
     now_ms = clock_ms()

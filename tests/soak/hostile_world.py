@@ -174,7 +174,6 @@ VALUES: tuple[Any, ...] = (
 
 
 def fresh(value: Any) -> Any:
-    """Return a value that may be changed."""
     return copy.deepcopy(value) if isinstance(value, list | dict) else value
 
 
@@ -293,7 +292,6 @@ def direct_port(cluster: HostileCluster, **settings: Any) -> AttachedPort:
 
 
 def orders_for(name: str, tasks: tuple[TaskView, ...], number: int) -> list[Action]:
-    """Return orders that one may have for an application that was seen so."""
     found: list[Action] = [Grow(name, (number,))]
     for each in tasks[:3]:
         order = f"o-{number}-{len(found)}"

@@ -147,7 +147,6 @@ class Place:
         folder.mkdir(parents=True)
 
     def close(self) -> None:
-        """Remove all of it."""
         held = self.server.held
         for kept in (held.files, held.folders, held.modes):
             forget(kept, self.root + "/")
@@ -239,7 +238,6 @@ def copy(kept: dict[str, Any], old: str, new: str) -> None:
 
 
 def reducer(scene: Scene) -> list[str]:
-    """Return a scene's reducer as it is typed."""
     return [sys.executable, "-IS", "-c", REDUCERS[scene.reducer]]
 
 

@@ -68,7 +68,6 @@ class Trap:
         self._strike = strike
 
     def point(self, name: str) -> None:
-        """Pass a point."""
         self.names.append(name)
         if len(self.names) == self.at:
             self._strike()
@@ -110,7 +109,6 @@ class Folder:
 
     @property
     def store(self) -> WebHdfs:
-        """Itself, as what it stands for."""
         return self  # type: ignore[return-value]
 
 

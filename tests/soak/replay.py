@@ -53,7 +53,6 @@ class Summary(msgspec.Struct, kw_only=True):
 
 
 def play_batch(seed: int, first: int) -> Batch:
-    """Play :data:`BATCH` histories."""
     steps, kinds, differing = 0, Counter[str](), []
     for number in range(first, first + BATCH):
         history = draw(seed, number)

@@ -104,7 +104,6 @@ class Ran(NamedTuple):
 
 
 def told(case: Case, url: str, state: Path) -> tuple[str, ...]:
-    """Return what ``yarnctl run`` is told."""
     where = ("--rm", url, "--enforce", "--listen", "off", "--state-dir", str(state))
     return (*where, "--policy", case.job_policy, "--task-policy", case.task_policy)
 

@@ -150,7 +150,6 @@ Lines = Callable[[random.Random, int], Iterator[bytes]]
 
 
 def numbers(chance: random.Random, keys: int) -> Iterator[bytes]:
-    """Give a few numbers a key, in no order."""
     for _ in range(keys * 6):
         yield b"key%05d\t%d" % (chance.randrange(keys), chance.randrange(1000))
 
@@ -210,7 +209,6 @@ class Workload(NamedTuple):
 
     @property
     def work_ms(self) -> int:
-        """Return how long one reduce works, about."""
         return self.keys * self.pause_ms // self.reduces
 
 

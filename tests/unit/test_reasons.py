@@ -235,7 +235,6 @@ def test_an_outcome_may_have_any_reason_of_a_mode_or_of_eligibility() -> None:
 
 
 def api_structs() -> list[type[msgspec.Struct]]:
-    """All structs of the API's answers."""
     names = [each.name for each in pkgutil.iter_modules(api.__path__)]
     modules = [importlib.import_module(f"yarnctl.api.{name}") for name in names]
     return [

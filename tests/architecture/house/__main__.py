@@ -28,7 +28,6 @@ class Measured(NamedTuple):
 
     @property
     def findings(self) -> list[Finding]:
-        """All findings in one list."""
         return [finding for group in self.checks.values() for finding in group]
 
 
@@ -56,7 +55,6 @@ def measure(
 
 
 def document(measured: Measured) -> dict[str, Any]:
-    """Return what was measured as JSON has it."""
     checks = {
         name: {
             "figures": {figure.name: figure.value for finding in group for figure in finding.figures},

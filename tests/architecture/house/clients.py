@@ -56,7 +56,6 @@ class Listed(NamedTuple):
 
 
 def load(path: Path) -> Listed:
-    """Read the list."""
     document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     clients = {name: tuple(client["modules"]) for name, client in document["clients"].items()}
     return Listed(clients, document.get("others", {}))
@@ -146,5 +145,4 @@ def library_of(name: str) -> str | None:
 
 
 def is_within(name: str, package: str) -> bool:
-    """Say whether a name is a package's or something in it."""
     return name == package or name.startswith(f"{package}.")

@@ -210,7 +210,6 @@ class FakeCluster:
         }
 
     def port(self, first_asks: FirstAsksOf = lambda _: (), **settings) -> AttachedPort:
-        """Return a port onto this cluster, with the clock of this cluster."""
         told: dict[str, Any] = {
             "name_nodes": (self.hdfs.replay.url,),
             "enforce": True,

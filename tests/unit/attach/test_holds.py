@@ -57,7 +57,6 @@ def restarted(cluster: FakeCluster):
 
 
 def open_order() -> Order:
-    """Return the order as the journal knows it."""
     return Order(
         order="o-1", requester=application(2), victim=application(1), attempt=attempt(1, 1),
         container=container(1, 2), node="n1:1", size=Resources(1024, 1), request_size=Resources(1024, 1),

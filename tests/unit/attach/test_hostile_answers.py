@@ -54,7 +54,6 @@ def observe(port, *victims: str) -> Observation:
 
 
 def is_whole(seen: Observation) -> bool:
-    """Return whether the cluster and the honest job were seen."""
     return seen.cluster == "seen" and len(seen.tasks.get(HONEST, ())) == 3
 
 

@@ -49,7 +49,6 @@ def refusals(cluster: FakeCluster, ticks: int = 3) -> list[Refusal]:
 
 
 def published(cluster: FakeCluster) -> View:
-    """Return the view of one tick."""
     port, controller, publisher = cluster.port(), Controller(PATHS), Publisher()
     seen = port.observe(controller.to_observe)
     controller.step(seen)

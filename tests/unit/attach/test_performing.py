@@ -39,7 +39,6 @@ DOUBT_MS = Attachment().quarantine_ms
 
 
 def looking(cluster, **settings):
-    """Return a port that has looked once."""
     port = cluster.port(**settings)
     assert port.observe(ObservationRequest()).cluster == "seen"
     return port

@@ -59,7 +59,6 @@ class ProxiedCluster(FakeCluster):
         return self.proxy.url.removeprefix("http://")
 
     def attached(self, conf: Path | None = None, **more: Any) -> AttachedPort:
-        """Return the port that yarnctl makes of a configuration."""
         cluster = ClusterAddress(
             resource_managers=(self.rm.url,),
             name_nodes=(self.hdfs.replay.url,),

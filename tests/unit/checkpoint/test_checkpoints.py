@@ -178,7 +178,6 @@ OVER = {application(1): ("FINISHED", NOW_MS - 2 * DAY_MS)}
 
 
 def request(hdfs: LittleHdfs, job: int, order: str = "here-o-000001", name: str = "") -> str:
-    """Write one request as yarnctl does."""
     number = f"1700000000000_{job:04d}"
     folder = f"{REQUESTS}/job_{number}/attempt_{number}_r_000000_0"
     hdfs.files[f"{folder}/{name or order + '.request.json'}"] = b"{}"

@@ -24,7 +24,6 @@ MOST = 10**9
 
 
 def market(tokens_m: int = 5_000_000, **given: Any) -> AtTheDesk:
-    """Return a desk with one account."""
     there = AtTheDesk("mrm", **given)
     there.go(4_000)
     for wanted in (AccountCommand(account="analytics"), credit(tokens_m)):

@@ -64,7 +64,6 @@ class Kept(msgspec.Struct, kw_only=True):
     moves: list[Move]
 
     def settings(self) -> Settings:
-        """Return the settings of its controllers."""
         return with_(BASES[self.base], **self.changes)
 
 
@@ -76,14 +75,12 @@ class Played(NamedTuple):
 
 
 def kept() -> dict[str, Kept]:
-    """Return the shelf, by name."""
     return {
         path.stem: msgspec.json.decode(path.read_bytes(), type=Kept) for path in sorted(SHELF.glob("*.json"))
     }
 
 
 def look(move: Move, mode: str) -> Snapshot:
-    """Return the cluster as a move shows it."""
     deadlines = mode == "deadlines"
     victims, hurried = ("default", "default") if deadlines else ("research", "production")
     rows = [

@@ -48,7 +48,6 @@ OUTCOMES: tuple[Outcome, ...] = (
 
 
 def draw(seed: int, number: int) -> Kept:
-    """Return the history of that number."""
     chance = Random(f"{seed}:{number}")
     moves, now_ms = [], 0
     for _ in range(chance.randint(4, MOST_MOVES)):

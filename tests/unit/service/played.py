@@ -99,5 +99,4 @@ def busy() -> View:
 
 
 def last() -> View:
-    """Return the last view of the run."""
     return views()[-1]

@@ -126,7 +126,6 @@ def places() -> Iterator[dict[bool, Place]]:
 
 
 def became(answer: http_client.Response) -> str:
-    """Say what an answer is: a 404 or 503 is one that was let through."""
     if answer.status_code == 401:
         assert answer.headers["www-authenticate"] == "Bearer"
         return NO

@@ -177,7 +177,6 @@ class Told(msgspec.Struct):
 
 
 def told() -> Told:
-    """Tell it."""
     return Told(3)
 
 

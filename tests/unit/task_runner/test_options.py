@@ -34,7 +34,6 @@ PARSER = reference()
 
 
 def outcome(read: Any, words: list[str]) -> object:
-    """Return the values, or that they are refused."""
     try:
         found = read(words)
     except Unusable:

@@ -98,7 +98,6 @@ def test_foreign_files_and_other_versions_are_bad_input(stored):
 
 
 def without_queue(table):
-    """Return the table as version 1 wrote it."""
     metadata = {**table.schema.metadata, b"yarnctl.jobs.version": b"1"}
     return table.drop_columns(["queue"]).replace_schema_metadata(metadata)
 
