@@ -21,7 +21,6 @@ __all__ = ["NoConnection", "Request", "RequestException", "Response", "Session",
 LONGEST_S = 60.0
 
 OTHERS = {
-    "tests/service/flood.py": "measures one answer on a connection of its own",
     "tests/hadoop/programs/sides.py": "a job's program: runs where this package is not",
     "tests/hadoop/security.py": "looks whether a port is open",
     "tests/docker/jobs/patient_reduce.py": "a job's program: runs where this package is not",

@@ -135,40 +135,6 @@ def cluster(
         yield Client(server.url, folder), made[0]
 
 
-def test_a_job_of_real_processes(tmp_path: Path) -> None:
-    with cluster(tmp_path) as (client, whole):
-        application = client.submit("sum")
-        assert client.over(application) == ("SUCCEEDED", "")
-        assert client.output("sum") == EXPECTED
-        wait_until(lambda: client.get("metrics")["clusterMetrics"]["containersAllocated"] == 0)
-        assert whole.masters == {}
-        assert whole.site.proxy.local == {}
-
-
-def test_the_end_of_a_cluster_ends_every_process(tmp_path: Path) -> None:
-    with cluster(tmp_path) as (client, whole):
-        application = client.submit("long", f"{sys.executable} -S -c 'import time; time.sleep(3600)'")
-        wait_until(lambda: len(client.containers(application)) == 3, "AM and two reduces")
-        processes = whole._processes
-        assert processes is not None
-        supervisor = processes.supervisor_pid
-        wait_until(lambda: len(descendants(supervisor)) >= 4, "two reduces and their reducers")
-        pids = [supervisor, *descendants(supervisor)]
-    assert all(gone(pid) for pid in pids)
-
-
-def test_an_am_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
-    with cluster(tmp_path) as (client, _):
-        application = client.submit("sum", pause_s=0.3)
-        wait_until(lambda: len(client.containers(application)) >= 2, "an AM and a task")
-        master = next(one for one in client.containers(application) if one["containerId"].endswith("_000001"))
-        client.post(f"containers/{master['containerId']}/signal/FORCEFUL_SHUTDOWN")
-        assert client.over(application) == ("SUCCEEDED", "")
-        assert client.output("sum") == EXPECTED
-        attempts = client.get(f"apps/{application}/appattempts")["appAttempts"]["appAttempt"]
-        assert {one["id"] for one in attempts} == {1, 2}
-
-
 def test_a_job_that_cannot_be_read_fails_and_says_why(tmp_path: Path) -> None:
     with cluster(tmp_path) as (client, _):
         application = client.post("apps/new-application").json()["application-id"]

@@ -93,16 +93,6 @@ def test_what_is_written_is_read_with_owner_mode_and_length(store):
     assert hdfs.read("/user/ann/empty") == b""
 
 
-def test_create_is_exclusive_unless_told_otherwise(store):
-    hdfs = store.as_user()
-    hdfs.create("/user/ann/f", b"one")
-    with pytest.raises(ExistsAlready):
-        hdfs.create("/user/ann/f", b"two")
-    assert hdfs.read("/user/ann/f") == b"one"
-    hdfs.create("/user/ann/f", b"three", overwrite=True)
-    assert hdfs.read("/user/ann/f") == b"three"
-
-
 def test_of_two_that_were_both_redirected_one_succeeds(store):
     query = "/user/ann/f?op=CREATE&user.name=ann"
     where = [urlsplit(store.ask("PUT", query)[1]["location"]) for _ in range(2)]
@@ -110,13 +100,6 @@ def test_of_two_that_were_both_redirected_one_succeeds(store):
     answers = [store.ask("PUT", path, data) for path, data in zip(paths, (b"first", b"second"), strict=True)]
     assert [status for status, _, _ in answers] == [201, 403]
     assert store.as_user().read("/user/ann/f") == b"first"
-
-
-def test_without_a_redirect_the_location_is_in_the_body(store):
-    status, _, body = store.ask("PUT", "/user/ann/f?op=CREATE&user.name=ann&noredirect=true")
-    where = urlsplit(json.loads(body)["Location"])
-    assert (status, where.netloc, "op=CREATE" in where.query) == (200, store.host, True)
-    assert not (store.folder / "user/ann/f").exists()  # it is made by the second step
 
 
 def test_an_upload_whose_sender_dies_leaves_a_shorter_file_that_looks_complete(store):

@@ -175,61 +175,6 @@ def from_files(tmp_path, **files: str):
 
 
 @pytest.mark.parametrize(
-    ("yarn", "expected"),
-    [
-        ("", ()),
-        (key("yarn.resourcemanager.hostname", "rm"), ("http://rm:8088",)),
-        (key("yarn.resourcemanager.hostname", "0.0.0.0"), ("http://127.0.0.1:8088",)),
-        (key("yarn.resourcemanager.webapp.address", "rm:9"), ("http://rm:9",)),
-        (
-            key("yarn.resourcemanager.hostname", "rm")
-            + key("yarn.resourcemanager.webapp.address", "${yarn.resourcemanager.hostname}:7"),
-            ("http://rm:7",),
-        ),
-        (
-            key("yarn.resourcemanager.ha.enabled", "true")
-            + key("yarn.resourcemanager.ha.rm-ids", "b,a")
-            + key("yarn.resourcemanager.hostname.a", "ha")
-            + key("yarn.resourcemanager.webapp.address.b", "hb:1"),
-            ("http://hb:1", "http://ha:8088"),
-        ),
-        (
-            key("yarn.http.policy", "HTTPS_ONLY") + key("yarn.resourcemanager.hostname", "rm"),
-            ("https://rm:8090",),
-        ),
-    ],
-)
-def test_resource_managers(tmp_path, yarn, expected):
-    assert from_files(tmp_path, yarn=yarn)[0] == expected
-
-
-@pytest.mark.parametrize(
-    ("core", "hdfs", "expected"),
-    [
-        ("", "", ()),
-        (key("fs.defaultFS", "hdfs://nn:9000"), "", ("http://nn:9870",)),
-        (
-            key("fs.defaultFS", "hdfs://nn:9000"),
-            key("dfs.namenode.http-address", "0.0.0.0:5"),
-            ("http://nn:5",),
-        ),
-        ("", key("dfs.namenode.http-address", "nn:5"), ("http://nn:5",)),
-        (key("fs.defaultFS", "s3a://bucket"), "", ()),
-        (
-            key("fs.defaultFS", "hdfs://east"),
-            key("dfs.nameservices", "west,east")
-            + key("dfs.ha.namenodes.east", "n1,n2")
-            + key("dfs.namenode.http-address.east.n1", "h1:9870")
-            + key("dfs.namenode.http-address.east.n2", "h2:9870"),
-            ("http://h1:9870", "http://h2:9870"),
-        ),
-    ],
-)
-def test_name_nodes(tmp_path, core, hdfs, expected):
-    assert from_files(tmp_path, core=core, hdfs=hdfs)[1] == expected
-
-
-@pytest.mark.parametrize(
     "yarn",
     [
         key("yarn.resourcemanager.ha.enabled", "true"),

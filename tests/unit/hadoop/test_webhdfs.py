@@ -175,13 +175,6 @@ def test_faults_end_in_our_errors(reply, read, write, claim):
                 fs.read("/a")
 
 
-def test_nothing_listens():
-    fs = WebHdfs([f"http://127.0.0.1:{closed_port()}"], limits=PLAIN, bulk=PLAIN)
-    for ask in (lambda: fs.status("/a"), lambda: fs.read("/a"), lambda: fs.create("/a", b"")):
-        with pytest.raises(Unreachable):
-            ask()
-
-
 @pytest.mark.parametrize("path", ["", "a/b", "/a/../b", "/a#LATEST", "/a\nb", "/a;b"])
 def test_only_plain_absolute_paths_are_used(path, little):
     fs = store(little.replay)
