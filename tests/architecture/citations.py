@@ -34,20 +34,13 @@ FOLDERS = ("docker", "docs", "emulator", "hadoop-conf", "research", "tests", "ya
 """What is searched, beside the files of the root itself."""
 
 MEANT = (
-    ("*natjam*", "natjam"),
-    ("research/notes/paper.md", "natjam"),
-    ("research/yarn_research/papers/*", "natjam"),
-    ("emulator/*timing.py", "natjam"),
-    ("tests/golden/test_policies.py", "natjam"),
-    ("yarnctl/deciding/policies/*", "natjam"),
-    ("yarnctl/deciding/settings.py", "natjam"),
-    ("emulator/live/*", "hadoop"),
-    ("tests/contract/*", "hadoop"),
-    ("tests/unit/hadoop/*", "hadoop"),
-    ("yarnctl/attach/*", "hadoop"),
-    ("yarnctl/deciding/queue_hold.py", "hadoop"),
-    ("yarnctl/hadoop/*", "hadoop"),
-)
+    ("*natjam*", "natjam"), ("research/notes/paper.md", "natjam"),
+    ("research/yarn_research/papers/*", "natjam"), ("emulator/*timing.py", "natjam"),
+    ("tests/golden/test_policies.py", "natjam"), ("yarnctl/deciding/policies/*", "natjam"),
+    ("yarnctl/deciding/settings.py", "natjam"), ("emulator/live/*", "hadoop"), ("tests/contract/*", "hadoop"),
+    ("tests/unit/hadoop/*", "hadoop"), ("yarnctl/attach/*", "hadoop"),
+    ("yarnctl/deciding/queue_hold.py", "hadoop"), ("yarnctl/hadoop/*", "hadoop"),
+)  # fmt: skip
 """The page that a citation without a page means, by the path of its file; the first match counts."""
 
 S = r"(?:[ \t]*\n[ \t]*(?:\#+|//|\*)?[ \t]*|[ \t]+)"

@@ -28,17 +28,10 @@ FLINK = (
 PLACING = ("submitting/flink.py",)
 """What submits applications of Flink through a gate: it was there before workers could leave."""
 SHARED = (
-    "attach/check/gathering.py",
-    "attach/connection/connection.py",
-    "attach/history/finished_applications.py",
-    "attach/port.py",
-    "cli/admit.py",
-    "cli/runs.py",
-    "cli/wrap.py",
-    "daemon/admission/pool_files.py",
-    "submitting/__init__.py",
-    "submitting/application_files.py",
-)
+    "attach/check/gathering.py", "attach/connection/connection.py", "attach/history/finished_applications.py",
+    "attach/port.py", "cli/admit.py", "cli/runs.py", "cli/wrap.py", "daemon/admission/pool_files.py",
+    "submitting/__init__.py", "submitting/application_files.py",
+)  # fmt: skip
 """They name Flink among other frameworks."""
 SKIPPED = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 

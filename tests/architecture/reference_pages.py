@@ -79,26 +79,12 @@ def configuration() -> str:
     ]
     variables = [f"* `{name}`" for name in read_by_programs()]
     return "\n".join(
-        [
-            "# Configuration",
-            "",
-            GENERATED,
-            "",
-            "## The cluster's file",
-            "",
-            "Keys of `[cluster]` in the file of `--config`. An option has priority over the environment,",
-            "and the environment over the file. Times are in milliseconds.",
-            "",
-            "| key | default | environment |",
-            "|---|---|---|",
-            *rows,
-            "",
-            "## Environment variables that the programs read",
-            "",
-            *variables,
-            "",
-        ]
-    )
+        ["# Configuration", "", GENERATED, "", "## The cluster's file", "",
+         "Keys of `[cluster]` in the file of `--config`. An option has priority over the environment,",
+         "and the environment over the file. Times are in milliseconds.", "",
+         "| key | default | environment |", "|---|---|---|", *rows, "",
+         "## Environment variables that the programs read", "", *variables, ""]
+    )  # fmt: skip
 
 
 def metrics() -> str:

@@ -41,17 +41,12 @@ def body(lines: int, head: str = "def long():") -> str:
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "import yarnctl.one",
-        "from yarnctl import one",
-        "from yarnctl.one import ONE",
-        "from . import one",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from yarnctl.one import ONE",
-        "def late():\n    from yarnctl.one import ONE\n    return ONE",
-        "import importlib\nONE = importlib.import_module('yarnctl.one')",
-        "COMMANDS = {'one': ('yarnctl.one:command', 'Help.')}",
-    ],
-)
+    ["import yarnctl.one", "from yarnctl import one", "from yarnctl.one import ONE", "from . import one",
+     "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from yarnctl.one import ONE",
+     "def late():\n    from yarnctl.one import ONE\n    return ONE",
+     "import importlib\nONE = importlib.import_module('yarnctl.one')",
+     "COMMANDS = {'one': ('yarnctl.one:command', 'Help.')}"],
+)  # fmt: skip
 def test_a_circle_is_seen_however_it_is_imported(tmp_path, line):
     found = planted(tmp_path, {"yarnctl/one.py": "import yarnctl.two\n", "yarnctl/two.py": line + "\n"})
     assert len(found) == 1
@@ -181,25 +176,17 @@ def test_a_name_stands_for_one_thing(tmp_path):
 
 @pytest.mark.parametrize(
     ("line", "library"),
-    [
-        ("import requests", "requests"),
-        ("from requests import Session", "requests"),
-        ("def late():\n    import requests", "requests"),
-        ("import http.client", "http.client"),
-        ("from http import client", "http.client"),
-        ("from http.client import HTTPConnection", "http.client"),
-        ("import urllib.request", "urllib.request"),
-        ("from urllib.request import urlopen", "urllib.request"),
-        ("from urllib3.connection import HTTPConnection", "urllib3"),
-        ("import httpx", "httpx"),
-        ("import aiohttp", "aiohttp"),
-        ("import hdfs", "hdfs"),
-        ("import asyncio\nasync def f(): await asyncio.open_connection('h', 1)", "sockets"),
-        ("import asyncio\nasync def f(loop): await loop.create_connection(f, 'h', 1)", "sockets"),
-        ("import socket\nsocket.create_connection(('h', 1))", "sockets"),
-        ("import socket\nsocket.socket().connect(('h', 1))", "sockets"),
-    ],
-)
+    [("import requests", "requests"), ("from requests import Session", "requests"),
+     ("def late():\n    import requests", "requests"), ("import http.client", "http.client"),
+     ("from http import client", "http.client"), ("from http.client import HTTPConnection", "http.client"),
+     ("import urllib.request", "urllib.request"), ("from urllib.request import urlopen", "urllib.request"),
+     ("from urllib3.connection import HTTPConnection", "urllib3"), ("import httpx", "httpx"),
+     ("import aiohttp", "aiohttp"), ("import hdfs", "hdfs"),
+     ("import asyncio\nasync def f(): await asyncio.open_connection('h', 1)", "sockets"),
+     ("import asyncio\nasync def f(loop): await loop.create_connection(f, 'h', 1)", "sockets"),
+     ("import socket\nsocket.create_connection(('h', 1))", "sockets"),
+     ("import socket\nsocket.socket().connect(('h', 1))", "sockets")],
+)  # fmt: skip
 def test_who_opens_connections_is_listed(tmp_path, line, library):
     (found,) = planted(tmp_path, {"yarnctl/asks.py": f"{line}\n"})
     assert found.endswith(f"yarnctl.asks uses {library} and is no client's module")
@@ -211,17 +198,11 @@ def test_who_opens_connections_is_listed(tmp_path, line, library):
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from requests import Session",
-        "from urllib.parse import urlsplit",
-        "from http import HTTPStatus",
-        "import urllib3.exceptions",
-        "from requests.auth import AuthBase",
-        "from http.client import HTTPException",
-        "import socket\nsocket.create_server(('', 0))",
-        "def f(database): database.connect()",
-    ],
-)
+    ["from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from requests import Session",
+     "from urllib.parse import urlsplit", "from http import HTTPStatus", "import urllib3.exceptions",
+     "from requests.auth import AuthBase", "from http.client import HTTPException",
+     "import socket\nsocket.create_server(('', 0))", "def f(database): database.connect()"],
+)  # fmt: skip
 def test_what_opens_nothing_is_no_client(tmp_path, line):
     assert planted(tmp_path, {"yarnctl/asks.py": f"{line}\n"}) == ()
 
@@ -285,52 +266,32 @@ Record = Moved | Gone
 """
 
 READS = [
-    ("record: Moved", "record.why == DUE"),
-    ("record: Moved", "record.why != 'due'"),
-    ("record: Moved", "record.why in (ONE, TWO)"),
-    ("record: Moved", "'lost' in record.why"),
-    ("record: Moved", "record.why.startswith('with ')"),
-    ("record: Moved", "record.why.endswith('ended')"),
+    ("record: Moved", "record.why == DUE"), ("record: Moved", "record.why != 'due'"),
+    ("record: Moved", "record.why in (ONE, TWO)"), ("record: Moved", "'lost' in record.why"),
+    ("record: Moved", "record.why.startswith('with ')"), ("record: Moved", "record.why.endswith('ended')"),
     ("record: Moved", "record.why.removeprefix('with ')"),
-    ("record: Moved", "record.why.strip().partition(' ')"),
-    ("record: Moved", "record.why[5:]"),
-    ("record: Moved", "record.why[:5] == 'with '"),
-    ("record: Moved", "PATTERN.fullmatch(record.why)"),
-    ("record: Moved", "re.search('[0-9]', record.why)"),
-    ("record: Moved", "(record.why or 'none') == DUE"),
-    ("record: Noted", "record.why == DUE"),
-    ("record: Worded", "record.why == DUE"),
-    ("record: Record", "record.why == DUE"),
-    ("record: Gone", "str(record.why) == DUE"),
-    ("asked: Asked", "asked._reason == DUE"),
-    ("asked: Asked", "asked.moved.why == DUE"),
-    ("record", "record.why == DUE"),
-    ("record: Record", "isinstance(record, Moved) and record.why == DUE"),
-    ("why: str", "why == DUE"),
-    ("why", "why == DUE"),
-    ("reason: 'str | None'", "reason == DUE"),
-    ("rows", "[row for row, why in rows if why == DUE]"),
-    ("told: str", "told.endswith(DUE)"),
+    ("record: Moved", "record.why.strip().partition(' ')"), ("record: Moved", "record.why[5:]"),
+    ("record: Moved", "record.why[:5] == 'with '"), ("record: Moved", "PATTERN.fullmatch(record.why)"),
+    ("record: Moved", "re.search('[0-9]', record.why)"), ("record: Moved", "(record.why or 'none') == DUE"),
+    ("record: Noted", "record.why == DUE"), ("record: Worded", "record.why == DUE"),
+    ("record: Record", "record.why == DUE"), ("record: Gone", "str(record.why) == DUE"),
+    ("asked: Asked", "asked._reason == DUE"), ("asked: Asked", "asked.moved.why == DUE"),
+    ("record", "record.why == DUE"), ("record: Record", "isinstance(record, Moved) and record.why == DUE"),
+    ("why: str", "why == DUE"), ("why", "why == DUE"), ("reason: 'str | None'", "reason == DUE"),
+    ("rows", "[row for row, why in rows if why == DUE]"), ("told: str", "told.endswith(DUE)"),
     ("work", "work.why_not().startswith(DUE)"),
-]
+]  # fmt: skip
 
 READS_NOT = [
-    ("record: Moved", "record.why"),
-    ("record: Moved", "record.why == ''"),
-    ("record: Moved", "f'because {record.why}'"),
-    ("record: Moved", "record.why[:300]"),
-    ("record: Moved", "record.why is None"),
-    ("record: Moved", "show(record.why)"),
-    ("record: Gone", "record.why == 'absent'"),
-    ("record: Settled", "record.why == Ended('lost')"),
+    ("record: Moved", "record.why"), ("record: Moved", "record.why == ''"),
+    ("record: Moved", "f'because {record.why}'"), ("record: Moved", "record.why[:300]"),
+    ("record: Moved", "record.why is None"), ("record: Moved", "show(record.why)"),
+    ("record: Gone", "record.why == 'absent'"), ("record: Settled", "record.why == Ended('lost')"),
     ("record: Settled", "isinstance(record.why, Lost)"),
     ("record: Record", "isinstance(record, Gone) and record.why == 'absent'"),
-    ("why: Why", "why == Ended('lost')"),
-    ("why: Absence", "why in ('absent',)"),
-    ("told", "told.split()"),
-    ("told: dict[str, str]", "'a' in told"),
-    ("name: str", "name.startswith('why')"),
-]
+    ("why: Why", "why == Ended('lost')"), ("why: Absence", "why in ('absent',)"), ("told", "told.split()"),
+    ("told: dict[str, str]", "'a' in told"), ("name: str", "name.startswith('why')"),
+]  # fmt: skip
 
 
 def function_of(parameter: str, expression: str) -> dict[str, str]:

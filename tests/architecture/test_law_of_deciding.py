@@ -42,17 +42,11 @@ BREACHES = {
 }
 
 FORBIDDEN_BUILTINS = {
-    "breakpoint": "it waits for a person",
-    "compile": "it runs text",
-    "eval": "it runs text",
-    "exec": "it runs text",
-    "hash": "it differs from run to run for text (law 5)",
-    "id": "it differs from run to run (law 5)",
-    "input": "it waits for a person",
-    "open": "it opens a file",
-    "print": "it writes to the terminal",
-    "__import__": "it goes round the ban on imports",
-}
+    "breakpoint": "it waits for a person", "compile": "it runs text", "eval": "it runs text",
+    "exec": "it runs text", "hash": "it differs from run to run for text (law 5)",
+    "id": "it differs from run to run (law 5)", "input": "it waits for a person", "open": "it opens a file",
+    "print": "it writes to the terminal", "__import__": "it goes round the ban on imports",
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -9,23 +9,11 @@ import pytest
 from tests.architecture.style import ROOT, WORDS, in_page, in_source, main, user_pages
 
 WRONG = [
-    "the user who waits",
-    "a queue whose share is low",
-    "nobody asked",
-    "Somebody has changed it",
-    "how to mend it",
-    "it is dear",
-    "unless told to",
-    "leave it away",
-    "so long as it runs",
-    "so many at once",
-    "so often",
-    "there is no queue",
-    "it goes on",
-    "go on",
-    "it comes back",
+    "the user who waits", "a queue whose share is low", "nobody asked", "Somebody has changed it",
+    "how to mend it", "it is dear", "unless told to", "leave it away", "so long as it runs",
+    "so many at once", "so often", "there is no queue", "it goes on", "go on", "it comes back",
     "come back later",
-]
+]  # fmt: skip
 RIGHT = [
     "the request is no longer pending",
     "leave it. It runs away",

@@ -32,18 +32,9 @@ PACKAGED = "packaged:fb2009@21-22"
 
 CLASS_KEYS = ["jobs", "mean_s", "median_s", "p95_s"]
 SCHEME_KEYS = [
-    "production",
-    "research",
-    "lost_work_s",
-    "overhead_s",
-    "suspensions",
-    "kills",
-    "utilisation_ratio",
-    "makespan_s",
-    "events",
-    "waiting",
-    "wall_s",
-]
+    "production", "research", "lost_work_s", "overhead_s", "suspensions", "kills", "utilisation_ratio",
+    "makespan_s", "events", "waiting", "wall_s",
+]  # fmt: skip
 
 
 def said(capfd: pytest.CaptureFixture[str], *words: str, status: int = 0) -> str:
@@ -251,14 +242,9 @@ def test_run_refuses_a_missing_scenario(capfd: pytest.CaptureFixture[str], tmp_p
 
 
 ACTED = LiveOutcome(
-    identical=True,
-    suspensions=4,
-    resumed=3,
-    request_to_manifest_s=0.62,
-    production_s=11.9,
-    research_s=25.9,
+    identical=True, suspensions=4, resumed=3, request_to_manifest_s=0.62, production_s=11.9, research_s=25.9,
     bytes_compared=6500,
-)
+)  # fmt: skip
 
 
 def test_demo_shows_it_all(

@@ -20,17 +20,8 @@ from yarnctl.errors import BadInput, Different, InvariantBroken, Unreachable
 ROOT = Path(__file__).parents[2]
 
 HEAVY = (
-    "msgspec",
-    "numpy",
-    "pyarrow",
-    "rich",
-    "requests",
-    "hdfs",
-    "fastapi",
-    "uvicorn",
-    "matplotlib",
-    "asyncio",
-)
+    "msgspec", "numpy", "pyarrow", "rich", "requests", "hdfs", "fastapi", "uvicorn", "matplotlib", "asyncio",
+)  # fmt: skip
 
 SHOW_MODULES = """
 import sys

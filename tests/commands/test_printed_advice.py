@@ -232,15 +232,9 @@ def test_public_command_keeps_every_word_but_the_files_and_the_reducer(case, cap
 
 @pytest.mark.parametrize(
     "store",
-    [
-        "hdfs://nn.example:8020/yarnctl/checkpoints",
-        "http://nn.example:9870/yarnctl/checkpoints",
-        "/yarnctl/checkpoints",
-        "webhdfs:///yarnctl/checkpoints",
-        "webhdfs://nn.example:9870",
-        "file:yarnctl",
-    ],
-)
+    ["hdfs://nn.example:8020/yarnctl/checkpoints", "http://nn.example:9870/yarnctl/checkpoints",
+     "/yarnctl/checkpoints", "webhdfs:///yarnctl/checkpoints", "webhdfs://nn.example:9870", "file:yarnctl"],
+)  # fmt: skip
 @pytest.mark.parametrize("where", ["--store", "-cmdenv", "--requests"])
 def test_store_that_the_node_refuses_is_rejected_with_an_address_to_use(where, store, capsys):
     job = [*STREAMING, *IN_OUT, "-reducer", "uniq -c"]

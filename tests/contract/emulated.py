@@ -25,19 +25,10 @@ NODES, SLOTS = 3, 4
 SHORT_MS, HOLD_MS = 200, 3_600_000
 
 SETTINGS = ManagerSettings(
-    timing=Timing(
-        nm_heartbeat_ms=100,
-        am_heartbeat_ms=100,
-        am_start_ms=100,
-        launch_ms=100,
-        task_commit_ms=50,
-        job_commit_ms=50,
-        exit_ms=50,
-        am_retry_ms=100,
-        node_expiry_ms=3000,
-    ),
+    timing=Timing(nm_heartbeat_ms=100, am_heartbeat_ms=100, am_start_ms=100, launch_ms=100, task_commit_ms=50,
+        job_commit_ms=50, exit_ms=50, am_retry_ms=100, node_expiry_ms=3000),
     am_expiry_ms=20_000,
-)
+)  # fmt: skip
 
 
 def patient(settings: ManagerSettings) -> ManagerSettings:
@@ -94,14 +85,8 @@ def modelled(plan: JobPlan) -> str:
     holding = plan.reduces - plan.done if plan.holds else 0
     lengths_ms = (SHORT_MS,) * (plan.reduces - holding) + (HOLD_MS,) * holding
     job = Job(
-        name=plan.name,
-        job_class="production" if plan.queue == "production" else "research",
-        submitted_at_ms=0,
-        map_ms=(100,) * plan.maps,
-        reduce_ms=lengths_ms,
-        reduce_keys=(10,) * plan.reduces,
-        shuffle_ms=100,
-        user=plan.user,
-        queue=plan.queue,
-    )
+        name=plan.name, job_class="production" if plan.queue == "production" else "research",
+        submitted_at_ms=0, map_ms=(100,) * plan.maps, reduce_ms=lengths_ms, reduce_keys=(10,) * plan.reduces,
+        shuffle_ms=100, user=plan.user, queue=plan.queue,
+    )  # fmt: skip
     return write_job(ModelledJob(job=job, runner=False))

@@ -91,16 +91,10 @@ class SeparateHost(Served):
         files = sorted(str(path) for path in self._input.iterdir())[: plan.maps]
         waits = f"test $mapreduce_task_partition -lt {plan.done} ||"
         job = StreamingJob(
-            name=plan.name,
-            inputs=tuple(files),
-            output=str(self._folder / f"out-{plan.name}"),
-            mapper="cat",
-            reducer=f"sh -c '{waits} exec sleep 3600; cat'" if plan.holds else "cat",
-            reduces=plan.reduces,
-            user=plan.user,
-            queue=plan.queue,
-            settings={"mapreduce.job.maps": str(plan.maps)},
-        )
+            name=plan.name, inputs=tuple(files), output=str(self._folder / f"out-{plan.name}"), mapper="cat",
+            reducer=f"sh -c '{waits} exec sleep 3600; cat'" if plan.holds else "cat", reduces=plan.reduces,
+            user=plan.user, queue=plan.queue, settings={"mapreduce.job.maps": str(plan.maps)},
+        )  # fmt: skip
         return write_job(job)
 
     def close(self) -> None:

@@ -111,17 +111,11 @@ class Engine:
         with (folder / "dockerd.log").open("wb") as log:
             daemon = subprocess.Popen(
                 # it is told to end if these tests are killed
-                [
-                    "setpriv",
-                    "--pdeathsig",
-                    "TERM",
-                    "dockerd",
-                    f"--host=unix://{folder / 'docker.sock'}",
-                    *words,
-                ],
+                ["setpriv", "--pdeathsig", "TERM", "dockerd", f"--host=unix://{folder / 'docker.sock'}",
+                 *words],
                 stdout=log,
                 stderr=log,
-            )
+            )  # fmt: skip
         self._stack.callback(daemon.wait, ENGINE_ENDS_S)
         self._stack.callback(daemon.terminate)
         return daemon

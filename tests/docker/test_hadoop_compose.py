@@ -45,14 +45,9 @@ def jars() -> None:
 def cluster(contexts: dict[str, Context], engine: Engine, jobs: Path) -> Iterator[Composed]:
     context = contexts["hadoop"]
     settings = {
-        "CONTEXT": str(context.folder),
-        "IMAGE": "yarnctl-hadoop:test",
-        "YARNCTL_IMAGE": "yarnctl:test",
-        "JOBS": str(jobs),
-        "MODE": "--enforce",
-        "RM_PORT": str(free_port()),
-        "YARNCTL_PORT": str(free_port()),
-    }
+        "CONTEXT": str(context.folder), "IMAGE": "yarnctl-hadoop:test", "YARNCTL_IMAGE": "yarnctl:test",
+        "JOBS": str(jobs), "MODE": "--enforce", "RM_PORT": str(free_port()), "YARNCTL_PORT": str(free_port()),
+    }  # fmt: skip
     project = Composed(engine, f"yarnctl-hadoop-{os.getpid()}", settings, FOLDER / "compose.yaml")
     context.wait()
     try:

@@ -186,15 +186,10 @@ def scheme(
 ) -> SchemeSummary:
     return SchemeSummary(
         production=ClassSummary(1, production_s, production_s, production_s),
-        research=ClassSummary(1, research_s, research_s, research_s),
-        lost_work_s=lost_work_s,
-        overhead_s=12.0,
-        suspensions=suspensions,
-        kills=kills,
-        utilisation_ratio=0.5,
-        makespan_s=10.0,
+        research=ClassSummary(1, research_s, research_s, research_s), lost_work_s=lost_work_s,
+        overhead_s=12.0, suspensions=suspensions, kills=kills, utilisation_ratio=0.5, makespan_s=10.0,
         events=1,
-    )
+    )  # fmt: skip
 
 
 TUNED = scheme(100, 400, 36_000)

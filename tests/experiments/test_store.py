@@ -22,14 +22,8 @@ IDENTITY, OTHER = "ab" * 32, "cd" * 32
 TOLD: dict[str, Any] = {
     "scheme": "soft-cap",
     "jobs": [
-        {
-            "name": "p-a",
-            "job_class": "production",
-            "submitted_at_ms": 5,
-            "completion_ms": 1500,
-            "deadline_at_ms": None,
-            "suspensions": 0,
-        }
+        {"name": "p-a", "job_class": "production", "submitted_at_ms": 5, "completion_ms": 1500,
+         "deadline_at_ms": None, "suspensions": 0}
     ],
     "lost_work_ms": 1,
     "overhead_ms": 2,
@@ -41,19 +35,12 @@ TOLD: dict[str, Any] = {
     "samples": [{"at_ms": 0, "production_mib": 1, "research_mib": 2, "suspended": 0}],
     "suspended_at_ms": [],
     "killed_at_ms": [],
-}
+}  # fmt: skip
 RESULT = Result(
-    scheme="soft-cap",
-    jobs=(JobResult("p-a", "production", 5, 1500, None, 0),),
-    lost_work_ms=1,
-    overhead_ms=2,
-    suspensions=3,
-    kills=4,
-    utilisation_ratio=0.5,
-    makespan_ms=1505,
-    events=77,
+    scheme="soft-cap", jobs=(JobResult("p-a", "production", 5, 1500, None, 0),), lost_work_ms=1,
+    overhead_ms=2, suspensions=3, kills=4, utilisation_ratio=0.5, makespan_ms=1505, events=77,
     samples=(MemorySample(0, 1, 2, 0),),
-)
+)  # fmt: skip
 
 
 def compact(value: object) -> bytes:

@@ -31,15 +31,9 @@ class Story:
         self.port: AttachedPort = fake.port()
         self.controller = Controller(PATHS, validate=True)
         self.requester = fake.add(
-            App(
-                2,
-                "production",
-                state="ACCEPTED",
-                user="bob",
-                asks=[(0, SLOT, 2)],
-                submitted_at_ms=fake.now_ms,
-            )
-        )
+            App(2, "production", state="ACCEPTED", user="bob", asks=[(0, SLOT, 2)],
+                submitted_at_ms=fake.now_ms)
+        )  # fmt: skip
 
     def until(self, condition: Callable[[], object]) -> None:
         """Tick until something holds."""

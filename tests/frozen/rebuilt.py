@@ -64,23 +64,16 @@ def _held(record: Holding) -> dict[str, Any]:
 
 def orders_of(ledger: Ledger) -> dict[str, Any]:
     return {
-        "issued": ledger.issued,
-        "open": list(ledger.open.values()),
-        "settled": list(ledger.settled.values()),
-        "by_container": ledger.by_container,
-        "by_requester": _names(ledger.by_requester),
-        "by_victim": _names(ledger.by_victim),
-        "by_group": _names(ledger.by_group),
-        "freed_on_node": _names(ledger.freed_on),
-        "freed_for_asker": _names(ledger.freed_for),
-        "barred_attempts": ledger.excluded,
-        "barred_by_order": ledger.bars.by,
+        "issued": ledger.issued, "open": list(ledger.open.values()), "settled": list(ledger.settled.values()),
+        "by_container": ledger.by_container, "by_requester": _names(ledger.by_requester),
+        "by_victim": _names(ledger.by_victim), "by_group": _names(ledger.by_group),
+        "freed_on_node": _names(ledger.freed_on), "freed_for_asker": _names(ledger.freed_for),
+        "barred_attempts": ledger.excluded, "barred_by_order": ledger.bars.by,
         "killed_not_ended": list(ledger.terminating.values()),
         "suspended_not_back": list(ledger.suspended.values()),
         "late": {requester: list(late.values()) for requester, late in ledger.recently_settled.items()},
-        "tries": ledger.tries,
-        "bars_until": sorted(ledger.bars.pauses),
-    }
+        "tries": ledger.tries, "bars_until": sorted(ledger.bars.pauses),
+    }  # fmt: skip
 
 
 def _names(index: dict[str, dict[str, None]]) -> dict[str, list[str]]:
@@ -146,14 +139,9 @@ def _admission(each: Admission) -> dict[str, Any]:
 
 def _reservation(each: Reservation) -> dict[str, Any]:
     return {
-        "request": each.request,
-        "containers": each.containers,
-        "ratio": each.ratio,
-        "from_ms": each.from_ms,
-        "until_ms": each.until_ms,
-        "expires_at_ms": each.expires_at_ms,
-        "application": each.application,
-    }
+        "request": each.request, "containers": each.containers, "ratio": each.ratio, "from_ms": each.from_ms,
+        "until_ms": each.until_ms, "expires_at_ms": each.expires_at_ms, "application": each.application,
+    }  # fmt: skip
 
 
 def _own(all_of_them: msgspec.Struct, own: msgspec.Struct) -> dict[str, Any]:

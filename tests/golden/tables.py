@@ -52,18 +52,9 @@ def task(
     resumed: bool = False,
 ) -> TaskView:
     return TaskView(
-        attempt,
-        attempt + "c",
-        node,
-        size(slots),
-        kind,
-        remaining_ms,
-        cost_ms,
-        since_ms,
-        generation,
-        able,
+        attempt, attempt + "c", node, size(slots), kind, remaining_ms, cost_ms, since_ms, generation, able,
         resumed,
-    )
+    )  # fmt: skip
 
 
 def candidate(
@@ -149,22 +140,11 @@ def app(
     priority: int = 0,
 ) -> ApplicationView:
     return ApplicationView(
-        application=name,
-        queue=queue,
-        user=user,
-        submitted_at_ms=submitted,
-        rank=rank,
-        containers=containers,
-        used=size(containers * slots),
-        am_size=size(1),
-        task_size=size(slots),
-        requests=(ContainerRequest(request, size(ask), pending),) if pending else (),
-        activated=activated,
-        runner=runner,
-        priority=priority,
-        deadline_at_ms=deadline,
-        progress_ratio=progress,
-    )
+        application=name, queue=queue, user=user, submitted_at_ms=submitted, rank=rank, containers=containers,
+        used=size(containers * slots), am_size=size(1), task_size=size(slots),
+        requests=(ContainerRequest(request, size(ask), pending),) if pending else (), activated=activated,
+        runner=runner, priority=priority, deadline_at_ms=deadline, progress_ratio=progress,
+    )  # fmt: skip
 
 
 def cluster(

@@ -498,19 +498,11 @@ def test_an_asker_that_waits_for_nothing_has_lost_nothing():
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [
-        ("job_open_ratio_max", 1e308),
-        ("utilisation_tolerance_ratio", float("nan")),
-        ("utilisation_tolerance_ratio", float("inf")),
-        ("job_open_ratio_max", -0.1),
-        ("job_open_ratio_max", 1000.5),
-        ("tick_ms", 0),
-        ("kill_timeout_ms", 10**15),
-        ("silent_ms", -1),
-        ("task_tries_max", -1),
-        ("refused_shown", -1),
-    ],
-)
+    [("job_open_ratio_max", 1e308), ("utilisation_tolerance_ratio", float("nan")),
+     ("utilisation_tolerance_ratio", float("inf")), ("job_open_ratio_max", -0.1),
+     ("job_open_ratio_max", 1000.5), ("tick_ms", 0), ("kill_timeout_ms", 10**15), ("silent_ms", -1),
+     ("task_tries_max", -1), ("refused_shown", -1)],
+)  # fmt: skip
 def test_numbers_nobody_can_reckon_with_are_refused_by_name(field, value):
     with pytest.raises(BadInput) as bad:
         Controller(with_(**{field: value}))

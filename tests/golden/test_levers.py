@@ -44,14 +44,9 @@ LEVER_TABLE = [
 ]
 
 UNDO: dict[LeverKind, Undo] = {
-    "wait": "none",
-    "suspend": "resume",
-    "end": "run-again",
-    "kill": "run-again",
-    "drain": "come-back",
-    "rescale": "come-back",
-    "cap": "raise",
-}
+    "wait": "none", "suspend": "resume", "end": "run-again", "kill": "run-again", "drain": "come-back",
+    "rescale": "come-back", "cap": "raise",
+}  # fmt: skip
 
 
 def words(lever: Lever) -> str:

@@ -55,17 +55,9 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
     }
     one = Resources(1024, 1)
     order = Order(
-        **names,
-        size=one,
-        request_size=one,
-        serves=1,
-        group="o-000001",
-        generation=1,
-        verb="suspend",
-        decision=1,
-        ordered_at_ms=0,
-        progress_at_ms=0,
-    )
+        **names, size=one, request_size=one, serves=1, group="o-000001", generation=1, verb="suspend",
+        decision=1, ordered_at_ms=0, progress_at_ms=0,
+    )  # fmt: skip
     assert (order.remaining_ms, order.resume_cost_ms, order.observed) == (-1, 0, False)
     assert (order.state, order.freed_at_ms, order.settled_at_ms) == ("ordered", None, None)
     move = records.Transition(
@@ -73,16 +65,9 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
     )
     assert move.keys_done == -1
     view = model.ApplicationView(
-        application="a",
-        queue="q",
-        user="u",
-        submitted_at_ms=0,
-        rank=0,
-        containers=1,
-        used=one,
-        am_size=one,
+        application="a", queue="q", user="u", submitted_at_ms=0, rank=0, containers=1, used=one, am_size=one,
         task_size=one,
-    )
+    )  # fmt: skip
     told = (
         view.requests,
         view.activated,
@@ -100,26 +85,12 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
 # --- settings ---------------------------------------------------------------------------------
 
 COMMON = {
-    "mode": "queues",
-    "preempting_queues": ("production",),
-    "preemptable_queues": ("research",),
-    "job_policy": "MR",
-    "task_policy": "SRT",
-    "eviction": "suspend",
-    "tick_ms": 1000,
-    "kill_timeout_ms": 12_000,
-    "expire_ms": 2000,
-    "utilisation_tolerance_ratio": 0.1,
-    "kill_maps": False,
-    "seed": 0,
-    "refused_shown": 3,
-    "look_age_max_ms": 5000,
-    "release_repeat_ms": 2000,
-    "observe_only": False,
-    "in_flight_ratio_max": 1.0,
-    "in_flight_least": 2,
-    "rest_ms": 12_000,
-}
+    "mode": "queues", "preempting_queues": ("production",), "preemptable_queues": ("research",),
+    "job_policy": "MR", "task_policy": "SRT", "eviction": "suspend", "tick_ms": 1000,
+    "kill_timeout_ms": 12_000, "expire_ms": 2000, "utilisation_tolerance_ratio": 0.1, "kill_maps": False,
+    "seed": 0, "refused_shown": 3, "look_age_max_ms": 5000, "release_repeat_ms": 2000, "observe_only": False,
+    "in_flight_ratio_max": 1.0, "in_flight_least": 2, "rest_ms": 12_000,
+}  # fmt: skip
 FROZEN = {
     # name                   default     paper
     "profile": ("default", "paper"),

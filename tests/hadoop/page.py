@@ -164,14 +164,9 @@ class Script:
 
     def _start(self, line: str, out: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            ["bash", "-c", line],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+            ["bash", "-c", line], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=out,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
 
     def _with_names(self, words: str) -> str:
         for shown, real in self.names.items():

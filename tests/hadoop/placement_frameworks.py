@@ -138,24 +138,15 @@ def commands(application: PlacedApplication, there: Installed, rate_kib: int) ->
     }
     yarn = ["--master", "yarn", "--deploy-mode", "cluster", "--queue", "spark", "--name", name]
     return {
-        "mapreduce": [
-            *("hadoop", "jar", str(there.jar), "placing.MapReduceApp"),
-            *(word for key, value in mapreduce.items() for word in ("-D", f"{key}={value}")),
-            *program,
-        ],
-        "spark": [
-            *("spark-submit", *yarn),
+        "mapreduce": [*("hadoop", "jar", str(there.jar), "placing.MapReduceApp"),
+            *(word for key, value in mapreduce.items() for word in ("-D", f"{key}={value}")), *program],
+        "spark": [*("spark-submit", *yarn),
             *(word for key, value in spark.items() for word in ("--conf", f"{key}={value}")),
-            *("--class", "placing.SparkApp", str(there.jar)),
-            *program,
-        ],
-        "flink": [
-            *("flink", "run-application", "-t", "yarn-application"),
-            *(f"-D{key}={value}" for key, value in flink.items()),
-            *("-c", "placing.FlinkApp", there.jar_uri),
-            *program,
-        ],
-    }
+            *("--class", "placing.SparkApp", str(there.jar)), *program],
+        "flink": [*("flink", "run-application", "-t", "yarn-application"),
+            *(f"-D{key}={value}" for key, value in flink.items()), *("-c", "placing.FlinkApp", there.jar_uri),
+            *program],
+    }  # fmt: skip
 
 
 def output_of(data: str, name: str) -> str:

@@ -82,19 +82,13 @@ WORK = Work()
 def submit_words(mode: str, executors: int, settings: Sequence[str]) -> list[str]:
     """Return spark-submit's words up to the program: small executors of one core, all there at first."""
     told = {
-        "spark.yarn.jars": f"local:{spark_home()}/jars/*",
-        "spark.executor.extraJavaOptions": SMALL,
-        "spark.driver.extraJavaOptions": SMALL,
-        "spark.yarn.am.extraJavaOptions": SMALL,
-        "spark.executor.memory": "512m",
-        "spark.driver.memory": "512m",
-        "spark.yarn.am.memory": "512m",
-        "spark.executor.cores": "1",
-        "spark.executor.instances": str(executors),
-        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-        "spark.pyspark.python": sys.executable,
+        "spark.yarn.jars": f"local:{spark_home()}/jars/*", "spark.executor.extraJavaOptions": SMALL,
+        "spark.driver.extraJavaOptions": SMALL, "spark.yarn.am.extraJavaOptions": SMALL,
+        "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.yarn.am.memory": "512m",
+        "spark.executor.cores": "1", "spark.executor.instances": str(executors),
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0", "spark.pyspark.python": sys.executable,
         "spark.network.timeout": "300s",
-    }
+    }  # fmt: skip
     said = [word for name, value in told.items() for word in ("--conf", f"{name}={value}")]
     said += [word for each in settings for word in ("--conf", each)]
     words = ["spark-submit", "--master", "yarn", "--deploy-mode", mode, "--queue", "research"]

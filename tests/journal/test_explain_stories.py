@@ -540,25 +540,19 @@ TOTAL = Resources(12_288, 12)
 
 @pytest.mark.parametrize(
     ("policy", "key", "total", "words"),
-    [
-        ("MR", (-73_728,), TOTAL, "50 % of the cluster; key -73728"),
-        ("LR", (73_728,), TOTAL, "50 % of the cluster; key 73728"),
-        ("MR", (-73_728,), None, "key -73728"),
-        ("MR", (-73_728,), Resources(12_288, 0), "key -73728"),
-        ("SRT", (13_470,), None, "13.5 s left; key 13470"),
-        ("LRT", (-13_470,), None, "13.5 s left; key -13470"),
-        ("SRT", (FOREVER_MS,), None, "remaining time unknown; key -"),
-        ("MDF", (-FOREVER_MS, -5), None, "no deadline; key -/-5"),
-        ("MDF", (-5_000, -5), None, "deadline at 5000 ms; key -5000/-5"),
-        ("MLF", (-FOREVER_MS, -5), None, "no deadline; key -/-5"),
-        ("MLF", (-2_500, -5), None, "laxity 2.5 s; key -2500/-5"),
-        ("MLF", (-90_000, -5), None, "laxity 90 s; key -90000/-5"),
-        ("MLF", (2_500, -5), None, "laxity -2.5 s; key 2500/-5"),
-        ("PR", (17,), TOTAL, "key 17"),
-        ("", (17,), None, "key 17"),
-        ("MR", (), TOTAL, "no key"),
-    ],
-)
+    [("MR", (-73_728,), TOTAL, "50 % of the cluster; key -73728"),
+     ("LR", (73_728,), TOTAL, "50 % of the cluster; key 73728"), ("MR", (-73_728,), None, "key -73728"),
+     ("MR", (-73_728,), Resources(12_288, 0), "key -73728"),
+     ("SRT", (13_470,), None, "13.5 s left; key 13470"), ("LRT", (-13_470,), None, "13.5 s left; key -13470"),
+     ("SRT", (FOREVER_MS,), None, "remaining time unknown; key -"),
+     ("MDF", (-FOREVER_MS, -5), None, "no deadline; key -/-5"),
+     ("MDF", (-5_000, -5), None, "deadline at 5000 ms; key -5000/-5"),
+     ("MLF", (-FOREVER_MS, -5), None, "no deadline; key -/-5"),
+     ("MLF", (-2_500, -5), None, "laxity 2.5 s; key -2500/-5"),
+     ("MLF", (-90_000, -5), None, "laxity 90 s; key -90000/-5"),
+     ("MLF", (2_500, -5), None, "laxity -2.5 s; key 2500/-5"), ("PR", (17,), TOTAL, "key 17"),
+     ("", (17,), None, "key 17"), ("MR", (), TOTAL, "no key")],
+)  # fmt: skip
 def test_a_key_in_words(policy, key, total, words):
     assert key_words(policy, key, total) == words
 

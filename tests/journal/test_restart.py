@@ -114,16 +114,10 @@ def jobs() -> tuple[Job, ...]:
         reduce_keys=(900,) * 7,
     )
     production = [
-        Job(
-            name=f"production-{number}",
-            job_class="production",
-            submitted_at_ms=30_000 + 40_000 * number,
-            map_ms=(8000, 8000),
-            reduce_ms=(9000,) * 3,
-            reduce_keys=(30,) * 3,
-        )
+        Job(name=f"production-{number}", job_class="production", submitted_at_ms=30_000 + 40_000 * number,
+            map_ms=(8000, 8000), reduce_ms=(9000,) * 3, reduce_keys=(30,) * 3)
         for number in range(2)
-    ]
+    ]  # fmt: skip
     return (research, *production)
 
 

@@ -61,16 +61,10 @@ class Client:
         script = self.folder / f"{name}.py"
         script.write_text(SUM.format(pause_s=pause_s))
         job = StreamingJob(
-            name=name,
-            inputs=(str(self.input),),
-            output=str(self.folder / name),
-            mapper="cat",
-            reducer=reducer or f"{sys.executable} -S {script}",
-            reduces=2,
-            user="alice",
-            queue="research",
+            name=name, inputs=(str(self.input),), output=str(self.folder / name), mapper="cat",
+            reducer=reducer or f"{sys.executable} -S {script}", reduces=2, user="alice", queue="research",
             settings={"mapreduce.map.maxattempts": "2"},
-        )
+        )  # fmt: skip
         application = self.post("apps/new-application").json()["application-id"]
         self.post(
             "apps",
@@ -163,16 +157,9 @@ def test_a_cluster_of_modelled_containers_starts_no_process(tmp_path: Path) -> N
 
 def test_a_modelled_job_runs_by_its_timetable_without_any_process(tmp_path: Path) -> None:
     job = Job(
-        name="modelled",
-        job_class="research",
-        submitted_at_ms=0,
-        map_ms=(2000, 3000),
-        reduce_ms=(4000,),
-        reduce_keys=(10,),
-        shuffle_ms=500,
-        user="alice",
-        queue="research",
-    )
+        name="modelled", job_class="research", submitted_at_ms=0, map_ms=(2000, 3000), reduce_ms=(4000,),
+        reduce_keys=(10,), shuffle_ms=500, user="alice", queue="research",
+    )  # fmt: skip
     with cluster(tmp_path, ClusterPlan(nodes=2, processes=False), speed=20.0) as (client, whole):
         before_ms = whole.site.manager.driver.now_ms()
         (row,) = play(Submitter(client.url, "alice"), (job,), speed=20.0)

@@ -66,15 +66,10 @@ def submission(client: Client, application: str, mark: Path) -> dict[str, Any]:
     script = client.folder / "touch.py"
     script.write_text("import pathlib, sys\npathlib.Path(sys.argv[1]).touch()\nsys.stdin.read()\n")
     job = StreamingJob(
-        name="touch",
-        inputs=(str(client.input),),
-        output=str(client.folder / mark.with_suffix(".out").name),
-        mapper=f"{sys.executable} -S {script} {mark}",
-        reducer="cat",
-        reduces=1,
-        user="alice",
+        name="touch", inputs=(str(client.input),), output=str(client.folder / mark.with_suffix(".out").name),
+        mapper=f"{sys.executable} -S {script} {mark}", reducer="cat", reduces=1, user="alice",
         queue="research",
-    )
+    )  # fmt: skip
     return {
         "application-id": application,
         "application-name": "touch",

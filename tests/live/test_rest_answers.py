@@ -182,26 +182,13 @@ def test_maps_are_asked_for_in_rows_that_repeat_each_other_reduces_are_not():
 
 @pytest.mark.parametrize(
     ("query", "numbers"),
-    [
-        ("", [1, 2, 3]),
-        ("states=ACCEPTED,RUNNING", [2, 3]),
-        ("states=running", [2]),
-        ("state=KILLED", [1]),
-        ("finalStatus=KILLED", [1]),
-        ("finalStatus=UNDEFINED", [2, 3]),
-        ("user=bob", [3]),
-        ("queue=production", [3]),
-        ("queue=root.production", [3]),
-        ("limit=2", [1, 2]),
-        ("applicationTypes=mapreduce", [3]),
-        ("applicationTags=x,deadline:7", [3]),
-        ("name=wordcount", [3]),
-        (f"startedTimeBegin={EPOCH + 1}", [2, 3]),
-        (f"startedTimeEnd={EPOCH}", [1]),
-        (f"finishedTimeBegin={EPOCH}", [1]),
-        (f"finishedTimeEnd={EPOCH - 1}", [2, 3]),
-    ],
-)
+    [("", [1, 2, 3]), ("states=ACCEPTED,RUNNING", [2, 3]), ("states=running", [2]), ("state=KILLED", [1]),
+     ("finalStatus=KILLED", [1]), ("finalStatus=UNDEFINED", [2, 3]), ("user=bob", [3]),
+     ("queue=production", [3]), ("queue=root.production", [3]), ("limit=2", [1, 2]),
+     ("applicationTypes=mapreduce", [3]), ("applicationTags=x,deadline:7", [3]), ("name=wordcount", [3]),
+     (f"startedTimeBegin={EPOCH + 1}", [2, 3]), (f"startedTimeEnd={EPOCH}", [1]),
+     (f"finishedTimeBegin={EPOCH}", [1]), (f"finishedTimeEnd={EPOCH - 1}", [2, 3])],
+)  # fmt: skip
 def test_the_query_of_apps(query, numbers):
     asked = Asked()
     asked.played.node()
@@ -252,18 +239,12 @@ def test_a_priority_changes_who_is_served_first():
 
 @pytest.mark.parametrize(
     ("path", "body", "headers", "status"),
-    [
-        ("state", {"state": "RUNNING"}, None, 400),
-        ("state", b"{", None, 400),
-        ("state", b"\xff\xfe", None, 400),
-        ("state", {}, None, 400),
-        ("state", {"state": "KILLED"}, [], 503),
-        ("state", {"state": "KILLED"}, [(b"content-type", b"text/plain")], 503),
-        ("priority", b"[" * 100_000, None, 400),
-        ("queue", {"queue": 7}, None, 400),
-        ("state", b'{"state":"' + b"K" * (2 << 20) + b'"}', None, 413),
-    ],
-)
+    [("state", {"state": "RUNNING"}, None, 400), ("state", b"{", None, 400),
+     ("state", b"\xff\xfe", None, 400), ("state", {}, None, 400), ("state", {"state": "KILLED"}, [], 503),
+     ("state", {"state": "KILLED"}, [(b"content-type", b"text/plain")], 503),
+     ("priority", b"[" * 100_000, None, 400), ("queue", {"queue": 7}, None, 400),
+     ("state", b'{"state":"' + b"K" * (2 << 20) + b'"}', None, 413)],
+)  # fmt: skip
 def test_what_a_change_refuses(path, body, headers, status):
     asked = Asked()
     app = asked.played.submit()
@@ -323,19 +304,12 @@ def test_forms_that_mean_the_same():
 
 @pytest.mark.parametrize(
     "more",
-    [
-        {"application-id": ""},
-        {"application-id": "application_1_1"},
-        {"application-id": 5},
-        {"queue": "nobody"},
-        {"resource": {"memory": 0, "vCores": 1}},
-        {"resource": {"memory": 1 << 40, "vCores": 1}},
-        {"application-tags": [f"t{at}" for at in range(11)]},
-        {"application-tags": ["x" * 101]},
-        {"application-tags": ["ü"]},
-        {"am-container-spec": {"environment": {"entry": [{"key": "YARN_EMULATOR_JOB", "value": "{"}]}}},
-    ],
-)
+    [{"application-id": ""}, {"application-id": "application_1_1"}, {"application-id": 5},
+     {"queue": "nobody"}, {"resource": {"memory": 0, "vCores": 1}},
+     {"resource": {"memory": 1 << 40, "vCores": 1}}, {"application-tags": [f"t{at}" for at in range(11)]},
+     {"application-tags": ["x" * 101]}, {"application-tags": ["ü"]},
+     {"am-container-spec": {"environment": {"entry": [{"key": "YARN_EMULATOR_JOB", "value": "{"}]}}}],
+)  # fmt: skip
 def test_what_a_submission_refuses(more):
     asked = Asked()
     asked.played.node()
@@ -362,18 +336,12 @@ def change(asked: Asked, queue: str, *pairs: tuple[str, str], kind: str = "xml")
 
 @pytest.mark.parametrize(
     ("queue", "pairs"),
-    [
-        ("root.nobody", [("maximum-capacity", "5")]),
-        ("research", [("maximum-capacity", "5")]),
-        ("root.research", [("maximum-capacity", "4")]),
-        ("root.research", [("maximum-capacity", "101")]),
-        ("root.research", [("maximum-capacity", "much")]),
-        ("root.research", [("maximum-capacity", "nan")]),
-        ("root.research", [("capacity", "6")]),
-        ("root.research", [("maximum-capacity", "50"), ("capacity", "x")]),
-        ("root.research", []),
-    ],
-)
+    [("root.nobody", [("maximum-capacity", "5")]), ("research", [("maximum-capacity", "5")]),
+     ("root.research", [("maximum-capacity", "4")]), ("root.research", [("maximum-capacity", "101")]),
+     ("root.research", [("maximum-capacity", "much")]), ("root.research", [("maximum-capacity", "nan")]),
+     ("root.research", [("capacity", "6")]),
+     ("root.research", [("maximum-capacity", "50"), ("capacity", "x")]), ("root.research", [])],
+)  # fmt: skip
 def test_a_change_is_made_wholly_or_not_at_all(queue, pairs):
     asked = Asked()
     before = dict(asked.site.scheduler_conf.keys)

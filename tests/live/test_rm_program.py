@@ -77,17 +77,10 @@ def test_the_ready_configuration_is_read():
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [
-        ("", "not NAME=SHARE"),
-        ("a", "not NAME=SHARE"),
-        ("a=x", "not a number"),
-        ("a=nan", "not between"),
-        ("a=101", "not between"),
-        ("a=50,a=50", "is named twice"),
-        ("a.b=100", "not NAME=SHARE"),
-        ("a=50,b=49", "add up to 99"),
-    ],
-)
+    [("", "not NAME=SHARE"), ("a", "not NAME=SHARE"), ("a=x", "not a number"), ("a=nan", "not between"),
+     ("a=101", "not between"), ("a=50,a=50", "is named twice"), ("a.b=100", "not NAME=SHARE"),
+     ("a=50,b=49", "add up to 99")],
+)  # fmt: skip
 def test_queues_that_cannot_be(text, why):
     with pytest.raises(BadInput, match=why):
         queues_of_text(text)

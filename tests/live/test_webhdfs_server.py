@@ -317,23 +317,11 @@ def test_a_file_that_is_no_database_is_one_clear_error(tmp_path):
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "/..?op=LISTSTATUS",
-        "/../hdfs-owners.sqlite?op=OPEN",
-        "/%2e%2e/hdfs-owners.sqlite?op=OPEN",
-        "/a/..%2f..%2fhdfs-owners.sqlite?op=OPEN",
-        "/a%00b?op=GETFILESTATUS",
-        "/%ff?op=GETFILESTATUS",
-        "/" + "x" * 300 + "?op=GETFILESTATUS",
-        "/" + "x/" * 3000 + "?op=GETFILESTATUS",
-        "/./a?op=GETFILESTATUS",
-        "/?op=NOSUCHOP",
-        "/?op=APPEND",
-        "/",
-        "/tmp?op=RENAME",
-        "/user?op=CHECKACCESS&fsaction=everything",
-    ],
-)
+    ["/..?op=LISTSTATUS", "/../hdfs-owners.sqlite?op=OPEN", "/%2e%2e/hdfs-owners.sqlite?op=OPEN",
+     "/a/..%2f..%2fhdfs-owners.sqlite?op=OPEN", "/a%00b?op=GETFILESTATUS", "/%ff?op=GETFILESTATUS",
+     "/" + "x" * 300 + "?op=GETFILESTATUS", "/" + "x/" * 3000 + "?op=GETFILESTATUS", "/./a?op=GETFILESTATUS",
+     "/?op=NOSUCHOP", "/?op=APPEND", "/", "/tmp?op=RENAME", "/user?op=CHECKACCESS&fsaction=everything"],
+)  # fmt: skip
 def test_what_makes_no_sense_is_400(store, path):
     for method in ("GET", "PUT"):
         status, _, body = store.ask(method, path)

@@ -30,16 +30,9 @@ from yarnctl.traces.job import Job
 EPOCH = 1_700_000_000_000
 TURN_MS = 10
 TIMING = Timing(
-    nm_heartbeat_ms=100,
-    am_heartbeat_ms=100,
-    am_start_ms=100,
-    am_retry_ms=200,
-    launch_ms=150,
-    task_commit_ms=50,
-    job_commit_ms=50,
-    exit_ms=50,
-    node_expiry_ms=1000,
-)
+    nm_heartbeat_ms=100, am_heartbeat_ms=100, am_start_ms=100, am_retry_ms=200, launch_ms=150,
+    task_commit_ms=50, job_commit_ms=50, exit_ms=50, node_expiry_ms=1000,
+)  # fmt: skip
 SETTINGS = ManagerSettings(timing=TIMING, max_attempts=20, am_expiry_ms=5000)
 
 
@@ -115,15 +108,10 @@ class Turned:
 
     def submit(self, name: str, queue: str, maps: int, reduces: int, reduce_ms: int = 1000) -> AppRecord:
         job = Job(
-            name=name,
-            job_class="production" if queue == "production" else "research",
-            submitted_at_ms=0,
-            map_ms=(200,) * maps,
-            reduce_ms=(reduce_ms,) * reduces,
-            reduce_keys=(10,) * reduces,
-            shuffle_ms=100,
-            queue=queue,
-        )
+            name=name, job_class="production" if queue == "production" else "research", submitted_at_ms=0,
+            map_ms=(200,) * maps, reduce_ms=(reduce_ms,) * reduces, reduce_keys=(10,) * reduces,
+            shuffle_ms=100, queue=queue,
+        )  # fmt: skip
         raw = msgspec.Raw(write_job(ModelledJob(job=job, runner=False)).encode())
         application = self.yarn.new_application()
         submission = Submission(application=application, queue=queue, user=queue, job=raw)

@@ -183,14 +183,9 @@ class Product:
         ]
         rules += [LossRule("user", name, one.ratio, one.window_s * 1000) for name, one in terms.users.items()]
         self.rules = LeverSettings(
-            room_within_ms=4000,
-            suspend_ms=4000,
-            leave_ms=1000,
-            may_lose_ratio=terms.usual.ratio,
-            may_refetch_ratio=terms.refetch,
-            window_ms=terms.usual.window_s * 1000,
-            budgets=tuple(rules),
-        )
+            room_within_ms=4000, suspend_ms=4000, leave_ms=1000, may_lose_ratio=terms.usual.ratio,
+            may_refetch_ratio=terms.refetch, window_ms=terms.usual.window_s * 1000, budgets=tuple(rules),
+        )  # fmt: skip
         self.losses = LossBudget()
         self.begin()
 

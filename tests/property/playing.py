@@ -58,14 +58,9 @@ class Meddled:
 
     def __init__(self, bare: Bare) -> None:
         self.cluster = cluster_of(
-            nodes=bare.nodes,
-            node_size=bare.node_size,
-            queues=bare.queues,
-            jobs=bare.jobs,
-            timing=bare.timing,
-            seed=bare.seed,
-            faults=bare.faults,
-        )
+            nodes=bare.nodes, node_size=bare.node_size, queues=bare.queues, jobs=bare.jobs,
+            timing=bare.timing, seed=bare.seed, faults=bare.faults,
+        )  # fmt: skip
         lossy = [deed for deed in bare.meddling if deed[1] in ("kill", "preempt")]
         self.faults: tuple[Fault | tuple[int, str, int], ...] = bare.faults or tuple(lossy)
         self.orders = 0

@@ -103,25 +103,16 @@ def timings(draw: st.DrawFn) -> Timing:
     if known is not None:
         return known
     return Timing(
-        nm_heartbeat_ms=draw(times((1000, 300, 97))),
-        am_heartbeat_ms=draw(times((1000, 250, 97))),
-        am_start_ms=draw(times((0, 500, 4500))),
-        launch_ms=draw(times((0, 1200))),
-        task_commit_ms=draw(times((0, 1000))),
-        exit_ms=draw(times((0, 350))),
-        slow_start_ratio=draw(times((0.0, 0.05, 1.0))),
-        trigger=draw(times(("umbilical", "signal"))),
-        suspend_poll_ms=draw(times((1, 3000))),
-        drain_ms=draw(times((0, 700))),
-        upload_ms=draw(times((0, 450, 3000))),
-        release_wait_ms=draw(times((0, 300, 30_000))),
-        reshuffle=draw(st.booleans()),
-        resume_priority=draw(times((3, 10))),
-        releases_itself=draw(st.booleans()),
-        kill_at_rm=draw(st.booleans()),
-        node_expiry_ms=draw(times((500, 10_000))),
-        am_retry_ms=draw(times((0, 3000))),
-    )
+        nm_heartbeat_ms=draw(times((1000, 300, 97))), am_heartbeat_ms=draw(times((1000, 250, 97))),
+        am_start_ms=draw(times((0, 500, 4500))), launch_ms=draw(times((0, 1200))),
+        task_commit_ms=draw(times((0, 1000))), exit_ms=draw(times((0, 350))),
+        slow_start_ratio=draw(times((0.0, 0.05, 1.0))), trigger=draw(times(("umbilical", "signal"))),
+        suspend_poll_ms=draw(times((1, 3000))), drain_ms=draw(times((0, 700))),
+        upload_ms=draw(times((0, 450, 3000))), release_wait_ms=draw(times((0, 300, 30_000))),
+        reshuffle=draw(st.booleans()), resume_priority=draw(times((3, 10))),
+        releases_itself=draw(st.booleans()), kill_at_rm=draw(st.booleans()),
+        node_expiry_ms=draw(times((500, 10_000))), am_retry_ms=draw(times((0, 3000))),
+    )  # fmt: skip
 
 
 fault_rows = st.tuples(numbers(0, 5), numbers(0, 60), numbers(0, 12), numbers(0, 5))
@@ -224,16 +215,9 @@ def scenarios(
         if not roomy(queue, left, own):
             scheme = "soft-cap"
     setup = Setup(
-        nodes=nodes,
-        node_size=node_size,
-        timing=draw(timings()),
-        settings=rules,
-        shares=shares,
-        caps=(0.6, 0.4),
-        am_ratio=am_ratio,
-        seed=draw(numbers(0, 999)),
-        faults=faults,
-    )
+        nodes=nodes, node_size=node_size, timing=draw(timings()), settings=rules, shares=shares,
+        caps=(0.6, 0.4), am_ratio=am_ratio, seed=draw(numbers(0, 999)), faults=faults,
+    )  # fmt: skip
     return Scenario(setup, jobs, scheme)
 
 
@@ -325,12 +309,6 @@ def bare_clusters(draw: st.DrawFn, faulty: bool) -> Bare:
     deeds = st.tuples(numbers(50, 400), st.sampled_from(MEDDLING), numbers(0, 9))
     meddling = draw(st.lists(deeds, min_size=draw(numbers(0, 12)), max_size=16))
     return Bare(
-        nodes,
-        node_size,
-        tuple(queues),
-        jobs,
-        draw(timings()),
-        draw(numbers(0, 999)),
-        faults,
+        nodes, node_size, tuple(queues), jobs, draw(timings()), draw(numbers(0, 999)), faults,
         tuple(sorted((deci_s * 100, what, pick) for deci_s, what, pick in meddling)),
-    )
+    )  # fmt: skip

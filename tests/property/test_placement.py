@@ -52,14 +52,9 @@ class PlacementStory:
         for _ in range(self.chance.randint(1, 5)):
             predicted_ms = self.chance.randint(1, 30)
             found.append(
-                PlacementOption(
-                    self.chance.choice(KINDS),
-                    self.chance.randint(1, 5),
-                    predicted_ms,
-                    predicted_ms + self.chance.randint(0, 6),
-                    (("memory", self.chance.choice("ab")),),
-                )
-            )
+                PlacementOption(self.chance.choice(KINDS), self.chance.randint(1, 5), predicted_ms,
+                    predicted_ms + self.chance.randint(0, 6), (("memory", self.chance.choice("ab")),))
+            )  # fmt: skip
         return found
 
     def play(self) -> None:

@@ -108,16 +108,10 @@ def campaign(seeds: range) -> int:
 
 Planted = Callable[..., Any]
 BUGS: dict[str, tuple[str, Callable[[Planted], Planted], Callable[[int], None]]] = {
-    "a step in front of the first free one is never looked at again": (
-        "_first",
-        lambda plain_: lambda self, least: min(plain_(self, least) + 1, len(self.free)),
-        serves_the_same,
-    ),
-    "a container is held from the end of all work": (
-        "hold",
-        lambda plain_: lambda self, from_ms, until_ms: plain_(self, from_ms, until_ms + 1),
-        serves_the_same,
-    ),
+    "a step in front of the first free one is never looked at again": ("_first",
+        lambda plain_: lambda self, least: min(plain_(self, least) + 1, len(self.free)), serves_the_same),
+    "a container is held from the end of all work": ("hold",
+        lambda plain_: lambda self, from_ms, until_ms: plain_(self, from_ms, until_ms + 1), serves_the_same),
     "the rest of a division is dropped": (
         "_divide",
         lambda plain_: (
@@ -125,12 +119,9 @@ BUGS: dict[str, tuple[str, Callable[[Planted], Planted], Callable[[int], None]]]
         ),
         judges_the_same,
     ),
-    "what is left counts no step that is used up": (
-        "given",
-        lambda plain_: lambda self: plain_(self) // 2 * 2,
-        leaves_the_same,
-    ),
-}
+    "what is left counts no step that is used up": ("given",
+        lambda plain_: lambda self: plain_(self) // 2 * 2, leaves_the_same),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("bug", BUGS)

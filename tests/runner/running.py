@@ -160,16 +160,10 @@ class Attempt:
         store = ["--store", f"file://{job.store.root}", "--poll-ms", "0"]
         argv = [job.python, "-IS", str(runner(job.python)), *store, *options, "--", *reducer]
         self.process = subprocess.Popen(
-            argv,
-            env=job.env(number),
-            cwd=job.folder,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
+            argv, env=job.env(number), cwd=job.folder, stdin=stdin, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, bufsize=0, start_new_session=True,
             preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT}) and None,
-        )
+        )  # fmt: skip
         assert self.process.stdout
         assert self.process.stderr
         self.stdout, self.stderr = self.process.stdout, self.process.stderr

@@ -390,17 +390,11 @@ def spoil(job: Job, how: str) -> None:
 
 @pytest.mark.parametrize(
     ("how", "why"),
-    [
-        ("torn", "incomplete or invalid manifest"),
-        ("changed", "checksum mismatch"),
-        ("wrong generation", "unlike its name"),
-        ("attempt of another task", "unlike its name"),
-        ("replaced part", "content differs from what was saved"),
-        ("short part", "bytes, not"),
-        ("others may write", "writable by other users"),
-        ("missing part", "missing"),
-    ],
-)
+    [("torn", "incomplete or invalid manifest"), ("changed", "checksum mismatch"),
+     ("wrong generation", "unlike its name"), ("attempt of another task", "unlike its name"),
+     ("replaced part", "content differs from what was saved"), ("short part", "bytes, not"),
+     ("others may write", "writable by other users"), ("missing part", "missing")],
+)  # fmt: skip
 def test_a_bad_generation_is_not_used_and_the_one_before_is(tmp_path, how, why):
     data = grouped(60, 5)
     job = suspended(tmp_path, data, 20, 40)

@@ -381,14 +381,9 @@ def test_the_runner_shows_no_token_when_its_store_fails(server, tmp_path):
     job = Job(tmp_path, {"USER": "alice", "HADOOP_TOKEN_FILE_LOCATION": str(tmp_path / "container_tokens")})
     server.held.redirects_to = "http://127.0.0.1:9"
     where = (
-        "--store",
-        f"webhdfs://{server.host}/checkpoints",
-        *ALLOWED,
-        "--suspend-at",
-        "20",
-        "--release-wait-ms",
-        "0",
-    )
+        "--store", f"webhdfs://{server.host}/checkpoints", *ALLOWED, "--suspend-at", "20",
+        "--release-wait-ms", "0",
+    )  # fmt: skip
     data = grouped(80, 5)
     assert job.run(data, python(SUM), *where) == Job(tmp_path).run(data, python(SUM), promise=False)
     assert b"not saved" in job.stderr

@@ -20,22 +20,11 @@ from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore, open
 TASK = TaskId("job_1_0001", "task_1_0001_r_000000", "attempt_1_0001_r_000000_0", "container_2")
 LATER = TASK._replace(attempt="attempt_1_0001_r_000000_1")
 FIELDS = {
-    "schema": 1,
-    "job": TASK.job,
-    "task": TASK.task,
-    "attempt": TASK.attempt,
-    "container": "container_2",
-    "past_containers": [],
-    "order": "o-1",
-    "generation": 1,
-    "previous_generation": 0,
-    "key_rule": KeyRule().as_json(),
-    "reducer": ["cat"],
-    "groups_done": 3,
-    "keys_digest": "00",
-    "last_key": "",
-    "counters": {},
-}
+    "schema": 1, "job": TASK.job, "task": TASK.task, "attempt": TASK.attempt, "container": "container_2",
+    "past_containers": [], "order": "o-1", "generation": 1, "previous_generation": 0,
+    "key_rule": KeyRule().as_json(), "reducer": ["cat"], "groups_done": 3, "keys_digest": "00",
+    "last_key": "", "counters": {},
+}  # fmt: skip
 
 
 @pytest.fixture

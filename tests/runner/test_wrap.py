@@ -22,22 +22,9 @@ from yarnctl.task_runner.wrapping import SETTINGS, wrap
 
 HADOOP = ["hadoop", "jar", "/opt/hadoop/hadoop-streaming-3.4.2.jar"]
 JOB = [
-    *HADOOP,
-    "-D",
-    "mapreduce.job.queuename=research",
-    "-files",
-    "map.py,red.py",
-    "-input",
-    "in",
-    "-output",
-    "out",
-    "-mapper",
-    "python3 map.py",
-    "-reducer",
-    "python3 red.py --limit 3",
-    "-numReduceTasks",
-    "8",
-]
+    *HADOOP, "-D", "mapreduce.job.queuename=research", "-files", "map.py,red.py", "-input", "in", "-output",
+    "out", "-mapper", "python3 map.py", "-reducer", "python3 red.py --limit 3", "-numReduceTasks", "8",
+]  # fmt: skip
 
 
 def test_the_same_command_with_runner_files_and_settings():

@@ -51,14 +51,9 @@ class Daemon:
         self.thread = threading.Thread(target=self._loop, daemon=True)
         self.control = Told()
         app = make_app(
-            lambda: self.view,
-            token=token,
-            request_queue=self.there.window,
-            control=self.control,
-            names=names_for(host),
-            open_reads=open_reads,
-            clock=lambda: self.view.now_ms,
-        )
+            lambda: self.view, token=token, request_queue=self.there.window, control=self.control,
+            names=names_for(host), open_reads=open_reads, clock=lambda: self.view.now_ms,
+        )  # fmt: skip
         self.handle = serve_in_thread(app, host, token=token)
         self.thread.start()
 
@@ -256,23 +251,11 @@ def test_health_is_told_while_many_wait_for_a_loop_that_does_not_come(daemon, mo
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"containers": 0},
-        {"deadline_ms": 0},
-        {"deadline_ms": 1 << 60},
-        {"name": ""},
-        {"user": "a\nb"},
-        {"user": "a\x9bb"},
-        {"name": "a\x85b"},
-        {"queue": "a\x7fb"},
-        {"estimate": {"mean_ms": 1, "source": "a\x9bb"}},
-        {"estimate": {"mean_ms": 1, "source": "a\nb"}},
-        {"estimate": {"mean_ms": 0}},
-        {"kind": "../x"},
-        {"request_key": "a b"},
-        {"more": 1},
-    ],
-)
+    [{"containers": 0}, {"deadline_ms": 0}, {"deadline_ms": 1 << 60}, {"name": ""}, {"user": "a\nb"},
+     {"user": "a\x9bb"}, {"name": "a\x85b"}, {"queue": "a\x7fb"},
+     {"estimate": {"mean_ms": 1, "source": "a\x9bb"}}, {"estimate": {"mean_ms": 1, "source": "a\nb"}},
+     {"estimate": {"mean_ms": 0}}, {"kind": "../x"}, {"request_key": "a b"}, {"more": 1}],
+)  # fmt: skip
 def test_what_cannot_be_is_refused(daemon, wrong):
     code = daemon.ask("POST", "", 422, json={**WISH, **wrong})["error"]["code"]
     assert code in ("invalid-parameter", "unknown-parameter")

@@ -369,15 +369,9 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="soak-equal-"))
     played = campaign(
-        given.runs,
-        given.seed,
-        folder,
-        jobs=given.jobs,
-        quick=given.quick,
-        workloads=given.workloads,
-        planted=given.planted,
-        say=lambda line: print(line, flush=True),
-    )
+        given.runs, given.seed, folder, jobs=given.jobs, quick=given.quick, workloads=given.workloads,
+        planted=given.planted, say=lambda line: print(line, flush=True),
+    )  # fmt: skip
     summary = played.summary()
     told = {"seed": given.seed, "quick": given.quick, "summary": summary, "runs": played.runs}
     given.out.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n")

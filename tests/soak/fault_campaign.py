@@ -197,19 +197,13 @@ def _look_back(on: Stage) -> Left:
         endings[job.application] = str(row.get("finalStatus", "")), str(row.get("diagnostics", ""))[:300]
     state = on.folder / "state"
     return Left(
-        campaign=on.campaign,
-        jobs=on.jobs,
-        endings=endings,
+        campaign=on.campaign, jobs=on.jobs, endings=endings,
         masters={job.application: on.masters(job) for job in on.jobs},
-        attempts=on.seen(lambda: on.attempts(research)),
-        manifests=on.cluster.manifests(research.application),
+        attempts=on.seen(lambda: on.attempts(research)), manifests=on.cluster.manifests(research.application),
         asked=read_requests(on.folder / "work" / "hdfs" / "yarnctl" / "requests", research.id),
-        kills=on.weather.kills,
-        windows=on.windows,
-        journal=state / "journal.jsonl",
-        instance=(state / "instance").read_text().strip(),
-        records=read_records(state / "journal.jsonl"),
-    )
+        kills=on.weather.kills, windows=on.windows, journal=state / "journal.jsonl",
+        instance=(state / "instance").read_text().strip(), records=read_records(state / "journal.jsonl"),
+    )  # fmt: skip
 
 
 def _judge(left: Left, verdict: Verdict) -> None:

@@ -355,16 +355,7 @@ def releases_follow_checkpoints(left: Left) -> list[str]:
 
 CHECKS: dict[str, Callable[[Left], list[str]]] = {
     one.__name__: one
-    for one in (
-        every_job_succeeded,
-        output_is_whole,
-        nothing_computed_again,
-        orders_have_one_effect,
-        orders_are_in_the_journal,
-        kills_lose_nothing,
-        no_request_is_left,
-        journal_replays,
-        ledger_agrees,
-        releases_follow_checkpoints,
-    )
-}
+    for one in (every_job_succeeded, output_is_whole, nothing_computed_again, orders_have_one_effect,
+        orders_are_in_the_journal, kills_lose_nothing, no_request_is_left, journal_replays, ledger_agrees,
+        releases_follow_checkpoints)
+}  # fmt: skip

@@ -92,18 +92,12 @@ def campaign_of(seed: int) -> Campaign:
     faults = sorted((_fault(kind, draw, program) for kind in kinds), key=lambda one: one.at_ms)
     nodes, slots = draw.choice(((2, 3), (2, 4), (3, 2)))
     return Campaign(
-        seed=seed,
-        processes=processes,
-        program=program,
-        nodes=nodes,
-        slots=slots,
+        seed=seed, processes=processes, program=program, nodes=nodes, slots=slots,
         reduces=nodes * slots + draw.randint(0, 2),
         reduce_ms=14_000 if program else PROCESS_REDUCE_MS if processes else draw.randint(4000, 6000),
-        keys=draw.randint(20, 60),
-        production=draw.randint(1, 3),
-        hold_ms=30_000 if program else draw.choice(HOLDS_MS),
-        faults=tuple(faults),
-    )
+        keys=draw.randint(20, 60), production=draw.randint(1, 3),
+        hold_ms=30_000 if program else draw.choice(HOLDS_MS), faults=tuple(faults),
+    )  # fmt: skip
 
 
 def _place(seed: int) -> tuple[bool, int]:

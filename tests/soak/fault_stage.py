@@ -52,17 +52,10 @@ POSITIONS = {"mapreduce.task.timeout": "12000"}
 OWNER, RUSHED = "alice", "bob"
 
 DECIDING = msgspec.structs.replace(
-    DEFAULT,
-    preempting_queues=("root.production",),
-    preemptable_queues=("root.research",),
-    tick_ms=400,
-    open_tick_ms=200,
-    kill_timeout_ms=5000,
-    settle_ms=800,
-    silent_ms=2000,
-    release_repeat_ms=800,
+    DEFAULT, preempting_queues=("root.production",), preemptable_queues=("root.research",), tick_ms=400,
+    open_tick_ms=200, kill_timeout_ms=5000, settle_ms=800, silent_ms=2000, release_repeat_ms=800,
     expire_ms=500,
-)
+)  # fmt: skip
 """The default profile at the pace of jobs that take seconds; every guard is on."""
 
 ATTACHMENT = Attachment(
@@ -78,21 +71,10 @@ ATTACHMENT = Attachment(
 def timing_of(campaign: Campaign) -> Timing:
     """Return the cluster's spans: those of Hadoop, an order of magnitude shorter."""
     return Timing(
-        nm_heartbeat_ms=100,
-        am_heartbeat_ms=100,
-        am_start_ms=100,
-        am_retry_ms=200,
-        launch_ms=150,
-        task_commit_ms=50,
-        job_commit_ms=50,
-        exit_ms=50,
-        drain_ms=100,
-        upload_ms=50,
-        restart_ms=50,
-        resume_ms=50,
-        release_wait_ms=campaign.hold_ms,
-        node_expiry_ms=1000,
-    )
+        nm_heartbeat_ms=100, am_heartbeat_ms=100, am_start_ms=100, am_retry_ms=200, launch_ms=150,
+        task_commit_ms=50, job_commit_ms=50, exit_ms=50, drain_ms=100, upload_ms=50, restart_ms=50,
+        resume_ms=50, release_wait_ms=campaign.hold_ms, node_expiry_ms=1000,
+    )  # fmt: skip
 
 
 class Masters(dict[str, LiveMaster]):
@@ -132,18 +114,13 @@ class Stage:
         self.struck: Counter[str] = weather.struck
         self.windows: list[tuple[str, int, int]] = []
         plan = Plan(
-            cluster=ClusterAddress(
-                resource_managers=(cluster.url,),
-                name_nodes=(f"http://{cluster.webhdfs}",),
-                user=cluster.client.user,
-                connect_ms=1000,
-                read_timeout_ms=1500,
-                answer_ms=2000,
-            ),
+            cluster=ClusterAddress(resource_managers=(cluster.url,),
+                name_nodes=(f"http://{cluster.webhdfs}",), user=cluster.client.user, connect_ms=1000,
+                read_timeout_ms=1500, answer_ms=2000),
             attachment=ATTACHMENT,
             settings=DECIDING,
             state_dir=folder / "state",
-        )
+        )  # fmt: skip
         self.daemon: Daemon = (
             ProgramDaemon(plan, folder / "yarnctl.log")
             if campaign.program
@@ -161,16 +138,10 @@ class Stage:
         campaign = self.campaign
         reducer = MODELLED_REDUCER.replace("--restart", f"--release-wait-ms {campaign.hold_ms} --restart")
         job = Job(
-            name="research",
-            job_class="research",
-            submitted_at_ms=0,
-            map_ms=(200, 200),
+            name="research", job_class="research", submitted_at_ms=0, map_ms=(200, 200),
             reduce_ms=tuple(campaign.reduce_ms + 100 * place for place in range(campaign.reduces)),
-            reduce_keys=(campaign.keys,) * campaign.reduces,
-            shuffle_ms=100,
-            user=OWNER,
-            queue="research",
-        )
+            reduce_keys=(campaign.keys,) * campaign.reduces, shuffle_ms=100, user=OWNER, queue="research",
+        )  # fmt: skip
         return ModelledJob(
             job=job,
             cmdenv=checkpoint_environment(self.cluster.webhdfs),
@@ -195,16 +166,9 @@ class Stage:
         wide = self.campaign.production
         number = sum(one.queue == "production" for one in self.jobs)
         job = Job(
-            name=f"production-{number}",
-            job_class="production",
-            submitted_at_ms=0,
-            map_ms=(200,) * wide,
-            reduce_ms=(500,) * wide,
-            reduce_keys=(5,) * wide,
-            shuffle_ms=100,
-            user=RUSHED,
-            queue="production",
-        )
+            name=f"production-{number}", job_class="production", submitted_at_ms=0, map_ms=(200,) * wide,
+            reduce_ms=(500,) * wide, reduce_keys=(5,) * wide, shuffle_ms=100, user=RUSHED, queue="production",
+        )  # fmt: skip
         return self._submit(ModelledJob(job=job, runner=False), "production", RUSHED)
 
     def _submit(self, job: SubmittedJob, queue: str, user: str) -> Submitted:

@@ -109,19 +109,11 @@ class BusyDriver(Driver):
         self.jobs = [{"jobId": 1, "status": "RUNNING", "stageIds": [1, 2]}]
         finished = {"numTasks": 3, "numCompleteTasks": 3, "shuffleWriteBytes": 90_000_000}
         self.stages = [
-            {
-                "stageId": 2,
-                "attemptId": 0,
-                "status": "ACTIVE",
-                "numTasks": 9,
-                "numActiveTasks": 2,
-                "numCompleteTasks": 3,
-                "executorRunTime": 12_000,
-                "shuffleReadBytes": 900,
-                "shuffleWriteBytes": 0,
-            },
+            {"stageId": 2, "attemptId": 0, "status": "ACTIVE", "numTasks": 9, "numActiveTasks": 2,
+             "numCompleteTasks": 3, "executorRunTime": 12_000, "shuffleReadBytes": 900,
+             "shuffleWriteBytes": 0},
             {"stageId": 1, "attemptId": 0, "status": "COMPLETE", **finished},
-        ]
+        ]  # fmt: skip
         self.parts[1] = {name: {"succeededTasks": 1, "shuffleWrite": 30_000_000} for name in "123"}
         self.parts[2] = {name: {"succeededTasks": 1, "shuffleWrite": 7} for name in "123"}
 

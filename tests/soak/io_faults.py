@@ -205,14 +205,9 @@ def plain_output(scene: Scene, folder: Path) -> bytes:
     (folder / "plain").mkdir()
     env = {**os.environ, "mapreduce_task_output_dir": str(folder / "plain")}
     return subprocess.run(
-        reducer(scene),
-        input=INPUT,
-        stdout=subprocess.PIPE,
-        env=env,
-        check=True,
-        cwd=folder,
+        reducer(scene), input=INPUT, stdout=subprocess.PIPE, env=env, check=True, cwd=folder,
         stderr=subprocess.DEVNULL,
-    ).stdout
+    ).stdout  # fmt: skip
 
 
 def uses_of(count: int) -> tuple[int, ...]:

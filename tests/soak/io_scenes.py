@@ -172,25 +172,13 @@ class Place:
         if fault is not None:
             store = str(self.folder / "store")
             argv = [
-                str(self.tracer),
-                str(report),
-                store,
-                str(here),
-                fault.kind,
-                fault.call,
-                str(fault.use),
-                "--",
+                str(self.tracer), str(report), store, str(here), fault.kind, fault.call, str(fault.use), "--",
                 *argv,
-            ]
+            ]  # fmt: skip
         process = subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self._env(number, here),
-            cwd=here,
-            start_new_session=True,
-        )
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=self._env(number, here), cwd=here, start_new_session=True,
+        )  # fmt: skip
         try:
             output, errors = process.communicate(INPUT, PATIENCE_S)
             status = process.returncode

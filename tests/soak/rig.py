@@ -231,17 +231,10 @@ class LiveCluster:
         known += [live for live in self.whole.masters.values() if live.job_id == job and live not in known]
         attempts = [one for live in known for one in live.attempts.all.values() if not one.is_map]
         return [
-            Seen(
-                one.id,
-                one.container_id,
-                one.state,
-                one.status,
-                one.started_at_ms,
-                one.merged_at_ms,
-                one.finished_at_ms,
-            )
+            Seen(one.id, one.container_id, one.state, one.status, one.started_at_ms, one.merged_at_ms,
+                one.finished_at_ms)
             for one in attempts
-        ]
+        ]  # fmt: skip
 
     def finished(self, application: str) -> dict[tuple[str, int], FinishedTask]:
         """Return every finished task of an application by kind and number, with its final counters."""

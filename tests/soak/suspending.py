@@ -149,15 +149,9 @@ class Suspender:
         name = f"o-{seen.attempt.removeprefix('attempt_')}-{plan.left}"
         asked = Asked(name, seen.attempt, seen.container, self._clock())
         outcome = self.port.perform(
-            Suspend(
-                name,
-                victim.application,
-                seen.attempt,
-                seen.container,
-                plan.generation + 1,
-                asked.ordered_at_ms + TIMEOUT_MS,
-            )
-        )
+            Suspend(name, victim.application, seen.attempt, seen.container, plan.generation + 1,
+                asked.ordered_at_ms + TIMEOUT_MS)
+        )  # fmt: skip
         if isinstance(outcome, Accepted):
             plan.order = asked
             self._orders[name] = (victim, plan, asked)

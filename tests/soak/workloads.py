@@ -225,33 +225,17 @@ WORKLOADS = {
         Workload("silent", SILENT, numbers, keys=80, pause_ms=40),
         Workload("long-lines", LONG, long_lines, keys=12, pause_ms=250),
         Workload("binary", BINARY, binary, keys=80, pause_ms=40),
-        Workload(
-            "secondary",
-            SECONDARY,
-            secondary,
-            keys=160,
-            pause_ms=40,
-            reduces=2,
-            group_fields=1,
-            settings=TWO_FIELDS,
-        ),
-        Workload(
-            "combiner",
-            SUM_COMBINED,
-            numbers,
-            keys=160,
-            pause_ms=40,
-            reduces=2,
-            combiner=COMBINE,
+        Workload("secondary", SECONDARY, secondary, keys=160, pause_ms=40, reduces=2, group_fields=1,
+            settings=TWO_FIELDS),
+        Workload("combiner", SUM_COMBINED, numbers, keys=160, pause_ms=40, reduces=2, combiner=COMBINE,
             settings=(("mapreduce.job.maps", "4"),),
-            compared=("REDUCE_INPUT_GROUPS", "REDUCE_OUTPUT_RECORDS"),
-        ),
+            compared=("REDUCE_INPUT_GROUPS", "REDUCE_OUTPUT_RECORDS")),
         Workload("stateful", STATEFUL, numbers, keys=80, pause_ms=40, options=KEEPING),
         Workload("counting", COUNTING, numbers, keys=80, pause_ms=40),
         Workload("side-files", SIDE_FILES, numbers, keys=80, pause_ms=40, refused="side files would be lost"),
         Workload("elsewhere", ELSEWHERE, numbers, keys=80, pause_ms=40),
     )
-}
+}  # fmt: skip
 
 
 def write_input(work: Workload, folder: Path, seed: str) -> Path:

@@ -33,15 +33,10 @@ ESTIMATE = {"mean_ms": 4_800_000, "stdev_ms": 0, "source": "history:3 runs of da
 
 def request(name: str, containers: int) -> dict:
     return {
-        "name": name,
-        "user": "ann",
-        "queue": "root.production",
-        "containers": containers,
-        "deadline_ms": 600_000,
-        "submitted_at_ms": DEADLINE_MS - 600_000,
-        "estimate": ESTIMATE,
+        "name": name, "user": "ann", "queue": "root.production", "containers": containers,
+        "deadline_ms": 600_000, "submitted_at_ms": DEADLINE_MS - 600_000, "estimate": ESTIMATE,
         "kind": "mapreduce",
-    }
+    }  # fmt: skip
 
 
 def gate(allocator: str = "justice", capacity: int | None = 40, problem: str = "") -> dict:
@@ -60,21 +55,15 @@ def admission(state: str, verdict: str, reason: str = "as it is", containers: in
         "state": state,
         "why": "",
         "request": request("daily", 41),
-        "plan": {
-            "verdict": verdict,
-            "containers": containers,
-            "deadline_at_ms": DEADLINE_MS,
-            "start_at_ms": None,
-            "finish_at_ms": None,
-            "reason": reason,
-        },
+        "plan": {"verdict": verdict, "containers": containers, "deadline_at_ms": DEADLINE_MS,
+            "start_at_ms": None, "finish_at_ms": None, "reason": reason},
         "application": None,
         "expires_at_ms": None,
         "lease_ms": 120_000,
         "tags": TAGS,
         "settings": SETTINGS if state == "admitted" else {},
         **more,
-    }
+    }  # fmt: skip
 
 
 ADMITTED = admission("admitted", "admit")

@@ -24,14 +24,9 @@ from yarnctl.units import Resources
 
 def reduces(name, job_class, at_s, count, length_s=300, **more):
     return Job(
-        name=name,
-        job_class=job_class,
-        submitted_at_ms=at_s * 1000,
-        map_ms=(1000,),
-        reduce_ms=(length_s * 1000,) * count,
-        reduce_keys=(length_s * 10,) * count,
-        **more,
-    )
+        name=name, job_class=job_class, submitted_at_ms=at_s * 1000, map_ms=(1000,),
+        reduce_ms=(length_s * 1000,) * count, reduce_keys=(length_s * 10,) * count, **more,
+    )  # fmt: skip
 
 
 def maps(name, at_s, count, **more):

@@ -112,14 +112,9 @@ def test_research_is_hardly_later_under_natjam_than_untouched_and_much_later_whe
 
 @pytest.mark.parametrize(
     ("name", "loses", "kills", "suspends"),
-    [
-        ("hard-cap", False, False, False),
-        ("soft-cap", False, False, False),
-        ("natjam", False, False, True),
-        ("kill", True, True, False),
-        ("yarn-tuned", True, True, False),
-    ],
-)
+    [("hard-cap", False, False, False), ("soft-cap", False, False, False), ("natjam", False, False, True),
+     ("kill", True, True, False), ("yarn-tuned", True, True, False)],
+)  # fmt: skip
 def test_who_loses_work_and_how(name, loses, kills, suspends):
     result = told(name).result
     assert (result.lost_work_ms > 0, result.kills > 0, result.suspensions > 0) == (loses, kills, suspends)

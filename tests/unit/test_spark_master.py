@@ -35,14 +35,9 @@ ROOT = Path(__file__).parents[2]
 def spark(**shape) -> Job:
     """Return an application of two stages, of 1 s and 2 s tasks."""
     return Job(
-        name="s",
-        job_class="research",
-        submitted_at_ms=0,
-        map_ms=(1000,) * MAPS,
-        reduce_ms=(2000,) * REDUCES,
-        reduce_keys=(1,) * REDUCES,
-        spark=msgspec.structs.replace(SHAPE, **shape),
-    )
+        name="s", job_class="research", submitted_at_ms=0, map_ms=(1000,) * MAPS, reduce_ms=(2000,) * REDUCES,
+        reduce_keys=(1,) * REDUCES, spark=msgspec.structs.replace(SHAPE, **shape),
+    )  # fmt: skip
 
 
 class Stage:
@@ -260,15 +255,10 @@ def test_the_sample_takes_executors_for_production():
 
 @pytest.mark.parametrize(
     ("line", "told"),
-    [
-        ("executors = 0", "field spark: executors: 0"),
-        ("cores = 0", "field spark: cores: 0"),
-        ("task_ms = -1", "field spark: task_ms: -1"),
-        ("min_executors = -1", "field spark: min_executors: -1"),
-        ('route = "shout"', "spark"),
-        ("cpus = 2", "cpus"),
-    ],
-)
+    [("executors = 0", "field spark: executors: 0"), ("cores = 0", "field spark: cores: 0"),
+     ("task_ms = -1", "field spark: task_ms: -1"), ("min_executors = -1", "field spark: min_executors: -1"),
+     ('route = "shout"', "spark"), ("cpus = 2", "cpus")],
+)  # fmt: skip
 def test_an_application_that_cannot_be_is_refused_by_its_field(tmp_path, line, told):
     text = 'nodes = 2\nslots = 4\n[[workloads]]\nspec = "synthetic:research-m"\n[workloads.spark]\n'
     file = tmp_path / "spark.toml"

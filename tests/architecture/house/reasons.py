@@ -22,19 +22,11 @@ STRONG = frozenset(("why", "why_not", "reason", "cause", "because"))
 WEAK = frozenset(("told", "said", "seen"))
 CUTTERS = frozenset(
     (
-        *(
-            "startswith",
-            "endswith",
-            "removeprefix",
-            "removesuffix",
-            "partition",
-            "rpartition",
-            "split",
-            "rsplit",
-        ),
+        *("startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "split",
+            "rsplit"),
         *("splitlines", "find", "rfind", "index", "rindex", "count", "replace"),
     )
-)
+)  # fmt: skip
 COPIES = frozenset(("strip", "lstrip", "rstrip", "lower", "upper", "casefold"))
 """Methods whose result is still the reason."""
 PATTERNS = frozenset(("match", "fullmatch", "search", "findall", "finditer", "split", "sub"))

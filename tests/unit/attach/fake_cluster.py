@@ -219,15 +219,10 @@ class FakeCluster:
         transport = Transport([self.rm.url], limits=PATIENT)
         hdfs = WebHdfs([self.hdfs.replay.url], Identity("yarnctl"), PATIENT, bulk=PATIENT)
         return AttachedPort(
-            ResourceManager(transport),
-            lambda name: MasterClient(transport, name),
-            hdfs,
-            Attachment(**told),
-            lambda: self.now_ms,
-            first_asks,
-            lambda name: SparkDriver(transport, name),
+            ResourceManager(transport), lambda name: MasterClient(transport, name), hdfs, Attachment(**told),
+            lambda: self.now_ms, first_asks, lambda name: SparkDriver(transport, name),
             lambda name: JobManager(transport, name),
-        )
+        )  # fmt: skip
 
     # --- what happens -------------------------------------------------------------------------
 
@@ -274,15 +269,9 @@ class FakeCluster:
         ids = TaskId(f"job_{EPOCH}_{number:04d}", task(number, of), attempt(number, of))
         store = open_store(self.store_url, "ann")
         data = canonical(
-            {
-                "schema": 1,
-                "order": order,
-                "attempt": ids.attempt,
-                "answer": word,
-                "generation": generation,
-                "reason": "because",
-            }
-        )
+            {"schema": 1, "order": order, "attempt": ids.attempt, "answer": word, "generation": generation,
+             "reason": "because"}
+        )  # fmt: skip
         store.make_folder(ids.folder)
         store.create(f"{ids.folder}/answer-{order}-{ids.attempt}.json", len(data), [data])
 
@@ -383,19 +372,14 @@ class FakeCluster:
         guaranteed = {"memory": int(total * share / 100), "vCores": int(total * share / 100) // 1024}
         label = self.queue_labels.get(name)
         return {
-            "type": "capacitySchedulerLeafQueueInfo",
-            "queueName": last,
-            "absoluteCapacity": share,
-            "absoluteMaxCapacity": 100.0,
-            "state": "RUNNING",
-            "pendingContainers": pending,
+            "type": "capacitySchedulerLeafQueueInfo", "queueName": last, "absoluteCapacity": share,
+            "absoluteMaxCapacity": 100.0, "state": "RUNNING", "pendingContainers": pending,
             "minEffectiveCapacity": guaranteed,
             "maxEffectiveCapacity": {"memory": total, "vCores": total // 1024},
-            "resourcesUsed": {"memory": held * 1024, "vCores": held},
-            "userLimitFactor": 100.0,
+            "resourcesUsed": {"memory": held * 1024, "vCores": held}, "userLimitFactor": 100.0,
             "preemptionDisabled": self.preemption_disabled,
             "intraQueuePreemptionDisabled": self.intra_disabled,
-        } | ({"defaultNodeLabelExpression": label} if label else {})
+        } | ({"defaultNodeLabelExpression": label} if label else {})  # fmt: skip
 
     def _held(self, app: App) -> int:
         """Return how many containers an application holds on nodes without a label."""
@@ -471,18 +455,12 @@ class FakeCluster:
 
     def _containers(self, app: App) -> Reply:
         rows: list[dict] = [
-            {
-                "containerId": name,
-                "allocatedMB": 1024,
-                "allocatedVCores": 1,
-                "assignedNodeId": node,
-                "priority": priority,
-                "startedTime": self.granted_at_ms.get(name, 5),
-                "containerState": "RUNNING",
-            }
+            {"containerId": name, "allocatedMB": 1024, "allocatedVCores": 1, "assignedNodeId": node,
+             "priority": priority, "startedTime": self.granted_at_ms.get(name, 5),
+             "containerState": "RUNNING"}
             | _allocated(app.held_others.get(name, {}))
             for name, (node, priority) in app.containers.items()
-        ]
+        ]  # fmt: skip
         if not self.mapped:
             return _json({"containers": {"container": rows}} if rows else {"containers": {}})
         texts = [_as_texts(row) for row in rows]

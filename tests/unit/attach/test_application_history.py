@@ -32,35 +32,21 @@ TAGS = "deadline:1700000060,yarnctl-admission-adm-1-7"
 def row(**more: Any) -> dict[str, Any]:
     """Return a Spark application: submitted at 0 s, its driver at 2 s, ended at 32 s; 4 GiB at the end."""
     told = {
-        "id": APP,
-        "user": "ann",
-        "name": "daily-7",
-        "state": "FINISHED",
-        "finalStatus": "SUCCEEDED",
-        "applicationType": "SPARK",
-        "applicationTags": "",
-        "startedTime": BEGAN_MS,
-        "launchTime": BEGAN_MS + 2_000,
-        "finishedTime": BEGAN_MS + 32_000,
-        "memorySeconds": 100 * 1024,
-    }
+        "id": APP, "user": "ann", "name": "daily-7", "state": "FINISHED", "finalStatus": "SUCCEEDED",
+        "applicationType": "SPARK", "applicationTags": "", "startedTime": BEGAN_MS,
+        "launchTime": BEGAN_MS + 2_000, "finishedTime": BEGAN_MS + 32_000, "memorySeconds": 100 * 1024,
+    }  # fmt: skip
     return told | more
 
 
 def ended(**more: Any) -> EndedApplication:
     return EndedApplication(
-        application=APP,
-        user="ann",
-        name="daily-7",
-        final_status="SUCCEEDED",
-        kind="SPARK",
-        tags=more.pop("tags", ""),
-        submitted_at_ms=BEGAN_MS,
+        application=APP, user="ann", name="daily-7", final_status="SUCCEEDED", kind="SPARK",
+        tags=more.pop("tags", ""), submitted_at_ms=BEGAN_MS,
         launched_at_ms=more.pop("launched_at_ms", BEGAN_MS + 2_000),
         ended_at_ms=more.pop("ended_at_ms", BEGAN_MS + 32_000),
-        mib_seconds=more.pop("mib_seconds", 100 * 1024),
-        **more,
-    )
+        mib_seconds=more.pop("mib_seconds", 100 * 1024), **more,
+    )  # fmt: skip
 
 
 def run_of(containers: int, elapsed_ms: int) -> ApplicationRun:

@@ -31,16 +31,10 @@ COUNTERS = {fitting.JOB_COUNTERS: {"MILLIS_MAPS": 40_000, "MILLIS_REDUCES": 25_0
 def job(**more) -> EndedJob:
     """Return a job of 8 maps and 4 reduces: submitted at 0 s, started at 2 s, ended at 12 s."""
     told: dict[str, Any] = {
-        "job": JOB,
-        "name": "daily-2026-11-21",
-        "user": "ann",
-        "state": "SUCCEEDED",
-        "submitted_at_ms": BEGAN_MS,
-        "started_at_ms": BEGAN_MS + 2_000,
-        "finished_at_ms": BEGAN_MS + 12_000,
-        "maps_total": 8,
-        "reduces_total": 4,
-    }
+        "job": JOB, "name": "daily-2026-11-21", "user": "ann", "state": "SUCCEEDED",
+        "submitted_at_ms": BEGAN_MS, "started_at_ms": BEGAN_MS + 2_000, "finished_at_ms": BEGAN_MS + 12_000,
+        "maps_total": 8, "reduces_total": 4,
+    }  # fmt: skip
     return EndedJob(**(told | more))
 
 

@@ -213,17 +213,10 @@ NODE = b'{"id": "n:1", "state": "RUNNING", "availMemoryMB": 5, %s}'
 
 @pytest.mark.parametrize(
     ("told", "partition"),
-    [
-        (b'"nodeLabels": ["gpu"]', "gpu"),
-        (b'"nodeLabels": "gpu"', "gpu"),
-        (b'"nodeLabels": []', ""),
-        (b'"nodeLabels": ""', ""),
-        (b'"nodeLabels": [""]', ""),
-        (b'"nodeLabels": ["<DEFAULT_PARTITION>"]', ""),
-        (b'"nodeLabels": null', ""),
-        (b'"rack": "/r"', ""),
-    ],
-)
+    [(b'"nodeLabels": ["gpu"]', "gpu"), (b'"nodeLabels": "gpu"', "gpu"), (b'"nodeLabels": []', ""),
+     (b'"nodeLabels": ""', ""), (b'"nodeLabels": [""]', ""), (b'"nodeLabels": ["<DEFAULT_PARTITION>"]', ""),
+     (b'"nodeLabels": null', ""), (b'"rack": "/r"', "")],
+)  # fmt: skip
 def test_the_label_of_a_node_in_every_form(told, partition):
     [node] = yarn.NODES.read(b'{"nodes": {"node": [' + NODE % told + b"]}}")
     assert node.partition == partition

@@ -299,16 +299,11 @@ def test_at_the_first_contact_nothing_is_shown_until_the_nodes_stand_still(clust
 # --- faults -------------------------------------------------------------------------------------
 
 BAD = {
-    "page": page(),
-    "500": Reply("oops", 500),
-    "garbage": Reply(b"\x00\xff{{{"),
-    "another shape": Reply('{"apps":{"app":"x"},"nodes":7,"scheduler":[]}'),
-    "null": Reply("null"),
-    "deep": Reply("[" * 100_000),
-    "cut": Reply('{"a":1}', cut=2),
-    "no HTTP": Reply(raw=b"SSH-2.0-x\r\n"),
+    "page": page(), "500": Reply("oops", 500), "garbage": Reply(b"\x00\xff{{{"),
+    "another shape": Reply('{"apps":{"app":"x"},"nodes":7,"scheduler":[]}'), "null": Reply("null"),
+    "deep": Reply("[" * 100_000), "cut": Reply('{"a":1}', cut=2), "no HTTP": Reply(raw=b"SSH-2.0-x\r\n"),
     "huge numbers": Reply('{"nodes":{"node":[{"id":"n","state":"RUNNING","availMemoryMB":1e999}]}}'),
-}
+}  # fmt: skip
 SPOTS = ["/info", "/conf", "/scheduler", "/nodes", "/apps$", "/apps/", "/proxy/", "/containers", "/state", ""]
 
 

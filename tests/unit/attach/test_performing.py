@@ -290,15 +290,10 @@ def test_never_a_release_on_a_harmed_checkpoint(cluster, harm):
 
 @pytest.mark.parametrize(
     "more",
-    [
-        {"order": "o-9"},
-        {"order": "o-1", "reducer": ["awk", "1"]},
-        {"order": "o-1", "key_rule": {"fields": 2}},
-        {"order": "o-1", "task": task(1, 2)},
-        {"order": "o-1", "previous_generation": 7},
-    ],
+    [{"order": "o-9"}, {"order": "o-1", "reducer": ["awk", "1"]}, {"order": "o-1", "key_rule": {"fields": 2}},
+     {"order": "o-1", "task": task(1, 2)}, {"order": "o-1", "previous_generation": 7}],
     ids=["another order", "another reducer", "another key rule", "another task", "out of order"],
-)
+)  # fmt: skip
 def test_never_a_release_on_a_foreign_manifest(cluster, more):
     port = asked(cluster)
     cluster.save(1, 1, **{"order": "o-1", **more})

@@ -242,23 +242,14 @@ WITHIN = {**ON, INTRA_QUEUE: "true"}
 
 @pytest.mark.parametrize(
     ("configuration", "disabled", "within_disabled", "aside"),
-    [
-        (None, True, True, True),
-        ({}, False, False, False),
-        (ON, True, None, False),
-        (ON, False, None, True),
-        (ON, None, None, True),
-        ({**ON, OBSERVE_ONLY: "true"}, False, False, False),
-        ({**ON, POLICIES: "org.example.Other"}, False, False, False),
-        ({MONITOR: "false", POLICIES: "x.ProportionalCapacityPreemptionPolicy"}, False, False, False),
-        (WITHIN, True, True, False),
-        (WITHIN, True, False, True),
-        (WITHIN, True, None, True),
-        ({**ON, INTRA_QUEUE: "false"}, True, False, False),
-        ({INTRA_QUEUE: "true"}, True, False, False),
-        ({**WITHIN, OBSERVE_ONLY: "true"}, True, False, False),
-    ],
-)
+    [(None, True, True, True), ({}, False, False, False), (ON, True, None, False), (ON, False, None, True),
+     (ON, None, None, True), ({**ON, OBSERVE_ONLY: "true"}, False, False, False),
+     ({**ON, POLICIES: "org.example.Other"}, False, False, False),
+     ({MONITOR: "false", POLICIES: "x.ProportionalCapacityPreemptionPolicy"}, False, False, False),
+     (WITHIN, True, True, False), (WITHIN, True, False, True), (WITHIN, True, None, True),
+     ({**ON, INTRA_QUEUE: "false"}, True, False, False), ({INTRA_QUEUE: "true"}, True, False, False),
+     ({**WITHIN, OBSERVE_ONLY: "true"}, True, False, False)],
+)  # fmt: skip
 def test_standing_aside(configuration, disabled, within_disabled, aside):
     queue = yarn.QueueInfo(
         "research", preemption_disabled=disabled, intra_queue_preemption_disabled=within_disabled

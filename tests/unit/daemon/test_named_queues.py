@@ -85,23 +85,13 @@ class Ran:
             cluster=ClusterAddress(
                 resource_managers=(cluster.rm.url,), name_nodes=(cluster.hdfs.replay.url,)
             ),
-            attachment=Attachment(
-                preempting_queues=preempting,
-                preemptable_queues=preemptable,
-                stable_observations=1,
-                requests_owner="yarnctl",
-            ),
-            settings=msgspec.structs.replace(
-                DEFAULT,
-                preempting_queues=preempting,
-                preemptable_queues=preemptable,
-                tick_ms=1,
-                open_tick_ms=1,
-                observe_only=True,
-            ),
+            attachment=Attachment(preempting_queues=preempting, preemptable_queues=preemptable,
+                stable_observations=1, requests_owner="yarnctl"),
+            settings=msgspec.structs.replace(DEFAULT, preempting_queues=preempting,
+                preemptable_queues=preemptable, tick_ms=1, open_tick_ms=1, observe_only=True),
             state_dir=path / "state",
             ticks=ticks,
-        )
+        )  # fmt: skip
         run(plan, serve)
         self.loop = loops[0]
         journal = path / "state" / "journal.jsonl"

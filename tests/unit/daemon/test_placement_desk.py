@@ -179,26 +179,18 @@ def test_a_file_of_pools_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("", "0 [[pool]] tables"),
-        ("pool = 7", "0 [[pool]] tables"),
-        ("[[pool]", "invalid TOML"),
-        ("x = 1\n" + POOL, "unknown key 'x'"),
-        (POOL + "size = 3\n", "pool 1: unknown key 'size'"),
-        ('[[pool]]\nqueue = "root.fast"\n', "pool 1: name is missing"),
-        ('[[pool]]\nname = "fast"\n', "pool 1: queue is missing"),
-        (POOL + "capacity = 0\n", "invalid capacity 0"),
-        (POOL + "capacity = true\n", "invalid capacity True"),
-        (POOL + "cost_mtokens = -1\n", "invalid cost_mtokens -1"),
-        (POOL + "hourly_mtokens = nan\n", "invalid hourly_mtokens nan"),
-        (POOL + 'kinds = "spark"\n', "kinds is not a list"),
-        (POOL + 'label = "a,b"\n', "invalid label 'a,b'"),
-        (POOL + "label = 7\n", "invalid label 7"),
-        (POOL + POOL, "same name or queue as pool 'fast'"),
-        (POOL + POOL.replace("fast", "quick", 1), "same name or queue as pool 'fast'"),
-        ("#" * 70_000, "exceeds 64 KiB"),
-    ],
-)
+    [("", "0 [[pool]] tables"), ("pool = 7", "0 [[pool]] tables"), ("[[pool]", "invalid TOML"),
+     ("x = 1\n" + POOL, "unknown key 'x'"), (POOL + "size = 3\n", "pool 1: unknown key 'size'"),
+     ('[[pool]]\nqueue = "root.fast"\n', "pool 1: name is missing"),
+     ('[[pool]]\nname = "fast"\n', "pool 1: queue is missing"),
+     (POOL + "capacity = 0\n", "invalid capacity 0"), (POOL + "capacity = true\n", "invalid capacity True"),
+     (POOL + "cost_mtokens = -1\n", "invalid cost_mtokens -1"),
+     (POOL + "hourly_mtokens = nan\n", "invalid hourly_mtokens nan"),
+     (POOL + 'kinds = "spark"\n', "kinds is not a list"), (POOL + 'label = "a,b"\n', "invalid label 'a,b'"),
+     (POOL + "label = 7\n", "invalid label 7"), (POOL + POOL, "same name or queue as pool 'fast'"),
+     (POOL + POOL.replace("fast", "quick", 1), "same name or queue as pool 'fast'"),
+     ("#" * 70_000, "exceeds 64 KiB")],
+)  # fmt: skip
 def test_what_is_no_file_of_pools_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "pools.toml"
     file.write_text(text)

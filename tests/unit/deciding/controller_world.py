@@ -138,16 +138,11 @@ def _observe(
             snapshot = look(move, controller.settings.mode)
         wanted = [name for name in controller.to_observe.victims if name in TASKS]
         step = controller.step(
-            Observation(
-                now_ms=now_ms,
-                as_of_ms=now_ms - move.age_ms,
-                snapshot=snapshot,
+            Observation(now_ms=now_ms, as_of_ms=now_ms - move.age_ms, snapshot=snapshot,
                 cluster="unreachable" if move.blind else "quiet",
                 tasks={} if move.blind else {name: TASKS[name] for name in wanted},
-                unreachable=tuple(wanted) if move.blind else (),
-                facts=tuple(move.facts),
-            )
-        )
+                unreachable=tuple(wanted) if move.blind else (), facts=tuple(move.facts))
+        )  # fmt: skip
         records += step.records
         for action in step.actions:
             records += controller.settle(action, move.outcome)

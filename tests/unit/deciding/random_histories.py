@@ -55,18 +55,13 @@ def draw(seed: int, number: int) -> Kept:
         now_ms += move.later_ms
         moves.append(move)
     changes = {
-        "on_timeout": chance.choice(["give-up", "kill"]),
-        "job_policy": chance.choice(list(JOB_POLICIES)),
+        "on_timeout": chance.choice(["give-up", "kill"]), "job_policy": chance.choice(list(JOB_POLICIES)),
         "eviction": chance.choice(["suspend", "suspend", "kill"]),
-        "mode": chance.choice(["queues", "queues", "deadlines"]),
-        "kill_timeout_ms": 4000,
-        "cost_guard": chance.random() < 0.2,
-        "rest_ms": chance.choice([1000, 12_000]),
-        "expire_ms": chance.choice([500, 2000]),
-        "task_tries_max": chance.choice([1, 2, 3]),
-        "observe_only": chance.random() < 0.1,
-        "in_flight_ratio_max": chance.choice([1.0, 1.0, 0.2]),
-    }
+        "mode": chance.choice(["queues", "queues", "deadlines"]), "kill_timeout_ms": 4000,
+        "cost_guard": chance.random() < 0.2, "rest_ms": chance.choice([1000, 12_000]),
+        "expire_ms": chance.choice([500, 2000]), "task_tries_max": chance.choice([1, 2, 3]),
+        "observe_only": chance.random() < 0.1, "in_flight_ratio_max": chance.choice([1.0, 1.0, 0.2]),
+    }  # fmt: skip
     base = chance.choice(["guard-free", "guard-free", "paper", "default"])
     return Kept(broke="", base=base, changes=changes, own=chance.random() < 0.3, moves=moves)
 

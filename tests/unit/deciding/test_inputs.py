@@ -104,17 +104,8 @@ PARTS = {
     },
     **{
         f"row.{column}": without_column(column, value)
-        for column, value in (
-            ("queue", "research"),
-            ("rank", 0),
-            ("containers", 3),
-            ("used", (1, 1)),
-            ("requests", ()),
-            ("activated", False),
-            ("runner", False),
-            ("deadline_at_ms", 5),
-            ("priority", 3),
-        )
+        for column, value in (("queue", "research"), ("rank", 0), ("containers", 3), ("used", (1, 1)),
+            ("requests", ()), ("activated", False), ("runner", False), ("deadline_at_ms", 5), ("priority", 3))
     },
     "change.free": without_change("free", {}),
     "change.gone": without_change("gone", ()),
@@ -127,7 +118,7 @@ PARTS = {
     "as_of_ms": without("as_of_ms", None),
     "tasks": without("tasks", {}),
     "facts": without("facts", ()),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -51,21 +51,16 @@ def test_no_application_in_every_form(body):
 
 @pytest.mark.parametrize(
     ("body", "claim"),
-    [
-        ("<html>standby</html>", "a page"),
-        ('{"RemoteException":{"exception":"X","message":"no"}}', "an error body is no empty list"),
-        ('{"clusterInfo":{"id":1}}', "the answer to another question"),
-        ('{"apps":{"app":[{"user":"ann"}]}}', "a row without its id"),
-        ('{"apps":{"app":7}}', "a number for a list"),
-        ('{"apps":{"app":["x"]}}', "a text for a row"),
-        ('{"apps":{"app":[{"id":"a","progress":"soon"}]}}', "a word for a number"),
-        ('{"apps":{"app":[{"id":"a"}', "torn"),
-        ("", "nothing at all"),
-        ("[" * 60_000, "too deep"),
-        ('{"apps":{"app":[{"id":"a","priority":' + "9" * 5000 + "}]}}", "an unterminated number"),
-        ("\xff\xfe", "not UTF-8"),
-    ],
-)
+    [("<html>standby</html>", "a page"),
+     ('{"RemoteException":{"exception":"X","message":"no"}}', "an error body is no empty list"),
+     ('{"clusterInfo":{"id":1}}', "the answer to another question"),
+     ('{"apps":{"app":[{"user":"ann"}]}}', "a row without its id"),
+     ('{"apps":{"app":7}}', "a number for a list"), ('{"apps":{"app":["x"]}}', "a text for a row"),
+     ('{"apps":{"app":[{"id":"a","progress":"soon"}]}}', "a word for a number"),
+     ('{"apps":{"app":[{"id":"a"}', "torn"), ("", "nothing at all"), ("[" * 60_000, "too deep"),
+     ('{"apps":{"app":[{"id":"a","priority":' + "9" * 5000 + "}]}}", "an unterminated number"),
+     ("\xff\xfe", "not UTF-8")],
+)  # fmt: skip
 def test_what_is_no_answer_is_refused(body, claim):
     with pytest.raises(Unreadable):
         print(claim, yarn.APPLICATIONS.read(body.encode("latin-1")))
@@ -122,15 +117,9 @@ def test_old_attempts_carry_noise_of_their_java_type():
 
 @pytest.mark.parametrize(
     ("started", "shuffled", "merged", "finished", "phase"),
-    [
-        (0, 0, 0, 0, "new"),
-        (1000, 0, 0, 0, "shuffle"),
-        (1000, 3000, 0, 0, "sort"),
-        (1000, 3000, 4000, 0, "reduce"),
-        (1000, 3000, 4000, 9000, "over"),
-        (1000, -1, -1, 0, "shuffle"),
-    ],
-)
+    [(0, 0, 0, 0, "new"), (1000, 0, 0, 0, "shuffle"), (1000, 3000, 0, 0, "sort"),
+     (1000, 3000, 4000, 0, "reduce"), (1000, 3000, 4000, 9000, "over"), (1000, -1, -1, 0, "shuffle")],
+)  # fmt: skip
 def test_the_phase_is_read_from_instants(started, shuffled, merged, finished, phase):
     attempt = mapreduce.TaskAttempt(
         attempt="a",

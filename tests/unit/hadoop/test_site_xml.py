@@ -53,20 +53,14 @@ def test_merging(tmp_path, core, yarn, expected, claim):
 
 @pytest.mark.parametrize(
     ("value", "expected", "claim"),
-    [
-        ("${b}:1", "host:1", "another key"),
-        ("${c}", "host-x", "in several steps"),
-        ("${none}/y", "${none}/y", "what is unknown stays"),
-        ("${a}", "${a}", "a key that names itself stays"),
-        ("${env.HOME_X}", "/h", "the environment"),
-        ("${env.NONE}", "${env.NONE}", "an unknown variable stays"),
-        ("${env.NONE:-d}${env.NONE-e}", "de", "defaults"),
-        ("${env.EMPTY:-d}|${env.EMPTY-e}", "d|", "an empty variable counts with - and not with :-"),
-        ("${user.name}", "ann", "a property of Java"),
-        ("${dflt}", "9", "a default"),
-        ("$b {b} ${ b }", "$b {b} ${ b }", "what is no variable stays"),
-    ],
-)
+    [("${b}:1", "host:1", "another key"), ("${c}", "host-x", "in several steps"),
+     ("${none}/y", "${none}/y", "what is unknown stays"), ("${a}", "${a}", "a key that names itself stays"),
+     ("${env.HOME_X}", "/h", "the environment"), ("${env.NONE}", "${env.NONE}", "an unknown variable stays"),
+     ("${env.NONE:-d}${env.NONE-e}", "de", "defaults"),
+     ("${env.EMPTY:-d}|${env.EMPTY-e}", "d|", "an empty variable counts with - and not with :-"),
+     ("${user.name}", "ann", "a property of Java"), ("${dflt}", "9", "a default"),
+     ("$b {b} ${ b }", "$b {b} ${ b }", "what is no variable stays")],
+)  # fmt: skip
 def test_variables(tmp_path, value, expected, claim):
     core = key("a", value) + key("b", "host") + key("c", "${b}-x")
     found = site(

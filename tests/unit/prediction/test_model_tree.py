@@ -200,17 +200,12 @@ def test_more_options_than_the_journal_takes_are_refused() -> None:
 BOUNDS = [
     # ratios, configurations, beta: a further configuration weighs as much as each
     ([1.1] * 19, range(19), 0.05, RatioBound(1.1, True), "19 suffice for 5 %"),
-    (
-        [1.0, 1.2, *[0.9] * 16],
-        range(18),
-        0.05,
-        RatioBound(1.2, False),
-        "18 do not: the largest that was seen",
-    ),
+    ([1.0, 1.2, *[0.9] * 16], range(18), 0.05, RatioBound(1.2, False),
+     "18 do not: the largest that was seen"),
     ([float(each) for each in range(1, 40)], range(39), 0.05, RatioBound(38.0, True), "2 of 40 may be above"),
     ([1.0, 2.0, 3.0], [0, 0, 1], 0.5, RatioBound(3.0, True), "repetitions count as one configuration"),
     ([1.0, 1.0, 3.0], [0, 1, 2], 0.5, RatioBound(1.0, True), "each by itself"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -134,16 +134,9 @@ def test_the_explanation_is_the_journals(served):
 
 @pytest.mark.parametrize(
     ("query", "found"),
-    [
-        (f"application={PRODUCTION}", True),
-        (f"application={RESEARCH}", False),
-        ("queue=production", True),
-        (f"victim={RESEARCH}", True),
-        ("victim=x", False),
-        ("state=suspending", True),
-        ("state=lost", False),
-    ],
-)
+    [(f"application={PRODUCTION}", True), (f"application={RESEARCH}", False), ("queue=production", True),
+     (f"victim={RESEARCH}", True), ("victim=x", False), ("state=suspending", True), ("state=lost", False)],
+)  # fmt: skip
 def test_filters_of_decisions(served, query, found):
     assert bool(served.get(f"/v1/decisions?{query}")["total"]) is found
 
@@ -404,17 +397,9 @@ def test_with_the_token_the_loop_is_paused_and_continued(served):
 
 @pytest.mark.parametrize(
     "header",
-    [
-        "",
-        "Bearer",
-        "Bearer ",
-        "Bearer wrong",
-        f"Basic {TOKEN}",
-        f"Bearer {TOKEN}x",
-        f"Bearer {TOKEN[:-1]}",
-        TOKEN,
-    ],
-)
+    ["", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}",
+     TOKEN],
+)  # fmt: skip
 @pytest.mark.parametrize("path", ["pause", "continue"])
 def test_without_the_token_nothing_happens(served, path, header):
     answer = served.answer(f"/v1/loop/{path}", "POST", headers={"Authorization": header})
@@ -497,14 +482,9 @@ def test_an_application_that_is_left_alone_says_why(served):
     java_job = NoStreamingReducer(is_streaming=False, key="stream.reduce.streamprocessor")
     why = text(java_job)
     java = msgspec.structs.replace(
-        view.snapshot.applications[0],
-        application="application_1_000777",
-        queue="research",
-        user="carol",
-        runner=False,
-        why_not=java_job,
-        requests=(),
-    )
+        view.snapshot.applications[0], application="application_1_000777", queue="research", user="carol",
+        runner=False, why_not=java_job, requests=(),
+    )  # fmt: skip
     listed = msgspec.structs.replace(view.snapshot, applications=(*view.snapshot.applications, java))
     served.view = msgspec.structs.replace(view, snapshot=listed)
     (shown,) = [each for each in served.get("/v1/applications")["items"] if each["user"] == "carol"]

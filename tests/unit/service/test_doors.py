@@ -18,34 +18,17 @@ from yarnctl.service.app import make_app
 from yarnctl.service.security.tokens import Caller, Scope, Tokens
 
 ROWS = {
-    "GET /healthz": "free",
-    "GET /readyz": "free",
-    "GET /metrics": "read",
-    "GET /v1/reclaims": "read",
-    "GET /v1/reclaims/{application_id}": "read",
-    "GET /v1/decisions": "read",
-    "GET /v1/decisions/{decision_id}": "read",
-    "GET /v1/refusals": "read",
-    "GET /v1/explanations/{any_id}": "read",
-    "GET /v1/snapshot": "read",
-    "GET /v1/applications": "read",
-    "GET /v1/checkpoints": "read",
-    "GET /v1/budgets": "read",
-    "GET /v1/occupancy": "read",
-    "GET /v1/admissions": "list",
-    "GET /v1/admissions/{admission_id}": "one",
-    "POST /v1/admissions": "ask",
-    "POST /v1/admissions/{admission_id}/renew": "own",
-    "DELETE /v1/admissions/{admission_id}": "own",
-    "GET /v1/runs": "list",
-    "GET /v1/accounts": "account",
-    "GET /v1/accounts/{account}": "account",
-    "POST /v1/accounts": "operate",
-    "POST /v1/accounts/{account}/credit": "operate",
-    "POST /v1/quotes": "ask",
-    "POST /v1/loop/pause": "operate",
-    "POST /v1/loop/continue": "operate",
-}
+    "GET /healthz": "free", "GET /readyz": "free", "GET /metrics": "read", "GET /v1/reclaims": "read",
+    "GET /v1/reclaims/{application_id}": "read", "GET /v1/decisions": "read",
+    "GET /v1/decisions/{decision_id}": "read", "GET /v1/refusals": "read",
+    "GET /v1/explanations/{any_id}": "read", "GET /v1/snapshot": "read", "GET /v1/applications": "read",
+    "GET /v1/checkpoints": "read", "GET /v1/budgets": "read", "GET /v1/occupancy": "read",
+    "GET /v1/admissions": "list", "GET /v1/admissions/{admission_id}": "one", "POST /v1/admissions": "ask",
+    "POST /v1/admissions/{admission_id}/renew": "own", "DELETE /v1/admissions/{admission_id}": "own",
+    "GET /v1/runs": "list", "GET /v1/accounts": "account", "GET /v1/accounts/{account}": "account",
+    "POST /v1/accounts": "operate", "POST /v1/accounts/{account}/credit": "operate", "POST /v1/quotes": "ask",
+    "POST /v1/loop/pause": "operate", "POST /v1/loop/continue": "operate",
+}  # fmt: skip
 """Endpoint -> what it needs."""
 
 QUOTED = {name: value for name, value in WISH.items() if name != "deadline_ms"}

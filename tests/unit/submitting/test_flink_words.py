@@ -72,23 +72,17 @@ def test_flink_run_is_taken_where_it_is_an_application_of_its_own(target):
 @pytest.mark.parametrize(
     ("own", "given", "said"),
     [
-        (
-            {P: "5"},
-            {P: "4", SLOTS: "1"},
-            "-p 5: exceeds the granted 4; remove it, and request yarnctl admit --containers 6",
-        ),
+        ({P: "5"}, {P: "4", SLOTS: "1"},
+         "-p 5: exceeds the granted 4; remove it, and request yarnctl admit --containers 6"),
         ({P: "9", SLOTS: "2"}, {P: "4", SLOTS: "1"}, "-p 9: exceeds the granted 8"),
         ({SLOTS: "0"}, {P: "4", SLOTS: "1"}, f"{SLOTS}=0: is not above 0"),
-        (
-            {flink.QUEUE: "b"},
-            {P: "4", SLOTS: "1", flink.QUEUE: "a"},
-            "yarn.application.queue=b: queue a was granted",
-        ),
+        ({flink.QUEUE: "b"}, {P: "4", SLOTS: "1", flink.QUEUE: "a"},
+         "yarn.application.queue=b: queue a was granted"),
         ({}, {P: "4", SLOTS: "1", "env.java.opts.all": "-Xbad"}, "'env.java.opts.all' was granted"),
         ({}, {P: "4"}, "grants no parallelism for Flink"),
         ({"yarn.tags": "yarnctl-admission-adm-1"}, {P: "4", SLOTS: "1"}, "reserved for the daemon"),
     ],
-)
+)  # fmt: skip
 def test_what_contradicts_is_refused_by_its_name(own, given, said):
     with pytest.raises(BadInput) as refused:
         flink.settled(own, given, TAGS)

@@ -78,32 +78,20 @@ def test_the_plugin_needs_no_signal_and_no_shell():
 REFUSED = [
     ("--master local[2]", SIGNAL, "4.0.1", "--master local[2]"),
     ("", SIGNAL, "4.0.1", "--master"),
-    (
-        "--master yarn --conf spark.decommission.enabled=false",
-        Leaving(),
-        "4.0.1",
-        "spark.decommission.enabled",
-    ),
-    (
-        "--master yarn --conf spark.executor.decommission.signal=PWR",
-        Leaving(),
-        "4.0.1",
-        "decommission.signal",
-    ),
+    ("--master yarn --conf spark.decommission.enabled=false", Leaving(), "4.0.1",
+     "spark.decommission.enabled"),
+    ("--master yarn --conf spark.executor.decommission.signal=PWR", Leaving(), "4.0.1",
+     "decommission.signal"),
     ("--master yarn --conf spark.executorEnv.BASH_ENV=x", SIGNAL, "4.0.1", "BASH_ENV"),
-    (
-        "--master yarn --conf 'spark.executor.extraJavaOptions=-Xrs -ea'",
-        Leaving(),
-        "4.0.1",
-        "extraJavaOptions",
-    ),
+    ("--master yarn --conf 'spark.executor.extraJavaOptions=-Xrs -ea'", Leaving(), "4.0.1",
+     "extraJavaOptions"),
     ("--master yarn", SIGNAL, "3.1.3", "Spark 3.1.3"),
     ("--master yarn", Leaving(uses_pipe=True), "4.0.1", "--uses-pipe"),
     ("--master yarn", Leaving(fallback="hdfs:///f"), "4.0.1", "--fallback"),
     ("--master yarn", Leaving("plugin"), "4.0.1", "--route, --plugin"),
     ("--master yarn --conf spark.yarn.tags=yarnctl-drain:signal", SIGNAL, "4.0.1", "spark.yarn.tags"),
     ("--master yarn --conf spark.yarn.tags=a,b,c,d,e,f,g,h,i,j", SIGNAL, "4.0.1", "spark.yarn.tags"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("options", "leaving", "version", "named"), REFUSED)

@@ -45,24 +45,10 @@ WORDS = st.sampled_from(
     [
         *OPTIONS,
         *(f"{name}=7" for name in OPTIONS),
-        *(
-            "",
-            "-",
-            "-1",
-            "-1.5",
-            "-.5",
-            "-x",
-            "-x y",
-            "5",
-            "1e3",
-            "soon",
-            "a=b",
-            "--restart",
-            "--store=",
-            "--save=-x",
-        ),
+        *("", "-", "-1", "-1.5", "-.5", "-x", "-x y", "5", "1e3", "soon", "a=b", "--restart", "--store=",
+            "--save=-x"),
     ]
-)
+)  # fmt: skip
 
 
 @given(st.lists(WORDS, max_size=6))
