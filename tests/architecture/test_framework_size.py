@@ -11,13 +11,9 @@ from tests.architecture.framework_size import FLINK, PLACING, SHARED, code_lines
 
 @pytest.mark.parametrize(
     ("source", "lines"),
-    [
-        ("", 0),
-        ('"""Doc\nof two lines."""\n\nx = 1  # why\n# a comment\n', 1),
-        ("x = (\n    1,\n\n    2,\n)\n", 4),
-        ('def f():\n    """Doc."""\n    return """a\nb"""\n', 3),
-    ],
-)
+    [("", 0), ('"""Doc\nof two lines."""\n\nx = 1  # why\n# a comment\n', 1),
+     ("x = (\n    1,\n\n    2,\n)\n", 4), ('def f():\n    """Doc."""\n    return """a\nb"""\n', 3)],
+)  # fmt: skip
 def test_lines_with_code_are_counted(source, lines):
     assert code_lines(source) == lines
 

@@ -22,16 +22,12 @@ RIGHT = [
     "nodes",
 ]
 PLACES = {
-    "help": "click.option('--x', help={!r})",
-    "error": "raise BadInput('--x', {!r}, 'use 3')",
-    "log": "_LOG.warning({!r}, 3)",
-    "reason": "SENTENCES = {{Full: {!r}}}",
-    "made before": "said = {!r}",
-    "concatenated": "said = 'a job and ' {!r}",
-    "formatted": "said = f'{{x}} ' f{!r}",
+    "help": "click.option('--x', help={!r})", "error": "raise BadInput('--x', {!r}, 'use 3')",
+    "log": "_LOG.warning({!r}, 3)", "reason": "SENTENCES = {{Full: {!r}}}", "made before": "said = {!r}",
+    "concatenated": "said = 'a job and ' {!r}", "formatted": "said = f'{{x}} ' f{!r}",
     "docstring of a command": "@click.command()\ndef command() -> None:\n    {!r}",
     "docstring of a group's command": "@group.command('x')\ndef command() -> None:\n    {!r}",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", WRONG)

@@ -148,13 +148,9 @@ class Job:
         self._name = name
         options = ("--name", name, "--queue", queue, "--input", "/jobs/ranges", "--output", self.output)
         self._client = subprocess.Popen(
-            [*cluster.words, "run", "--rm", "-T", "submit", *options, *words],
-            env=cluster.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+            [*cluster.words, "run", "--rm", "-T", "submit", *options, *words], env=cluster.environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
 
     def id(self) -> str:
         """Wait until the ResourceManager knows it; return its application's id."""

@@ -58,13 +58,9 @@ class Engine:
     ) -> subprocess.CompletedProcess[str]:
         """Run a client command; raises AssertionError with its output if it fails."""
         done = subprocess.run(
-            words,
-            env=environment or self.environment,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
+            words, env=environment or self.environment, capture_output=True, text=True, timeout=timeout_s,
             stdin=stdin,
-        )
+        )  # fmt: skip
         if done.returncode:
             raise AssertionError(
                 f"{' '.join(words)} left with {done.returncode}:\n{done.stdout}\n{done.stderr}"

@@ -89,13 +89,9 @@ class Client:
         words += ["-files", f"steps_map.py,{reducer.split()[1]}", "-input", "ranges", "-output", self.output]
         words += ["-mapper", "python3 steps_map.py", "-reducer", reducer]
         self._client = subprocess.Popen(
-            [*cluster.words, "run", "--rm", "-T", "client", *words],
-            env=cluster.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+            [*cluster.words, "run", "--rm", "-T", "client", *words], env=cluster.environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
 
     def application(self) -> str:
         """Return the application's id, "" as long as the ResourceManager does not know it."""

@@ -274,16 +274,9 @@ def test_what_the_folder_holds(small: Prepared, tmp_path: Path) -> None:
     outcome = run_experiment(small, workers=1, out=out)
     files = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
     assert files == [
-        "kill/journal.jsonl",
-        "kill/result.json",
-        "manifest.json",
-        "natjam/journal.jsonl",
-        "natjam/result.json",
-        "results.json",
-        "run.json",
-        "soft-cap/result.json",
-        "waiting.json",
-    ]
+        "kill/journal.jsonl", "kill/result.json", "manifest.json", "natjam/journal.jsonl",
+        "natjam/result.json", "results.json", "run.json", "soft-cap/result.json", "waiting.json",
+    ]  # fmt: skip
     told = json.loads((out / "run.json").read_bytes())
     assert set(told["wall_s"]) == {"soft-cap", "kill", "natjam"}
     assert told["python"]

@@ -30,13 +30,9 @@ from tests.service.browser import browsing
 pytestmark = pytest.mark.xdist_group("report")  # what is made once for all is made in one worker
 
 SMALL = Scenario(
-    nodes=3,
-    slots=5,
-    production="synthetic:production-s",
-    research="synthetic:research-s",
-    schemes=tuple(SCHEMES),
-    may_lose=0.2,
-)
+    nodes=3, slots=5, production="synthetic:production-s", research="synthetic:research-s",
+    schemes=tuple(SCHEMES), may_lose=0.2,
+)  # fmt: skip
 MADE = Provenance("2026-11-28", "0.1.0", "yarn-emulator compare --seed '<1>'")
 
 

@@ -99,13 +99,9 @@ def test_with_its_journal_it_is_whole(folder: Folder) -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [
-        {"identity": OTHER},
-        {"scheme": msgspec.to_builtins(SCHEMES["ideal"])},
-        {"result": TOLD | {"events": "many"}},
-        {"result": None},
-    ],
-)
+    [{"identity": OTHER}, {"scheme": msgspec.to_builtins(SCHEMES["ideal"])},
+     {"result": TOLD | {"events": "many"}}, {"result": None}],
+)  # fmt: skip
 def test_a_scheme_of_another_identity_or_definition_is_absent(folder: Folder, other: dict[str, Any]) -> None:
     write_scheme(folder.path, "soft-cap", **other)
     assert schemes(folder) == {}

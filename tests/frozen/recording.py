@@ -174,14 +174,10 @@ def holds() -> list[Record]:
     found = HoldFound(3_000, "root.etl", 1.0, 0.2, "lowered-a1b2.json")
     back = Holding(4_000, "root.etl", 0.2, 1.0, LeftByEarlierRun())
     return [
-        Header(FORMAT, DEFAULT, ()),
-        lowered,
-        performed(1_000, action_of(lowered), Accepted()),
-        HoldEnded(2_000, "root.research", 0.5, ChangedByOthers()),
-        found,
-        back,
+        Header(FORMAT, DEFAULT, ()), lowered, performed(1_000, action_of(lowered), Accepted()),
+        HoldEnded(2_000, "root.research", 0.5, ChangedByOthers()), found, back,
         performed(4_000, action_of(back), Accepted()),
-    ]
+    ]  # fmt: skip
 
 
 def lost_host(folder_name: str) -> bytes:

@@ -522,13 +522,9 @@ def test_refusals_are_written_when_their_reason_changes():
 
 @pytest.mark.parametrize(
     ("outcome", "state"),
-    [
-        (Accepted(), "suspending"),
-        (Refused(ClientFault("too late")), "withdrawn"),
-        (Unknown(), "ordered"),
-        (Withheld(ClientFault("no lock")), "withdrawn"),
-    ],
-)
+    [(Accepted(), "suspending"), (Refused(ClientFault("too late")), "withdrawn"), (Unknown(), "ordered"),
+     (Withheld(ClientFault("no lock")), "withdrawn")],
+)  # fmt: skip
 def test_outcomes(outcome, state):
     steps, step, _ = first_decision(cluster(research(9), app("p1", "production", 1, 1)), {"r1": row("r1", 8)})
     records = steps.settle(step.actions[0], outcome)

@@ -46,13 +46,8 @@ def test_the_format_of_journals() -> None:
 
 def test_what_a_record_says_of_what_is_not_known() -> None:
     names: dict[str, Any] = {
-        "order": "o-000001",
-        "requester": "p1",
-        "victim": "r1",
-        "attempt": "a",
-        "container": "c",
-        "node": "n",
-    }
+        "order": "o-000001", "requester": "p1", "victim": "r1", "attempt": "a", "container": "c", "node": "n",
+    }  # fmt: skip
     one = Resources(1024, 1)
     order = Order(
         **names, size=one, request_size=one, serves=1, group="o-000001", generation=1, verb="suspend",
@@ -69,13 +64,8 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
         task_size=one,
     )  # fmt: skip
     told = (
-        view.requests,
-        view.activated,
-        view.runner,
-        view.priority,
-        view.deadline_at_ms,
-        view.progress_ratio,
-    )
+        view.requests, view.activated, view.runner, view.priority, view.deadline_at_ms, view.progress_ratio,
+    )  # fmt: skip
     assert told == ((), True, True, 0, None, 0.0)
     assert (view.why_not, view.predicted) == (None, 0)
     queue = model.QueueView(queue="q", guaranteed=one, maximum=one, used=one)

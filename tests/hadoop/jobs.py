@@ -218,13 +218,9 @@ def streaming_words(
     words = ["hadoop", "jar", str(cluster.streaming_jar)]
     words += [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
     words += [
-        "-files",
-        f"{PROGRAM},{BLOW_UP},{EXPAND}",
-        "-mapper",
-        plan.mapper,
-        "-reducer",
+        "-files", f"{PROGRAM},{BLOW_UP},{EXPAND}", "-mapper", plan.mapper, "-reducer",
         f"{sys.executable} work.py",
-    ]
+    ]  # fmt: skip
     words += ["-input", source, "-output", output]
     words += ["-cmdenv", f"KEY_S={plan.key_s}", "-cmdenv", f"GROUP_LOG={groups}"]
     words += ["-cmdenv", f"WORK={plan.work}"]

@@ -250,10 +250,8 @@ FORGERIES = {
     "accepted at another instant": (transition("accepted", at_ms=1), "but due is"),
     "granted to somebody else": (transition("granted", application="zz"), "but due is"),
     "granted for another reason": (transition("granted", why=Stopping()), "but due is"),
-    "ended for another reason": (
-        transition("ended-as-ordered", why=ContainerHasEnded("failed")),
-        "but due is",
-    ),
+    "ended for another reason": (transition("ended-as-ordered", why=ContainerHasEnded("failed")),
+        "but due is"),
     "asked of another container": (request(container="x"), "but due is"),
     "asked of another attempt": (request(attempt="x"), "but due is"),
     "asked of another application": (request(application="x"), "but due is"),
@@ -273,13 +271,11 @@ FORGERIES = {
     "model": (header(model_scheduler=False), "but due is"),
     "profile": (header(profile="x"), "no profile 'x'"),
     "spans": (header(settle_ms=-1), "settle_ms: -1 ms is out of range"),
-    "capabilities": (
-        lambda r: changed(0, r, capabilities=("releases-itself",)),
-        "nothing would have been written",
-    ),
+    "capabilities": (lambda r: changed(0, r, capabilities=("releases-itself",)),
+        "nothing would have been written"),
     "capabilities out of order": (lambda r: changed(0, r, capabilities=("b", "a")), "but due is"),
     "another format": (lambda r: changed(0, r, format=2), "the journal has format 2"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FORGERIES)

@@ -68,14 +68,10 @@ class Client:
         application = self.post("apps/new-application").json()["application-id"]
         self.post(
             "apps",
-            {
-                "application-id": application,
-                "application-name": name,
-                "queue": "research",
-                "resource": {"memory": 1024, "vCores": 1},
-                "am-container-spec": {"environment": {"entry": [{"key": ENTRY, "value": write_job(job)}]}},
-            },
-        )
+            {"application-id": application, "application-name": name, "queue": "research",
+             "resource": {"memory": 1024, "vCores": 1},
+             "am-container-spec": {"environment": {"entry": [{"key": ENTRY, "value": write_job(job)}]}}},
+        )  # fmt: skip
         return str(application)
 
     def app(self, application: str) -> dict[str, Any]:

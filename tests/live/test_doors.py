@@ -25,13 +25,8 @@ from tests.live.test_all_in_one import Client, cluster
 
 EVIL = "evil.example"
 SITE = (
-    "/ws/v1/cluster/info",
-    "/conf",
-    "/webhdfs/v1/?op=LISTSTATUS",
-    "/ws/v1/history/info",
-    "/proxy/x/y",
-    "/",
-)
+    "/ws/v1/cluster/info", "/conf", "/webhdfs/v1/?op=LISTSTATUS", "/ws/v1/history/info", "/proxy/x/y", "/",
+)  # fmt: skip
 WRITES = ("/ws/v1/cluster/apps/new-application", *PATHS.values())
 
 

@@ -254,13 +254,9 @@ def test_what_a_change_refuses(path, body, headers, status):
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [
-        ("DELETE", f"/apps/{APP}"),
-        ("POST", f"/apps/{APP}/state"),
-        ("PUT", "/metrics"),
-        ("GET", "/apps/new-application"),
-    ],
-)
+    [("DELETE", f"/apps/{APP}"), ("POST", f"/apps/{APP}/state"), ("PUT", "/metrics"),
+     ("GET", "/apps/new-application")],
+)  # fmt: skip
 def test_methods_that_are_not_offered(method, path):
     asked = Asked()
     asked.played.submit()

@@ -88,15 +88,11 @@ def test_queues_that_cannot_be(text, why):
 
 @pytest.mark.parametrize(
     ("old", "new", "why"),
-    [
-        ("production,research", "", "names no queue"),
-        ("production,research", "production", "add up to 95"),
-        ("production,research", "production,research,third", "not a number"),
-        (">95<", ">x<", "not a number"),
-        ("<configuration>", "<configuration", "is not XML"),
-        ("<configuration>", "<!DOCTYPE x><configuration>", "document type"),
-    ],
-)
+    [("production,research", "", "names no queue"), ("production,research", "production", "add up to 95"),
+     ("production,research", "production,research,third", "not a number"), (">95<", ">x<", "not a number"),
+     ("<configuration>", "<configuration", "is not XML"),
+     ("<configuration>", "<!DOCTYPE x><configuration>", "document type")],
+)  # fmt: skip
 def test_a_file_that_cannot_be_used_is_named(tmp_path, old, new, why):
     text = DUAL.read_text()
     assert old in text

@@ -228,19 +228,14 @@ def test_permissions_bind_everybody_but_the_superuser(store):
     ann.create("/user/ann/hidden", b"hidden", mode=0o600)
     ann.set_mode("/user/ann", 0o755)
     for refused in (
-        lambda: bob.read("/user/ann/private/f"),
-        lambda: bob.status("/user/ann/private/f"),
-        lambda: bob.listing("/user/ann/private"),
-        lambda: bob.read("/user/ann/hidden"),
-        lambda: bob.create("/user/ann/mine", b""),
-        lambda: bob.make_directories("/user/ann/mine"),
-        lambda: bob.create("/user/ann/shown", b"", overwrite=True),
-        lambda: bob.delete("/user/ann/shown"),
+        lambda: bob.read("/user/ann/private/f"), lambda: bob.status("/user/ann/private/f"),
+        lambda: bob.listing("/user/ann/private"), lambda: bob.read("/user/ann/hidden"),
+        lambda: bob.create("/user/ann/mine", b""), lambda: bob.make_directories("/user/ann/mine"),
+        lambda: bob.create("/user/ann/shown", b"", overwrite=True), lambda: bob.delete("/user/ann/shown"),
         lambda: bob.set_mode("/user/ann/shown", 0o777),
         lambda: bob.rename("/user/ann/shown", "/user/bob-has-it"),
-        lambda: bob.delete("/user/ann", recursive=True),
-        lambda: bob.rename("/user/ann", "/tmp/ann"),
-    ):
+        lambda: bob.delete("/user/ann", recursive=True), lambda: bob.rename("/user/ann", "/tmp/ann"),
+    ):  # fmt: skip
         with pytest.raises(Rejected, match="Permission denied"):
             refused()
     assert bob.read("/user/ann/shown") == b"shown"

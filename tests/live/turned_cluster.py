@@ -68,13 +68,9 @@ class Turned:
             gone(status, why)
 
         live = open_master(
-            launch,
-            transport=DirectMasterTransport(self.yarn, self.nodes.__getitem__),
-            driver=self.pace.sibling(Kernel()),
-            work=self.work,
-            gone=over,
-            timing=self.yarn.settings.timing,
-        )
+            launch, transport=DirectMasterTransport(self.yarn, self.nodes.__getitem__),
+            driver=self.pace.sibling(Kernel()), work=self.work, gone=over, timing=self.yarn.settings.timing,
+        )  # fmt: skip
         self.masters[launch.container] = live
         live.start("http://master")
         return LocalMaster(live)

@@ -294,13 +294,9 @@ class History:
         estimate = Estimate(self.chance.randint(1, 120_000), 0, "me", given_by=given_by)
         budget = Budget(PAYERS[user], self.chance.randint(1, 300_000), self.chance.choice(REFUNDS))
         wanted = asking(
-            self.chance.randint(1, 10),
-            self.chance.choice((None, 0.3, 1.0, 2.0, 10.0)),
-            user=user,
-            estimate=estimate,
-            budget=budget,
-            key=f"k{self.chance.randint(0, 99)}",
-        )
+            self.chance.randint(1, 10), self.chance.choice((None, 0.3, 1.0, 2.0, 10.0)), user=user,
+            estimate=estimate, budget=budget, key=f"k{self.chance.randint(0, 99)}",
+        )  # fmt: skip
         for _ in range(self.chance.choice((1, 1, 2))):
             self._hand(wanted)
 

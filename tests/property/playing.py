@@ -153,13 +153,9 @@ def explore(
 
     @seed(number)
     @settings(
-        max_examples=count,
-        deadline=None,
-        database=None,
-        derandomize=True,
-        print_blob=False,
+        max_examples=count, deadline=None, database=None, derandomize=True, print_blob=False,
         suppress_health_check=list(HealthCheck),
-    )
+    )  # fmt: skip
     @given(strategy)
     def each(drawn: Drawn) -> None:
         play_one(drawn, tally)

@@ -68,19 +68,15 @@ def job_of(place: int, row: tuple[int, ...], uniform_size: bool) -> Job:
     production, begin_s, maps, map_ds, reduces, reduce_ds, keys, size, other, due_s = row
     at_s = begin_s + 8 if production else begin_s // 2  # the hurried ones find the cluster taken
     return Job(
-        name=f"j{place:02d}",
-        job_class="production" if production else "research",
+        name=f"j{place:02d}", job_class="production" if production else "research",
         submitted_at_ms=at_s * 1000 + place * 37,
         map_ms=tuple(map_ds * 100 + task * 331 for task in range(maps)),
         reduce_ms=tuple(reduce_ds * 100 + task * 777 for task in range(reduces)),
         reduce_keys=tuple(keys + task for task in range(reduces)),
-        shuffle_ms=(0, 700, 2000)[(keys + size) % 3],
-        replay_ms=(0, 500)[place % 2],
-        deadline_at_ms=(at_s + due_s) * 1000 if due_s else None,
-        user=("ann", "ben")[other % 2],
-        map_size=SIZES[0 if uniform_size else other],
-        reduce_size=SIZES[0 if uniform_size else size],
-    )
+        shuffle_ms=(0, 700, 2000)[(keys + size) % 3], replay_ms=(0, 500)[place % 2],
+        deadline_at_ms=(at_s + due_s) * 1000 if due_s else None, user=("ann", "ben")[other % 2],
+        map_size=SIZES[0 if uniform_size else other], reduce_size=SIZES[0 if uniform_size else size],
+    )  # fmt: skip
 
 
 @st.composite
@@ -248,13 +244,9 @@ def mix_scenarios(draw: st.DrawFn, faulty: bool = False) -> Scenario:
 def _with_spark(job: Job, shape: SparkShape) -> Job:
     """Return a job as an application of Spark: from the start on, the same work in more and shorter tasks."""
     return msgspec.structs.replace(
-        job,
-        submitted_at_ms=0,
-        map_ms=tuple(ms // 4 for ms in job.map_ms) * 4,
-        reduce_ms=tuple(ms // 4 for ms in job.reduce_ms) * 4,
-        reduce_keys=job.reduce_keys * 4,
-        spark=shape,
-    )
+        job, submitted_at_ms=0, map_ms=tuple(ms // 4 for ms in job.map_ms) * 4,
+        reduce_ms=tuple(ms // 4 for ms in job.reduce_ms) * 4, reduce_keys=job.reduce_keys * 4, spark=shape,
+    )  # fmt: skip
 
 
 @st.composite
@@ -298,13 +290,9 @@ def bare_clusters(draw: st.DrawFn, faulty: bool) -> Bare:
         own = [job for job in jobs if job.job_class == name]
         limited = factor is not None and int(left[0] * ratio) * factor >= 1024 * len(own)
         queue = QueueConfig(
-            name=name,
-            capacity_ratio=ratio,
-            maximum_ratio=maximum,
-            am_ratio=am_ratio,
-            user_limit_factor=factor if limited else None,
-            preempting=name == "production",
-        )
+            name=name, capacity_ratio=ratio, maximum_ratio=maximum, am_ratio=am_ratio,
+            user_limit_factor=factor if limited else None, preempting=name == "production",
+        )  # fmt: skip
         queues.append(queue if roomy(queue, left, own) else msgspec.structs.replace(queue, maximum_ratio=1.0))
     deeds = st.tuples(numbers(50, 400), st.sampled_from(MEDDLING), numbers(0, 9))
     meddling = draw(st.lists(deeds, min_size=draw(numbers(0, 12)), max_size=16))

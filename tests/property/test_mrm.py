@@ -135,13 +135,9 @@ class MarketStory:
         number = self.store.numbered + 1
         deadline_ms = self.chance.choice((None, self.chance.randint(1, 400)))
         request = Request(
-            number,
-            self.now_ms,
-            deadline_ms,
-            self.chance.randint(1, self.capacity),
-            self.estimate(),
+            number, self.now_ms, deadline_ms, self.chance.randint(1, self.capacity), self.estimate(),
             budget=Budget(self.chance.choice(NAMES), self.chance.randint(1, 300), self.refund),
-        )
+        )  # fmt: skip
         self.write(AdmissionAsked(self.now_ms, f"adm-0a-{number}", "job", "ann", "root.a", request))
         self.hold_round()
 

@@ -36,15 +36,11 @@ class PlacementStory:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.pools = [
-            PlacementPool(
-                f"pool-{number}",
-                self.chance.randint(1, 6),
-                self.chance.choice(((), (kind,), KINDS[:2])),
-                self.chance.choice((500, 1000, 3000)),
-                self.chance.choice((None, 7_200_000, 14_400_000)),
-            )
+            PlacementPool(f"pool-{number}", self.chance.randint(1, 6),
+                self.chance.choice(((), (kind,), KINDS[:2])), self.chance.choice((500, 1000, 3000)),
+                self.chance.choice((None, 7_200_000, 14_400_000)))
             for number, kind in enumerate(KINDS)
-        ]
+        ]  # fmt: skip
         self.now_ms = 0
 
     def options(self) -> list[PlacementOption]:

@@ -21,14 +21,10 @@ def drawn(seed: int) -> tuple[random.Random, Profile, list[Due]]:
     chance = random.Random(seed)
     capacity = chance.choice((1, 2, 3, 7, EARLY_MASTERS_OF, 40))
     loads = [
-        Load(
-            f"x{each}",
-            chance.randint(0, capacity + 1),
-            begin := chance.randint(-20, 300),
-            chance.choice((begin + chance.randint(-2, 150), FOREVER_MS)),
-        )
+        Load(f"x{each}", chance.randint(0, capacity + 1), begin := chance.randint(-20, 300),
+            chance.choice((begin + chance.randint(-2, 150), FOREVER_MS)))
         for each in range(chance.randint(0, 4))
-    ]
+    ]  # fmt: skip
     masters = chance.choice((0.0, 0.3, 1.0))
     dues = []
     for each in range(chance.randint(0, 14)):
@@ -70,14 +66,10 @@ def judges_the_same(seed: int) -> None:
 def loads_the_same(seed: int) -> None:
     chance, free, _ = drawn(seed)
     loads = [
-        Load(
-            "m",
-            1,
-            begin := free.at_ms[0] + chance.randint(0, 300),
-            begin + chance.choice((-3, 0, 5, 90, FOREVER_MS)),
-        )
+        Load("m", 1, begin := free.at_ms[0] + chance.randint(0, 300),
+            begin + chance.choice((-3, 0, 5, 90, FOREVER_MS)))
         for _ in range(chance.randint(0, 5))
-    ]
+    ]  # fmt: skip
     slow = free
     for load in loads:
         slow = plain.with_load(slow, load)

@@ -77,19 +77,15 @@ def test_a_file_cut_anywhere_is_refused_or_has_all_tokens():
 
 
 HOSTILE = {
-    "empty": b"",
-    "another file": b"\x7fELF" + bytes(40),
-    "a version to come": b"HDTS\x02",
+    "empty": b"", "another file": b"\x7fELF" + bytes(40), "a version to come": b"HDTS\x02",
     "2 GiB of tokens": b"HDTS\x00" + bytes([256 - 112 - 4]) + b"\x7f\xff\xff\xff",
     "a length of 8 bytes": b"HDTS\x00\x01" + bytes([256 - 120]) + b"\xff" * 8,
-    "fewer than none": b"HDTS\x00\xff",
-    "a negative length": b"HDTS\x00\x01\x80",
+    "fewer than none": b"HDTS\x00\xff", "a negative length": b"HDTS\x00\x01\x80",
     "a message of 2^69 bytes": b"HDTS\x01" + b"\xff" * 9 + b"\x7f",
-    "an unterminated number": b"HDTS\x01" + b"\xff" * 40,
-    "not a Protocol Buffer": b"HDTS\x01\x01\x0f",
+    "an unterminated number": b"HDTS\x01" + b"\xff" * 40, "not a Protocol Buffer": b"HDTS\x01\x01\x0f",
     "many empty tokens": b"HDTS\x01\xd0\x0f" + b"\x0a\x02\x12\x00" * 500,
     "a kind that is no text": b"HDTS\x00\x01\x00\x00\x00\x01\xff\x00\x00",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)

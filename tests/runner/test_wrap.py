@@ -39,13 +39,9 @@ def test_the_same_command_with_runner_files_and_settings():
         == "sh yarnctl_task.py --restartable -- python3 red.py --limit 3"
     )
     assert wrapped[-6:] == [
-        "-cmdenv",
-        "YARNCTL_REQUESTS=webhdfs://nn:9870/y/requests",
-        "-cmdenv",
-        "YARNCTL_REQUESTS_OWNER=yarnctl",
-        "-cmdenv",
-        "YARNCTL_STORE=webhdfs://nn:9870/y/checkpoints",
-    ]
+        "-cmdenv", "YARNCTL_REQUESTS=webhdfs://nn:9870/y/requests", "-cmdenv",
+        "YARNCTL_REQUESTS_OWNER=yarnctl", "-cmdenv", "YARNCTL_STORE=webhdfs://nn:9870/y/checkpoints",
+    ]  # fmt: skip
     assert [word for word in JOB if word not in wrapped] == ["map.py,red.py", "python3 red.py --limit 3"]
 
 

@@ -151,13 +151,9 @@ class Campaign:
     @staticmethod
     def _fresh(run: Run) -> Run:
         return Run(
-            index=run.index,
-            workload=run.workload,
-            variant=run.variant,
-            times=run.times,
-            planted=run.planted,
+            index=run.index, workload=run.workload, variant=run.variant, times=run.times, planted=run.planted,
             tries=run.tries + 1,
-        )
+        )  # fmt: skip
 
     def _chance(self, what: str) -> random.Random:
         return random.Random(f"{self.seed}:{what}")

@@ -59,13 +59,9 @@ DECIDING = msgspec.structs.replace(
 """The default profile at the pace of jobs that take seconds; every guard is on."""
 
 ATTACHMENT = Attachment(
-    enforce=True,
-    launch_ms=300,
-    suspend_ms=300,
-    eligibility_retry_ms=500,
-    attempt_poll_ms=400,
+    enforce=True, launch_ms=300, suspend_ms=300, eligibility_retry_ms=500, attempt_poll_ms=400,
     terminal_state_wait_ms=1000,
-)
+)  # fmt: skip
 
 
 def timing_of(campaign: Campaign) -> Timing:

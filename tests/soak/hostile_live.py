@@ -157,13 +157,9 @@ def port_to(cluster: Address, applications: Address, store: WebHdfs) -> Attached
     told = Attachment(enforce=True, levers=True, stable_observations=1, name_nodes=(cluster.store,))
     return AttachedPort(
         ResourceManager(Transport([cluster.manager], Identity("yarnctl"), limits)),
-        lambda name: MasterClient(near if name == HONEST else far, name),
-        store,
-        told,
-        clock_ms,
-        driver=lambda name: SparkDriver(far, name),
-        job_manager=lambda name: JobManager(far, name),
-    )
+        lambda name: MasterClient(near if name == HONEST else far, name), store, told, clock_ms,
+        driver=lambda name: SparkDriver(far, name), job_manager=lambda name: JobManager(far, name),
+    )  # fmt: skip
 
 
 def run(seconds: int, seed: int, *, is_hostile: bool) -> Ticks:

@@ -148,13 +148,9 @@ def compare(case: Case, speed: float, folder: Path) -> Compared:
     live = run_live(case, speed, folder)
     virtual = run_virtual(case, live.phasing)
     return Compared(
-        case.name,
-        deviations(case, virtual, live),
-        [one.attempt for one in virtual.victims],
-        [one.attempt for one in live.victims],
-        other_victims(virtual.victims, live.victims),
-        live.held_up_ms,
-    )
+        case.name, deviations(case, virtual, live), [one.attempt for one in virtual.victims],
+        [one.attempt for one in live.victims], other_victims(virtual.victims, live.victims), live.held_up_ms,
+    )  # fmt: skip
 
 
 def settled(case: Case, speed: float, folder: Path, tries: int) -> Compared:

@@ -26,13 +26,9 @@ def one(state: str = "waiting", application: str | None = None, **request: objec
         "submitted_at_ms": NOW_MS - 5_000, "estimate": None, "kind": "mapreduce",
     }  # fmt: skip
     plan = {
-        "verdict": "defer",
-        "containers": 12,
-        "deadline_at_ms": NOW_MS + 595_000,
-        "start_at_ms": NOW_MS + 40_000,
-        "finish_at_ms": None,
-        "reason": "needs 12 containers, 3 free now",
-    }
+        "verdict": "defer", "containers": 12, "deadline_at_ms": NOW_MS + 595_000,
+        "start_at_ms": NOW_MS + 40_000, "finish_at_ms": None, "reason": "needs 12 containers, 3 free now",
+    }  # fmt: skip
     return {
         "id": ID, "state": state, "why": "", "request": asked | request, "plan": plan,
         "application": application, "expires_at_ms": None, "lease_ms": 120_000,

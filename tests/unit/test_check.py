@@ -395,13 +395,9 @@ def test_the_calculator_is_known_by_what_the_scheduler_counts(told: str, severit
 def test_acls_name_us_or_do_not() -> None:
     on = {"yarn.acl.enable": "true", "yarn.admin.acl": "yarn"}
     for acl, severity in (
-        ("yarnctl", "ok"),
-        ("bob,yarnctl x", "ok"),
-        ("*", "ok"),
-        ("bob", "fail"),
-        (" ", "fail"),
+        ("yarnctl", "ok"), ("bob,yarnctl x", "ok"), ("*", "ok"), ("bob", "fail"), (" ", "fail"),
         (" yarnctl", "unknown"),
-    ):
+    ):  # fmt: skip
         keys = {
             f"yarn.scheduler.capacity.root.{q}.acl_administer_queue": acl for q in ("production", "research")
         }
@@ -477,14 +473,10 @@ def test_a_name_node_that_is_down_is_told_once() -> None:
     why = "http://nn.example:9870: Connection refused; is the NameNode up?"
     names = ("webhdfs", "requests", "store", "lock", "above", "name_node")
     facts = but(
-        webhdfs=False,
-        requests=None,
-        store=None,
-        above={},
-        name_node=None,
+        webhdfs=False, requests=None, store=None, above={}, name_node=None,
         configuration={name: value for name, value in CONF.items() if not name.startswith("dfs.")},
         why=dict.fromkeys(names, why),
-    )
+    )  # fmt: skip
     seen = told(facts)
     assert [name for name, one in seen.items() if why in one[1]] == ["webhdfs"]
     assert seen["webhdfs"][0] == "fail"

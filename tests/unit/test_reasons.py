@@ -43,13 +43,9 @@ from yarnctl.deciding.reasons.verdicts import (
 from yarnctl.journal.rendering import FIELD, SECTION, UNITS, joined, span, text
 
 EXAMPLES: dict[object, object] = {
-    int: 7,
-    int | None: 8,
-    bool: True,
-    Literal["known", "unknown", "too-late"]: "too-late",
-    tuple[str, ...]: ("bob", "cyd"),
-    tuple[tuple[str, str], ...]: (("o-000001", "application_1_0001"),),
-}
+    int: 7, int | None: 8, bool: True, Literal["known", "unknown", "too-late"]: "too-late",
+    tuple[str, ...]: ("bob", "cyd"), tuple[tuple[str, str], ...]: (("o-000001", "application_1_0001"),),
+}  # fmt: skip
 
 
 EVERY = sorted(

@@ -29,13 +29,9 @@ SLOTS = 8
 RESEARCH = job("r", "research", 0, 2, 9, reduce_ms=tuple(range(30_000, 39_000, 1000)))
 PRODUCTION = job("p", "production", 20_000, 2, 6)
 SETUP = Setup(
-    nodes=2,
-    node_size=Resources(4096, 4),
-    timing=PAPER,
-    settings=msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0),
-    caps=(0.5, 0.5),
-    seed=5,
-)
+    nodes=2, node_size=Resources(4096, 4), timing=PAPER,
+    settings=msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0), caps=(0.5, 0.5), seed=5,
+)  # fmt: skip
 
 
 class Told:

@@ -200,13 +200,9 @@ def test_between_two_looks_nothing_is_said_to_be_quiet():
 
 def sample(at_ms: int) -> Sample:
     return Sample(
-        at_ms=at_ms,
-        total=Resources(1, 1),
-        preempting=RoleUsage(),
-        preemptable=RoleUsage(),
-        other=RoleUsage(),
-        open_orders=0,
-    )
+        at_ms=at_ms, total=Resources(1, 1), preempting=RoleUsage(), preemptable=RoleUsage(),
+        other=RoleUsage(), open_orders=0,
+    )  # fmt: skip
 
 
 def test_occupancy_covers_hours_in_bounded_memory():

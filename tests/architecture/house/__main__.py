@@ -40,14 +40,10 @@ def measure(
     of_clients, wrong_clients = clients.clients(modules, root, listed)
     of_reasons, wrong_reasons = reasons.reasons(modules, known.not_reasons)
     checks = {
-        "circles": (graph.circles(modules),),
-        "rooms": (rooms.rooms(modules),),
-        "size": (sizes.sizes(modules),),
-        "functions": of_functions,
-        "names": names.names(modules),
-        "http-clients": (of_clients,),
-        "parsed-reasons": (of_reasons,),
-    }
+        "circles": (graph.circles(modules),), "rooms": (rooms.rooms(modules),),
+        "size": (sizes.sizes(modules),), "functions": of_functions, "names": names.names(modules),
+        "http-clients": (of_clients,), "parsed-reasons": (of_reasons,),
+    }  # fmt: skip
     findings = [finding for group in checks.values() for finding in group]
     wrong = [*ratchet.problems(findings, known), *wrong_exceptions, *wrong_clients, *wrong_reasons]
     wrong += sizes.over_budget(modules, allowed) if allowed is not None else []

@@ -65,15 +65,11 @@ def clients(modules: Mapping[str, Module], root: Path, listed: Listed) -> tuple[
     """Return the modules that open connections and are not listed, and the entries that open none."""
     used = {name: found for name, module in modules.items() if (found := sorted(uses(module)))}
     breaches = tuple(
-        Breach(
-            name,
-            len(found),
-            f"{modules[name].path}:{found[0].line}",
-            f"{name} uses {', '.join(sorted({each.library for each in found}))} and is no client's module",
-        )
+        Breach(name, len(found), f"{modules[name].path}:{found[0].line}",
+            f"{name} uses {', '.join(sorted({each.library for each in found}))} and is no client's module")
         for name, found in used.items()
         if listed.owner(name) is None
-    )
+    )  # fmt: skip
     named = [name for group in listed.clients.values() for name in group]
     doubled = [name for name, count in Counter([*named, *listed.others]).items() if count > 1]
     problems = [

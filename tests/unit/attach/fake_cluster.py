@@ -416,16 +416,12 @@ class FakeCluster:
             row["appNodeLabelExpression"] = app.label
         if whole:
             row["resourceRequests"] = [
-                {
-                    "priority": priority,
-                    "resourceName": place,
-                    "numContainers": n,
-                    "capability": self._capability(app, size),
-                }
+                {"priority": priority, "resourceName": place, "numContainers": n,
+                 "capability": self._capability(app, size)}
                 | ({} if app.ask_label is None else {"nodeLabelExpression": app.ask_label})
                 for priority, size, n in app.asks
                 for place in ("*", "/default-rack", "n1")
-            ]
+            ]  # fmt: skip
         return row
 
     def _said(self, queue: str) -> str:

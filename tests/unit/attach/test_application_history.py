@@ -63,17 +63,9 @@ def test_an_application_by_hand():
     assert isinstance(run, ApplicationRun)
     assert (run.containers, run.elapsed_ms, run.computed_ms) == (4, 30_000, 100_000)
     assert fitting.finished_run(run, 40) == Finished(
-        work_ms=120_000,
-        tasks=4,
-        deadline_ms=32_000,
-        containers=4,
-        capacity=40,
-        ratio=1.0,
-        met=True,
-        computed_ms=100_000,
-        ended_at_ms=BEGAN_MS + 32_000,
-        elapsed_ms=32_000,
-    )
+        work_ms=120_000, tasks=4, deadline_ms=32_000, containers=4, capacity=40, ratio=1.0, met=True,
+        computed_ms=100_000, ended_at_ms=BEGAN_MS + 32_000, elapsed_ms=32_000,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -47,16 +47,9 @@ def test_a_job_by_hand():
     assert isinstance(told, FinishedJob)
     assert (told.application, told.work_ms, told.tasks, told.containers) == (APP, 75_000, 9, 9)
     assert fitting.finished(told, 40) == Finished(
-        work_ms=75_000,
-        tasks=9,
-        deadline_ms=12_000,
-        containers=9,
-        capacity=40,
-        ratio=1.0,
-        met=True,
-        computed_ms=75_000,
-        ended_at_ms=BEGAN_MS + 12_000,
-    )
+        work_ms=75_000, tasks=9, deadline_ms=12_000, containers=9, capacity=40, ratio=1.0, met=True,
+        computed_ms=75_000, ended_at_ms=BEGAN_MS + 12_000,
+    )  # fmt: skip
 
 
 def test_a_job_under_limits_used_less_than_was_reserved_for_it():

@@ -278,14 +278,10 @@ def test_a_queue_is_what_it_is_in_the_default_partition():
     tree = {
         "queueName": "root",
         "queues": {
-            "queue": {
-                "type": "capacitySchedulerLeafQueueInfo",
-                "queueName": "a",
-                "absoluteCapacity": 80.0,
-                "capacities": {"queueCapacitiesByPartition": rows},
-            }
+            "queue": {"type": "capacitySchedulerLeafQueueInfo", "queueName": "a", "absoluteCapacity": 80.0,
+                "capacities": {"queueCapacitiesByPartition": rows}}
         },
-    }
+    }  # fmt: skip
     root = yarn.SCHEDULER.read(json.dumps({"scheduler": {"schedulerInfo": tree}}).encode())
     [view] = views.queue_views(root, Resources(1000, 10))
     assert (view.guaranteed, view.maximum) == (NOTHING, Resources(700, 7))

@@ -225,15 +225,11 @@ def test_the_wait_for_maps_is_no_cost_of_coming_back(cluster):
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"mergeFinishTime": 0},
-        {"status": "yarnctl phase=skip groups=1 gen=1"},
-        {"status": "yarnctl phase=hold groups=1 gen=1 order=o-3"},
-        {"status": "yarnctl phase=run groups=1 done=5 known=9 all=1 gen=0 can=0"},
-        {"status": "Records R/W=3"},
-    ],
+    [{"mergeFinishTime": 0}, {"status": "yarnctl phase=skip groups=1 gen=1"},
+     {"status": "yarnctl phase=hold groups=1 gen=1 order=o-3"},
+     {"status": "yarnctl phase=run groups=1 done=5 known=9 all=1 gen=0 can=0"}, {"status": "Records R/W=3"}],
     ids=["in shuffle", "skipping", "holding", "unwilling", "silent"],
-)
+)  # fmt: skip
 def test_what_cannot_be_checkpointed_now(cluster, change):
     cluster.attempt(1, 1).update(change)
     port = cluster.port()

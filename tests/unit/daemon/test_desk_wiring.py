@@ -117,13 +117,9 @@ def test_there_is_no_gate_unless_asked_for():
         *("--admission-container-mib", "2048", "--admission-lease-s", "30", "--history", "http://jhs:19888/"),
     ).admitting
     assert full == AdmissionOptions(
-        allocator="pythia",
-        queues=("production",),
-        capacity=40,
-        container_mib=2048,
-        history="http://jhs:19888",
-        lease_ms=30_000,
-    )
+        allocator="pythia", queues=("production",), capacity=40, container_mib=2048,
+        history="http://jhs:19888", lease_ms=30_000,
+    )  # fmt: skip
 
 
 MARKET = ("--admission", "mrm", "--mode", "deadlines")

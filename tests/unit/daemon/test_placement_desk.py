@@ -129,17 +129,13 @@ def test_one_command_with_an_estimate_has_options_in_its_queues_pool() -> None:
         ({"queue": "root.fast", "kind": "mapreduce", "estimate": Estimate(9, 0, "me")}, "no-pool"),
         ({"queue": "root.other", "kind": "spark"}, "queue-not-gated"),
         ({"queue": "", "alternatives": Alternatives((), "wordcount")}, "no-options"),
-        (
-            {"queue": "", "alternatives": Alternatives((msgspec.structs.replace(SPARK, kind="tez"),))},
-            "no-pool",
-        ),
-        (
-            {"queue": "", "alternatives": Alternatives((msgspec.structs.replace(SPARK, pool="slow"),))},
-            "no-pool",
-        ),
+        ({"queue": "", "alternatives": Alternatives((msgspec.structs.replace(SPARK, kind="tez"),))},
+         "no-pool"),
+        ({"queue": "", "alternatives": Alternatives((msgspec.structs.replace(SPARK, pool="slow"),))},
+         "no-pool"),
         ({"queue": "root.slow", "alternatives": Alternatives((SPARK,))}, "no-pool"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_placed_is_refused_and_not_written_down(fields: dict[str, Any], code: str) -> None:
     there = desk()
     there.go(1_000)

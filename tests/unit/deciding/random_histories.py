@@ -69,17 +69,13 @@ def draw(seed: int, number: int) -> Kept:
 def _move(chance: Random, now_ms: int) -> Move:
     later_ms = chance.choice([0, 250, 250, 1000, 1000, 3000, 5000])
     return Move(
-        later_ms=later_ms,
-        whole=chance.random() < 0.7,
+        later_ms=later_ms, whole=chance.random() < 0.7,
         pending=(chance.randint(0, 4), chance.randint(0, 3)) if chance.random() < 0.8 else (0, 0),
         free={node: chance.randint(0, 2) for node in NODES if chance.random() < 0.2},
         facts=[_fact(chance, now_ms + later_ms) for _ in range(chance.choice([0, 0, 1, 2, 4]))],
-        outcome=chance.choice(OUTCOMES),
-        absent=tuple(name for name in JOBS if chance.random() < 0.08),
-        again=chance.random() < 0.05,
-        blind=chance.random() < 0.03,
-        age_ms=chance.choice([0, 100, 1500]),
-    )
+        outcome=chance.choice(OUTCOMES), absent=tuple(name for name in JOBS if chance.random() < 0.08),
+        again=chance.random() < 0.05, blind=chance.random() < 0.03, age_ms=chance.choice([0, 100, 1500]),
+    )  # fmt: skip
 
 
 def _fact(chance: Random, now_ms: int) -> Fact:

@@ -77,13 +77,8 @@ def test_whatever_is_no_master_is_absent_with_a_reason(reply, claim):
     with Replay(reply) as rm:
         am = master(rm, reply.limits)
         answers = [
-            am.jobs(),
-            am.job(),
-            am.reduces(),
-            am.attempts(REDUCE),
-            am.job_counters(),
-            am.configuration(),
-        ]
+            am.jobs(), am.job(), am.reduces(), am.attempts(REDUCE), am.job_counters(), am.configuration(),
+        ]  # fmt: skip
     assert all(isinstance(one, Absent) and one.why for one in answers), claim
 
 

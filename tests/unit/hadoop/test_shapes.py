@@ -21,21 +21,17 @@ CONTAINER = (
 
 @pytest.mark.parametrize(
     ("body", "claim"),
-    [
-        ({"apps": {"app": [APP]}}, "Jersey 1 natural: root, list, numbers"),
-        ({"app": [APP]}, "mapped: the root is dropped"),
-        ({"apps": {"app": APP}}, "a list of one as an object"),
-        ({"app": APP}, "both"),
-        ({"apps": [APP]}, "the list directly under its root"),
-        ({"apps": {"app": [APP | {"progress": "50.0", "runningContainers": "0"}]}}, "numbers as strings"),
-        ({"apps": {"app": [APP | {"runningContainers": 0.0}]}}, "a whole number as a float"),
-        ({"apps": {"app": [APP | {"allocatedMB": None, "diagnostics": None}]}}, "null where a number stands"),
-        ({"apps": {"app": [APP | {"resourceInfo": None}]}}, "no resourceInfo just after submission"),
-        ({"apps": {"app": [APP | {"resourceInfo": ""}]}}, "an empty object as an empty text"),
-        ({"apps": {"app": [APP | {"unknown": {"deep": [1, {"er": None}]}}]}}, "fields of a later version"),
-        ({"apps": {"app": [APP, None]}}, "a null in the list"),
-    ],
-)
+    [({"apps": {"app": [APP]}}, "Jersey 1 natural: root, list, numbers"),
+     ({"app": [APP]}, "mapped: the root is dropped"), ({"apps": {"app": APP}}, "a list of one as an object"),
+     ({"app": APP}, "both"), ({"apps": [APP]}, "the list directly under its root"),
+     ({"apps": {"app": [APP | {"progress": "50.0", "runningContainers": "0"}]}}, "numbers as strings"),
+     ({"apps": {"app": [APP | {"runningContainers": 0.0}]}}, "a whole number as a float"),
+     ({"apps": {"app": [APP | {"allocatedMB": None, "diagnostics": None}]}}, "null where a number stands"),
+     ({"apps": {"app": [APP | {"resourceInfo": None}]}}, "no resourceInfo just after submission"),
+     ({"apps": {"app": [APP | {"resourceInfo": ""}]}}, "an empty object as an empty text"),
+     ({"apps": {"app": [APP | {"unknown": {"deep": [1, {"er": None}]}}]}}, "fields of a later version"),
+     ({"apps": {"app": [APP, None]}}, "a null in the list")],
+)  # fmt: skip
 def test_one_application_in_every_form(body, claim):
     (row,) = yarn.APPLICATIONS.read(json.dumps(body).encode())
     assert (row.application, row.user, row.progress_percent) == ("application_1_0001", "ann", 50.0), claim
@@ -122,13 +118,9 @@ def test_old_attempts_carry_noise_of_their_java_type():
 )  # fmt: skip
 def test_the_phase_is_read_from_instants(started, shuffled, merged, finished, phase):
     attempt = mapreduce.TaskAttempt(
-        attempt="a",
-        state="RUNNING",
-        started_at_ms=started,
-        shuffled_at_ms=shuffled,
-        merged_at_ms=merged,
+        attempt="a", state="RUNNING", started_at_ms=started, shuffled_at_ms=shuffled, merged_at_ms=merged,
         finished_at_ms=finished,
-    )
+    )  # fmt: skip
     assert attempt.phase == phase
 
 

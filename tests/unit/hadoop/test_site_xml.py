@@ -114,21 +114,17 @@ def test_includes(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [
-        ("<!DOCTYPE x [<!ENTITY a 'b'>]><configuration>&a;</configuration>", "DOCTYPE"),
-        ("<!DOCTYPE x SYSTEM 'file:///etc/passwd'><configuration/>", "DOCTYPE"),
-        (f"<configuration {XI}><xi:include href='http://h/x.xml'/></configuration>", "include a local file"),
-        (f"<configuration {XI}><xi:include href='file://h/x.xml'/></configuration>", "include a local file"),
-        (f"<configuration {XI}><xi:include/></configuration>", "include a local file"),
-        (f"<configuration {XI}><xi:include href='none.xml'/></configuration>", "missing"),
-        (f"<configuration {XI}><xi:include href='core-site.xml'/></configuration>", "includes itself"),
-        ("<configuration><property>", "invalid XML"),
-        ("<configuration>" + "<a>" * 40, "nested"),
-        ("<html/>", "expected <configuration>"),
-        ("<configuration>&undefined;</configuration>", "invalid XML"),
-        ("<?xml version='1.0' encoding='klingon'?><configuration/>", "invalid XML"),
-    ],
-)
+    [("<!DOCTYPE x [<!ENTITY a 'b'>]><configuration>&a;</configuration>", "DOCTYPE"),
+     ("<!DOCTYPE x SYSTEM 'file:///etc/passwd'><configuration/>", "DOCTYPE"),
+     (f"<configuration {XI}><xi:include href='http://h/x.xml'/></configuration>", "include a local file"),
+     (f"<configuration {XI}><xi:include href='file://h/x.xml'/></configuration>", "include a local file"),
+     (f"<configuration {XI}><xi:include/></configuration>", "include a local file"),
+     (f"<configuration {XI}><xi:include href='none.xml'/></configuration>", "missing"),
+     (f"<configuration {XI}><xi:include href='core-site.xml'/></configuration>", "includes itself"),
+     ("<configuration><property>", "invalid XML"), ("<configuration>" + "<a>" * 40, "nested"),
+     ("<html/>", "expected <configuration>"), ("<configuration>&undefined;</configuration>", "invalid XML"),
+     ("<?xml version='1.0' encoding='klingon'?><configuration/>", "invalid XML")],
+)  # fmt: skip
 def test_what_a_file_may_not_do(tmp_path, text, words):
     (tmp_path / "core-site.xml").write_text(text)
     with pytest.raises(BadInput, match=words) as caught:

@@ -142,14 +142,10 @@ def test_nothing_listens():
 
 @pytest.mark.parametrize(
     "bad",
-    [
-        Reply("There is no active RM right now.", kind="text/plain"),
-        Reply("", 307, headers=(("Refresh", "3; url=http://x/"),)),
-        Reply("no", 500),
-        page(),
-        Reply('{"RemoteException":{"exception":"StandbyException"}}', 403),
-    ],
-)
+    [Reply("There is no active RM right now.", kind="text/plain"),
+     Reply("", 307, headers=(("Refresh", "3; url=http://x/"),)), Reply("no", 500), page(),
+     Reply('{"RemoteException":{"exception":"StandbyException"}}', 403)],
+)  # fmt: skip
 def test_one_that_is_of_no_use_passes_the_question_on_and_the_good_one_is_kept(bad):
     with (
         Replay(bad) as first,
@@ -281,14 +277,10 @@ def test_kerberos_without_its_package_says_what_to_install():
 
 @pytest.mark.parametrize(
     ("text", "hidden"),
-    [
-        ("see http://h/x?delegation=HAAEX&op=OPEN", "HAAEX"),
-        ('{"token": "abc def"}', "abc"),
-        ("Authorization: Negotiate YII", "YII"),
-        ("at http://joe:pass@h/", "pass"),
-        ("hadoop.auth=u%3Dann&s=zzz", "ann"),
-    ],
-)
+    [("see http://h/x?delegation=HAAEX&op=OPEN", "HAAEX"), ('{"token": "abc def"}', "abc"),
+     ("Authorization: Negotiate YII", "YII"), ("at http://joe:pass@h/", "pass"),
+     ("hadoop.auth=u%3Dann&s=zzz", "ann")],
+)  # fmt: skip
 def test_secrets_are_blotted_out_of_foreign_texts(text, hidden):
     assert hidden not in excerpt(text)
     assert len(excerpt(text * 500)) <= 160
@@ -316,19 +308,15 @@ NOISE = st.one_of(
             ["application/json", "text/html", "text/plain", "", "application/json; charset=\u00e9"]
         ),
         headers=st.sampled_from(
-            [
-                (),
-                (("Location", "http://127.0.0.1:1/"),),
-                (("Location", "//"),),
-                (("Location", "http://\u00e9/"),),
-            ]
+            [(), (("Location", "http://127.0.0.1:1/"),), (("Location", "//"),),
+             (("Location", "http://\u00e9/"),)]
         ),
         cut=st.sampled_from([-1, -1, 0, 7]),
         delay_s=st.just(0.0),
         drip_s=st.just(0.0),
         raw=st.just(b""),
     ),
-)
+)  # fmt: skip
 
 
 @settings(derandomize=True, max_examples=examples(150), suppress_health_check=list(HealthCheck))

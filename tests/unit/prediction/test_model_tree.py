@@ -93,13 +93,9 @@ def test_the_boxes_of_leaves_divide_all_there_is(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("features", "values"),
-    [
-        (np.zeros((0, 2)), np.zeros(0)),
-        (np.zeros((3, 2)), np.zeros(2)),
-        (np.array([[np.nan], [1.0]]), np.zeros(2)),
-        (np.zeros((2, 1)), np.array([np.inf, 1.0])),
-    ],
-)
+    [(np.zeros((0, 2)), np.zeros(0)), (np.zeros((3, 2)), np.zeros(2)),
+     (np.array([[np.nan], [1.0]]), np.zeros(2)), (np.zeros((2, 1)), np.array([np.inf, 1.0]))],
+)  # fmt: skip
 def test_what_makes_no_tree_is_refused(features, values) -> None:
     with pytest.raises(BadInput):
         model_tree(features, values)

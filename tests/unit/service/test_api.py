@@ -329,17 +329,13 @@ def test_metrics_can_be_parsed_and_agree_with_the_view(served):
 
 @pytest.mark.parametrize(
     ("path", "status", "code"),
-    [
-        ("/v1/decisions?quue=x", 422, "unknown-parameter"),
-        ("/v1/snapshot?x=1", 422, "unknown-parameter"),
-        ("/v1/decisions?limit=0", 422, "invalid-parameter"),
-        ("/v1/decisions?limit=501", 422, "invalid-parameter"),
-        ("/v1/decisions?cursor=x", 422, "invalid-parameter"),
-        ("/v1/decisions?state=nice", 422, "invalid-parameter"),
-        ("/v1/decisions/x", 422, "invalid-parameter"),
-        ("/v1/nothing", 404, "not-found"),
-    ],
-)
+    [("/v1/decisions?quue=x", 422, "unknown-parameter"), ("/v1/snapshot?x=1", 422, "unknown-parameter"),
+     ("/v1/decisions?limit=0", 422, "invalid-parameter"),
+     ("/v1/decisions?limit=501", 422, "invalid-parameter"),
+     ("/v1/decisions?cursor=x", 422, "invalid-parameter"),
+     ("/v1/decisions?state=nice", 422, "invalid-parameter"), ("/v1/decisions/x", 422, "invalid-parameter"),
+     ("/v1/nothing", 404, "not-found")],
+)  # fmt: skip
 def test_bad_requests_have_one_body(served, path, status, code):
     body = served.get(path, status)
     assert list(body) == ["error"]

@@ -19,17 +19,13 @@ def line(*options: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("options", "most", "claim"),
-    [
-        (("-p", "3"), 4, "TaskManagers of one slot, and the JobManager"),
-        (("-p3",), 4, "in one word"),
-        (("--parallelism=3",), 4, "the long form"),
-        ((f"-D{P}=3",), 4, "as a setting"),
-        (("-D", f"{P}=3"), 4, "as a setting in two words"),
-        (("-p", "5", f"-D{SLOTS}=2"), 4, "slots share a TaskManager; the last one is not full"),
-        (("-d", "-p", "4", f"-D{SLOTS}=4", "-c", "Main"), 2, "one TaskManager"),
-        ((f"-D{SLOTS}=4",), None, "parallelism may stand in a file; the job's arguments are not read"),
-    ],
-)
+    [(("-p", "3"), 4, "TaskManagers of one slot, and the JobManager"), (("-p3",), 4, "in one word"),
+     (("--parallelism=3",), 4, "the long form"), ((f"-D{P}=3",), 4, "as a setting"),
+     (("-D", f"{P}=3"), 4, "as a setting in two words"),
+     (("-p", "5", f"-D{SLOTS}=2"), 4, "slots share a TaskManager; the last one is not full"),
+     (("-d", "-p", "4", f"-D{SLOTS}=4", "-c", "Main"), 2, "one TaskManager"),
+     ((f"-D{SLOTS}=4",), None, "parallelism may stand in a file; the job's arguments are not read")],
+)  # fmt: skip
 def test_the_most_it_can_use(options, most, claim):
     assert flink.most_containers(flink.command_of(line(*options)).settings()) == most, claim
 

@@ -28,16 +28,12 @@ ANSWERED = {
     "-conf c.xml -conf=d.xml --conf e.xml": [("-conf", "c.xml"), ("-conf", "d.xml"), ("-conf", "e.xml")],
     "-tokenCacheFile t --fs=h -jt local": [("-tokenCacheFile", "t"), ("-fs", "h"), ("-jt", "local")],
     '-files "a,b" -mapper cat': [("-files", "a,b"), ("-mapper", "cat")],
-    "--mapper cat --input a b -input c -verbose": [
-        ("-mapper", "cat"),
-        ("-input", "a", "b"),
-        ("-input", "c"),
-        ("-verbose",),
-    ],
+    "--mapper cat --input a b -input c -verbose": [("-mapper", "cat"), ("-input", "a", "b"), ("-input", "c"),
+        ("-verbose",)],
     '-file m.py r.py -reducer "uniq"': [("-file", "m.py", "r.py"), ("-reducer", "uniq")],
     "-reducer -foo -mapper cat": [("-reducer", "-foo"), ("-mapper", "cat")],
     "-jobconf x=y -cmdenv A=b": [("-jobconf", "x=y"), ("-cmdenv", "A=b")],
-}
+}  # fmt: skip
 """Words, and the options with their values."""
 
 REFUSED = {
