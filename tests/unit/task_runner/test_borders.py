@@ -294,11 +294,6 @@ def test_a_key_that_goes_on_is_another_one():
     assert not KeyRule(2, b".").all_of(b"a", b"a.b\t1\na.c\t2\n")
 
 
-def test_without_a_word_on_it_hadoop_sorts_by_the_fields_that_are_grouped_by():
-    assert KeyRule(2).key_fields == 2
-    assert KeyRule(2, key_fields=3).key_fields == 3
-
-
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
@@ -370,8 +365,9 @@ def test_three_side_files_are_all_of_three(tmp_path, count, more):
     conf = Conf({"mapreduce_task_output_dir": f"file:{tmp_path}", "mapreduce_task_partition": "0"})
     with pytest.raises(Unusable) as caught:
         WorkFolder(conf, LocalStore("/nowhere")).why_not()
-    assert f"{more} in file:{tmp_path}" in str(caught.value)
-    assert (", ..." in str(caught.value)) is bool(more)
+    named, _, rest = str(caught.value).partition(": ")[2].partition(f"{more} in file:{tmp_path}")
+    assert len({*named.split(", ")} & {*"abcd"}) == 3
+    assert rest == ""
 
 
 def test_a_task_that_names_no_time_out_has_hadoop_s() -> None:

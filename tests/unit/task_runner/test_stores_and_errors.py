@@ -12,7 +12,7 @@ from tests.runner.namenode import Server
 from tests.unit.task_runner.test_attempt import ENV
 from yarnctl.task_runner.runner import reports
 from yarnctl.task_runner.runner.protocol import stores
-from yarnctl.task_runner.runner.protocol.job_conf import Conf, read_settings
+from yarnctl.task_runner.runner.protocol.job_conf import read_settings
 from yarnctl.task_runner.runner.protocol.key_rule import LONG_LINE_BYTES
 from yarnctl.task_runner.runner.protocol.stores import (
     Exists,
@@ -26,7 +26,6 @@ from yarnctl.task_runner.runner.protocol.stores import (
 from yarnctl.task_runner.runner.protocol.token_files import Cursor, parse_tokens
 from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore
 from yarnctl.task_runner.runner.reports import DIGITS, DOUBTFUL_DIGITS, Errors, java_long
-from yarnctl.task_runner.runner.saving import WorkFolder
 
 # -- the local disk -------------------------------------------------------------------------------
 
@@ -280,18 +279,3 @@ def test_digits_since_unicode_7_are_in_doubt():
 )  # fmt: skip
 def test_numbers_are_java_s_longs(text, number):
     assert java_long(text) == number
-
-
-# -- the work folder ------------------------------------------------------------------------------
-
-
-def test_of_many_side_files_three_are_named(tmp_path):
-    for name in ("part-00000", "a", "b", "c", "d"):
-        (tmp_path / name).touch()
-    conf = Conf({"mapreduce_task_output_dir": f"file:{tmp_path}", "mapreduce_task_partition": "0"})
-    with pytest.raises(Unusable) as caught:
-        WorkFolder(conf, LocalStore("/nowhere")).why_not()
-    names = sorted(str(caught.value).partition(": ")[2].partition(", ... in ")[0].split(", "))
-    assert len(names) == 3
-    assert set(names) < {"a", "b", "c", "d"}
-    assert f" in file:{tmp_path}" in str(caught.value)
