@@ -119,14 +119,11 @@ def test_the_product_has_a_budget():
     ("green", "red", "says"),
     [
         (body(60), body(61), "long has 61 lines in its body, at most 60 may be"),
-        (
-            "def deep(a):\n" + "    if a: pass\n" * 11,
-            "def deep(a):\n" + "    if a: pass\n" * 12,
-            "deep: `deep` is too complex (13 > 12)",
-        ),
+        ("def deep(a):\n" + "    if a: pass\n" * 11, "def deep(a):\n" + "    if a: pass\n" * 12,
+         "deep: `deep` is too complex (13 > 12)"),
     ],
     ids=("lines", "complexity"),
-)
+)  # fmt: skip
 def test_a_function_has_limits(tmp_path, green, red, says):
     assert planted(tmp_path, {"yarnctl/a.py": green}) == ()
     found = planted(tmp_path, {"yarnctl/a.py": red})

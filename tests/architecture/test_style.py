@@ -95,16 +95,13 @@ def test_in_page_finds_long_lines_and_long_paragraphs():
 
 def test_main_reads_everything_or_what_it_is_given(tmp_path: Path, capsys):
     for name, text in {
-        "yarnctl/one.py": "x = 'nobody waits'\n",
-        "emulator/deep/two.py": "x = 'somebody waits'\n",
+        "yarnctl/one.py": "x = 'nobody waits'\n", "emulator/deep/two.py": "x = 'somebody waits'\n",
         "research/yarn_research/three.py": "x = 'so many of them'\n",
         "yarnctl/task_runner/yarnctl_task.py": "x = 'nobody waits'\n",
-        "tests/four.py": "x = 'nobody waits'\n",
-        "README.md": "nobody\n",
-        "docs/spark.md": "nobody\n",
+        "tests/four.py": "x = 'nobody waits'\n", "README.md": "nobody\n", "docs/spark.md": "nobody\n",
         "docs/style.md": "nobody\n\n```text\nREADME.md\ndocs/spark.md\ndocs/later.md\n```\n",
         "docs/other.md": "nobody\n",
-    }.items():
+    }.items():  # fmt: skip
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert main([], tmp_path) == 1

@@ -277,13 +277,10 @@ def test_demo_shows_it_all(
 
 @pytest.mark.parametrize(
     ("words", "status", "last"),
-    [
-        ((), 1, "OUTPUT DIFFERS"),
-        (("--no-live",), 0, "read"),
-        (("--json",), 1, {"schemes": {}, "live": msgspec.structs.asdict(ACTED) | {"identical": False}}),
-        (("--no-live", "--json"), 0, {"schemes": {}}),
-    ],
-)
+    [((), 1, "OUTPUT DIFFERS"), (("--no-live",), 0, "read"),
+     (("--json",), 1, {"schemes": {}, "live": msgspec.structs.asdict(ACTED) | {"identical": False}}),
+     (("--no-live", "--json"), 0, {"schemes": {}})],
+)  # fmt: skip
 def test_demo_ends_with_the_verdict_on_the_bytes(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -320,12 +317,9 @@ def test_convert_and_read_back(capfd: pytest.CaptureFixture[str], tmp_path: Path
 
 @pytest.mark.parametrize(
     ("spec", "out", "line"),
-    [
-        ("swim:none.tsv", "a.parquet", "none.tsv: cannot be read"),
-        (PACKAGED, "none/a.parquet", "--out"),
-        (PACKAGED, ".", "--out"),
-    ],
-)
+    [("swim:none.tsv", "a.parquet", "none.tsv: cannot be read"), (PACKAGED, "none/a.parquet", "--out"),
+     (PACKAGED, ".", "--out")],
+)  # fmt: skip
 def test_convert_refuses(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, spec: str, out: str, line: str
 ) -> None:

@@ -71,13 +71,10 @@ class Emulated:
     def context(self, application: str, plan: JobPlan) -> dict[str, Any]:
         entries = [{"key": ENTRY, "value": self.job(plan)}]
         found: dict[str, Any] = {
-            "application-id": application,
-            "application-name": plan.name,
-            "application-type": "MAPREDUCE",
-            "queue": plan.queue,
-            "resource": {"memory": self.slot_mib, "vCores": 1},
+            "application-id": application, "application-name": plan.name, "application-type": "MAPREDUCE",
+            "queue": plan.queue, "resource": {"memory": self.slot_mib, "vCores": 1},
             "am-container-spec": {"environment": {"entry": entries}},
-        }
+        }  # fmt: skip
         return found | ({"application-tags": plan.tags} if plan.tags else {})
 
 

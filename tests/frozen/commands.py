@@ -91,11 +91,8 @@ def plain(value: object) -> Any:
 def runner_facts() -> dict[str, Any]:
     """Return the task runner's options (before its ``--``)."""
     options = {
-        name: {
-            "type": "text" if isinstance(default, str | bool) else type(default).__name__,
-            "flag": isinstance(default, bool),
-            "default": plain(default),
-        }
+        name: {"type": "text" if isinstance(default, str | bool) else type(default).__name__,
+            "flag": isinstance(default, bool), "default": plain(default)}
         for name, default in job_conf.OPTIONS.items()
-    }
+    }  # fmt: skip
     return {"options": options}

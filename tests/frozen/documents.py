@@ -110,11 +110,8 @@ def tools() -> dict[str, Any]:
 def records() -> dict[str, dict[str, str]]:
     """Return the lines of documents that are lists or values of one record type."""
     kinds = {
-        "SCHEME/result.json result": Result,
-        "demo live": LiveOutcome,
-        "soak-campaigns.json": campaigns.Summary,
-        "soak-equal.json runs[]": equal.Run,
-        "tests.soak io-faults verdict": io_faults.Verdict,
-        "tests.soak replay": replay.Summary,
-    }
+        "SCHEME/result.json result": Result, "demo live": LiveOutcome,
+        "soak-campaigns.json": campaigns.Summary, "soak-equal.json runs[]": equal.Run,
+        "tests.soak io-faults verdict": io_faults.Verdict, "tests.soak replay": replay.Summary,
+    }  # fmt: skip
     return {name: lines_of(kind) for name, kind in kinds.items()}

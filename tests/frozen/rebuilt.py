@@ -99,13 +99,10 @@ def gate_of(gate: Gate) -> dict[str, Any]:
     """Return what the gate knows; of choices and memory what any mechanism has, else defaults."""
     memory, choices = JusticeMemory(), DEFAULT_CHOICES
     return {
-        "allocator": gate.mechanism,
-        "capacity": gate.capacity,
-        "choices": _own(choices, gate.choices),
-        "memory": _own(memory, gate.memory),
-        "waiting": gate.waiting,
+        "allocator": gate.mechanism, "capacity": gate.capacity, "choices": _own(choices, gate.choices),
+        "memory": _own(memory, gate.memory), "waiting": gate.waiting,
         "reserved": [_reservation(each) for each in gate.reserved],
-    }
+    }  # fmt: skip
 
 
 PRICED = ("price_mtokens", "late_ratio", "because")

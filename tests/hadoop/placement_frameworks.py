@@ -21,15 +21,12 @@ KINDS = ("mapreduce", "spark", "flink")
 """Each has a queue and a pool of its own name."""
 RUN = "{run}"
 OPENS_FLINK = " ".join(
-    (
-        OPENS,
-        "--add-exports=java.base/sun.net.util=ALL-UNNAMED",
-        "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
-        "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED",
-        "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED",
-        "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
-    )
-)
+    (OPENS, "--add-exports=java.base/sun.net.util=ALL-UNNAMED",
+     "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+     "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED",
+     "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED",
+     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED")
+)  # fmt: skip
 MAPREDUCE_SETTINGS = {"mapreduce.map.speculative": "false", "mapreduce.reduce.speculative": "false"}
 SPARK_SETTINGS = {
     "spark.driver.extraJavaOptions": SMALL,

@@ -204,16 +204,13 @@ def planted() -> dict[str, tuple[type, dict[str, Any], str]]:
         "a plan": (AdmissionRound, {"plans": lambda old: (plan_of(old),)}, "a plan was"),
         "a load": (AdmissionRound, {"loads": lambda old: (("x", 9, 0, 1 << 53),)}, "a plan was"),
         "a grant": (AdmissionRound, {"granted": lambda old: ()}, "granted was"),
-        "a number": (
-            AdmissionAsked,
-            {"admission": lambda old: "adm-a1b2-9"},
-            "adm-a1b2-9 is not the name of number 1",
-        ),
+        "a number": (AdmissionAsked, {"admission": lambda old: "adm-a1b2-9"},
+            "adm-a1b2-9 is not the name of number 1"),
         "a time": (AdmissionAsked, {"at_ms": lambda old: old.at_ms - 1}, "was submitted at"),
         "who took": (AdmissionTaken, {"admission": lambda old: "adm-a1b2-7"}, "is taken, and it is"),
         "an end": (AdmissionClosed, {"state": lambda old: "expired"}, "is expired, and it was taken"),
         "a lesson": (GateLearned, {"application": lambda old: "application_1_0005"}, "did not end before"),
-    }
+    }  # fmt: skip
 
 
 def plan_of(old: AdmissionRound) -> object:

@@ -131,12 +131,9 @@ def test_a_job_that_cannot_be_read_fails_and_says_why(tmp_path: Path) -> None:
         entry = [{"key": ENTRY, "value": '{"kind": "streaming", "name": 1}'}]
         client.post(
             "apps",
-            {
-                "application-id": application,
-                "queue": "research",
-                "am-container-spec": {"environment": {"entry": entry}},
-            },
-        )
+            {"application-id": application, "queue": "research",
+             "am-container-spec": {"environment": {"entry": entry}}},
+        )  # fmt: skip
         status, why = client.over(application)
         assert status == "FAILED"
         assert "YARN_EMULATOR_JOB" in why
@@ -222,15 +219,12 @@ def test_serve_says_when_it_is_ready_and_ends_in_order(tmp_path: Path, programs:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [
-        (("nm", "--rm", "https://x"), "plain http"),
-        (("nm", "--rm", "http://x", "--slots", "1", "--memory-mib", "1"), "--slots"),
-        (("nm", "--rm", "http://x", "--vcores", "1"), "one is missing"),
-        (("serve", "--port", "0", "--queues", "a=1000"), "a"),
-        (("serve", "--workload", "x"), "names no queue"),
-        (("serve", "--nodes", "0"), "--nodes"),
-    ],
-)
+    [(("nm", "--rm", "https://x"), "plain http"),
+     (("nm", "--rm", "http://x", "--slots", "1", "--memory-mib", "1"), "--slots"),
+     (("nm", "--rm", "http://x", "--vcores", "1"), "one is missing"),
+     (("serve", "--port", "0", "--queues", "a=1000"), "a"), (("serve", "--workload", "x"), "names no queue"),
+     (("serve", "--nodes", "0"), "--nodes")],
+)  # fmt: skip
 def test_bad_input_is_one_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     work = ("--work", str(tmp_path / "work"))
     command = [sys.executable, "-c", "from emulator.cli import main; main()", *arguments, *work]

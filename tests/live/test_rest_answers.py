@@ -362,15 +362,12 @@ DOCTYPE = (
         (b"", "application/xml", 400),
         (b"[]", "application/json", 400),
         (b'{"update-queue":7}', "application/json", 400),
-        (
-            b'{"update-queue":{"queue-name":"root.research","params":{"entry":[{"key":1}]}}}',
-            "application/json",
-            400,
-        ),
+        (b'{"update-queue":{"queue-name":"root.research","params":{"entry":[{"key":1}]}}}',
+         "application/json", 400),
         (b'{"update-queue":{"queue-name":"root.research","params":7}}', "application/json", 400),
         (b"x", "text/plain", 503),
     ],
-)
+)  # fmt: skip
 def test_a_change_that_cannot_be_read(body, kind, status):
     asked = Asked()
     headers = [(b"content-type", kind.encode())]

@@ -254,13 +254,10 @@ def spark_scenarios(draw: st.DrawFn, faulty: bool = False) -> Scenario:
     """Return a scenario of the mix whose research is, in part or wholly, applications of Spark."""
     setup, jobs, scheme = draw(mix_scenarios(faulty))
     shape = SparkShape(
-        executors=draw(numbers(1, 6)),
-        cores=draw(st.sampled_from((1, 1, 2))),
-        block_mib=draw(st.sampled_from((0, 1, 40))),
-        start_ms=draw(st.sampled_from((0, 2000))),
-        route=draw(st.sampled_from(("signal", "plugin"))),
-        min_executors=draw(st.sampled_from((1, 1, 0, 3))),
-    )
+        executors=draw(numbers(1, 6)), cores=draw(st.sampled_from((1, 1, 2))),
+        block_mib=draw(st.sampled_from((0, 1, 40))), start_ms=draw(st.sampled_from((0, 2000))),
+        route=draw(st.sampled_from(("signal", "plugin"))), min_executors=draw(st.sampled_from((1, 1, 0, 3))),
+    )  # fmt: skip
     every = draw(st.sampled_from((1, 1, 2)))
     jobs = tuple(
         _with_spark(job, shape) if job.job_class == "research" and place % every == 0 else job

@@ -49,13 +49,10 @@ FLINK_OPTIONS = st.lists(
 ).map(lambda rows: [list(row) for row in rows])
 
 LISTED: dict[str, Any] = {
-    "spark": [
-        ["--conf", "spark.yarn.tags=mine"],
-        ["-c", "spark.yarn.tags=a,b"],
-        ["--conf=spark.yarn.tags=c"],
-    ],
+    "spark": [["--conf", "spark.yarn.tags=mine"], ["-c", "spark.yarn.tags=a,b"],
+        ["--conf=spark.yarn.tags=c"]],
     "flink": [["-Dyarn.tags=mine"], ["-D", "yarn.tags=a,b"]],
-}
+}  # fmt: skip
 """Options that the gate's settings replace."""
 DIALECTS: dict[str, tuple[Any, list[str], list[str]]] = {
     "spark": (spark, ["spark-submit"], ["--master", "yarn", "--deploy-mode=cluster"]),

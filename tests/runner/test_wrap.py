@@ -216,14 +216,11 @@ GOOD = {
     "awk per line": ["awk", "-F\t", "{print $2 * 2}"],
 }
 BAD = {
-    "awk END": ["awk", "{n++} END {print n}"],
-    "top-N": ["sh", "-c", "sort -k2,2nr | head -n 3"],
-    "first lines": ["head", "-n", "2"],
-    "header": ["awk", 'BEGIN {print "key", "value"} {print}'],
-    "line numbers": ["awk", "{print NR, $0}"],
-    "uniq -c across keys": ["sh", "-c", "cut -c1-3 | uniq -c"],
+    "awk END": ["awk", "{n++} END {print n}"], "top-N": ["sh", "-c", "sort -k2,2nr | head -n 3"],
+    "first lines": ["head", "-n", "2"], "header": ["awk", 'BEGIN {print "key", "value"} {print}'],
+    "line numbers": ["awk", "{print NR, $0}"], "uniq -c across keys": ["sh", "-c", "cut -c1-3 | uniq -c"],
     "running total": ["awk", "{n += $2; print n}"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -62,13 +62,10 @@ def renamed(view: View, old: str, new: str) -> View:
         return msgspec.json.decode(text, type=type(record))
 
     decisions = tuple(
-        msgspec.structs.replace(
-            decided,
-            record=anew(decided.record),
-            log=tuple(logged._replace(record=anew(logged.record)) for logged in decided.log),
-        )
+        msgspec.structs.replace(decided, record=anew(decided.record),
+            log=tuple(logged._replace(record=anew(logged.record)) for logged in decided.log))
         for decided in view.decisions
-    )
+    )  # fmt: skip
     return msgspec.structs.replace(
         view,
         snapshot=anew(view.snapshot),

@@ -301,13 +301,11 @@ class Campaign:
         resume = [ms - plain_ms for run in timed for ms in run.resume_ms]
         manifest = [float(ms) for run in timed for ms in run.manifest_ms]
         return {
-            "runs": len(runs),
-            "different": sum(bool(run.differs) for run in runs),
+            "runs": len(runs), "different": sum(bool(run.differs) for run in runs),
             "never_suspended": sum(not run.suspended and not run.refused for run in runs),
             "refused": sum(bool(run.refused) for run in runs),
             "by_workload": Counter(run.workload for run in runs),
-            "suspensions": sum(run.suspended for run in runs),
-            "checkpoints": sum(run.saved for run in runs),
+            "suspensions": sum(run.suspended for run in runs), "checkpoints": sum(run.saved for run in runs),
             "tried_again": sum(run.tries - 1 for run in runs),
             "by_times": Counter(str(run.suspended) for run in runs),
             "computed_twice": sum(run.computed_twice for run in runs),
@@ -315,10 +313,9 @@ class Campaign:
             "planted_found": {run.planted: self.found(run) for run in self.runs if run.planted},
             "request_to_manifest_ms": spread(manifest),
             "request_to_manifest_target_ms": MANIFEST_TARGET_S * 1000,
-            "plain_start_ms": spread([float(ms) for ms in starts]),
-            "resume_overhead_ms": spread(resume),
+            "plain_start_ms": spread([float(ms) for ms in starts]), "resume_overhead_ms": spread(resume),
             "resume_overhead_target_ms": RESUME_TARGET_S * 1000,
-        }
+        }  # fmt: skip
 
     def found(self, run: Run) -> bool:
         """Say whether the campaign noticed a planted bug, in the words that tell it."""

@@ -173,13 +173,10 @@ class Stage:
         name = str(client._json("/ws/v1/cluster/apps/new-application", "POST", {})["application-id"])
         size = am_size(job)
         context = {
-            "application-id": name,
-            "application-type": "MAPREDUCE",
-            "queue": queue,
-            "max-app-attempts": APP_ATTEMPTS,
-            "resource": {"memory": size.memory_mib, "vCores": size.vcores},
+            "application-id": name, "application-type": "MAPREDUCE", "queue": queue,
+            "max-app-attempts": APP_ATTEMPTS, "resource": {"memory": size.memory_mib, "vCores": size.vcores},
             "am-container-spec": {"environment": {"entry": [{"key": ENTRY, "value": write_job(job)}]}},
-        }
+        }  # fmt: skip
         client._json("/ws/v1/cluster/apps", "POST", context)
         self.jobs.append(Submitted(name, queue, job, self.folder / "research"))
         return self.jobs[-1]

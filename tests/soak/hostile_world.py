@@ -273,14 +273,11 @@ def direct_port(cluster: HostileCluster, **settings: Any) -> AttachedPort:
     told: dict[str, Any] = {"name_nodes": (store,), "enforce": True, "stable_observations": 1, "levers": True}
     told |= {"look_ms": 60_000, "look_wait_ms": 60_000, "order_wait_ms": 60_000} | settings
     return AttachedPort(
-        ResourceManager(transport),
-        lambda name: MasterClient(transport, name),
-        WebHdfs([store], Identity("yarnctl"), far, bulk=far),
-        Attachment(**told),
-        lambda: cluster.now_ms,
+        ResourceManager(transport), lambda name: MasterClient(transport, name),
+        WebHdfs([store], Identity("yarnctl"), far, bulk=far), Attachment(**told), lambda: cluster.now_ms,
         driver=lambda name: SparkDriver(transport, name),
         job_manager=lambda name: JobManager(transport, name),
-    )
+    )  # fmt: skip
 
 
 def orders_for(name: str, tasks: tuple[TaskView, ...], number: int) -> list[Action]:

@@ -278,10 +278,7 @@ def job_of(
             **dict(work.settings),
             **settings,
         },
-        cmdenv={
-            GROUP_LOG: str(folder / "groups"),
-            PAUSE: str(pause),
-            ELSEWHERE_AT: str(folder / "elsewhere"),
-        },
+        cmdenv={GROUP_LOG: str(folder / "groups"), PAUSE: str(pause),
+            ELSEWHERE_AT: str(folder / "elsewhere")},
         files={name: str(folder / name) for name in ("reduce.py", "combine.py")},
-    )
+    )  # fmt: skip

@@ -35,13 +35,10 @@ def served(**more) -> Leaf:
 
 
 CONF = {
-    "yarn.resourcemanager.scheduler.monitor.enable": "false",
-    "yarn.cluster.max-application-priority": "10",
-    "mapreduce.reduce.speculative": "false",
-    "mapreduce.job.reduce.slowstart.completedmaps": "0.05",
-    "hadoop.security.authentication": "kerberos",
-    "dfs.permissions.enabled": "true",
-}
+    "yarn.resourcemanager.scheduler.monitor.enable": "false", "yarn.cluster.max-application-priority": "10",
+    "mapreduce.reduce.speculative": "false", "mapreduce.job.reduce.slowstart.completedmaps": "0.05",
+    "hadoop.security.authentication": "kerberos", "dfs.permissions.enabled": "true",
+}  # fmt: skip
 SCHEDULER = {
     "yarn.scheduler.capacity.maximum-am-resource-percent": "0.5",
     "yarn.scheduler.capacity.node-locality-delay": "-1",

@@ -484,13 +484,10 @@ class FakeCluster:
             return _json({"tasks": {"task": [over, *running]}})
         if below == "/tasks":
             rows = [
-                {
-                    "id": name,
-                    "type": "REDUCE",
-                    "state": "RUNNING" if any(one["state"] == "RUNNING" for one in each) else "SUCCEEDED",
-                }
+                {"id": name, "type": "REDUCE",
+                 "state": "RUNNING" if any(one["state"] == "RUNNING" for one in each) else "SUCCEEDED"}
                 for name, each in app.tasks.items()
-            ]
+            ]  # fmt: skip
             return _json({"tasks": {"task": rows}})
         found = re.fullmatch(r"/tasks/(\w+)/attempts", below)
         attempts = {**app.tasks, **app.maps}

@@ -70,12 +70,9 @@ def test_an_application_by_hand():
 
 @pytest.mark.parametrize(
     ("more", "mib", "given_containers", "containers", "claim"),
-    [
-        ({}, 2048, 0, 2, "larger containers are fewer"),
-        ({}, 1024, 6, 6, "who knows the number says so"),
-        ({"launched_at_ms": 0}, 1024, 0, 4, "older versions tell no launch: it runs from its submission"),
-    ],
-)
+    [({}, 2048, 0, 2, "larger containers are fewer"), ({}, 1024, 6, 6, "who knows the number says so"),
+     ({"launched_at_ms": 0}, 1024, 0, 4, "older versions tell no launch: it runs from its submission")],
+)  # fmt: skip
 def test_how_many_containers_it_held(more, mib, given_containers, containers, claim):
     run = fitting.application_run(ended(**more), mib, given_containers)
     assert isinstance(run, ApplicationRun)

@@ -212,14 +212,11 @@ def test_the_driver_and_executors_that_are_gone_are_no_candidates():
 
 @pytest.mark.parametrize(
     ("reason", "well"),
-    [
-        ("Executor decommission: spark scale down", True),
-        ("Executor Process Lost", False),
-        ("Container from a bad node: container_1 on host: h. Exit status: 143.", False),
-        ("Container container_1 on host: h was preempted.", True),
-        ("Executor heartbeat timed out after 120000 ms", False),
-    ],
-)
+    [("Executor decommission: spark scale down", True), ("Executor Process Lost", False),
+     ("Container from a bad node: container_1 on host: h. Exit status: 143.", False),
+     ("Container container_1 on host: h was preempted.", True),
+     ("Executor heartbeat timed out after 120000 ms", False)],
+)  # fmt: skip
 def test_a_driver_says_whether_an_executor_left_by_itself(reason, well):
     assert left_well(reason) is well
 

@@ -109,12 +109,9 @@ def test_a_foreign_answer_is_not_believed(cluster, port):
 
 HOSTILE = {
     "endless": b'{"order":"o-1","attempt":"%s","answer":"unchanged","generation":1e999,"reason":""}',
-    "deep": b"[" * 50_000,
-    "deep and long": b"[" * 200_000,
-    "a list": b"[1]",
-    "no text": b"\xff\xfe",
+    "deep": b"[" * 50_000, "deep and long": b"[" * 200_000, "a list": b"[1]", "no text": b"\xff\xfe",
     "words": b'{"order":"o-1","attempt":"%s","answer":"unchanged","generation":"x","reason":""}',
-}
+}  # fmt: skip
 
 
 @pytest.mark.usefixtures("no_collection")

@@ -96,17 +96,14 @@ def test_what_limits_let_a_job_hold(maps, reduces, settings, containers):
 
 @pytest.mark.parametrize(
     ("more", "counters", "why"),
-    [
-        ({"state": "FAILED"}, COUNTERS, "did not succeed (FAILED)"),
-        ({"state": ""}, COUNTERS, "(unknown state)"),
-        ({"uberized": True}, COUNTERS, "in its application master"),
-        ({}, {}, "reports no MILLIS_MAPS"),
-        ({}, {fitting.JOB_COUNTERS: {"MILLIS_MAPS": -1}}, "reports no MILLIS_MAPS"),
-        ({"maps_total": 0, "reduces_total": 0}, COUNTERS, "reports no MILLIS_MAPS"),
-        ({"finished_at_ms": 0}, COUNTERS, "no start or end"),
-        ({"started_at_ms": 0, "submitted_at_ms": 0}, COUNTERS, "no start or end"),
-    ],
-)
+    [({"state": "FAILED"}, COUNTERS, "did not succeed (FAILED)"),
+     ({"state": ""}, COUNTERS, "(unknown state)"),
+     ({"uberized": True}, COUNTERS, "in its application master"), ({}, {}, "reports no MILLIS_MAPS"),
+     ({}, {fitting.JOB_COUNTERS: {"MILLIS_MAPS": -1}}, "reports no MILLIS_MAPS"),
+     ({"maps_total": 0, "reduces_total": 0}, COUNTERS, "reports no MILLIS_MAPS"),
+     ({"finished_at_ms": 0}, COUNTERS, "no start or end"),
+     ({"started_at_ms": 0, "submitted_at_ms": 0}, COUNTERS, "no start or end")],
+)  # fmt: skip
 def test_what_teaches_nothing_says_why(more, counters, why):
     told = fitting.finished_job(job(**more), counters, {})
     assert not isinstance(told, FinishedJob)

@@ -241,14 +241,11 @@ def test_other_resources_of_a_node_in_every_form(told):
 
 @pytest.mark.parametrize(
     ("told", "others"),
-    [
-        (b'{"entry": [{"key": "memory-mb", "value": "256"}, {"key": "yarn.io/gpu", "value": "1"}]}', True),
-        (b'{"entry": {"key": "yarn.io/gpu", "value": 1}}', True),
-        (b'{"entry": [{"key": "memory-mb", "value": 256}, {"key": "yarn.io/gpu", "value": 0}]}', False),
-        (b'""', False),
-        (b"null", False),
-    ],
-)
+    [(b'{"entry": [{"key": "memory-mb", "value": "256"}, {"key": "yarn.io/gpu", "value": "1"}]}', True),
+     (b'{"entry": {"key": "yarn.io/gpu", "value": 1}}', True),
+     (b'{"entry": [{"key": "memory-mb", "value": 256}, {"key": "yarn.io/gpu", "value": 0}]}', False),
+     (b'""', False), (b"null", False)],
+)  # fmt: skip
 def test_other_resources_of_a_container_in_every_form(told, others):
     row = b'{"containerId": "container_1_1_01_000001", "allocatedResources": ' + told + b"}"
     for body in (b'{"container": [' + row + b"]}", b'{"container": ' + row + b"}"):
@@ -269,12 +266,9 @@ def test_an_older_version_without_any_of_these_fields_is_read_as_before(cluster)
 def test_a_queue_is_what_it_is_in_the_default_partition():
     rows = [
         {"partitionName": "gpu", "effectiveMinResource": {"memory": 900, "vCores": 9}},
-        {
-            "partitionName": "",
-            "effectiveMinResource": {"memory": 0, "vCores": 0},
-            "effectiveMaxResource": {"memory": 700, "vCores": 7},
-        },
-    ]
+        {"partitionName": "", "effectiveMinResource": {"memory": 0, "vCores": 0},
+         "effectiveMaxResource": {"memory": 700, "vCores": 7}},
+    ]  # fmt: skip
     tree = {
         "queueName": "root",
         "queues": {

@@ -82,18 +82,15 @@ def life(
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
     port = GuardedPort(cluster, gate, enforce=enforce, open_orders=going_on)
     loop = Loop(
-        Controller(
-            msgspec.structs.replace(DEFAULT, observe_only=not enforce),
-            validate=True,
-            remembered=rebuilt and rebuilt.remembered,
-        ),
+        Controller(msgspec.structs.replace(DEFAULT, observe_only=not enforce), validate=True,
+            remembered=rebuilt and rebuilt.remembered),
         port,
         journal := JournalFile(path, durable=False, segment_bytes=2_000, fold=rebuilt and rebuilt.fold),
         Publisher(),
         clock_ms=lambda: next(AHEAD),
         priorities=PriorityRestoring(port.perform, rebuilt.priorities) if rebuilt and enforce else None,
         epoch=rebuilt.epoch if rebuilt else "",
-    )
+    )  # fmt: skip
     if not peace:
         loop._end = lambda: None  # type: ignore[method-assign]  # who is killed ends nothing
     loop.run(ticks)

@@ -236,12 +236,9 @@ class Away(Ran):
 
 @pytest.mark.parametrize(
     ("preempting", "preemptable", "told"),
-    [
-        (("elt",), ("ds",), "no leaf queue elt (nearest: root.prod.etl)"),
-        (("etl",), ("research",), "research is a parent queue"),
-        (("etl",), ("prod.etl",), "root.prod.etl"),
-    ],
-)
+    [(("elt",), ("ds",), "no leaf queue elt (nearest: root.prod.etl)"),
+     (("etl",), ("research",), "research is a parent queue"), (("etl",), ("prod.etl",), "root.prod.etl")],
+)  # fmt: skip
 def test_run_refuses_names_that_the_tree_disproves(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,

@@ -256,13 +256,10 @@ ROWS = st.lists(
     unique_by=lambda row: row[0],
 )
 LOOKS = st.lists(
-    st.tuples(
-        ROWS,
-        st.dictionaries(st.sampled_from(["n1", "n2"]), st.integers(0, 2)),
-        st.sets(st.sampled_from(NAMES)),
-    ),
+    st.tuples(ROWS, st.dictionaries(st.sampled_from(["n1", "n2"]), st.integers(0, 2)),
+        st.sets(st.sampled_from(NAMES))),
     max_size=5,
-)
+)  # fmt: skip
 
 
 @given(LOOKS, st.sampled_from([DEFAULT, DEADLINES]))

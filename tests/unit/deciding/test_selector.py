@@ -94,13 +94,10 @@ def cases(draw, equal=False):
 @st.composite
 def ways(draw):
     return with_(
-        draw(st.sampled_from([DEFAULT, PAPER])),
-        job_policy=draw(st.sampled_from(sorted(JOB_POLICIES))),
-        task_policy=draw(st.sampled_from(sorted(TASK_POLICIES))),
-        kill_maps=draw(st.booleans()),
-        seed=draw(st.integers(0, 5)),
-        refused_shown=draw(st.integers(0, 3)),
-    )
+        draw(st.sampled_from([DEFAULT, PAPER])), job_policy=draw(st.sampled_from(sorted(JOB_POLICIES))),
+        task_policy=draw(st.sampled_from(sorted(TASK_POLICIES))), kill_maps=draw(st.booleans()),
+        seed=draw(st.integers(0, 5)), refused_shown=draw(st.integers(0, 3)),
+    )  # fmt: skip
 
 
 @given(cases(), ways())

@@ -126,13 +126,10 @@ class TinyCluster:
         self.scopes.append(scope)
         facts, self.facts = tuple(self.facts), []
         return Observation(
-            now_ms=self.now_ms,
-            as_of_ms=self.now_ms,
-            snapshot=self.snapshot() if scope.cluster else None,
+            now_ms=self.now_ms, as_of_ms=self.now_ms, snapshot=self.snapshot() if scope.cluster else None,
             tasks={name: self.tasks(self.jobs[name]) for name in scope.victims if name not in self.silent},
-            unreachable=tuple(name for name in scope.victims if name in self.silent),
-            facts=facts,
-        )
+            unreachable=tuple(name for name in scope.victims if name in self.silent), facts=facts,
+        )  # fmt: skip
 
     def perform(self, action: Action) -> Outcome:
         self.actions.append(action)

@@ -63,16 +63,13 @@ def test_the_job_and_its_running_reduces():
 
 @pytest.mark.parametrize(
     ("reply", "claim"),
-    [
-        (page(), "the RM's application page"),
-        (Reply("", 302, headers=(("Location", "http://h:19888/jobhistory"),)), "gone to the history"),
-        (Reply("", 404), "an application nobody knows"),
-        (Reply("boom", 500, "text/plain"), "a proxy that cannot connect"),
-        (Reply("{}", delay_s=NEVER_S), "a master that hangs"),
-        (Reply('{"jobs":7}'), "JSON of something else"),
-        (page("no", 401), "not allowed"),
-    ],
-)
+    [(page(), "the RM's application page"),
+     (Reply("", 302, headers=(("Location", "http://h:19888/jobhistory"),)), "gone to the history"),
+     (Reply("", 404), "an application nobody knows"),
+     (Reply("boom", 500, "text/plain"), "a proxy that cannot connect"),
+     (Reply("{}", delay_s=NEVER_S), "a master that hangs"), (Reply('{"jobs":7}'), "JSON of something else"),
+     (page("no", 401), "not allowed")],
+)  # fmt: skip
 def test_whatever_is_no_master_is_absent_with_a_reason(reply, claim):
     with Replay(reply) as rm:
         am = master(rm, reply.limits)

@@ -179,16 +179,13 @@ def test_any_bytes_give_records_or_our_error(body):
 @given(
     rows=st.lists(
         st.fixed_dictionaries(
-            {
-                "id": st.text(min_size=1, max_size=5),
-                "priority": st.integers(0, 99),
-                "progress": st.floats(0, 100),
-            }
+            {"id": st.text(min_size=1, max_size=5), "priority": st.integers(0, 99),
+             "progress": st.floats(0, 100)}
         ),
         min_size=1,
         max_size=4,
     )
-)
+)  # fmt: skip
 def test_the_fast_and_the_tolerant_way_agree(rows):
     fast = yarn.APPLICATIONS.read(json.dumps({"apps": {"app": rows}}).encode())
     words = [{key: str(value) for key, value in row.items()} for row in rows]

@@ -128,15 +128,12 @@ def test_pending_is_the_aggregate_where_it_is_told_and_the_asks_otherwise():
 @pytest.mark.parametrize(
     ("state", "diagnostics", "expected"),
     [
-        (
-            "ACCEPTED",
-            "[Mon] Application is added to the scheduler and is not yet activated. Queue's AM limit",
-            False,
-        ),
+        ("ACCEPTED", "[Mon] Application is added to the scheduler and is not yet activated. Queue's AM limit",
+         False),
         ("ACCEPTED", "[Mon] Application is Activated, waiting for resources to be assigned for AM.", True),
         ("RUNNING", "it was not yet activated", True),
     ],
-)
+)  # fmt: skip
 def test_activation_is_told_by_the_diagnostics(state, diagnostics, expected):
     assert views.activated(yarn.AppInfo("a", state=state, diagnostics=diagnostics)) is expected
 

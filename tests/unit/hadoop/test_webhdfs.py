@@ -194,13 +194,10 @@ def test_safe_mode_is_told_as_what_it_is(little, exception):
         setattr(little, f"_{op}", lambda path, heard: no)
     fs = store(little.replay)
     for change in (
-        lambda: fs.create("/a", b"x"),
-        lambda: fs.make_directories("/a"),
-        lambda: fs.rename("/a", "/b"),
-        lambda: fs.rename("/a", "/b", overwrite=True),
-        lambda: fs.delete("/a"),
+        lambda: fs.create("/a", b"x"), lambda: fs.make_directories("/a"), lambda: fs.rename("/a", "/b"),
+        lambda: fs.rename("/a", "/b", overwrite=True), lambda: fs.delete("/a"),
         lambda: fs.set_mode("/a", 0o700),
-    ):
+    ):  # fmt: skip
         with pytest.raises(SafeMode, match="hdfs dfsadmin -safemode get") as told:
             change()
         assert "owner" not in str(told.value)

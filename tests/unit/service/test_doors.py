@@ -69,13 +69,10 @@ def caller(name: str, user: str, *scopes: Scope) -> tuple[Caller, str]:
 
 
 TOKENS = Tokens(
-    [
-        caller("read", "", "read"),
-        (Caller("submit, own", "ann", frozenset({"submit"}), "analytics"), SECRETS["submit, own"]),
-        caller("submit, foreign", "bob", "submit"),
-        caller("operate", "", "operate"),
-    ]
-)
+    [caller("read", "", "read"),
+     (Caller("submit, own", "ann", frozenset({"submit"}), "analytics"), SECRETS["submit, own"]),
+     caller("submit, foreign", "bob", "submit"), caller("operate", "", "operate")]
+)  # fmt: skip
 
 
 class Place:

@@ -87,21 +87,18 @@ def test_what_contradicts_is_refused_by_its_name(own, given, said):
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [
-        (["flink", "run", "x.jar"], "-t: is missing; add -t yarn-application"),
-        (["flink", "run", "-t", "local", "x.jar"], "-t local: does not create a YARN application"),
-        (["flink", "run", "-t", "yarn-session", "x.jar"], "-t yarn-session: does not create"),
-        (["flink", "run", "-m", "yarn-cluster", "x.jar"], "-m: is an option of Flink's old form"),
-        (line("-yqu", "etl"), "-yqu: is an option of Flink's old form"),
-        (line("--unheard", "x"), "--unheard: unknown option of flink run"),
-        (line("-Dexecution.target=remote"), "-t yarn-application: contradicts -Dexecution.target=remote"),
-        (line("-p", "2", f"-D{P}=3"), "-p 2: contradicts"),
-        (["flink", "list", "-t", "yarn-application"], "does not submit a Flink job"),
-        (["flink"], "does not submit a Flink job"),
-        ([*RUN, "-c"], "-c: has no value"),
-        (["su", "bob", *line()], "su: runs the job as a user other than the one of the request"),
-    ],
-)
+    [(["flink", "run", "x.jar"], "-t: is missing; add -t yarn-application"),
+     (["flink", "run", "-t", "local", "x.jar"], "-t local: does not create a YARN application"),
+     (["flink", "run", "-t", "yarn-session", "x.jar"], "-t yarn-session: does not create"),
+     (["flink", "run", "-m", "yarn-cluster", "x.jar"], "-m: is an option of Flink's old form"),
+     (line("-yqu", "etl"), "-yqu: is an option of Flink's old form"),
+     (line("--unheard", "x"), "--unheard: unknown option of flink run"),
+     (line("-Dexecution.target=remote"), "-t yarn-application: contradicts -Dexecution.target=remote"),
+     (line("-p", "2", f"-D{P}=3"), "-p 2: contradicts"),
+     (["flink", "list", "-t", "yarn-application"], "does not submit a Flink job"),
+     (["flink"], "does not submit a Flink job"), ([*RUN, "-c"], "-c: has no value"),
+     (["su", "bob", *line()], "su: runs the job as a user other than the one of the request")],
+)  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_is_asked(words, said):
     with pytest.raises(BadInput) as refused:
         flink.command_of(words)

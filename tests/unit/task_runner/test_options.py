@@ -58,15 +58,12 @@ def test_options_are_read_as_argparse_reads_them(words):
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [
-        (["--restart"], "unrecognized arguments: --restart"),
-        (["stray"], "unrecognized arguments: stray"),
-        (["--restartable=yes"], "unrecognized arguments: --restartable=yes"),
-        (["--store"], "argument --store: expected one argument"),
-        (["--store", "--restartable"], "argument --store: expected one argument"),
-        (["--release-wait-ms", "soon"], "argument --release-wait-ms: invalid int value: 'soon'"),
-    ],
-)
+    [(["--restart"], "unrecognized arguments: --restart"), (["stray"], "unrecognized arguments: stray"),
+     (["--restartable=yes"], "unrecognized arguments: --restartable=yes"),
+     (["--store"], "argument --store: expected one argument"),
+     (["--store", "--restartable"], "argument --store: expected one argument"),
+     (["--release-wait-ms", "soon"], "argument --release-wait-ms: invalid int value: 'soon'")],
+)  # fmt: skip
 def test_what_is_refused_is_named(words, says):
     with pytest.raises(Unusable, match=says):
         read_options(words)
