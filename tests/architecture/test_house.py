@@ -36,9 +36,6 @@ def body(lines: int, head: str = "def long():") -> str:
     return f"{head}\n    first = 1" + "\n" * (lines - 1) + "    return first\n"
 
 
-# --- circles -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "line",
     ["import yarnctl.one", "from yarnctl import one", "from yarnctl.one import ONE", "from . import one",
@@ -75,9 +72,6 @@ def test_a_component_is_what_reaches_each_other(edges):
     assert {frozenset(group) for group in graph.components(arrows)} == expected
 
 
-# --- rooms and sizes ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("folder", ["yarnctl/deciding", "yarnctl/cli", "emulator/live/cli"])
 def test_some_folders_hold_any_number_of_modules(tmp_path, folder):
     assert planted(tmp_path, rooms_in(folder, 20)) == ()
@@ -112,9 +106,6 @@ def test_the_product_has_a_budget():
     assert sizes.over_budget(sources.read(ROOT), sizes.budget(ROOT)) == []
 
 
-# --- functions ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("green", "red", "says"),
     [
@@ -146,9 +137,6 @@ def test_an_exception_that_is_not_needed_is_removed(tmp_path):
     planted(tmp_path, {"yarnctl/a.py": body(60)})
     measured = measure(tmp_path, ratchet.Known({}, {"yarnctl/a.py:long": "why"}, {}), NOBODY)
     assert measured.problems == ("[exceptions] yarnctl/a.py:long: it is over no limit; remove it",)
-
-
-# --- names -------------------------------------------------------------------------------------
 
 
 def test_a_name_stands_for_one_thing(tmp_path):
@@ -420,9 +408,6 @@ def test_a_file_that_cannot_be_read_is_named(house):
     with pytest.raises(SyntaxError) as torn:
         main([], house)
     assert torn.value.filename == "yarnctl/torn.py"
-
-
-# --- the house as it is ------------------------------------------------------------------------
 
 
 def test_the_list_is_what_there_is():

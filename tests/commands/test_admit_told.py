@@ -157,9 +157,6 @@ def test_a_new_name_under_the_oracle_is_told_what_helps(capsys):
         assert ("later deadline" in told) == (allocator != "oracle")
 
 
-# --- what is refused before anything is asked ---------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -204,8 +204,6 @@ def test_both_workloads_are_required(capfd: pytest.CaptureFixture[str]) -> None:
     assert "'--research'" in refused(capfd, "compare", *SMALL[:2], *CLUSTER)
 
 
-# --- run -------------------------------------------------------------------------------------
-
 SCENARIO = """
 production = "synthetic:production-s"
 research = "synthetic:research-s"

@@ -253,9 +253,6 @@ def test_an_application_that_waits_has_no_master_to_ask(victim: str, cluster: Cl
     assert gone.status == 302
 
 
-# --- signals ----------------------------------------------------------------------------------
-
-
 def test_a_thread_dump_ends_nothing_and_a_forceful_end_is_a_failure(victim: str, cluster: Cluster) -> None:
     running = sorted(cluster.running_reduces(victim).values(), key=lambda one: str(one["nodeHttpAddress"]))
     asked, struck = running[:2]
@@ -286,9 +283,6 @@ def test_signals_that_reach_nobody(victim: str, cluster: Cluster) -> None:
     assert stranger in answer.body.decode()
     container = cluster.containers(victim)[0]["containerId"]
     assert signal(cluster, container, "SING") == 400
-
-
-# --- the master itself ------------------------------------------------------------------------
 
 
 def test_the_attempts_of_a_second_master_are_numbered_from_1000(victim: str, cluster: Cluster) -> None:

@@ -49,9 +49,6 @@ def changed(**fields: object) -> Scenario:
     return msgspec.structs.replace(SMALL, **fields)
 
 
-# --- identity --------------------------------------------------------------------------------
-
-
 def test_identity_is_stable(small: Prepared) -> None:
     assert re.fullmatch("[0-9a-f]{64}", small.identity)
     assert prepare(SMALL).identity == small.identity
@@ -200,9 +197,6 @@ def test_a_fault_must_hit_a_job_that_there_is(tmp_path: Path) -> None:
     )
     with pytest.raises(BadInput, match=r":12, \[\[faults\]\] 2, field job: 1: the workload has 1 jobs"):
         prepare(*read_scenario(path))
-
-
-# --- summary ---------------------------------------------------------------------------------
 
 
 def test_the_percentile_is_the_nearest_rank() -> None:

@@ -248,9 +248,6 @@ def test_reasons_explain_natjam_and_soft_cap_where_they_differ() -> None:
     assert reasons({"mix": TUNED}) == []
 
 
-# --- tables ----------------------------------------------------------------------------------
-
-
 def test_narrow_tables_of_all_schemes_fit_80_columns(outcome: Comparison) -> None:
     long = {name: scheme(5591.4, 16_166, 49.7 * 3600, 1790, 1790) for name in SCHEMES}
     for rows in (outcome_rows(outcome.summaries()), waiting_by_class(outcome.results), outcome_rows(long)):

@@ -148,9 +148,6 @@ def until_lowered(records: Sequence[Record]) -> list[Record]:
     return list(records[: first + 2 + sizes.index(max(sizes))])
 
 
-# --- the controller's property world ------------------------------------------------------------
-
-
 def world(history: Kept) -> bytes:
     return closed(world_run(history.settings(), history.moves, history.own).records)
 

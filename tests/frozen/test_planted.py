@@ -37,9 +37,6 @@ def planted(name: str, now: Any) -> list[str]:
     return differences(piece(name).frozen(), as_json(now), piece(name).rule)
 
 
-# --- comparing ----------------------------------------------------------------------------------
-
-
 def test_kept_allows_what_is_new_and_nothing_else() -> None:
     frozen = {"a": {"b": 1}, "empty": {}, "many": ["x", "y"]}
     assert differences(frozen, {"a": {"b": 1, "c": 2}, "empty": {"d": 1}, "many": ["x", "y"]}, "kept") == []

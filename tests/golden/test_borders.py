@@ -62,9 +62,6 @@ def suspended(step):
     return sum(isinstance(action, Suspend) for action in step.actions)
 
 
-# --- how many may be in flight ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("ratio", "least", "first", "second", "picks"),
     [
@@ -170,9 +167,6 @@ def test_a_queue_is_over_its_guarantee_in_any_component(used, over):
     assert over_guarantee(view, used, 100_000) is over
 
 
-# --- who asks, who gives ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("doubted", "need"), [(0, {"p1": 3}), (1, {"p1": 2}), (3, {}), (4, {})])
 def test_no_room_is_made_for_an_ask_that_may_be_an_echo(doubted, need):
     snapshot = cluster(app("r1", "research", 50), app("p1", "production", 1, 3))
@@ -198,9 +192,6 @@ def test_with_deadlines_who_is_served_before_the_asker_keeps_its_room(settings, 
     jobs = [candidate(name, 5) for name in "bcd"]
     found = is_preemptable(jobs, look, settings, rows[0])
     assert " ".join(job.usage.application for job in found) == givers
-
-
-# --- after a restart --------------------------------------------------------------------------
 
 
 def an_order(number=1, requester="p1", *, serves=1, ask=1, at_ms=0, node="n1", settings=DEFAULT, group=""):
@@ -282,9 +273,6 @@ def test_the_room_of_a_lost_node_does_not_come(ending, came, verb):
     work.take([ContainerEnded("r1.1c", "r1", "n1", ending, 20_100)])
     assert len(list(work.ledger.expected_room(20_099))) == came
     assert len(list(work.ledger.expected_room(20_100))) == 0
-
-
-# --- room that nobody was seen to get ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -436,9 +424,6 @@ def test_what_completes_no_room_is_handed_back(sizes, asked, picks, back):
     assert sorted((pick.task.attempt for pick in found.handed_back), reverse=True) == back
 
 
-# --- holding a queue --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("guaranteed", "maximum", "held_at"),
     [
@@ -515,9 +500,6 @@ def test_a_request_whose_effect_is_seen_is_remembered_no_longer():
     assert work.ledger.sent == {}
 
 
-# --- the controller ---------------------------------------------------------------------------
-
-
 def test_stopping_never_goes_back_in_time():
     steps = Controller(GUARD_FREE, validate=True)
     look = cluster(app("r1", "research", 50), app("p1", "production", 1, 1))
@@ -556,9 +538,6 @@ def test_a_refusal_is_written_again_for_an_application_that_came_again():
     assert written == [1, 0, 1, 0]
 
 
-# --- priorities -------------------------------------------------------------------------------
-
-
 def test_a_ranking_shows_who_has_a_level_and_who_loses_one():
     """Two levels for four jobs: c has none and had none, d had one and gets 0."""
     settings = with_(GUARD_FREE, mode="deadlines", job_policy="MDF", priority_levels=2)
@@ -573,9 +552,6 @@ def test_new_jobs_of_equal_laxity_stand_by_submission():
     rows = [app(name, "default", deadline=100_000, submitted=0) for name in "bca"]
     found = in_order(rows, 0, settings, ("b",))
     assert [view.application for view in found] == ["a", "b", "c"]
-
-
-# --- the paper's rule -------------------------------------------------------------------------
 
 
 def test_what_is_promised_fits_nowhere_twice():

@@ -164,9 +164,6 @@ def test_what_is_over_is_forgotten_once_no_look_can_be_that_old():
     assert not steps.ledger.excluded
 
 
-# --- one silent master ------------------------------------------------------------------------
-
-
 def two_jobs(pending=1):
     return cluster(app("r1", "research", 9), app("r2", "research", 8), app("p1", "production", 1, pending))
 
@@ -196,9 +193,6 @@ def test_a_master_that_answers_is_silent_no_more():
     steps.step(seen(None, unreachable=("r1",)))
     steps.step(seen(None, {"r1": row("r1", 8), "r2": []}, now_ms=10))  # it comes late
     assert steps.step(seen(two_jobs(), now_ms=1000)).to_observe.victims == ("r1",)
-
-
-# --- nothing can be seen ----------------------------------------------------------------------
 
 
 def blind(now_ms, **more):
@@ -360,9 +354,6 @@ def test_tries_of_an_application_that_has_ended_are_forgotten(by_fact):
     assert not steps.ledger.excluded
 
 
-# --- the budget of a job, reserved nodes --------------------------------------------------------
-
-
 def test_the_default_takes_at_most_half_of_a_jobs_containers_at_once():
     steps = Controller(with_(DEFAULT, cost_guard=False), validate=True)
     snapshot = cluster(app("r1", "research", 10), app("r2", "research", 2), app("p1", "production", 1, 11))
@@ -462,9 +453,6 @@ def test_a_refusal_that_comes_again_after_calm_is_written_again(calm):
     assert not refusals(steps.step(seen(stuck, now_ms=3000)))
 
 
-# --- what a foreign grant takes -----------------------------------------------------------------
-
-
 def large(**more):
     """One order: a container of 4 slots ends for an ask of 2."""
     steps = Controller(GUARD_FREE, validate=True)
@@ -491,9 +479,6 @@ def test_an_asker_that_waits_for_nothing_has_lost_nothing():
     assert steps.ledger.open["o-000001"].state == "freed"
     steps.step(seen(idle, now_ms=3000))
     assert not steps.ledger.open
-
-
-# --- settings -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -253,9 +253,6 @@ def test_a_task_is_named_by_its_attempt_without_its_number():
     assert task_of("attempt_1700000000000_0001_m_000007_12") == "attempt_1700000000000_0001_m_000007"
 
 
-# --- awaited ends -----------------------------------------------------------------------------
-
-
 def awaited(attempt: str, until_ms: int) -> AwaitedTask:
     return AwaitedTask("a", "c", Lever(attempt, "wait", 1000, 0, 0, "none"), until_ms, 1)
 

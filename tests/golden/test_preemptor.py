@@ -335,8 +335,6 @@ def test_a_budget_bounds_the_tasks_of_one_job_under_order():
     }
 
 
-# --- room on one node -------------------------------------------------------------------------
-
 FIT_TABLE = [
     # tasks (node, slots)                       wanted    room        picked             handed back
     ([("n1", 1), ("n2", 1), ("n1", 1)], [(2, 1)], {}, "a.1 a.3", "a.2"),  # a.2 completes no room on n2

@@ -131,8 +131,6 @@ def test_nobody_waits_for_the_tasks_of_an_application_that_has_ended(by_fact):
     assert returns(steps, 60_000, BACK) == []
 
 
-# --- not again before it was worth it ---------------------------------------------------------
-
 NOW_MS = 100_000
 
 
@@ -168,9 +166,6 @@ def test_an_order_that_hangs_stops_counting():
     assert asked == [(0, "r1.1"), (12_000, "r1.2")]
 
 
-# --- a look that was overtaken ----------------------------------------------------------------
-
-
 def test_an_end_seen_after_the_snapshot_is_followed_by_another_look_soon():
     """The room may be counted twice in this look: shown as free, and still held by the order."""
     steps = Controller(GUARD_FREE, validate=True)
@@ -199,9 +194,6 @@ def test_an_end_before_the_snapshot_needs_none():
 def test_who_waits_is_named_with_the_orders():
     steps = Controller(GUARD_FREE, validate=True)
     assert steps.step(seen(FULL, TASKS)).to_observe.requesters == ("p1",)
-
-
-# --- priorities that are refused --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

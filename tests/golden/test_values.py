@@ -72,8 +72,6 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
     assert (queue.priority, queue.user_limit, queue.am_limit, queue.am_used) == (0, None, None, (0, 0))
 
 
-# --- settings ---------------------------------------------------------------------------------
-
 COMMON = {
     "mode": "queues", "preempting_queues": ("production",), "preemptable_queues": ("research",),
     "job_policy": "MR", "task_policy": "SRT", "eviction": "suspend", "tick_ms": 1000,
@@ -110,9 +108,6 @@ def test_the_two_profiles_are_frozen(profile: settings.Settings, place: int) -> 
 
 def test_the_longest_span_that_may_be_set() -> None:
     assert TEN_YEARS_MS == 316_224_000_000  # ten years of 366 days
-
-
-# --- chance -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -196,9 +196,6 @@ def end(job: Job) -> None:
     job.stop()
 
 
-# --- what an undisturbed run writes ------------------------------------------------------------------
-
-
 def undisturbed(plan: Plan) -> dict[str, bytes]:
     """Return what programs/work.py writes for this input, part by part, as text."""
     parts: dict[int, list[str]] = defaultdict(list)

@@ -61,8 +61,6 @@ def usual_queues_again(loop_cluster: Cluster) -> Iterator[None]:
     set_queues(loop_cluster, queues_of("dual-queue"))
 
 
-# --- a third queue -------------------------------------------------------------------------------------
-
 THREE = {
     **queues_of("dual-queue"),
     f"{QUEUE}queues": "production,research,batch",
@@ -98,8 +96,6 @@ def test_room_that_a_third_queue_would_get_is_not_made(loop_cluster: Cluster, tm
     assert wrongly_ranked(ran) == []
     assert replays(ran.daemon)
 
-
-# --- deadlines ---------------------------------------------------------------------------------------
 
 BY_DEADLINE = (
     "--mode", "deadlines", "--policy", "MDF", "--preempting", "default", "--preemptable", "default",

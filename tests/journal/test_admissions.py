@@ -248,9 +248,6 @@ def test_rounds_follow_each_other_in_time():
     assert all(before <= after for before, after in pairwise(instants))
 
 
-# --- explained ---------------------------------------------------------------------------------------
-
-
 def test_an_admission_is_explained_from_the_question_to_the_lesson():
     story = played()
     there = explain(story.records, "adm-a1b2-1")

@@ -176,9 +176,6 @@ def test_work_of_unknown_size_counts_as_none_in_the_sum() -> None:
     assert (tally.orders, tally.lost_work_ms) == (2, 0)
 
 
-# --- who was passed over -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("wanted", "role"), [("attempt_2", "attempt"), ("container_2", "container")])
 def test_a_task_that_was_handed_back_is_told_so(wanted: str, role: str) -> None:
     found = explain((HEADER, decided(pick(), handed_back=(pick(2),))), wanted)

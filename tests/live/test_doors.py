@@ -208,9 +208,6 @@ def test_the_name_in_a_url() -> None:
     assert name_in("") == ""
 
 
-# --- the other programs ---------------------------------------------------------------------------
-
-
 def node_web(folder: Path, allow: tuple[str, ...]) -> Web:
     """Return the application of ``yarn-emulator nm``, which has not yet begun to register."""
     plan = NodePlan(

@@ -380,9 +380,6 @@ def test_an_immutable_store_says_so():
     assert refused(change(asked, "root.research", ("maximum-capacity", "20")))[0] == 400
 
 
-# --- proxy ------------------------------------------------------------------------------------
-
-
 def master_web() -> Web:
     web = Web()
 
@@ -423,8 +420,6 @@ def test_a_page_shows_what_was_submitted_as_text():
     app = asked.played.submit(name="<script>x</script>")
     assert b"<script>" not in asked.ask("GET", f"/cluster/app/{app.id}").body
 
-
-# --- anything at all --------------------------------------------------------------------------
 
 PARTS = st.one_of(
     st.sampled_from(

@@ -36,9 +36,6 @@ def test_live_ends_as_virtual_time_does_with_the_same_victims(tmp_path: Path) ->
         assert live.completion_ms[name] > 0.8 * completion_ms  # a slow machine only makes it longer
 
 
-# --- what the comparison itself says --------------------------------------------------------------
-
-
 def victim(attempt: str, remaining_ms: int, **seen: int) -> Victim:
     return Victim(1, attempt, remaining_ms, seen)
 

@@ -372,9 +372,6 @@ def test_no_request_ends_in_a_failure(store, method, rest):
     assert status < 500
 
 
-# --- through others ---------------------------------------------------------------------------
-
-
 def test_the_task_runners_store_works_on_it(store):
     store.as_user("hdfs").make_directories("/yarnctl", 0o755)
     store.ask("PUT", "/yarnctl?op=SETOWNER&owner=ann&user.name=hdfs")

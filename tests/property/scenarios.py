@@ -46,8 +46,6 @@ class Bare(NamedTuple):
     meddling: tuple[tuple[int, str, int], ...]
 
 
-# --- workloads --------------------------------------------------------------------------------
-
 numbers = st.integers
 job_rows = st.tuples(
     st.booleans(),  # production

@@ -138,9 +138,6 @@ def require_whole(asked: Asked, choice: Choice) -> None:
         assert not fits(need.size, rest)
 
 
-# --- the optimum ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("part", range(5))
 def test_no_cheaper_room_exists_for_500_random_asks(part):
     pytest.importorskip("scipy")
@@ -239,9 +236,6 @@ def test_what_is_taken_is_allowed_together():
             assert may_lose or pull.lever.kind != "kill"
         served = sum(p.serves for p in choice.picks) + sum(one.serves for one in choice.awaited)
         assert served == sum(need.containers for need in asked.case.needs) - choice.unmet
-
-
-# --- planted bugs -----------------------------------------------------------------------------
 
 
 def test_the_optimum_notices_a_search_that_takes_the_first_that_fits(monkeypatch):

@@ -419,9 +419,6 @@ METHODS: dict[str, tuple[str, type, str, Callable[..., Any]]] = {
 }
 
 
-# --- what is wrong at the end -----------------------------------------------------------------
-
-
 def uncommitted(watch: RunWatch) -> None:
     watch.masters[0].keys.committed[0] = -1
 

@@ -346,9 +346,6 @@ def test_metrics_count_what_is_open(daemon):
     assert "yarnctl_gate_capacity_containers 10.0" in text
 
 
-# --- the command line's twin --------------------------------------------------------------------------
-
-
 def said(capsys, *words: str) -> tuple[int, str]:
     capsys.readouterr()
     return exit_status_of(PROGRAM, list(words)), capsys.readouterr().out

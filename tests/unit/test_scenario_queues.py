@@ -100,9 +100,6 @@ def read(tmp_path: Path, text: str) -> Scenario:
     return read_scenario(written(tmp_path, text))[0]
 
 
-# --- identity -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", PINNED)
 def test_the_identity_of_older_scenarios_is_what_it_was(name: str) -> None:
     scenario, where = read_scenario(ROOT / f"docs/scenarios/{name}.toml")
@@ -129,9 +126,6 @@ def test_settings_that_came_later_count_only_when_they_differ(monkeypatch: pytes
     assert prepare(scenario).identity != before  # left out at its default ...
     tuned = msgspec.structs.replace(scenario, tuning=Tuning(kill_maps=True))
     assert prepare(tuned).identity != prepare(scenario).identity  # ... and only there
-
-
-# --- a third queue --------------------------------------------------------------------------------
 
 
 def test_a_third_queue_competes_for_the_room(tmp_path: Path) -> None:
@@ -170,9 +164,6 @@ def test_yarnctl_takes_from_a_victim_queue(tmp_path: Path) -> None:
     text += LOAD.replace("production", "research").replace("research-s", "research-xl")
     assert played(read(tmp_path, text.format(role="preemptable"))).victims == {"etl"}
     assert played(read(tmp_path, text.format(role="unmanaged"))).victims == set()
-
-
-# --- users ------------------------------------------------------------------------------------------
 
 
 def test_a_user_limit_binds(tmp_path: Path) -> None:
@@ -214,9 +205,6 @@ def test_the_limits_of_an_own_queue_never_widen_it() -> None:
     production, research = limited(queues, limits)
     assert production == queues[0]
     assert (research.maximum_ratio, research.am_ratio, research.user_limit_factor) == (0.2, 0.1, None)
-
-
-# --- stored jobs, and the sample ------------------------------------------------------------------
 
 
 def test_stored_jobs_name_their_queue(tmp_path: Path) -> None:

@@ -86,9 +86,6 @@ def first(master: SparkMaster, count: int = 1) -> list[SparkExecutor]:
     return list(master.executors.values())[:count]
 
 
-# --- work ---------------------------------------------------------------------------------------------
-
-
 def test_alone_it_takes_as_long_as_its_stages_on_its_cores_one_after_the_other():
     stage = Stage(spark())
     master = stage.end()
@@ -196,9 +193,6 @@ def test_it_is_asked_once_and_what_is_not_there_is_refused():
     assert master.drained == 1
 
 
-# --- as it is shown -----------------------------------------------------------------------------------
-
-
 def shown(stage: Stage, master: SparkMaster) -> list[tuple[str, bool]]:
     stage.port._applications[application_id(master.app)] = master.app
     look = stage.port.observe(ObservationRequest(cluster=False, victims=(application_id(master.app),)))
@@ -228,9 +222,6 @@ def test_executors_are_shown_to_the_mix_alone():
     assert shown(stage, stage.in_stage(1)) == []
 
 
-# --- being killed -------------------------------------------------------------------------------------
-
-
 def test_a_killed_executor_takes_its_blocks_with_it():
     stage = Stage(spark())
     master = stage.in_stage(1)
@@ -241,9 +232,6 @@ def test_a_killed_executor_takes_its_blocks_with_it():
     master.kill(one.container, "killed", now_ms + 350)
     assert master.lost_ms == ran_ms + held * 1000
     assert stage.end().drained == 0
-
-
-# --- scenarios ----------------------------------------------------------------------------------------
 
 
 def test_the_sample_takes_executors_for_production():

@@ -164,9 +164,6 @@ def test_a_new_status_leaves_the_rest_as_it_is():
         assert name in changed or getattr(after, name) is getattr(before, name)
 
 
-# --- quiet --------------------------------------------------------------------------------------------
-
-
 def test_when_nobody_hurried_waits_none_is_shown_waiting():
     assert last().no_demand
     shown = last().snapshot
@@ -262,9 +259,6 @@ def test_records_of_orders_that_nobody_knows_are_harmless():
     publisher.record([record for record in all_records() if not isinstance(record, Decision | Header)])
     publisher.tick(Controller(DEFAULT), Observation(now_ms=1, as_of_ms=1), RUNNING)
     assert (publisher.view.decisions, publisher.view.entries, publisher.view.checkpoints) == ((), (), ())
-
-
-# --- counted ------------------------------------------------------------------------------------------
 
 
 def test_counters_only_grow_and_agree_with_the_journal():

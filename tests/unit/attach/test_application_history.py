@@ -202,9 +202,6 @@ def test_one_that_has_ended_is_read_by_its_id():
     assert gone == (None, HistoryLost(APP))
 
 
-# --- by kind ------------------------------------------------------------------------------------------
-
-
 def nobody() -> FinishedJobs:
     raise BadInput("--history", "nobody is named")
 

@@ -63,8 +63,6 @@ NOW_MS = 1_795_720_538_400
 TERMS = CostTerms(move_bytes_per_ms=1000, leave_ms=2000, return_ms=10_000, order_ms=1500)
 
 
-# --- who may be asked -----------------------------------------------------------------------------------
-
 JUDGED = [
     (("yarnctl-drain:signal",), BY_SIGNAL, "4.0.1", Drainable("signal", 1)),
     (("x", "yarnctl-drain:signal", "yarnctl-min-executors:3"), BY_SIGNAL, "3.2.0", Drainable("signal", 3)),

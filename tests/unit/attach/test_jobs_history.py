@@ -406,9 +406,6 @@ def test_a_list_that_we_may_not_see_is_said():
         history(daemon).recent(BEGAN_MS)
 
 
-# --- where it is --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("said", "url"),
     [

@@ -123,9 +123,6 @@ def test_a_label_is_found_wherever_it_is_set(places):
         assert (wanted.need, "labels: gpu" in wanted.why) == (0, True)
 
 
-# --- in the loop --------------------------------------------------------------------------------------
-
-
 def test_an_idle_node_with_a_label_hides_no_demand_and_without_it_serves_it(cluster):
     """The trial: three nodes, one of them idle with an exclusive label; production waits for a container."""
     cluster.nodes["n3:1"] = times(SLOT, 4)
@@ -329,9 +326,6 @@ def test_an_application_that_chooses_its_workers_is_left_alone_as_a_whole(cluste
     assert (unmodelled.why, unmodelled.modelled("a", tasks)) == ({}, tasks)
 
 
-# --- what people read ---------------------------------------------------------------------------------
-
-
 def test_the_refusal_is_recorded_once(cluster):
     cluster.apps[application(2)].ask_others = GPU
     found = refusals(cluster, ticks=6)
@@ -366,9 +360,6 @@ def test_what_is_left_out_is_logged_once(cluster, caplog):
     assert all(line.isprintable() for line in lines)
 
 
-# --- predicted demand ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("where", ["application", "queue"])
 def test_no_demand_is_predicted_for_a_job_of_a_label(cluster, where):
     wave = (ContainerRequest(20, SLOT, 2),)
@@ -380,9 +371,6 @@ def test_no_demand_is_predicted_for_a_job_of_a_label(cluster, where):
     seen = cluster.port(lambda _: wave, predicted_max=10).observe(ObservationRequest())
     [view] = [view for view in seen.snapshot.applications if view.application == application(2)]
     assert (view.requests, view.predicted) == ((), 0)
-
-
-# --- check --------------------------------------------------------------------------------------------
 
 
 def test_a_queue_whose_requests_have_a_label_by_default_fails(capfd):

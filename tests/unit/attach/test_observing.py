@@ -43,9 +43,6 @@ def views(seen) -> dict:
     return {view.application: view for view in seen.snapshot.applications}
 
 
-# --- gate ---------------------------------------------------------------------------------------
-
-
 def test_a_quiet_cluster_costs_two_questions(cluster):
     cluster.apps[application(2)].asks = []
     cluster.apps[application(1)].asks = [(10, SLOT, 4)]
@@ -166,9 +163,6 @@ def test_a_master_that_did_not_answer_is_asked_again_later(cluster):
     assert views(port.observe(HURRIED))[application(1)].runner is True
 
 
-# --- reservations -------------------------------------------------------------------------------
-
-
 def reserving(cluster, queue: str, nodes: int):
     """Nodes of three slots with one free; somebody has reserved two slots on one of them."""
     for number in range(nodes):
@@ -251,9 +245,6 @@ def test_who_cannot_be_seen_whole_is_unreachable(cluster, broken):
     seen = cluster.port().observe(ObservationRequest(victims=(application(1), application(77))))
     assert seen.unreachable == (application(1), application(77))
     assert seen.tasks == {}
-
-
-# --- another ResourceManager --------------------------------------------------------------------
 
 
 def test_after_a_failover_nothing_is_shown_until_the_nodes_stand_still(cluster):

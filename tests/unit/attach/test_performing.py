@@ -373,9 +373,6 @@ def test_a_request_that_cannot_be_taken_back_now_is_taken_back_later(cluster):
     assert cluster.hdfs.files[f"{FOLDER}/o-1.withdrawn"] == b""
 
 
-# --- killing and priorities ---------------------------------------------------------------------
-
-
 def test_killing_is_off_unless_allowed(cluster):
     assert "do not allow" in why(looking(cluster).perform(KILL))
     assert cluster.changes == []

@@ -238,9 +238,6 @@ def test_with_kerberos_no_tracking_url_is_read(monkeypatch: pytest.MonkeyPatch) 
         assert find_proxy(cluster, manager, {KEY: fake.at}, fake.rm.url).addresses == (fake.proxy.url,)
 
 
-# --- the recorded cluster -----------------------------------------------------------------------
-
-
 def test_a_master_that_cannot_be_reached_is_no_job_without_a_runner() -> None:
     """The recorded answers of a cluster whose proxy is at an address that does not answer."""
     dead = f"127.0.0.1:{closed_port()}"

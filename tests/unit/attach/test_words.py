@@ -224,9 +224,6 @@ def test_a_store_outside_the_named_root_is_left_alone():
     assert judge(GOOD, "ann", narrow) == StoreOutside("/yarnctl/checkpoints", "/yarnctl/check")
 
 
-# --- standing aside -----------------------------------------------------------------------------
-
-
 ON = {MONITOR: "true"}
 WITHIN = {**ON, INTRA_QUEUE: "true"}
 
@@ -254,9 +251,6 @@ def test_who_has_seen_no_victim_queue_does_not_know_that_yarn_leaves_it_alone(na
     seen = [Leaf(f"root.{name}", yarn.QueueInfo(name, preemption_disabled=True)) for name in names]
     assert preempted_by_yarn(ON, seen, RESEARCH) == YarnPreemptsSomewhere(MONITOR)
     assert preempted_by_yarn({}, seen, RESEARCH) is None
-
-
-# --- discovery ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -526,9 +526,6 @@ def test_a_desk_without_a_history_works():
     assert there.past.asked == []
 
 
-# --- what is written down stays small -------------------------------------------------------------------
-
-
 def test_few_names_and_few_ends_and_no_container_lost():
     loads = [Load(f"a{number}", 1 + number % 7, 0, 1_000 + number) for number in range(500)]
     short = compact([*loads, Load("x", 3, 0, FOREVER_MS)])

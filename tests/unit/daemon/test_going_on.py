@@ -158,9 +158,6 @@ def test_what_was_sent_by_a_life_that_enforced_is_taken_back(tmp_path: Path) -> 
     }
 
 
-# --- who answered -----------------------------------------------------------------------------
-
-
 class Knowing(Attached):
     """A cluster whose ResourceManager has a name of its own ("": none answers)."""
 
@@ -321,9 +318,6 @@ def test_a_restart_puts_priorities_back_though_nobody_waits_and_the_gate_is_clos
     replay(read(path, closed=True), str(path))
 
 
-# --- room that nobody was seen to get -----------------------------------------------------------
-
-
 class Thieves(Attached):
     """Whatever room comes free goes to an application that nobody watches."""
 
@@ -347,9 +341,6 @@ def test_room_that_a_stranger_takes_counts_as_misdirected(tmp_path: Path, waits:
     misdirection = Misdirection()
     misdirection.apply(line.record for line in read(path))
     assert bool(misdirection.why) is waits
-
-
-# --- put together -------------------------------------------------------------------------------
 
 
 class Adopting(Attached):

@@ -37,9 +37,6 @@ from yarnctl.journal.chain import MemoryJournal
 FIX = "yarn schedulerconf -update root.research:maximum-capacity=90"
 
 
-# --- every point ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "ticks", [LIVES[0], *(pytest.param(each, marks=pytest.mark.thorough) for each in LIVES[1:])]
 )

@@ -160,8 +160,6 @@ def test_a_restart_goes_on_with_what_waits_for_its_start() -> None:
     assert again.state(second) == "admitted"
 
 
-# --- files of pools ---------------------------------------------------------------------------------------
-
 POOL = '[[pool]]\nname = "fast"\nqueue = "root.fast"\n'
 
 
@@ -194,9 +192,6 @@ def test_what_is_no_file_of_pools_is_refused_by_name(tmp_path: Path, text: str, 
         read_pools(file)
     assert said in str(refused.value)
     assert str(file) in str(refused.value)
-
-
-# --- the daemon's own runs ----------------------------------------------------------------------------------
 
 
 def test_a_file_of_runs_that_turned_ill_is_refused_by_its_name_and_not_by_its_folder(tmp_path: Path) -> None:

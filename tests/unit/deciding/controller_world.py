@@ -152,9 +152,6 @@ def _observe(
     raise AssertionError("the controller never came to rest")
 
 
-# --- judging ----------------------------------------------------------------------------------
-
-
 def read(records: Sequence[Record]) -> Replay:
     """Return a replay that has read these records; raises Different where it would have decided otherwise."""
     state = Replay("journal")

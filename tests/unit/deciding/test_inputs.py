@@ -126,9 +126,6 @@ def test_a_part_of_the_input_that_is_left_out_is_noticed(part: str) -> None:
     assert noticed(PARTS[part])
 
 
-# --- a master that does not answer ----------------------------------------------------------------
-
-
 def silent_master() -> list[Record]:
     """Play a job whose master never answers: it is asked again after ``silent_ms``, in a look that is left
     out.
@@ -209,9 +206,6 @@ def test_requests_that_are_modelled_are_served_beside_those_that_are_not() -> No
     assert steps.step(Observation(now_ms=0, as_of_ms=0, snapshot=snapshot)).to_observe.victims == ("r1",)
 
 
-# --- grants between two looks ---------------------------------------------------------------------
-
-
 def echo() -> list[Record]:
     """Play an ask that still stands, though a container was given since a look that led to nothing."""
     steps, records, r1 = Controller(GUARD_FREE), list[Record](), app("r1", "research", 9)
@@ -247,8 +241,6 @@ def test_the_packaged_demo_is_fed_without_a_difference() -> None:
     state.finish()
     assert (state.records, state.decisions, state.steps) == (len(journal.records), 338, 2564)
 
-
-# --- changes of the snapshot ----------------------------------------------------------------------
 
 NAMES = ("r1", "r2", "p1", "p2")
 ROWS = st.lists(

@@ -156,9 +156,6 @@ def test_any_text_gives_a_site_or_our_error(tmp_path, body):
         assert "\n" not in str(error)
 
 
-# --- addresses --------------------------------------------------------------------------------
-
-
 def from_files(tmp_path, **files: str):
     found = site(tmp_path, defaults=addresses.DEFAULTS, **files)
     return addresses.resource_managers(found), addresses.name_nodes(found)

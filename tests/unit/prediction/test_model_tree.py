@@ -191,8 +191,6 @@ def test_more_options_than_the_journal_takes_are_refused() -> None:
         tuned_options(tree, query._replace(containers=tuple(range(1, 66))))
 
 
-# --- bounds ---------------------------------------------------------------------------------------------
-
 BOUNDS = [
     # ratios, configurations, beta: a further configuration weighs as much as each
     ([1.1] * 19, range(19), 0.05, RatioBound(1.1, True), "19 suffice for 5 %"),

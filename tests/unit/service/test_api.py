@@ -161,9 +161,6 @@ def test_refusals_say_why_nothing_is_done(served):
     assert served.get("/v1/refusals?queue=research")["total"] == 0
 
 
-# --- pages --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("path", ["/v1/decisions", "/v1/checkpoints", "/v1/applications", "/v1/occupancy"])
 def test_pages_together_are_the_whole_list(served, path):
     served.view = next(view for view in reversed(views()) if view.now_ms >= busy().now_ms)
@@ -188,9 +185,6 @@ def test_a_new_decision_neither_repeats_nor_hides_one_between_two_pages(served):
     served.view = last()
     assert len(last().decisions) > len(first.decisions)
     assert served.get(f"/v1/decisions?cursor={newest}")["items"] == []
-
-
-# --- the cluster --------------------------------------------------------------------------------------
 
 
 def test_the_snapshot_adds_up(served):

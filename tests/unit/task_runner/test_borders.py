@@ -173,9 +173,6 @@ def test_java_writes_the_key_that_hadoop_sorts_by() -> None:
     assert (KeyRule(2).key_fields, KeyRule(2, key_fields=3).key_fields) == (2, 3)
 
 
-# -- how it begins --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("words", [["cat"], ["--restartable", "--"], []])
 def test_without_a_reducer_it_is_used_wrongly(words):
     assert main.main(words) == 2

@@ -131,9 +131,6 @@ def test_a_hold_is_not_below_zero(given, held):
     assert settings("--release-wait-ms", given).hold_ms == held
 
 
-# -- tokens ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("data", "number"), [(b"\x7f", 127), (b"\x80\x01", 128), (b"\x80\x00", 0), (b"\xac\x02", 300)]
 )
@@ -158,9 +155,6 @@ def test_lengths_of_hadoop_end_at_eight_bytes(first):
 def test_what_is_too_short_or_another_file_is_no_token_storage(data):
     with pytest.raises(Unusable, match="not a token file"):
         parse_tokens(data)
-
-
-# -- WebHDFS --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
