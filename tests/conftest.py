@@ -19,7 +19,6 @@ for number in (signal.SIGINT, signal.SIGQUIT):
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Offer ``--thorough``."""
     parser.addoption(
         "--thorough", action="store_true", help="run every test and draw every example (make test-thorough)"
     )

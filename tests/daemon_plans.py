@@ -14,10 +14,7 @@ def plan_for(*words: str) -> Plan:
     with command.make_context("run", list(words)) as context:
         values = context.params
     return plan_of(
-        options_in(ClusterOptions, values),
-        options_in(QueueOptions, values),
-        options_in(PreemptionOptions, values),
-        options_in(FolderOptions, values),
-        options_in(StateOptions, values),
-        options_in(GateOptions, values),
-    )
+        options_in(ClusterOptions, values), options_in(QueueOptions, values),
+        options_in(PreemptionOptions, values), options_in(FolderOptions, values),
+        options_in(StateOptions, values), options_in(GateOptions, values),
+    )  # fmt: skip

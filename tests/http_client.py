@@ -21,7 +21,6 @@ __all__ = ["NoConnection", "Request", "RequestException", "Response", "Session",
 LONGEST_S = 60.0
 
 OTHERS = {
-    "tests/service/flood.py": "measures one answer on a connection of its own",
     "tests/hadoop/programs/sides.py": "a job's program: runs where this package is not",
     "tests/hadoop/security.py": "looks whether a port is open",
     "tests/docker/jobs/patient_reduce.py": "a job's program: runs where this package is not",
@@ -46,23 +45,19 @@ class Session(requests.Session):
 
 
 def request(method: str, url: str, **named: Any) -> Response:
-    """Ask once."""
     with Session() as session:
         return session.request(method, url, **named)
 
 
 def get(url: str, **named: Any) -> Response:
-    """GET once."""
     return request("GET", url, **named)
 
 
 def post(url: str, **named: Any) -> Response:
-    """POST once."""
     return request("POST", url, **named)
 
 
 def put(url: str, **named: Any) -> Response:
-    """PUT once."""
     return request("PUT", url, **named)
 
 

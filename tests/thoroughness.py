@@ -73,7 +73,6 @@ class LeavingOut:
         self.left_out = max(self.left_out, output.get("thorough_left_out", 0))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what was not run."""
         if is_thorough():
             return
         tests = "1 thorough test" if self.left_out == 1 else f"{self.left_out or 'no'} thorough tests"

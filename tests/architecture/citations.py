@@ -34,20 +34,13 @@ FOLDERS = ("docker", "docs", "emulator", "hadoop-conf", "research", "tests", "ya
 """What is searched, beside the files of the root itself."""
 
 MEANT = (
-    ("*natjam*", "natjam"),
-    ("research/notes/paper.md", "natjam"),
-    ("research/yarn_research/papers/*", "natjam"),
-    ("emulator/*timing.py", "natjam"),
-    ("tests/golden/test_policies.py", "natjam"),
-    ("yarnctl/deciding/policies/*", "natjam"),
-    ("yarnctl/deciding/settings.py", "natjam"),
-    ("emulator/live/*", "hadoop"),
-    ("tests/contract/*", "hadoop"),
-    ("tests/unit/hadoop/*", "hadoop"),
-    ("yarnctl/attach/*", "hadoop"),
-    ("yarnctl/deciding/queue_hold.py", "hadoop"),
-    ("yarnctl/hadoop/*", "hadoop"),
-)
+    ("*natjam*", "natjam"), ("research/notes/paper.md", "natjam"),
+    ("research/yarn_research/papers/*", "natjam"), ("emulator/*timing.py", "natjam"),
+    ("tests/golden/test_policies.py", "natjam"), ("yarnctl/deciding/policies/*", "natjam"),
+    ("yarnctl/deciding/settings.py", "natjam"), ("emulator/live/*", "hadoop"), ("tests/contract/*", "hadoop"),
+    ("tests/unit/hadoop/*", "hadoop"), ("yarnctl/attach/*", "hadoop"),
+    ("yarnctl/deciding/queue_hold.py", "hadoop"), ("yarnctl/hadoop/*", "hadoop"),
+)  # fmt: skip
 """The page that a citation without a page means, by the path of its file; the first match counts."""
 
 S = r"(?:[ \t]*\n[ \t]*(?:\#+|//|\*)?[ \t]*|[ \t]+)"
@@ -96,7 +89,6 @@ class Page(NamedTuple):
 
 
 def citations(text: str) -> Iterator[Citation]:
-    """Yield every citation of a text, one for each section that it names."""
     for match in CITATION.finditer(text):
         groups = match.groupdict()
         page = next((groups[one] for one in ("path", "file", "page", "named") if groups[one]), "")
@@ -134,7 +126,6 @@ def meant_by(path: str) -> str:
 
 @cache
 def page_of(file: Path) -> Page:
-    """Read a page of facts."""
     text = file.read_text(encoding="utf-8")
     heads = list(HEADING.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)][: len(heads)]

@@ -51,8 +51,6 @@ This page is generated from the program; do not edit it.
 
 
 def shown(template: str) -> str:
-    """Return a template as the page shows it."""
-
     def section(found: re.Match[str]) -> str:
         _, _, one, other = found.groups()
         return f"[{one} / {other}]" if other else f"[{one}]"
@@ -71,7 +69,6 @@ def sentence(kind: type[Reason]) -> str:
 
 
 def reasons_of(union: Any) -> list[type[Reason]]:
-    """Return the reasons of a union, in its order."""
     return list(get_args(union))
 
 
@@ -87,7 +84,6 @@ def table(rows: list[tuple[str, str, str]]) -> list[str]:
 
 
 def page() -> str:
-    """Return the page."""
     lines = [HEAD]
     for heading, union in SECTIONS.items():
         rows = [

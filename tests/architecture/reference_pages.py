@@ -32,7 +32,6 @@ GENERATED = "This page is generated from the program; do not edit it."
 
 
 def text_of(value: Any) -> str:
-    """Return a text as one line of a table."""
     return " ".join(str(value or "").split()).replace("|", "\\|")
 
 
@@ -66,7 +65,6 @@ def each_command(group: click.Group, words: str) -> Iterator[tuple[str, click.Co
 
 
 def option_rows(command: click.Command, context: click.Context) -> list[str]:
-    """Return the table of a command's options."""
     found = [param.get_help_record(context) for param in command.params if isinstance(param, click.Option)]
     rows = [f"| `{names}` | {text_of(says)} |" for names, says in filter(None, found)]
     return ["", "| option | what it does |", "|---|---|", *rows] if rows else []
@@ -81,26 +79,12 @@ def configuration() -> str:
     ]
     variables = [f"* `{name}`" for name in read_by_programs()]
     return "\n".join(
-        [
-            "# Configuration",
-            "",
-            GENERATED,
-            "",
-            "## The cluster's file",
-            "",
-            "Keys of `[cluster]` in the file of `--config`. An option has priority over the environment,",
-            "and the environment over the file. Times are in milliseconds.",
-            "",
-            "| key | default | environment |",
-            "|---|---|---|",
-            *rows,
-            "",
-            "## Environment variables that the programs read",
-            "",
-            *variables,
-            "",
-        ]
-    )
+        ["# Configuration", "", GENERATED, "", "## The cluster's file", "",
+         "Keys of `[cluster]` in the file of `--config`. An option has priority over the environment,",
+         "and the environment over the file. Times are in milliseconds.", "",
+         "| key | default | environment |", "|---|---|---|", *rows, "",
+         "## Environment variables that the programs read", "", *variables, ""]
+    )  # fmt: skip
 
 
 def metrics() -> str:

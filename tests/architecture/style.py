@@ -73,7 +73,6 @@ def breaches(paths: Iterable[Path], root: Path = ROOT) -> list[Breach]:
 
 
 def in_source(name: str, source: str) -> list[Breach]:
-    """Return the breaches of one Python file."""
     is_printed = any(name == place or name.startswith(f"{place}/") for place in PRINTED)
     return [
         Breach(f"{name}:{line}", f"'{match[0]}' in: {_short(text, match.start())}")
@@ -115,7 +114,6 @@ def _is_command(node: ast.AST) -> bool:
 
 
 def in_page(name: str, text: str) -> list[Breach]:
-    """Return the breaches of one page of Markdown."""
     found = []
     is_code, paragraph = False, 0
     for number, line in enumerate(text.splitlines(), 1):

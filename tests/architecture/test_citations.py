@@ -23,16 +23,12 @@ from tests.architecture.citations import (
 
 ROOT = Path(__file__).parents[2]
 FACTS = ROOT / "docs" / "facts"
-OWN = (
-    "tests/architecture/citations.py",
-    "tests/architecture/test_citations.py",
-)
+OWN = ("tests/architecture/citations.py", "tests/architecture/test_citations.py")
 """Their examples are made up; a list of ids is no prose."""
 
 
 @cache
 def everything() -> tuple[tuple[str, str], ...]:
-    """Return path and text of all that may cite."""
     return tuple((path, text) for path, text in texts(ROOT) if path not in OWN)
 
 
@@ -52,34 +48,20 @@ def test_citations_of_every_room_are_found() -> None:
 FORMS = [
     ("(facts/hadoop.md, section 7)", "hadoop 7"),
     ("(facts/hadoop.md,\n# sections 7 and 11)", "hadoop 7, hadoop 11"),
-    ("facts/hadoop.md, 1.5)", "hadoop 1.5"),
-    ("docs/facts/natjam.md, section 2.3", "natjam 2.3"),
-    ("(facts/hadoop, section 5: leaf queues)", "hadoop 5"),
-    ("(facts, hadoop.md section 2).", "hadoop 2"),
-    ("(facts, natjam 2.5; hadoop 5).", "natjam 2.5, hadoop 5"),
-    ("see natjam.md, section 3", "natjam 3"),
-    ("(natjam 2.5)", "natjam 2.5"),
-    ('section = "hadoop 1.1"', "hadoop 1.1"),
-    ("(facts, section 10)", " 10"),
-    ("(facts, section\n        2.1). Absent", " 2.1"),
-    ("the facts (sections 1 and 2)", " 1,  2"),
-    ("(facts, sections 1, 5, 6 and 11; good", " 1,  5,  6,  11"),
-    ("(facts section 3)", " 3"),
-    ("(facts 2, 2.1, 2.2)", " 2,  2.1,  2.2"),
-    ("that facts 1.4 name", " 1.4"),
-    ("(facts 1.1 to 1.4)", " 1.1,  1.2,  1.3,  1.4"),
-    ("(facts 2 to 4)", " 2,  3,  4"),
-    ("(facts 11: no resourceInfo in 3.4)", " 11"),
-    ("// facts 5, no. 8.)", " 5 row 8"),
-    ("facts/natjam.md, section 5, no. 4b", "natjam 5 row 4b"),
-    ("section 9 of the facts", " 9"),
-    ("section 9 of docs/facts/hadoop.md", "hadoop 9"),
-    ("Sections 3.4.2 of the facts", ""),
-    ("Hadoop 3, hadoop 3.4.2 and Spark 4", ""),
-    ("the facts say so; 3 of them", ""),
-    ("apply(facts, 3), facts[1], facts = 2", ""),
-    ("the paper, section 5, and its facts", ""),
-]
+    ("facts/hadoop.md, 1.5)", "hadoop 1.5"), ("docs/facts/natjam.md, section 2.3", "natjam 2.3"),
+    ("(facts/hadoop, section 5: leaf queues)", "hadoop 5"), ("(facts, hadoop.md section 2).", "hadoop 2"),
+    ("(facts, natjam 2.5; hadoop 5).", "natjam 2.5, hadoop 5"), ("see natjam.md, section 3", "natjam 3"),
+    ("(natjam 2.5)", "natjam 2.5"), ('section = "hadoop 1.1"', "hadoop 1.1"), ("(facts, section 10)", " 10"),
+    ("(facts, section\n        2.1). Absent", " 2.1"), ("the facts (sections 1 and 2)", " 1,  2"),
+    ("(facts, sections 1, 5, 6 and 11; good", " 1,  5,  6,  11"), ("(facts section 3)", " 3"),
+    ("(facts 2, 2.1, 2.2)", " 2,  2.1,  2.2"), ("that facts 1.4 name", " 1.4"),
+    ("(facts 1.1 to 1.4)", " 1.1,  1.2,  1.3,  1.4"), ("(facts 2 to 4)", " 2,  3,  4"),
+    ("(facts 11: no resourceInfo in 3.4)", " 11"), ("// facts 5, no. 8.)", " 5 row 8"),
+    ("facts/natjam.md, section 5, no. 4b", "natjam 5 row 4b"), ("section 9 of the facts", " 9"),
+    ("section 9 of docs/facts/hadoop.md", "hadoop 9"), ("Sections 3.4.2 of the facts", ""),
+    ("Hadoop 3, hadoop 3.4.2 and Spark 4", ""), ("the facts say so; 3 of them", ""),
+    ("apply(facts, 3), facts[1], facts = 2", ""), ("the paper, section 5, and its facts", ""),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "expected"), FORMS)
@@ -103,7 +85,6 @@ def tree(tmp_path: Path) -> Path:
 
 
 def problems_in(tree: Path) -> list[str]:
-    """Return what is wrong in a checkout."""
     return [one for path, text in texts(tree) for one in problems_of(path, text, tree / "docs" / "facts")]
 
 

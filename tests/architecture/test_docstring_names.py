@@ -113,17 +113,9 @@ def test_unknown_names_are_only_the_listed_exceptions() -> None:
 
 @pytest.mark.parametrize(
     ("quoted", "is_known"),
-    [
-        ("rank", True),
-        ("place", False),
-        ("kept", True),
-        ("limit", True),
-        ("above", True),
-        ("BOUND", True),
-        ("reduce", True),
-        ("local", False),
-    ],
-)
+    [("rank", True), ("place", False), ("kept", True), ("limit", True), ("above", True), ("BOUND", True),
+     ("reduce", True), ("local", False)],
+)  # fmt: skip
 def test_unknown_names_finds_a_renamed_field(tmp_path: Path, quoted: str, is_known: bool) -> None:
     source = f'''
 BOUND = 3

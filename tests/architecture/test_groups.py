@@ -25,12 +25,9 @@ def test_tests_of_a_group_run_in_one_worker(tmp_path: Path) -> None:
     options = ["-p", "xdist", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadgroup"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-c", os.devnull, f"--rootdir={tmp_path}", *options, "test_some.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        cwd=tmp_path, env={**os.environ, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     workers = (tmp_path / "workers").read_text().split()
     assert len(workers) == 8

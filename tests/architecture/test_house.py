@@ -36,22 +36,14 @@ def body(lines: int, head: str = "def long():") -> str:
     return f"{head}\n    first = 1" + "\n" * (lines - 1) + "    return first\n"
 
 
-# --- circles -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "line",
-    [
-        "import yarnctl.one",
-        "from yarnctl import one",
-        "from yarnctl.one import ONE",
-        "from . import one",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from yarnctl.one import ONE",
-        "def late():\n    from yarnctl.one import ONE\n    return ONE",
-        "import importlib\nONE = importlib.import_module('yarnctl.one')",
-        "COMMANDS = {'one': ('yarnctl.one:command', 'Help.')}",
-    ],
-)
+    ["import yarnctl.one", "from yarnctl import one", "from yarnctl.one import ONE", "from . import one",
+     "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from yarnctl.one import ONE",
+     "def late():\n    from yarnctl.one import ONE\n    return ONE",
+     "import importlib\nONE = importlib.import_module('yarnctl.one')",
+     "COMMANDS = {'one': ('yarnctl.one:command', 'Help.')}"],
+)  # fmt: skip
 def test_a_circle_is_seen_however_it_is_imported(tmp_path, line):
     found = planted(tmp_path, {"yarnctl/one.py": "import yarnctl.two\n", "yarnctl/two.py": line + "\n"})
     assert len(found) == 1
@@ -78,9 +70,6 @@ def test_a_component_is_what_reaches_each_other(edges):
             others |= {far for near in list(others) for far in arrows[near]}
     expected = {frozenset(b for b in arrows if b in reached[a] and a in reached[b]) for a in arrows}
     assert {frozenset(group) for group in graph.components(arrows)} == expected
-
-
-# --- rooms and sizes ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("folder", ["yarnctl/deciding", "yarnctl/cli", "emulator/live/cli"])
@@ -117,21 +106,15 @@ def test_the_product_has_a_budget():
     assert sizes.over_budget(sources.read(ROOT), sizes.budget(ROOT)) == []
 
 
-# --- functions ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("green", "red", "says"),
     [
         (body(60), body(61), "long has 61 lines in its body, at most 60 may be"),
-        (
-            "def deep(a):\n" + "    if a: pass\n" * 11,
-            "def deep(a):\n" + "    if a: pass\n" * 12,
-            "deep: `deep` is too complex (13 > 12)",
-        ),
+        ("def deep(a):\n" + "    if a: pass\n" * 11, "def deep(a):\n" + "    if a: pass\n" * 12,
+         "deep: `deep` is too complex (13 > 12)"),
     ],
     ids=("lines", "complexity"),
-)
+)  # fmt: skip
 def test_a_function_has_limits(tmp_path, green, red, says):
     assert planted(tmp_path, {"yarnctl/a.py": green}) == ()
     found = planted(tmp_path, {"yarnctl/a.py": red})
@@ -156,9 +139,6 @@ def test_an_exception_that_is_not_needed_is_removed(tmp_path):
     assert measured.problems == ("[exceptions] yarnctl/a.py:long: it is over no limit; remove it",)
 
 
-# --- names -------------------------------------------------------------------------------------
-
-
 def test_a_name_stands_for_one_thing(tmp_path):
     class_ = "def f():\n    class Row: pass\n    return Row\n"
     files = {
@@ -181,25 +161,17 @@ def test_a_name_stands_for_one_thing(tmp_path):
 
 @pytest.mark.parametrize(
     ("line", "library"),
-    [
-        ("import requests", "requests"),
-        ("from requests import Session", "requests"),
-        ("def late():\n    import requests", "requests"),
-        ("import http.client", "http.client"),
-        ("from http import client", "http.client"),
-        ("from http.client import HTTPConnection", "http.client"),
-        ("import urllib.request", "urllib.request"),
-        ("from urllib.request import urlopen", "urllib.request"),
-        ("from urllib3.connection import HTTPConnection", "urllib3"),
-        ("import httpx", "httpx"),
-        ("import aiohttp", "aiohttp"),
-        ("import hdfs", "hdfs"),
-        ("import asyncio\nasync def f(): await asyncio.open_connection('h', 1)", "sockets"),
-        ("import asyncio\nasync def f(loop): await loop.create_connection(f, 'h', 1)", "sockets"),
-        ("import socket\nsocket.create_connection(('h', 1))", "sockets"),
-        ("import socket\nsocket.socket().connect(('h', 1))", "sockets"),
-    ],
-)
+    [("import requests", "requests"), ("from requests import Session", "requests"),
+     ("def late():\n    import requests", "requests"), ("import http.client", "http.client"),
+     ("from http import client", "http.client"), ("from http.client import HTTPConnection", "http.client"),
+     ("import urllib.request", "urllib.request"), ("from urllib.request import urlopen", "urllib.request"),
+     ("from urllib3.connection import HTTPConnection", "urllib3"), ("import httpx", "httpx"),
+     ("import aiohttp", "aiohttp"), ("import hdfs", "hdfs"),
+     ("import asyncio\nasync def f(): await asyncio.open_connection('h', 1)", "sockets"),
+     ("import asyncio\nasync def f(loop): await loop.create_connection(f, 'h', 1)", "sockets"),
+     ("import socket\nsocket.create_connection(('h', 1))", "sockets"),
+     ("import socket\nsocket.socket().connect(('h', 1))", "sockets")],
+)  # fmt: skip
 def test_who_opens_connections_is_listed(tmp_path, line, library):
     (found,) = planted(tmp_path, {"yarnctl/asks.py": f"{line}\n"})
     assert found.endswith(f"yarnctl.asks uses {library} and is no client's module")
@@ -211,17 +183,11 @@ def test_who_opens_connections_is_listed(tmp_path, line, library):
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from requests import Session",
-        "from urllib.parse import urlsplit",
-        "from http import HTTPStatus",
-        "import urllib3.exceptions",
-        "from requests.auth import AuthBase",
-        "from http.client import HTTPException",
-        "import socket\nsocket.create_server(('', 0))",
-        "def f(database): database.connect()",
-    ],
-)
+    ["from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from requests import Session",
+     "from urllib.parse import urlsplit", "from http import HTTPStatus", "import urllib3.exceptions",
+     "from requests.auth import AuthBase", "from http.client import HTTPException",
+     "import socket\nsocket.create_server(('', 0))", "def f(database): database.connect()"],
+)  # fmt: skip
 def test_what_opens_nothing_is_no_client(tmp_path, line):
     assert planted(tmp_path, {"yarnctl/asks.py": f"{line}\n"}) == ()
 
@@ -230,12 +196,7 @@ def test_tests_are_one_client_with_whatever_they_use(tmp_path):
     files = {"yarnctl/a.py": "", "tests/test_a.py": "import requests\n", "tests/b.py": "import http.client\n"}
     assert planted(tmp_path, files) == ()
     figures = document(measure(tmp_path, NOTHING, NOBODY))["http-clients"]["figures"]
-    assert figures == {
-        "clients": 1,
-        "modules_of_clients": 0,
-        "tests_http.client": 1,
-        "tests_requests": 1,
-    }
+    assert figures == {"clients": 1, "modules_of_clients": 0, "tests_http.client": 1, "tests_requests": 1}
 
 
 def test_tests_ask_through_their_client_or_say_why_not():
@@ -290,56 +251,35 @@ Record = Moved | Gone
 """
 
 READS = [
-    ("record: Moved", "record.why == DUE"),
-    ("record: Moved", "record.why != 'due'"),
-    ("record: Moved", "record.why in (ONE, TWO)"),
-    ("record: Moved", "'lost' in record.why"),
-    ("record: Moved", "record.why.startswith('with ')"),
-    ("record: Moved", "record.why.endswith('ended')"),
+    ("record: Moved", "record.why == DUE"), ("record: Moved", "record.why != 'due'"),
+    ("record: Moved", "record.why in (ONE, TWO)"), ("record: Moved", "'lost' in record.why"),
+    ("record: Moved", "record.why.startswith('with ')"), ("record: Moved", "record.why.endswith('ended')"),
     ("record: Moved", "record.why.removeprefix('with ')"),
-    ("record: Moved", "record.why.strip().partition(' ')"),
-    ("record: Moved", "record.why[5:]"),
-    ("record: Moved", "record.why[:5] == 'with '"),
-    ("record: Moved", "PATTERN.fullmatch(record.why)"),
-    ("record: Moved", "re.search('[0-9]', record.why)"),
-    ("record: Moved", "(record.why or 'none') == DUE"),
-    ("record: Noted", "record.why == DUE"),
-    ("record: Worded", "record.why == DUE"),
-    ("record: Record", "record.why == DUE"),
-    ("record: Gone", "str(record.why) == DUE"),
-    ("asked: Asked", "asked._reason == DUE"),
-    ("asked: Asked", "asked.moved.why == DUE"),
-    ("record", "record.why == DUE"),
-    ("record: Record", "isinstance(record, Moved) and record.why == DUE"),
-    ("why: str", "why == DUE"),
-    ("why", "why == DUE"),
-    ("reason: 'str | None'", "reason == DUE"),
-    ("rows", "[row for row, why in rows if why == DUE]"),
-    ("told: str", "told.endswith(DUE)"),
+    ("record: Moved", "record.why.strip().partition(' ')"), ("record: Moved", "record.why[5:]"),
+    ("record: Moved", "record.why[:5] == 'with '"), ("record: Moved", "PATTERN.fullmatch(record.why)"),
+    ("record: Moved", "re.search('[0-9]', record.why)"), ("record: Moved", "(record.why or 'none') == DUE"),
+    ("record: Noted", "record.why == DUE"), ("record: Worded", "record.why == DUE"),
+    ("record: Record", "record.why == DUE"), ("record: Gone", "str(record.why) == DUE"),
+    ("asked: Asked", "asked._reason == DUE"), ("asked: Asked", "asked.moved.why == DUE"),
+    ("record", "record.why == DUE"), ("record: Record", "isinstance(record, Moved) and record.why == DUE"),
+    ("why: str", "why == DUE"), ("why", "why == DUE"), ("reason: 'str | None'", "reason == DUE"),
+    ("rows", "[row for row, why in rows if why == DUE]"), ("told: str", "told.endswith(DUE)"),
     ("work", "work.why_not().startswith(DUE)"),
-]
+]  # fmt: skip
 
 READS_NOT = [
-    ("record: Moved", "record.why"),
-    ("record: Moved", "record.why == ''"),
-    ("record: Moved", "f'because {record.why}'"),
-    ("record: Moved", "record.why[:300]"),
-    ("record: Moved", "record.why is None"),
-    ("record: Moved", "show(record.why)"),
-    ("record: Gone", "record.why == 'absent'"),
-    ("record: Settled", "record.why == Ended('lost')"),
+    ("record: Moved", "record.why"), ("record: Moved", "record.why == ''"),
+    ("record: Moved", "f'because {record.why}'"), ("record: Moved", "record.why[:300]"),
+    ("record: Moved", "record.why is None"), ("record: Moved", "show(record.why)"),
+    ("record: Gone", "record.why == 'absent'"), ("record: Settled", "record.why == Ended('lost')"),
     ("record: Settled", "isinstance(record.why, Lost)"),
     ("record: Record", "isinstance(record, Gone) and record.why == 'absent'"),
-    ("why: Why", "why == Ended('lost')"),
-    ("why: Absence", "why in ('absent',)"),
-    ("told", "told.split()"),
-    ("told: dict[str, str]", "'a' in told"),
-    ("name: str", "name.startswith('why')"),
-]
+    ("why: Why", "why == Ended('lost')"), ("why: Absence", "why in ('absent',)"), ("told", "told.split()"),
+    ("told: dict[str, str]", "'a' in told"), ("name: str", "name.startswith('why')"),
+]  # fmt: skip
 
 
 def function_of(parameter: str, expression: str) -> dict[str, str]:
-    """Return a product whose one function returns an expression of its parameter."""
     lines = f"from yarnctl.records import *\ndef reading({parameter}):\n    return {expression}\n"
     return {"yarnctl/records.py": RECORDS, "yarnctl/reads.py": lines}
 
@@ -468,9 +408,6 @@ def test_a_file_that_cannot_be_read_is_named(house):
     with pytest.raises(SyntaxError) as torn:
         main([], house)
     assert torn.value.filename == "yarnctl/torn.py"
-
-
-# --- the house as it is ------------------------------------------------------------------------
 
 
 def test_the_list_is_what_there_is():

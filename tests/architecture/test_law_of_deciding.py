@@ -42,17 +42,11 @@ BREACHES = {
 }
 
 FORBIDDEN_BUILTINS = {
-    "breakpoint": "it waits for a person",
-    "compile": "it runs text",
-    "eval": "it runs text",
-    "exec": "it runs text",
-    "hash": "it differs from run to run for text (law 5)",
-    "id": "it differs from run to run (law 5)",
-    "input": "it waits for a person",
-    "open": "it opens a file",
-    "print": "it writes to the terminal",
-    "__import__": "it goes round the ban on imports",
-}
+    "breakpoint": "it waits for a person", "compile": "it runs text", "eval": "it runs text",
+    "exec": "it runs text", "hash": "it differs from run to run for text (law 5)",
+    "id": "it differs from run to run (law 5)", "input": "it waits for a person", "open": "it opens a file",
+    "print": "it writes to the terminal", "__import__": "it goes round the ban on imports",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -67,7 +61,6 @@ def copy(tmp_path: Path) -> Path:
 
 
 def ruff(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ruff as ``make lint`` does."""
     argv = [str(BIN / "ruff"), "check", "--no-cache", "--output-format=concise", *arguments]
     return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
 
@@ -92,7 +85,6 @@ def test_elsewhere_a_clock_is_no_breach(copy):
 
 @pytest.fixture
 def packages(copy: Path) -> Path:
-    """Return the copy with both packages in it, as they are."""
     for package in ("yarnctl", "emulator"):
         shutil.copytree(
             ROOT / package,
@@ -174,12 +166,7 @@ def test_make_lint_runs_all_of_it():
     makefile = (ROOT / "Makefile").read_text()
     recipe = makefile.partition("\nlint:")[2].partition("\n\n")[0]
     for command in (
-        "ruff check .",
-        ACTORS_CONFIG,
-        "$(ACTORS)",
-        "lint-imports",
-        "python -m tests.architecture.house",
-        "mypy",
-        "ruff format --check",
-    ):
+        "ruff check .", ACTORS_CONFIG, "$(ACTORS)", "lint-imports", "python -m tests.architecture.house",
+        "mypy", "ruff format --check",
+    ):  # fmt: skip
         assert command in recipe

@@ -76,3 +76,8 @@ def test_a_second_shape_is_found(tmp_path: Path, where: str, planted: str) -> No
     path.parent.mkdir(parents=True)
     path.write_text(planted)
     assert len(shapes_beside(tmp_path)) == 1
+
+
+def test_deciding_names_no_framework() -> None:
+    modules = (ROOT / "yarnctl" / "deciding").rglob("*.py")
+    assert [str(path) for path in modules if "flink" in path.read_text(encoding="utf-8").lower()] == []

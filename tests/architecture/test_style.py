@@ -9,23 +9,11 @@ import pytest
 from tests.architecture.style import ROOT, WORDS, in_page, in_source, main, user_pages
 
 WRONG = [
-    "the user who waits",
-    "a queue whose share is low",
-    "nobody asked",
-    "Somebody has changed it",
-    "how to mend it",
-    "it is dear",
-    "unless told to",
-    "leave it away",
-    "so long as it runs",
-    "so many at once",
-    "so often",
-    "there is no queue",
-    "it goes on",
-    "go on",
-    "it comes back",
+    "the user who waits", "a queue whose share is low", "nobody asked", "Somebody has changed it",
+    "how to mend it", "it is dear", "unless told to", "leave it away", "so long as it runs",
+    "so many at once", "so often", "there is no queue", "it goes on", "go on", "it comes back",
     "come back later",
-]
+]  # fmt: skip
 RIGHT = [
     "the request is no longer pending",
     "leave it. It runs away",
@@ -34,16 +22,12 @@ RIGHT = [
     "nodes",
 ]
 PLACES = {
-    "help": "click.option('--x', help={!r})",
-    "error": "raise BadInput('--x', {!r}, 'use 3')",
-    "log": "_LOG.warning({!r}, 3)",
-    "reason": "SENTENCES = {{Full: {!r}}}",
-    "made before": "said = {!r}",
-    "concatenated": "said = 'a job and ' {!r}",
-    "formatted": "said = f'{{x}} ' f{!r}",
+    "help": "click.option('--x', help={!r})", "error": "raise BadInput('--x', {!r}, 'use 3')",
+    "log": "_LOG.warning({!r}, 3)", "reason": "SENTENCES = {{Full: {!r}}}", "made before": "said = {!r}",
+    "concatenated": "said = 'a job and ' {!r}", "formatted": "said = f'{{x}} ' f{!r}",
     "docstring of a command": "@click.command()\ndef command() -> None:\n    {!r}",
     "docstring of a group's command": "@group.command('x')\ndef command() -> None:\n    {!r}",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", WRONG)
@@ -111,16 +95,13 @@ def test_in_page_finds_long_lines_and_long_paragraphs():
 
 def test_main_reads_everything_or_what_it_is_given(tmp_path: Path, capsys):
     for name, text in {
-        "yarnctl/one.py": "x = 'nobody waits'\n",
-        "emulator/deep/two.py": "x = 'somebody waits'\n",
+        "yarnctl/one.py": "x = 'nobody waits'\n", "emulator/deep/two.py": "x = 'somebody waits'\n",
         "research/yarn_research/three.py": "x = 'so many of them'\n",
         "yarnctl/task_runner/yarnctl_task.py": "x = 'nobody waits'\n",
-        "tests/four.py": "x = 'nobody waits'\n",
-        "README.md": "nobody\n",
-        "docs/spark.md": "nobody\n",
+        "tests/four.py": "x = 'nobody waits'\n", "README.md": "nobody\n", "docs/spark.md": "nobody\n",
         "docs/style.md": "nobody\n\n```text\nREADME.md\ndocs/spark.md\ndocs/later.md\n```\n",
         "docs/other.md": "nobody\n",
-    }.items():
+    }.items():  # fmt: skip
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert main([], tmp_path) == 1

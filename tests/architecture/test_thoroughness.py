@@ -39,28 +39,22 @@ def ran(folder: Path, *options: str) -> str:
     plugins = ["-p", "tests.conftest", "-p", "xdist", "-p", "no:cacheprovider", "--strict-markers", "-s"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-c", os.devnull, f"--rootdir={folder}", *plugins, *words, *chosen],
-        cwd=ROOT,
-        env={**os.environ, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        cwd=ROOT, env={**os.environ, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.mark.parametrize(
     ("options", "passed", "said"),
-    [
-        ((), 2, (LEFT_OUT, "drawn 25, 100 of 400, 10 of 10")),
-        (("-n", "1"), 2, (LEFT_OUT,)),
-        (("--thorough",), 4, ("drawn 100, 400 of 400, 10 of 10",)),
-        (("::test_more_of_the_same[1]",), 1, ("no thorough tests left out",)),
-        pytest.param(("-m", "thorough"), 2, ("no thorough tests left out",), marks=pytest.mark.thorough),
-        pytest.param(("::test_more_of_the_same",), 2, ("no thorough",), marks=pytest.mark.thorough),
-    ],
+    [((), 2, (LEFT_OUT, "drawn 25, 100 of 400, 10 of 10")), (("-n", "1"), 2, (LEFT_OUT,)),
+     (("--thorough",), 4, ("drawn 100, 400 of 400, 10 of 10",)),
+     (("::test_more_of_the_same[1]",), 1, ("no thorough tests left out",)),
+     pytest.param(("-m", "thorough"), 2, ("no thorough tests left out",), marks=pytest.mark.thorough),
+     pytest.param(("::test_more_of_the_same",), 2, ("no thorough",), marks=pytest.mark.thorough)],
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else None,
-)
+)  # fmt: skip
 def test_what_is_left_out_is_said(tmp_path, options, passed, said):
     output = ran(tmp_path, *options)
     assert f"{passed} passed" in output

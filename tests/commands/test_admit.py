@@ -158,73 +158,35 @@ def test_nobody_there_is_3_and_a_gate_that_is_off_2(capsys):
         (("--deadline", "soon", "--", *JOB, *SIZED, *OPTIONS), "'soon' is not a duration"),
         (("--deadline", "0m", "--", *JOB, *SIZED, *OPTIONS), "is not above 0"),
         (("--deadline-at", "yesterday", "--", *JOB, *SIZED, *OPTIONS), "'yesterday' is not an instant"),
+        (("--deadline-at", "2001-01-01", "--", *JOB, *SIZED, *OPTIONS), "00:00:00 is in the past"),
+        (("--deadline", "1m", "--deadline-at", "2100-01-01", "--", *JOB, *SIZED, *OPTIONS),
+         "is given 2 times"),
         (
-            ("--deadline-at", "2001-01-01", "--", *JOB, *SIZED, *OPTIONS),
-            "00:00:00 is in the past",
-        ),
-        (
-            ("--deadline", "1m", "--deadline-at", "2100-01-01", "--", *JOB, *SIZED, *OPTIONS),
+            ("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.tags=x,deadline:1900000000", *SIZED,
+             *OPTIONS),
             "is given 2 times",
         ),
+        (("--deadline", "1m", "--name", "other", "--", *JOB, *SIZED, *OPTIONS), "differs from 'daily'"),
         (
-            (
-                "--deadline",
-                "1m",
-                "--",
-                *JOB,
-                "-D",
-                "mapreduce.job.tags=x,deadline:1900000000",
-                *SIZED,
-                *OPTIONS,
-            ),
-            "is given 2 times",
-        ),
-        (
-            ("--deadline", "1m", "--name", "other", "--", *JOB, *SIZED, *OPTIONS),
-            "differs from 'daily'",
-        ),
-        (
-            (
-                "--deadline",
-                "1m",
-                "--",
-                *JOB,
-                "-D",
-                "mapreduce.job.tags=yarnctl-admission-adm-1",
-                *SIZED,
-                *OPTIONS,
-            ),
+            ("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.tags=yarnctl-admission-adm-1", *SIZED,
+             *OPTIONS),
             "reserved for the daemon",
         ),
         (
-            (
-                "--deadline",
-                "1m",
-                "--",
-                *JOB,
-                "-D",
-                "mapreduce.job.tags=" + ",".join("abcdefghi"),
-                *SIZED,
-                *OPTIONS,
-            ),
+            ("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.tags=" + ",".join("abcdefghi"), *SIZED,
+             *OPTIONS),
             "YARN accepts 10",
         ),
-        (
-            ("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.maps=many", *OPTIONS),
-            "is not a whole number",
-        ),
+        (("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.maps=many", *OPTIONS),
+         "is not a whole number"),
         (("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.name=new", *OPTIONS), "add --containers N"),
         (("--deadline", "1m", "--", "yarnctl", "wrap", "--", *JOB, *SIZED, *OPTIONS), "without --exec"),
-        (
-            ("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.running.map.limit=12", *SIZED, *OPTIONS),
-            "mapreduce.job.running.map.limit=12: is not between 1 and the granted 11",
-        ),
-        (
-            ("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.running.reduce.limit=0", *SIZED, *OPTIONS),
-            "mapreduce.job.running.reduce.limit=0: is not between 1 and the granted 11",
-        ),
+        (("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.running.map.limit=12", *SIZED, *OPTIONS),
+         "mapreduce.job.running.map.limit=12: is not between 1 and the granted 11"),
+        (("--deadline", "1m", "--", *JOB, "-D", "mapreduce.job.running.reduce.limit=0", *SIZED, *OPTIONS),
+         "mapreduce.job.running.reduce.limit=0: is not between 1 and the granted 11"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_is_refused_by_its_name(words, said, capsys):
     with Daemon(ADMITTED) as daemon:
         assert admit(daemon, "--print", *words) == 2
@@ -312,16 +274,8 @@ def test_reduces_are_known_by_any_of_their_names():
 def test_the_emulator_s_own_submission():
     words = ["yarn-emulator", "submit", "--rm", "http://h:1", "--name=daily", "--queue", "production"]
     rest = [
-        "-D",
-        "mapreduce.job.maps=3",
-        "--restartable",
-        "--user",
-        "ann",
-        "--reduces",
-        "4",
-        "--mapper",
-        "cat",
-    ]
+        "-D", "mapreduce.job.maps=3", "--restartable", "--user", "ann", "--reduces", "4", "--mapper", "cat",
+    ]  # fmt: skip
     job = command_of([*words, *rest])
     assert job.settings()["mapreduce.job.name"] == "daily"
     assert job.settings()["mapreduce.job.queuename"] == "production"
@@ -347,19 +301,13 @@ def test_spans(text, span_ms):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("1h30", "'1h30' ends in a number without a unit; use for example 90s, 15m, 1h30m or 2d"),
-        ("5", "'5' ends in a number without a unit"),
-        ("1.5h", "'1.5h' is not a whole number of a unit"),
-        ("1,5h", "'1,5h' is not a whole number of a unit"),
-        ("99999999999d", "'99999999999d' exceeds the maximum of 366 days"),
-        ("15min", "'15min' is not a duration; use for example"),
-        ("30m1h", "is not a duration; use for example"),
-        ("", "is not a duration"),
-        ("-5m", "is not a duration"),
-        ("0h0m", "is not above 0"),
-    ],
-)
+    [("1h30", "'1h30' ends in a number without a unit; use for example 90s, 15m, 1h30m or 2d"),
+     ("5", "'5' ends in a number without a unit"), ("1.5h", "'1.5h' is not a whole number of a unit"),
+     ("1,5h", "'1,5h' is not a whole number of a unit"),
+     ("99999999999d", "'99999999999d' exceeds the maximum of 366 days"),
+     ("15min", "'15min' is not a duration; use for example"), ("30m1h", "is not a duration; use for example"),
+     ("", "is not a duration"), ("-5m", "is not a duration"), ("0h0m", "is not above 0")],
+)  # fmt: skip
 def test_what_is_no_span_is_refused_with_what_is_wrong(text, said):
     with pytest.raises(BadInput, match=re.escape(said)):
         span_of("--deadline", text)

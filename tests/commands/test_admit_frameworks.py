@@ -79,20 +79,13 @@ def test_the_last_run_of_the_same_kind_says_how_many_containers():
         (SPARK, SPARK_GIVEN, "add --containers N (executors plus 1 for the driver)"),
         (FLINK, FLINK_GIVEN, "add --containers N (TaskManagers plus 1 for the JobManager)"),
         ((*SPARK[:3], "x.py"), SPARK_GIVEN, "--deploy-mode: is missing"),
-        (
-            (*SPARK[:5], "--num-executors", "7", "x.py"),
-            SPARK_GIVEN,
-            "--num-executors 7: exceeds the granted 3",
-        ),
+        ((*SPARK[:5], "--num-executors", "7", "x.py"), SPARK_GIVEN,
+         "--num-executors 7: exceeds the granted 3"),
         ((*FLINK[:4], "-p", "7", "x.jar"), FLINK_GIVEN, "-p 7: exceeds the granted 3"),
-        (
-            (*SPARK[:5], "--num-executors", "3", "x.py"),
-            {},
-            "grants no executors for Spark",
-        ),
+        ((*SPARK[:5], "--num-executors", "3", "x.py"), {}, "grants no executors for Spark"),
         ((*SPARK[:5], "--queue", "a", "x.py"), SPARK_GIVEN, "--queue: 'b' differs from 'a' in the command"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_is_refused_by_its_name(words, given, said, capsys):
     more = ("--queue", "b") if "--queue" in words else ()
     with Daemon(admitted(given)) as daemon:

@@ -25,8 +25,6 @@ from yarnctl.cli import gate_asking
 from yarnctl.errors import BadInput
 from yarnctl.submitting.mapreduce import command_of, settled
 
-# --- what a gate may give -------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("given", "tags", "named"),
@@ -55,9 +53,6 @@ def test_a_foreign_answer_runs_nothing_and_is_given_back(capsys):
     assert daemon.calls()[-1] == f"DELETE /{ID}"
 
 
-# --- a gate that has no place to wait -------------------------------------------------------------------
-
-
 def test_who_is_answered_at_once_does_not_ask_at_once_again(monkeypatch):
     paused: list[float] = []
 
@@ -76,9 +71,6 @@ def test_who_is_answered_at_once_does_not_ask_at_once_again(monkeypatch):
     with Daemon(WAITING, WAITING, WAITING, ADMITTED) as daemon:
         assert admit(daemon, "--print", "--deadline", "10m", "--", *JOB, *SIZED, *OPTIONS) == 0
     assert paused == [gate_asking.PAUSE_S] * 2
-
-
-# --- what runs ------------------------------------------------------------------------------------------
 
 
 def test_what_runs_ends_when_nobody_reads_its_output_any_more(tmp_path):
@@ -101,9 +93,6 @@ def test_an_instant_is_asked_for_as_the_span_that_is_left(by):
         words = (by[0], by[1].format(at_s), "--", *JOB, *own, *SIZED, *OPTIONS)
         assert admit(daemon, "--print", *words) == 0
     assert 0 < daemon.asked()["deadline_ms"] <= 3_600_000
-
-
-# --- whose job it is ------------------------------------------------------------------------------------
 
 
 def test_a_name_in_front_of_the_command_is_whose_job_it_is(monkeypatch, capsys):

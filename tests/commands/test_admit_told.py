@@ -80,13 +80,9 @@ def test_a_daemon_that_stays_away_is_3_in_words(monkeypatch, capsys):
 def test_a_price_that_moved_is_2_and_tells_what_each_deadline_costs_now(capsys):
     point = {"deadline_at_ms": 1_700_000_300_000, "price_mtokens": 48_200, "slack_ms": 0, "late_ratio": 0.05}
     quote = {
-        "id": "quo-1f2e-7",
-        "valid_until_ms": 1_700_000_060_000,
-        "earliest_at_ms": 1_700_000_300_000,
-        "account": "analytics",
-        "balance_mtokens": 900_000,
-        "points": [{**point, "because": []}],
-    }
+        "id": "quo-1f2e-7", "valid_until_ms": 1_700_000_060_000, "earliest_at_ms": 1_700_000_300_000,
+        "account": "analytics", "balance_mtokens": 900_000, "points": [{**point, "because": []}],
+    }  # fmt: skip
     error = {"code": "quote-moved", "message": "it costs more by now", "next": "choose from quote quo-1f2e-7"}
     with Daemon(Reply(json.dumps({"error": error, "quote": quote}), 409)) as daemon:
         assert admit(daemon, *TEN_MINUTES) == 2
@@ -153,18 +149,12 @@ def test_what_no_round_has_decided_on_is_not_yet_told(capsys):
 def test_a_new_name_under_the_oracle_is_told_what_helps(capsys):
     unknown = admission("rejected", "reject", "nobody knows how much it computes", 0)
     unknown["request"] = unknown["request"] | {"estimate": None}
-    for allocator, said in (
-        ("oracle", "run it once without"),
-        ("justice", "use a later deadline"),
-    ):
+    for allocator, said in (("oracle", "run it once without"), ("justice", "use a later deadline")):
         with Daemon(unknown, seen=page(gate=gate(allocator))) as daemon:
             assert admit(daemon, *TEN_MINUTES) == 1
         told = capsys.readouterr().err
         assert said in told
         assert ("later deadline" in told) == (allocator != "oracle")
-
-
-# --- what is refused before anything is asked ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(

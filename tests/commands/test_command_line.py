@@ -20,17 +20,8 @@ from yarnctl.errors import BadInput, Different, InvariantBroken, Unreachable
 ROOT = Path(__file__).parents[2]
 
 HEAVY = (
-    "msgspec",
-    "numpy",
-    "pyarrow",
-    "rich",
-    "requests",
-    "hdfs",
-    "fastapi",
-    "uvicorn",
-    "matplotlib",
-    "asyncio",
-)
+    "msgspec", "numpy", "pyarrow", "rich", "requests", "hdfs", "fastapi", "uvicorn", "matplotlib", "asyncio",
+)  # fmt: skip
 
 SHOW_MODULES = """
 import sys
@@ -45,8 +36,6 @@ print(" ".join(name for name in sys.modules if name.startswith("{package}.cli"))
 
 
 def failing(error: BaseException) -> click.Command:
-    """Return a command that ends with ``error``."""
-
     @click.command()
     def command() -> None:
         raise error
@@ -73,16 +62,13 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Callable[[click.Command], click.Gr
         (Different("record 4 differs"), 1, "error: record 4 differs"),
         (InvariantBroken("keys", "two\nlines"), 1, "error: invariant keys is broken: two lines"),
         (KeyboardInterrupt(), 130, "error: interrupted"),
-        (
-            FileNotFoundError(2, "No such file or directory", "a.tsv"),
-            2,
-            "error: a.tsv: No such file or directory",
-        ),
+        (FileNotFoundError(2, "No such file or directory", "a.tsv"), 2,
+         "error: a.tsv: No such file or directory"),
         (OSError(28, "No space left on device"), 2, "error: No space left on device"),
         (BadInput("a\0b\x1b[2J", "c"), 2, "error: a\\x00b\\x1b[2J: c"),
         (click.UsageError("a thing is wrong."), 2, "error: a thing is wrong; see 'tool do --help'"),
     ],
-)
+)  # fmt: skip
 def test_every_error_is_one_line_with_its_status(group, capsys, error, status, line):
     with pytest.raises(SystemExit) as leaving:
         command_line.run(group(failing(error)), ["do"])
@@ -206,12 +192,9 @@ def printing(what: str) -> list[str]:
 @pytest.mark.parametrize("what", PRINTS)
 @pytest.mark.parametrize(
     ("redirect", "line"),
-    [
-        (">/dev/full", "No space left on device"),
-        (">&-", "Bad file descriptor"),
-        ("<&- >&-", "Bad file descriptor"),
-    ],
-)
+    [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor"),
+     ("<&- >&-", "Bad file descriptor")],
+)  # fmt: skip
 def test_an_output_that_cannot_be_written_is_one_line(what, redirect, line):
     words = ["sh", "-c", f'exec "$@" {redirect}', "sh", *printing(what)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -254,7 +237,6 @@ def test_completion_is_written_for_every_shell(capsys, shell):
 
 
 def completing() -> click.Group:
-    """Return a program whose commands cannot be imported."""
     return command_line.program(
         "yarn-emulator",
         "A tool.",

@@ -147,10 +147,7 @@ def test_the_daemon_s_mix_has_a_budget_and_a_span() -> None:
         (("--eviction", "mix", "--may-lose", "-1%"), "--may-lose: '-1%' is not a share"),
         (("--eviction", "mix", "--may-lose", "nan"), "--may-lose: 'nan' is not a share"),
         (("--eviction", "mix", "--room-within", "soon"), "--room-within: 'soon' is not a duration"),
-        (
-            ("--eviction", "mix", "--kill-on-timeout"),
-            "--kill-on-timeout: cannot be combined with",
-        ),
+        (("--eviction", "mix", "--kill-on-timeout"), "--kill-on-timeout: cannot be combined with"),
         (("--eviction", "mix", "--mode", "deadlines"), "--eviction: mix works only between queues"),
     ],
 )

@@ -41,14 +41,9 @@ POOLS = (
 def run(workers: int, kind: str = "spark", number: int = 0, memory: str = "1g") -> KnownRun:
     settings = {"spark.executor.memory": memory} if kind == "spark" else {}
     return KnownRun(
-        "wordcount",
-        kind,
-        {"input_mib": 64.0},
-        settings,
-        workers + 1,
-        60_000 // workers + number,
+        "wordcount", kind, {"input_mib": 64.0}, settings, workers + 1, 60_000 // workers + number,
         f"profile:{number}",
-    )
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -80,13 +80,10 @@ def test_printed_test_of_a_false_promise_says_not_restartable(monkeypatch, capsy
 
 
 SPELLED = {
-    "-D": ["-D", f"{KEY_FIELDS}=2"],
-    "-D, glued": [f"-D{KEY_FIELDS}=2"],
-    "-D=": [f"-D={KEY_FIELDS}=2"],
-    "--D": ["--D", f"{KEY_FIELDS}=2"],
-    "-jobconf": ["-jobconf", f"{KEY_FIELDS}=2"],
+    "-D": ["-D", f"{KEY_FIELDS}=2"], "-D, glued": [f"-D{KEY_FIELDS}=2"], "-D=": [f"-D={KEY_FIELDS}=2"],
+    "--D": ["--D", f"{KEY_FIELDS}=2"], "-jobconf": ["-jobconf", f"{KEY_FIELDS}=2"],
     "--jobconf": ["--jobconf", f"{KEY_FIELDS}=2"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("spelled", list(SPELLED))
@@ -106,13 +103,10 @@ def test_bare_promise_is_rejected_where_the_partitioner_uses_fewer_fields(capsys
 
 @pytest.mark.parametrize(
     "partitioning",
-    [
-        ["-D", "mapred.text.key.partitioner.options=-k1,1"],
-        ["-Dmapreduce.partition.keypartitioner.options=-k1,1"],
-        ["-D", "num.key.fields.for.partition=1"],
-        ["-D", "mapred.partitioner.class=org.example.ByUser"],
-    ],
-)
+    [["-D", "mapred.text.key.partitioner.options=-k1,1"],
+     ["-Dmapreduce.partition.keypartitioner.options=-k1,1"], ["-D", "num.key.fields.for.partition=1"],
+     ["-D", "mapred.partitioner.class=org.example.ByUser"]],
+)  # fmt: skip
 def test_bare_promise_is_rejected_in_every_form_of_a_partial_partitioner(partitioning, capsys):
     job = [*STREAMING, "-D", f"{KEY_FIELDS}=2", *partitioning, *IN_OUT, "-reducer", "r"]
     status, _, said = printed([*WRAP, "--", *job], capsys)
@@ -232,15 +226,9 @@ def test_public_command_keeps_every_word_but_the_files_and_the_reducer(case, cap
 
 @pytest.mark.parametrize(
     "store",
-    [
-        "hdfs://nn.example:8020/yarnctl/checkpoints",
-        "http://nn.example:9870/yarnctl/checkpoints",
-        "/yarnctl/checkpoints",
-        "webhdfs:///yarnctl/checkpoints",
-        "webhdfs://nn.example:9870",
-        "file:yarnctl",
-    ],
-)
+    ["hdfs://nn.example:8020/yarnctl/checkpoints", "http://nn.example:9870/yarnctl/checkpoints",
+     "/yarnctl/checkpoints", "webhdfs:///yarnctl/checkpoints", "webhdfs://nn.example:9870", "file:yarnctl"],
+)  # fmt: skip
 @pytest.mark.parametrize("where", ["--store", "-cmdenv", "--requests"])
 def test_store_that_the_node_refuses_is_rejected_with_an_address_to_use(where, store, capsys):
     job = [*STREAMING, *IN_OUT, "-reducer", "uniq -c"]

@@ -67,30 +67,6 @@ def checked(url: str, capfd: pytest.CaptureFixture[str], *words: str) -> tuple[i
     return status, {one["id"]: one for one in json.loads(capfd.readouterr().out)["findings"]}
 
 
-@pytest.mark.parametrize(
-    ("preempting", "preemptable"),
-    [
-        ("root.production", "root.research"),
-        ("production", "research"),
-        ("production", "root.research"),
-    ],
-)
-def test_run_decides_for_a_queue_in_each_of_its_spellings(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], preempting: str, preemptable: str
-) -> None:
-    with served("c01") as url:
-        status, findings = checked(url, capfd, *queues(preempting, preemptable))
-        assert (status, findings["queues"]["severity"]) == (0, "ok")
-        daemon = Daemon(url, tmp_path, capfd, *queues(preempting, preemptable))
-    assert daemon.status == 0
-    [header] = daemon.of("header")
-    assert header["settings"]["preempting_queues"] == ["root.production"]
-    assert header["settings"]["preemptable_queues"] == ["root.research"]
-    triggers = [one["trigger"] for one in daemon.of("refusal")]
-    assert triggers
-    assert {(one["queue"], one["shortfall"]) for one in triggers} == {("root.production", 7)}
-
-
 def test_an_ambiguous_name_is_refused_with_the_paths(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -146,15 +122,3 @@ def test_a_gate_alone_needs_no_preempting_and_no_preemptable_queue(
     assert [pool["queues"] for one in daemon.of("gate-set") for pool in one["pools"]] == [["root.default"]]
     assert wrong.status == 2
     assert "--admission-queue: no leaf queue sales; leaf queues (1): root.default" in wrong.err
-
-
-@pytest.mark.parametrize("name", ["adhoc", "users", "root.users"])
-def test_a_parent_queue_is_no_leaf(tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
-    """``adhoc`` makes its queues on demand and has none yet."""
-    with served("c03") as url:
-        status, findings = checked(url, capfd, *queues("production", name))
-        daemon = Daemon(url, tmp_path, capfd, *queues("production", name))
-    assert status == 1
-    for said in (findings["queues"]["seen"], daemon.err):
-        assert f"{name} is a parent queue" in said
-    assert daemon.status == 2

@@ -43,7 +43,6 @@ def before_job(words: list[str], *more: str) -> list[str]:
 
 
 def behind_program(words: list[str], *more: str) -> list[str]:
-    """Give options to the program of the job."""
     program = next(place for place, word in enumerate(words) if word in ("spark-submit", "run-application"))
     return inserted(words, program + 1, *more)
 
@@ -106,34 +105,16 @@ REMEDIED: dict[str, list[str]] = {
     "a batch without --flink": ["wrap", "--batch", "--", *FLINK, "a.jar"],
     "Spark elsewhere": ["wrap", "--spark", "--", "spark-submit", "a.py"],
     "Spark kills": OTHERS["killed-after-a-minute"][1:],
-    "Spark's decommissioning off": [
-        "wrap",
-        "--spark",
-        "--",
-        *SPARK,
-        "--conf",
-        "spark.decommission.enabled=f",
-        "a.py",
-    ],
+    "Spark's decommissioning off": ["wrap", "--spark", "--", *SPARK, "--conf", "spark.decommission.enabled=f",
+        "a.py"],
     "Spark's shell file": ["wrap", "--spark", "--", *SPARK, "--conf", "spark.executorEnv.BASH_ENV=x", "a.py"],
     "Spark's pipe": ["wrap", "--spark", "--uses-pipe", "--", *SPARK, "a.py"],
-    "Spark without signals": [
-        *("wrap", "--spark", "--", *SPARK),
-        *("--conf", "spark.executor.extraJavaOptions=-Xrs", "a.py"),
-    ],
+    "Spark without signals": [*("wrap", "--spark", "--", *SPARK),
+        *("--conf", "spark.executor.extraJavaOptions=-Xrs", "a.py")],
     "Flink elsewhere": ["wrap", "--flink", "--", "flink", "run-application", "a.jar"],
     "Flink's scheduler": ["wrap", "--flink", "--", *FLINK, "-Djobmanager.scheduler=default", "a.jar"],
-    "admit: wrap without --exec": [
-        *ADMIT,
-        "yarnctl",
-        "wrap",
-        "--",
-        *STREAMING,
-        *SIZED,
-        *IN_OUT,
-        "-reducer",
-        "r",
-    ],
+    "admit: wrap without --exec": [*ADMIT, "yarnctl", "wrap", "--", *STREAMING, *SIZED, *IN_OUT, "-reducer",
+        "r"],
     "admit: an unknown size": [*ADMIT, *STREAMING, "-D", "mapreduce.job.name=daily", *JOB[3:]],
     "admit: env -i": [*ADMIT, "env", "-i", "A=b", *STREAMING, *SIZED, *JOB[3:]],
     "admit: Spark elsewhere": [*ADMIT, "spark-submit", "--num-executors", "3", "a.py"],
@@ -142,7 +123,7 @@ REMEDIED: dict[str, list[str]] = {
         *("--conf", "spark.dynamicAllocation.enabled=true", "a.py"),
     ],
     "admit: Flink elsewhere": [*ADMIT, "flink", "run-application", "-p", "3", "a.jar"],
-}
+}  # fmt: skip
 """Commands that are rejected, each with a remedy."""
 REMEDIED |= {
     f"changes the result: {case}": [*WRAP, "--group-fields", "1", "--", *CHANGING[case]] for case in CHANGING

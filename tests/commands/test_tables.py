@@ -63,115 +63,51 @@ def application(name: str, queue: str, runner: bool) -> dict[str, Any]:
 
 
 ENTRY = {
-    "order": "o-000081",
-    "decision": 13,
-    "requester": PRODUCTION,
-    "victim": RESEARCH,
-    "attempt": ATTEMPT,
-    "container": CONTAINER,
-    "node": "worker-0017.rack-3.example.com:45454",
-    "size": size(256),
-    "serves": 1,
-    "group": "o-000081",
-    "verb": "suspend",
-    "generation": 1,
-    "state": "granted",
-    "retired": False,
-    "why": "granted",
-    "ordered_at_ms": NOW_MS - 13_300,
-    "progress_at_ms": NOW_MS - 13_300,
-    "checkpointed_at_ms": NOW_MS - 5_000,
-    "freed_at_ms": NOW_MS - 3_000,
-    "settled_at_ms": NOW_MS - 1_000,
-    "keys_done": 20,
-    "remaining_ms": 33_500,
-    "predicted_cost_ms": 23_700,
-    "cost_ms": 20_100,
-    "receiver_application": PRODUCTION,
-    "receiver_container": "",
-}
+    "order": "o-000081", "decision": 13, "requester": PRODUCTION, "victim": RESEARCH, "attempt": ATTEMPT,
+    "container": CONTAINER, "node": "worker-0017.rack-3.example.com:45454", "size": size(256), "serves": 1,
+    "group": "o-000081", "verb": "suspend", "generation": 1, "state": "granted", "retired": False,
+    "why": "granted", "ordered_at_ms": NOW_MS - 13_300, "progress_at_ms": NOW_MS - 13_300,
+    "checkpointed_at_ms": NOW_MS - 5_000, "freed_at_ms": NOW_MS - 3_000, "settled_at_ms": NOW_MS - 1_000,
+    "keys_done": 20, "remaining_ms": 33_500, "predicted_cost_ms": 23_700, "cost_ms": 20_100,
+    "receiver_application": PRODUCTION, "receiver_container": "",
+}  # fmt: skip
 RECLAIMS = {
-    "application": PRODUCTION,
-    "queue": "production",
-    "role": "preempting",
-    "pending": 3,
-    "expected": 1,
-    "states": {"granted": 1},
-    "entries": [ENTRY],
-}
+    "application": PRODUCTION, "queue": "production", "role": "preempting", "pending": 3, "expected": 1,
+    "states": {"granted": 1}, "entries": [ENTRY],
+}  # fmt: skip
 DECISION = {
-    "id": 13,
-    "at_ms": NOW_MS - 500,
-    "application": PRODUCTION,
-    "queue": "production",
-    "why": "pending requests fit on no node",
-    "shortfall": 4,
-    "chosen": 4,
-    "unmet": 0,
-    "victims": [RESEARCH, f"application_{STAMP}_0900"],
-    "states": {"granted": 3, "withdrawn": 1},
-}
+    "id": 13, "at_ms": NOW_MS - 500, "application": PRODUCTION, "queue": "production",
+    "why": "pending requests fit on no node", "shortfall": 4, "chosen": 4, "unmet": 0,
+    "victims": [RESEARCH, f"application_{STAMP}_0900"], "states": {"granted": 3, "withdrawn": 1},
+}  # fmt: skip
 SEEN = {
-    "order": "o-000081",
-    "application": RESEARCH,
-    "attempt": ATTEMPT,
-    "generation": 1,
-    "keys_done": 20,
-    "at_ms": NOW_MS - 500,
-    "requester": PRODUCTION,
-}
+    "order": "o-000081", "application": RESEARCH, "attempt": ATTEMPT, "generation": 1, "keys_done": 20,
+    "at_ms": NOW_MS - 500, "requester": PRODUCTION,
+}  # fmt: skip
 ADMISSION: dict[str, Any] = {
     "id": "adm-1f2e3d4c-7",
     "state": "taken",
     "why": "",
-    "request": {
-        "name": "sessions of the day",
-        "user": "alice",
-        "queue": "root.production",
-        "containers": 41,
-        "deadline_ms": 600_000,
-        "submitted_at_ms": NOW_MS - 5_000,
-        "estimate": None,
-        "kind": "mapreduce",
-    },
-    "plan": {
-        "verdict": "admit",
-        "containers": 12,
-        "deadline_at_ms": NOW_MS + 595_000,
-        "start_at_ms": None,
-        "finish_at_ms": None,
-        "reason": "needs 12 containers, 3 free now",
-    },
+    "request": {"name": "sessions of the day", "user": "alice", "queue": "root.production", "containers": 41,
+        "deadline_ms": 600_000, "submitted_at_ms": NOW_MS - 5_000, "estimate": None, "kind": "mapreduce"},
+    "plan": {"verdict": "admit", "containers": 12, "deadline_at_ms": NOW_MS + 595_000, "start_at_ms": None,
+        "finish_at_ms": None, "reason": "needs 12 containers, 3 free now"},
     "application": PRODUCTION,
     "expires_at_ms": None,
     "lease_ms": 120_000,
     "tags": [],
     "settings": {},
-}
+}  # fmt: skip
 GATE = {
-    "allocator": "justice",
-    "capacity": 40,
-    "container_mib": 1024,
-    "waiting": 1,
-    "reserved": 1,
-    "learned": 1,
+    "allocator": "justice", "capacity": 40, "container_mib": 1024, "waiting": 1, "reserved": 1, "learned": 1,
     "problem": "",
-}
+}  # fmt: skip
 OCCUPIED = {"used": size(512), "containers": 2, "pending": 1}
 SNAPSHOT = {
     "now_ms": NOW_MS,
     "version": 1,
-    "loop": {
-        "enforce": False,
-        "loop_state": "running",
-        "why": "",
-        "reachable": True,
-        "ticks": 3,
-        "tick_ms": 1.5,
-        "tick_errors": 0,
-        "last_error": "",
-        "started_at_ms": STAMP,
-    },
+    "loop": {"enforce": False, "loop_state": "running", "why": "", "reachable": True, "ticks": 3,
+        "tick_ms": 1.5, "tick_errors": 0, "last_error": "", "started_at_ms": STAMP},
     "cluster": {"epoch": str(STAMP), "node_count": 3, "capabilities": []},
     "snapshot_at_ms": NOW_MS,
     "snapshot_age_ms": 0,
@@ -182,22 +118,14 @@ SNAPSHOT = {
     "preemptable": OCCUPIED,
     "other": OCCUPIED,
     "queues": [
-        {
-            "queue": "root.analytics.interactive.production",
-            "role": "preempting",
-            "guaranteed": size(2918),
-            "maximum": size(3072),
-            "used": size(512),
-            "applications": 1,
-            "containers": 2,
-            "pending": 1,
-        }
+        {"queue": "root.analytics.interactive.production", "role": "preempting", "guaranteed": size(2918),
+         "maximum": size(3072), "used": size(512), "applications": 1, "containers": 2, "pending": 1}
     ],
     "applications": 2,
     "open_orders": 1,
     "unreachable": [],
     "decisions": 13,
-}
+}  # fmt: skip
 ITEMS: dict[str, list[dict[str, Any]]] = {
     "/v1/applications": [application(RESEARCH, "research", True), application(PRODUCTION, "default", False)],
     "/v1/reclaims": [RECLAIMS],
@@ -205,29 +133,15 @@ ITEMS: dict[str, list[dict[str, Any]]] = {
     "/v1/checkpoints": [SEEN],
     "/v1/admissions": [ADMISSION],
     "/v1/budgets": [
-        {
-            "queue": None,
-            "user": "carol",
-            "application": RESEARCH,
-            "may_lose_ratio": 0.02,
-            "window_ms": 3_600_000,
-            "lost_ms": 72_000,
-            "left_ms": 1_500_000,
-            "container_mib": 2048,
-            "bought": {"containers": 12, "waiting_saved_ms": 340_000},
-        }
+        {"queue": None, "user": "carol", "application": RESEARCH, "may_lose_ratio": 0.02,
+         "window_ms": 3_600_000, "lost_ms": 72_000, "left_ms": 1_500_000, "container_mib": 2048,
+         "bought": {"containers": 12, "waiting_saved_ms": 340_000}}
     ],
     "/v1/accounts": [
-        {
-            "name": "analytics-of-the-research-department",
-            "balance_mtokens": 851_800,
-            "given_mtokens": 900_000,
-            "spent_mtokens": 48_200,
-            "daily_mtokens": 900_000,
-            "cap_mtokens": 1_800_000,
-        }
+        {"name": "analytics-of-the-research-department", "balance_mtokens": 851_800, "given_mtokens": 900_000,
+         "spent_mtokens": 48_200, "daily_mtokens": 900_000, "cap_mtokens": 1_800_000}
     ],
-}
+}  # fmt: skip
 
 
 def answered(heard: Heard) -> Reply:
@@ -251,20 +165,10 @@ def asked(*words: str) -> Callable[[], None]:
 def in_store(command: Any, **more: Any) -> Callable[[], None]:
     """Return what runs a command that looks into the store, over a store that holds one task."""
     row = CheckpointRow(
-        job=f"job_{STAMP}_0899",
-        task=TASK,
-        owner="alice.of.research",
-        generation=1,
-        groups_done=20,
-        output_bytes=243,
-        created_at_ms=NOW_MS,
-        age_ms=17_000,
-        bytes=1187,
-        manifests=1,
-        application=RESEARCH,
-        application_state="RUNNING",
-        problem=f"{MANIFEST} names {ATTEMPT}, which is not its own",
-    )
+        job=f"job_{STAMP}_0899", task=TASK, owner="alice.of.research", generation=1, groups_done=20,
+        output_bytes=243, created_at_ms=NOW_MS, age_ms=17_000, bytes=1187, manifests=1, application=RESEARCH,
+        application_state="RUNNING", problem=f"{MANIFEST} names {ATTEMPT}, which is not its own",
+    )  # fmt: skip
     verdict = CheckpointVerdict(
         f"job_{STAMP}_0899", TASK, MANIFEST, 1, 243, "bad", ("its first part is 3 bytes short of 240",)
     )
@@ -301,41 +205,23 @@ KNOWN = [
     KnownRun("wordcount", "spark", {"size": 9.5}, {}, 8, 7_000, "table.csv:3"),
 ]
 TABLES: dict[str, Callable[[], object]] = {
-    "apps": asked("apps"),
-    "reclaims": asked("reclaims"),
-    "budgets": asked("budgets"),
-    "decisions": asked("decisions"),
-    "snapshot": asked("snapshot"),
-    "admissions": asked("admissions"),
-    "admission": asked("admissions", "adm-1f2e3d4c-7"),
-    "accounts": asked("accounts"),
-    "checkpoints seen": asked("checkpoints", "seen"),
-    "checkpoints list": in_store(checkpoints.list_command),
+    "apps": asked("apps"), "reclaims": asked("reclaims"), "budgets": asked("budgets"),
+    "decisions": asked("decisions"), "snapshot": asked("snapshot"), "admissions": asked("admissions"),
+    "admission": asked("admissions", "adm-1f2e3d4c-7"), "accounts": asked("accounts"),
+    "checkpoints seen": asked("checkpoints", "seen"), "checkpoints list": in_store(checkpoints.list_command),
     "checkpoints verify": in_store(checkpoints.verify_command, names=(), quick=False),
     "checkpoints show": in_store(checkpoints.show_command, name=f"job_{STAMP}_0899"),
-    "checkpoints gc": collected,
-    "runs": lambda: runs._show(KNOWN, None, None, "table", False),
+    "checkpoints gc": collected, "runs": lambda: runs._show(KNOWN, None, None, "table", False),
     "runs of one": lambda: runs._show(KNOWN, "wordcount", "spark", "table", False),
     "check": lambda: check._print(FINDINGS, "table"),
-}
+}  # fmt: skip
 ANY_TABLE = {
-    "yarnctl/cli": {
-        "admissions.py",
-        "apps.py",
-        "budgets.py",
-        "checkpoints.py",
-        "decisions.py",
-        "market.py",
-        "reclaims.py",
-        "runs.py",
-        "snapshot.py",
-    },
-    "emulator/cli": {
-        "workload.py",
-    },
+    "yarnctl/cli": {"admissions.py", "apps.py", "budgets.py", "checkpoints.py", "decisions.py", "market.py",
+        "reclaims.py", "runs.py", "snapshot.py"},
+    "emulator/cli": {"workload.py"},
     "emulator/experiments": {"showing.py"},
     "emulator/live/jobs": {"workload_replay.py"},
-}
+}  # fmt: skip
 """Who prints tables. The emulator's hold names and numbers; the random tables below stand for them."""
 
 

@@ -26,13 +26,7 @@ class Cluster:
         self.user = user
 
     def ask(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        headers: Mapping[str, str] = JSON,
-        /,
-        **query: str,
+        self, method: str, path: str, body: object = None, headers: Mapping[str, str] = JSON, /, **query: str
     ) -> Answer:
         """Ask the ResourceManager below /ws/v1/cluster (or at a path that begins with /)."""
         base = self.host.rm + (path if path.startswith("/") else f"/ws/v1/cluster/{path}".rstrip("/"))
@@ -50,22 +44,18 @@ class Cluster:
     # --- applications -------------------------------------------------------------------------
 
     def new_application(self) -> str:
-        """Return a new application's id."""
         answer = self.ask("POST", "apps/new-application", {})
         assert answer.status == 200, answer
         return str(answer.json()["application-id"])
 
     def app(self, application: str, **query: str) -> dict[str, Any]:
-        """Return an application's row."""
         row: dict[str, Any] = self.get(f"apps/{application}", **query)["app"]
         return row
 
     def apps(self, **query: str) -> list[dict[str, Any]]:
-        """Return the applications that a query gives."""
         return rows(self.get("apps", **query), "apps", "app")
 
     def state(self, application: str) -> str:
-        """Return the state of an application as its row tells it."""
         return str(self.app(application, deSelects="resourceRequests")["state"])
 
     def wait_for(self, application: str, *states: str) -> list[str]:
@@ -83,7 +73,6 @@ class Cluster:
         return seen
 
     def kill(self, application: str) -> Answer:
-        """Ask for an application's end."""
         return self.ask("PUT", f"apps/{application}/state", {"state": "KILLED"})
 
     def end(self, application: str) -> None:
@@ -95,7 +84,6 @@ class Cluster:
     # --- attempts and containers --------------------------------------------------------------
 
     def attempts(self, application: str) -> list[dict[str, Any]]:
-        """Return the application's attempts, by number."""
         told = rows(self.get(f"apps/{application}/appattempts"), "appAttempts", "appAttempt")
         return sorted(told, key=lambda one: int(one["id"]))
 
@@ -125,11 +113,9 @@ class Cluster:
         return answer.json()
 
     def tasks(self, application: str, kind: str = "r") -> list[dict[str, Any]]:
-        """Return the tasks of a kind (m, r)."""
         return rows(self.told(application, f"tasks?type={kind}"), "tasks", "task")
 
     def task_attempts(self, application: str, task: str) -> list[dict[str, Any]]:
-        """Return a task's attempts, by number."""
         told = rows(self.told(application, f"tasks/{task}/attempts"), "taskAttempts", "taskAttempt")
         return sorted(told, key=lambda one: int(str(one["id"]).rpartition("_")[2]))
 
@@ -150,7 +136,6 @@ class Cluster:
     # --- HDFS ---------------------------------------------------------------------------------
 
     def hdfs(self, method: str, path: str, op: str, body: bytes = b"", /, **query: str) -> Answer:
-        """Ask the NameNode."""
         asked = urlencode({"op": op, "user.name": self.user, **query})
         return self.host.ask(method, f"{self.host.hdfs}{quote(path)}?{asked}", body)
 
@@ -175,12 +160,10 @@ def rows(told: Any, root: str, item: str) -> list[dict[str, Any]]:
 
 
 def job_id(application: str) -> str:
-    """Return the job of an application."""
     return application.replace("application_", "job_", 1)
 
 
 def attempt_id(application: str, number: int) -> str:
-    """Return the id of an application's attempt."""
     return f"{application.replace('application_', 'appattempt_', 1)}_{number:06d}"
 
 

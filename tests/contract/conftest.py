@@ -50,22 +50,17 @@ EMULATED: dict[str, tuple[Start, str]] = {
     "live-3.5": (_live, "3.5"),
     "separate-3.4": (_separate, "3.4"),
 }
-REAL: dict[str, tuple[Start, str]] = {
-    "hadoop-3.4": (_hadoop, "3.4.2"),
-    "hadoop-3.5": (_hadoop, "3.5.0"),
-}
+REAL: dict[str, tuple[Start, str]] = {"hadoop-3.4": (_hadoop, "3.4.2"), "hadoop-3.5": (_hadoop, "3.5.0")}
 """Name -> what starts it, and which version."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Offer ``--hadoop``."""
     parser.addoption(
         "--hadoop", action="store_true", help="hold real Hadoops to the contract, too (Java, Maven)"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
     config.addinivalue_line("markers", "hadoop: needs a real Hadoop (Java, Maven), some minutes")
 
 

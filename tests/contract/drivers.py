@@ -21,7 +21,6 @@ SPANS = "taskSummary?quantiles=0.5,0.95"
 
 
 def answers(ask: Ask) -> dict[str, Any]:
-    """Return what a driver answers, by path."""
     found = {path: ask(path) for path in ("environment", "allexecutors", "jobs?status=running", "stages")}
     for stage in found["stages"]:
         below = f"stages/{stage['stageId']}/{stage['attemptId']}"
@@ -52,13 +51,10 @@ def read(found: dict[str, Any]) -> Told:
     below = f"stages/{reading.stage}/{reading.attempt}"
     return Told(
         tuple(spark_rest.EXECUTORS.read(raw["allexecutors"])),
-        tuple(spark_rest.JOBS.read(raw["jobs?status=running"])),
-        tuple(spark_rest.STAGES.read(raw["stages"])),
-        details,
-        reading,
-        tuple(spark_rest.TASKS.read(raw[f"{below}/{RUNNING}"])),
+        tuple(spark_rest.JOBS.read(raw["jobs?status=running"])), tuple(spark_rest.STAGES.read(raw["stages"])),
+        details, reading, tuple(spark_rest.TASKS.read(raw[f"{below}/{RUNNING}"])),
         spark_rest.QUANTILES.read(raw[f"{below}/{SPANS}"]).spans_ms,
-    )
+    )  # fmt: skip
 
 
 def claims(told: Told) -> dict[str, bool]:

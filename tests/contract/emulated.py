@@ -25,19 +25,10 @@ NODES, SLOTS = 3, 4
 SHORT_MS, HOLD_MS = 200, 3_600_000
 
 SETTINGS = ManagerSettings(
-    timing=Timing(
-        nm_heartbeat_ms=100,
-        am_heartbeat_ms=100,
-        am_start_ms=100,
-        launch_ms=100,
-        task_commit_ms=50,
-        job_commit_ms=50,
-        exit_ms=50,
-        am_retry_ms=100,
-        node_expiry_ms=3000,
-    ),
+    timing=Timing(nm_heartbeat_ms=100, am_heartbeat_ms=100, am_start_ms=100, launch_ms=100, task_commit_ms=50,
+        job_commit_ms=50, exit_ms=50, am_retry_ms=100, node_expiry_ms=3000),
     am_expiry_ms=20_000,
-)
+)  # fmt: skip
 
 
 def patient(settings: ManagerSettings) -> ManagerSettings:
@@ -53,9 +44,7 @@ class Emulated:
     patience_s = PATIENCE_S
     standby = ""
     superuser = "yarnctl"
-    cannot: Mapping[Ability, str] = {
-        "standby": "the emulator has one ResourceManager",
-    }
+    cannot: Mapping[Ability, str] = {"standby": "the emulator has one ResourceManager"}
 
     def __init__(self, name: str, version: Version, rm: str) -> None:
         self.name = name
@@ -66,7 +55,6 @@ class Emulated:
         self.silent_node = ""
 
     def job(self, plan: JobPlan) -> str:
-        """Return the job's text."""
         raise NotImplementedError
 
     def ask(self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] = {}) -> Answer:
@@ -74,7 +62,6 @@ class Emulated:
         raise NotImplementedError
 
     def submit(self, plan: JobPlan) -> str:
-        """Submit a job; return its application."""
         cluster = Cluster(self, plan.user)  # type: ignore[arg-type]  # what is left out here, hosts add
         application = cluster.new_application()
         answer = cluster.ask("POST", "apps", self.context(application, plan))
@@ -82,32 +69,21 @@ class Emulated:
         return application
 
     def context(self, application: str, plan: JobPlan) -> dict[str, Any]:
-        """Return a submission context."""
         entries = [{"key": ENTRY, "value": self.job(plan)}]
         found: dict[str, Any] = {
-            "application-id": application,
-            "application-name": plan.name,
-            "application-type": "MAPREDUCE",
-            "queue": plan.queue,
-            "resource": {"memory": self.slot_mib, "vCores": 1},
+            "application-id": application, "application-name": plan.name, "application-type": "MAPREDUCE",
+            "queue": plan.queue, "resource": {"memory": self.slot_mib, "vCores": 1},
             "am-container-spec": {"environment": {"entry": entries}},
-        }
+        }  # fmt: skip
         return found | ({"application-tags": plan.tags} if plan.tags else {})
 
 
 def modelled(plan: JobPlan) -> str:
-    """Return a job of timetables."""
     holding = plan.reduces - plan.done if plan.holds else 0
     lengths_ms = (SHORT_MS,) * (plan.reduces - holding) + (HOLD_MS,) * holding
     job = Job(
-        name=plan.name,
-        job_class="production" if plan.queue == "production" else "research",
-        submitted_at_ms=0,
-        map_ms=(100,) * plan.maps,
-        reduce_ms=lengths_ms,
-        reduce_keys=(10,) * plan.reduces,
-        shuffle_ms=100,
-        user=plan.user,
-        queue=plan.queue,
-    )
+        name=plan.name, job_class="production" if plan.queue == "production" else "research",
+        submitted_at_ms=0, map_ms=(100,) * plan.maps, reduce_ms=lengths_ms, reduce_keys=(10,) * plan.reduces,
+        shuffle_ms=100, user=plan.user, queue=plan.queue,
+    )  # fmt: skip
     return write_job(ModelledJob(job=job, runner=False))

@@ -28,7 +28,7 @@ OVERRIDES: dict[str, dict[str, str]] = {
         "yarn.nm.liveness-monitor.expiry-interval-ms": "20000",
         # Where the default (0) caps every priority, nothing is seen of the cap.
         "yarn.cluster.max-application-priority": "10",
-    },
+    }
 }
 
 INPUT = "/contract-input"
@@ -42,7 +42,7 @@ class HadoopHost(OverHttp):
     patience_s = 600.0  # ten JVMs that share a busy machine start slowly
     standby = ""
     cannot: Mapping[Ability, str] = {
-        "standby": "a ResourceManager on standby needs ZooKeeper, which this cluster does not have",
+        "standby": "a ResourceManager on standby needs ZooKeeper, which this cluster does not have"
     }
 
     def __init__(self, folder: Path, hadoop: str) -> None:
@@ -91,36 +91,27 @@ class HadoopHost(OverHttp):
     def _words(self, plan: JobPlan) -> list[str]:
         waits = f"test $mapreduce_task_partition -lt {plan.done} ||"
         settings = {
-            "mapreduce.job.queuename": plan.queue,
-            "mapreduce.job.name": plan.name,
-            "mapreduce.job.reduces": plan.reduces,
-            "mapreduce.job.maps": plan.maps,
-            "mapreduce.job.tags": plan.tags,
-            "mapreduce.map.speculative": "false",
+            "mapreduce.job.queuename": plan.queue, "mapreduce.job.name": plan.name,
+            "mapreduce.job.reduces": plan.reduces, "mapreduce.job.maps": plan.maps,
+            "mapreduce.job.tags": plan.tags, "mapreduce.map.speculative": "false",
             "mapreduce.reduce.speculative": "false",
-        }
+        }  # fmt: skip
         assert plan.maps <= 2, "there is a file for each of two maps"
         inputs = [word for number in range(plan.maps) for word in ("-input", f"{INPUT}/part-{number}")]
         return [
             *("hadoop", "jar", str(self._cluster.streaming_jar)),
-            *(f"-D{key}={value}" for key, value in settings.items() if value != ""),
-            "-background",
-            *inputs,
-            *("-output", f"/user/{plan.user}/out-{plan.name}"),
-            *("-mapper", "cat"),
+            *(f"-D{key}={value}" for key, value in settings.items() if value != ""), "-background", *inputs,
+            *("-output", f"/user/{plan.user}/out-{plan.name}"), *("-mapper", "cat"),
             *("-reducer", f"sh -c '{waits} exec sleep 3600; cat'" if plan.holds else "cat"),
-        ]
+        ]  # fmt: skip
 
     def context(self, application: str, plan: JobPlan) -> dict[str, Any]:
         """Return a submission context: an AM that never says a word, and waits to be killed."""
         found: dict[str, Any] = {
-            "application-id": application,
-            "application-name": plan.name,
-            "application-type": "MAPREDUCE",
-            "queue": plan.queue,
-            "resource": {"memory": self.slot_mib, "vCores": 1},
+            "application-id": application, "application-name": plan.name, "application-type": "MAPREDUCE",
+            "queue": plan.queue, "resource": {"memory": self.slot_mib, "vCores": 1},
             "am-container-spec": {"commands": {"command": "exec sleep 3600"}},
-        }
+        }  # fmt: skip
         return found | ({"application-tags": {"tag": plan.tags.split(",")}} if plan.tags else {})
 
     def close(self) -> None:

@@ -38,7 +38,6 @@ class Answer(NamedTuple):
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def json(self) -> Any:
-        """Return the body, which must be JSON."""
         return json.loads(self.body)
 
 
@@ -96,9 +95,7 @@ class Host(Protocol):
         """Return a submission context for POST /apps; its application may run or wait, and can be killed."""
         ...
 
-    def close(self) -> None:
-        """End the cluster."""
-        ...
+    def close(self) -> None: ...
 
 
 def need(host: Host, ability: Ability) -> None:
@@ -108,7 +105,6 @@ def need(host: Host, ability: Ability) -> None:
 
 
 def until(host: Host, look: Callable[[], T], what: str) -> T:
-    """Look until there is something to see; return it."""
     began_s = host.now_s()
     while not (found := look()):
         assert host.now_s() - began_s < host.patience_s, f"{host.name}: never {what}"

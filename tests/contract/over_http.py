@@ -23,7 +23,6 @@ class OverHttp:
         )
 
     def now_s(self) -> float:
-        """Return real time."""
         return time.monotonic()
 
     def wait(self, span_s: float) -> None:

@@ -25,18 +25,11 @@ VERSIONS = {"3.4": "3.4.2", "3.5": "3.5.0"}
 
 EPOCH = "1700000000000"
 SETTINGS_KEPT = (
-    "dfs.permissions.enabled",
-    "fs.defaultFS",
-    "hadoop.security.authentication",
-    "mapreduce.job.queuename",
-    "mapreduce.job.reduces",
-    "mapreduce.reduce.maxattempts",
-    "stream.reduce.streamprocessor",
-    "yarn.cluster.max-application-priority",
-    "yarn.resourcemanager.scheduler.class",
-    "yarn.scheduler.capacity.root.queues",
-    "yarn.scheduler.capacity.root.research.maximum-capacity",
-)
+    "dfs.permissions.enabled", "fs.defaultFS", "hadoop.security.authentication", "mapreduce.job.queuename",
+    "mapreduce.job.reduces", "mapreduce.reduce.maxattempts", "stream.reduce.streamprocessor",
+    "yarn.cluster.max-application-priority", "yarn.resourcemanager.scheduler.class",
+    "yarn.scheduler.capacity.root.queues", "yarn.scheduler.capacity.root.research.maximum-capacity",
+)  # fmt: skip
 """Of thousands of settings these are kept: some of a daemon, of the scheduler and of a job."""
 
 ALIKE: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
@@ -60,7 +53,6 @@ def body_of(answer: Answer) -> Any:
 
 
 def entry(told: Told) -> dict[str, Any]:
-    """Return one answer as it is kept."""
     _, method, path, answer = told
     kept: dict[str, Any] = {"method": method, "path": path, "status": answer.status, "kind": answer.kind}
     if "location" in answer.headers:

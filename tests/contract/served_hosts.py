@@ -47,11 +47,9 @@ class LiveHost(Served):
         self._server.run(silent.leave)
 
     def job(self, plan: JobPlan) -> str:
-        """Return the job's text."""
         return modelled(plan)
 
     def close(self) -> None:
-        """End it."""
         self._server.stop()
 
 
@@ -80,7 +78,6 @@ class SeparateHost(Served):
         silent.wait(PATIENCE_S)
 
     def _start(self, code: str, *arguments: str) -> subprocess.Popen[str]:
-        """Start a program."""
         program = subprocess.Popen(
             [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True
         )
@@ -94,16 +91,10 @@ class SeparateHost(Served):
         files = sorted(str(path) for path in self._input.iterdir())[: plan.maps]
         waits = f"test $mapreduce_task_partition -lt {plan.done} ||"
         job = StreamingJob(
-            name=plan.name,
-            inputs=tuple(files),
-            output=str(self._folder / f"out-{plan.name}"),
-            mapper="cat",
-            reducer=f"sh -c '{waits} exec sleep 3600; cat'" if plan.holds else "cat",
-            reduces=plan.reduces,
-            user=plan.user,
-            queue=plan.queue,
-            settings={"mapreduce.job.maps": str(plan.maps)},
-        )
+            name=plan.name, inputs=tuple(files), output=str(self._folder / f"out-{plan.name}"), mapper="cat",
+            reducer=f"sh -c '{waits} exec sleep 3600; cat'" if plan.holds else "cat", reduces=plan.reduces,
+            user=plan.user, queue=plan.queue, settings={"mapreduce.job.maps": str(plan.maps)},
+        )  # fmt: skip
         return write_job(job)
 
     def close(self) -> None:

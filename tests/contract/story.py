@@ -26,7 +26,6 @@ class Teller:
         self.told: list[Told] = []
 
     def rm(self, name: str, path: str, method: str = "GET", body: object = None, /, **query: str) -> Answer:
-        """Ask the ResourceManager."""
         return self._keep(name, method, path, self.cluster.ask(method, path, body, **query))
 
     def master(
@@ -36,11 +35,9 @@ class Teller:
         return self._keep(name, method, path, self.cluster.master(application, path, method, body))
 
     def hdfs(self, name: str, method: str, path: str, op: str, **query: str) -> Answer:
-        """Ask the NameNode."""
         return self._keep(name, method, f"{path}?op={op}", self.cluster.hdfs(method, path, op, **query))
 
     def history(self, name: str, path: str) -> Answer:
-        """Ask the history server."""
         url = f"{self.host.history}/ws/v1/history/{path}?user.name={self.cluster.user}"
         return self._keep(name, "GET", path, self.host.ask("GET", url))
 
@@ -189,5 +186,4 @@ def _ends(to: Teller, application: str) -> None:
 
 
 def names(told: list[Told]) -> Iterator[str]:
-    """Yield the names, in order."""
     return (name for name, _, _, _ in told)

@@ -93,18 +93,11 @@ def test_a_submission_without_sense_is_refused(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize(
     ("path", "status"),
-    [
-        (f"apps/{NOBODYS}", 404),
-        (f"apps/{NOBODYS}/state", 404),
-        (f"apps/{NOBODYS}/appattempts", 404),
-        (f"/proxy/{NOBODYS}/ws/v1/mapreduce/info", 404),
-        ("apps/application_x", 400),
-        ("apps?states=SLEEPING", 400),
-        ("apps?finalStatus=PERHAPS", 400),
-        ("apps?limit=0", 400),
-        ("apps?deSelects=resourceRequests,nothing", 400),
-    ],
-)
+    [(f"apps/{NOBODYS}", 404), (f"apps/{NOBODYS}/state", 404), (f"apps/{NOBODYS}/appattempts", 404),
+     (f"/proxy/{NOBODYS}/ws/v1/mapreduce/info", 404), ("apps/application_x", 400),
+     ("apps?states=SLEEPING", 400), ("apps?finalStatus=PERHAPS", 400), ("apps?limit=0", 400),
+     ("apps?deSelects=resourceRequests,nothing", 400)],
+)  # fmt: skip
 def test_what_is_not_there_or_makes_no_sense(cluster: Cluster, path: str, status: int) -> None:
     answer = cluster.ask("GET", path)
     assert answer.status == status, answer
@@ -120,15 +113,10 @@ def test_nobody_is_listed_as_an_empty_object(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize(
     ("path", "body", "headers", "status"),
-    [
-        ("state", {"state": "FINISHED"}, JSON, 400),
-        ("state", {"state": "SLEEPING"}, JSON, 400),
-        ("state", b"{", JSON, 400),
-        ("state", b'{"state":"KILLED"}', {"Content-Type": "text/plain"}, 503),
-        ("priority", b"{", JSON, 400),
-        ("queue", {"queue": "nowhere"}, JSON, 503),
-    ],
-)
+    [("state", {"state": "FINISHED"}, JSON, 400), ("state", {"state": "SLEEPING"}, JSON, 400),
+     ("state", b"{", JSON, 400), ("state", b'{"state":"KILLED"}', {"Content-Type": "text/plain"}, 503),
+     ("priority", b"{", JSON, 400), ("queue", {"queue": "nowhere"}, JSON, 503)],
+)  # fmt: skip
 def test_changes_that_are_refused(
     waiting: str, cluster: Cluster, path: str, body: object, headers: dict[str, str], status: int
 ) -> None:
@@ -212,18 +200,11 @@ def test_what_is_not_wanted_is_left_out(waiting: str, cluster: Cluster) -> None:
 
 @pytest.mark.parametrize(
     ("query", "found"),
-    [
-        ({"states": "RUNNING,ACCEPTED"}, True),
-        ({"states": "FINISHED"}, False),
-        ({"user": "alice"}, True),
-        ({"user": "bob"}, False),
-        ({"applicationTypes": "MAPREDUCE"}, True),
-        ({"applicationTypes": "SPARK"}, False),
-        ({"name": "waiting"}, True),
-        ({"finalStatus": "SUCCEEDED"}, False),
-        ({"startedTimeEnd": "1"}, False),
-    ],
-)
+    [({"states": "RUNNING,ACCEPTED"}, True), ({"states": "FINISHED"}, False), ({"user": "alice"}, True),
+     ({"user": "bob"}, False), ({"applicationTypes": "MAPREDUCE"}, True),
+     ({"applicationTypes": "SPARK"}, False), ({"name": "waiting"}, True),
+     ({"finalStatus": "SUCCEEDED"}, False), ({"startedTimeEnd": "1"}, False)],
+)  # fmt: skip
 def test_the_query_of_apps(waiting: str, cluster: Cluster, query: dict[str, str], found: bool) -> None:
     assert (waiting in {one["id"] for one in cluster.apps(**query)}) is found
 

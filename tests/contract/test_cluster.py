@@ -21,7 +21,6 @@ def vector(told: dict[str, Any]) -> tuple[int, int]:
 
 
 def queues(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """Return the leaves by name."""
     root = cluster.get("scheduler")["scheduler"]["schedulerInfo"]
     return {one["queueName"]: one for one in root["queues"]["queue"]}
 
@@ -73,9 +72,6 @@ def test_what_is_not_offered(cluster: Cluster, method: str, path: str, status: i
     assert cluster.ask(method, path).status == status
 
 
-# --- counters and nodes -----------------------------------------------------------------------
-
-
 def test_metrics_add_up(cluster: Cluster) -> None:
     told = cluster.get("metrics")["clusterMetrics"]
     assert told["allocatedMB"] + told["availableMB"] + told["reservedMB"] == told["totalMB"] > 0
@@ -109,9 +105,6 @@ def test_a_node_that_is_not_there_and_a_state_that_is_none(cluster: Cluster) -> 
     answer = cluster.ask("GET", "nodes/nowhere:1")
     assert (answer.status, refusal(answer)) == (404, "NotFoundException")
     assert cluster.ask("GET", "nodes", states="SLEEPING").status == 400
-
-
-# --- queues -----------------------------------------------------------------------------------
 
 
 def test_the_tree_of_queues(cluster: Cluster) -> None:

@@ -23,16 +23,10 @@ from yarnctl.traces.job import Job, SparkShape
 
 RECORDED = Path(__file__).parent / "recorded" / "spark-4.0.1.json"
 APPLICATION = Job(
-    name="marks",
-    job_class="research",
-    submitted_at_ms=0,
-    map_ms=(200,) * 8,
-    reduce_ms=(200,) * 4 + (3_600_000,) * 4,
-    reduce_keys=(1,) * 8,
-    user="alice",
-    queue="research",
+    name="marks", job_class="research", submitted_at_ms=0, map_ms=(200,) * 8,
+    reduce_ms=(200,) * 4 + (3_600_000,) * 4, reduce_keys=(1,) * 8, user="alice", queue="research",
     spark=SparkShape(executors=4, block_mib=1, start_ms=100),
-)
+)  # fmt: skip
 """Eight maps, then reduces of which half go on until they are ended: one for each executor."""
 
 

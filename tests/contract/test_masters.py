@@ -46,7 +46,6 @@ def job(cluster: Cluster, application: str) -> dict[str, Any]:
 
 
 def number(attempt: str) -> int:
-    """Return an attempt's number."""
     return int(attempt.rpartition("_")[2])
 
 
@@ -56,7 +55,6 @@ def attempt_state(cluster: Cluster, application: str, attempt: str) -> str:
 
 
 def signal(cluster: Cluster, container: str, name: str) -> int:
-    """Have a signal sent; return the status."""
     return cluster.ask("POST", f"containers/{container}/signal/{name}", b"").status
 
 
@@ -217,7 +215,6 @@ def level(request: dict[str, Any]) -> int:
 
 
 def queue(cluster: Cluster, name: str) -> dict[str, Any]:
-    """Return a leaf."""
     root = cluster.get("scheduler")["scheduler"]["schedulerInfo"]
     found: dict[str, Any] = next(one for one in root["queues"]["queue"] if one["queueName"] == name)
     return found
@@ -232,7 +229,6 @@ def pending(cluster: Cluster, application: str) -> int:
 
 
 def attempts_of(cluster: Cluster, application: str, attempt: str) -> list[dict[str, Any]]:
-    """Return all attempts at the task of one."""
     return cluster.task_attempts(application, attempt.replace("attempt_", "task_", 1).rpartition("_")[0])
 
 
@@ -255,9 +251,6 @@ def test_an_application_that_waits_has_no_master_to_ask(victim: str, cluster: Cl
         cluster.end(waiting)
     gone = cluster.ask("GET", f"/proxy/{waiting}/ws/v1/mapreduce/info")
     assert gone.status == 302
-
-
-# --- signals ----------------------------------------------------------------------------------
 
 
 def test_a_thread_dump_ends_nothing_and_a_forceful_end_is_a_failure(victim: str, cluster: Cluster) -> None:
@@ -290,9 +283,6 @@ def test_signals_that_reach_nobody(victim: str, cluster: Cluster) -> None:
     assert stranger in answer.body.decode()
     container = cluster.containers(victim)[0]["containerId"]
     assert signal(cluster, container, "SING") == 400
-
-
-# --- the master itself ------------------------------------------------------------------------
 
 
 def test_the_attempts_of_a_second_master_are_numbered_from_1000(victim: str, cluster: Cluster) -> None:

@@ -43,7 +43,6 @@ def recorded(version: str) -> Recorded:
 
 
 def reply(one: dict[str, Any]) -> Reply:
-    """Return an answer as it was given."""
     body = one["body"] if isinstance(one["body"], str) else json.dumps(one["body"])
     return Reply(body, one["status"], one["kind"])
 
@@ -222,17 +221,13 @@ def test_the_emulators_answers_have_the_form_of_the_recorded_ones(both: tuple[Re
 
 @pytest.mark.parametrize(
     ("real", "other", "said"),
-    [
-        ({"a": 1}, {}, "x.a: missing"),
-        ({}, {"a": 1}, "x.a: not in Hadoop"),
-        ({"a": 1}, {"a": "1"}, "x.a: number became text"),
-        ({"a": [{"b": 1}]}, {"a": {"b": 1}}, "x.a: list became object"),
-        ({"a": [{"b": 1}, {"c": 1}]}, {"a": [{"b": 1}]}, "x.a[].c: missing"),
-        ({"a": [1]}, {"a": []}, "x.a[]: none"),
-        ({"a": True}, {"a": 1}, "x.a: truth became number"),
-        ({"a": {}}, {"a": None}, "x.a: object became null"),
-    ],
-)
+    [({"a": 1}, {}, "x.a: missing"), ({}, {"a": 1}, "x.a: not in Hadoop"),
+     ({"a": 1}, {"a": "1"}, "x.a: number became text"),
+     ({"a": [{"b": 1}]}, {"a": {"b": 1}}, "x.a: list became object"),
+     ({"a": [{"b": 1}, {"c": 1}]}, {"a": [{"b": 1}]}, "x.a[].c: missing"),
+     ({"a": [1]}, {"a": []}, "x.a[]: none"), ({"a": True}, {"a": 1}, "x.a: truth became number"),
+     ({"a": {}}, {"a": None}, "x.a: object became null")],
+)  # fmt: skip
 def test_what_is_planted_is_found(real: Any, other: Any, said: str) -> None:
     assert differences("x", real, real) == []
     assert [line for line in differences("x", real, other) if line.startswith(said)], said

@@ -20,7 +20,6 @@ SOURCES = ("hadoop", "natjam")
 
 
 def problems(entries: list[dict[str, Any]], root: Path = ROOT) -> list[str]:
-    """Return what is wrong with the entries, one line each."""
     found: list[str] = []
     seen: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -34,7 +33,6 @@ def problems(entries: list[dict[str, Any]], root: Path = ROOT) -> list[str]:
 
 
 def wrong(entry: dict[str, Any], root: Path) -> list[str]:
-    """Return what is wrong with one entry."""
     unknown = set(entry) - {"section", "trap", "test", "reason"}
     if unknown:
         return [f"unknown keys {sorted(unknown)}"]
@@ -76,12 +74,10 @@ def named_in(file: Path) -> frozenset[str]:
 
 
 def is_test(node: ast.stmt) -> bool:
-    """Whether a statement defines a test."""
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
 
 
 def entries() -> list[dict[str, Any]]:
-    """Return the traps."""
     found: list[dict[str, Any]] = tomllib.loads((HERE / "traps.toml").read_text())["trap"]
     return found
 

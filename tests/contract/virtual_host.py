@@ -116,7 +116,6 @@ class VirtualHost(Emulated):
         return Answer(sent[0]["status"], told, b"".join(one.get("body", b"") for one in sent[1:]))
 
     def now_s(self) -> float:
-        """Return virtual time."""
         return self._loop.time()
 
     def wait(self, span_s: float) -> None:
@@ -124,11 +123,9 @@ class VirtualHost(Emulated):
         self._do(asyncio.sleep(span_s))
 
     def job(self, plan: JobPlan) -> str:
-        """Return the job's text."""
         return modelled(plan)
 
     def close(self) -> None:
-        """End it."""
         for node in self._nodes.values():
             node.leave()
         for hook in self._site.web.on_stop:

@@ -49,7 +49,6 @@ class Context:
         assert self._program.wait(PATIENCE_S) == 0, self._log.read_text()
 
     def remove(self) -> None:
-        """Remove it, made or not."""
         self._program.kill()
         self._program.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -65,7 +64,6 @@ class Composed:
         self.words = (*engine.compose_program(), "--file", str(file), "--project-name", project)
 
     def compose(self, *words: str) -> str:
-        """Run a compose command; return what it prints."""
         return self.engine.run(*self.words, *words, environment=self.environment).stdout
 
     def docker(self, *words: str) -> str:
@@ -77,7 +75,6 @@ class Composed:
         return self.docker("exec", self.container(service), *words)
 
     def container(self, service: str) -> str:
-        """Return the id of a service's container."""
         found = self.docker(
             "ps", "-aq", *self.of_project, f"--filter=label=com.docker.compose.service={service}"
         )
@@ -151,13 +148,9 @@ class Job:
         self._name = name
         options = ("--name", name, "--queue", queue, "--input", "/jobs/ranges", "--output", self.output)
         self._client = subprocess.Popen(
-            [*cluster.words, "run", "--rm", "-T", "submit", *options, *words],
-            env=cluster.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+            [*cluster.words, "run", "--rm", "-T", "submit", *options, *words], env=cluster.environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
 
     def id(self) -> str:
         """Wait until the ResourceManager knows it; return its application's id."""
@@ -188,7 +181,6 @@ class Job:
         return {name: self.cluster.inside("rm", "cat", f"{self.output}/{name}").encode() for name in parts}
 
     def end(self) -> None:
-        """End the client if it still waits."""
         if self._client.poll() is None:
             self._client.terminate()
             self._client.communicate()

@@ -58,13 +58,9 @@ class Engine:
     ) -> subprocess.CompletedProcess[str]:
         """Run a client command; raises AssertionError with its output if it fails."""
         done = subprocess.run(
-            words,
-            env=environment or self.environment,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
+            words, env=environment or self.environment, capture_output=True, text=True, timeout=timeout_s,
             stdin=stdin,
-        )
+        )  # fmt: skip
         if done.returncode:
             raise AssertionError(
                 f"{' '.join(words)} left with {done.returncode}:\n{done.stdout}\n{done.stderr}"
@@ -111,17 +107,11 @@ class Engine:
         with (folder / "dockerd.log").open("wb") as log:
             daemon = subprocess.Popen(
                 # it is told to end if these tests are killed
-                [
-                    "setpriv",
-                    "--pdeathsig",
-                    "TERM",
-                    "dockerd",
-                    f"--host=unix://{folder / 'docker.sock'}",
-                    *words,
-                ],
+                ["setpriv", "--pdeathsig", "TERM", "dockerd", f"--host=unix://{folder / 'docker.sock'}",
+                 *words],
                 stdout=log,
                 stderr=log,
-            )
+            )  # fmt: skip
         self._stack.callback(daemon.wait, ENGINE_ENDS_S)
         self._stack.callback(daemon.terminate)
         return daemon

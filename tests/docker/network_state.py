@@ -29,7 +29,6 @@ class NetworkState:
 
     @classmethod
     def now(cls) -> NetworkState:
-        """Look."""
         rules = {
             (name, table): _saved(name, table)
             for name in FILTERS

@@ -27,13 +27,9 @@ SLOTS = 3
 def cluster(contexts: dict[str, Context], engine: Engine, jobs: Path) -> Iterator[Composed]:
     context = contexts["emulator"]
     settings = {
-        "CONTEXT": str(context.folder),
-        "IMAGE": "yarnctl-emulator:test",
-        "JOBS": str(jobs),
-        "SLOTS": str(SLOTS),
-        "RM_PORT": str(free_port()),
-        "YARNCTL_PORT": str(free_port()),
-    }
+        "CONTEXT": str(context.folder), "IMAGE": "yarnctl-emulator:test", "JOBS": str(jobs),
+        "SLOTS": str(SLOTS), "RM_PORT": str(free_port()), "YARNCTL_PORT": str(free_port()),
+    }  # fmt: skip
     project = Composed(engine, f"yarnctl-test-{os.getpid()}", settings)
     context.wait()
     try:

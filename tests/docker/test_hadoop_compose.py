@@ -45,14 +45,9 @@ def jars() -> None:
 def cluster(contexts: dict[str, Context], engine: Engine, jobs: Path) -> Iterator[Composed]:
     context = contexts["hadoop"]
     settings = {
-        "CONTEXT": str(context.folder),
-        "IMAGE": "yarnctl-hadoop:test",
-        "YARNCTL_IMAGE": "yarnctl:test",
-        "JOBS": str(jobs),
-        "MODE": "--enforce",
-        "RM_PORT": str(free_port()),
-        "YARNCTL_PORT": str(free_port()),
-    }
+        "CONTEXT": str(context.folder), "IMAGE": "yarnctl-hadoop:test", "YARNCTL_IMAGE": "yarnctl:test",
+        "JOBS": str(jobs), "MODE": "--enforce", "RM_PORT": str(free_port()), "YARNCTL_PORT": str(free_port()),
+    }  # fmt: skip
     project = Composed(engine, f"yarnctl-hadoop-{os.getpid()}", settings, FOLDER / "compose.yaml")
     context.wait()
     try:
@@ -94,13 +89,9 @@ class Client:
         words += ["-files", f"steps_map.py,{reducer.split()[1]}", "-input", "ranges", "-output", self.output]
         words += ["-mapper", "python3 steps_map.py", "-reducer", reducer]
         self._client = subprocess.Popen(
-            [*cluster.words, "run", "--rm", "-T", "client", *words],
-            env=cluster.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+            [*cluster.words, "run", "--rm", "-T", "client", *words], env=cluster.environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
 
     def application(self) -> str:
         """Return the application's id, "" as long as the ResourceManager does not know it."""
@@ -130,7 +121,6 @@ class Client:
         return {str(name): str(text) for name, text in json.loads(told).items()}
 
     def end(self) -> None:
-        """End the client if it still waits."""
         if self._client.poll() is None:
             self._client.terminate()
             self._client.communicate()

@@ -73,9 +73,7 @@ def test_same_seed_same_bytes(runs: list[dict[str, bytes]], other: int) -> None:
     assert differing == []
 
 
-def test_no_path_version_or_clock_in_what_must_not_differ(
-    runs: list[dict[str, bytes]],
-) -> None:
+def test_no_path_version_or_clock_in_what_must_not_differ(runs: list[dict[str, bytes]]) -> None:
     words = (
         str(ROOT).encode(),
         b"out-0",

@@ -30,13 +30,9 @@ from tests.service.browser import browsing
 pytestmark = pytest.mark.xdist_group("report")  # what is made once for all is made in one worker
 
 SMALL = Scenario(
-    nodes=3,
-    slots=5,
-    production="synthetic:production-s",
-    research="synthetic:research-s",
-    schemes=tuple(SCHEMES),
-    may_lose=0.2,
-)
+    nodes=3, slots=5, production="synthetic:production-s", research="synthetic:research-s",
+    schemes=tuple(SCHEMES), may_lose=0.2,
+)  # fmt: skip
 MADE = Provenance("2026-11-28", "0.1.0", "yarn-emulator compare --seed '<1>'")
 
 
@@ -186,15 +182,10 @@ def scheme(
 ) -> SchemeSummary:
     return SchemeSummary(
         production=ClassSummary(1, production_s, production_s, production_s),
-        research=ClassSummary(1, research_s, research_s, research_s),
-        lost_work_s=lost_work_s,
-        overhead_s=12.0,
-        suspensions=suspensions,
-        kills=kills,
-        utilisation_ratio=0.5,
-        makespan_s=10.0,
+        research=ClassSummary(1, research_s, research_s, research_s), lost_work_s=lost_work_s,
+        overhead_s=12.0, suspensions=suspensions, kills=kills, utilisation_ratio=0.5, makespan_s=10.0,
         events=1,
-    )
+    )  # fmt: skip
 
 
 TUNED = scheme(100, 400, 36_000)
@@ -255,9 +246,6 @@ def test_reasons_explain_natjam_and_soft_cap_where_they_differ() -> None:
     alike = {**summaries, "soft-cap": scheme(150, 320), "natjam": scheme(101, 330, 7201)}
     assert len(reasons(alike)) == 4
     assert reasons({"mix": TUNED}) == []
-
-
-# --- tables ----------------------------------------------------------------------------------
 
 
 def test_narrow_tables_of_all_schemes_fit_80_columns(outcome: Comparison) -> None:

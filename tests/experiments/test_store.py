@@ -22,14 +22,8 @@ IDENTITY, OTHER = "ab" * 32, "cd" * 32
 TOLD: dict[str, Any] = {
     "scheme": "soft-cap",
     "jobs": [
-        {
-            "name": "p-a",
-            "job_class": "production",
-            "submitted_at_ms": 5,
-            "completion_ms": 1500,
-            "deadline_at_ms": None,
-            "suspensions": 0,
-        }
+        {"name": "p-a", "job_class": "production", "submitted_at_ms": 5, "completion_ms": 1500,
+         "deadline_at_ms": None, "suspensions": 0}
     ],
     "lost_work_ms": 1,
     "overhead_ms": 2,
@@ -41,19 +35,12 @@ TOLD: dict[str, Any] = {
     "samples": [{"at_ms": 0, "production_mib": 1, "research_mib": 2, "suspended": 0}],
     "suspended_at_ms": [],
     "killed_at_ms": [],
-}
+}  # fmt: skip
 RESULT = Result(
-    scheme="soft-cap",
-    jobs=(JobResult("p-a", "production", 5, 1500, None, 0),),
-    lost_work_ms=1,
-    overhead_ms=2,
-    suspensions=3,
-    kills=4,
-    utilisation_ratio=0.5,
-    makespan_ms=1505,
-    events=77,
+    scheme="soft-cap", jobs=(JobResult("p-a", "production", 5, 1500, None, 0),), lost_work_ms=1,
+    overhead_ms=2, suspensions=3, kills=4, utilisation_ratio=0.5, makespan_ms=1505, events=77,
     samples=(MemorySample(0, 1, 2, 0),),
-)
+)  # fmt: skip
 
 
 def compact(value: object) -> bytes:
@@ -112,13 +99,9 @@ def test_with_its_journal_it_is_whole(folder: Folder) -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [
-        {"identity": OTHER},
-        {"scheme": msgspec.to_builtins(SCHEMES["ideal"])},
-        {"result": TOLD | {"events": "many"}},
-        {"result": None},
-    ],
-)
+    [{"identity": OTHER}, {"scheme": msgspec.to_builtins(SCHEMES["ideal"])},
+     {"result": TOLD | {"events": "many"}}, {"result": None}],
+)  # fmt: skip
 def test_a_scheme_of_another_identity_or_definition_is_absent(folder: Folder, other: dict[str, Any]) -> None:
     write_scheme(folder.path, "soft-cap", **other)
     assert schemes(folder) == {}
@@ -131,11 +114,7 @@ def test_a_kept_scheme_is_written_in_that_form(folder: Folder, tmp_path: Path) -
         store.keep("soft-cap", RESULT)
         assert store.known == {"soft-cap": RESULT}
     kept = json.loads((tmp_path / "soft-cap/result.json").read_bytes())
-    assert kept == {
-        "identity": IDENTITY,
-        "scheme": msgspec.to_builtins(SCHEMES["soft-cap"]),
-        "result": TOLD,
-    }
+    assert kept == {"identity": IDENTITY, "scheme": msgspec.to_builtins(SCHEMES["soft-cap"]), "result": TOLD}
     assert schemes(folder) == {"soft-cap": RESULT}
 
 

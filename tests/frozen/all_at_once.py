@@ -36,11 +36,7 @@ NOT_SENT = 2
 
 
 def _move(
-    later_ms: int,
-    pending: int = 0,
-    facts: Sequence[Fact] = (),
-    outcome: Outcome = DONE,
-    again: bool = False,
+    later_ms: int, pending: int = 0, facts: Sequence[Fact] = (), outcome: Outcome = DONE, again: bool = False
 ) -> Move:
     return Move(later_ms, pending > 0, (pending, 0), {}, list(facts), outcome, again=again)
 
@@ -72,7 +68,6 @@ def _saved_and_ended(order: str, at_ms: int) -> tuple[Fact, ...]:
 
 
 def history() -> list[Record]:
-    """Return the controller's own records."""
     return run(SETTINGS, moves(), own=False).records
 
 

@@ -28,25 +28,11 @@ LESSON = Finished(90_000, 10, 30_000, 5, 10, 0.5, True)
 LATE_MS = 1_250
 """How much later than the view the questions are asked."""
 ALWAYS = (
-    "/healthz",
-    "/readyz",
-    "/metrics",
-    "/v1/snapshot",
-    "/v1/applications",
-    "/v1/applications?waiting=true",
-    "/v1/reclaims",
-    "/v1/reclaims?retired=true",
-    "/v1/decisions",
-    "/v1/decisions?limit=1",
-    "/v1/refusals",
-    "/v1/checkpoints",
-    "/v1/budgets",
-    "/v1/occupancy",
-    "/v1/accounts",
-    "/v1/admissions",
-    "/v1/admissions?state=waiting",
-    "/v1/runs",
-)
+    "/healthz", "/readyz", "/metrics", "/v1/snapshot", "/v1/applications", "/v1/applications?waiting=true",
+    "/v1/reclaims", "/v1/reclaims?retired=true", "/v1/decisions", "/v1/decisions?limit=1", "/v1/refusals",
+    "/v1/checkpoints", "/v1/budgets", "/v1/occupancy", "/v1/accounts", "/v1/admissions",
+    "/v1/admissions?state=waiting", "/v1/runs",
+)  # fmt: skip
 UNKNOWN = (
     "/v1/accounts/unknown",
     "/v1/reclaims/application_9",
@@ -84,7 +70,6 @@ def gate() -> AtTheDesk:
 
 
 def views() -> dict[str, View]:
-    """Return the views that are asked."""
     there = gate()
     gated = View(
         version=7, now_ms=there.now_ms, loop=LoopStatus(ticks=3, reachable=True), admission=there.desk.shown()
@@ -121,15 +106,10 @@ class Served:
     def __init__(self) -> None:
         self.view = busy()
         self._handle = serve_in_thread(
-            make_app(
-                lambda: self.view,
-                token=SECRET,
-                journal=Path("journal.jsonl"),
-                clock=lambda: self.view.now_ms + LATE_MS,
-                request_queue=gate().window,
-            ),
+            make_app(lambda: self.view, token=SECRET, journal=Path("journal.jsonl"),
+                clock=lambda: self.view.now_ms + LATE_MS, request_queue=gate().window),
             token=SECRET,
-        )
+        )  # fmt: skip
         self.url = self._handle.url
 
     def ask(self, address: str) -> dict[str, Any]:
@@ -140,13 +120,11 @@ class Served:
             return {"status": answer.status_code, "body": body}
 
     def stop(self) -> None:
-        """Stop serving."""
         self._handle.stop()
 
 
 @contextlib.contextmanager
 def served() -> Iterator[Served]:
-    """Serve meanwhile."""
     made = Served()
     try:
         yield made
@@ -165,23 +143,12 @@ def answers() -> dict[str, Any]:
 
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "busy": (
-        "reclaims",
-        "reclaims --retired",
-        "decisions",
-        "decisions 1",
-        "decisions 2",
-        "decisions 4711",
-        "apps",
-        "snapshot",
-        "checkpoints seen",
-        "explain o-000001",
-        "explain application_1_000002",
-        "admissions",
-    ),
+    "busy": ("reclaims", "reclaims --retired", "decisions", "decisions 1", "decisions 2", "decisions 4711",
+        "apps", "snapshot", "checkpoints seen", "explain o-000001", "explain application_1_000002",
+        "admissions"),
     "last": ("reclaims", "reclaims --retired", "decisions", "apps", "snapshot"),
     "gate": ("admissions", "admissions adm-a1b2-1", "admissions adm-a1b2-3", "snapshot"),
-}
+}  # fmt: skip
 """What the command line asks of each view, as JSON."""
 
 

@@ -31,15 +31,9 @@ class Story:
         self.port: AttachedPort = fake.port()
         self.controller = Controller(PATHS, validate=True)
         self.requester = fake.add(
-            App(
-                2,
-                "production",
-                state="ACCEPTED",
-                user="bob",
-                asks=[(0, SLOT, 2)],
-                submitted_at_ms=fake.now_ms,
-            )
-        )
+            App(2, "production", state="ACCEPTED", user="bob", asks=[(0, SLOT, 2)],
+                submitted_at_ms=fake.now_ms)
+        )  # fmt: skip
 
     def until(self, condition: Callable[[], object]) -> None:
         """Tick until something holds."""
@@ -50,7 +44,6 @@ class Story:
         raise AssertionError(f"it never came to that: {self.port.notes} {self.port.why_not}")
 
     def states(self) -> list[str]:
-        """Return the states of all orders."""
         ledger = self.controller.ledger
         return [order.state for order in {**ledger.settled, **ledger.open}.values()]
 
@@ -70,7 +63,6 @@ class Story:
 
 
 def granted() -> list[Record]:
-    """Return a story from the ask to the grant."""
     with FakeCluster() as fake:
         story = Story(fake)
         story.suspend()

@@ -16,21 +16,14 @@ from tests.frozen.pieces import Piece
 from tests.frozen.recorded import sums
 
 PIECES: tuple[Piece, ...] = (
-    Piece("commands", programs, "kept"),
-    Piece("environment", variables, "kept"),
-    Piece("configuration", configuration, "kept"),
-    Piece("records", records, "kept"),
-    Piece("interface", interface, "kept"),
-    Piece("documents", documents, "kept"),
-    Piece("live-documents", live_documents, "kept", slow=True),
-    Piece("recorded", sums, "kept"),
+    Piece("commands", programs, "kept"), Piece("environment", variables, "kept"),
+    Piece("configuration", configuration, "kept"), Piece("records", records, "kept"),
+    Piece("interface", interface, "kept"), Piece("documents", documents, "kept"),
+    Piece("live-documents", live_documents, "kept", slow=True), Piece("recorded", sums, "kept"),
     Piece("answers", answers.answers, packed=True),
-    Piece("command-answers", answers.command_answers, packed=True),
-    *outputs.pieces(),
-    *journals.pieces(),
-)
+    Piece("command-answers", answers.command_answers, packed=True), *outputs.pieces(), *journals.pieces(),
+)  # fmt: skip
 
 
 def piece(name: str) -> Piece:
-    """Return a piece by its name."""
     return next(each for each in PIECES if each.name == name)

@@ -31,7 +31,6 @@ def programs() -> dict[str, Any]:
 
 
 def facts_of(command: click.Command) -> dict[str, Any]:
-    """Return what a command takes and, if it is a group, its commands."""
     options: dict[str, Any] = {}
     arguments: list[Any] = []
     for param in command.params:
@@ -55,7 +54,6 @@ def facts_of(command: click.Command) -> dict[str, Any]:
 
 
 def param_facts(param: click.Parameter) -> dict[str, Any]:
-    """Return what a parameter takes."""
     is_flag = bool(getattr(param, "is_flag", False))
     default = param.default is True if is_flag else plain(param.default)
     return {
@@ -93,11 +91,8 @@ def plain(value: object) -> Any:
 def runner_facts() -> dict[str, Any]:
     """Return the task runner's options (before its ``--``)."""
     options = {
-        name: {
-            "type": "text" if isinstance(default, str | bool) else type(default).__name__,
-            "flag": isinstance(default, bool),
-            "default": plain(default),
-        }
+        name: {"type": "text" if isinstance(default, str | bool) else type(default).__name__,
+            "flag": isinstance(default, bool), "default": plain(default)}
         for name, default in job_conf.OPTIONS.items()
-    }
+    }  # fmt: skip
     return {"options": options}

@@ -15,15 +15,11 @@ from yarnctl.service.security import tokens
 
 
 def configuration() -> dict[str, Any]:
-    """Return the keys of the cluster's file, of the tokens' file and of scenarios, and the profiles."""
     return {
-        "cluster_file": lines_of(ClusterAddress, sent=True),
-        "cluster_environment": ENVIRONMENT,
-        "tokens_file": lines_of(tokens._File, sent=True),
-        "scenario_file": lines_of(Scenario, sent=True),
-        "settings": lines_of(Settings),
-        "profiles": msgspec.to_builtins(PROFILES),
-    }
+        "cluster_file": lines_of(ClusterAddress, sent=True), "cluster_environment": ENVIRONMENT,
+        "tokens_file": lines_of(tokens._File, sent=True), "scenario_file": lines_of(Scenario, sent=True),
+        "settings": lines_of(Settings), "profiles": msgspec.to_builtins(PROFILES),
+    }  # fmt: skip
 
 
 def records() -> dict[str, str]:

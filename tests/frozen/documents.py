@@ -42,7 +42,6 @@ def documents() -> dict[str, Any]:
 
 
 def parsed(told: dict[str, Any]) -> Any:
-    """Return what a command has printed."""
     return json.loads("\n".join(told["out"]))
 
 
@@ -102,7 +101,6 @@ def written() -> dict[str, Any]:
 
 
 def tools() -> dict[str, Any]:
-    """Return what the tools of the tests print ."""
     return {
         "tests.soak equal": equal.Campaign(NOBODY, 1, 1, print, 1, {}).summary(),
         "tests.soak io-faults": io_faults.summary([], 0),
@@ -112,11 +110,8 @@ def tools() -> dict[str, Any]:
 def records() -> dict[str, dict[str, str]]:
     """Return the lines of documents that are lists or values of one record type."""
     kinds = {
-        "SCHEME/result.json result": Result,
-        "demo live": LiveOutcome,
-        "soak-campaigns.json": campaigns.Summary,
-        "soak-equal.json runs[]": equal.Run,
-        "tests.soak io-faults verdict": io_faults.Verdict,
-        "tests.soak replay": replay.Summary,
-    }
+        "SCHEME/result.json result": Result, "demo live": LiveOutcome,
+        "soak-campaigns.json": campaigns.Summary, "soak-equal.json runs[]": equal.Run,
+        "tests.soak io-faults verdict": io_faults.Verdict, "tests.soak replay": replay.Summary,
+    }  # fmt: skip
     return {name: lines_of(kind) for name, kind in kinds.items()}

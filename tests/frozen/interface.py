@@ -44,12 +44,10 @@ def operations(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_error(answer: Mapping[str, Any]) -> bool:
-    """Say whether an answer has the body of errors."""
     return ".error.code" in answer.get(JSON, {})
 
 
 def operation(told: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one operation."""
     parameters = {f"{each['in']} {each['name']}": each for each in told.get("parameters", ())}
     required = [name for name, each in parameters.items() if each.get("required")]
     answers = told["responses"].items()
@@ -69,7 +67,6 @@ def operation(told: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[s
 def contents(
     content: Mapping[str, Any], definitions: Mapping[str, Any], *, sent: bool = False
 ) -> dict[str, Any]:
-    """Return the lines of each kind of content."""
     return {kind: lines(each.get("schema", {}), definitions, sent=sent) for kind, each in content.items()}
 
 

@@ -29,12 +29,10 @@ END = "end"
 
 
 def names() -> list[str]:
-    """Return the golden journals."""
     return sorted(path.name.removesuffix(SUFFIX) for path in FOLDER.glob(f"*{SUFFIX}"))
 
 
 def raw(name: str) -> bytes:
-    """Return a journal's bytes."""
     return gzip.decompress((FOLDER / f"{name}{SUFFIX}").read_bytes())
 
 

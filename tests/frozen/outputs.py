@@ -72,5 +72,4 @@ def _sha256(path: Path) -> str:
 
 
 def pieces() -> list[Piece]:
-    """Return a piece for each scenario."""
     return [Piece(f"scenarios/{name}", partial(output, name), slow=name in SLOW) for name in scenarios()]

@@ -31,7 +31,6 @@ class Piece(NamedTuple):
     slow: bool = False
 
     def path(self, folder: Path = DATA) -> Path:
-        """Return where it is frozen."""
         return folder / (f"{self.name}.json.gz" if self.packed else f"{self.name}.json")
 
     def frozen(self, folder: Path = DATA) -> Any:
@@ -43,7 +42,6 @@ class Piece(NamedTuple):
         return json.loads(gzip.decompress(data) if self.packed else data)
 
     def write(self, value: Any, folder: Path = DATA) -> None:
-        """Freeze a value."""
         path = self.path(folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(packed(canonical(value)) if self.packed else canonical(value))
@@ -61,7 +59,6 @@ class Piece(NamedTuple):
 
 
 def as_json(value: Any) -> Any:
-    """Return a value as it reads back."""
     return json.loads(canonical(value))
 
 

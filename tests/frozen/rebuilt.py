@@ -63,25 +63,17 @@ def _held(record: Holding) -> dict[str, Any]:
 
 
 def orders_of(ledger: Ledger) -> dict[str, Any]:
-    """Return all that the ledger knows of orders, in the order in which it is walked."""
     return {
-        "issued": ledger.issued,
-        "open": list(ledger.open.values()),
-        "settled": list(ledger.settled.values()),
-        "by_container": ledger.by_container,
-        "by_requester": _names(ledger.by_requester),
-        "by_victim": _names(ledger.by_victim),
-        "by_group": _names(ledger.by_group),
-        "freed_on_node": _names(ledger.freed_on),
-        "freed_for_asker": _names(ledger.freed_for),
-        "barred_attempts": ledger.excluded,
-        "barred_by_order": ledger.bars.by,
+        "issued": ledger.issued, "open": list(ledger.open.values()), "settled": list(ledger.settled.values()),
+        "by_container": ledger.by_container, "by_requester": _names(ledger.by_requester),
+        "by_victim": _names(ledger.by_victim), "by_group": _names(ledger.by_group),
+        "freed_on_node": _names(ledger.freed_on), "freed_for_asker": _names(ledger.freed_for),
+        "barred_attempts": ledger.excluded, "barred_by_order": ledger.bars.by,
         "killed_not_ended": list(ledger.terminating.values()),
         "suspended_not_back": list(ledger.suspended.values()),
         "late": {requester: list(late.values()) for requester, late in ledger.recently_settled.items()},
-        "tries": ledger.tries,
-        "bars_until": sorted(ledger.bars.pauses),
-    }
+        "tries": ledger.tries, "bars_until": sorted(ledger.bars.pauses),
+    }  # fmt: skip
 
 
 def _names(index: dict[str, dict[str, None]]) -> dict[str, list[str]]:
@@ -89,7 +81,6 @@ def _names(index: dict[str, dict[str, None]]) -> dict[str, list[str]]:
 
 
 def admissions_of(book: AdmissionStore) -> dict[str, Any]:
-    """Return all that is known of admissions."""
     return {
         "gate": None if book.gate is None else gate_of(book.gate),
         "queues": book.queues,
@@ -108,13 +99,10 @@ def gate_of(gate: Gate) -> dict[str, Any]:
     """Return what the gate knows; of choices and memory what any mechanism has, else defaults."""
     memory, choices = JusticeMemory(), DEFAULT_CHOICES
     return {
-        "allocator": gate.mechanism,
-        "capacity": gate.capacity,
-        "choices": _own(choices, gate.choices),
-        "memory": _own(memory, gate.memory),
-        "waiting": gate.waiting,
+        "allocator": gate.mechanism, "capacity": gate.capacity, "choices": _own(choices, gate.choices),
+        "memory": _own(memory, gate.memory), "waiting": gate.waiting,
         "reserved": [_reservation(each) for each in gate.reserved],
-    }
+    }  # fmt: skip
 
 
 PRICED = ("price_mtokens", "late_ratio", "because")
@@ -148,14 +136,9 @@ def _admission(each: Admission) -> dict[str, Any]:
 
 def _reservation(each: Reservation) -> dict[str, Any]:
     return {
-        "request": each.request,
-        "containers": each.containers,
-        "ratio": each.ratio,
-        "from_ms": each.from_ms,
-        "until_ms": each.until_ms,
-        "expires_at_ms": each.expires_at_ms,
-        "application": each.application,
-    }
+        "request": each.request, "containers": each.containers, "ratio": each.ratio, "from_ms": each.from_ms,
+        "until_ms": each.until_ms, "expires_at_ms": each.expires_at_ms, "application": each.application,
+    }  # fmt: skip
 
 
 def _own(all_of_them: msgspec.Struct, own: msgspec.Struct) -> dict[str, Any]:
@@ -170,5 +153,4 @@ class _Heard(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep one line."""
         self.lines.append(record.getMessage())

@@ -13,7 +13,6 @@ RECORDED = ("tests/contract/recorded/*.json", "tests/hadoop/counters/*.json")
 
 
 def sums(root: Path = ROOT) -> dict[str, str]:
-    """Return the SHA-256 of each recording, by its path."""
     paths = [path for pattern in RECORDED for path in sorted(root.glob(pattern))]
     return {
         path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths

@@ -63,7 +63,6 @@ FILE_BYTES = 20_000
 
 
 def closed(records: Sequence[Record]) -> bytes:
-    """Return the bytes of a journal that was closed."""
     chain = Chain()
     return b"".join(map(chain.seal, records)) + chain.seal_end()
 
@@ -92,7 +91,6 @@ def open_orders(records: Sequence[Record]) -> int:
 
 
 def with_most_open(records: Sequence[Record]) -> list[Record]:
-    """Return the records up to the instant at which most orders are open."""
     sizes = [open_orders(records[: place + 1]) for place in range(len(records))]
     return list(records[: len(sizes) - sizes[::-1].index(max(sizes))])
 
@@ -150,11 +148,7 @@ def until_lowered(records: Sequence[Record]) -> list[Record]:
     return list(records[: first + 2 + sizes.index(max(sizes))])
 
 
-# --- the controller's property world ------------------------------------------------------------
-
-
 def world(history: Kept) -> bytes:
-    """Return the journal of a history."""
     return closed(world_run(history.settings(), history.moves, history.own).records)
 
 
@@ -177,14 +171,10 @@ def holds() -> list[Record]:
     found = HoldFound(3_000, "root.etl", 1.0, 0.2, "lowered-a1b2.json")
     back = Holding(4_000, "root.etl", 0.2, 1.0, LeftByEarlierRun())
     return [
-        Header(FORMAT, DEFAULT, ()),
-        lowered,
-        performed(1_000, action_of(lowered), Accepted()),
-        HoldEnded(2_000, "root.research", 0.5, ChangedByOthers()),
-        found,
-        back,
+        Header(FORMAT, DEFAULT, ()), lowered, performed(1_000, action_of(lowered), Accepted()),
+        HoldEnded(2_000, "root.research", 0.5, ChangedByOthers()), found, back,
         performed(4_000, action_of(back), Accepted()),
-    ]
+    ]  # fmt: skip
 
 
 def lost_host(folder_name: str) -> bytes:

@@ -21,7 +21,6 @@ LIMITS = (
 
 
 def lines_of(kind: object, *, sent: bool = False) -> dict[str, str]:
-    """Return the lines of a record type."""
     schema = msgspec.json.schema(kind, schema_hook=lambda _: dict(ANYTHING))
     return lines(schema, schema.get("$defs", {}), sent=sent)
 

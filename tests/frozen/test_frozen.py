@@ -34,9 +34,6 @@ def test_frozen_files_are_written_canonically(each: Piece) -> None:
     assert each.path().read_bytes() == canonical(each.frozen())
 
 
-# --- what the golden journals hold --------------------------------------------------------------
-
-
 def test_every_kind_of_record_is_in_a_golden_journal() -> None:
     frozen = piece("records").frozen()
     kinds = set(re.findall(r"^<([a-z-]+)>", "\n".join(frozen), re.MULTILINE))
@@ -71,9 +68,6 @@ def test_a_golden_journal_names_no_machine(name: str) -> None:
     text = journals.raw(name).decode()
     assert str(Path(__file__).parents[2]) not in text
     assert "/tmp/" not in text
-
-
-# --- what is asked of the service ---------------------------------------------------------------
 
 
 def test_every_address_that_can_be_read_is_asked() -> None:

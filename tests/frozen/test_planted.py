@@ -37,9 +37,6 @@ def planted(name: str, now: Any) -> list[str]:
     return differences(piece(name).frozen(), as_json(now), piece(name).rule)
 
 
-# --- comparing ----------------------------------------------------------------------------------
-
-
 def test_kept_allows_what_is_new_and_nothing_else() -> None:
     frozen = {"a": {"b": 1}, "empty": {}, "many": ["x", "y"]}
     assert differences(frozen, {"a": {"b": 1, "c": 2}, "empty": {"d": 1}, "many": ["x", "y"]}, "kept") == []
@@ -298,12 +295,5 @@ def test_answers_do_not_depend_on_when_they_are_asked() -> None:
         assert (
             server.ask("/healthz")
             == server.ask("/healthz")
-            == {
-                "status": 200,
-                "body": {
-                    "age_ms": answers.LATE_MS,
-                    "loop_state": "running",
-                    "status": "ok",
-                },
-            }
+            == {"status": 200, "body": {"age_ms": answers.LATE_MS, "loop_state": "running", "status": "ok"}}
         )

@@ -21,13 +21,9 @@ from yarnctl.deciding.settings import LeverSettings, Settings
 
 NOW_MS = 100_000
 RULES = LeverSettings(
-    room_within_ms=5000,
-    suspend_ms=4000,
-    leave_ms=1000,
-    commit_ms=500,
-    may_lose_ratio=0.02,
+    room_within_ms=5000, suspend_ms=4000, leave_ms=1000, commit_ms=500, may_lose_ratio=0.02,
     may_refetch_ratio=0.05,
-)
+)  # fmt: skip
 SLOT_S = 1024 * 1000
 """One slot for one second, in MiB-ms."""
 

@@ -52,18 +52,9 @@ def task(
     resumed: bool = False,
 ) -> TaskView:
     return TaskView(
-        attempt,
-        attempt + "c",
-        node,
-        size(slots),
-        kind,
-        remaining_ms,
-        cost_ms,
-        since_ms,
-        generation,
-        able,
+        attempt, attempt + "c", node, size(slots), kind, remaining_ms, cost_ms, since_ms, generation, able,
         resumed,
-    )
+    )  # fmt: skip
 
 
 def candidate(
@@ -106,16 +97,12 @@ def case(
             for job in jobs
         }
     return Case(
-        number=number,
-        now_ms=now_ms,
-        total=size(total),
+        number=number, now_ms=now_ms, total=size(total),
         needs=tuple(Need(size(slots), count) for slots, count in rows),
-        free={node: size(slots) for node, slots in (room or {}).items()},
-        jobs=tuple(jobs),
-        tasks={name: tuple(row) for name, row in tasks.items()},
-        barred=dict(barred or {}),
+        free={node: size(slots) for node, slots in (room or {}).items()}, jobs=tuple(jobs),
+        tasks={name: tuple(row) for name, row in tasks.items()}, barred=dict(barred or {}),
         closed=dict(closed or {}),
-    )
+    )  # fmt: skip
 
 
 def picked(choice: Choice) -> list[str]:
@@ -123,7 +110,6 @@ def picked(choice: Choice) -> list[str]:
 
 
 def picked_jobs(jobs: Sequence[Candidate], wanted: int, **changes: object) -> str:
-    """Return the jobs picked from, one word."""
     choice = choose(case(jobs, wanted), with_(GUARD_FREE, **changes))
     return " ".join(pick.application for pick in choice.picks)
 
@@ -150,22 +136,11 @@ def app(
     priority: int = 0,
 ) -> ApplicationView:
     return ApplicationView(
-        application=name,
-        queue=queue,
-        user=user,
-        submitted_at_ms=submitted,
-        rank=rank,
-        containers=containers,
-        used=size(containers * slots),
-        am_size=size(1),
-        task_size=size(slots),
-        requests=(ContainerRequest(request, size(ask), pending),) if pending else (),
-        activated=activated,
-        runner=runner,
-        priority=priority,
-        deadline_at_ms=deadline,
-        progress_ratio=progress,
-    )
+        application=name, queue=queue, user=user, submitted_at_ms=submitted, rank=rank, containers=containers,
+        used=size(containers * slots), am_size=size(1), task_size=size(slots),
+        requests=(ContainerRequest(request, size(ask), pending),) if pending else (), activated=activated,
+        runner=runner, priority=priority, deadline_at_ms=deadline, progress_ratio=progress,
+    )  # fmt: skip
 
 
 def cluster(
@@ -190,20 +165,16 @@ def cluster(
         total=whole,
         largest_node=size(largest_node),
         queues=tuple(
-            QueueView(
-                queue=name,
-                guaranteed=times(size(1), part),
-                maximum=size((maximum or {}).get(name, total)),
-                used=used[name],
+            QueueView(queue=name, guaranteed=times(size(1), part),
+                maximum=size((maximum or {}).get(name, total)), used=used[name],
                 user_limit=size((user_limit or {})[name]) if name in (user_limit or {}) else None,
                 am_used=size((am or {})[name][0]) if name in (am or {}) else NOTHING,
-                am_limit=size((am or {})[name][1]) if name in (am or {}) else None,
-            )
+                am_limit=size((am or {})[name][1]) if name in (am or {}) else None)
             for name, part in guaranteed.items()
         ),
         applications=applications,
         free_by_node={node: size(slots) for node, slots in (free or {}).items()},
-    )
+    )  # fmt: skip
 
 
 def seen(

@@ -80,16 +80,10 @@ def test_days_before_a_change_are_not_paid_at_the_new_rate():
 
 @pytest.mark.parametrize(
     "record",
-    [
-        TokensGranted(9, "unknown", 5),
-        TokensGranted(9, "a", -5),
-        TokensCharged(9, "a", "adm-1", 5),
-        TokensCharged(9, "a", "adm-2", 501),
-        TokensRefunded(9, "a", "adm-1", 1001),
-        TokensRefunded(9, "a", "adm-2", 0),
-        TokensRefilled(9, "a", 5, 0),
-    ],
-)
+    [TokensGranted(9, "unknown", 5), TokensGranted(9, "a", -5), TokensCharged(9, "a", "adm-1", 5),
+     TokensCharged(9, "a", "adm-2", 501), TokensRefunded(9, "a", "adm-1", 1001),
+     TokensRefunded(9, "a", "adm-2", 0), TokensRefilled(9, "a", 5, 0)],
+)  # fmt: skip
 def test_a_record_that_cannot_follow_is_refused(record):
     with pytest.raises(ImpossibleRecord):
         after(PAID, record)

@@ -172,40 +172,15 @@ def test_who_is_turned_away_is_offered_nothing(terms: Any) -> None:
 
 ASSUMED = {
     "AdmissionAsked": {"key": ""},
-    "Admission": {
-        "key": "",
-        "state": "waiting",
-        "reservation": None,
-        "application": "",
-        "why": None,
-        "changed_at_ms": 0,
-    },
-    "JusticeMemory": {
-        "completed": 0,
-        "least": 1.0,
-        "most": 0.0,
-        "last": 1.0,
-        "last_met": True,
-        "errors": 0.0,
-        "smoothed": 0.0,
-    },
-    "Order": {
-        "state": "ordered",
-        "freed_at_ms": None,
-        "settled_at_ms": None,
-        "remaining_ms": -1,
-        "resume_cost_ms": 0,
-        "observed": False,
-    },
-    "Transition": {
-        "why": None,
-        "container": "",
-        "application": "",
-        "keys_done": -1,
-        "left": "",
-        "left_node": "",
-    },
-}
+    "Admission": {"key": "", "state": "waiting", "reservation": None, "application": "", "why": None,
+        "changed_at_ms": 0},
+    "JusticeMemory": {"completed": 0, "least": 1.0, "most": 0.0, "last": 1.0, "last_met": True, "errors": 0.0,
+        "smoothed": 0.0},
+    "Order": {"state": "ordered", "freed_at_ms": None, "settled_at_ms": None, "remaining_ms": -1,
+        "resume_cost_ms": 0, "observed": False},
+    "Transition": {"why": None, "container": "", "application": "", "keys_done": -1, "left": "",
+        "left_node": ""},
+}  # fmt: skip
 
 
 def assumed(struct: type[msgspec.Struct]) -> dict[str, Any]:
@@ -223,22 +198,10 @@ def test_what_is_assumed_where_nothing_is_told(name: str) -> None:
 
 def test_a_book_begins_empty() -> None:
     empty: dict[str, Any] = {
-        "gate": None,
-        "admissions": {},
-        "numbered": 0,
-        "now_ms": 0,
-        "version": 0,
-        "trained": False,
-        "opened": {},
-        "unlearned": {},
-        "_ids": {},
-        "_keys": {},
-        "_applications": {},
-        "accounts": Accounts(accounts={}, payments={}),
-        "outcomes": {},
-        "taken_at_ms": {},
-        "ran_ms": {},
-    }
+        "gate": None, "admissions": {}, "numbered": 0, "now_ms": 0, "version": 0, "trained": False,
+        "opened": {}, "unlearned": {}, "_ids": {}, "_keys": {}, "_applications": {},
+        "accounts": Accounts(accounts={}, payments={}), "outcomes": {}, "taken_at_ms": {}, "ran_ms": {},
+    }  # fmt: skip
     assert vars(AdmissionStore()) == empty
     assert (AdmissionStore().queues, AdmissionStore().container_mib) == ((), 0)
     assert AdmissionStore().problem(object()) == ""

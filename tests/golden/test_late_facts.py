@@ -172,9 +172,6 @@ def test_what_is_over_is_forgotten_once_no_look_can_be_that_old():
     assert not steps.ledger.excluded
 
 
-# --- one silent master ------------------------------------------------------------------------
-
-
 def two_jobs(pending=1):
     return cluster(app("r1", "research", 9), app("r2", "research", 8), app("p1", "production", 1, pending))
 
@@ -204,9 +201,6 @@ def test_a_master_that_answers_is_silent_no_more():
     steps.step(seen(None, unreachable=("r1",)))
     steps.step(seen(None, {"r1": row("r1", 8), "r2": []}, now_ms=10))  # it comes late
     assert steps.step(seen(two_jobs(), now_ms=1000)).to_observe.victims == ("r1",)
-
-
-# --- nothing can be seen ----------------------------------------------------------------------
 
 
 def blind(now_ms, **more):
@@ -368,9 +362,6 @@ def test_tries_of_an_application_that_has_ended_are_forgotten(by_fact):
     assert not steps.ledger.excluded
 
 
-# --- the budget of a job, reserved nodes --------------------------------------------------------
-
-
 def test_the_default_takes_at_most_half_of_a_jobs_containers_at_once():
     steps = Controller(with_(DEFAULT, cost_guard=False), validate=True)
     snapshot = cluster(app("r1", "research", 10), app("r2", "research", 2), app("p1", "production", 1, 11))
@@ -470,9 +461,6 @@ def test_a_refusal_that_comes_again_after_calm_is_written_again(calm):
     assert not refusals(steps.step(seen(stuck, now_ms=3000)))
 
 
-# --- what a foreign grant takes -----------------------------------------------------------------
-
-
 def large(**more):
     """One order: a container of 4 slots ends for an ask of 2."""
     steps = Controller(GUARD_FREE, validate=True)
@@ -501,24 +489,13 @@ def test_an_asker_that_waits_for_nothing_has_lost_nothing():
     assert not steps.ledger.open
 
 
-# --- settings -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
-    [
-        ("job_open_ratio_max", 1e308),
-        ("utilisation_tolerance_ratio", float("nan")),
-        ("utilisation_tolerance_ratio", float("inf")),
-        ("job_open_ratio_max", -0.1),
-        ("job_open_ratio_max", 1000.5),
-        ("tick_ms", 0),
-        ("kill_timeout_ms", 10**15),
-        ("silent_ms", -1),
-        ("task_tries_max", -1),
-        ("refused_shown", -1),
-    ],
-)
+    [("job_open_ratio_max", 1e308), ("utilisation_tolerance_ratio", float("nan")),
+     ("utilisation_tolerance_ratio", float("inf")), ("job_open_ratio_max", -0.1),
+     ("job_open_ratio_max", 1000.5), ("tick_ms", 0), ("kill_timeout_ms", 10**15), ("silent_ms", -1),
+     ("task_tries_max", -1), ("refused_shown", -1)],
+)  # fmt: skip
 def test_numbers_nobody_can_reckon_with_are_refused_by_name(field, value):
     with pytest.raises(BadInput) as bad:
         Controller(with_(**{field: value}))

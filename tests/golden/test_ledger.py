@@ -245,22 +245,11 @@ def test_freed_room_nobody_wants_any_more_is_forgotten():
 
 def order(number, **changes):
     made = {
-        "order": f"o-{number:06d}",
-        "requester": "p1",
-        "victim": "r1",
-        "attempt": f"r1.{number}",
-        "container": f"r1.{number}c",
-        "node": "n1",
-        "size": size(1),
-        "request_size": size(1),
-        "serves": 1,
-        "group": f"o-{number:06d}",
-        "generation": 1,
-        "verb": "suspend",
-        "decision": 1,
-        "ordered_at_ms": 0,
+        "order": f"o-{number:06d}", "requester": "p1", "victim": "r1", "attempt": f"r1.{number}",
+        "container": f"r1.{number}c", "node": "n1", "size": size(1), "request_size": size(1), "serves": 1,
+        "group": f"o-{number:06d}", "generation": 1, "verb": "suspend", "decision": 1, "ordered_at_ms": 0,
         "progress_at_ms": 0,
-    }
+    }  # fmt: skip
     return Order(**{**made, **changes})
 
 

@@ -44,14 +44,9 @@ LEVER_TABLE = [
 ]
 
 UNDO: dict[LeverKind, Undo] = {
-    "wait": "none",
-    "suspend": "resume",
-    "end": "run-again",
-    "kill": "run-again",
-    "drain": "come-back",
-    "rescale": "come-back",
-    "cap": "raise",
-}
+    "wait": "none", "suspend": "resume", "end": "run-again", "kill": "run-again", "drain": "come-back",
+    "rescale": "come-back", "cap": "raise",
+}  # fmt: skip
 
 
 def words(lever: Lever) -> str:
@@ -256,9 +251,6 @@ def test_amounts_that_are_used_together_are_allowed_together():
 
 def test_a_task_is_named_by_its_attempt_without_its_number():
     assert task_of("attempt_1700000000000_0001_m_000007_12") == "attempt_1700000000000_0001_m_000007"
-
-
-# --- awaited ends -----------------------------------------------------------------------------
 
 
 def awaited(attempt: str, until_ms: int) -> AwaitedTask:

@@ -10,13 +10,7 @@ import pytest
 
 from yarn_research.market.price_functions import Offered, because
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile, profile
-from yarnctl.deciding.admission.pricing.prices import (
-    ITSELF,
-    curve,
-    earliest_finish,
-    standing,
-    within,
-)
+from yarnctl.deciding.admission.pricing.prices import ITSELF, curve, earliest_finish, standing, within
 from yarnctl.deciding.admission.pricing.timeline import (
     Due,
     Laid,

@@ -101,35 +101,18 @@ def test_one_that_runs_already_has_no_term() -> None:
 REFUSED = [
     (request(1, 9_999), {}, TooEarly(NOW + 10_000), "10 containers need 10 s"),
     (request(1, 9_999, tasks=5), {}, TooEarly(NOW + 20_000), "5 containers need 20 s"),
-    (
-        request(1, 10_000),
-        {"loads": (Load("other", 5, 0),)},
-        TooEarly(NOW + 20_000),
-        "others hold 5 for ever",
-    ),
-    (
-        request(2, 10_000),
-        {"reserved": (held(1, 100_000, NOW + 10_000),)},
-        TooEarly(NOW + 20_000),
-        "another promise has no time to spare",
-    ),
-    (
-        request(1, 20_000, most=49_999),
-        {},
-        CostsMore(50_000, NOW + 20_000, 49_999, NOW + 20_001),
-        "a milli-token less was agreed than it costs",
-    ),
+    (request(1, 10_000), {"loads": (Load("other", 5, 0),)}, TooEarly(NOW + 20_000), "others hold 5 for ever"),
+    (request(2, 10_000), {"reserved": (held(1, 100_000, NOW + 10_000),)}, TooEarly(NOW + 20_000),
+     "another promise has no time to spare"),
+    (request(1, 20_000, most=49_999), {}, CostsMore(50_000, NOW + 20_000, 49_999, NOW + 20_001),
+     "a milli-token less was agreed than it costs"),
     (request(1, 20_000), {"balance": 49_999}, CannotPay(50_000, NOW + 20_000, 49_999), "it cannot be paid"),
     (request(1, None), {"balance": 0}, CannotPay(100_000, NOW + 10_000, 0), "nothing is left"),
     (request(1, 20_000), {"balances": {}}, NoAccount("analytics"), "no such account"),
     (Request(1, NOW, 20_000, 10, Estimate(1, 0, "me")), {}, NoAccount(), "no budget is said"),
-    (
-        Request(1, NOW, 20_000, 10, None, budget=Budget("analytics", 1)),
-        {},
-        WorkUnknown(),
-        "nobody knows how much it computes",
-    ),
-]
+    (Request(1, NOW, 20_000, 10, None, budget=Budget("analytics", 1)), {}, WorkUnknown(),
+     "nobody knows how much it computes"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("asked", "fields", "why", "claim"), REFUSED, ids=[row[3] for row in REFUSED])

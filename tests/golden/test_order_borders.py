@@ -87,8 +87,7 @@ def observed(now_ms: int) -> Observation:
 
 
 @pytest.mark.parametrize(
-    ("then_ms", "events"),
-    [(50_000, []), (61_999, []), (62_000, ["give-up"]), (100_000, ["give-up"])],
+    ("then_ms", "events"), [(50_000, []), (61_999, []), (62_000, ["give-up"]), (100_000, ["give-up"])]
 )
 def test_an_order_times_out_by_the_clock_that_was_set_back(then_ms, events):
     """Asked at 100 s; a controller that begins at 50 s gives it twelve seconds of its own clock."""

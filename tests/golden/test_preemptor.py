@@ -239,9 +239,7 @@ def test_a_master_that_is_activated_has_its_place_under_the_masters_limit():
 def test_an_application_that_is_not_activated_gets_nothing():
     """Room does not help it; and it does not stand in the way of the next."""
     snapshot = cluster(
-        research(50),
-        app("p1", "production", 0, 1, activated=False),
-        app("p2", "production", 1, 2, rank=1),
+        research(50), app("p1", "production", 0, 1, activated=False), app("p2", "production", 1, 2, rank=1)
     )
     assert needs(snapshot) == {"p2": 2}
     assert reasons(snapshot)["p1"].startswith(
@@ -336,8 +334,6 @@ def test_a_budget_bounds_the_tasks_of_one_job_under_order():
         "r2": "job-budget",
     }
 
-
-# --- room on one node -------------------------------------------------------------------------
 
 FIT_TABLE = [
     # tasks (node, slots)                       wanted    room        picked             handed back
@@ -465,11 +461,7 @@ def test_tasks_are_looked_at_only_when_their_job_is_hit():
     steps = controller()
     snapshot = cluster(research(9, "r1"), research(8, "r2"), research(7, "r3"), app("p1", "production", 1, 2))
     step = steps.step(seen(snapshot))
-    assert (step.to_observe.victims, step.wake_at_ms, step.to_observe.cluster) == (
-        ("r1",),
-        0,
-        False,
-    )
+    assert (step.to_observe.victims, step.wake_at_ms, step.to_observe.cluster) == (("r1",), 0, False)
     assert not step.actions
     step = steps.step(seen(None, {"r1": [task("r1.1"), task("r1.2", able=False)]}))
     assert step.to_observe.victims == ("r2",)  # r1 has only one to give
@@ -528,13 +520,9 @@ def test_refusals_are_written_when_their_reason_changes():
 
 @pytest.mark.parametrize(
     ("outcome", "state"),
-    [
-        (Accepted(), "suspending"),
-        (Refused(ClientFault("too late")), "withdrawn"),
-        (Unknown(), "ordered"),
-        (Withheld(ClientFault("no lock")), "withdrawn"),
-    ],
-)
+    [(Accepted(), "suspending"), (Refused(ClientFault("too late")), "withdrawn"), (Unknown(), "ordered"),
+     (Withheld(ClientFault("no lock")), "withdrawn")],
+)  # fmt: skip
 def test_outcomes(outcome, state):
     steps, step, _ = first_decision(cluster(research(9), app("p1", "production", 1, 1)), {"r1": row("r1", 8)})
     records = steps.settle(step.actions[0], outcome)

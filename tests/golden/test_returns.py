@@ -56,16 +56,9 @@ def test_prediction_and_outcome_stand_side_by_side():
     """Predicted: as the task was shown when it was chosen. Leaving is from the order to the end."""
     (told,) = returns(left(), 60_000, BACK)
     assert told == Return(
-        order="o-000001",
-        attempt="r1.1 again",
-        at_ms=60_000,
-        predicted_ms=9000,
-        cost_ms=2600 + 700 + 2500 + 900,
-        leave_ms=2600,
-        launch_ms=700,
-        shuffle_ms=2500,
-        skip_ms=900,
-    )
+        order="o-000001", attempt="r1.1 again", at_ms=60_000, predicted_ms=9000,
+        cost_ms=2600 + 700 + 2500 + 900, leave_ms=2600, launch_ms=700, shuffle_ms=2500, skip_ms=900,
+    )  # fmt: skip
     assert decode(encode(told)) == told
 
 
@@ -104,13 +97,9 @@ def test_saved_work_that_was_not_used_is_told_once_and_nobody_is_credited():
     steps = left()
     (told,) = lost(steps, 60_000, LOST, LOST)
     assert told == SavedLost(
-        order="o-000001",
-        attempt="r1.1 again",
-        at_ms=60_000,
-        keys_lost=7,
-        generation_expected=1,
+        order="o-000001", attempt="r1.1 again", at_ms=60_000, keys_lost=7, generation_expected=1,
         generation_found=0,
-    )
+    )  # fmt: skip
     assert decode(encode(told)) == told
     assert not steps.ledger.suspended
     assert returns(steps, 61_000, BACK) == []
@@ -141,8 +130,6 @@ def test_nobody_waits_for_the_tasks_of_an_application_that_has_ended(by_fact):
     assert not steps.ledger.suspended
     assert returns(steps, 60_000, BACK) == []
 
-
-# --- not again before it was worth it ---------------------------------------------------------
 
 NOW_MS = 100_000
 
@@ -179,9 +166,6 @@ def test_an_order_that_hangs_stops_counting():
     assert asked == [(0, "r1.1"), (12_000, "r1.2")]
 
 
-# --- a look that was overtaken ----------------------------------------------------------------
-
-
 def test_an_end_seen_after_the_snapshot_is_followed_by_another_look_soon():
     """The room may be counted twice in this look: shown as free, and still held by the order."""
     steps = Controller(GUARD_FREE, validate=True)
@@ -210,9 +194,6 @@ def test_an_end_before_the_snapshot_needs_none():
 def test_who_waits_is_named_with_the_orders():
     steps = Controller(GUARD_FREE, validate=True)
     assert steps.step(seen(FULL, TASKS)).to_observe.requesters == ("p1",)
-
-
-# --- priorities that are refused --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

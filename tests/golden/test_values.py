@@ -46,26 +46,13 @@ def test_the_format_of_journals() -> None:
 
 def test_what_a_record_says_of_what_is_not_known() -> None:
     names: dict[str, Any] = {
-        "order": "o-000001",
-        "requester": "p1",
-        "victim": "r1",
-        "attempt": "a",
-        "container": "c",
-        "node": "n",
-    }
+        "order": "o-000001", "requester": "p1", "victim": "r1", "attempt": "a", "container": "c", "node": "n",
+    }  # fmt: skip
     one = Resources(1024, 1)
     order = Order(
-        **names,
-        size=one,
-        request_size=one,
-        serves=1,
-        group="o-000001",
-        generation=1,
-        verb="suspend",
-        decision=1,
-        ordered_at_ms=0,
-        progress_at_ms=0,
-    )
+        **names, size=one, request_size=one, serves=1, group="o-000001", generation=1, verb="suspend",
+        decision=1, ordered_at_ms=0, progress_at_ms=0,
+    )  # fmt: skip
     assert (order.remaining_ms, order.resume_cost_ms, order.observed) == (-1, 0, False)
     assert (order.state, order.freed_at_ms, order.settled_at_ms) == ("ordered", None, None)
     move = records.Transition(
@@ -73,53 +60,25 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
     )
     assert move.keys_done == -1
     view = model.ApplicationView(
-        application="a",
-        queue="q",
-        user="u",
-        submitted_at_ms=0,
-        rank=0,
-        containers=1,
-        used=one,
-        am_size=one,
+        application="a", queue="q", user="u", submitted_at_ms=0, rank=0, containers=1, used=one, am_size=one,
         task_size=one,
-    )
+    )  # fmt: skip
     told = (
-        view.requests,
-        view.activated,
-        view.runner,
-        view.priority,
-        view.deadline_at_ms,
-        view.progress_ratio,
-    )
+        view.requests, view.activated, view.runner, view.priority, view.deadline_at_ms, view.progress_ratio,
+    )  # fmt: skip
     assert told == ((), True, True, 0, None, 0.0)
     assert (view.why_not, view.predicted) == (None, 0)
     queue = model.QueueView(queue="q", guaranteed=one, maximum=one, used=one)
     assert (queue.priority, queue.user_limit, queue.am_limit, queue.am_used) == (0, None, None, (0, 0))
 
 
-# --- settings ---------------------------------------------------------------------------------
-
 COMMON = {
-    "mode": "queues",
-    "preempting_queues": ("production",),
-    "preemptable_queues": ("research",),
-    "job_policy": "MR",
-    "task_policy": "SRT",
-    "eviction": "suspend",
-    "tick_ms": 1000,
-    "kill_timeout_ms": 12_000,
-    "expire_ms": 2000,
-    "utilisation_tolerance_ratio": 0.1,
-    "kill_maps": False,
-    "seed": 0,
-    "refused_shown": 3,
-    "look_age_max_ms": 5000,
-    "release_repeat_ms": 2000,
-    "observe_only": False,
-    "in_flight_ratio_max": 1.0,
-    "in_flight_least": 2,
-    "rest_ms": 12_000,
-}
+    "mode": "queues", "preempting_queues": ("production",), "preemptable_queues": ("research",),
+    "job_policy": "MR", "task_policy": "SRT", "eviction": "suspend", "tick_ms": 1000,
+    "kill_timeout_ms": 12_000, "expire_ms": 2000, "utilisation_tolerance_ratio": 0.1, "kill_maps": False,
+    "seed": 0, "refused_shown": 3, "look_age_max_ms": 5000, "release_repeat_ms": 2000, "observe_only": False,
+    "in_flight_ratio_max": 1.0, "in_flight_least": 2, "rest_ms": 12_000,
+}  # fmt: skip
 FROZEN = {
     # name                   default     paper
     "profile": ("default", "paper"),
@@ -149,9 +108,6 @@ def test_the_two_profiles_are_frozen(profile: settings.Settings, place: int) -> 
 
 def test_the_longest_span_that_may_be_set() -> None:
     assert TEN_YEARS_MS == 316_224_000_000  # ten years of 366 days
-
-
-# --- chance -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

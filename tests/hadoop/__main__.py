@@ -55,14 +55,11 @@ def up(version: str, set_up: str, nodes: int, memory_mib: int) -> None:
 def told_to_shells(told: dict[str, str]) -> dict[str, str]:
     """Return the variables by which docs/attach.md's commands find this cluster."""
     return {
-        "HADOOP_CONF_DIR": told["hadoop-conf-dir"],
-        "PATH": f"{told['bin']}:$PATH",
-        "YARNCTL_RM": told["rm"],
+        "HADOOP_CONF_DIR": told["hadoop-conf-dir"], "PATH": f"{told['bin']}:$PATH", "YARNCTL_RM": told["rm"],
         "YARNCTL_NAME_NODE": told["hdfs"],
         "YARNCTL_STORE": f"webhdfs://{told['hdfs'].removeprefix('http://')}/yarnctl/checkpoints",
-        "HDFS_SUPERUSER": told["superuser"],
-        "STREAMING_JAR": told["streaming-jar"],
-    }
+        "HDFS_SUPERUSER": told["superuser"], "STREAMING_JAR": told["streaming-jar"],
+    }  # fmt: skip
 
 
 @main.command()

@@ -63,13 +63,8 @@ SPARK = {"pyspark": "4.0.1", "py4j": PY4J["4.0.1"]}
 FLINK = "apache-flink-libraries", "1.20.5"
 """Its sources hold the jars. flink-dist could not be had by Maven where this was written."""
 FLINK_JARS = (
-    "flink-dist",
-    "flink-connector-files",
-    "log4j-api",
-    "log4j-core",
-    "log4j-slf4j-impl",
-    "log4j-1.2-api",
-)
+    "flink-dist", "flink-connector-files", "log4j-api", "log4j-core", "log4j-slf4j-impl", "log4j-1.2-api",
+)  # fmt: skip
 """What a job of the DataStream API needs (facts/flink.md, section 1)."""
 
 
@@ -178,7 +173,6 @@ def artifacts_of(version: str) -> list[Artifact]:
 
 
 def pom_of(wanted: Sequence[Artifact]) -> str:
-    """Return the pom that names some artifacts."""
     dependencies = "".join(
         f"<dependency><groupId>org.apache.hadoop</groupId><artifactId>{name}</artifactId>"
         f"<version>{number}</version>{f'<type>{kind}</type>' if kind else ''}</dependency>\n"

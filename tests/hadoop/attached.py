@@ -96,7 +96,6 @@ class Attached:
         return bool(stances) and stances[-1].stance == self._waits_for
 
     def kill(self) -> None:
-        """``kill -9``."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -109,7 +108,6 @@ class Attached:
             self.process.wait(60)
 
     def said(self) -> str:
-        """Return the end of its log."""
         return self.log.read_text(encoding="utf-8", errors="replace")[-4000:]
 
     def until(self, seen: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> None:
@@ -125,7 +123,6 @@ class Attached:
     # -- what it did ----------------------------------------------------------------------------------
 
     def records(self) -> list[Record]:
-        """Return all that is in the journal, in order."""
         found: list[Record] = []
         for path in sorted(self.state_dir.rglob("journal*.jsonl")):
             for line in path.read_bytes().splitlines():

@@ -16,18 +16,8 @@ from xml.etree import ElementTree
 
 READY = Path(__file__).parents[2] / "hadoop-conf"
 OPENED = (
-    "lang",
-    "lang.reflect",
-    "util",
-    "util.concurrent",
-    "util.zip",
-    "io",
-    "net",
-    "nio",
-    "math",
-    "text",
-    "time",
-)
+    "lang", "lang.reflect", "util", "util.concurrent", "util.zip", "io", "net", "nio", "math", "text", "time",
+)  # fmt: skip
 OPENS = " ".join(
     [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in OPENED]
     + ["--add-opens=java.base/sun.security.util=ALL-UNNAMED", "--add-opens=java.base/sun.net.dns=ALL-UNNAMED"]

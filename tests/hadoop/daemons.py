@@ -79,14 +79,9 @@ def start(name: str, conf: Path, jars: Path, folder: Path) -> Daemon:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
         process = subprocess.Popen(
-            java_words(name.partition("-")[0], f"{conf}:{jars}/*"),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env=environment(folder),
-            start_new_session=True,
-        )
+            java_words(name.partition("-")[0], f"{conf}:{jars}/*"), stdin=subprocess.DEVNULL, stdout=out,
+            stderr=subprocess.STDOUT, cwd=folder, env=environment(folder), start_new_session=True,
+        )  # fmt: skip
     return Daemon(name, process, log)
 
 

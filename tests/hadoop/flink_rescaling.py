@@ -116,13 +116,11 @@ class FlinkJob:
             http_client.put(url, json={"state": "KILLED"}, timeout=20)
 
     def row(self) -> dict[str, Any]:
-        """Return what the ResourceManager says of it."""
         url = f"{self.cluster.rm_url}/ws/v1/cluster/apps/{self.application}"
         row: dict[str, Any] = http_client.get(url, timeout=20).json()["app"]
         return row
 
     def workers(self) -> int:
-        """Return how many workers YARN gives it."""
         return max(0, int(self.row()["runningContainers"]) - 1)
 
     def ask(self, below: str) -> Any:
@@ -133,11 +131,9 @@ class FlinkJob:
         )
 
     def job(self) -> str:
-        """Return its job's id."""
         return str(self.ask("jobs/overview")["jobs"][0]["jid"])
 
     def uppers(self) -> set[int]:
-        """Return the upper bounds of its vertices."""
         told = self.ask(f"jobs/{self.job()}/resource-requirements")
         return {each["parallelism"]["upperBound"] for each in told.values()}
 

@@ -30,11 +30,9 @@ class Hdfs:
             self._ask("PUT", path, op="SETOWNER", group=group)
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file anew."""
         self._ask("PUT", path, data=data, op="CREATE", overwrite="true", permission="644")
 
     def read(self, path: str) -> bytes:
-        """Return a file's bytes."""
         return self._ask("GET", path, op="OPEN").content
 
     def names(self, path: str) -> list[str]:

@@ -16,7 +16,6 @@ PATIENCE_S = 120.0
 
 
 def finished(cluster: Cluster, name: str) -> str:
-    """Return the id of the job with this name."""
     rows = [row for row in applications(cluster.rm_url) if row["name"] == name]
     assert len(rows) == 1, (name, rows)
     return str(rows[0]["id"]).replace("application_", "job_", 1)
@@ -51,7 +50,6 @@ def counters_of(cluster: Cluster, job: str) -> dict[str, dict[str, int]]:
 
 
 def reduce_attempts(cluster: Cluster, job: str) -> int:
-    """Return how many attempts at its reduces a job had."""
     tasks = asked(cluster, job, "tasks?type=r")["tasks"]["task"]
     answers = [asked(cluster, job, f"tasks/{task['id']}/attempts") for task in tasks]
     return sum(len(answer["taskAttempts"]["taskAttempt"]) for answer in answers)

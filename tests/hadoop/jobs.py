@@ -51,7 +51,6 @@ class Plan(NamedTuple):
 
     @property
     def reduce_s(self) -> tuple[float, ...]:
-        """Seconds of work of each reduce."""
         return tuple(count * self.key_s for count in self.groups)
 
 
@@ -150,7 +149,6 @@ class Job:
         return self.log.read_text(encoding="utf-8", errors="replace")[-3000:]
 
     def wait(self, patience_s: float = PATIENCE_S) -> Finished:
-        """Wait for the job's end."""
         ends = time.monotonic() + patience_s
         while (row := self.row())["state"] not in FINAL:
             if time.monotonic() > ends:
@@ -169,7 +167,6 @@ class Job:
         self.groups.with_name(f"{self.groups.name}.hurry").touch()
 
     def stop(self) -> None:
-        """End the client, if it still waits."""
         if self._client.poll() is None:
             self._client.kill()
             self._client.wait()
@@ -221,13 +218,9 @@ def streaming_words(
     words = ["hadoop", "jar", str(cluster.streaming_jar)]
     words += [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
     words += [
-        "-files",
-        f"{PROGRAM},{BLOW_UP},{EXPAND}",
-        "-mapper",
-        plan.mapper,
-        "-reducer",
+        "-files", f"{PROGRAM},{BLOW_UP},{EXPAND}", "-mapper", plan.mapper, "-reducer",
         f"{sys.executable} work.py",
-    ]
+    ]  # fmt: skip
     words += ["-input", source, "-output", output]
     words += ["-cmdenv", f"KEY_S={plan.key_s}", "-cmdenv", f"GROUP_LOG={groups}"]
     words += ["-cmdenv", f"WORK={plan.work}"]
@@ -249,7 +242,6 @@ def _start(cluster: Cluster, plan: Plan, words: list[str], log: Path) -> subproc
 
 
 def applications(rm_url: str) -> list[dict[str, Any]]:
-    """Return all applications of a cluster."""
     found = http_client.get(f"{rm_url}/ws/v1/cluster/apps", timeout=30).json()
     rows: list[dict[str, Any]] = (found.get("apps") or {}).get("app") or []
     return rows

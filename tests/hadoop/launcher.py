@@ -76,14 +76,12 @@ class Cluster:
     # -- one daemon -------------------------------------------------------------------------------
 
     def start(self, name: str) -> None:
-        """Start one daemon by its name, as it was configured."""
         conf = self.folder / (
             f"conf-nm-{name.partition('-')[2]}" if name.startswith("nodemanager") else "conf"
         )
         self.daemons[name] = daemons.start(name, conf, self.jars, self.folder)
 
     def kill(self, name: str) -> None:
-        """Kill one daemon at once, as ``kill -9`` does."""
         daemon = self.daemons.pop(name)
         daemon.process.kill()
         daemon.process.wait()
@@ -104,7 +102,6 @@ class Cluster:
         self.wait_for_nodes(self.shape.nodes)
 
     def pid(self, name: str) -> int:
-        """Return a daemon's process."""
         return self.daemons[name].process.pid
 
     def wait_for_nodes(self, count: int) -> None:
@@ -112,7 +109,6 @@ class Cluster:
         daemons.wait(self.daemons.values(), lambda: self._active_nodes() == count, f"{count} active nodes")
 
     def wait_for_rest(self) -> None:
-        """Wait until no container is left."""
         daemons.wait(self.daemons.values(), lambda: self._metric("containersAllocated") == 0, "no container")
 
     def wait_for_hdfs(self) -> None:
@@ -131,7 +127,6 @@ class Cluster:
 
     @property
     def streaming_jar(self) -> Path:
-        """Return the jar that ``hadoop jar`` is given."""
         return next(
             path for path in sorted(self.jars.glob("hadoop-streaming-*.jar")) if "tests" not in path.name
         )
@@ -213,10 +208,7 @@ class Cluster:
 
     def _note(self) -> None:
         told = {"rm": self.rm_url, "hdfs": self.hdfs_url, "history": self.history_url}
-        told |= {
-            "hadoop-conf-dir": str(self.conf),
-            "version": self.shape.version,
-        }
+        told |= {"hadoop-conf-dir": str(self.conf), "version": self.shape.version}
         told |= {"streaming-jar": str(self.streaming_jar), "bin": str(self.folder / "bin")}
         told |= {"superuser": getpass.getuser()}
         (self.folder / STATE).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")

@@ -26,10 +26,7 @@ REDUCER = PROGRAM.with_name("odd_lines.py")
 KEYS = ("k1", "k2", "k3", "k4")
 """Every line is written for each of them: what a line adds is told four times."""
 CUT = 2
-FRAMEWORK = (
-    "org.apache.hadoop.",
-    "Shuffle Errors",
-)
+FRAMEWORK = ("org.apache.hadoop.", "Shuffle Errors")
 """Groups that Hadoop counts in by itself."""
 
 Counters = dict[str, dict[str, int]]

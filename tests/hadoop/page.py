@@ -128,7 +128,6 @@ class Script:
         program.wait(ENDS_S)
 
     def end(self) -> None:
-        """End all that is left running."""
         while self._left:
             program = self._left.pop()
             if program.poll() is None:
@@ -166,14 +165,9 @@ class Script:
 
     def _start(self, line: str, out: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            ["bash", "-c", line],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+            ["bash", "-c", line], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=out,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
 
     def _with_names(self, words: str) -> str:
         for shown, real in self.names.items():

@@ -21,19 +21,13 @@ KINDS = ("mapreduce", "spark", "flink")
 """Each has a queue and a pool of its own name."""
 RUN = "{run}"
 OPENS_FLINK = " ".join(
-    (
-        OPENS,
-        "--add-exports=java.base/sun.net.util=ALL-UNNAMED",
-        "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
-        "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED",
-        "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED",
-        "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
-    )
-)
-MAPREDUCE_SETTINGS = {
-    "mapreduce.map.speculative": "false",
-    "mapreduce.reduce.speculative": "false",
-}
+    (OPENS, "--add-exports=java.base/sun.net.util=ALL-UNNAMED",
+     "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+     "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED",
+     "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED",
+     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED")
+)  # fmt: skip
+MAPREDUCE_SETTINGS = {"mapreduce.map.speculative": "false", "mapreduce.reduce.speculative": "false"}
 SPARK_SETTINGS = {
     "spark.driver.extraJavaOptions": SMALL,
     "spark.executor.extraJavaOptions": SMALL,
@@ -115,7 +109,6 @@ def build_jar(jar: Path, class_path: Sequence[Path]) -> None:
 
 
 def write_flink_client(folder: Path, bin_folder: Path, flink: Path, hadoop: Path) -> None:
-    """Write ``flink`` into a folder of programs, and its settings into ``folder``."""
     (folder / "plugins").mkdir(parents=True, exist_ok=True)
     config = f'env:\n  java:\n    opts:\n      all: "{OPENS_FLINK} {SMALL}"\n'
     (folder / "config.yaml").write_text(config)
@@ -129,15 +122,10 @@ def write_flink_client(folder: Path, bin_folder: Path, flink: Path, hadoop: Path
 
 
 def commands(application: PlacedApplication, there: Installed, rate_kib: int) -> dict[str, list[str]]:
-    """Return the command line of each framework."""
     name = f"{application}-{RUN}"
     folders = [f"{there.data}/in/{application.folder}", output_of(there.data, name)]
     program = [application.name, *folders, str(rate_kib), PATTERN]
-    mapreduce = {
-        "mapreduce.job.queuename": "mapreduce",
-        "mapreduce.job.name": name,
-        **MAPREDUCE_SETTINGS,
-    }
+    mapreduce = {"mapreduce.job.queuename": "mapreduce", "mapreduce.job.name": name, **MAPREDUCE_SETTINGS}
     spark = {"spark.yarn.jars": f"local:{there.spark}/jars/*", **SPARK_SETTINGS}
     flink = {
         "yarn.application.queue": "flink",
@@ -147,24 +135,15 @@ def commands(application: PlacedApplication, there: Installed, rate_kib: int) ->
     }
     yarn = ["--master", "yarn", "--deploy-mode", "cluster", "--queue", "spark", "--name", name]
     return {
-        "mapreduce": [
-            *("hadoop", "jar", str(there.jar), "placing.MapReduceApp"),
-            *(word for key, value in mapreduce.items() for word in ("-D", f"{key}={value}")),
-            *program,
-        ],
-        "spark": [
-            *("spark-submit", *yarn),
+        "mapreduce": [*("hadoop", "jar", str(there.jar), "placing.MapReduceApp"),
+            *(word for key, value in mapreduce.items() for word in ("-D", f"{key}={value}")), *program],
+        "spark": [*("spark-submit", *yarn),
             *(word for key, value in spark.items() for word in ("--conf", f"{key}={value}")),
-            *("--class", "placing.SparkApp", str(there.jar)),
-            *program,
-        ],
-        "flink": [
-            *("flink", "run-application", "-t", "yarn-application"),
-            *(f"-D{key}={value}" for key, value in flink.items()),
-            *("-c", "placing.FlinkApp", there.jar_uri),
-            *program,
-        ],
-    }
+            *("--class", "placing.SparkApp", str(there.jar)), *program],
+        "flink": [*("flink", "run-application", "-t", "yarn-application"),
+            *(f"-D{key}={value}" for key, value in flink.items()), *("-c", "placing.FlinkApp", there.jar_uri),
+            *program],
+    }  # fmt: skip
 
 
 def output_of(data: str, name: str) -> str:

@@ -58,13 +58,11 @@ class PlacedApplication(NamedTuple):
 
 
 def applications(names: Sequence[Name] = NAMES, sizes: Sequence[int] = SIZES) -> list[PlacedApplication]:
-    """Return all that are placed."""
     return [PlacedApplication(name, size) for name in names for size in sizes]
 
 
 @cache
 def input_files(folder: str) -> tuple[bytes, ...]:
-    """Return the files of a folder of input."""
     kind, _, size = folder.partition("-")
     if kind == "tasks":
         return tuple(f"{task} {int(size) * SAMPLES}\n".encode() for task in range(FILES))
@@ -116,8 +114,6 @@ def is_right(application: PlacedApplication, lines: Iterable[str]) -> bool:
 
 
 def application_toml(application: PlacedApplication, commands: Mapping[str, Sequence[str]]) -> str:
-    """Return APP.toml: ``commands`` by kind."""
-
     def written(value: object) -> str:
         return msgspec.json.encode(value).decode()
 

@@ -116,15 +116,8 @@ class Running:
     def story(self) -> Counter[str]:
         """Return how often orders came to each state: what one reads first when something is wrong."""
         states = (
-            "ordered",
-            "suspending",
-            "checkpointed",
-            "freed",
-            "granted",
-            "misdirected",
-            "given_up",
-            "lost",
-        )
+            "ordered", "suspending", "checkpointed", "freed", "granted", "misdirected", "given_up", "lost",
+        )  # fmt: skip
         more = ("withdrawn", "completed", "killed")
         told = {state: len(self.daemon.reached(state)) for state in (*states, *more)}
         return Counter({**told, "ordered": len(self.daemon.asked())})
@@ -201,9 +194,6 @@ def end(job: Job) -> None:
     if job.row()["state"] not in FINAL:
         http_client.put(url, json={"state": "KILLED"}, params={"user.name": job.plan.user}, timeout=30)
     job.stop()
-
-
-# --- what an undisturbed run writes ------------------------------------------------------------------
 
 
 def undisturbed(plan: Plan) -> dict[str, bytes]:

@@ -277,50 +277,35 @@ class SecureCluster(Cluster):
         (data_https,) = free_ports(1)
         name_https = str(self.ports.name_node_http)
         return {
-            "core-site": {
-                "hadoop.security.authentication": "kerberos",
+            "core-site": {"hadoop.security.authentication": "kerberos",
                 "hadoop.security.auth_to_local": f"RULE:[2:$1@$0]({_daemons()})s/.*/hdfs/\nDEFAULT",
-                "hadoop.http.filter.initializers": FILTER,
-                "hadoop.http.authentication.type": "kerberos",
+                "hadoop.http.filter.initializers": FILTER, "hadoop.http.authentication.type": "kerberos",
                 "hadoop.http.authentication.simple.anonymous.allowed": "false",
                 "hadoop.http.authentication.kerberos.principal": spnego,
                 "hadoop.http.authentication.kerberos.keytab": keytab,
                 "hadoop.http.authentication.signature.secret.file": f"{self.folder}/tls/signature",
                 "hadoop.ssl.require.client.cert": "false",
-                "hadoop.user.group.static.mapping.overrides": "dr.who=;yarnctl=yarnctl;hdfs=;mallory=",
-            },
-            "hdfs-site": {
-                "dfs.block.access.token.enable": "true",
-                "dfs.data.transfer.protection": "authentication",
-                "dfs.http.policy": "HTTPS_ONLY",
+                "hadoop.user.group.static.mapping.overrides": "dr.who=;yarnctl=yarnctl;hdfs=;mallory="},
+            "hdfs-site": {"dfs.block.access.token.enable": "true",
+                "dfs.data.transfer.protection": "authentication", "dfs.http.policy": "HTTPS_ONLY",
                 "dfs.namenode.https-address": f"{HOST}:{name_https}",
                 "dfs.datanode.https.address": f"{HOST}:{data_https}",
-                "dfs.namenode.kerberos.principal": f"nn/{HOST}@{REALM}",
-                "dfs.namenode.keytab.file": keytab,
+                "dfs.namenode.kerberos.principal": f"nn/{HOST}@{REALM}", "dfs.namenode.keytab.file": keytab,
                 "dfs.namenode.kerberos.internal.spnego.principal": spnego,
                 "dfs.web.authentication.kerberos.principal": spnego,
                 "dfs.web.authentication.kerberos.keytab": keytab,
-                "dfs.datanode.kerberos.principal": f"dn/{HOST}@{REALM}",
-                "dfs.datanode.keytab.file": keytab,
-            },
-            "yarn-site": {
-                "yarn.resourcemanager.principal": f"rm/{HOST}@{REALM}",
-                "yarn.resourcemanager.keytab": keytab,
-                "yarn.resourcemanager.webapp.spnego-principal": spnego,
+                "dfs.datanode.kerberos.principal": f"dn/{HOST}@{REALM}", "dfs.datanode.keytab.file": keytab},
+            "yarn-site": {"yarn.resourcemanager.principal": f"rm/{HOST}@{REALM}",
+                "yarn.resourcemanager.keytab": keytab, "yarn.resourcemanager.webapp.spnego-principal": spnego,
                 "yarn.resourcemanager.webapp.spnego-keytab-file": keytab,
-                "yarn.nodemanager.principal": f"nm/{HOST}@{REALM}",
-                "yarn.nodemanager.keytab": keytab,
+                "yarn.nodemanager.principal": f"nm/{HOST}@{REALM}", "yarn.nodemanager.keytab": keytab,
                 "yarn.nodemanager.webapp.spnego-principal": spnego,
                 "yarn.nodemanager.webapp.spnego-keytab-file": keytab,
-                "yarn.nodemanager.env-whitelist": WHITELIST,
-            },
-            "mapred-site": {
-                "mapreduce.jobhistory.principal": f"jhs/{HOST}@{REALM}",
-                "mapreduce.jobhistory.keytab": keytab,
-                "mapreduce.jobhistory.webapp.spnego-principal": spnego,
-                "mapreduce.jobhistory.webapp.spnego-keytab-file": keytab,
-            },
-        }
+                "yarn.nodemanager.env-whitelist": WHITELIST},
+            "mapred-site": {"mapreduce.jobhistory.principal": f"jhs/{HOST}@{REALM}",
+                "mapreduce.jobhistory.keytab": keytab, "mapreduce.jobhistory.webapp.spnego-principal": spnego,
+                "mapreduce.jobhistory.webapp.spnego-keytab-file": keytab},
+        }  # fmt: skip
 
     def _stores(self, side: str) -> dict[str, str]:
         folder = self.ca_file.parent
@@ -341,14 +326,8 @@ class SecureCluster(Cluster):
         (folder / "password").write_text(password, encoding="ascii")
         (folder / "signature").write_text(secrets.token_hex(32), encoding="ascii")
         secret = [
-            "-storetype",
-            "PKCS12",
-            "-storepass:file",
-            f"{folder}/password",
-            "-alias",
-            "host",
-            "-noprompt",
-        ]
+            "-storetype", "PKCS12", "-storepass:file", f"{folder}/password", "-alias", "host", "-noprompt",
+        ]  # fmt: skip
         keys = ["-keystore", f"{folder}/keys.p12", *secret]
         kinds = ["-keyalg", "RSA", "-keysize", "2048", "-validity", "30", "-dname", f"CN={HOST}"]
         names = ["-ext", f"san=dns:{HOST},ip:127.0.0.1", "-ext", "bc:c=ca:true"]

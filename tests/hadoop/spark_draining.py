@@ -68,7 +68,6 @@ class Work(NamedTuple):
 
     @property
     def reduce_tasks(self) -> int:
-        """Tasks that share the keys."""
         return self.reduces or self.maps
 
     def words(self) -> list[str]:
@@ -83,19 +82,13 @@ WORK = Work()
 def submit_words(mode: str, executors: int, settings: Sequence[str]) -> list[str]:
     """Return spark-submit's words up to the program: small executors of one core, all there at first."""
     told = {
-        "spark.yarn.jars": f"local:{spark_home()}/jars/*",
-        "spark.executor.extraJavaOptions": SMALL,
-        "spark.driver.extraJavaOptions": SMALL,
-        "spark.yarn.am.extraJavaOptions": SMALL,
-        "spark.executor.memory": "512m",
-        "spark.driver.memory": "512m",
-        "spark.yarn.am.memory": "512m",
-        "spark.executor.cores": "1",
-        "spark.executor.instances": str(executors),
-        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-        "spark.pyspark.python": sys.executable,
+        "spark.yarn.jars": f"local:{spark_home()}/jars/*", "spark.executor.extraJavaOptions": SMALL,
+        "spark.driver.extraJavaOptions": SMALL, "spark.yarn.am.extraJavaOptions": SMALL,
+        "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.yarn.am.memory": "512m",
+        "spark.executor.cores": "1", "spark.executor.instances": str(executors),
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0", "spark.pyspark.python": sys.executable,
         "spark.network.timeout": "300s",
-    }
+    }  # fmt: skip
     said = [word for name, value in told.items() for word in ("--conf", f"{name}={value}")]
     said += [word for each in settings for word in ("--conf", each)]
     words = ["spark-submit", "--master", "yarn", "--deploy-mode", mode, "--queue", "research"]
@@ -121,7 +114,6 @@ def plugin_in(folder: Path) -> str:
 
 
 def environment_of(cluster: Cluster) -> dict[str, str]:
-    """Return the environment of a client of Spark."""
     home, given = spark_home(), cluster.environment
     return {
         **given,
@@ -217,7 +209,6 @@ class SparkJob:
         return float(row["finishedTime"] - row["startedTime"]) / 1000
 
     def row(self) -> dict[str, Any]:
-        """Return what the ResourceManager says of it."""
         url = f"{self.cluster.rm_url}/ws/v1/cluster/apps/{self.application}"
         found: dict[str, Any] = http_client.get(url, timeout=20).json()["app"]
         return found
@@ -228,7 +219,6 @@ class SparkJob:
         return [line for line in lines if "Lost task" in line and "FetchFailed" not in line]
 
     def said(self) -> str:
-        """Return the end of its log."""
         return self.log.read_text(encoding="utf-8", errors="replace")[-3000:]
 
     # -- its driver ------------------------------------------------------------------------------
@@ -246,7 +236,6 @@ class SparkJob:
         return [str(row["id"]) for row in rows]
 
     def driver(self, below: str) -> Any:
-        """Return what its driver answers."""
         name = self.application
         url = f"{self.cluster.rm_url}/proxy/{name}/api/v1/applications/{name}/{below}"
         return http_client.get(url, timeout=20).json()

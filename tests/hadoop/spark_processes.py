@@ -18,7 +18,6 @@ class Process(NamedTuple):
 
 
 def processes_of(spark: SparkJob) -> Iterator[Process]:
-    """Yield the JVMs in an application's containers."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().decode().split("\0")
@@ -32,7 +31,6 @@ def processes_of(spark: SparkJob) -> Iterator[Process]:
 
 
 def executors_of(spark: SparkJob) -> dict[str, int]:
-    """Return the executors: container -> process."""
     return {
         each.container: each.process
         for each in processes_of(spark)
@@ -41,6 +39,5 @@ def executors_of(spark: SparkJob) -> dict[str, int]:
 
 
 def of_driver(spark: SparkJob) -> int:
-    """Return the process of a driver in a container."""
     (found,) = (each for each in processes_of(spark) if any("ApplicationMaster" in w for w in each.words))
     return found.process

@@ -11,7 +11,6 @@ from yarnctl.deciding.records import Performed, Requests
 
 
 def asked(daemon: Attached) -> list[Drain]:
-    """Return the executors that were asked to leave."""
     wanted: dict[str, Drain] = {}
     found = []
     for record in daemon.records():

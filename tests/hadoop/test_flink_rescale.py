@@ -24,7 +24,6 @@ NUMBERS = 200_000
 
 @pytest.fixture(scope="module")
 def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, InstalledFlink]]:
-    """Return a cluster of nine containers with Flink on it."""
     need_hadoop(SHAPE.version)
     with Cluster(SHAPE, tmp_path_factory.mktemp("hadoop")) as cluster:
         prepare(cluster)

@@ -117,9 +117,6 @@ def test_a_daemon_that_dies_is_named_with_its_last_words_and_nothing_is_left(tmp
     assert list(daemons.of_cluster(tmp_path.resolve())) == []
 
 
-# --- without a Hadoop -------------------------------------------------------------------------
-
-
 def test_who_waits_hears_of_a_death_and_not_of_time(tmp_path: Path) -> None:
     log = tmp_path / "nodemanager-0.log"
     log.write_text("INFO began\nERROR a.b.C: java.net.BindException: in use\nINFO shutting down\n")

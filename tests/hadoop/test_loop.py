@@ -22,13 +22,10 @@ from tests.hadoop.scenarios import (
 
 PLAIN = Scenario(
     "plain",
-    (
-        research("long", 150, 190, 230, 270),
-        research("short", 150, 190),
-        research("bare", 150, 190, 230)._replace(wrap=()),
-    ),
+    (research("long", 150, 190, 230, 270), research("short", 150, 190),
+     research("bare", 150, 190, 230)._replace(wrap=())),
     (production("quick", 6, 6, 6),),
-)
+)  # fmt: skip
 
 
 def test_hurried_jobs_get_room_and_patient_ones_lose_nothing(loop_cluster: Cluster, tmp_path: Path) -> None:

@@ -116,18 +116,11 @@ def decision(at_ms: int, picked: str, passed_over: str, why: Reason = "next") ->
     """Return a decision for one task and, perhaps, against another."""
     view = TaskView(picked, "container_1", "node", SIZE, "reduce", 1000, 100, 0, 0, True, False)
     return Decision(
-        number=1,
-        at_ms=at_ms,
-        trigger=Trigger("application_1_0002", "production", (), 1, 0, 0, 1, Unmet()),
-        total=SIZE,
-        orders=("order-1",),
-        groups=("group-1",),
-        picks=(Pick(APPLICATION, view, (0,), (1000,), SIZE, 1),),
-        handed_back=(),
-        unmet=0,
-        refused_jobs=(),
+        number=1, at_ms=at_ms, trigger=Trigger("application_1_0002", "production", (), 1, 0, 0, 1, Unmet()),
+        total=SIZE, orders=("order-1",), groups=("group-1",),
+        picks=(Pick(APPLICATION, view, (0,), (1000,), SIZE, 1),), handed_back=(), unmet=0, refused_jobs=(),
         refused_tasks=(RefusedTask(APPLICATION, passed_over, (1,), why),),
-    )
+    )  # fmt: skip
 
 
 def test_who_passes_over_the_shortest_or_the_longest_task_is_found(job: Done) -> None:
@@ -144,15 +137,9 @@ def test_who_passes_over_the_shortest_or_the_longest_task_is_found(job: Done) ->
 
 @pytest.mark.parametrize(
     ("policy", "chosen", "right"),
-    [
-        ("MR", 5, True),
-        ("MR", 4, False),
-        ("MR", 3, False),
-        ("LR", 5, False),
-        ("LR", 4, False),
-        ("LR", 3, True),
-    ],
-)
+    [("MR", 5, True), ("MR", 4, False), ("MR", 3, False), ("LR", 5, False), ("LR", 4, False),
+     ("LR", 3, True)],
+)  # fmt: skip
 def test_who_chooses_another_job_than_the_policys_is_found(policy: str, chosen: int, right: bool) -> None:
     rows = tuple(
         ApplicationRow(

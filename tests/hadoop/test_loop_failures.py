@@ -39,9 +39,6 @@ def test_yarnctl_killed_at_any_point_goes_on_where_it_was(loop_cluster: Cluster,
     assert replays(ran.daemon)
 
 
-# --- a master ----------------------------------------------------------------------------------------
-
-
 def kill_the_master(running: Running) -> None:
     """Kill the patient job's master once two of its tasks are stopped and wait for room."""
     running.until(lambda: len(running.waiting("steady")) >= 2, "two tasks stopped")
@@ -51,7 +48,6 @@ def kill_the_master(running: Running) -> None:
 
 
 def masters(cluster: Cluster, application: str) -> Iterator[int]:
-    """Yield the process of an application's master."""
     for pid in daemons.of_cluster(cluster.folder):
         with contextlib.suppress(OSError):  # it has left meanwhile
             told = Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -72,9 +68,6 @@ def test_a_master_that_dies_has_its_successor_take_the_checkpoints_up(
     stopped = (ran.folder / "stopped").read_text(encoding="ascii").split()
     assert {task: twice_by_task(steady)[task] for task in stopped} == dict.fromkeys(stopped, 0)
     assert replays(ran.daemon)
-
-
-# --- a node ------------------------------------------------------------------------------------------
 
 
 def kill_a_node(running: Running) -> None:
@@ -115,9 +108,6 @@ def test_a_node_that_dies_costs_only_what_ran_on_it(loop_cluster: Cluster, tmp_p
     again = twice_by_task(ran.jobs["steady"])
     assert len(again) <= loop_cluster.shape.node_memory_mib // loop_cluster.shape.container_mib, again
     assert replays(ran.daemon)
-
-
-# --- the NameNode ------------------------------------------------------------------------------------
 
 
 def restart_the_name_node(running: Running) -> None:

@@ -99,9 +99,6 @@ def looking_on(cluster: Cluster, folder: Path, job_policy: str, task_policy: str
     return Attached(cluster, folder / f"looking-{job_policy}-{task_policy}", words, enforce=False)
 
 
-# --- the undisturbed runs ----------------------------------------------------------------------------
-
-
 def undisturbed_runs_are_the_same(ran: Running, folder: Path) -> None:
     """Run each job again, without the runner and with nobody about, and compare every part."""
     home = folder / "undisturbed"

@@ -12,11 +12,7 @@ from tests.hadoop.deaf_manager import deaf
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.scenarios import Scenario, play, production, replays, research
 
-SCENARIO = Scenario(
-    "polling",
-    (research("steady", *range(150, 480, 30)),),
-    (production("quick", 4, 4),),
-)
+SCENARIO = Scenario("polling", (research("steady", *range(150, 480, 30)),), (production("quick", 4, 4),))
 
 
 def test_without_signals_the_runner_finds_the_request_by_looking(

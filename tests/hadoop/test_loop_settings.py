@@ -37,7 +37,6 @@ Properties = dict[str, str | None]
 
 
 def queues_of(set_up: str) -> dict[str, str]:
-    """Return the properties of a ready set-up of queues."""
     root = ElementTree.parse(READY / set_up / "capacity-scheduler.xml").getroot()
     return {entry.findtext("name", ""): entry.findtext("value", "").strip() for entry in root}
 
@@ -61,8 +60,6 @@ def usual_queues_again(loop_cluster: Cluster) -> Iterator[None]:
     yield
     set_queues(loop_cluster, queues_of("dual-queue"))
 
-
-# --- a third queue -------------------------------------------------------------------------------------
 
 THREE = {
     **queues_of("dual-queue"),
@@ -90,9 +87,7 @@ def test_room_that_a_third_queue_would_get_is_not_made(loop_cluster: Cluster, tm
     steady = research("steady", *range(150, 480, 30))
     hurried = production("quick", 6, 6, 6, 6, 6, 6)
     ran = play(
-        loop_cluster,
-        Scenario("third", (steady,), (hurried,), disturb=submit_to_the_third_queue),
-        tmp_path,
+        loop_cluster, Scenario("third", (steady,), (hurried,), disturb=submit_to_the_third_queue), tmp_path
     )
     assert ran.freed("steady"), ran.story()
     assert ran.asked("batch") == []
@@ -101,8 +96,6 @@ def test_room_that_a_third_queue_would_get_is_not_made(loop_cluster: Cluster, tm
     assert wrongly_ranked(ran) == []
     assert replays(ran.daemon)
 
-
-# --- deadlines ---------------------------------------------------------------------------------------
 
 BY_DEADLINE = (
     "--mode", "deadlines", "--policy", "MDF", "--preempting", "default", "--preemptable", "default",
@@ -189,7 +182,6 @@ def test_access_lists_keep_users_apart_and_no_room_is_made_that_a_users_limit_fo
 
 
 def job_name(application: str) -> str:
-    """Return the MapReduce id of an application."""
     return application.replace("application_", "job_", 1)
 
 

@@ -47,7 +47,6 @@ YARNCTL = [sys.executable, "-c", "from yarnctl.cli import main; main()"]
 
 
 def what_is_missing() -> list[str]:
-    """Return what this machine lacks."""
     found = [f"{name} (Debian: krb5-kdc, krb5-user)" for name in security.missing_programs()]
     if importlib.util.find_spec("requests_gssapi") is None:
         found.append("the package requests-gssapi (pip install 'yarnctl[kerberos]')")

@@ -40,13 +40,8 @@ def saved(hdfs: Hdfs, job: str) -> list[str]:
 def test_a_reduce_with_side_files_is_never_suspended(loop_cluster: Cluster) -> None:
     hdfs = Hdfs(loop_cluster.hdfs_url, USER)
     told = (
-        "-cmdenv",
-        f"NAME_NODE={loop_cluster.hdfs_url}",
-        "-cmdenv",
-        f"USER_NAME={USER}",
-        "-cmdenv",
-        "SIDES=1",
-    )
+        "-cmdenv", f"NAME_NODE={loop_cluster.hdfs_url}", "-cmdenv", f"USER_NAME={USER}", "-cmdenv", "SIDES=1",
+    )  # fmt: skip
     job, output = run_one_reduce(loop_cluster, "sides", KEYS, (REDUCER,), IN_PLACE, words=told)
     assert [name for name in hdfs.names(output) if name.startswith("side-")] == [
         f"side-{key}" for key in KEYS

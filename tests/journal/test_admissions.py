@@ -38,7 +38,6 @@ LESSON = Finished(90_000, 10, 30_000, 5, 10, 0.5, True)
 
 
 def facts(book: AdmissionStore) -> dict[str, object]:
-    """Return all that a book knows."""
     return {name: value for name, value in vars(book).items() if name != "version"}
 
 
@@ -141,12 +140,7 @@ def test_a_death_at_any_point_loses_nothing_that_was_answered(first, then, alloc
         story.play()
     answered = dict(story.book.admissions)
     again = Story(
-        allocator,
-        then,
-        yarn=story.yarn,
-        past=story.past,
-        records=story.records,
-        now_ms=story.now_ms - 5_000,
+        allocator, then, yarn=story.yarn, past=story.past, records=story.records, now_ms=story.now_ms - 5_000
     )
     assert again.book.admissions == answered
     again.play()
@@ -210,16 +204,13 @@ def planted() -> dict[str, tuple[type, dict[str, Any], str]]:
         "a plan": (AdmissionRound, {"plans": lambda old: (plan_of(old),)}, "a plan was"),
         "a load": (AdmissionRound, {"loads": lambda old: (("x", 9, 0, 1 << 53),)}, "a plan was"),
         "a grant": (AdmissionRound, {"granted": lambda old: ()}, "granted was"),
-        "a number": (
-            AdmissionAsked,
-            {"admission": lambda old: "adm-a1b2-9"},
-            "adm-a1b2-9 is not the name of number 1",
-        ),
+        "a number": (AdmissionAsked, {"admission": lambda old: "adm-a1b2-9"},
+            "adm-a1b2-9 is not the name of number 1"),
         "a time": (AdmissionAsked, {"at_ms": lambda old: old.at_ms - 1}, "was submitted at"),
         "who took": (AdmissionTaken, {"admission": lambda old: "adm-a1b2-7"}, "is taken, and it is"),
         "an end": (AdmissionClosed, {"state": lambda old: "expired"}, "is expired, and it was taken"),
         "a lesson": (GateLearned, {"application": lambda old: "application_1_0005"}, "did not end before"),
-    }
+    }  # fmt: skip
 
 
 def plan_of(old: AdmissionRound) -> object:
@@ -255,9 +246,6 @@ def test_a_record_that_is_missing_is_noticed(tmp_path):
 def test_rounds_follow_each_other_in_time():
     instants: list[int] = [record.at_ms for record in played().records[1:]]  # type: ignore[union-attr]
     assert all(before <= after for before, after in pairwise(instants))
-
-
-# --- explained ---------------------------------------------------------------------------------------
 
 
 def test_an_admission_is_explained_from_the_question_to_the_lesson():

@@ -128,15 +128,10 @@ class Script:
         """Return executors as the attached port shows them: while some leave no other is a candidate."""
         names = sorted(self.working)
         return tuple(
-            task(
-                name,
-                3000,
-                kind="executor" if self.kind == "executor" else "worker",
-                since_ms=self.now_ms,
-                able=not self.leaving and place + 1 < len(names),
-            )
+            task(name, 3000, kind="executor" if self.kind == "executor" else "worker", since_ms=self.now_ms,
+                able=not self.leaving and place + 1 < len(names))
             for place, name in enumerate(names)
-        )
+        )  # fmt: skip
 
     def perform(self, action: Action) -> Outcome:
         if isinstance(action, Drain):

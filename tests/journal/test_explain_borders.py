@@ -62,18 +62,12 @@ def pick(number: int = 1, since_ms: int = 10_000) -> Pick:
 def decided(*picks: Pick, number: int = 1, **fields: Any) -> Decision:
     """Return a decision at 50 s that takes these tasks, which become orders from o-000001 on."""
     known: dict[str, Any] = {
-        "number": number,
-        "at_ms": 50_000,
+        "number": number, "at_ms": 50_000,
         "trigger": Trigger(ASKER, "root.production", (), 1, 0, 0, len(picks), ClusterFull()),
-        "total": Resources(8192, 8),
-        "orders": tuple(f"o-{place:06}" for place in range(1, len(picks) + 1)),
-        "groups": tuple(ASKER for _ in picks),
-        "picks": picks,
-        "handed_back": (),
-        "unmet": 0,
-        "refused_jobs": (),
-        "refused_tasks": (),
-    }
+        "total": Resources(8192, 8), "orders": tuple(f"o-{place:06}" for place in range(1, len(picks) + 1)),
+        "groups": tuple(ASKER for _ in picks), "picks": picks, "handed_back": (), "unmet": 0,
+        "refused_jobs": (), "refused_tasks": (),
+    }  # fmt: skip
     return Decision(**known | fields)
 
 
@@ -180,9 +174,6 @@ def test_work_of_unknown_size_counts_as_none_in_the_sum() -> None:
     unseen = moved("suspending", "epoch-changed", "lost", why=AnotherManager())
     (tally,) = explain((HEADER, decided(pick(), pick(2)), unseen), VICTIM).tallies
     assert (tally.orders, tally.lost_work_ms) == (2, 0)
-
-
-# --- who was passed over -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("wanted", "role"), [("attempt_2", "attempt"), ("container_2", "container")])

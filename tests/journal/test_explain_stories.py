@@ -165,13 +165,9 @@ def test_what_was_given_up_goes_on_and_loses_nothing(given_up):
 def crowded():
     """Many jobs of both classes: orders are withdrawn, exchanged, and rooms are taken by others."""
     return played(
-        "natjam",
-        production="packaged:fb2009@18-19",
-        research="packaged:fb2009@21-22",
-        production_peak=1.0,
-        research_peak=1.5,
-        nodes=20,
-    )
+        "natjam", production="packaged:fb2009@18-19", research="packaged:fb2009@21-22", production_peak=1.0,
+        research_peak=1.5, nodes=20,
+    )  # fmt: skip
 
 
 def stories_of(records):
@@ -336,20 +332,13 @@ def test_an_order_without_an_end(suspended):
 @pytest.mark.parametrize(
     ("end", "words"),
     [
-        (
-            {"event": "ended-otherwise", "target": "lost", "why": ContainerHasEnded("lost")},
-            "ended, not by yarnctl, {lost} of work lost (since {since} ms)",
-        ),
-        (
-            {"event": "completed", "target": "completed", "why": ContainerHasEnded("completed")},
-            "completed before it stopped, no work lost",
-        ),
-        (
-            {"event": "epoch-changed", "target": "lost", "why": AnotherManager()},
-            "end not observed",
-        ),
+        ({"event": "ended-otherwise", "target": "lost", "why": ContainerHasEnded("lost")},
+         "ended, not by yarnctl, {lost} of work lost (since {since} ms)"),
+        ({"event": "completed", "target": "completed", "why": ContainerHasEnded("completed")},
+         "completed before it stopped, no work lost"),
+        ({"event": "epoch-changed", "target": "lost", "why": AnotherManager()}, "end not observed"),
     ],
-)
+)  # fmt: skip
 def test_ends_that_nobody_ordered(suspended, end, words):
     header, decision, order = begun(suspended[0])
     since_ms = decision.picks[0].task.since_ms
@@ -424,13 +413,9 @@ def test_saved_work_that_was_not_used_is_told_as_lost(suspended, keys, found, co
     saved = moved(order, "suspending", "manifest", "checkpointed", keys_done=9)
     ended = moved(order, "checkpointed", "ended-as-ordered", "freed", why=ContainerHasEnded("suspended"))
     lost = SavedLost(
-        order=order,
-        attempt="r_000003_1",
-        at_ms=70_000,
-        keys_lost=keys,
-        generation_expected=2,
+        order=order, attempt="r_000003_1", at_ms=70_000, keys_lost=keys, generation_expected=2,
         generation_found=found,
-    )
+    )  # fmt: skip
     records = (header, decision, saved, ended, lost)
     text = text_of(records, order)
     assert f"cost     suspended (suspension 1), {cost}, 9 keys saved" in text
@@ -543,25 +528,19 @@ TOTAL = Resources(12_288, 12)
 
 @pytest.mark.parametrize(
     ("policy", "key", "total", "words"),
-    [
-        ("MR", (-73_728,), TOTAL, "50 % of the cluster; key -73728"),
-        ("LR", (73_728,), TOTAL, "50 % of the cluster; key 73728"),
-        ("MR", (-73_728,), None, "key -73728"),
-        ("MR", (-73_728,), Resources(12_288, 0), "key -73728"),
-        ("SRT", (13_470,), None, "13.5 s left; key 13470"),
-        ("LRT", (-13_470,), None, "13.5 s left; key -13470"),
-        ("SRT", (FOREVER_MS,), None, "remaining time unknown; key -"),
-        ("MDF", (-FOREVER_MS, -5), None, "no deadline; key -/-5"),
-        ("MDF", (-5_000, -5), None, "deadline at 5000 ms; key -5000/-5"),
-        ("MLF", (-FOREVER_MS, -5), None, "no deadline; key -/-5"),
-        ("MLF", (-2_500, -5), None, "laxity 2.5 s; key -2500/-5"),
-        ("MLF", (-90_000, -5), None, "laxity 90 s; key -90000/-5"),
-        ("MLF", (2_500, -5), None, "laxity -2.5 s; key 2500/-5"),
-        ("PR", (17,), TOTAL, "key 17"),
-        ("", (17,), None, "key 17"),
-        ("MR", (), TOTAL, "no key"),
-    ],
-)
+    [("MR", (-73_728,), TOTAL, "50 % of the cluster; key -73728"),
+     ("LR", (73_728,), TOTAL, "50 % of the cluster; key 73728"), ("MR", (-73_728,), None, "key -73728"),
+     ("MR", (-73_728,), Resources(12_288, 0), "key -73728"),
+     ("SRT", (13_470,), None, "13.5 s left; key 13470"), ("LRT", (-13_470,), None, "13.5 s left; key -13470"),
+     ("SRT", (FOREVER_MS,), None, "remaining time unknown; key -"),
+     ("MDF", (-FOREVER_MS, -5), None, "no deadline; key -/-5"),
+     ("MDF", (-5_000, -5), None, "deadline at 5000 ms; key -5000/-5"),
+     ("MLF", (-FOREVER_MS, -5), None, "no deadline; key -/-5"),
+     ("MLF", (-2_500, -5), None, "laxity 2.5 s; key -2500/-5"),
+     ("MLF", (-90_000, -5), None, "laxity 90 s; key -90000/-5"),
+     ("MLF", (2_500, -5), None, "laxity -2.5 s; key 2500/-5"), ("PR", (17,), TOTAL, "key 17"),
+     ("", (17,), None, "key 17"), ("MR", (), TOTAL, "no key")],
+)  # fmt: skip
 def test_a_key_in_words(policy, key, total, words):
     assert key_words(policy, key, total) == words
 

@@ -203,10 +203,8 @@ BAD = [
     (lambda raw: raw + b"\xff\xfe\n", "54: no record of a yarnctl journal"),
     (lambda raw: raw + raw.splitlines(keepends=True)[5], "54: a journal begins with a header"),
     (lambda raw: raw.split(b"\n", 1)[1], "1: a journal begins with a header"),
-    (
-        lambda raw: raw.replace(b'"format":1', b'"format":6', 1),
-        "1: the journal has format 6; this yarnctl reads format 1 only",
-    ),
+    (lambda raw: raw.replace(b'"format":1', b'"format":6', 1),
+     "1: the journal has format 6; this yarnctl reads format 1 only"),
     (lambda raw: b"", "the journal is empty"),
     (lambda raw: b"".join(bodies_of(raw)), "1: the line carries no link of the journal's chain"),
     (
@@ -214,19 +212,13 @@ BAD = [
         "52: the journal ends here without having been closed (cut, or being written);"
         " all records before it are equal",
     ),
-    (
-        lambda raw: sealed(bodies_of(raw.replace(b'"job_policy":"MR"', b'"job_policy":"XX"', 1))),
-        "1: no policy 'XX' in job_policy",
-    ),
-    (
-        lambda raw: sealed(bodies_of(raw.replace(b'"tick_ms":1000', b'"tick_ms":0', 1))),
-        "1: tick_ms: 0 ms is out of range",
-    ),
-    (
-        lambda raw: sealed(bodies_of(raw.replace(b'"orders":["o-000001"]', b'"orders":[]', 1))),
-        "5: decision 1 has 0 orders, 1 groups, 1 picks",
-    ),
-]
+    (lambda raw: sealed(bodies_of(raw.replace(b'"job_policy":"MR"', b'"job_policy":"XX"', 1))),
+     "1: no policy 'XX' in job_policy"),
+    (lambda raw: sealed(bodies_of(raw.replace(b'"tick_ms":1000', b'"tick_ms":0', 1))),
+     "1: tick_ms: 0 ms is out of range"),
+    (lambda raw: sealed(bodies_of(raw.replace(b'"orders":["o-000001"]', b'"orders":[]', 1))),
+     "5: decision 1 has 0 orders, 1 groups, 1 picks"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("spoil", "message"), BAD)

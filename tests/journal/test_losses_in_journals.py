@@ -128,9 +128,6 @@ def test_no_part_of_what_was_held_may_be_left_out(part: str):
         require_replayed(journal)
 
 
-# --- days ---------------------------------------------------------------------------------------------
-
-
 def after_quiet_days(away_ms: int) -> Run:
     """Research fills three nodes for three days with maps of two hours; production comes that much later."""
     day_ms = 24 * HOUR_MS

@@ -144,10 +144,7 @@ def test_only_waiting_askers_make_unclaimed_room_misdirected() -> None:
             order="o-000001", source="freed", event="unclaimed", target="lost", at_ms=1, why=why
         )
 
-    for why, counts in (
-        (Unclaimed(12_000), False),
-        (Unclaimed(12_000, True), True),
-    ):
+    for why, counts in ((Unclaimed(12_000), False), (Unclaimed(12_000, True), True)):
         watch = Misdirection()
         watch.apply([unclaimed(why)] * 3)
         assert bool(watch.why) is counts
@@ -172,22 +169,10 @@ def test_room_goes_to_who_it_came_to_first_also_after_a_restart() -> None:
     for number, node in enumerate(("a", "b", "a"), start=1):
         name = f"o-{number:06d}"
         order = Order(
-            order=name,
-            requester="p1",
-            victim="r1",
-            attempt=f"r1.{number}",
-            container=f"r1.{number}c",
-            node=node,
-            size=Resources(1024, 1),
-            request_size=Resources(1024, 1),
-            serves=1,
-            group=name,
-            generation=1,
-            verb="suspend",
-            decision=1,
-            ordered_at_ms=number,
-            progress_at_ms=number,
-        )
+            order=name, requester="p1", victim="r1", attempt=f"r1.{number}", container=f"r1.{number}c",
+            node=node, size=Resources(1024, 1), request_size=Resources(1024, 1), serves=1, group=name,
+            generation=1, verb="suspend", decision=1, ordered_at_ms=number, progress_at_ms=number,
+        )  # fmt: skip
         ledger.add(order)
         ledger.happen(name, "ended-as-ordered", 10 + number)
     copy = ledger_of(decoded(state_of(ledger)), ledger.settings)

@@ -106,24 +106,14 @@ class MortalRun(Run):
 
 def jobs() -> tuple[Job, ...]:
     research = Job(
-        name="research",
-        job_class="research",
-        submitted_at_ms=0,
-        map_ms=(5000,),
-        reduce_ms=(90_000,) * 7,
+        name="research", job_class="research", submitted_at_ms=0, map_ms=(5000,), reduce_ms=(90_000,) * 7,
         reduce_keys=(900,) * 7,
-    )
+    )  # fmt: skip
     production = [
-        Job(
-            name=f"production-{number}",
-            job_class="production",
-            submitted_at_ms=30_000 + 40_000 * number,
-            map_ms=(8000, 8000),
-            reduce_ms=(9000,) * 3,
-            reduce_keys=(30,) * 3,
-        )
+        Job(name=f"production-{number}", job_class="production", submitted_at_ms=30_000 + 40_000 * number,
+            map_ms=(8000, 8000), reduce_ms=(9000,) * 3, reduce_keys=(30,) * 3)
         for number in range(2)
-    ]
+    ]  # fmt: skip
     return (research, *production)
 
 

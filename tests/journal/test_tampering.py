@@ -24,15 +24,7 @@ from yarnctl.deciding.model import Accepted, Kill, Refused, Suspend, Withdraw
 from yarnctl.deciding.reasons.demand import ClusterFull
 from yarnctl.deciding.reasons.orders import ContainerHasEnded, Stopping
 from yarnctl.deciding.reasons.outcomes import ClientFault
-from yarnctl.deciding.records import (
-    Decision,
-    Performed,
-    Record,
-    Requests,
-    Transition,
-    decode,
-    performed,
-)
+from yarnctl.deciding.records import Decision, Performed, Record, Requests, Transition, decode, performed
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.errors import Different, YarnctlError
 from yarnctl.journal.chain import Chain, MemoryJournal, body_of
@@ -144,7 +136,6 @@ def test_with_a_chain_made_anew_removals_swaps_and_duplicates_are_found(tmp_path
 
 
 def first(kind: type, records: list[Record], **wanted: object) -> int:
-    """Return the place of the first record of a kind with these values."""
     return next(
         n
         for n, each in enumerate(records)
@@ -259,10 +250,8 @@ FORGERIES = {
     "accepted at another instant": (transition("accepted", at_ms=1), "but due is"),
     "granted to somebody else": (transition("granted", application="zz"), "but due is"),
     "granted for another reason": (transition("granted", why=Stopping()), "but due is"),
-    "ended for another reason": (
-        transition("ended-as-ordered", why=ContainerHasEnded("failed")),
-        "but due is",
-    ),
+    "ended for another reason": (transition("ended-as-ordered", why=ContainerHasEnded("failed")),
+        "but due is"),
     "asked of another container": (request(container="x"), "but due is"),
     "asked of another attempt": (request(attempt="x"), "but due is"),
     "asked of another application": (request(application="x"), "but due is"),
@@ -282,13 +271,11 @@ FORGERIES = {
     "model": (header(model_scheduler=False), "but due is"),
     "profile": (header(profile="x"), "no profile 'x'"),
     "spans": (header(settle_ms=-1), "settle_ms: -1 ms is out of range"),
-    "capabilities": (
-        lambda r: changed(0, r, capabilities=("releases-itself",)),
-        "nothing would have been written",
-    ),
+    "capabilities": (lambda r: changed(0, r, capabilities=("releases-itself",)),
+        "nothing would have been written"),
     "capabilities out of order": (lambda r: changed(0, r, capabilities=("b", "a")), "but due is"),
     "another format": (lambda r: changed(0, r, format=2), "the journal has format 2"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FORGERIES)

@@ -36,15 +36,9 @@ POINTS = (
     "back sent", "back made", "delete sent", "delete done",
 )  # fmt: skip
 RESEARCH = Job(
-    name="research",
-    job_class="research",
-    submitted_at_ms=0,
-    map_ms=(200,),
-    reduce_ms=(600_000,) * 10,
-    reduce_keys=(6000,) * 10,
-    shuffle_ms=100,
-    user="alice",
-)
+    name="research", job_class="research", submitted_at_ms=0, map_ms=(200,), reduce_ms=(600_000,) * 10,
+    reduce_keys=(6000,) * 10, shuffle_ms=100, user="alice",
+)  # fmt: skip
 PRODUCTION = Job(
     name="production", job_class="production", submitted_at_ms=0, map_ms=(600_000,) * 4, user="bob"
 )

@@ -79,13 +79,9 @@ class Rig(ProcessLauncher):
 
     def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> StartedContainer:
         master = open_master(
-            launch,
-            transport=DirectMasterTransport(self.yarn, self.nodes.__getitem__),
-            driver=self.pace.sibling(Kernel()),
-            work=self.work,
-            gone=gone,
-            timing=self.timing,
-        )
+            launch, transport=DirectMasterTransport(self.yarn, self.nodes.__getitem__),
+            driver=self.pace.sibling(Kernel()), work=self.work, gone=gone, timing=self.timing,
+        )  # fmt: skip
         self.masters.append(master)
         self.launches.append(launch)
         master.start("http://master")

@@ -62,15 +62,9 @@ class Played:
 
     def submit(self, queue: str = "research", user: str = "ann", mib: int = 1024, **more: Any) -> AppRecord:
         return self.manager.submit(
-            Submission(
-                application=self.manager.new_application(),
-                queue=queue,
-                user=user,
-                am_size=Resources(mib, 1),
-                job=msgspec.Raw(b'{"kind":"x"}'),
-                **more,
-            )
-        )
+            Submission(application=self.manager.new_application(), queue=queue, user=user,
+                am_size=Resources(mib, 1), job=msgspec.Raw(b'{"kind":"x"}'), **more)
+        )  # fmt: skip
 
     def up(self, app: AppRecord, attempt: int = 1, url: str = "http://am"):
         return self.manager.register_master(
@@ -84,14 +78,9 @@ class Played:
         key = (app.id, attempt)
         self.calls[key] = self.calls.get(key, 0) + 1
         return self.manager.allocate(
-            Allocate(
-                application=app.id,
-                attempt=attempt,
-                number=self.calls[key],
-                asks=tuple(AskChange(priority, 1024, 1, count) for priority, count in asks),
-                release=release,
-            )
-        )
+            Allocate(application=app.id, attempt=attempt, number=self.calls[key],
+                asks=tuple(AskChange(priority, 1024, 1, count) for priority, count in asks), release=release)
+        )  # fmt: skip
 
     def bye(self, app: AppRecord, status: Any = "SUCCEEDED", attempt: int = 1):
         return self.manager.unregister(

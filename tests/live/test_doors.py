@@ -25,13 +25,8 @@ from tests.live.test_all_in_one import Client, cluster
 
 EVIL = "evil.example"
 SITE = (
-    "/ws/v1/cluster/info",
-    "/conf",
-    "/webhdfs/v1/?op=LISTSTATUS",
-    "/ws/v1/history/info",
-    "/proxy/x/y",
-    "/",
-)
+    "/ws/v1/cluster/info", "/conf", "/webhdfs/v1/?op=LISTSTATUS", "/ws/v1/history/info", "/proxy/x/y", "/",
+)  # fmt: skip
 WRITES = ("/ws/v1/cluster/apps/new-application", *PATHS.values())
 
 
@@ -66,15 +61,10 @@ def submission(client: Client, application: str, mark: Path) -> dict[str, Any]:
     script = client.folder / "touch.py"
     script.write_text("import pathlib, sys\npathlib.Path(sys.argv[1]).touch()\nsys.stdin.read()\n")
     job = StreamingJob(
-        name="touch",
-        inputs=(str(client.input),),
-        output=str(client.folder / mark.with_suffix(".out").name),
-        mapper=f"{sys.executable} -S {script} {mark}",
-        reducer="cat",
-        reduces=1,
-        user="alice",
+        name="touch", inputs=(str(client.input),), output=str(client.folder / mark.with_suffix(".out").name),
+        mapper=f"{sys.executable} -S {script} {mark}", reducer="cat", reduces=1, user="alice",
         queue="research",
-    )
+    )  # fmt: skip
     return {
         "application-id": application,
         "application-name": "touch",
@@ -218,9 +208,6 @@ def test_the_name_in_a_url() -> None:
     assert name_in("") == ""
 
 
-# --- the other programs ---------------------------------------------------------------------------
-
-
 def node_web(folder: Path, allow: tuple[str, ...]) -> Web:
     """Return the application of ``yarn-emulator nm``, which has not yet begun to register."""
     plan = NodePlan(
@@ -232,13 +219,7 @@ def node_web(folder: Path, allow: tuple[str, ...]) -> Web:
 def master_web(folder: Path) -> Web:
     """Return the application of ``yarn-emulator am``, which has not yet begun to register."""
     launch = MasterLaunch(
-        container="c",
-        application="a",
-        attempt=1,
-        memory_mib=1,
-        vcores=1,
-        user="u",
-        job=msgspec.Raw(b"{}"),
+        container="c", application="a", attempt=1, memory_mib=1, vcores=1, user="u", job=msgspec.Raw(b"{}")
     )
     url = "http://nm2:4711"
     return MasterProgram(launch, "http://127.0.0.1:9", folder, "nm2", "127.0.0.1", url, print).web()

@@ -64,14 +64,10 @@ def test_it_does_not_matter_who_comes_first(hdfs: Store, order: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "owner", "mode", "said"),
-    [
-        (REQUESTS, "ann", 0o755, "belongs to ann"),
-        (REQUESTS, "yarnctl", 0o777, "other users can write to"),
-        (CHECKPOINTS, "yarnctl", 0o755, "only yarnctl can write checkpoints"),
-        (CHECKPOINTS, "hdfs", 0o777, "not sticky"),
-        ("/yarnctl", "yarnctl", 0o777, "not sticky"),
-    ],
-)
+    [(REQUESTS, "ann", 0o755, "belongs to ann"), (REQUESTS, "yarnctl", 0o777, "other users can write to"),
+     (CHECKPOINTS, "yarnctl", 0o755, "only yarnctl can write checkpoints"),
+     (CHECKPOINTS, "hdfs", 0o777, "not sticky"), ("/yarnctl", "yarnctl", 0o777, "not sticky")],
+)  # fmt: skip
 def test_what_is_wrong_is_named_and_not_mended(
     hdfs: Store, path: str, owner: str, mode: int, said: str
 ) -> None:

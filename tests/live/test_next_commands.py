@@ -42,13 +42,9 @@ def running(command: str, folder: Path, log: Path) -> Iterator[subprocess.Popen[
     """Run a command in a shell of its own while the block lasts."""
     with log.open("w") as said:
         program = subprocess.Popen(
-            ["/bin/sh", "-c", f"exec {command}"],
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env=environment(folder),
-            text=True,
-        )
+            ["/bin/sh", "-c", f"exec {command}"], stdout=said, stderr=subprocess.STDOUT, cwd=folder,
+            env=environment(folder), text=True,
+        )  # fmt: skip
         try:
             yield program
         finally:

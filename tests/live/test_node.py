@@ -290,13 +290,10 @@ def test_signals_of_a_modelled_container() -> None:
         rig.node.start(task(name, modelled=True))
     rig.orders[1] = NodeOrders(
         number=1,
-        signals=(
-            Doorbell("c1", "OUTPUT_THREAD_DUMP"),
-            Doorbell("c2", "GRACEFUL_SHUTDOWN"),
-            Doorbell("c9", "OUTPUT_THREAD_DUMP"),
-        ),
+        signals=(Doorbell("c1", "OUTPUT_THREAD_DUMP"), Doorbell("c2", "GRACEFUL_SHUTDOWN"),
+            Doorbell("c9", "OUTPUT_THREAD_DUMP")),
         stop=("c3",),
-    )
+    )  # fmt: skip
     rig.pace.to(1300)
     assert rig.rung == [Doorbell("c1", "OUTPUT_THREAD_DUMP")]
     assert [(one.container, one.exit_status) for one in rig.last.ended] == [("c2", 143), ("c3", EXIT_ABORTED)]

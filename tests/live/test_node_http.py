@@ -53,16 +53,13 @@ class Manager:
     def web(self, _: str) -> Web:
         web = Web()
         answers: list[tuple[str, type, Callable[[Any], Any]]] = [
-            (
-                "register_node",
-                NodeRegistration,
-                lambda _: NodeRegistered(epoch=1, heartbeat_ms=1000, phase_ms=7),
-            ),
+            ("register_node", NodeRegistration,
+             lambda _: NodeRegistered(epoch=1, heartbeat_ms=1000, phase_ms=7)),
             ("node_heartbeat", NodeReport, lambda report: NodeOrders(number=report.number, stop=("c1",))),
             ("register_master", MasterRegistration, lambda _: MasterRegistered(heartbeat_ms=1000)),
             ("allocate", Allocate, lambda message: Allocated(number=message.number, granted=(GRANTED,))),
             ("unregister", MasterUnregistration, lambda _: Acknowledged()),
-        ]
+        ]  # fmt: skip
         for name, kind, answer in answers:
             web.call(PATHS[name], kind, self._keeping(answer))
         return web
@@ -186,17 +183,14 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 @pytest.mark.parametrize(
     ("answer", "hang_up", "why"),
-    [
-        (b"", True, "closed"),
-        (HEAD + b"Content-Length: 100\r\n\r\n{", True, "closed"),
-        (b"garbage\r\n\r\n", False, "no HTTP answer"),
-        (HEAD + b"Content-Length: 2\r\n\r\n[]", False, "no emulator's ResourceManager"),
-        (HEAD + b"Content-Length: 1\r\n\r\n\xff", False, "no emulator's ResourceManager"),
-        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", False, "status 404"),
-        (b"", False, "within 0.2 s"),
-        (HEAD + b"Content-Length: 99999999\r\n\r\n" + b"x" * (17 << 20), False, "too large"),
-    ],
-)
+    [(b"", True, "closed"), (HEAD + b"Content-Length: 100\r\n\r\n{", True, "closed"),
+     (b"garbage\r\n\r\n", False, "no HTTP answer"),
+     (HEAD + b"Content-Length: 2\r\n\r\n[]", False, "no emulator's ResourceManager"),
+     (HEAD + b"Content-Length: 1\r\n\r\n\xff", False, "no emulator's ResourceManager"),
+     (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", False, "status 404"),
+     (b"", False, "within 0.2 s"),
+     (HEAD + b"Content-Length: 99999999\r\n\r\n" + b"x" * (17 << 20), False, "too large")],
+)  # fmt: skip
 def test_a_heartbeat_without_an_answer_is_told_to_be_lost(answer: bytes, hang_up: bool, why: str) -> None:
     rude = Rude(answer, hang_up)
     said: list[str] = []

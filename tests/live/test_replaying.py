@@ -27,14 +27,9 @@ SPEC = "packaged:fb2009@18-18.05"
 SPEED = "60"
 SERVE = ("serve", "--nodes", "4", "--slots", "4", "--port", "0", "--containers", "modelled", "--speed", SPEED)
 JOB = Job(
-    name="one",
-    job_class="research",
-    submitted_at_ms=0,
-    map_ms=(1000,),
-    reduce_ms=(2000,),
-    reduce_keys=(10,),
+    name="one", job_class="research", submitted_at_ms=0, map_ms=(1000,), reduce_ms=(2000,), reduce_keys=(10,),
     queue="research",
-)
+)  # fmt: skip
 
 
 def submit(url: str, *more: str) -> subprocess.CompletedProcess[str]:

@@ -55,18 +55,6 @@ def refused(reply: Reply) -> tuple[int, str, str]:
 # --- the cluster ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", [ROOT, f"{ROOT}/", f"{ROOT}/info", f"/{ROOT}//info//"])
-def test_info_names_the_epoch_and_the_version(path):
-    info = Asked("3.5").get(path)["clusterInfo"]
-    assert (info["id"], info["startedOn"], info["haState"], info["state"]) == (
-        EPOCH,
-        EPOCH,
-        "ACTIVE",
-        "STARTED",
-    )
-    assert info["hadoopVersion"] == "3.5.0"
-
-
 def test_who_asks_is_user_name_or_dr_who():
     asked = Asked()
     assert asked.get(f"{ROOT}/userinfo")["requestedUser"] == "dr.who"
@@ -145,10 +133,6 @@ def test_nodes_by_state_a_lost_one_is_listed():
 # --- applications -----------------------------------------------------------------------------
 
 
-def test_no_application_is_an_empty_object():
-    assert Asked().get(f"{ROOT}/apps") == {"apps": {}}
-
-
 def test_an_application_just_accepted_in_both_dialects():
     old, new = Asked("3.4"), Asked("3.5")
     rows = []
@@ -196,38 +180,15 @@ def test_maps_are_asked_for_in_rows_that_repeat_each_other_reduces_are_not():
     assert "resourceRequests" not in asked.get(f"{ROOT}/apps/{APP}")["app"]  # all is met or withdrawn
 
 
-def test_what_is_deselected_is_left_out_and_an_unknown_word_refused():
-    asked = Asked()
-    asked.played.node()
-    asked.played.running()
-    names = "resourceRequests,timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
-    (row,) = asked.get(f"{ROOT}/apps?deSelects={names}")["apps"]["app"]
-    assert not set(names.split(",")) & set(row)
-    assert refused(asked.ask("GET", f"{ROOT}/apps?deSelects=everything"))[0] == 400
-
-
 @pytest.mark.parametrize(
     ("query", "numbers"),
-    [
-        ("", [1, 2, 3]),
-        ("states=ACCEPTED,RUNNING", [2, 3]),
-        ("states=running", [2]),
-        ("state=KILLED", [1]),
-        ("finalStatus=KILLED", [1]),
-        ("finalStatus=UNDEFINED", [2, 3]),
-        ("user=bob", [3]),
-        ("queue=production", [3]),
-        ("queue=root.production", [3]),
-        ("limit=2", [1, 2]),
-        ("applicationTypes=mapreduce", [3]),
-        ("applicationTags=x,deadline:7", [3]),
-        ("name=wordcount", [3]),
-        (f"startedTimeBegin={EPOCH + 1}", [2, 3]),
-        (f"startedTimeEnd={EPOCH}", [1]),
-        (f"finishedTimeBegin={EPOCH}", [1]),
-        (f"finishedTimeEnd={EPOCH - 1}", [2, 3]),
-    ],
-)
+    [("", [1, 2, 3]), ("states=ACCEPTED,RUNNING", [2, 3]), ("states=running", [2]), ("state=KILLED", [1]),
+     ("finalStatus=KILLED", [1]), ("finalStatus=UNDEFINED", [2, 3]), ("user=bob", [3]),
+     ("queue=production", [3]), ("queue=root.production", [3]), ("limit=2", [1, 2]),
+     ("applicationTypes=mapreduce", [3]), ("applicationTags=x,deadline:7", [3]), ("name=wordcount", [3]),
+     (f"startedTimeBegin={EPOCH + 1}", [2, 3]), (f"startedTimeEnd={EPOCH}", [1]),
+     (f"finishedTimeBegin={EPOCH}", [1]), (f"finishedTimeEnd={EPOCH - 1}", [2, 3])],
+)  # fmt: skip
 def test_the_query_of_apps(query, numbers):
     asked = Asked()
     asked.played.node()
@@ -237,15 +198,6 @@ def test_the_query_of_apps(query, numbers):
     asked.played.submit("production", "bob", name="wordcount", kind="MAPREDUCE", tags=("deadline:7",))
     rows = asked.get(f"{ROOT}/apps?{query}")["apps"]["app"]
     assert [int(row["id"][-4:]) for row in rows] == numbers
-
-
-@pytest.mark.parametrize(
-    "query", ["states=HAPPY", "finalStatus=GOOD", "limit=0", "limit=x", "startedTimeBegin=-1", "limit=%D9%A1"]
-)
-def test_what_the_query_of_apps_refuses(query):
-    asked = Asked()
-    asked.played.submit()
-    assert refused(asked.ask("GET", f"{ROOT}/apps?{query}"))[:2] == (400, "BadRequestException")
 
 
 def test_the_am_limit_is_told_by_its_words():
@@ -260,70 +212,7 @@ def test_the_am_limit_is_told_by_its_words():
     assert root["queues"]["queue"][1]["numPendingApplications"] == 1
 
 
-def test_attempts_and_containers():
-    asked = Asked("3.4")
-    asked.played.node()
-    app, (one, two) = asked.played.running()
-    (attempt,) = asked.get(f"{ROOT}/apps/{APP}/appattempts")["appAttempts"]["appAttempt"]
-    assert (attempt["id"], attempt["nodeId"], attempt["appAttemptState"]) == (1, "n1:1", "RUNNING")
-    name = attempt["appAttemptId"]
-    single = asked.get(f"{ROOT}/apps/{APP}/appattempts/{name}")
-    assert (single["originalTrackingUrl"], single["amContainerId"]) == (
-        "http://am",
-        app.attempts[0].container,
-    )
-    rows = asked.get(f"{ROOT}/apps/{APP}/appattempts/{name}/containers")["container"]
-    assert [(row["containerId"], row["allocatedMB"], row["priority"]) for row in rows] == [
-        (app.attempts[0].container, "1024", "0"),
-        (one, "1024", "20"),
-        (two, "1024", "20"),
-    ]
-    asked.played.beat("n1:1", one, two)
-    row = asked.get(f"{ROOT}/apps/{APP}/appattempts/{name}/containers")["container"]
-    assert row["containerId"] == app.attempts[0].container  # mapped: a list of one is its element
-    other = Asked("3.5")
-    other.played.node()
-    other.played.running()
-    assert refused(other.ask("GET", f"{ROOT}/apps/{APP}/appattempts/{name}"))[0] == 503  # as 3.5.0 fails
-    rows = other.get(f"{ROOT}/apps/{APP}/appattempts/{name}/containers")["container"]
-    assert [row["allocatedMB"] for row in rows] == [1024, 1024, 1024]
-
-
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("apps/application_1_0001", 404),
-        ("apps/application_x", 400),
-        ("apps/new-application/state", 400),
-        ("apps/application_1_0001/state", 404),
-        (f"apps/{APP}/appattempts/appattempt_1_0001_000001", 404),
-        (f"apps/{APP}/appattempts/nonsense", 400),
-        (f"apps/{APP}/appattempts/nonsense/containers", 400),
-        (f"apps/{APP}/nothing", 404),
-        ("nothing", 404),
-        ("apps/%2e%2e/%2e%2e", 404),
-    ],
-)
-def test_what_is_not_there(path, status):
-    asked = Asked()
-    asked.played.submit()
-    assert refused(asked.ask("GET", f"{ROOT}/{path}"))[0] == status
-
-
 # --- changes ----------------------------------------------------------------------------------
-
-
-def test_a_kill_is_on_its_way_first_and_done_then():
-    asked = Asked()
-    asked.played.node()
-    asked.played.running()
-    path = f"{ROOT}/apps/{APP}/state"
-    assert asked.get(path) == {"state": "RUNNING"}
-    reply = asked.ask("PUT", path + "?user.name=root", {"state": "KILLED", "diagnostics": "too old"})
-    assert (reply.status, dict(reply.headers)["Location"]) == (202, URL + path)
-    assert asked.get(path) == {"state": "KILLED"}
-    assert asked.ask("PUT", path, {"state": "KILLED"}).status == 200
-    assert "too old" in asked.get(f"{ROOT}/apps/{APP}")["app"]["diagnostics"]
 
 
 def test_a_finished_application_whose_master_goes_is_finishing():
@@ -337,14 +226,6 @@ def test_a_finished_application_whose_master_goes_is_finishing():
     assert asked.get(f"{ROOT}/apps/{APP}/state") == {"state": "FINISHED"}
 
 
-def test_a_priority_is_capped_without_a_word():
-    asked = Asked(settings=ManagerSettings(max_priority=5))
-    app = asked.played.submit()
-    reply = asked.ask("PUT", f"{ROOT}/apps/{APP}/priority", {"priority": 8})
-    assert (reply.status, json.loads(reply.body)) == (200, {"priority": 5})
-    assert app.actor.priority == 5
-
-
 def test_a_priority_changes_who_is_served_first():
     asked = Asked()
     asked.played.node(slots=2)
@@ -356,50 +237,14 @@ def test_a_priority_changes_who_is_served_first():
     assert launch.application == second.id
 
 
-def test_an_application_moves_with_what_it_holds():
-    asked = Asked()
-    asked.played.node()
-    app, _ = asked.played.running("research")
-    asked.played.call(app, (10, 1))
-    reply = asked.ask("PUT", f"{ROOT}/apps/{APP}/queue", {"queue": "root.production"})
-    assert json.loads(reply.body) == {"queue": "production"}
-    queues = asked.played.manager.actor.scheduler.queues
-    assert (queues["research"].used_mib, queues["production"].used_mib) == (0, 3072)
-    asked.played.beat()
-    assert len(asked.played.call(app).granted) == 1
-    assert queues["production"].used_mib == 4096
-    asked.played.check_sums()
-    assert refused(asked.ask("PUT", f"{ROOT}/apps/{APP}/queue", {"queue": "none"}))[0] == 503
-
-
-def test_a_signal_in_both_dialects():
-    for dialect, body in (("3.4", b""), ("3.5", b"signal success")):
-        asked = Asked(dialect)
-        asked.played.node()
-        _, (one, _) = asked.played.running()
-        reply = asked.ask("POST", f"{ROOT}/containers/{one}/signal/OUTPUT_THREAD_DUMP", headers=[])
-        assert (reply.status, reply.body) == (200, body)
-        assert [bell.container for bell in asked.played.beat().signals] == [one]
-        no = asked.ask("POST", f"{ROOT}/containers/{one}/signal/SIGSEGV")
-        assert (no.status, b"valid commands are" in no.body) == (400, True)
-        absent = asked.ask("POST", f"{ROOT}/containers/container_1_1_01_1/signal/GRACEFUL_SHUTDOWN")
-        assert (absent.status, b"absent container" in absent.body) == (500, True)
-
-
 @pytest.mark.parametrize(
     ("path", "body", "headers", "status"),
-    [
-        ("state", {"state": "RUNNING"}, None, 400),
-        ("state", b"{", None, 400),
-        ("state", b"\xff\xfe", None, 400),
-        ("state", {}, None, 400),
-        ("state", {"state": "KILLED"}, [], 503),
-        ("state", {"state": "KILLED"}, [(b"content-type", b"text/plain")], 503),
-        ("priority", b"[" * 100_000, None, 400),
-        ("queue", {"queue": 7}, None, 400),
-        ("state", b'{"state":"' + b"K" * (2 << 20) + b'"}', None, 413),
-    ],
-)
+    [("state", {"state": "RUNNING"}, None, 400), ("state", b"{", None, 400),
+     ("state", b"\xff\xfe", None, 400), ("state", {}, None, 400), ("state", {"state": "KILLED"}, [], 503),
+     ("state", {"state": "KILLED"}, [(b"content-type", b"text/plain")], 503),
+     ("priority", b"[" * 100_000, None, 400), ("queue", {"queue": 7}, None, 400),
+     ("state", b'{"state":"' + b"K" * (2 << 20) + b'"}', None, 413)],
+)  # fmt: skip
 def test_what_a_change_refuses(path, body, headers, status):
     asked = Asked()
     app = asked.played.submit()
@@ -409,13 +254,9 @@ def test_what_a_change_refuses(path, body, headers, status):
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [
-        ("DELETE", f"/apps/{APP}"),
-        ("POST", f"/apps/{APP}/state"),
-        ("PUT", "/metrics"),
-        ("GET", "/apps/new-application"),
-    ],
-)
+    [("DELETE", f"/apps/{APP}"), ("POST", f"/apps/{APP}/state"), ("PUT", "/metrics"),
+     ("GET", "/apps/new-application")],
+)  # fmt: skip
 def test_methods_that_are_not_offered(method, path):
     asked = Asked()
     asked.played.submit()
@@ -449,25 +290,6 @@ def submitted(asked: Asked, **more: Any) -> Reply:
     return asked.ask("POST", f"{ROOT}/apps?user.name=ann", context(given["application-id"], **more))
 
 
-def test_a_submission_is_accepted_and_its_job_passes_unread():
-    asked = Asked()
-    asked.played.node()
-    given = json.loads(asked.ask("POST", f"{ROOT}/apps/new-application").body)
-    assert given["application-id"] == APP
-    assert given["maximum-resource-capability"]["memory"] == 4096
-    reply = asked.ask("POST", f"{ROOT}/apps?user.name=ann", context(APP))
-    assert (reply.status, dict(reply.headers)["Location"], reply.body) == (
-        202,
-        f"{URL}{ROOT}/apps/{APP}",
-        b"",
-    )
-    row = asked.get(f"{ROOT}/apps/{APP}")["app"]
-    told = [row[key] for key in ("user", "name", "queue", "applicationType", "applicationTags", "priority")]
-    assert told == ["ann", "wordcount", "root.research", "MAPREDUCE", "a,deadline:7", 1]
-    (launch,) = asked.played.beat().masters
-    assert bytes(launch.job) == b'{"k":1}'
-
-
 def test_forms_that_mean_the_same():
     asked = Asked()
     one = {"environment": {"entry": {"key": "YARN_EMULATOR_JOB", "value": '{"k":2}'}}}
@@ -478,19 +300,12 @@ def test_forms_that_mean_the_same():
 
 @pytest.mark.parametrize(
     "more",
-    [
-        {"application-id": ""},
-        {"application-id": "application_1_1"},
-        {"application-id": 5},
-        {"queue": "nobody"},
-        {"resource": {"memory": 0, "vCores": 1}},
-        {"resource": {"memory": 1 << 40, "vCores": 1}},
-        {"application-tags": [f"t{at}" for at in range(11)]},
-        {"application-tags": ["x" * 101]},
-        {"application-tags": ["ü"]},
-        {"am-container-spec": {"environment": {"entry": [{"key": "YARN_EMULATOR_JOB", "value": "{"}]}}},
-    ],
-)
+    [{"application-id": ""}, {"application-id": "application_1_1"}, {"application-id": 5},
+     {"queue": "nobody"}, {"resource": {"memory": 0, "vCores": 1}},
+     {"resource": {"memory": 1 << 40, "vCores": 1}}, {"application-tags": [f"t{at}" for at in range(11)]},
+     {"application-tags": ["x" * 101]}, {"application-tags": ["ü"]},
+     {"am-container-spec": {"environment": {"entry": [{"key": "YARN_EMULATOR_JOB", "value": "{"}]}}}],
+)  # fmt: skip
 def test_what_a_submission_refuses(more):
     asked = Asked()
     asked.played.node()
@@ -499,23 +314,6 @@ def test_what_a_submission_refuses(more):
 
 
 # --- configuration ----------------------------------------------------------------------------
-
-
-def test_conf_says_where_hdfs_is_and_how_large_a_priority_may_be():
-    rows = Asked(conf={"my.key": "v"}).get("/conf")["properties"]
-    found = {row["key"]: row["value"] for row in rows}
-    assert found["dfs.namenode.http-address"] == "127.0.0.1:8088"
-    assert found["yarn.cluster.max-application-priority"] == "10"
-    assert found["yarn.scheduler.capacity.root.research.capacity"] == "5"
-    assert found["my.key"] == "v"
-    assert Asked().get("/conf?name=yarn.acl.enable")["property"]["value"] == "false"
-    assert Asked().ask("GET", "/conf?name=no").status == 404
-
-
-def test_conf_is_xml_for_whoever_does_not_ask_for_json():
-    reply = Asked().ask("GET", "/conf", headers=[])
-    assert reply.kind.startswith("text/xml")
-    assert b"<name>yarn.acl.enable</name><value>false</value>" in reply.body
 
 
 def change(asked: Asked, queue: str, *pairs: tuple[str, str], kind: str = "xml") -> Reply:
@@ -532,37 +330,14 @@ def change(asked: Asked, queue: str, *pairs: tuple[str, str], kind: str = "xml")
     return asked.ask("PUT", f"{ROOT}/scheduler-conf", body.encode(), headers)
 
 
-@pytest.mark.parametrize("kind", ["xml", "json"])
-def test_a_maximum_takes_effect_at_once(kind):
-    asked = Asked()
-    asked.played.node(slots=10)
-    reply = change(asked, "root.research", ("maximum-capacity", "20"), kind=kind)
-    assert (reply.status, reply.body) == (200, b"Configuration change successfully applied.")
-    asked.played.running("research", maps=9)
-    root = asked.get(f"{ROOT}/scheduler")["scheduler"]["schedulerInfo"]
-    research = root["queues"]["queue"][1]
-    assert (research["maxCapacity"], research["resourcesUsed"]["memory"]) == (20.0, 2048)
-    rows = asked.get(f"{ROOT}/scheduler-conf")["property"]
-    assert {"name": "yarn.scheduler.capacity.root.research.maximum-capacity", "value": "20"} in rows
-    change(asked, "root.research", ("maximum-capacity", "100"))
-    asked.played.beat()
-    assert asked.played.manager.actor.scheduler.queues["research"].used_mib == 10240
-
-
 @pytest.mark.parametrize(
     ("queue", "pairs"),
-    [
-        ("root.nobody", [("maximum-capacity", "5")]),
-        ("research", [("maximum-capacity", "5")]),
-        ("root.research", [("maximum-capacity", "4")]),
-        ("root.research", [("maximum-capacity", "101")]),
-        ("root.research", [("maximum-capacity", "much")]),
-        ("root.research", [("maximum-capacity", "nan")]),
-        ("root.research", [("capacity", "6")]),
-        ("root.research", [("maximum-capacity", "50"), ("capacity", "x")]),
-        ("root.research", []),
-    ],
-)
+    [("root.nobody", [("maximum-capacity", "5")]), ("research", [("maximum-capacity", "5")]),
+     ("root.research", [("maximum-capacity", "4")]), ("root.research", [("maximum-capacity", "101")]),
+     ("root.research", [("maximum-capacity", "much")]), ("root.research", [("maximum-capacity", "nan")]),
+     ("root.research", [("capacity", "6")]),
+     ("root.research", [("maximum-capacity", "50"), ("capacity", "x")]), ("root.research", [])],
+)  # fmt: skip
 def test_a_change_is_made_wholly_or_not_at_all(queue, pairs):
     asked = Asked()
     before = dict(asked.site.scheduler_conf.keys)
@@ -587,15 +362,12 @@ DOCTYPE = (
         (b"", "application/xml", 400),
         (b"[]", "application/json", 400),
         (b'{"update-queue":7}', "application/json", 400),
-        (
-            b'{"update-queue":{"queue-name":"root.research","params":{"entry":[{"key":1}]}}}',
-            "application/json",
-            400,
-        ),
+        (b'{"update-queue":{"queue-name":"root.research","params":{"entry":[{"key":1}]}}}',
+         "application/json", 400),
         (b'{"update-queue":{"queue-name":"root.research","params":7}}', "application/json", 400),
         (b"x", "text/plain", 503),
     ],
-)
+)  # fmt: skip
 def test_a_change_that_cannot_be_read(body, kind, status):
     asked = Asked()
     headers = [(b"content-type", kind.encode())]
@@ -606,9 +378,6 @@ def test_an_immutable_store_says_so():
     asked = Asked(mutable=False)
     assert refused(asked.ask("GET", f"{ROOT}/scheduler-conf"))[0] == 400
     assert refused(change(asked, "root.research", ("maximum-capacity", "20")))[0] == 400
-
-
-# --- proxy ------------------------------------------------------------------------------------
 
 
 def master_web() -> Web:
@@ -651,8 +420,6 @@ def test_a_page_shows_what_was_submitted_as_text():
     app = asked.played.submit(name="<script>x</script>")
     assert b"<script>" not in asked.ask("GET", f"/cluster/app/{app.id}").body
 
-
-# --- anything at all --------------------------------------------------------------------------
 
 PARTS = st.one_of(
     st.sampled_from(

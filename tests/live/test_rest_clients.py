@@ -6,7 +6,6 @@ import json
 import socket
 import time
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -22,15 +21,12 @@ from tests.hadoop.background import Background
 from tests.http_client import bare
 from tests.live.rm_playing import EPOCH, Played
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.http.answers import Altered, BadAnswer, Missing
+from yarnctl.hadoop.http.answers import BadAnswer, Missing
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.wire import views
-from yarnctl.units import Resources
 
 APP = f"application_{EPOCH}_0001"
-ATTEMPT = f"appattempt_{EPOCH}_0001_000001"
 
 
 class Served:
@@ -68,66 +64,6 @@ def running(served: Served, maps: int = 2):
         return served.played.running("research", maps)
 
     return served.there(play)
-
-
-def test_the_client_sees_what_is_there(served):
-    _, (one, _) = running(served)
-    rm = served.rm
-    assert (rm.identify().epoch, rm.whoami().user) == (EPOCH, "dr.who")
-    assert (rm.metrics().containers, rm.metrics().pending_mib) == (3, 0)
-    (node,) = rm.nodes()
-    assert (node.node, node.free, node.total) == ("n1:1", Resources(1024, 1), Resources(4096, 4))
-    (app,) = rm.applications()
-    assert (app.application, app.containers, views.pending(app)) == (APP, 3, (0, 0))
-    (attempt,) = rm.app_attempts(APP)
-    assert attempt.attempt == ATTEMPT
-    kinds = [(row.container, views.kind_of(row)) for row in rm.containers(APP, ATTEMPT)]
-    assert kinds[0][1] == "am"
-    assert (one, "map") in kinds
-    by_queue = {view.queue: view for view in views.queue_views(rm.root_queue(), Resources(4096, 4))}
-    assert by_queue["root.production"].guaranteed == Resources(3891, 3)
-    assert by_queue["root.research"].used == Resources(3072, 3)
-    assert by_queue["root.research"].user_limit is None
-    assert rm.configuration()["dfs.namenode.http-address"] == urlsplit(served.url).netloc
-    with pytest.raises(Missing):
-        rm.application(APP[:-1] + "9")
-
-
-def test_the_demand_is_counted_once(served):
-    app, _ = running(served, 1)
-    served.there(lambda: served.played.call(app, (20, 3), (10, 2)))
-    asks = views.asks(served.rm.application(APP).requests)
-    assert [(ask.priority, ask.count) for ask in asks] == [(10, 2), (20, 3)]
-    assert views.pending(served.rm.applications()[0]) == (5 * 1024, 5)
-
-
-def test_the_client_changes_what_it_may(served):
-    _, (one, _) = running(served)
-    rm = served.rm
-    rm.signal(one, "OUTPUT_THREAD_DUMP")
-    assert served.there(served.played.beat).signals[0].container == one
-    rm.set_priority(APP, 4)
-    with pytest.raises(Altered):
-        rm.set_priority(APP, 99, wait_ms=0)
-    rm.move(APP, "production")
-    tree = views.queue_tree(rm.root_queue())
-    assert tree.of_application(rm.application(APP).queue) == "root.production"
-    rm.set_scheduler({"root.research": {"maximum-capacity": "50"}})
-    key = "yarn.scheduler.capacity.root.research.maximum-capacity"
-    assert rm.scheduler_configuration()[key] == "50"
-    assert rm.kill(APP, "enough", wait_ms=1000) == "KILLED"
-    assert rm.state(APP) == "KILLED"
-
-
-def test_the_am_limit_is_recognised(served):
-    def play():
-        served.played.node("n1:1", slots=2)
-        served.played.submit()
-        return served.played.submit()
-
-    second = served.there(play)
-    assert not views.activated(served.rm.application(second.id))
-    assert views.activated(served.rm.application(APP))
 
 
 def test_the_proxy_reaches_a_master_in_another_server_and_says_so_when_it_is_gone(served):

@@ -77,17 +77,10 @@ def test_the_ready_configuration_is_read():
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [
-        ("", "not NAME=SHARE"),
-        ("a", "not NAME=SHARE"),
-        ("a=x", "not a number"),
-        ("a=nan", "not between"),
-        ("a=101", "not between"),
-        ("a=50,a=50", "is named twice"),
-        ("a.b=100", "not NAME=SHARE"),
-        ("a=50,b=49", "add up to 99"),
-    ],
-)
+    [("", "not NAME=SHARE"), ("a", "not NAME=SHARE"), ("a=x", "not a number"), ("a=nan", "not between"),
+     ("a=101", "not between"), ("a=50,a=50", "is named twice"), ("a.b=100", "not NAME=SHARE"),
+     ("a=50,b=49", "add up to 99")],
+)  # fmt: skip
 def test_queues_that_cannot_be(text, why):
     with pytest.raises(BadInput, match=why):
         queues_of_text(text)
@@ -95,15 +88,11 @@ def test_queues_that_cannot_be(text, why):
 
 @pytest.mark.parametrize(
     ("old", "new", "why"),
-    [
-        ("production,research", "", "names no queue"),
-        ("production,research", "production", "add up to 95"),
-        ("production,research", "production,research,third", "not a number"),
-        (">95<", ">x<", "not a number"),
-        ("<configuration>", "<configuration", "is not XML"),
-        ("<configuration>", "<!DOCTYPE x><configuration>", "document type"),
-    ],
-)
+    [("production,research", "", "names no queue"), ("production,research", "production", "add up to 95"),
+     ("production,research", "production,research,third", "not a number"), (">95<", ">x<", "not a number"),
+     ("<configuration>", "<configuration", "is not XML"),
+     ("<configuration>", "<!DOCTYPE x><configuration>", "document type")],
+)  # fmt: skip
 def test_a_file_that_cannot_be_used_is_named(tmp_path, old, new, why):
     text = DUAL.read_text()
     assert old in text

@@ -396,15 +396,12 @@ def test_finished_applications_stay_listed_up_to_a_number():
 
 @pytest.mark.parametrize(
     ("change", "why"),
-    [
-        ({"queue": "nobody"}, "unknown queue"),
-        ({"application": "application_1_0001"}, "not given out"),
-        ({"application": f"application_{EPOCH}_9999"}, "not given out"),
-        ({"application": f"application_{EPOCH}_x"}, "not given out"),
-        ({"application": f"application_{EPOCH}_1"}, "not given out"),
-        ({"am_size": Resources(99 * 1024, 1)}, "maximum allowed allocation"),
-    ],
-)
+    [({"queue": "nobody"}, "unknown queue"), ({"application": "application_1_0001"}, "not given out"),
+     ({"application": f"application_{EPOCH}_9999"}, "not given out"),
+     ({"application": f"application_{EPOCH}_x"}, "not given out"),
+     ({"application": f"application_{EPOCH}_1"}, "not given out"),
+     ({"am_size": Resources(99 * 1024, 1)}, "maximum allowed allocation")],
+)  # fmt: skip
 def test_what_cannot_be_accepted_is_refused(change, why):
     played = Played()
     played.node()

@@ -132,14 +132,8 @@ def test_lines_are_cut_the_same_however_the_stream_is() -> None:
 
 @pytest.mark.parametrize(
     ("line", "fields", "record"),
-    [
-        (b"k\tv\tw", 1, (b"k", b"v\tw")),
-        (b"k", 1, (b"k", b"")),
-        (b"\tv", 1, (b"", b"v")),
-        (b"a\tb\tc", 2, (b"a\tb", b"c")),
-        (b"a\tb", 2, (b"a\tb", b"")),
-        (b"", 2, (b"", b"")),
-    ],
-)
+    [(b"k\tv\tw", 1, (b"k", b"v\tw")), (b"k", 1, (b"k", b"")), (b"\tv", 1, (b"", b"v")),
+     (b"a\tb\tc", 2, (b"a\tb", b"c")), (b"a\tb", 2, (b"a\tb", b"")), (b"", 2, (b"", b""))],
+)  # fmt: skip
 def test_a_line_is_split_after_so_many_fields(line: bytes, fields: int, record: shuffle.Record) -> None:
     assert shuffle.split_record(line, b"\t", fields) == record

@@ -47,15 +47,9 @@ def job_of(tmp_path: Path, reducer: str = "python3 reduce.py", code: str = SUM, 
     (tmp_path / "reduce.py").write_text(code)
     files = {name: str(tmp_path / name) for name in ("map.py", "reduce.py")}
     base = {
-        "name": "words",
-        "inputs": (str(source),),
-        "output": str(tmp_path / "out"),
-        "mapper": "python3 map.py",
-        "reducer": reducer,
-        "reduces": 2,
-        "files": files,
-        "user": "alice",
-    }
+        "name": "words", "inputs": (str(source),), "output": str(tmp_path / "out"),
+        "mapper": "python3 map.py", "reducer": reducer, "reduces": 2, "files": files, "user": "alice",
+    }  # fmt: skip
     return StreamingJob(**{**base, **more})
 
 

@@ -17,10 +17,7 @@ SMALL = Case(
     "small",
     nodes=3,
     slots=3,
-    jobs=(
-        job("research", 0, [2], [40, 46, 52, 58, 64, 70, 76, 82]),
-        job("production", 20, [4], [5]),
-    ),
+    jobs=(job("research", 0, [2], [40, 46, 52, 58, 64, 70, 76, 82]), job("production", 20, [4], [5])),
 )
 
 
@@ -37,9 +34,6 @@ def test_live_ends_as_virtual_time_does_with_the_same_victims(tmp_path: Path) ->
     assert live.completion_ms["production"] < live.completion_ms["research"]
     for name, completion_ms in virtual.completion_ms.items():
         assert live.completion_ms[name] > 0.8 * completion_ms  # a slow machine only makes it longer
-
-
-# --- what the comparison itself says --------------------------------------------------------------
 
 
 def victim(attempt: str, remaining_ms: int, **seen: int) -> Victim:

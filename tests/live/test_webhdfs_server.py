@@ -93,16 +93,6 @@ def test_what_is_written_is_read_with_owner_mode_and_length(store):
     assert hdfs.read("/user/ann/empty") == b""
 
 
-def test_create_is_exclusive_unless_told_otherwise(store):
-    hdfs = store.as_user()
-    hdfs.create("/user/ann/f", b"one")
-    with pytest.raises(ExistsAlready):
-        hdfs.create("/user/ann/f", b"two")
-    assert hdfs.read("/user/ann/f") == b"one"
-    hdfs.create("/user/ann/f", b"three", overwrite=True)
-    assert hdfs.read("/user/ann/f") == b"three"
-
-
 def test_of_two_that_were_both_redirected_one_succeeds(store):
     query = "/user/ann/f?op=CREATE&user.name=ann"
     where = [urlsplit(store.ask("PUT", query)[1]["location"]) for _ in range(2)]
@@ -110,13 +100,6 @@ def test_of_two_that_were_both_redirected_one_succeeds(store):
     answers = [store.ask("PUT", path, data) for path, data in zip(paths, (b"first", b"second"), strict=True)]
     assert [status for status, _, _ in answers] == [201, 403]
     assert store.as_user().read("/user/ann/f") == b"first"
-
-
-def test_without_a_redirect_the_location_is_in_the_body(store):
-    status, _, body = store.ask("PUT", "/user/ann/f?op=CREATE&user.name=ann&noredirect=true")
-    where = urlsplit(json.loads(body)["Location"])
-    assert (status, where.netloc, "op=CREATE" in where.query) == (200, store.host, True)
-    assert not (store.folder / "user/ann/f").exists()  # it is made by the second step
 
 
 def test_an_upload_whose_sender_dies_leaves_a_shorter_file_that_looks_complete(store):
@@ -245,19 +228,14 @@ def test_permissions_bind_everybody_but_the_superuser(store):
     ann.create("/user/ann/hidden", b"hidden", mode=0o600)
     ann.set_mode("/user/ann", 0o755)
     for refused in (
-        lambda: bob.read("/user/ann/private/f"),
-        lambda: bob.status("/user/ann/private/f"),
-        lambda: bob.listing("/user/ann/private"),
-        lambda: bob.read("/user/ann/hidden"),
-        lambda: bob.create("/user/ann/mine", b""),
-        lambda: bob.make_directories("/user/ann/mine"),
-        lambda: bob.create("/user/ann/shown", b"", overwrite=True),
-        lambda: bob.delete("/user/ann/shown"),
+        lambda: bob.read("/user/ann/private/f"), lambda: bob.status("/user/ann/private/f"),
+        lambda: bob.listing("/user/ann/private"), lambda: bob.read("/user/ann/hidden"),
+        lambda: bob.create("/user/ann/mine", b""), lambda: bob.make_directories("/user/ann/mine"),
+        lambda: bob.create("/user/ann/shown", b"", overwrite=True), lambda: bob.delete("/user/ann/shown"),
         lambda: bob.set_mode("/user/ann/shown", 0o777),
         lambda: bob.rename("/user/ann/shown", "/user/bob-has-it"),
-        lambda: bob.delete("/user/ann", recursive=True),
-        lambda: bob.rename("/user/ann", "/tmp/ann"),
-    ):
+        lambda: bob.delete("/user/ann", recursive=True), lambda: bob.rename("/user/ann", "/tmp/ann"),
+    ):  # fmt: skip
         with pytest.raises(Rejected, match="Permission denied"):
             refused()
     assert bob.read("/user/ann/shown") == b"shown"
@@ -334,23 +312,11 @@ def test_a_file_that_is_no_database_is_one_clear_error(tmp_path):
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "/..?op=LISTSTATUS",
-        "/../hdfs-owners.sqlite?op=OPEN",
-        "/%2e%2e/hdfs-owners.sqlite?op=OPEN",
-        "/a/..%2f..%2fhdfs-owners.sqlite?op=OPEN",
-        "/a%00b?op=GETFILESTATUS",
-        "/%ff?op=GETFILESTATUS",
-        "/" + "x" * 300 + "?op=GETFILESTATUS",
-        "/" + "x/" * 3000 + "?op=GETFILESTATUS",
-        "/./a?op=GETFILESTATUS",
-        "/?op=NOSUCHOP",
-        "/?op=APPEND",
-        "/",
-        "/tmp?op=RENAME",
-        "/user?op=CHECKACCESS&fsaction=everything",
-    ],
-)
+    ["/..?op=LISTSTATUS", "/../hdfs-owners.sqlite?op=OPEN", "/%2e%2e/hdfs-owners.sqlite?op=OPEN",
+     "/a/..%2f..%2fhdfs-owners.sqlite?op=OPEN", "/a%00b?op=GETFILESTATUS", "/%ff?op=GETFILESTATUS",
+     "/" + "x" * 300 + "?op=GETFILESTATUS", "/" + "x/" * 3000 + "?op=GETFILESTATUS", "/./a?op=GETFILESTATUS",
+     "/?op=NOSUCHOP", "/?op=APPEND", "/", "/tmp?op=RENAME", "/user?op=CHECKACCESS&fsaction=everything"],
+)  # fmt: skip
 def test_what_makes_no_sense_is_400(store, path):
     for method in ("GET", "PUT"):
         status, _, body = store.ask(method, path)
@@ -404,9 +370,6 @@ def test_no_checked_path_leads_out(text):
 def test_no_request_ends_in_a_failure(store, method, rest):
     status, _, _ = store.ask(method, "/" + rest)
     assert status < 500
-
-
-# --- through others ---------------------------------------------------------------------------
 
 
 def test_the_task_runners_store_works_on_it(store):

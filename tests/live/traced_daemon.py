@@ -51,7 +51,6 @@ class Traced:
         whole.rename(self.output)
 
     def event(self, frame: FrameType, kind: str, _: Any) -> None:
-        """Take one event of the interpreter."""
         code = frame.f_code
         if kind == "call" and code is STEP:
             self._entered, self._in_step, self._has_asked = {self._path(code)}, True, False

@@ -30,16 +30,9 @@ from yarnctl.traces.job import Job
 EPOCH = 1_700_000_000_000
 TURN_MS = 10
 TIMING = Timing(
-    nm_heartbeat_ms=100,
-    am_heartbeat_ms=100,
-    am_start_ms=100,
-    am_retry_ms=200,
-    launch_ms=150,
-    task_commit_ms=50,
-    job_commit_ms=50,
-    exit_ms=50,
-    node_expiry_ms=1000,
-)
+    nm_heartbeat_ms=100, am_heartbeat_ms=100, am_start_ms=100, am_retry_ms=200, launch_ms=150,
+    task_commit_ms=50, job_commit_ms=50, exit_ms=50, node_expiry_ms=1000,
+)  # fmt: skip
 SETTINGS = ManagerSettings(timing=TIMING, max_attempts=20, am_expiry_ms=5000)
 
 
@@ -75,13 +68,9 @@ class Turned:
             gone(status, why)
 
         live = open_master(
-            launch,
-            transport=DirectMasterTransport(self.yarn, self.nodes.__getitem__),
-            driver=self.pace.sibling(Kernel()),
-            work=self.work,
-            gone=over,
-            timing=self.yarn.settings.timing,
-        )
+            launch, transport=DirectMasterTransport(self.yarn, self.nodes.__getitem__),
+            driver=self.pace.sibling(Kernel()), work=self.work, gone=over, timing=self.yarn.settings.timing,
+        )  # fmt: skip
         self.masters[launch.container] = live
         live.start("http://master")
         return LocalMaster(live)
@@ -101,7 +90,6 @@ class Turned:
             live.driver.catch_up()
 
     def pass_ms(self, span_ms: int) -> None:
-        """Let a span pass, all in time."""
         for _ in range(0, span_ms, TURN_MS):
             self.turn(TURN_MS)
 
@@ -116,15 +104,10 @@ class Turned:
 
     def submit(self, name: str, queue: str, maps: int, reduces: int, reduce_ms: int = 1000) -> AppRecord:
         job = Job(
-            name=name,
-            job_class="production" if queue == "production" else "research",
-            submitted_at_ms=0,
-            map_ms=(200,) * maps,
-            reduce_ms=(reduce_ms,) * reduces,
-            reduce_keys=(10,) * reduces,
-            shuffle_ms=100,
-            queue=queue,
-        )
+            name=name, job_class="production" if queue == "production" else "research", submitted_at_ms=0,
+            map_ms=(200,) * maps, reduce_ms=(reduce_ms,) * reduces, reduce_keys=(10,) * reduces,
+            shuffle_ms=100, queue=queue,
+        )  # fmt: skip
         raw = msgspec.Raw(write_job(ModelledJob(job=job, runner=False)).encode())
         application = self.yarn.new_application()
         submission = Submission(application=application, queue=queue, user=queue, job=raw)

@@ -183,23 +183,16 @@ class Product:
         ]
         rules += [LossRule("user", name, one.ratio, one.window_s * 1000) for name, one in terms.users.items()]
         self.rules = LeverSettings(
-            room_within_ms=4000,
-            suspend_ms=4000,
-            leave_ms=1000,
-            may_lose_ratio=terms.usual.ratio,
-            may_refetch_ratio=terms.refetch,
-            window_ms=terms.usual.window_s * 1000,
-            budgets=tuple(rules),
-        )
+            room_within_ms=4000, suspend_ms=4000, leave_ms=1000, may_lose_ratio=terms.usual.ratio,
+            may_refetch_ratio=terms.refetch, window_ms=terms.usual.window_s * 1000, budgets=tuple(rules),
+        )  # fmt: skip
         self.losses = LossBudget()
         self.begin()
 
     def begin(self) -> None:
         """Begin another daemon: only what the journal holds is left."""
         settings = Attachment(
-            preemptable_queues=QUEUES,
-            budgets=self.rules.budgets,
-            loss_window_ms=self.rules.window_ms,
+            preemptable_queues=QUEUES, budgets=self.rules.budgets, loss_window_ms=self.rules.window_ms
         )
         names = QueueNames(NamedQueues((), QUEUES, "queues"))
         names.preemptable = frozenset(QUEUES)
@@ -278,7 +271,6 @@ class History:
     # --- what happens -------------------------------------------------------------------------------
 
     def play(self, events: int = 40) -> Verdict:
-        """Play it; return what came of it."""
         happens = (self._lose, self._lose, self._lose, self._move, self._fall, self._restart, self._failover)
         for _ in range(events):
             if self.draw.random() < 0.1:

@@ -294,13 +294,9 @@ class History:
         estimate = Estimate(self.chance.randint(1, 120_000), 0, "me", given_by=given_by)
         budget = Budget(PAYERS[user], self.chance.randint(1, 300_000), self.chance.choice(REFUNDS))
         wanted = asking(
-            self.chance.randint(1, 10),
-            self.chance.choice((None, 0.3, 1.0, 2.0, 10.0)),
-            user=user,
-            estimate=estimate,
-            budget=budget,
-            key=f"k{self.chance.randint(0, 99)}",
-        )
+            self.chance.randint(1, 10), self.chance.choice((None, 0.3, 1.0, 2.0, 10.0)), user=user,
+            estimate=estimate, budget=budget, key=f"k{self.chance.randint(0, 99)}",
+        )  # fmt: skip
         for _ in range(self.chance.choice((1, 1, 2))):
             self._hand(wanted)
 
@@ -311,11 +307,7 @@ class History:
         number = len(self.laws.yarn.rows) + 1
         tags = f"deadline:{deadline_at_ms}," + (tag_of(name).lower() if name else "other")
         self.laws.yarn.run(
-            f"application_1_{number:04d}",
-            1,
-            user=user,
-            tags=tags,
-            submitted_at_ms=self.desk.now_ms,
+            f"application_1_{number:04d}", 1, user=user, tags=tags, submitted_at_ms=self.desk.now_ms
         )
 
     def _submit(self) -> None:
@@ -364,7 +356,6 @@ class History:
 
 
 def require_replayed(records: list[Record]) -> None:
-    """Compare each record with what was due, as replay does."""
     store = AdmissionStore()
     for record in records:
         told = store.problem(record) or payments.payment_problem(store, record)

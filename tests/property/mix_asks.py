@@ -49,18 +49,11 @@ class Chance:
         kind = draw.choice(("map", "map", "reduce", "reduce", "fetching"))
         since_ms = NOW_MS if kind == "fetching" else NOW_MS - draw.choice((0, 1, 2, 3, 5, 8)) * 1000
         return TaskView(
-            attempt,
-            f"c-{attempt}",
-            f"n{draw.randint(1, nodes)}",
-            draw.choice(SIZES),
-            "map" if kind == "map" else "reduce",
-            draw.choice((-1, 1000, 4000, 20_000, 60_000)),
-            draw.choice((0, 1000, 2000, 4000, 9000)),
-            since_ms,
-            draw.choice((0, 0, 1, 8)),
-            kind == "reduce" and draw.random() < 0.8,
-            draw.random() < 0.2,
-        )
+            attempt, f"c-{attempt}", f"n{draw.randint(1, nodes)}", draw.choice(SIZES),
+            "map" if kind == "map" else "reduce", draw.choice((-1, 1000, 4000, 20_000, 60_000)),
+            draw.choice((0, 1000, 2000, 4000, 9000)), since_ms, draw.choice((0, 0, 1, 8)),
+            kind == "reduce" and draw.random() < 0.8, draw.random() < 0.2,
+        )  # fmt: skip
 
     def asked(self, tasks: int, nodes: int, needs: tuple[Need, ...]) -> Asked:
         """Return a case of so many tasks of up to four jobs."""

@@ -58,14 +58,9 @@ class Meddled:
 
     def __init__(self, bare: Bare) -> None:
         self.cluster = cluster_of(
-            nodes=bare.nodes,
-            node_size=bare.node_size,
-            queues=bare.queues,
-            jobs=bare.jobs,
-            timing=bare.timing,
-            seed=bare.seed,
-            faults=bare.faults,
-        )
+            nodes=bare.nodes, node_size=bare.node_size, queues=bare.queues, jobs=bare.jobs,
+            timing=bare.timing, seed=bare.seed, faults=bare.faults,
+        )  # fmt: skip
         lossy = [deed for deed in bare.meddling if deed[1] in ("kill", "preempt")]
         self.faults: tuple[Fault | tuple[int, str, int], ...] = bare.faults or tuple(lossy)
         self.orders = 0
@@ -158,13 +153,9 @@ def explore(
 
     @seed(number)
     @settings(
-        max_examples=count,
-        deadline=None,
-        database=None,
-        derandomize=True,
-        print_blob=False,
+        max_examples=count, deadline=None, database=None, derandomize=True, print_blob=False,
         suppress_health_check=list(HealthCheck),
-    )
+    )  # fmt: skip
     @given(strategy)
     def each(drawn: Drawn) -> None:
         play_one(drawn, tally)

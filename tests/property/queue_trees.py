@@ -11,12 +11,7 @@ import random
 from typing import NamedTuple
 
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, resolved
-from yarnctl.deciding.reasons.queue_naming import (
-    AmbiguousQueue,
-    NoLeafQueue,
-    ParentQueue,
-    QueueInBothRoles,
-)
+from yarnctl.deciding.reasons.queue_naming import AmbiguousQueue, NoLeafQueue, ParentQueue, QueueInBothRoles
 from yarnctl.hadoop.wire import views, yarn
 
 WORDS = ("a", "ab", "abc", "b", "etl", "prod", "production", "default", "root", "x-1", "users", "d_s")

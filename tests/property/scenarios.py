@@ -46,8 +46,6 @@ class Bare(NamedTuple):
     meddling: tuple[tuple[int, str, int], ...]
 
 
-# --- workloads --------------------------------------------------------------------------------
-
 numbers = st.integers
 job_rows = st.tuples(
     st.booleans(),  # production
@@ -68,24 +66,19 @@ def job_of(place: int, row: tuple[int, ...], uniform_size: bool) -> Job:
     production, begin_s, maps, map_ds, reduces, reduce_ds, keys, size, other, due_s = row
     at_s = begin_s + 8 if production else begin_s // 2  # the hurried ones find the cluster taken
     return Job(
-        name=f"j{place:02d}",
-        job_class="production" if production else "research",
+        name=f"j{place:02d}", job_class="production" if production else "research",
         submitted_at_ms=at_s * 1000 + place * 37,
         map_ms=tuple(map_ds * 100 + task * 331 for task in range(maps)),
         reduce_ms=tuple(reduce_ds * 100 + task * 777 for task in range(reduces)),
         reduce_keys=tuple(keys + task for task in range(reduces)),
-        shuffle_ms=(0, 700, 2000)[(keys + size) % 3],
-        replay_ms=(0, 500)[place % 2],
-        deadline_at_ms=(at_s + due_s) * 1000 if due_s else None,
-        user=("ann", "ben")[other % 2],
-        map_size=SIZES[0 if uniform_size else other],
-        reduce_size=SIZES[0 if uniform_size else size],
-    )
+        shuffle_ms=(0, 700, 2000)[(keys + size) % 3], replay_ms=(0, 500)[place % 2],
+        deadline_at_ms=(at_s + due_s) * 1000 if due_s else None, user=("ann", "ben")[other % 2],
+        map_size=SIZES[0 if uniform_size else other], reduce_size=SIZES[0 if uniform_size else size],
+    )  # fmt: skip
 
 
 @st.composite
 def workloads(draw: st.DrawFn) -> tuple[Job, ...]:
-    """Return 1 to 6 jobs in the order of submission."""
     uniform_size = draw(st.booleans())
     rows = draw(st.lists(job_rows, min_size=draw(numbers(1, 4)), max_size=5))
     jobs = [job_of(place, row, uniform_size) for place, row in enumerate(rows)]
@@ -104,25 +97,16 @@ def timings(draw: st.DrawFn) -> Timing:
     if known is not None:
         return known
     return Timing(
-        nm_heartbeat_ms=draw(times((1000, 300, 97))),
-        am_heartbeat_ms=draw(times((1000, 250, 97))),
-        am_start_ms=draw(times((0, 500, 4500))),
-        launch_ms=draw(times((0, 1200))),
-        task_commit_ms=draw(times((0, 1000))),
-        exit_ms=draw(times((0, 350))),
-        slow_start_ratio=draw(times((0.0, 0.05, 1.0))),
-        trigger=draw(times(("umbilical", "signal"))),
-        suspend_poll_ms=draw(times((1, 3000))),
-        drain_ms=draw(times((0, 700))),
-        upload_ms=draw(times((0, 450, 3000))),
-        release_wait_ms=draw(times((0, 300, 30_000))),
-        reshuffle=draw(st.booleans()),
-        resume_priority=draw(times((3, 10))),
-        releases_itself=draw(st.booleans()),
-        kill_at_rm=draw(st.booleans()),
-        node_expiry_ms=draw(times((500, 10_000))),
-        am_retry_ms=draw(times((0, 3000))),
-    )
+        nm_heartbeat_ms=draw(times((1000, 300, 97))), am_heartbeat_ms=draw(times((1000, 250, 97))),
+        am_start_ms=draw(times((0, 500, 4500))), launch_ms=draw(times((0, 1200))),
+        task_commit_ms=draw(times((0, 1000))), exit_ms=draw(times((0, 350))),
+        slow_start_ratio=draw(times((0.0, 0.05, 1.0))), trigger=draw(times(("umbilical", "signal"))),
+        suspend_poll_ms=draw(times((1, 3000))), drain_ms=draw(times((0, 700))),
+        upload_ms=draw(times((0, 450, 3000))), release_wait_ms=draw(times((0, 300, 30_000))),
+        reshuffle=draw(st.booleans()), resume_priority=draw(times((3, 10))),
+        releases_itself=draw(st.booleans()), kill_at_rm=draw(st.booleans()),
+        node_expiry_ms=draw(times((500, 10_000))), am_retry_ms=draw(times((0, 3000))),
+    )  # fmt: skip
 
 
 fault_rows = st.tuples(numbers(0, 5), numbers(0, 60), numbers(0, 12), numbers(0, 5))
@@ -187,7 +171,6 @@ def hardware(
 
 @st.composite
 def settings(draw: st.DrawFn, mode: str) -> Settings:
-    """Return settings of the controller."""
     profile = PROFILES[draw(st.sampled_from(sorted(PROFILES)))]
     return msgspec.structs.replace(
         profile,
@@ -226,16 +209,9 @@ def scenarios(
         if not roomy(queue, left, own):
             scheme = "soft-cap"
     setup = Setup(
-        nodes=nodes,
-        node_size=node_size,
-        timing=draw(timings()),
-        settings=rules,
-        shares=shares,
-        caps=(0.6, 0.4),
-        am_ratio=am_ratio,
-        seed=draw(numbers(0, 999)),
-        faults=faults,
-    )
+        nodes=nodes, node_size=node_size, timing=draw(timings()), settings=rules, shares=shares,
+        caps=(0.6, 0.4), am_ratio=am_ratio, seed=draw(numbers(0, 999)), faults=faults,
+    )  # fmt: skip
     return Scenario(setup, jobs, scheme)
 
 
@@ -266,13 +242,9 @@ def mix_scenarios(draw: st.DrawFn, faulty: bool = False) -> Scenario:
 def _with_spark(job: Job, shape: SparkShape) -> Job:
     """Return a job as an application of Spark: from the start on, the same work in more and shorter tasks."""
     return msgspec.structs.replace(
-        job,
-        submitted_at_ms=0,
-        map_ms=tuple(ms // 4 for ms in job.map_ms) * 4,
-        reduce_ms=tuple(ms // 4 for ms in job.reduce_ms) * 4,
-        reduce_keys=job.reduce_keys * 4,
-        spark=shape,
-    )
+        job, submitted_at_ms=0, map_ms=tuple(ms // 4 for ms in job.map_ms) * 4,
+        reduce_ms=tuple(ms // 4 for ms in job.reduce_ms) * 4, reduce_keys=job.reduce_keys * 4, spark=shape,
+    )  # fmt: skip
 
 
 @st.composite
@@ -280,13 +252,10 @@ def spark_scenarios(draw: st.DrawFn, faulty: bool = False) -> Scenario:
     """Return a scenario of the mix whose research is, in part or wholly, applications of Spark."""
     setup, jobs, scheme = draw(mix_scenarios(faulty))
     shape = SparkShape(
-        executors=draw(numbers(1, 6)),
-        cores=draw(st.sampled_from((1, 1, 2))),
-        block_mib=draw(st.sampled_from((0, 1, 40))),
-        start_ms=draw(st.sampled_from((0, 2000))),
-        route=draw(st.sampled_from(("signal", "plugin"))),
-        min_executors=draw(st.sampled_from((1, 1, 0, 3))),
-    )
+        executors=draw(numbers(1, 6)), cores=draw(st.sampled_from((1, 1, 2))),
+        block_mib=draw(st.sampled_from((0, 1, 40))), start_ms=draw(st.sampled_from((0, 2000))),
+        route=draw(st.sampled_from(("signal", "plugin"))), min_executors=draw(st.sampled_from((1, 1, 0, 3))),
+    )  # fmt: skip
     every = draw(st.sampled_from((1, 1, 2)))
     jobs = tuple(
         _with_spark(job, shape) if job.job_class == "research" and place % every == 0 else job
@@ -316,23 +285,13 @@ def bare_clusters(draw: st.DrawFn, faulty: bool) -> Bare:
         own = [job for job in jobs if job.job_class == name]
         limited = factor is not None and int(left[0] * ratio) * factor >= 1024 * len(own)
         queue = QueueConfig(
-            name=name,
-            capacity_ratio=ratio,
-            maximum_ratio=maximum,
-            am_ratio=am_ratio,
-            user_limit_factor=factor if limited else None,
-            preempting=name == "production",
-        )
+            name=name, capacity_ratio=ratio, maximum_ratio=maximum, am_ratio=am_ratio,
+            user_limit_factor=factor if limited else None, preempting=name == "production",
+        )  # fmt: skip
         queues.append(queue if roomy(queue, left, own) else msgspec.structs.replace(queue, maximum_ratio=1.0))
     deeds = st.tuples(numbers(50, 400), st.sampled_from(MEDDLING), numbers(0, 9))
     meddling = draw(st.lists(deeds, min_size=draw(numbers(0, 12)), max_size=16))
     return Bare(
-        nodes,
-        node_size,
-        tuple(queues),
-        jobs,
-        draw(timings()),
-        draw(numbers(0, 999)),
-        faults,
+        nodes, node_size, tuple(queues), jobs, draw(timings()), draw(numbers(0, 999)), faults,
         tuple(sorted((deci_s * 100, what, pick) for deci_s, what, pick in meddling)),
-    )
+    )  # fmt: skip

@@ -29,13 +29,9 @@ Stage = Run | Meddled
 def job(name: str, job_class: JobClass, at_ms: int, maps: int, reduces: int, **other: Any) -> Job:
     """Return a job of 2 s maps and 12 s reduces of 24 keys."""
     plain = Job(
-        name=name,
-        job_class=job_class,
-        submitted_at_ms=at_ms,
-        map_ms=(2000,) * maps,
-        reduce_ms=tuple(12_000 + 500 * task for task in range(reduces)),
-        reduce_keys=(24,) * reduces,
-    )
+        name=name, job_class=job_class, submitted_at_ms=at_ms, map_ms=(2000,) * maps,
+        reduce_ms=tuple(12_000 + 500 * task for task in range(reduces)), reduce_keys=(24,) * reduces,
+    )  # fmt: skip
     return msgspec.structs.replace(plain, **other)
 
 
@@ -46,13 +42,9 @@ PRODUCTION = job("p", "production", 14_000, 2, 6)
 def three_nodes(**more: Any) -> Setup:
     """Return a cluster of three nodes of four slots, decided about at once."""
     return Setup(
-        nodes=3,
-        node_size=Resources(4096, 4),
-        timing=HADOOP3,
-        settings=msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0),
-        seed=3,
-        **more,
-    )
+        nodes=3, node_size=Resources(4096, 4), timing=HADOOP3,
+        settings=msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0), seed=3, **more,
+    )  # fmt: skip
 
 
 def natjam() -> Run:

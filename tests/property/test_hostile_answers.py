@@ -101,9 +101,6 @@ def test_planted_look_that_waits_for_all_is_held_up_by_one(monkeypatch):
 
 
 def waiting_for_all(
-    guard: ApplicationGuard,
-    _purpose: str,
-    read: Callable[[str, ApplicationLook], Any],
-    names: Iterable[str],
+    guard: ApplicationGuard, _purpose: str, read: Callable[[str, ApplicationLook], Any], names: Iterable[str]
 ) -> Mapping[str, ReadAnswer[Any]]:
     return {name: ReadAnswer(read(name, ApplicationLook(guard._helpers, 0)), 0) for name in names}

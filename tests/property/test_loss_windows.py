@@ -100,16 +100,12 @@ def coarse_marks(window_ms: int) -> int:
 held_now, updated, begun = HeldWindow.held, HeldTimes.update, Product.begin
 
 PLANTED: list[tuple[Any, str, Callable[..., Any], str]] = [
-    (HeldWindow, "held", whole_counter, "overspent"),
-    (HeldWindow, "held", without_a_base, "overspent"),
-    (HeldWindow, "_drop", older_mark, "overspent"),
-    (HeldWindow, "_set_base", fallen_and_kept, "rejected"),
-    (HeldTimes, "restart", counting_on, "overspent"),
-    (HeldTimes, "update", hidden_is_kept, "overspent"),
-    (Product, "begin", charges_lost, "overspent"),
-    (LossBudget, "retire", charges_retired, "overspent"),
+    (HeldWindow, "held", whole_counter, "overspent"), (HeldWindow, "held", without_a_base, "overspent"),
+    (HeldWindow, "_drop", older_mark, "overspent"), (HeldWindow, "_set_base", fallen_and_kept, "rejected"),
+    (HeldTimes, "restart", counting_on, "overspent"), (HeldTimes, "update", hidden_is_kept, "overspent"),
+    (Product, "begin", charges_lost, "overspent"), (LossBudget, "retire", charges_retired, "overspent"),
     (held_windows, "spacing_ms", coarse_marks, "rejected"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("where", "name", "bug", "seen"), PLANTED, ids=[row[2].__name__ for row in PLANTED])

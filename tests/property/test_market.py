@@ -154,17 +154,10 @@ def steps_are_milliseconds(seed: int) -> None:
 
 LAWS = {
     each.__name__: each
-    for each in (
-        never_rises,
-        terms_are_the_potential,
-        splitting_pays_the_same,
-        promises_stay_feasible,
-        less_work_makes_nobody_later,
-        steps_are_milliseconds,
-        laying_fills_what_is_left_of_the_supply,
-        budget_buys_the_earliest,
-    )
-}
+    for each in (never_rises, terms_are_the_potential, splitting_pays_the_same, promises_stay_feasible,
+        less_work_makes_nobody_later, steps_are_milliseconds, laying_fills_what_is_left_of_the_supply,
+        budget_buys_the_earliest)
+}  # fmt: skip
 
 
 def _all_seeds(law: str) -> None:
@@ -178,7 +171,6 @@ def test_laws_hold(law):
 
 
 def _plant(monkeypatch, bug: str) -> None:
-    """Put one bug into the product."""
     standing, because, lay = prices.standing, price_functions.because, timeline._Steps.lay
     priced, first_place, slack_for = prices.Curve.priced, prices.first_place, prices._slack_for
 
@@ -196,38 +188,20 @@ def _plant(monkeypatch, bug: str) -> None:
     bugs = {
         "free time looks at its own deadline only": (prices, "standing", own_only),
         "who is behind is paid instead of paying": (price_functions, "because", all_pay_the_work),
-        "the price rises with slack": (
-            prices.Curve,
-            "priced",
-            lambda self, place, slack: priced(self, place, 1000 / (slack + 1)),
-        ),
-        "a job pays by the square of its work": (
-            price_functions,
-            "because",
-            lambda state, offered: [(who, each * offered.work_ms) for who, each in because(state, offered)],
-        ),
-        "the earliest place is one too far in front": (
-            prices,
-            "first_place",
-            lambda state, work: max(0, first_place(state, work) - 1),
-        ),
-        "the slack for a budget is one millisecond short": (
-            prices,
-            "_slack_for",
-            lambda *given: max(0, slack_for(*given) - 1),
-        ),
-        "work is laid past its deadline": (
-            timeline._Steps,
-            "lay",
-            lambda self, due: lay(self, due._replace(due_at_ms=due.due_at_ms + 5)),
-        ),
-        "the rest of a division is dropped": (
-            timeline._Steps,
-            "lay",
-            lambda self, due: lay(self, due._replace(work_ms=due.work_ms // due.most * due.most)),
-        ),
+        "the price rises with slack": (prices.Curve, "priced",
+            lambda self, place, slack: priced(self, place, 1000 / (slack + 1))),
+        "a job pays by the square of its work": (price_functions, "because",
+            lambda state, offered: [(who, each * offered.work_ms) for who, each in because(state, offered)]),
+        "the earliest place is one too far in front": (prices, "first_place",
+            lambda state, work: max(0, first_place(state, work) - 1)),
+        "the slack for a budget is one millisecond short": (prices, "_slack_for",
+            lambda *given: max(0, slack_for(*given) - 1)),
+        "work is laid past its deadline": (timeline._Steps, "lay",
+            lambda self, due: lay(self, due._replace(due_at_ms=due.due_at_ms + 5))),
+        "the rest of a division is dropped": (timeline._Steps, "lay",
+            lambda self, due: lay(self, due._replace(work_ms=due.work_ms // due.most * due.most))),
         "the promises of others are not asked for": (timeline, "judged", lambda *_: (0, False)),
-    }
+    }  # fmt: skip
     monkeypatch.setattr(*bugs[bug])
 
 

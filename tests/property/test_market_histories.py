@@ -56,34 +56,18 @@ def _tag_for_an_admission(self: Any, snapshot: Any) -> Any:
 
 
 BUGS = {
-    "a withdrawal is believed": (
-        AdmissionController,
-        "_in_use",
-        lambda *_: None,
-        "its application is in YARN",
-    ),
-    "a lease that ends is believed": (
-        AdmissionController,
-        "_end_lease",
-        _lease_over,
-        "its application is in YARN",
-    ),
+    "a withdrawal is believed": (AdmissionController, "_in_use", lambda *_: None,
+        "its application is in YARN"),
+    "a lease that ends is believed": (AdmissionController, "_end_lease", _lease_over,
+        "its application is in YARN"),
     "a tag ranks": (GuardedPort, "with_deadlines", lambda self, snapshot: snapshot, "other deadlines rank"),
-    "the tag of a paid application ranks": (
-        GuardedPort,
-        "with_deadlines",
-        _tag_for_an_admission,
-        "other deadlines rank",
-    ),
+    "the tag of a paid application ranks": (GuardedPort, "with_deadlines", _tag_for_an_admission,
+        "other deadlines rank"),
     "what is not paid has a level": (prioritising, "level", lambda place, *_: 10 - place, "nothing is paid"),
-    "a payer's estimate is believed": (
-        MarketDesk,
-        "is_untrusted",
-        lambda *_: False,
-        "its payer's own estimate",
-    ),
+    "a payer's estimate is believed": (MarketDesk, "is_untrusted", lambda *_: False,
+        "its payer's own estimate"),
     "late when noticed": (book, "_is_late", _late_when_noticed, "ended"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("bug", list(BUGS))

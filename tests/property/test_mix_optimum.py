@@ -115,7 +115,6 @@ def _bounds(asked: Asked, found: Sequence[Candidate]) -> list[tuple[list[float],
 
 
 def cost_of(choice: Choice) -> tuple[int, int] | None:
-    """Return what a choice costs; None: the ask is not met."""
     if choice.unmet:
         return None
     return sum(p.lever.lost_ms for p in choice.pulls), sum(p.lever.overhead_ms for p in choice.pulls)
@@ -137,9 +136,6 @@ def require_whole(asked: Asked, choice: Choice) -> None:
     for task in taken:
         rest = Resources(have[0] - task.size[0], have[1] - task.size[1])
         assert not fits(need.size, rest)
-
-
-# --- the optimum ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("part", range(5))
@@ -164,14 +160,9 @@ def test_the_asks_have_in_them_what_the_claim_needs():
     assert sum(choice.unmet for choice in choices) >= 50
     refused = {task.why for choice in choices for task in choice.refused_tasks}
     assert {
-        "next",
-        "loss-budget",
-        "job-loss-budget",
-        "user-loss-budget",
-        "killed-lately",
-        "map",
+        "next", "loss-budget", "job-loss-budget", "user-loss-budget", "killed-lately", "map",
         "already-ordered",
-    } <= refused
+    } <= refused  # fmt: skip
 
 
 # --- what was not looked at changes nothing ---------------------------------------------------
@@ -245,9 +236,6 @@ def test_what_is_taken_is_allowed_together():
             assert may_lose or pull.lever.kind != "kill"
         served = sum(p.serves for p in choice.picks) + sum(one.serves for one in choice.awaited)
         assert served == sum(need.containers for need in asked.case.needs) - choice.unmet
-
-
-# --- planted bugs -----------------------------------------------------------------------------
 
 
 def test_the_optimum_notices_a_search_that_takes_the_first_that_fits(monkeypatch):

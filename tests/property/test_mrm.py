@@ -87,7 +87,6 @@ class MarketStory:
         balanced(self.store)
 
     def again(self) -> None:
-        """Start from the lines."""
         self.dies_after = None
         self.store = AdmissionStore()
         for line in self.lines:
@@ -136,13 +135,9 @@ class MarketStory:
         number = self.store.numbered + 1
         deadline_ms = self.chance.choice((None, self.chance.randint(1, 400)))
         request = Request(
-            number,
-            self.now_ms,
-            deadline_ms,
-            self.chance.randint(1, self.capacity),
-            self.estimate(),
+            number, self.now_ms, deadline_ms, self.chance.randint(1, self.capacity), self.estimate(),
             budget=Budget(self.chance.choice(NAMES), self.chance.randint(1, 300), self.refund),
-        )
+        )  # fmt: skip
         self.write(AdmissionAsked(self.now_ms, f"adm-0a-{number}", "job", "ann", "root.a", request))
         self.hold_round()
 
@@ -360,41 +355,21 @@ AGREED, CHARGE = mrm._agreed, payments._charge
 BUGS = {
     "a deadline 1 ms before the earliest": (mrm, "_agreed", _too_early, promises_are_kept),
     "nobody looks at balances": (mrm, "_agreed", _unbounded, promises_are_kept),
-    "what others have to do is forgotten": (
-        promises,
-        "_left",
-        lambda seen: {str(each.request.sequence): 0 for each in seen.reserved},
-        promises_are_kept,
-    ),
-    "masters that wait hold nothing": (
-        promises,
-        "masters_load",
-        lambda *_: (),
-        promises_are_kept_beside_masters,
-    ),
-    "a master comes early whatever it breaks": (
-        turns,
-        "broken",
-        lambda *_: (),
-        promises_are_kept_beside_masters,
-    ),
-    "who is promised later does not delay masters": (
-        promises.Market,
-        "tried",
-        _as_masters_are,
-        promises_are_kept_beside_masters,
-    ),
+    "what others have to do is forgotten": (promises, "_left",
+        lambda seen: {str(each.request.sequence): 0 for each in seen.reserved}, promises_are_kept),
+    "masters that wait hold nothing": (promises, "masters_load", lambda *_: (),
+        promises_are_kept_beside_masters),
+    "a master comes early whatever it breaks": (turns, "broken", lambda *_: (),
+        promises_are_kept_beside_masters),
+    "who is promised later does not delay masters": (promises.Market, "tried", _as_masters_are,
+        promises_are_kept_beside_masters),
     "nobody's turn comes": (turns, "_is_its_turn", lambda *_: False, promises_are_kept),
     "charged half of its price": (payments, "_charge", _half, promises_are_kept),
     "more goes back than was paid": (payments, "settle", _more_back, promises_are_kept),
-    "each is served by its own deadline": (
-        mrm.Priced,
-        "serve_by_ms",
-        lambda offered, deadline_at_ms: deadline_at_ms,
-        promises_are_kept,
-    ),
+    "each is served by its own deadline": (mrm.Priced, "serve_by_ms",
+        lambda offered, deadline_at_ms: deadline_at_ms, promises_are_kept),
     "prices are rounded down": (mrm, "price_mtokens", int, promises_are_kept),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("bug", list(BUGS))

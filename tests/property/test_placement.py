@@ -36,15 +36,11 @@ class PlacementStory:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.pools = [
-            PlacementPool(
-                f"pool-{number}",
-                self.chance.randint(1, 6),
-                self.chance.choice(((), (kind,), KINDS[:2])),
-                self.chance.choice((500, 1000, 3000)),
-                self.chance.choice((None, 7_200_000, 14_400_000)),
-            )
+            PlacementPool(f"pool-{number}", self.chance.randint(1, 6),
+                self.chance.choice(((), (kind,), KINDS[:2])), self.chance.choice((500, 1000, 3000)),
+                self.chance.choice((None, 7_200_000, 14_400_000)))
             for number, kind in enumerate(KINDS)
-        ]
+        ]  # fmt: skip
         self.now_ms = 0
 
     def options(self) -> list[PlacementOption]:
@@ -52,14 +48,9 @@ class PlacementStory:
         for _ in range(self.chance.randint(1, 5)):
             predicted_ms = self.chance.randint(1, 30)
             found.append(
-                PlacementOption(
-                    self.chance.choice(KINDS),
-                    self.chance.randint(1, 5),
-                    predicted_ms,
-                    predicted_ms + self.chance.randint(0, 6),
-                    (("memory", self.chance.choice("ab")),),
-                )
-            )
+                PlacementOption(self.chance.choice(KINDS), self.chance.randint(1, 5), predicted_ms,
+                    predicted_ms + self.chance.randint(0, 6), (("memory", self.chance.choice("ab")),))
+            )  # fmt: skip
         return found
 
     def play(self) -> None:

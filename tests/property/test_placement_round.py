@@ -67,17 +67,11 @@ class GateStory:
     def __init__(self, seed: int, dies_after: int | None = None) -> None:
         self.chance = random.Random(seed)
         self.pools = tuple(
-            Pool(
-                kind,
-                self.chance.randint(2, 6),
-                1024,
-                (f"root.{kind}",),
-                self.chance.choice(((), (kind,), KINDS[:2])),
-                self.chance.choice((500, 1000, 3000)),
-                self.chance.choice((None, 14_400_000)),
-            )
+            Pool(kind, self.chance.randint(2, 6), 1024, (f"root.{kind}",),
+                self.chance.choice(((), (kind,), KINDS[:2])), self.chance.choice((500, 1000, 3000)),
+                self.chance.choice((None, 14_400_000)))
             for kind in KINDS
-        )
+        )  # fmt: skip
         held = self.chance.randint(0, 1)
         self.backlog = ((KINDS[0], (Load("other", held, 0, BACKLOG_MS),)),) if held else ()
         self.dies_after = dies_after
@@ -94,7 +88,6 @@ class GateStory:
         self.store.take(record)
 
     def again(self) -> None:
-        """Start from the lines."""
         self.dies_after = None
         self.store = AdmissionStore()
         for line in self.lines:
@@ -347,35 +340,19 @@ def _later_deadline(choices, found, pools, now_ms, due_ms):
 
 POOLS, BY_ORION = placement_round._Standing.pools, placement_round._by_orion
 BUGS: dict[str, tuple[Any, str, Any, Callable[[int], None]]] = {
-    "what is reserved is forgotten": (
-        placement_round._Standing,
-        "pools",
-        _claims_forgotten,
-        what_is_placed_is_in_time,
-    ),
+    "what is reserved is forgotten": (placement_round._Standing, "pools", _claims_forgotten,
+        what_is_placed_is_in_time),
     "nobody waits for a start": (placement_round, "_start_ms", _at_once, what_is_placed_is_in_time),
     "a start never comes": (placement_round, "_start_ms", _never, what_is_placed_is_in_time),
-    "nobody looks who runs longer": (
-        placement_round,
-        "_start_ms",
-        _as_planned,
-        who_runs_longer_overbooks_no_pool,
-    ),
-    "who is late where it waits stays there": (
-        placement_round,
-        "_anew",
-        lambda *given: None,
-        who_runs_longer_overbooks_no_pool,
-    ),
-    "the backlog is forgotten": (
-        placement_round._Standing,
-        "pools",
-        _backlog_forgotten,
-        what_is_placed_is_in_time,
-    ),
+    "nobody looks who runs longer": (placement_round, "_start_ms", _as_planned,
+        who_runs_longer_overbooks_no_pool),
+    "who is late where it waits stays there": (placement_round, "_anew", lambda *given: None,
+        who_runs_longer_overbooks_no_pool),
+    "the backlog is forgotten": (placement_round._Standing, "pools", _backlog_forgotten,
+        what_is_placed_is_in_time),
     "only the first options count": (placement_round, "_by_orion", _first_options, what_is_placed_is_in_time),
     "a deadline 1 ms later": (placement_round, "_by_orion", _later_deadline, what_is_placed_is_in_time),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("bug", list(BUGS))

@@ -55,7 +55,6 @@ Corruption = Callable[[RunWatch], bool]
 
 
 def some(watch: RunWatch, **wanted: Any) -> Iterator[Container]:
-    """Yield the live containers whose fields have the wanted values."""
     for container in watch.live_now():
         if all(getattr(container, field) == value for field, value in wanted.items()):
             yield container
@@ -86,7 +85,6 @@ def app(watch: RunWatch) -> Any:
 
 
 def saved(watch: RunWatch) -> tuple[AppMaster, int] | None:
-    """Return a master and one of its reduces that has been saved."""
     return next(((master, task) for master in watch.masters for task in master.store), None)
 
 
@@ -419,9 +417,6 @@ METHODS: dict[str, tuple[str, type, str, Callable[..., Any]]] = {
     "executor-has-its-container": ("sparks", SparkMaster, "_fill", fill_beyond),
     "task-of-a-stage-in-one-place": ("sparks", SparkMaster, "_run", run_and_keep),
 }
-
-
-# --- what is wrong at the end -----------------------------------------------------------------
 
 
 def uncommitted(watch: RunWatch) -> None:

@@ -32,22 +32,19 @@ class Family(NamedTuple):
 
 
 FAMILIES = {
-    "bare": Family((), 4, suspensions=3),
-    "bare-faults": Family((), 5, faulty=True, suspensions=3),
+    "bare": Family((), 4, suspensions=3), "bare-faults": Family((), 5, faulty=True, suspensions=3),
     "natjam": Family(("natjam",), 4, suspensions=10),
     "natjam-faults": Family(("natjam",), 4, faulty=True, suspensions=10),
-    "kill": Family(("kill",), 2, kills=10),
-    "kill-faults": Family(("kill",), 1, faulty=True, kills=10),
+    "kill": Family(("kill",), 2, kills=10), "kill-faults": Family(("kill",), 1, faulty=True, kills=10),
     "deadlines": Family(("natjam",), 2, mode="deadlines", suspensions=10),
     "deadlines-faults": Family(("natjam",), 1, mode="deadlines", faulty=True, suspensions=10),
-    "caps": Family(("hard-cap", "soft-cap", "ideal"), 1),
-    "yarn": Family(("yarn", "yarn-tuned"), 1, kills=10),
+    "caps": Family(("hard-cap", "soft-cap", "ideal"), 1), "yarn": Family(("yarn", "yarn-tuned"), 1, kills=10),
     "yarn-faults": Family(("yarn-tuned", "yarn", "hard-cap"), 1, faulty=True, kills=10),
     "mix": Family(("mix",), 3, suspensions=3, kills=10),
     "mix-faults": Family(("mix",), 2, faulty=True, suspensions=3, kills=10),
     "sparks": Family(("mix",), 2, suspensions=3),
     "sparks-faults": Family(("mix",), 2, faulty=True, suspensions=3),
-}
+}  # fmt: skip
 
 PARTS = [
     pytest.param(name, part, marks=pytest.mark.thorough if part else ())

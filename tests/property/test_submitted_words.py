@@ -49,13 +49,10 @@ FLINK_OPTIONS = st.lists(
 ).map(lambda rows: [list(row) for row in rows])
 
 LISTED: dict[str, Any] = {
-    "spark": [
-        ["--conf", "spark.yarn.tags=mine"],
-        ["-c", "spark.yarn.tags=a,b"],
-        ["--conf=spark.yarn.tags=c"],
-    ],
+    "spark": [["--conf", "spark.yarn.tags=mine"], ["-c", "spark.yarn.tags=a,b"],
+        ["--conf=spark.yarn.tags=c"]],
     "flink": [["-Dyarn.tags=mine"], ["-D", "yarn.tags=a,b"]],
-}
+}  # fmt: skip
 """Options that the gate's settings replace."""
 DIALECTS: dict[str, tuple[Any, list[str], list[str]]] = {
     "spark": (spark, ["spark-submit"], ["--master", "yarn", "--deploy-mode=cluster"]),
@@ -131,10 +128,7 @@ def test_planted_a_parser_that_reads_the_job_s_own_arguments_is_seen(monkeypatch
 
 @pytest.mark.parametrize(
     ("module", "drawn"),
-    [
-        (spark, ("spark", [], [["--conf", "spark.a=1"]], [], 4)),
-        (flink, ("flink", [], [["-Da=1"]], [], 4)),
-    ],
+    [(spark, ("spark", [], [["--conf", "spark.a=1"]], [], 4)), (flink, ("flink", [], [["-Da=1"]], [], 4))],
 )
 def test_planted_settings_written_anew_are_seen(module, drawn, monkeypatch):
     """As one that writes options from what was understood, and not as they were typed."""

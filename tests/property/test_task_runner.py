@@ -122,19 +122,10 @@ def taken_until(scanner: Scanner, data: bytes, sizes: list[int], limit: int) -> 
 @given(st.data())
 def test_no_torn_or_changed_manifest_is_read(data):
     fields = {
-        "schema": 1,
-        "generation": 1,
-        "attempt": "attempt_1_1_r_0_0",
-        "groups_done": 3,
-        "keys_digest": "00",
-        "last_key": "YQ==",
-        "output_bytes": 0,
-        "parts": [],
-        "state": None,
-        "counters": {},
-        "past_containers": [],
-        "order": "o",
-    }
+        "schema": 1, "generation": 1, "attempt": "attempt_1_1_r_0_0", "groups_done": 3, "keys_digest": "00",
+        "last_key": "YQ==", "output_bytes": 0, "parts": [], "state": None, "counters": {},
+        "past_containers": [], "order": "o",
+    }  # fmt: skip
     whole = sealed(fields)
     assert parse_manifest(whole).groups_done == 3
     at = data.draw(st.integers(0, len(whole) - 1))

@@ -21,14 +21,10 @@ def drawn(seed: int) -> tuple[random.Random, Profile, list[Due]]:
     chance = random.Random(seed)
     capacity = chance.choice((1, 2, 3, 7, EARLY_MASTERS_OF, 40))
     loads = [
-        Load(
-            f"x{each}",
-            chance.randint(0, capacity + 1),
-            begin := chance.randint(-20, 300),
-            chance.choice((begin + chance.randint(-2, 150), FOREVER_MS)),
-        )
+        Load(f"x{each}", chance.randint(0, capacity + 1), begin := chance.randint(-20, 300),
+            chance.choice((begin + chance.randint(-2, 150), FOREVER_MS)))
         for each in range(chance.randint(0, 4))
-    ]
+    ]  # fmt: skip
     masters = chance.choice((0.0, 0.3, 1.0))
     dues = []
     for each in range(chance.randint(0, 14)):
@@ -70,14 +66,10 @@ def judges_the_same(seed: int) -> None:
 def loads_the_same(seed: int) -> None:
     chance, free, _ = drawn(seed)
     loads = [
-        Load(
-            "m",
-            1,
-            begin := free.at_ms[0] + chance.randint(0, 300),
-            begin + chance.choice((-3, 0, 5, 90, FOREVER_MS)),
-        )
+        Load("m", 1, begin := free.at_ms[0] + chance.randint(0, 300),
+            begin + chance.choice((-3, 0, 5, 90, FOREVER_MS)))
         for _ in range(chance.randint(0, 5))
-    ]
+    ]  # fmt: skip
     slow = free
     for load in loads:
         slow = plain.with_load(slow, load)
@@ -108,16 +100,10 @@ def campaign(seeds: range) -> int:
 
 Planted = Callable[..., Any]
 BUGS: dict[str, tuple[str, Callable[[Planted], Planted], Callable[[int], None]]] = {
-    "a step in front of the first free one is never looked at again": (
-        "_first",
-        lambda plain_: lambda self, least: min(plain_(self, least) + 1, len(self.free)),
-        serves_the_same,
-    ),
-    "a container is held from the end of all work": (
-        "hold",
-        lambda plain_: lambda self, from_ms, until_ms: plain_(self, from_ms, until_ms + 1),
-        serves_the_same,
-    ),
+    "a step in front of the first free one is never looked at again": ("_first",
+        lambda plain_: lambda self, least: min(plain_(self, least) + 1, len(self.free)), serves_the_same),
+    "a container is held from the end of all work": ("hold",
+        lambda plain_: lambda self, from_ms, until_ms: plain_(self, from_ms, until_ms + 1), serves_the_same),
     "the rest of a division is dropped": (
         "_divide",
         lambda plain_: (
@@ -125,12 +111,9 @@ BUGS: dict[str, tuple[str, Callable[[Planted], Planted], Callable[[int], None]]]
         ),
         judges_the_same,
     ),
-    "what is left counts no step that is used up": (
-        "given",
-        lambda plain_: lambda self: plain_(self) // 2 * 2,
-        leaves_the_same,
-    ),
-}
+    "what is left counts no step that is used up": ("given",
+        lambda plain_: lambda self: plain_(self) // 2 * 2, leaves_the_same),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("bug", BUGS)

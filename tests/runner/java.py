@@ -48,7 +48,6 @@ class Java(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Write all of it."""
         try:
             for block, is_last in flushes(self.data):
                 self.is_last = is_last

@@ -41,7 +41,6 @@ class Files:
         self.gate = threading.Event()
 
     def put(self, path: str, data: bytes) -> None:
-        """Put a file there, and the folders above it."""
         folder = path.rsplit("/", 1)[0]
         while folder:
             self.folders.setdefault(folder, "700")
@@ -49,7 +48,6 @@ class Files:
         self.files[path] = data
 
     def status(self, path: str) -> dict[str, object] | None:
-        """Return a FileStatus."""
         if path not in self.files and path not in self.folders:
             return None
         return {
@@ -61,7 +59,6 @@ class Files:
         }
 
     def children(self, path: str) -> list[str]:
-        """Return the paths in a folder."""
         start = path.rstrip("/") + "/"
         return sorted(
             p

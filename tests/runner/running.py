@@ -60,7 +60,6 @@ def runner(python: str) -> Path:
 
 
 def python(program: str) -> list[str]:
-    """Return a reducer written in Python."""
     return [sys.executable, "-c", program]
 
 
@@ -79,7 +78,6 @@ class Job:
         self.stderr = b""
 
     def task(self, attempt: int) -> TaskId:
-        """Return the ids of an attempt."""
         task = "1_0001_r_000000"
         return TaskId("job_1_0001", f"task_{task}", f"attempt_{task}_{attempt}", f"container_{attempt + 2}")
 
@@ -162,16 +160,10 @@ class Attempt:
         store = ["--store", f"file://{job.store.root}", "--poll-ms", "0"]
         argv = [job.python, "-IS", str(runner(job.python)), *store, *options, "--", *reducer]
         self.process = subprocess.Popen(
-            argv,
-            env=job.env(number),
-            cwd=job.folder,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
+            argv, env=job.env(number), cwd=job.folder, stdin=stdin, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, bufsize=0, start_new_session=True,
             preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT}) and None,
-        )
+        )  # fmt: skip
         assert self.process.stdout
         assert self.process.stderr
         self.stdout, self.stderr = self.process.stdout, self.process.stderr
@@ -196,7 +188,6 @@ class Attempt:
         os.killpg(self.process.pid, signal.SIGQUIT)
 
     def request(self, order: str, **more: object) -> None:
-        """Write a request and ring."""
         write_request(self.job.requests, self.task, order, **more)
         self.ring()
 
@@ -232,7 +223,6 @@ def write_request(store: Store, task: TaskId, order: str, **more: object) -> Non
 
 
 def withdraw_request(store: Store, task: TaskId, order: str) -> None:
-    """Withdraw a request as yarnctl does."""
     store.make_folder(f"{task.job}/{task.attempt}")
     store.create(f"{task.job}/{task.attempt}/{order}.withdrawn", 0, [])
 

@@ -390,17 +390,11 @@ def spoil(job: Job, how: str) -> None:
 
 @pytest.mark.parametrize(
     ("how", "why"),
-    [
-        ("torn", "incomplete or invalid manifest"),
-        ("changed", "checksum mismatch"),
-        ("wrong generation", "unlike its name"),
-        ("attempt of another task", "unlike its name"),
-        ("replaced part", "content differs from what was saved"),
-        ("short part", "bytes, not"),
-        ("others may write", "writable by other users"),
-        ("missing part", "missing"),
-    ],
-)
+    [("torn", "incomplete or invalid manifest"), ("changed", "checksum mismatch"),
+     ("wrong generation", "unlike its name"), ("attempt of another task", "unlike its name"),
+     ("replaced part", "content differs from what was saved"), ("short part", "bytes, not"),
+     ("others may write", "writable by other users"), ("missing part", "missing")],
+)  # fmt: skip
 def test_a_bad_generation_is_not_used_and_the_one_before_is(tmp_path, how, why):
     data = grouped(60, 5)
     job = suspended(tmp_path, data, 20, 40)
@@ -478,21 +472,18 @@ def test_keys_out_of_order_after_a_skip_fail_and_set_the_checkpoint_aside(tmp_pa
 
 @pytest.mark.parametrize(
     ("conf", "why"),
-    [
-        ({"mapreduce_job_output_key_comparator_class": "org.example.Numeric"}, "comparator"),
-        ({"mapreduce_job_output_group_comparator_class": "org.example.Group"}, "group.comparator"),
-        ({"mapred_output_committer_class": "org.example.Committer"}, "committer"),
-        ({"mapred_output_format_class": "org.example.Db"}, "output.format"),
-        ({"mapreduce_reduce_skip_maxgroups": "5"}, "skip"),
-        ({"mapreduce_job_ubertask_enable": "true"}, "uber"),
-        ({"mapreduce_reduce_speculative": "true"}, "speculative"),
-        ({"stream_reduce_input": "typedbytes"}, "stream.reduce.input"),
-        ({"mapreduce_map_output_key_class": "org.apache.hadoop.io.LongWritable"}, "key.class"),
-        ({"stream_map_output_field_separator": "||"}, "not one byte"),
-        ({"mapreduce_task_attempt_id": ""}, "not started by Hadoop"),
-        ({"stream_non_zero_exit_is_failure": "false"}, "non.zero.exit"),
-    ],
-)
+    [({"mapreduce_job_output_key_comparator_class": "org.example.Numeric"}, "comparator"),
+     ({"mapreduce_job_output_group_comparator_class": "org.example.Group"}, "group.comparator"),
+     ({"mapred_output_committer_class": "org.example.Committer"}, "committer"),
+     ({"mapred_output_format_class": "org.example.Db"}, "output.format"),
+     ({"mapreduce_reduce_skip_maxgroups": "5"}, "skip"), ({"mapreduce_job_ubertask_enable": "true"}, "uber"),
+     ({"mapreduce_reduce_speculative": "true"}, "speculative"),
+     ({"stream_reduce_input": "typedbytes"}, "stream.reduce.input"),
+     ({"mapreduce_map_output_key_class": "org.apache.hadoop.io.LongWritable"}, "key.class"),
+     ({"stream_map_output_field_separator": "||"}, "not one byte"),
+     ({"mapreduce_task_attempt_id": ""}, "not started by Hadoop"),
+     ({"stream_non_zero_exit_is_failure": "false"}, "non.zero.exit")],
+)  # fmt: skip
 def test_where_nothing_can_be_proven_the_reducer_runs_untouched(tmp_path, conf, why):
     job = Job(tmp_path, conf)
     assert job.run(b"a\t1\n", python(PID), "--suspend-at", "1") == (0, b"a\t1\n")

@@ -80,24 +80,18 @@ def test_a_side_file_that_comes_with_the_last_group_is_seen_before_the_manifest(
 
 @pytest.mark.parametrize(
     ("conf", "names", "why"),
-    [
-        ({}, ["part-00003"], ""),
-        ({}, ["part-00003", ".part-00003.crc"], ""),
-        ({}, ["part-00003.gz"], "would be lost: part-00003.gz"),
-        ({}, ["part-00004"], "would be lost: part-00004"),
-        ({}, ["part-r-00003"], "would be lost"),
-        ({}, [], "is missing"),
-        ({}, ["part-00003", "side"], "would be lost: side in"),
-        ({}, ["part-00003", "folder/"], "would be lost: folder in"),
-        ({}, ["part-00003", ".hidden"], "would be lost: .hidden in"),
-        ({}, ["part-00003", "part-00003._COPYING_"], "would be lost: part-00003._COPYING_"),
-        (PACKED, ["part-00003.gz"], ""),
-        (PACKED, ["part-00003"], ""),
-        (PACKED, ["part-00003", "part-00003.gz"], "would be lost"),
-        (PACKED, ["part-00003-x.gz"], "would be lost"),
-        ({"mapreduce_task_partition": ""}, ["part-00003"], "would be lost"),
-    ],
-)
+    [({}, ["part-00003"], ""), ({}, ["part-00003", ".part-00003.crc"], ""),
+     ({}, ["part-00003.gz"], "would be lost: part-00003.gz"),
+     ({}, ["part-00004"], "would be lost: part-00004"), ({}, ["part-r-00003"], "would be lost"),
+     ({}, [], "is missing"), ({}, ["part-00003", "side"], "would be lost: side in"),
+     ({}, ["part-00003", "folder/"], "would be lost: folder in"),
+     ({}, ["part-00003", ".hidden"], "would be lost: .hidden in"),
+     ({}, ["part-00003", "part-00003._COPYING_"], "would be lost: part-00003._COPYING_"),
+     (PACKED, ["part-00003.gz"], ""), (PACKED, ["part-00003"], ""),
+     (PACKED, ["part-00003", "part-00003.gz"], "would be lost"),
+     (PACKED, ["part-00003-x.gz"], "would be lost"),
+     ({"mapreduce_task_partition": ""}, ["part-00003"], "would be lost")],
+)  # fmt: skip
 def test_only_the_job_s_own_part_is_explained(tmp_path, conf, names, why):
     for name in names:
         (tmp_path / name).mkdir() if name.endswith("/") else (tmp_path / name).touch()

@@ -77,19 +77,15 @@ def test_a_file_cut_anywhere_is_refused_or_has_all_tokens():
 
 
 HOSTILE = {
-    "empty": b"",
-    "another file": b"\x7fELF" + bytes(40),
-    "a version to come": b"HDTS\x02",
+    "empty": b"", "another file": b"\x7fELF" + bytes(40), "a version to come": b"HDTS\x02",
     "2 GiB of tokens": b"HDTS\x00" + bytes([256 - 112 - 4]) + b"\x7f\xff\xff\xff",
     "a length of 8 bytes": b"HDTS\x00\x01" + bytes([256 - 120]) + b"\xff" * 8,
-    "fewer than none": b"HDTS\x00\xff",
-    "a negative length": b"HDTS\x00\x01\x80",
+    "fewer than none": b"HDTS\x00\xff", "a negative length": b"HDTS\x00\x01\x80",
     "a message of 2^69 bytes": b"HDTS\x01" + b"\xff" * 9 + b"\x7f",
-    "an unterminated number": b"HDTS\x01" + b"\xff" * 40,
-    "not a Protocol Buffer": b"HDTS\x01\x01\x0f",
+    "an unterminated number": b"HDTS\x01" + b"\xff" * 40, "not a Protocol Buffer": b"HDTS\x01\x01\x0f",
     "many empty tokens": b"HDTS\x01\xd0\x0f" + b"\x0a\x02\x12\x00" * 500,
     "a kind that is no text": b"HDTS\x00\x01\x00\x00\x00\x01\xff\x00\x00",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
@@ -176,10 +172,7 @@ NAMED = {
 
 def test_a_name_service_s_token_is_taken_for_the_hosts_that_the_configuration_gives_it():
     services = read_name_services(NAMED)
-    assert services == {
-        "prod": frozenset({"127.0.0.1", "10.8.8.8"}),
-        "test-1": frozenset({"10.7.7.7"}),
-    }
+    assert services == {"prod": frozenset({"127.0.0.1", "10.8.8.8"}), "test-1": frozenset({"10.7.7.7"})}
     high, far, other = token("ha-hdfs:prod"), token("10.9.9.9:8020"), token("ha-hdfs:test-1")
     hosts = ["127.0.0.1:9871", "10.8.8.8:9871"]
     assert choose_token([far, other, high], hosts, "", services) == high
@@ -384,14 +377,9 @@ def test_the_runner_shows_no_token_when_its_store_fails(server, tmp_path):
     job = Job(tmp_path, {"USER": "alice", "HADOOP_TOKEN_FILE_LOCATION": str(tmp_path / "container_tokens")})
     server.held.redirects_to = "http://127.0.0.1:9"
     where = (
-        "--store",
-        f"webhdfs://{server.host}/checkpoints",
-        *ALLOWED,
-        "--suspend-at",
-        "20",
-        "--release-wait-ms",
-        "0",
-    )
+        "--store", f"webhdfs://{server.host}/checkpoints", *ALLOWED, "--suspend-at", "20",
+        "--release-wait-ms", "0",
+    )  # fmt: skip
     data = grouped(80, 5)
     assert job.run(data, python(SUM), *where) == Job(tmp_path).run(data, python(SUM), promise=False)
     assert b"not saved" in job.stderr

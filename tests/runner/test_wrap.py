@@ -22,22 +22,9 @@ from yarnctl.task_runner.wrapping import SETTINGS, wrap
 
 HADOOP = ["hadoop", "jar", "/opt/hadoop/hadoop-streaming-3.4.2.jar"]
 JOB = [
-    *HADOOP,
-    "-D",
-    "mapreduce.job.queuename=research",
-    "-files",
-    "map.py,red.py",
-    "-input",
-    "in",
-    "-output",
-    "out",
-    "-mapper",
-    "python3 map.py",
-    "-reducer",
-    "python3 red.py --limit 3",
-    "-numReduceTasks",
-    "8",
-]
+    *HADOOP, "-D", "mapreduce.job.queuename=research", "-files", "map.py,red.py", "-input", "in", "-output",
+    "out", "-mapper", "python3 map.py", "-reducer", "python3 red.py --limit 3", "-numReduceTasks", "8",
+]  # fmt: skip
 
 
 def test_the_same_command_with_runner_files_and_settings():
@@ -52,13 +39,9 @@ def test_the_same_command_with_runner_files_and_settings():
         == "sh yarnctl_task.py --restartable -- python3 red.py --limit 3"
     )
     assert wrapped[-6:] == [
-        "-cmdenv",
-        "YARNCTL_REQUESTS=webhdfs://nn:9870/y/requests",
-        "-cmdenv",
-        "YARNCTL_REQUESTS_OWNER=yarnctl",
-        "-cmdenv",
-        "YARNCTL_STORE=webhdfs://nn:9870/y/checkpoints",
-    ]
+        "-cmdenv", "YARNCTL_REQUESTS=webhdfs://nn:9870/y/requests", "-cmdenv",
+        "YARNCTL_REQUESTS_OWNER=yarnctl", "-cmdenv", "YARNCTL_STORE=webhdfs://nn:9870/y/checkpoints",
+    ]  # fmt: skip
     assert [word for word in JOB if word not in wrapped] == ["map.py,red.py", "python3 red.py --limit 3"]
 
 
@@ -233,14 +216,11 @@ GOOD = {
     "awk per line": ["awk", "-F\t", "{print $2 * 2}"],
 }
 BAD = {
-    "awk END": ["awk", "{n++} END {print n}"],
-    "top-N": ["sh", "-c", "sort -k2,2nr | head -n 3"],
-    "first lines": ["head", "-n", "2"],
-    "header": ["awk", 'BEGIN {print "key", "value"} {print}'],
-    "line numbers": ["awk", "{print NR, $0}"],
-    "uniq -c across keys": ["sh", "-c", "cut -c1-3 | uniq -c"],
+    "awk END": ["awk", "{n++} END {print n}"], "top-N": ["sh", "-c", "sort -k2,2nr | head -n 3"],
+    "first lines": ["head", "-n", "2"], "header": ["awk", 'BEGIN {print "key", "value"} {print}'],
+    "line numbers": ["awk", "{print NR, $0}"], "uniq -c across keys": ["sh", "-c", "cut -c1-3 | uniq -c"],
     "running total": ["awk", "{n += $2; print n}"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -18,17 +18,10 @@ import pytest
 from tests import http_client
 
 FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-)
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--hide-scrollbars",
+)  # fmt: skip
 WAIT_S = 60
 WAIT_SCRIPT = """
 const done = arguments[arguments.length - 1], until = Date.now() + arguments[0];
@@ -83,7 +76,6 @@ class Browser:
         return found
 
     def text(self) -> str:
-        """Return what can be read on the page."""
         return str(self.script("return document.body.innerText"))
 
     def picture(self, to: Path) -> None:

@@ -51,14 +51,9 @@ class Daemon:
         self.thread = threading.Thread(target=self._loop, daemon=True)
         self.control = Told()
         app = make_app(
-            lambda: self.view,
-            token=token,
-            request_queue=self.there.window,
-            control=self.control,
-            names=names_for(host),
-            open_reads=open_reads,
-            clock=lambda: self.view.now_ms,
-        )
+            lambda: self.view, token=token, request_queue=self.there.window, control=self.control,
+            names=names_for(host), open_reads=open_reads, clock=lambda: self.view.now_ms,
+        )  # fmt: skip
         self.handle = serve_in_thread(app, host, token=token)
         self.thread.start()
 
@@ -127,10 +122,7 @@ def daemon() -> Iterator[Daemon]:
 def test_asking_answers_what_to_submit_with(daemon):
     said = daemon.ask("POST", "", 202, json=WISH)
     assert (said["state"], said["plan"]["verdict"], said["plan"]["containers"]) == ("admitted", "admit", 6)
-    assert said["tags"] == [
-        f"deadline:{said['plan']['deadline_at_ms']}",
-        f"yarnctl-admission-{said['id']}",
-    ]
+    assert said["tags"] == [f"deadline:{said['plan']['deadline_at_ms']}", f"yarnctl-admission-{said['id']}"]
     limits = {name: value for name, value in said["settings"].items() if "limit" in name}
     assert set(limits) == {"mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit"}
     assert said["expires_at_ms"] > said["request"]["submitted_at_ms"]
@@ -271,23 +263,11 @@ def test_health_is_told_while_many_wait_for_a_loop_that_does_not_come(daemon, mo
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"containers": 0},
-        {"deadline_ms": 0},
-        {"deadline_ms": 1 << 60},
-        {"name": ""},
-        {"user": "a\nb"},
-        {"user": "a\x9bb"},
-        {"name": "a\x85b"},
-        {"queue": "a\x7fb"},
-        {"estimate": {"mean_ms": 1, "source": "a\x9bb"}},
-        {"estimate": {"mean_ms": 1, "source": "a\nb"}},
-        {"estimate": {"mean_ms": 0}},
-        {"kind": "../x"},
-        {"request_key": "a b"},
-        {"more": 1},
-    ],
-)
+    [{"containers": 0}, {"deadline_ms": 0}, {"deadline_ms": 1 << 60}, {"name": ""}, {"user": "a\nb"},
+     {"user": "a\x9bb"}, {"name": "a\x85b"}, {"queue": "a\x7fb"},
+     {"estimate": {"mean_ms": 1, "source": "a\x9bb"}}, {"estimate": {"mean_ms": 1, "source": "a\nb"}},
+     {"estimate": {"mean_ms": 0}}, {"kind": "../x"}, {"request_key": "a b"}, {"more": 1}],
+)  # fmt: skip
 def test_what_cannot_be_is_refused(daemon, wrong):
     code = daemon.ask("POST", "", 422, json={**WISH, **wrong})["error"]["code"]
     assert code in ("invalid-parameter", "unknown-parameter")
@@ -376,9 +356,6 @@ def test_metrics_count_what_is_open(daemon):
     assert 'yarnctl_admissions{state="admitted"} 1.0' in text
     assert "yarnctl_gate_reserved_containers 6.0" in text
     assert "yarnctl_gate_capacity_containers 10.0" in text
-
-
-# --- the command line's twin --------------------------------------------------------------------------
 
 
 def said(capsys, *words: str) -> tuple[int, str]:

@@ -126,20 +126,15 @@ def test_an_entry_says_what_was_paid_back_so_far(
 
 REFUSED = [
     ("quotes", {"account": "research"}, 403, "other-account", "another account"),
-    (
-        "admissions",
-        {"account": "research", "budget_mtokens": 1},
-        403,
-        "other-account",
-        "another account pays",
-    ),
+    ("admissions", {"account": "research", "budget_mtokens": 1}, 403, "other-account",
+     "another account pays"),
     ("admissions", {"deadline_ms": 30_000, "budget_mtokens": 10**9}, 409, "too-early", "too early"),
     ("admissions", {"deadline_ms": 90_000}, 409, "no-account", "no budget"),
     ("admissions", {"name": "never-run", "budget_mtokens": 9}, 409, "no-estimate", "no estimate"),
     ("admissions", {"quote": "quo-a1b2-7", "budget_mtokens": 9}, 409, "quote-moved", "no such quote"),
     ("admissions", {"budget_mtokens": 0}, 422, "bad-parameter", "a budget of nothing"),
     ("admissions", {}, 422, "bad-parameter", "neither deadline nor budget"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "more", "status", "code", "_"), REFUSED, ids=[row[4] for row in REFUSED])

@@ -62,13 +62,10 @@ def renamed(view: View, old: str, new: str) -> View:
         return msgspec.json.decode(text, type=type(record))
 
     decisions = tuple(
-        msgspec.structs.replace(
-            decided,
-            record=anew(decided.record),
-            log=tuple(logged._replace(record=anew(logged.record)) for logged in decided.log),
-        )
+        msgspec.structs.replace(decided, record=anew(decided.record),
+            log=tuple(logged._replace(record=anew(logged.record)) for logged in decided.log))
         for decided in view.decisions
-    )
+    )  # fmt: skip
     return msgspec.structs.replace(
         view,
         snapshot=anew(view.snapshot),
@@ -232,7 +229,6 @@ def with_jobs(view: View, *jobs: ApplicationView) -> View:
 
 
 def like(view: View, queue: str, **more) -> ApplicationView:
-    """Return an application like the one of this queue, but for what is given."""
     assert view.snapshot is not None
     (found,) = [each for each in view.snapshot.applications if each.queue == queue]
     return msgspec.structs.replace(found, **more)

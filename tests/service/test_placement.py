@@ -116,19 +116,15 @@ def test_an_application_by_its_name_is_predicted_from_the_runs_of_the_journal(pl
 
 @pytest.mark.parametrize(
     ("more", "status", "said"),
-    [
-        ({}, 422, "set queue and containers, or options"),
-        ({"options": []}, 422, "options"),
-        ({"options": [SPARK] * 65}, 422, "options"),
-        ({"options": [{**SPARK, "upper_ms": -1}]}, 422, "upper_ms"),
-        ({"options": [{**SPARK, "upper_ms": True}]}, 422, "upper_ms"),
-        ({"options": [{**SPARK, "color": "red"}]}, 422, "color"),
-        ({"options": [{**SPARK, "kind": "tez"}]}, 422, "no pool accepts tez"),
-        ({"options": [{**SPARK, "pool": "slow"}]}, 422, "pool slow does not exist or does not accept spark"),
-        ({"application": "wordcount", "features": {"input_mib": "many"}}, 422, "input_mib"),
-        ({"application": "wordcount", "features": {"input_mib": 1}}, 409, "no run is known"),
-    ],
-)
+    [({}, 422, "set queue and containers, or options"), ({"options": []}, 422, "options"),
+     ({"options": [SPARK] * 65}, 422, "options"), ({"options": [{**SPARK, "upper_ms": -1}]}, 422, "upper_ms"),
+     ({"options": [{**SPARK, "upper_ms": True}]}, 422, "upper_ms"),
+     ({"options": [{**SPARK, "color": "red"}]}, 422, "color"),
+     ({"options": [{**SPARK, "kind": "tez"}]}, 422, "no pool accepts tez"),
+     ({"options": [{**SPARK, "pool": "slow"}]}, 422, "pool slow does not exist or does not accept spark"),
+     ({"application": "wordcount", "features": {"input_mib": "many"}}, 422, "input_mib"),
+     ({"application": "wordcount", "features": {"input_mib": 1}}, 409, "no run is known")],
+)  # fmt: skip
 def test_what_is_no_request_to_be_placed_is_refused_by_name(
     placing: Daemon, more: dict[str, Any], status: int, said: str
 ) -> None:

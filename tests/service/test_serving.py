@@ -17,14 +17,9 @@ from yarnctl.service.serving import parse_listen, require_safe, serve_in_thread
 
 @pytest.mark.parametrize(
     ("text", "address"),
-    [
-        ("127.0.0.1:8188", ("127.0.0.1", 8188)),
-        (":8188", ("127.0.0.1", 8188)),
-        ("localhost:0", ("localhost", 0)),
-        ("[::1]:8188", ("::1", 8188)),
-        ("0.0.0.0:80", ("0.0.0.0", 80)),
-    ],
-)
+    [("127.0.0.1:8188", ("127.0.0.1", 8188)), (":8188", ("127.0.0.1", 8188)),
+     ("localhost:0", ("localhost", 0)), ("[::1]:8188", ("::1", 8188)), ("0.0.0.0:80", ("0.0.0.0", 80))],
+)  # fmt: skip
 def test_addresses(text, address):
     assert parse_listen(text) == address
 

@@ -29,7 +29,6 @@ class Batch(NamedTuple):
 
 
 def play_batch(first: int, histories: int) -> Batch:
-    """Play so many histories from this number on."""
     overspent = rejected = allowed = refused = 0
     stories = []
     for number in range(first, first + histories):

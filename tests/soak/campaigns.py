@@ -63,7 +63,6 @@ class Summary(msgspec.Struct, kw_only=True):
 
 
 def summary_of(seed: int, runs: int, verdicts: Iterable[Verdict]) -> Summary:
-    """Add verdicts up."""
     all_of = sorted(verdicts, key=lambda one: one.seed)
     struck: Counter[str] = Counter()
     orders: Counter[str] = Counter()
@@ -137,7 +136,6 @@ def run_all(seeds: list[int], folder: Path, jobs: int, at_once: int) -> Iterator
 
 
 def line_of(verdict: Verdict, number: int, runs: int) -> str:
-    """Return a verdict in one line."""
     faults = ", ".join(verdict.faults)
     end = "ok" if not verdict.breaches else f"LOST {verdict.breaches}"
     return f"[{number}/{runs}] seed {verdict.seed} ({verdict.kind}; {faults}) {verdict.seconds:.0f} s: {end}"

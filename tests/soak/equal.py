@@ -151,13 +151,9 @@ class Campaign:
     @staticmethod
     def _fresh(run: Run) -> Run:
         return Run(
-            index=run.index,
-            workload=run.workload,
-            variant=run.variant,
-            times=run.times,
-            planted=run.planted,
+            index=run.index, workload=run.workload, variant=run.variant, times=run.times, planted=run.planted,
             tries=run.tries + 1,
-        )
+        )  # fmt: skip
 
     def _chance(self, what: str) -> random.Random:
         return random.Random(f"{self.seed}:{what}")
@@ -305,13 +301,11 @@ class Campaign:
         resume = [ms - plain_ms for run in timed for ms in run.resume_ms]
         manifest = [float(ms) for run in timed for ms in run.manifest_ms]
         return {
-            "runs": len(runs),
-            "different": sum(bool(run.differs) for run in runs),
+            "runs": len(runs), "different": sum(bool(run.differs) for run in runs),
             "never_suspended": sum(not run.suspended and not run.refused for run in runs),
             "refused": sum(bool(run.refused) for run in runs),
             "by_workload": Counter(run.workload for run in runs),
-            "suspensions": sum(run.suspended for run in runs),
-            "checkpoints": sum(run.saved for run in runs),
+            "suspensions": sum(run.suspended for run in runs), "checkpoints": sum(run.saved for run in runs),
             "tried_again": sum(run.tries - 1 for run in runs),
             "by_times": Counter(str(run.suspended) for run in runs),
             "computed_twice": sum(run.computed_twice for run in runs),
@@ -319,10 +313,9 @@ class Campaign:
             "planted_found": {run.planted: self.found(run) for run in self.runs if run.planted},
             "request_to_manifest_ms": spread(manifest),
             "request_to_manifest_target_ms": MANIFEST_TARGET_S * 1000,
-            "plain_start_ms": spread([float(ms) for ms in starts]),
-            "resume_overhead_ms": spread(resume),
+            "plain_start_ms": spread([float(ms) for ms in starts]), "resume_overhead_ms": spread(resume),
             "resume_overhead_target_ms": RESUME_TARGET_S * 1000,
-        }
+        }  # fmt: skip
 
     def found(self, run: Run) -> bool:
         """Say whether the campaign noticed a planted bug, in the words that tell it."""
@@ -369,15 +362,9 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="soak-equal-"))
     played = campaign(
-        given.runs,
-        given.seed,
-        folder,
-        jobs=given.jobs,
-        quick=given.quick,
-        workloads=given.workloads,
-        planted=given.planted,
-        say=lambda line: print(line, flush=True),
-    )
+        given.runs, given.seed, folder, jobs=given.jobs, quick=given.quick, workloads=given.workloads,
+        planted=given.planted, say=lambda line: print(line, flush=True),
+    )  # fmt: skip
     summary = played.summary()
     told = {"seed": given.seed, "quick": given.quick, "summary": summary, "runs": played.runs}
     given.out.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n")

@@ -65,11 +65,7 @@ def run_campaign(campaign: Campaign, folder: Path, seen: Seen = lambda _: None) 
     ``seen`` is shown what the campaign has left before it is judged.
     """
     began_s = time.monotonic()
-    verdict = Verdict(
-        seed=campaign.seed,
-        kind=campaign.kind,
-        faults=[_words(one) for one in campaign.faults],
-    )
+    verdict = Verdict(seed=campaign.seed, kind=campaign.kind, faults=[_words(one) for one in campaign.faults])
     try:
         _play_long_enough(campaign, folder, verdict, seen)
     except Exception as error:  # a campaign that could not be judged is lost, and the others go on
@@ -100,7 +96,6 @@ def _play_long_enough(campaign: Campaign, folder: Path, verdict: Verdict, seen: 
 
 
 def _play(on: Stage, verdict: Verdict) -> None:
-    """Let it all happen."""
     on.daemon.start()
     research = on.research()
     least = on.campaign.nodes * on.campaign.slots - 2
@@ -150,7 +145,6 @@ def _wait(on: Stage, condition: Callable[[], object], what: str) -> None:
 
 
 def _break(on: Stage) -> None:
-    """Break and mend, each at its moment."""
     began_s = time.monotonic()
     due: list[tuple[float, Callable[[], None]]] = []
 
@@ -203,19 +197,13 @@ def _look_back(on: Stage) -> Left:
         endings[job.application] = str(row.get("finalStatus", "")), str(row.get("diagnostics", ""))[:300]
     state = on.folder / "state"
     return Left(
-        campaign=on.campaign,
-        jobs=on.jobs,
-        endings=endings,
+        campaign=on.campaign, jobs=on.jobs, endings=endings,
         masters={job.application: on.masters(job) for job in on.jobs},
-        attempts=on.seen(lambda: on.attempts(research)),
-        manifests=on.cluster.manifests(research.application),
+        attempts=on.seen(lambda: on.attempts(research)), manifests=on.cluster.manifests(research.application),
         asked=read_requests(on.folder / "work" / "hdfs" / "yarnctl" / "requests", research.id),
-        kills=on.weather.kills,
-        windows=on.windows,
-        journal=state / "journal.jsonl",
-        instance=(state / "instance").read_text().strip(),
-        records=read_records(state / "journal.jsonl"),
-    )
+        kills=on.weather.kills, windows=on.windows, journal=state / "journal.jsonl",
+        instance=(state / "instance").read_text().strip(), records=read_records(state / "journal.jsonl"),
+    )  # fmt: skip
 
 
 def _judge(left: Left, verdict: Verdict) -> None:

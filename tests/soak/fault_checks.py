@@ -63,7 +63,6 @@ class Left(NamedTuple):
 
     @property
     def research(self) -> Submitted:
-        """The job that gave way."""
         return self.jobs[0]
 
     def excused(self, attempt: Attempt) -> bool:
@@ -75,7 +74,6 @@ class Left(NamedTuple):
         )
 
     def order_of(self, name: str) -> str:
-        """Return an order's name in the journal."""
         return name.removeprefix(f"{self.instance}-")
 
 
@@ -89,7 +87,6 @@ def read_records(journal: Path) -> list[Record]:
 
 
 def open_orders(records: list[Record]) -> list[str]:
-    """Return the orders that are not settled."""
     states: dict[str, str] = {}
     for one in records:
         if isinstance(one, Decision):
@@ -358,16 +355,7 @@ def releases_follow_checkpoints(left: Left) -> list[str]:
 
 CHECKS: dict[str, Callable[[Left], list[str]]] = {
     one.__name__: one
-    for one in (
-        every_job_succeeded,
-        output_is_whole,
-        nothing_computed_again,
-        orders_have_one_effect,
-        orders_are_in_the_journal,
-        kills_lose_nothing,
-        no_request_is_left,
-        journal_replays,
-        ledger_agrees,
-        releases_follow_checkpoints,
-    )
-}
+    for one in (every_job_succeeded, output_is_whole, nothing_computed_again, orders_have_one_effect,
+        orders_are_in_the_journal, kills_lose_nothing, no_request_is_left, journal_replays, ledger_agrees,
+        releases_follow_checkpoints)
+}  # fmt: skip

@@ -60,7 +60,6 @@ class Trap:
         self._point = ""
 
     def check(self) -> None:
-        """Die if dead."""
         if self.dead:
             raise Crash("dead")
 
@@ -78,7 +77,6 @@ class Trap:
         return self._left <= 0
 
     def die(self, point: str) -> None:
-        """Die now."""
         self._struck[point] += 1
         self._point, self.dead = "", True
         raise Crash(point)
@@ -117,17 +115,14 @@ class TrappedLock:
         return self._lock.held
 
     def acquire(self) -> bool:
-        """Try once."""
         self._trap.check()
         return self._lock.acquire()
 
     def renew(self) -> bool:
-        """Renew it."""
         self._trap.check()
         return self._lock.renew()
 
     def release(self) -> None:
-        """Give it up."""
         self._trap.check()
         self._lock.release()
 
@@ -143,7 +138,6 @@ class TrappedPort:
         self.adopt, self.expect, self.left_alone = port.adopt, port.expect, port.left_alone
 
     def observe(self, scope: ObservationRequest) -> Observation:
-        """Observe."""
         self._trap.check()
         return self._port.observe(scope)
 
@@ -153,7 +147,6 @@ class TrappedPort:
         return self._port.last_problem
 
     def perform(self, action: Action) -> Outcome:
-        """Act."""
         self._trap.check()
         outcome = self._port.perform(action)
         self._trap.at("after-perform")
@@ -165,14 +158,10 @@ class Daemon(Protocol):
 
     starts: int
 
-    def start(self) -> None:
-        """Start it."""
-        ...
+    def start(self) -> None: ...
 
     @property
-    def alive(self) -> bool:
-        """Whether it runs."""
-        ...
+    def alive(self) -> bool: ...
 
     @property
     def ready(self) -> bool:
@@ -183,9 +172,7 @@ class Daemon(Protocol):
         """Say how it is known that it looked at the cluster after an instant, free to act; "": it is not."""
         ...
 
-    def kill(self) -> None:
-        """End it as by ``kill -9``."""
-        ...
+    def kill(self) -> None: ...
 
     def stop(self) -> str:
         """End it in peace; return what went wrong, "" if nothing did."""
@@ -207,7 +194,6 @@ class ThreadDaemon:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
         return self._thread is not None and self._thread.is_alive()
 
     @property
@@ -272,7 +258,6 @@ class ThreadDaemon:
             self._thread.join(END_S)
 
     def stop(self) -> str:
-        """End it in peace."""
         self.trap.clear()
         self._stopping = True
         if self.loop is not None:
@@ -295,7 +280,6 @@ class ProgramDaemon:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -308,7 +292,6 @@ class ProgramDaemon:
         return self._log.read_bytes()[self._began_bytes :] if self._log.exists() else b""
 
     def looked_since(self, at_ms: int) -> str:
-        """Say that it runs (again)."""
         return "runs" if self.ready else ""
 
     def start(self) -> None:
@@ -325,7 +308,6 @@ class ProgramDaemon:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 
     def kill(self) -> None:
-        """SIGKILL."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

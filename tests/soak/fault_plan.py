@@ -77,13 +77,11 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """What the tasks are, and what yarnctl is: one of CAMPAIGN_KINDS."""
         tasks = "processes" if self.processes else "modelled"
         return f"{tasks}, {'program' if self.program else 'thread'}"
 
 
 def campaign_of(seed: int) -> Campaign:
-    """Return the campaign of a seed."""
     draw = random.Random(seed)
     both, number = _place(seed)
     program = both or number % EVERY_PROGRAM == PROGRAM_AT
@@ -94,18 +92,12 @@ def campaign_of(seed: int) -> Campaign:
     faults = sorted((_fault(kind, draw, program) for kind in kinds), key=lambda one: one.at_ms)
     nodes, slots = draw.choice(((2, 3), (2, 4), (3, 2)))
     return Campaign(
-        seed=seed,
-        processes=processes,
-        program=program,
-        nodes=nodes,
-        slots=slots,
+        seed=seed, processes=processes, program=program, nodes=nodes, slots=slots,
         reduces=nodes * slots + draw.randint(0, 2),
         reduce_ms=14_000 if program else PROCESS_REDUCE_MS if processes else draw.randint(4000, 6000),
-        keys=draw.randint(20, 60),
-        production=draw.randint(1, 3),
-        hold_ms=30_000 if program else draw.choice(HOLDS_MS),
-        faults=tuple(faults),
-    )
+        keys=draw.randint(20, 60), production=draw.randint(1, 3),
+        hold_ms=30_000 if program else draw.choice(HOLDS_MS), faults=tuple(faults),
+    )  # fmt: skip
 
 
 def _place(seed: int) -> tuple[bool, int]:

@@ -52,47 +52,25 @@ POSITIONS = {"mapreduce.task.timeout": "12000"}
 OWNER, RUSHED = "alice", "bob"
 
 DECIDING = msgspec.structs.replace(
-    DEFAULT,
-    preempting_queues=("root.production",),
-    preemptable_queues=("root.research",),
-    tick_ms=400,
-    open_tick_ms=200,
-    kill_timeout_ms=5000,
-    settle_ms=800,
-    silent_ms=2000,
-    release_repeat_ms=800,
+    DEFAULT, preempting_queues=("root.production",), preemptable_queues=("root.research",), tick_ms=400,
+    open_tick_ms=200, kill_timeout_ms=5000, settle_ms=800, silent_ms=2000, release_repeat_ms=800,
     expire_ms=500,
-)
+)  # fmt: skip
 """The default profile at the pace of jobs that take seconds; every guard is on."""
 
 ATTACHMENT = Attachment(
-    enforce=True,
-    launch_ms=300,
-    suspend_ms=300,
-    eligibility_retry_ms=500,
-    attempt_poll_ms=400,
+    enforce=True, launch_ms=300, suspend_ms=300, eligibility_retry_ms=500, attempt_poll_ms=400,
     terminal_state_wait_ms=1000,
-)
+)  # fmt: skip
 
 
 def timing_of(campaign: Campaign) -> Timing:
     """Return the cluster's spans: those of Hadoop, an order of magnitude shorter."""
     return Timing(
-        nm_heartbeat_ms=100,
-        am_heartbeat_ms=100,
-        am_start_ms=100,
-        am_retry_ms=200,
-        launch_ms=150,
-        task_commit_ms=50,
-        job_commit_ms=50,
-        exit_ms=50,
-        drain_ms=100,
-        upload_ms=50,
-        restart_ms=50,
-        resume_ms=50,
-        release_wait_ms=campaign.hold_ms,
-        node_expiry_ms=1000,
-    )
+        nm_heartbeat_ms=100, am_heartbeat_ms=100, am_start_ms=100, am_retry_ms=200, launch_ms=150,
+        task_commit_ms=50, job_commit_ms=50, exit_ms=50, drain_ms=100, upload_ms=50, restart_ms=50,
+        resume_ms=50, release_wait_ms=campaign.hold_ms, node_expiry_ms=1000,
+    )  # fmt: skip
 
 
 class Masters(dict[str, LiveMaster]):
@@ -117,7 +95,6 @@ class Submitted(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The job's id."""
         return self.application.replace("application_", "job_", 1)
 
 
@@ -133,18 +110,13 @@ class Stage:
         self.struck: Counter[str] = weather.struck
         self.windows: list[tuple[str, int, int]] = []
         plan = Plan(
-            cluster=ClusterAddress(
-                resource_managers=(cluster.url,),
-                name_nodes=(f"http://{cluster.webhdfs}",),
-                user=cluster.client.user,
-                connect_ms=1000,
-                read_timeout_ms=1500,
-                answer_ms=2000,
-            ),
+            cluster=ClusterAddress(resource_managers=(cluster.url,),
+                name_nodes=(f"http://{cluster.webhdfs}",), user=cluster.client.user, connect_ms=1000,
+                read_timeout_ms=1500, answer_ms=2000),
             attachment=ATTACHMENT,
             settings=DECIDING,
             state_dir=folder / "state",
-        )
+        )  # fmt: skip
         self.daemon: Daemon = (
             ProgramDaemon(plan, folder / "yarnctl.log")
             if campaign.program
@@ -162,16 +134,10 @@ class Stage:
         campaign = self.campaign
         reducer = MODELLED_REDUCER.replace("--restart", f"--release-wait-ms {campaign.hold_ms} --restart")
         job = Job(
-            name="research",
-            job_class="research",
-            submitted_at_ms=0,
-            map_ms=(200, 200),
+            name="research", job_class="research", submitted_at_ms=0, map_ms=(200, 200),
             reduce_ms=tuple(campaign.reduce_ms + 100 * place for place in range(campaign.reduces)),
-            reduce_keys=(campaign.keys,) * campaign.reduces,
-            shuffle_ms=100,
-            user=OWNER,
-            queue="research",
-        )
+            reduce_keys=(campaign.keys,) * campaign.reduces, shuffle_ms=100, user=OWNER, queue="research",
+        )  # fmt: skip
         return ModelledJob(
             job=job,
             cmdenv=checkpoint_environment(self.cluster.webhdfs),
@@ -180,7 +146,6 @@ class Stage:
 
     @property
     def workload(self) -> Workload:
-        """What real reducers do."""
         campaign = self.campaign
         keys = campaign.reduces * campaign.reduce_ms // PAUSE_MS
         return WORKLOADS["sum"]._replace(keys=keys, pause_ms=PAUSE_MS, reduces=campaign.reduces)
@@ -197,16 +162,9 @@ class Stage:
         wide = self.campaign.production
         number = sum(one.queue == "production" for one in self.jobs)
         job = Job(
-            name=f"production-{number}",
-            job_class="production",
-            submitted_at_ms=0,
-            map_ms=(200,) * wide,
-            reduce_ms=(500,) * wide,
-            reduce_keys=(5,) * wide,
-            shuffle_ms=100,
-            user=RUSHED,
-            queue="production",
-        )
+            name=f"production-{number}", job_class="production", submitted_at_ms=0, map_ms=(200,) * wide,
+            reduce_ms=(500,) * wide, reduce_keys=(5,) * wide, shuffle_ms=100, user=RUSHED, queue="production",
+        )  # fmt: skip
         return self._submit(ModelledJob(job=job, runner=False), "production", RUSHED)
 
     def _submit(self, job: SubmittedJob, queue: str, user: str) -> Submitted:
@@ -215,13 +173,10 @@ class Stage:
         name = str(client._json("/ws/v1/cluster/apps/new-application", "POST", {})["application-id"])
         size = am_size(job)
         context = {
-            "application-id": name,
-            "application-type": "MAPREDUCE",
-            "queue": queue,
-            "max-app-attempts": APP_ATTEMPTS,
-            "resource": {"memory": size.memory_mib, "vCores": size.vcores},
+            "application-id": name, "application-type": "MAPREDUCE", "queue": queue,
+            "max-app-attempts": APP_ATTEMPTS, "resource": {"memory": size.memory_mib, "vCores": size.vcores},
             "am-container-spec": {"environment": {"entry": [{"key": ENTRY, "value": write_job(job)}]}},
-        }
+        }  # fmt: skip
         client._json("/ws/v1/cluster/apps", "POST", context)
         self.jobs.append(Submitted(name, queue, job, self.folder / "research"))
         return self.jobs[-1]
@@ -229,7 +184,6 @@ class Stage:
     # --- looking (on the server's own thread, so that no weather is in the way) -------------
 
     def masters(self, job: Submitted) -> list[LiveMaster]:
-        """Return all masters that a job ever had."""
         known = self.cluster.whole.masters
         assert isinstance(known, Masters)
         return [live for live in known.all if live.job_id == job.id]
@@ -244,7 +198,6 @@ class Stage:
         return [one for one in found if not one.is_map and one.container is not None]
 
     def reducing(self, job: Submitted) -> list[Attempt]:
-        """Return the reduce attempts that are at work."""
         masters = [live for live in self.masters(job) if not live.over]
         for live in masters:
             for one in live.attempts.all.values():
@@ -333,10 +286,7 @@ def stage(campaign: Campaign, folder: Path) -> Iterator[Stage]:
 
     def web(url: str) -> Any:
         settings = ManagerSettings(
-            timing=timing_of(campaign),
-            max_attempts=APP_ATTEMPTS,
-            am_expiry_ms=20_000,
-            seed=campaign.seed,
+            timing=timing_of(campaign), max_attempts=APP_ATTEMPTS, am_expiry_ms=20_000, seed=campaign.seed
         )
         whole = build(Options(work=folder / "work", faults=True), nodes, url, settings)
         whole.masters = Masters()

@@ -62,7 +62,6 @@ class BadWeather(Web):
             self._now[target] = kind
 
     def end(self, target: str) -> None:
-        """From now on the target answers as it should."""
         with self._lock:
             self._now.pop(target, None)
 

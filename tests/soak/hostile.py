@@ -60,7 +60,6 @@ class SilentOnes:
         self.over = threading.Event()
 
     def wait(self, futures: Collection[Future[Any]], _span_ms: int) -> object:
-        """Wait for those that answer."""
         with self.guard._lock:
             known = [one for one in self.guard._applications.values() if one.name in self.names]
             hung = {read.done for one in known for read in one.reads.values()}
@@ -68,11 +67,9 @@ class SilentOnes:
         return wait([each for each in futures if each not in hung])
 
     def begin(self, names: Collection[str]) -> None:
-        """Let these be silent."""
         self.over, self.names = threading.Event(), set(names)
 
     def end(self) -> None:
-        """Let all answer."""
         self.names = set()
         self.over.set()
 
@@ -171,7 +168,6 @@ def judged(seen: Observation) -> str | None:
 
 
 def fuzz(looks: int, seed: int, make_port: Callable[[HostileCluster], AttachedPort] = direct_port) -> Fuzzed:
-    """Play so many looks."""
     escapes: list[str] = []
     orders, seen = 0, Counter[str]()
     for first in range(0, looks, EACH):

@@ -157,17 +157,12 @@ def port_to(cluster: Address, applications: Address, store: WebHdfs) -> Attached
     told = Attachment(enforce=True, levers=True, stable_observations=1, name_nodes=(cluster.store,))
     return AttachedPort(
         ResourceManager(Transport([cluster.manager], Identity("yarnctl"), limits)),
-        lambda name: MasterClient(near if name == HONEST else far, name),
-        store,
-        told,
-        clock_ms,
-        driver=lambda name: SparkDriver(far, name),
-        job_manager=lambda name: JobManager(far, name),
-    )
+        lambda name: MasterClient(near if name == HONEST else far, name), store, told, clock_ms,
+        driver=lambda name: SparkDriver(far, name), job_manager=lambda name: JobManager(far, name),
+    )  # fmt: skip
 
 
 def run(seconds: int, seed: int, *, is_hostile: bool) -> Ticks:
-    """Tick for so long."""
     found = Ticks([], [], [], 0, Counter())
     draw, known, silent = random.Random(seed), dict[str, tuple[TaskView, ...]](), dict[str, float]()
     now_ms = clock_ms()

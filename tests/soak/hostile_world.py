@@ -109,19 +109,11 @@ class BusyDriver(Driver):
         self.jobs = [{"jobId": 1, "status": "RUNNING", "stageIds": [1, 2]}]
         finished = {"numTasks": 3, "numCompleteTasks": 3, "shuffleWriteBytes": 90_000_000}
         self.stages = [
-            {
-                "stageId": 2,
-                "attemptId": 0,
-                "status": "ACTIVE",
-                "numTasks": 9,
-                "numActiveTasks": 2,
-                "numCompleteTasks": 3,
-                "executorRunTime": 12_000,
-                "shuffleReadBytes": 900,
-                "shuffleWriteBytes": 0,
-            },
+            {"stageId": 2, "attemptId": 0, "status": "ACTIVE", "numTasks": 9, "numActiveTasks": 2,
+             "numCompleteTasks": 3, "executorRunTime": 12_000, "shuffleReadBytes": 900,
+             "shuffleWriteBytes": 0},
             {"stageId": 1, "attemptId": 0, "status": "COMPLETE", **finished},
-        ]
+        ]  # fmt: skip
         self.parts[1] = {name: {"succeededTasks": 1, "shuffleWrite": 30_000_000} for name in "123"}
         self.parts[2] = {name: {"succeededTasks": 1, "shuffleWrite": 7} for name in "123"}
 
@@ -174,7 +166,6 @@ VALUES: tuple[Any, ...] = (
 
 
 def fresh(value: Any) -> Any:
-    """Return a value that may be changed."""
     return copy.deepcopy(value) if isinstance(value, list | dict) else value
 
 
@@ -282,18 +273,14 @@ def direct_port(cluster: HostileCluster, **settings: Any) -> AttachedPort:
     told: dict[str, Any] = {"name_nodes": (store,), "enforce": True, "stable_observations": 1, "levers": True}
     told |= {"look_ms": 60_000, "look_wait_ms": 60_000, "order_wait_ms": 60_000} | settings
     return AttachedPort(
-        ResourceManager(transport),
-        lambda name: MasterClient(transport, name),
-        WebHdfs([store], Identity("yarnctl"), far, bulk=far),
-        Attachment(**told),
-        lambda: cluster.now_ms,
+        ResourceManager(transport), lambda name: MasterClient(transport, name),
+        WebHdfs([store], Identity("yarnctl"), far, bulk=far), Attachment(**told), lambda: cluster.now_ms,
         driver=lambda name: SparkDriver(transport, name),
         job_manager=lambda name: JobManager(transport, name),
-    )
+    )  # fmt: skip
 
 
 def orders_for(name: str, tasks: tuple[TaskView, ...], number: int) -> list[Action]:
-    """Return orders that one may have for an application that was seen so."""
     found: list[Action] = [Grow(name, (number,))]
     for each in tasks[:3]:
         order = f"o-{number}-{len(found)}"

@@ -106,12 +106,10 @@ class Workshop:
         self._prepared: dict[Scene, Place] = {}
 
     def close(self) -> None:
-        """Stop the server."""
         self.server.shutdown()
         self.server.server_close()
 
     def place(self, program: Path | None = None) -> Place:
-        """Return a new empty place."""
         with self._lock:
             self._places += 1
             number = self._places
@@ -207,14 +205,9 @@ def plain_output(scene: Scene, folder: Path) -> bytes:
     (folder / "plain").mkdir()
     env = {**os.environ, "mapreduce_task_output_dir": str(folder / "plain")}
     return subprocess.run(
-        reducer(scene),
-        input=INPUT,
-        stdout=subprocess.PIPE,
-        env=env,
-        check=True,
-        cwd=folder,
+        reducer(scene), input=INPUT, stdout=subprocess.PIPE, env=env, check=True, cwd=folder,
         stderr=subprocess.DEVNULL,
-    ).stdout
+    ).stdout  # fmt: skip
 
 
 def uses_of(count: int) -> tuple[int, ...]:
@@ -223,7 +216,6 @@ def uses_of(count: int) -> tuple[int, ...]:
 
 
 def cases_of(scene: Scene, counted: Ended) -> list[Case]:
-    """Return every case of a scene."""
     return [
         Case(scene, Fault(kind, call, use))
         for call, count in sorted(counted.uses.items())
@@ -305,7 +297,6 @@ class Kept:
             path.write_text(self.mark + "\n")
 
     def add(self, verdict: Verdict) -> None:
-        """Keep one more."""
         with self._lock, self.path.open("ab") as file:
             file.write(msgspec.json.encode(verdict) + b"\n")
             self.found[verdict.case] = verdict

@@ -147,7 +147,6 @@ class Place:
         folder.mkdir(parents=True)
 
     def close(self) -> None:
-        """Remove all of it."""
         held = self.server.held
         for kept in (held.files, held.folders, held.modes):
             forget(kept, self.root + "/")
@@ -173,25 +172,13 @@ class Place:
         if fault is not None:
             store = str(self.folder / "store")
             argv = [
-                str(self.tracer),
-                str(report),
-                store,
-                str(here),
-                fault.kind,
-                fault.call,
-                str(fault.use),
-                "--",
+                str(self.tracer), str(report), store, str(here), fault.kind, fault.call, str(fault.use), "--",
                 *argv,
-            ]
+            ]  # fmt: skip
         process = subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self._env(number, here),
-            cwd=here,
-            start_new_session=True,
-        )
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=self._env(number, here), cwd=here, start_new_session=True,
+        )  # fmt: skip
         try:
             output, errors = process.communicate(INPUT, PATIENCE_S)
             status = process.returncode
@@ -239,7 +226,6 @@ def copy(kept: dict[str, Any], old: str, new: str) -> None:
 
 
 def reducer(scene: Scene) -> list[str]:
-    """Return a scene's reducer as it is typed."""
     return [sys.executable, "-IS", "-c", REDUCERS[scene.reducer]]
 
 

@@ -68,7 +68,6 @@ class Trap:
         self._strike = strike
 
     def point(self, name: str) -> None:
-        """Pass a point."""
         self.names.append(name)
         if len(self.names) == self.at:
             self._strike()
@@ -110,7 +109,6 @@ class Folder:
 
     @property
     def store(self) -> WebHdfs:
-        """Itself, as what it stands for."""
         return self  # type: ignore[return-value]
 
 
@@ -285,12 +283,9 @@ def _loop(
     return Loop(
         Controller(DEFAULT, validate=True, remembered=rebuilt and rebuilt.remembered),
         GuardedPort(cluster, gate, enforce=True, open_orders=going_on),
-        journal.file if isinstance(journal, JournalOf) else journal,
-        Publisher(),
-        clock_ms=lambda: next(AHEAD),
-        queue_caps=holder,
-        epoch=rebuilt.epoch if rebuilt else "",
-    )
+        journal.file if isinstance(journal, JournalOf) else journal, Publisher(),
+        clock_ms=lambda: next(AHEAD), queue_caps=holder, epoch=rebuilt.epoch if rebuilt else "",
+    )  # fmt: skip
 
 
 def _holder(scheduler: Scheduler, hdfs: Folder, name: str, rebuilt: Rebuilt | None) -> QueueCaps:

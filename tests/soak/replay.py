@@ -53,7 +53,6 @@ class Summary(msgspec.Struct, kw_only=True):
 
 
 def play_batch(seed: int, first: int) -> Batch:
-    """Play :data:`BATCH` histories."""
     steps, kinds, differing = 0, Counter[str](), []
     for number in range(first, first + BATCH):
         history = draw(seed, number)
@@ -88,16 +87,11 @@ def campaign(steps: int, seed: int, workers: int, say: Callable[[str], object]) 
         told = msgspec.to_builtins(small)
         different.append({"number": number, "story": problem(small), "example": told})
     return Summary(
-        seed=seed,
-        kept=len(shelf),
-        histories=histories,
-        steps=shown,
-        records=kinds.total(),
+        seed=seed, kept=len(shelf), histories=histories, steps=shown, records=kinds.total(),
         by_kind=dict(sorted(kinds.items())),
-        differences=len(differing) + sum("kept" in one for one in different),
-        different=different,
+        differences=len(differing) + sum("kept" in one for one in different), different=different,
         took_s=round(time.monotonic() - began_s, 1),
-    )
+    )  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:

@@ -83,7 +83,6 @@ def read_log(path: Path) -> list[Computed]:
 
 
 def task_of_attempt(attempt: str) -> str:
-    """Return the task of an attempt."""
     return attempt.replace("attempt_", "task_", 1).rpartition("_")[0]
 
 
@@ -138,7 +137,6 @@ def digests(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 def total(tasks: Mapping[tuple[str, int], FinishedTask], kind: str = "reduce") -> Counters:
-    """Return the sum of the final counters of all finished tasks of a kind."""
     found: Counters = {}
     for (its_kind, _), finished in tasks.items():
         for group, inside in finished.counters.items() if its_kind == kind else ():
@@ -214,7 +212,6 @@ class LiveCluster:
         return application in self.ended()
 
     def ended(self) -> frozenset[str]:
-        """Return every application that has ended."""
         return self.server.run(lambda: frozenset(self.whole.site.manager.finished))
 
     def ending(self, application: str, patience_s: float = PATIENCE_S) -> tuple[str, str]:
@@ -234,17 +231,10 @@ class LiveCluster:
         known += [live for live in self.whole.masters.values() if live.job_id == job and live not in known]
         attempts = [one for live in known for one in live.attempts.all.values() if not one.is_map]
         return [
-            Seen(
-                one.id,
-                one.container_id,
-                one.state,
-                one.status,
-                one.started_at_ms,
-                one.merged_at_ms,
-                one.finished_at_ms,
-            )
+            Seen(one.id, one.container_id, one.state, one.status, one.started_at_ms, one.merged_at_ms,
+                one.finished_at_ms)
             for one in attempts
-        ]
+        ]  # fmt: skip
 
     def finished(self, application: str) -> dict[tuple[str, int], FinishedTask]:
         """Return every finished task of an application by kind and number, with its final counters."""
@@ -255,7 +245,6 @@ class LiveCluster:
 
     @property
     def config(self) -> ClusterAddress:
-        """How yarnctl reaches this cluster."""
         return ClusterAddress(
             resource_managers=(self.url,), name_nodes=(f"http://{self.webhdfs}",), user=SUPERUSER
         )
@@ -266,7 +255,6 @@ class LiveCluster:
         return attach(self.config, attachment, clock_ms)
 
     def store(self) -> CheckpointStore:
-        """Return the store of checkpoints, to look at."""
         return CheckpointStore(self.config.store(), CHECKPOINTS)
 
     def manifests(self, application: str, even_aside: bool = False) -> list[Manifest]:

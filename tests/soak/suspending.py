@@ -86,7 +86,6 @@ class Victim:
     notes: list[str] = field(default_factory=list)
 
     def plan_of(self, attempt: str) -> TaskPlan:
-        """Return the plan of an attempt's task."""
         task = task_of_attempt(attempt)
         if task not in self.tasks:
             share, first = divmod(self.times, self.reduces)
@@ -150,15 +149,9 @@ class Suspender:
         name = f"o-{seen.attempt.removeprefix('attempt_')}-{plan.left}"
         asked = Asked(name, seen.attempt, seen.container, self._clock())
         outcome = self.port.perform(
-            Suspend(
-                name,
-                victim.application,
-                seen.attempt,
-                seen.container,
-                plan.generation + 1,
-                asked.ordered_at_ms + TIMEOUT_MS,
-            )
-        )
+            Suspend(name, victim.application, seen.attempt, seen.container, plan.generation + 1,
+                asked.ordered_at_ms + TIMEOUT_MS)
+        )  # fmt: skip
         if isinstance(outcome, Accepted):
             plan.order = asked
             self._orders[name] = (victim, plan, asked)
@@ -197,7 +190,6 @@ class Suspender:
         self._close(asked.order, plan, asked, "withdrawn")
 
     def _answered(self, victim: Victim, plan: TaskPlan, asked: Asked) -> None:
-        """Give up what will not come to a manifest."""
         asked.said = self.port.notes.get(asked.order, "")
         if asked.order not in self._orders or asked.manifest_at_ms:
             return
@@ -214,5 +206,4 @@ class Suspender:
 
 
 def why_of(outcome: Outcome) -> str:
-    """Return what an outcome that is no Accepted says."""
     return f"{type(outcome).__name__}: {getattr(outcome, 'why', '')}"

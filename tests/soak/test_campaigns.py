@@ -125,18 +125,9 @@ def test_the_summary_says_how_many_of_each_kind_were_played() -> None:
 # --- each check, seen red ---------------------------------------------------------------------------
 
 QUIET = Campaign(
-    seed=0,
-    processes=False,
-    program=False,
-    nodes=2,
-    slots=3,
-    reduces=7,
-    reduce_ms=4000,
-    keys=40,
-    production=2,
-    hold_ms=30_000,
-    faults=(),
-)
+    seed=0, processes=False, program=False, nodes=2, slots=3, reduces=7, reduce_ms=4000, keys=40,
+    production=2, hold_ms=30_000, faults=(),
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -228,11 +219,7 @@ def _standing(left: Left) -> Left:
     order, attempt = decision.orders[0], decision.picks[0].task.attempt
     over = next(one for one in left.attempts if one.id == attempt)
     move = Transition(
-        order=order,
-        source="suspending",
-        event="give-up",
-        target="given_up",
-        at_ms=over.finished_at_ms - 5000,
+        order=order, source="suspending", event="give-up", target="given_up", at_ms=over.finished_at_ms - 5000
     )
     manifests = [one for one in left.manifests if left.order_of(one.raw["order"]) != order]
     asked = [Asked(f"{left.instance}-{order}", attempt, False)]
@@ -273,17 +260,11 @@ def _blind(left: Left) -> Left:
 
 
 DOCTORED: dict[str, Callable[[Left], Left]] = {
-    "every_job_succeeded": _failed,
-    "orders_have_one_effect": _twice,
-    "orders_are_in_the_journal": _unwritten,
-    "kills_lose_nothing": _lossy,
-    "no_request_is_left": _standing,
-    "journal_replays": _changed,
-    "ledger_agrees": _disagreeing,
-    "releases_follow_checkpoints": _blind,
-    "nothing_computed_again": _again,
+    "every_job_succeeded": _failed, "orders_have_one_effect": _twice, "orders_are_in_the_journal": _unwritten,
+    "kills_lose_nothing": _lossy, "no_request_is_left": _standing, "journal_replays": _changed,
+    "ledger_agrees": _disagreeing, "releases_follow_checkpoints": _blind, "nothing_computed_again": _again,
     "output_is_whole": _short,
-}
+}  # fmt: skip
 """Check -> what makes it red; those that change files stand last."""
 
 

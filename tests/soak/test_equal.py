@@ -60,15 +60,9 @@ ATTEMPT = "attempt_1_0001_r_00000{}_{}".format
 
 @pytest.mark.parametrize(
     ("task", "number", "key", "twice"),
-    [
-        (0, 1, b"c", False),
-        (0, 1, b"b", True),
-        (0, 1, b"a", True),
-        (0, 0, b"c", False),
-        (0, 0, b"a", True),
-        (1, 1, b"a", False),
-    ],
-)
+    [(0, 1, b"c", False), (0, 1, b"b", True), (0, 1, b"a", True), (0, 0, b"c", False), (0, 0, b"a", True),
+     (1, 1, b"a", False)],
+)  # fmt: skip
 def test_what_counts_as_computed_twice(task: int, number: int, key: bytes, twice: bool) -> None:
     manifest = Saved(ATTEMPT(0, 0), b"b")
     log = [Computed(ATTEMPT(0, 0), 1, b"a"), Computed(ATTEMPT(0, 0), 2, b"b")]

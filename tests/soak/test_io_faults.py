@@ -65,26 +65,16 @@ KEPT = "        if saved.failed:\n            raise StoreError"
 TAKEN = "attempt.reducer_state = self._taken_state(request)"
 ADDED = Fault("EIO", "write scratch beside", 1)
 BUGS = {
-    "state-without-output": Bug(
-        Scene("state", "resume", "folder"),
-        Fault("ENOSPC", "write scratch", 1),
-        "wrong: output",
-        ((KEPT, "        self._attempt.reducer_state = state\n" + KEPT),),
-    ),
-    "drained-without-state": Bug(
-        Scene("state", "suspend", "hdfs"),
-        ADDED,
-        "wrong: output",
-        ((TAKEN, TAKEN + "\n        if attempt.output.failed:\n            attempt.reducer_state = None"),),
-    ),
+    "state-without-output": Bug(Scene("state", "resume", "folder"), Fault("ENOSPC", "write scratch", 1),
+        "wrong: output", ((KEPT, "        self._attempt.reducer_state = state\n" + KEPT),)),
+    "drained-without-state": Bug(Scene("state", "suspend", "hdfs"), ADDED, "wrong: output",
+        ((TAKEN, TAKEN + "\n        if attempt.output.failed:\n            attempt.reducer_state = None"),)),
     "suspending-for-ever": Bug(
         Scene("state", "suspend", "folder"),
         ADDED,
         "wrong: output",
-        (
-            (TAKEN, "attempt.reducer_state = None if attempt.output.failed else self._taken_state(request)"),
-            ("        self.unmark_suspending()\n        try:", "        try:"),
-        ),
+        ((TAKEN, "attempt.reducer_state = None if attempt.output.failed else self._taken_state(request)"),
+         ("        self.unmark_suspending()\n        try:", "        try:")),
     ),
     "output-cut-off": Bug(
         Scene("state", "plain", "folder"),  # all its output comes in one piece, at its end
@@ -92,13 +82,10 @@ BUGS = {
         "wrong: output",
         (("        if lost and not code:", "        if lost and code:"),),
     ),
-    "half-a-write": Bug(
-        Scene("plain", "leave", "folder"),
-        Fault("short", "write part", 1),
+    "half-a-write": Bug(Scene("plain", "leave", "folder"), Fault("short", "write part", 1),
         "told as saved and not gone on from",
-        (("                    write_all(handle, piece)", "                    os.write(handle, piece)"),),
-    ),
-}
+        (("                    write_all(handle, piece)", "                    os.write(handle, piece)"),)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BUGS)
@@ -154,15 +141,10 @@ def test_which_uses_fail(count: int, uses: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("call", "kinds"),
-    [
-        ("read 0", "EIO EINTR short"),
-        ("write part", "EIO EINTR ENOSPC short full"),
-        ("close part", "EIO EINTR ENOSPC"),
-        ("link manifest", "EIO EINTR ENOSPC lost"),
-        ("fork", "EIO EINTR ENOSPC"),
-        ("poll beside", "EIO EINTR"),
-    ],
-)
+    [("read 0", "EIO EINTR short"), ("write part", "EIO EINTR ENOSPC short full"),
+     ("close part", "EIO EINTR ENOSPC"), ("link manifest", "EIO EINTR ENOSPC lost"),
+     ("fork", "EIO EINTR ENOSPC"), ("poll beside", "EIO EINTR")],
+)  # fmt: skip
 def test_how_a_call_fails(call: str, kinds: str) -> None:
     assert " ".join(kinds_of(call)) == kinds
 

@@ -49,22 +49,16 @@ pytestmark = pytest.mark.xdist_group("refusals")  # what is made once for all is
 
 ROOT = Path(__file__).resolve().parents[2]
 LINKS = {
-    "tests/runner/test_wrap.py": (
-        "test_reducers_that_break_the_promise_are_caught",
+    "tests/runner/test_wrap.py": ("test_reducers_that_break_the_promise_are_caught",
         "test_grouping_by_fewer_fields_is_caught_and_the_promise_helps",
-        "test_what_cannot_be_suspended_is_refused_with_the_reason",
-    ),
-    "tests/runner/test_runner.py": (
-        "test_a_bad_generation_is_not_used_and_the_one_before_is",
+        "test_what_cannot_be_suspended_is_refused_with_the_reason"),
+    "tests/runner/test_runner.py": ("test_a_bad_generation_is_not_used_and_the_one_before_is",
         "test_other_keys_while_skipping_start_from_zero_with_nothing_written_before",
         "test_where_nothing_can_be_proven_the_reducer_runs_untouched",
-        "test_keys_out_of_order_after_a_skip_fail_and_set_the_checkpoint_aside",
-    ),
-    "tests/unit/attach/test_performing.py": (
-        "test_never_a_release_on_a_harmed_checkpoint",
-        "test_never_a_release_on_a_foreign_manifest",
-    ),
-}
+        "test_keys_out_of_order_after_a_skip_fail_and_set_the_checkpoint_aside"),
+    "tests/unit/attach/test_performing.py": ("test_never_a_release_on_a_harmed_checkpoint",
+        "test_never_a_release_on_a_foreign_manifest"),
+}  # fmt: skip
 PROMISES = ("awk END", "top-N", "header", "uniq -c across keys")
 
 
@@ -289,16 +283,9 @@ def left_alone(
 
 
 HURRIED = Job(
-    name="hurried",
-    job_class="production",
-    submitted_at_ms=0,
-    map_ms=(100,),
-    reduce_ms=(100,),
-    reduce_keys=(1,),
-    shuffle_ms=0,
-    user="bob",
-    queue="production",
-)
+    name="hurried", job_class="production", submitted_at_ms=0, map_ms=(100,), reduce_ms=(100,),
+    reduce_keys=(1,), shuffle_ms=0, user="bob", queue="production",
+)  # fmt: skip
 
 
 def stateful(cluster: LiveCluster, name: str) -> StreamingJob:

@@ -47,19 +47,13 @@ def job(name: str, at_s: float, maps: Sequence[float], reduces: Sequence[float],
     """Return a job; lengths in seconds, ten keys a second."""
     job_class: JobClass = "production" if name.startswith("production") else "research"
     return msgspec.structs.replace(
-        Job(
-            name=name,
-            job_class=job_class,
-            submitted_at_ms=round(at_s * 1000),
+        Job(name=name, job_class=job_class, submitted_at_ms=round(at_s * 1000),
             map_ms=tuple(round(one * 1000) for one in maps),
             reduce_ms=tuple(round(one * 1000) for one in reduces),
-            reduce_keys=tuple(max(1, round(one * 10)) for one in reduces),
-            shuffle_ms=2000,
-            user="ann" if job_class == "research" else "bob",
-            queue=job_class,
-        ),
+            reduce_keys=tuple(max(1, round(one * 10)) for one in reduces), shuffle_ms=2000,
+            user="ann" if job_class == "research" else "bob", queue=job_class),
         **changes,
-    )
+    )  # fmt: skip
 
 
 # Production takes a minute and more: a heartbeat sooner or later is well below the bound.
@@ -68,43 +62,33 @@ CASES = (
         "one-research",
         nodes=3,
         slots=4,
-        jobs=(
-            job("research", 0, [4, 5], [40, 44, 48, 52, 56, 60, 64, 68, 72, 76, 80]),
-            job("production", 30, [5, 6, 7], [32, 35, 38]),
-        ),
+        jobs=(job("research", 0, [4, 5], [40, 44, 48, 52, 56, 60, 64, 68, 72, 76, 80]),
+            job("production", 30, [5, 6, 7], [32, 35, 38])),
     ),
     Case(
         "two-research",
         nodes=4,
         slots=4,
-        jobs=(
-            job("research-large", 0, [4, 4], [46, 50, 54, 58, 62, 66, 70, 74, 78]),
-            job("research-small", 2, [6], [45, 49, 53, 57]),
-            job("production", 28, [4, 6], [34, 36, 40, 42]),
-        ),
+        jobs=(job("research-large", 0, [4, 4], [46, 50, 54, 58, 62, 66, 70, 74, 78]),
+            job("research-small", 2, [6], [45, 49, 53, 57]), job("production", 28, [4, 6], [34, 36, 40, 42])),
     ),
     Case(
         "two-productions",
         nodes=3,
         slots=5,
-        jobs=(
-            job("research", 0, [5, 5, 5], [50 + 5 * at for at in range(13)]),
-            job("production-first", 26, [4, 5], [30, 33]),
-            job("production-second", 62, [5], [32, 34, 36]),
-        ),
+        jobs=(job("research", 0, [5, 5, 5], [50 + 5 * at for at in range(13)]),
+            job("production-first", 26, [4, 5], [30, 33]), job("production-second", 62, [5], [32, 34, 36])),
     ),
     Case(
         "longest-first",
         nodes=4,
         slots=3,
-        jobs=(
-            job("research", 0, [4], [38, 45, 52, 59, 66, 73, 80, 87, 94, 101]),
-            job("production", 32, [6, 6], [35, 38]),
-        ),
+        jobs=(job("research", 0, [4], [38, 45, 52, 59, 66, 73, 80, 87, 94, 101]),
+            job("production", 32, [6, 6], [35, 38])),
         job_policy="LR",
         task_policy="LRT",
     ),
-)
+)  # fmt: skip
 
 
 # --- comparing ----------------------------------------------------------------------------------
@@ -164,13 +148,9 @@ def compare(case: Case, speed: float, folder: Path) -> Compared:
     live = run_live(case, speed, folder)
     virtual = run_virtual(case, live.phasing)
     return Compared(
-        case.name,
-        deviations(case, virtual, live),
-        [one.attempt for one in virtual.victims],
-        [one.attempt for one in live.victims],
-        other_victims(virtual.victims, live.victims),
-        live.held_up_ms,
-    )
+        case.name, deviations(case, virtual, live), [one.attempt for one in virtual.victims],
+        [one.attempt for one in live.victims], other_victims(virtual.victims, live.victims), live.held_up_ms,
+    )  # fmt: skip
 
 
 def settled(case: Case, speed: float, folder: Path, tries: int) -> Compared:

@@ -104,7 +104,6 @@ class Ran(NamedTuple):
 
 
 def told(case: Case, url: str, state: Path) -> tuple[str, ...]:
-    """Return what ``yarnctl run`` is told."""
     where = ("--rm", url, "--enforce", "--listen", "off", "--state-dir", str(state))
     return (*where, "--policy", case.job_policy, "--task-policy", case.task_policy)
 
@@ -131,13 +130,10 @@ def phasing_of(nodes: int, tick_phase_ms: int = 0) -> Phasing:
 def run_virtual(case: Case, phasing: Phasing) -> Ran:
     """Run a case in virtual time, where yarnctl ticks at whole seconds."""
     setup = Setup(
-        nodes=case.nodes,
-        node_size=times(ONE_SLOT, case.slots),
-        timing=HADOOP3,
-        settings=plan_for(*told(case, "http://127.0.0.1:1", Path("unused"))).settings,
-        am_ratio=AM_RATIO,
+        nodes=case.nodes, node_size=times(ONE_SLOT, case.slots), timing=HADOOP3,
+        settings=plan_for(*told(case, "http://127.0.0.1:1", Path("unused"))).settings, am_ratio=AM_RATIO,
         seed=SEED,
-    )
+    )  # fmt: skip
     journal = MemoryJournal()
     jobs = tuple(
         msgspec.structs.replace(job, submitted_at_ms=job.submitted_at_ms + phasing.jobs_ms)

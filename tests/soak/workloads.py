@@ -150,7 +150,6 @@ Lines = Callable[[random.Random, int], Iterator[bytes]]
 
 
 def numbers(chance: random.Random, keys: int) -> Iterator[bytes]:
-    """Give a few numbers a key, in no order."""
     for _ in range(keys * 6):
         yield b"key%05d\t%d" % (chance.randrange(keys), chance.randrange(1000))
 
@@ -210,7 +209,6 @@ class Workload(NamedTuple):
 
     @property
     def work_ms(self) -> int:
-        """Return how long one reduce works, about."""
         return self.keys * self.pause_ms // self.reduces
 
 
@@ -227,33 +225,17 @@ WORKLOADS = {
         Workload("silent", SILENT, numbers, keys=80, pause_ms=40),
         Workload("long-lines", LONG, long_lines, keys=12, pause_ms=250),
         Workload("binary", BINARY, binary, keys=80, pause_ms=40),
-        Workload(
-            "secondary",
-            SECONDARY,
-            secondary,
-            keys=160,
-            pause_ms=40,
-            reduces=2,
-            group_fields=1,
-            settings=TWO_FIELDS,
-        ),
-        Workload(
-            "combiner",
-            SUM_COMBINED,
-            numbers,
-            keys=160,
-            pause_ms=40,
-            reduces=2,
-            combiner=COMBINE,
+        Workload("secondary", SECONDARY, secondary, keys=160, pause_ms=40, reduces=2, group_fields=1,
+            settings=TWO_FIELDS),
+        Workload("combiner", SUM_COMBINED, numbers, keys=160, pause_ms=40, reduces=2, combiner=COMBINE,
             settings=(("mapreduce.job.maps", "4"),),
-            compared=("REDUCE_INPUT_GROUPS", "REDUCE_OUTPUT_RECORDS"),
-        ),
+            compared=("REDUCE_INPUT_GROUPS", "REDUCE_OUTPUT_RECORDS")),
         Workload("stateful", STATEFUL, numbers, keys=80, pause_ms=40, options=KEEPING),
         Workload("counting", COUNTING, numbers, keys=80, pause_ms=40),
         Workload("side-files", SIDE_FILES, numbers, keys=80, pause_ms=40, refused="side files would be lost"),
         Workload("elsewhere", ELSEWHERE, numbers, keys=80, pause_ms=40),
     )
-}
+}  # fmt: skip
 
 
 def write_input(work: Workload, folder: Path, seed: str) -> Path:
@@ -296,10 +278,7 @@ def job_of(
             **dict(work.settings),
             **settings,
         },
-        cmdenv={
-            GROUP_LOG: str(folder / "groups"),
-            PAUSE: str(pause),
-            ELSEWHERE_AT: str(folder / "elsewhere"),
-        },
+        cmdenv={GROUP_LOG: str(folder / "groups"), PAUSE: str(pause),
+            ELSEWHERE_AT: str(folder / "elsewhere")},
         files={name: str(folder / name) for name in ("reduce.py", "combine.py")},
-    )
+    )  # fmt: skip

@@ -32,59 +32,38 @@ ESTIMATE = {"mean_ms": 4_800_000, "stdev_ms": 0, "source": "history:3 runs of da
 
 
 def request(name: str, containers: int) -> dict:
-    """Return what an admission was asked for with."""
     return {
-        "name": name,
-        "user": "ann",
-        "queue": "root.production",
-        "containers": containers,
-        "deadline_ms": 600_000,
-        "submitted_at_ms": DEADLINE_MS - 600_000,
-        "estimate": ESTIMATE,
+        "name": name, "user": "ann", "queue": "root.production", "containers": containers,
+        "deadline_ms": 600_000, "submitted_at_ms": DEADLINE_MS - 600_000, "estimate": ESTIMATE,
         "kind": "mapreduce",
-    }
+    }  # fmt: skip
 
 
 def gate(allocator: str = "justice", capacity: int | None = 40, problem: str = "") -> dict:
-    """Return what the gate says of itself."""
     counts = {"waiting": 0, "reserved": 0, "learned": 0}
-    return {
-        "allocator": allocator,
-        "capacity": capacity,
-        "container_mib": 1024,
-        **counts,
-        "problem": problem,
-    }
+    return {"allocator": allocator, "capacity": capacity, "container_mib": 1024, **counts, "problem": problem}
 
 
 def page(*items: dict, gate: dict | None) -> dict:
-    """Return a page of admissions."""
     told = {"now_ms": DEADLINE_MS - 600_000, "version": 1, "total": len(items), "next": None}
     return {**told, "gate": gate, "items": items}
 
 
 def admission(state: str, verdict: str, reason: str = "as it is", containers: int = 12, **more) -> dict:
-    """Return an admission as the daemon tells it."""
     return {
         "id": ID,
         "state": state,
         "why": "",
         "request": request("daily", 41),
-        "plan": {
-            "verdict": verdict,
-            "containers": containers,
-            "deadline_at_ms": DEADLINE_MS,
-            "start_at_ms": None,
-            "finish_at_ms": None,
-            "reason": reason,
-        },
+        "plan": {"verdict": verdict, "containers": containers, "deadline_at_ms": DEADLINE_MS,
+            "start_at_ms": None, "finish_at_ms": None, "reason": reason},
         "application": None,
         "expires_at_ms": None,
         "lease_ms": 120_000,
         "tags": TAGS,
         "settings": SETTINGS if state == "admitted" else {},
         **more,
-    }
+    }  # fmt: skip
 
 
 ADMITTED = admission("admitted", "admit")

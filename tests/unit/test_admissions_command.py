@@ -14,48 +14,26 @@ from yarnctl.command_line import exit_status_of
 
 NOW_MS = 1_700_000_000_000
 GATE = {
-    "allocator": "justice",
-    "capacity": 40,
-    "container_mib": 1024,
-    "waiting": 1,
-    "reserved": 1,
-    "learned": 1,
+    "allocator": "justice", "capacity": 40, "container_mib": 1024, "waiting": 1, "reserved": 1, "learned": 1,
     "problem": "",
-}
+}  # fmt: skip
 
 
 def one(state: str = "waiting", application: str | None = None, **request: object) -> dict:
     """Return an admission in full, as the daemon tells it."""
     asked = {
-        "name": "daily",
-        "user": "ann",
-        "queue": "root.production",
-        "containers": 41,
-        "deadline_ms": 600_000,
-        "submitted_at_ms": NOW_MS - 5_000,
-        "estimate": None,
-        "kind": "mapreduce",
-    }
+        "name": "daily", "user": "ann", "queue": "root.production", "containers": 41, "deadline_ms": 600_000,
+        "submitted_at_ms": NOW_MS - 5_000, "estimate": None, "kind": "mapreduce",
+    }  # fmt: skip
     plan = {
-        "verdict": "defer",
-        "containers": 12,
-        "deadline_at_ms": NOW_MS + 595_000,
-        "start_at_ms": NOW_MS + 40_000,
-        "finish_at_ms": None,
-        "reason": "needs 12 containers, 3 free now",
-    }
+        "verdict": "defer", "containers": 12, "deadline_at_ms": NOW_MS + 595_000,
+        "start_at_ms": NOW_MS + 40_000, "finish_at_ms": None, "reason": "needs 12 containers, 3 free now",
+    }  # fmt: skip
     return {
-        "id": ID,
-        "state": state,
-        "why": "",
-        "request": asked | request,
-        "plan": plan,
-        "application": application,
-        "expires_at_ms": None,
-        "lease_ms": 120_000,
-        "tags": [f"deadline:{NOW_MS}", f"yarnctl-admission-{ID}"],
-        "settings": {},
-    }
+        "id": ID, "state": state, "why": "", "request": asked | request, "plan": plan,
+        "application": application, "expires_at_ms": None, "lease_ms": 120_000,
+        "tags": [f"deadline:{NOW_MS}", f"yarnctl-admission-{ID}"], "settings": {},
+    }  # fmt: skip
 
 
 class Gate(Replay):

@@ -129,9 +129,6 @@ def test_progress_never_falls_while_nothing_goes_wrong():
     assert seen_ratio[0] > 0.9
 
 
-# --- attempts that fail -----------------------------------------------------------------------
-
-
 def test_a_failed_map_asks_at_priority_5_and_is_served_before_the_reduces():
     stage = bare(job("j", "research", 0, 3, 4), nodes=1, faults=(TaskDead(9000, 0, 0),))
     seen = Seen(stage)

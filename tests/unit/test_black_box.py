@@ -42,13 +42,10 @@ def test_what_yarnctl_writes_is_read_as_it_was_meant():
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [
-        ([*SPARK_WORDS, "job.py"], "job.py: is not modelled:SECONDS"),
-        (SPARK_WORDS, "is not modelled:SECONDS"),
-        ([*SPARK_WORDS, "--num-executors", "0", "modelled:1+1"], "instances=0: is not a count"),
-        ([*SPARK_WORDS, "--name"], "--name: its value is missing"),
-    ],
-)
+    [([*SPARK_WORDS, "job.py"], "job.py: is not modelled:SECONDS"), (SPARK_WORDS, "is not modelled:SECONDS"),
+     ([*SPARK_WORDS, "--num-executors", "0", "modelled:1+1"], "instances=0: is not a count"),
+     ([*SPARK_WORDS, "--name"], "--name: its value is missing")],
+)  # fmt: skip
 def test_what_is_no_application_is_refused(words, said):
     with pytest.raises(BadInput) as refused:
         spark_box(words)

@@ -20,15 +20,7 @@ from yarnctl.hadoop.lowered_queues import LoweredQueue, LoweredRecord
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import FileStatus
 from yarnctl.hadoop.wire.views import Leaf
-from yarnctl.hadoop.wire.yarn import (
-    Amount,
-    Amounts,
-    ClusterInfo,
-    FullVector,
-    NodeRow,
-    QueueInfo,
-    UserInfo,
-)
+from yarnctl.hadoop.wire.yarn import Amount, Amounts, ClusterInfo, FullVector, NodeRow, QueueInfo, UserInfo
 
 
 def leaf(name: str, share: float, factor: float, **more) -> Leaf:
@@ -43,13 +35,10 @@ def served(**more) -> Leaf:
 
 
 CONF = {
-    "yarn.resourcemanager.scheduler.monitor.enable": "false",
-    "yarn.cluster.max-application-priority": "10",
-    "mapreduce.reduce.speculative": "false",
-    "mapreduce.job.reduce.slowstart.completedmaps": "0.05",
-    "hadoop.security.authentication": "kerberos",
-    "dfs.permissions.enabled": "true",
-}
+    "yarn.resourcemanager.scheduler.monitor.enable": "false", "yarn.cluster.max-application-priority": "10",
+    "mapreduce.reduce.speculative": "false", "mapreduce.job.reduce.slowstart.completedmaps": "0.05",
+    "hadoop.security.authentication": "kerberos", "dfs.permissions.enabled": "true",
+}  # fmt: skip
 SCHEDULER = {
     "yarn.scheduler.capacity.maximum-am-resource-percent": "0.5",
     "yarn.scheduler.capacity.node-locality-delay": "-1",
@@ -402,10 +391,7 @@ def test_the_lock_can_be_made_by_its_folders_owner_by_anybody_or_by_the_superuse
 )
 def test_the_calculator_is_known_by_what_the_scheduler_counts(told: str, severity: str) -> None:
     overview = json.dumps({"scheduler": {"schedulingResourceType": told}})
-    with (
-        Replay(routes({"/ws/v1/cluster/scheduler-overview": overview})) as rm,
-        Transport([rm.url]) as to,
-    ):
+    with Replay(routes({"/ws/v1/cluster/scheduler-overview": overview})) as rm, Transport([rm.url]) as to:
         counted = ResourceManager(to).counted_resources()
     assert RULES["calculator"](but(scheduler=None, counted=counted)).severity == severity
 
@@ -413,13 +399,9 @@ def test_the_calculator_is_known_by_what_the_scheduler_counts(told: str, severit
 def test_acls_name_us_or_do_not() -> None:
     on = {"yarn.acl.enable": "true", "yarn.admin.acl": "yarn"}
     for acl, severity in (
-        ("yarnctl", "ok"),
-        ("bob,yarnctl x", "ok"),
-        ("*", "ok"),
-        ("bob", "fail"),
-        (" ", "fail"),
+        ("yarnctl", "ok"), ("bob,yarnctl x", "ok"), ("*", "ok"), ("bob", "fail"), (" ", "fail"),
         (" yarnctl", "unknown"),
-    ):
+    ):  # fmt: skip
         keys = {
             f"yarn.scheduler.capacity.root.{q}.acl_administer_queue": acl for q in ("production", "research")
         }
@@ -495,14 +477,10 @@ def test_a_name_node_that_is_down_is_told_once() -> None:
     why = "http://nn.example:9870: Connection refused; is the NameNode up?"
     names = ("webhdfs", "requests", "store", "lock", "above", "name_node")
     facts = but(
-        webhdfs=False,
-        requests=None,
-        store=None,
-        above={},
-        name_node=None,
+        webhdfs=False, requests=None, store=None, above={}, name_node=None,
         configuration={name: value for name, value in CONF.items() if not name.startswith("dfs.")},
         why=dict.fromkeys(names, why),
-    )
+    )  # fmt: skip
     seen = told(facts)
     assert [name for name, one in seen.items() if why in one[1]] == ["webhdfs"]
     assert seen["webhdfs"][0] == "fail"

@@ -73,9 +73,7 @@ def options_of(words: list[str]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "page",
-    [*PAGES, ROOT / "docker" / "README.md"],
-    ids=lambda page: page.parent.name + page.name,
+    "page", [*PAGES, ROOT / "docker" / "README.md"], ids=lambda page: page.parent.name + page.name
 )
 def test_options_named_on_the_page_exist(page):
     for words in commands_named(page.read_text()):

@@ -69,15 +69,9 @@ class Asked:
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [
-        ("leave 3 4", [("leave", "d1", "3", "4")]),
-        ("back d1 d2", [("back", "d1", "d2")]),
-        ("leave", []),
-        ("leave 3 x", []),
-        ("leave 3\nback d1", []),
-        ("", []),
-    ],
-)
+    [("leave 3 4", [("leave", "d1", "3", "4")]), ("back d1 d2", [("back", "d1", "d2")]), ("leave", []),
+     ("leave 3 x", []), ("leave 3\nback d1", []), ("", [])],
+)  # fmt: skip
 def test_an_order_is_one_line_of_known_words(text: str, told: list[tuple[str, ...]]) -> None:
     driver = Asked()
     obey(driver, PluginOrder(LEAVE, "d1", text))  # type: ignore[arg-type]

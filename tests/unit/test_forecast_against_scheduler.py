@@ -24,14 +24,9 @@ from yarnctl.units import Resources
 
 def reduces(name, job_class, at_s, count, length_s=300, **more):
     return Job(
-        name=name,
-        job_class=job_class,
-        submitted_at_ms=at_s * 1000,
-        map_ms=(1000,),
-        reduce_ms=(length_s * 1000,) * count,
-        reduce_keys=(length_s * 10,) * count,
-        **more,
-    )
+        name=name, job_class=job_class, submitted_at_ms=at_s * 1000, map_ms=(1000,),
+        reduce_ms=(length_s * 1000,) * count, reduce_keys=(length_s * 10,) * count, **more,
+    )  # fmt: skip
 
 
 def maps(name, at_s, count, **more):
@@ -52,11 +47,7 @@ def play(jobs, **setup):
 def test_a_queue_that_comes_first_is_not_fed_by_our_evictions():
     """The queue etl (60 % guaranteed, nothing used) takes any room first: no eviction may feed it."""
     etl = QueueConfig(name="etl", capacity_ratio=0.6)
-    jobs = [
-        reduces("r", "research", 0, 14),
-        maps("e", 60, 4, queue="etl"),
-        maps("p", 60, 4),
-    ]
+    jobs = [reduces("r", "research", 0, 14), maps("e", 60, 4, queue="etl"), maps("p", 60, 4)]
     times, ends, _ = play(jobs, shares=(0.35, 0.05), more_queues=(etl,), am_ratio=1.0)
     assert ends["misdirected"] == 0
     assert times["p"] < 320 + 60

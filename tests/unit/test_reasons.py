@@ -43,13 +43,9 @@ from yarnctl.deciding.reasons.verdicts import (
 from yarnctl.journal.rendering import FIELD, SECTION, UNITS, joined, span, text
 
 EXAMPLES: dict[object, object] = {
-    int: 7,
-    int | None: 8,
-    bool: True,
-    Literal["known", "unknown", "too-late"]: "too-late",
-    tuple[str, ...]: ("bob", "cyd"),
-    tuple[tuple[str, str], ...]: (("o-000001", "application_1_0001"),),
-}
+    int: 7, int | None: 8, bool: True, Literal["known", "unknown", "too-late"]: "too-late",
+    tuple[str, ...]: ("bob", "cyd"), tuple[tuple[str, str], ...]: (("o-000001", "application_1_0001"),),
+}  # fmt: skip
 
 
 EVERY = sorted(
@@ -81,22 +77,10 @@ def test_every_reason_renders_without_placeholders(kind: type[Reason]) -> None:
 
 @pytest.mark.parametrize(
     ("span_ms", "shown"),
-    [
-        (0, "0 ms"),
-        (999, "999 ms"),
-        (1000, "1 s"),
-        (1250, "1.25 s"),
-        (12_000, "12 s"),
-        (12_340, "12.3 s"),
-        (119_900, "119.9 s"),
-        (120_000, "2 min"),
-        (125_400, "2 min 5 s"),
-        (7_199_999, "120 min"),
-        (7_200_000, "2 h"),
-        (9_000_000, "2 h 30 min"),
-        (-1500, "-1.5 s"),
-    ],
-)
+    [(0, "0 ms"), (999, "999 ms"), (1000, "1 s"), (1250, "1.25 s"), (12_000, "12 s"), (12_340, "12.3 s"),
+     (119_900, "119.9 s"), (120_000, "2 min"), (125_400, "2 min 5 s"), (7_199_999, "120 min"),
+     (7_200_000, "2 h"), (9_000_000, "2 h 30 min"), (-1500, "-1.5 s")],
+)  # fmt: skip
 def test_span_for_people(span_ms: int, shown: str) -> None:
     assert span(span_ms) == shown
 
@@ -106,23 +90,14 @@ def test_span_for_people(span_ms: int, shown: str) -> None:
     [
         (Unmet(), "pending requests fit on no node"),
         (Unmet(3), "pending requests fit on no node; 3 of them are predicted, not sent yet"),
-        (
-            NotModelled(("gpu",)),
-            "the application requests what yarnctl does not model (node labels: gpu)",
-        ),
-        (
-            NotModelled((), ("yarn.io/gpu",)),
-            "the application requests what yarnctl does not model (resource types: yarn.io/gpu)",
-        ),
-        (
-            NotModelled(("a", "b"), ("fpga",)),
-            "the application requests what yarnctl does not model (node labels: a, b) (resource types: fpga)",
-        ),
+        (NotModelled(("gpu",)), "the application requests what yarnctl does not model (node labels: gpu)"),
+        (NotModelled((), ("yarn.io/gpu",)),
+         "the application requests what yarnctl does not model (resource types: yarn.io/gpu)"),
+        (NotModelled(("a", "b"), ("fpga",)),
+         "the application requests what yarnctl does not model (node labels: a, b) (resource types: fpga)"),
         (Unclaimed(5000), "no application received the freed container within 5 s"),
-        (
-            Unclaimed(12_000, True),
-            "no application received the freed container within 12 s; the requesting application still waits",
-        ),
+        (Unclaimed(12_000, True),
+         "no application received the freed container within 12 s; the requesting application still waits"),
         (Paused("paused by a person"), "paused by a person"),
         (
             Misdirected((("o-000001", "application_1_0001"), ("o-000002", "")), 10),
@@ -130,50 +105,32 @@ def test_span_for_people(span_ms: int, shown: str) -> None:
             " o-000002 (unknown); check queue shares and priorities, then continue the loop"
             " (POST /v1/loop/continue)",
         ),
-        (
-            NoLeafQueue(("a", "b"), ("root.c", "root.d"), 7, ("root.aa",)),
-            "no leaf queue a, b (nearest: root.aa); leaf queues (7): root.c, root.d",
-        ),
+        (NoLeafQueue(("a", "b"), ("root.c", "root.d"), 7, ("root.aa",)),
+         "no leaf queue a, b (nearest: root.aa); leaf queues (7): root.c, root.d"),
         (NoLeafQueue(("a",), (), 0), "no leaf queue a; leaf queues (0): none"),
-        (
-            AmbiguousQueue("a", ("root.x.a", "root.y.a"), 2),
-            "queue name a is ambiguous, it matches 2 leaf queues: root.x.a, root.y.a; give the full path",
-        ),
-        (
-            ParentQueue("a", ("root.a.b",), 1),
-            "queue a is a parent queue; name one of its 1 leaf queues: root.a.b",
-        ),
+        (AmbiguousQueue("a", ("root.x.a", "root.y.a"), 2),
+         "queue name a is ambiguous, it matches 2 leaf queues: root.x.a, root.y.a; give the full path"),
+        (ParentQueue("a", ("root.a.b",), 1),
+         "queue a is a parent queue; name one of its 1 leaf queues: root.a.b"),
         (AttemptOver("FAILED"), "the attempt no longer runs (FAILED)"),
         (AttemptOver(), "the attempt no longer runs"),
-        (
-            NoStreamingReducer(is_streaming=True, key="k"),
-            "the streaming job has no reducer command: k is not set",
-        ),
-        (
-            NoStreamingReducer(is_streaming=False, key="k"),
-            "the job is a Java job, not a streaming job: k is not set",
-        ),
+        (NoStreamingReducer(is_streaming=True, key="k"),
+         "the streaming job has no reducer command: k is not set"),
+        (NoStreamingReducer(is_streaming=False, key="k"),
+         "the job is a Java job, not a streaming job: k is not set"),
         (FreeNow(1), "1 container free now, enough to meet the deadline"),
         (FreeNow(2), "2 containers free now, enough to meet the deadline"),
         (Needs(1, 0, "known"), "needs 1 container, 0 free now"),
         (Needs(5, 4, "unknown"), "needs 5 containers, 4 free now; start time unknown"),
         (Needs(5, 4, "too-late"), "needs 5 containers, 4 free now; they become free too late"),
         (NeedsMoreThanItCanUse(12, 10), "needs 12 containers to end by its deadline and can use 10 at once"),
-        (
-            NeedsMoreThanThereIs(12, 8),
-            "needs 12 containers to end by its deadline and the cluster has 8",
-        ),
-        (
-            NothingFits(None),
-            "no option fits at any time: each needs more containers or money than available",
-        ),
+        (NeedsMoreThanThereIs(12, 8), "needs 12 containers to end by its deadline and the cluster has 8"),
+        (NothingFits(None), "no option fits at any time: each needs more containers or money than available"),
         (NothingFits(94), "no option meets the deadline; the earliest possible end is 94 ms"),
         (PaidFor(48_200), "the deadline costs 48.2 tokens"),
         (PaidFor(1_000), "the deadline costs 1 token"),
-        (
-            AwaitsTurn(48_200, 94),
-            "the deadline is promised for 48.2 tokens; the job is submitted at its turn, planned for 94 ms",
-        ),
+        (AwaitsTurn(48_200, 94),
+         "the deadline is promised for 48.2 tokens; the job is submitted at its turn, planned for 94 ms"),
         (NoAccount(), "the request names no account to pay from"),
         (NoAccount("analytics"), "account analytics does not exist"),
         (
@@ -183,16 +140,12 @@ def test_span_for_people(span_ms: int, shown: str) -> None:
         ),
         (CostsMore(52_000, 8, 1), "the deadline 8 ms costs 52 tokens, above the budget of 0.001 tokens"),
         (CannotPay(52_000, 8, 0), "the deadline 8 ms costs 52 tokens, and the account holds 0 tokens"),
-        (
-            CheapestInTime("spark", 3, 48_200),
-            "spark with 3 containers is the cheapest option that meets the deadline: 48.2 tokens",
-        ),
+        (CheapestInTime("spark", 3, 48_200),
+         "spark with 3 containers is the cheapest option that meets the deadline: 48.2 tokens"),
         (StartsLater("fast", 3, 94), "3 containers of pool fast reserved from 94 ms"),
         (EndsTooLate(94, 93), "would end at 94 ms, after the deadline at 93 ms"),
-        (
-            OverHourlyBudget(2_000, 1_000),
-            "would raise the pool's cost to 2 tokens an hour, above its limit of 1 token",
-        ),
+        (OverHourlyBudget(2_000, 1_000),
+         "would raise the pool's cost to 2 tokens an hour, above its limit of 1 token"),
         (CostsMoreThanChosen(2_000, 1_000), "costs 2 tokens; the chosen option costs 1 token"),
         (
             NothingFits(94, 4, ("flink", "spark")),
@@ -203,12 +156,10 @@ def test_span_for_people(span_ms: int, shown: str) -> None:
         (NotSubmitted(60_000), "no application with its tag was submitted within 60 s"),
         (EndedOtherwise("KILLED"), "the job did not succeed (KILLED), so its work is unknown"),
         (EndedOtherwise(), "the job did not succeed (unknown state), so its work is unknown"),
-        (
-            OtherOwner(("bob", "cyd"), "yarnctl"),
-            "the job accepts orders from bob or cyd, yarnctl runs as yarnctl",
-        ),
+        (OtherOwner(("bob", "cyd"), "yarnctl"),
+         "the job accepts orders from bob or cyd, yarnctl runs as yarnctl"),
     ],
-)
+)  # fmt: skip
 def test_sentences_that_depend_on_their_fields(why: Reason, sentence: str) -> None:
     assert text(why) == sentence
 
@@ -244,7 +195,6 @@ def test_an_outcome_may_have_any_reason_of_a_mode_or_of_eligibility() -> None:
 
 
 def api_structs() -> list[type[msgspec.Struct]]:
-    """All structs of the API's answers."""
     names = [each.name for each in pkgutil.iter_modules(api.__path__)]
     modules = [importlib.import_module(f"yarnctl.api.{name}") for name in names]
     return [

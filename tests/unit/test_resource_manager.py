@@ -295,9 +295,6 @@ def test_no_more_nodes_are_kept_than_containers_are_asked_for():
     assert second.reserved == {0: 0}
 
 
-# --- nodes that are lost ----------------------------------------------------------------------
-
-
 def test_a_lost_node_takes_its_containers_and_its_share_of_every_limit():
     office = Office(4, 4)
     app = office.running()

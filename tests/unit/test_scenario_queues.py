@@ -100,9 +100,6 @@ def read(tmp_path: Path, text: str) -> Scenario:
     return read_scenario(written(tmp_path, text))[0]
 
 
-# --- identity -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", PINNED)
 def test_the_identity_of_older_scenarios_is_what_it_was(name: str) -> None:
     scenario, where = read_scenario(ROOT / f"docs/scenarios/{name}.toml")
@@ -111,17 +108,12 @@ def test_the_identity_of_older_scenarios_is_what_it_was(name: str) -> None:
 
 def test_the_identity_holds_queues_and_workloads(tmp_path: Path) -> None:
     texts = (
-        BASE,
-        BASE + ETL,
-        BASE + ETL + "maximum_ratio = 0.5\n",
-        BASE + ETL + "am_ratio = 0.25\n",
-        BASE + ETL + "user_limit_factor = 1.0\n",
-        BASE + ETL + 'role = "preempting"\n',
-        BASE + ETL + LOAD,
+        BASE, BASE + ETL, BASE + ETL + "maximum_ratio = 0.5\n", BASE + ETL + "am_ratio = 0.25\n",
+        BASE + ETL + "user_limit_factor = 1.0\n", BASE + ETL + 'role = "preempting"\n', BASE + ETL + LOAD,
         BASE + ETL + LOAD + 'users = ["ann"]\n',
         BASE + '[[queues]]\nname = "research"\nuser_limit_factor = 1.0\n',
         BASE + '[[queues]]\nname = "production"\nuser_limit_factor = 1.0\n',
-    )
+    )  # fmt: skip
     assert len({prepare(read(tmp_path, text)).identity for text in texts}) == len(texts)
 
 
@@ -134,9 +126,6 @@ def test_settings_that_came_later_count_only_when_they_differ(monkeypatch: pytes
     assert prepare(scenario).identity != before  # left out at its default ...
     tuned = msgspec.structs.replace(scenario, tuning=Tuning(kill_maps=True))
     assert prepare(tuned).identity != prepare(scenario).identity  # ... and only there
-
-
-# --- a third queue --------------------------------------------------------------------------------
 
 
 def test_a_third_queue_competes_for_the_room(tmp_path: Path) -> None:
@@ -175,9 +164,6 @@ def test_yarnctl_takes_from_a_victim_queue(tmp_path: Path) -> None:
     text += LOAD.replace("production", "research").replace("research-s", "research-xl")
     assert played(read(tmp_path, text.format(role="preemptable"))).victims == {"etl"}
     assert played(read(tmp_path, text.format(role="unmanaged"))).victims == set()
-
-
-# --- users ------------------------------------------------------------------------------------------
 
 
 def test_a_user_limit_binds(tmp_path: Path) -> None:
@@ -219,9 +205,6 @@ def test_the_limits_of_an_own_queue_never_widen_it() -> None:
     production, research = limited(queues, limits)
     assert production == queues[0]
     assert (research.maximum_ratio, research.am_ratio, research.user_limit_factor) == (0.2, 0.1, None)
-
-
-# --- stored jobs, and the sample ------------------------------------------------------------------
 
 
 def test_stored_jobs_name_their_queue(tmp_path: Path) -> None:
@@ -270,10 +253,8 @@ def test_it_runs_under_every_scheme(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        (
-            ETL + "maximum = 1\n",
-            r":10, \[\[queues\]\] 1, field maximum: .*unknown field.*has name, guaranteed_r",
-        ),
+        (ETL + "maximum = 1\n",
+         r":10, \[\[queues\]\] 1, field maximum: .*unknown field.*has name, guaranteed_r"),
         ("[[queues]]\nguaranteed_ratio = 0.1\n", r":7, \[\[queues\]\] 1, field name: .*missing required"),
         ('[[queues]]\nname = "etl"\n', r"field guaranteed_ratio: is missing; give the guaranteed part"),
         (ETL.replace("0.25", '"x"'), r":9, \[\[queues\]\] 1, field guaranteed_ratio: Expected `float"),
@@ -290,31 +271,23 @@ def test_it_runs_under_every_scheme(tmp_path: Path) -> None:
         (ETL + ETL, r":11, \[\[queues\]\] 2, field name: 'etl' has two tables; keep one"),
         (ETL.replace("0.25", "0.3"), r":5, field shares: guarantees, .* sum up to 1.05 of .*; reduce shares"),
         (ETL.replace("etl", "research"), r":9, .*guaranteed_ratio: research has a fixed one; use sh"),
-        (
-            '[[queues]]\nname = "research"\nrole = "preemptable"\n',
-            r":9, .*field role: research has a fixed one",
-        ),
+        ('[[queues]]\nname = "research"\nrole = "preemptable"\n',
+         r":9, .*field role: research has a fixed one"),
         (LOAD, r":10, \[\[workloads\]\] 1, field queue: unknown: 'etl'; use one of production, research"),
-        (
-            ETL + LOAD.replace("etl", "elt"),
-            r":13, .*field queue: unknown: 'elt'; use one of production, research, etl",
-        ),
+        (ETL + LOAD.replace("etl", "elt"),
+         r":13, .*field queue: unknown: 'elt'; use one of production, research, etl"),
         (ETL + LOAD + 'class = "x"\n', r":14, \[\[workloads\]\] 1, field class: .*has spec, job_class"),
         (ETL + LOAD.replace('"production"', '"x"'), r":12, .*field job_class: Invalid enum value 'x'"),
         (ETL + LOAD + 'users = ["a b"]\n', r":14, .*field users: 'a b' is not a valid user name; use"),
         (ETL + LOAD + "peak = 0\n", r":14, .*field peak: 0.0 is not a positive number"),
-        (
-            LOAD.replace("synthetic:", "syn:"),
-            r":8, .*field spec: SPEC 'syn:production-s': not a workload; use one of",
-        ),
+        (LOAD.replace("synthetic:", "syn:"),
+         r":8, .*field spec: SPEC 'syn:production-s': not a workload; use one of"),
         ('[[workloads]]\nqueue = "research"\n', r":7, .*field spec: .*missing required"),
-        (
-            'mode = "deadlines"\n' + ETL,
-            r":8, \[\[queues\]\] 1: under mode deadlines there is one queue for all; remove",
-        ),
+        ('mode = "deadlines"\n' + ETL,
+         r":8, \[\[queues\]\] 1: under mode deadlines there is one queue for all; remove"),
         ('mode = "deadlines"\n' + LOAD, r":11, .*field queue: under mode deadlines there is one queue"),
     ],
-)
+)  # fmt: skip
 def test_refuses_with_file_line_field_and_remedy(tmp_path: Path, text: str, named: str) -> None:
     path = written(tmp_path, BASE + text)
     with pytest.raises(BadInput, match=named) as caught:

@@ -29,13 +29,9 @@ SLOTS = 8
 RESEARCH = job("r", "research", 0, 2, 9, reduce_ms=tuple(range(30_000, 39_000, 1000)))
 PRODUCTION = job("p", "production", 20_000, 2, 6)
 SETUP = Setup(
-    nodes=2,
-    node_size=Resources(4096, 4),
-    timing=PAPER,
-    settings=msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0),
-    caps=(0.5, 0.5),
-    seed=5,
-)
+    nodes=2, node_size=Resources(4096, 4), timing=PAPER,
+    settings=msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0), caps=(0.5, 0.5), seed=5,
+)  # fmt: skip
 
 
 class Told:
@@ -112,14 +108,9 @@ def test_research_is_hardly_later_under_natjam_than_untouched_and_much_later_whe
 
 @pytest.mark.parametrize(
     ("name", "loses", "kills", "suspends"),
-    [
-        ("hard-cap", False, False, False),
-        ("soft-cap", False, False, False),
-        ("natjam", False, False, True),
-        ("kill", True, True, False),
-        ("yarn-tuned", True, True, False),
-    ],
-)
+    [("hard-cap", False, False, False), ("soft-cap", False, False, False), ("natjam", False, False, True),
+     ("kill", True, True, False), ("yarn-tuned", True, True, False)],
+)  # fmt: skip
 def test_who_loses_work_and_how(name, loses, kills, suspends):
     result = told(name).result
     assert (result.lost_work_ms > 0, result.kills > 0, result.suspensions > 0) == (loses, kills, suspends)
@@ -184,11 +175,7 @@ def test_what_is_no_longer_owed_loses_its_mark():
 
 
 @pytest.mark.parametrize(
-    ("pending", "ideal"),
-    [
-        (4, {"production": 5, "research": 35}),
-        (30, {"production": 20, "research": 20}),
-    ],
+    ("pending", "ideal"), [(4, {"production": 5, "research": 35}), (30, {"production": 20, "research": 20})]
 )
 def test_the_ideal_share_is_the_guarantee_and_what_others_leave(pending, ideal):
     policy = crowd(TUNED, pending)

@@ -35,14 +35,9 @@ ROOT = Path(__file__).parents[2]
 def spark(**shape) -> Job:
     """Return an application of two stages, of 1 s and 2 s tasks."""
     return Job(
-        name="s",
-        job_class="research",
-        submitted_at_ms=0,
-        map_ms=(1000,) * MAPS,
-        reduce_ms=(2000,) * REDUCES,
-        reduce_keys=(1,) * REDUCES,
-        spark=msgspec.structs.replace(SHAPE, **shape),
-    )
+        name="s", job_class="research", submitted_at_ms=0, map_ms=(1000,) * MAPS, reduce_ms=(2000,) * REDUCES,
+        reduce_keys=(1,) * REDUCES, spark=msgspec.structs.replace(SHAPE, **shape),
+    )  # fmt: skip
 
 
 class Stage:
@@ -89,9 +84,6 @@ class Stage:
 
 def first(master: SparkMaster, count: int = 1) -> list[SparkExecutor]:
     return list(master.executors.values())[:count]
-
-
-# --- work ---------------------------------------------------------------------------------------------
 
 
 def test_alone_it_takes_as_long_as_its_stages_on_its_cores_one_after_the_other():
@@ -201,9 +193,6 @@ def test_it_is_asked_once_and_what_is_not_there_is_refused():
     assert master.drained == 1
 
 
-# --- as it is shown -----------------------------------------------------------------------------------
-
-
 def shown(stage: Stage, master: SparkMaster) -> list[tuple[str, bool]]:
     stage.port._applications[application_id(master.app)] = master.app
     look = stage.port.observe(ObservationRequest(cluster=False, victims=(application_id(master.app),)))
@@ -233,9 +222,6 @@ def test_executors_are_shown_to_the_mix_alone():
     assert shown(stage, stage.in_stage(1)) == []
 
 
-# --- being killed -------------------------------------------------------------------------------------
-
-
 def test_a_killed_executor_takes_its_blocks_with_it():
     stage = Stage(spark())
     master = stage.in_stage(1)
@@ -248,9 +234,6 @@ def test_a_killed_executor_takes_its_blocks_with_it():
     assert stage.end().drained == 0
 
 
-# --- scenarios ----------------------------------------------------------------------------------------
-
-
 def test_the_sample_takes_executors_for_production():
     scenario, where = read_scenario(ROOT / "docs/scenarios/spark.toml")
     jobs = prepare(scenario, where).jobs
@@ -260,15 +243,10 @@ def test_the_sample_takes_executors_for_production():
 
 @pytest.mark.parametrize(
     ("line", "told"),
-    [
-        ("executors = 0", "field spark: executors: 0"),
-        ("cores = 0", "field spark: cores: 0"),
-        ("task_ms = -1", "field spark: task_ms: -1"),
-        ("min_executors = -1", "field spark: min_executors: -1"),
-        ('route = "shout"', "spark"),
-        ("cpus = 2", "cpus"),
-    ],
-)
+    [("executors = 0", "field spark: executors: 0"), ("cores = 0", "field spark: cores: 0"),
+     ("task_ms = -1", "field spark: task_ms: -1"), ("min_executors = -1", "field spark: min_executors: -1"),
+     ('route = "shout"', "spark"), ("cpus = 2", "cpus")],
+)  # fmt: skip
 def test_an_application_that_cannot_be_is_refused_by_its_field(tmp_path, line, told):
     text = 'nodes = 2\nslots = 4\n[[workloads]]\nspec = "synthetic:research-m"\n[workloads.spark]\n'
     file = tmp_path / "spark.toml"
@@ -287,10 +265,5 @@ def test_what_does_not_know_spark_refuses_it_instead_of_playing_mapreduce(tmp_pa
         write_parquet((spark(),), tmp_path / "jobs.parquet")
     with pytest.raises(BadInput, match="job s"):
         cluster_of(
-            OtherTiming(),
-            nodes=2,
-            node_size=Resources(4096, 4),
-            queues=QUEUES,
-            jobs=(spark(),),
-            seed=1,
+            OtherTiming(), nodes=2, node_size=Resources(4096, 4), queues=QUEUES, jobs=(spark(),), seed=1
         )

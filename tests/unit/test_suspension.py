@@ -249,9 +249,6 @@ def test_while_the_store_is_down_nothing_is_given_up_and_it_saves_when_it_is_bac
     assert played.master.lost_ms == 0
 
 
-# --- requests that are refused, or mean nothing -----------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("after_ms", "why"),
     [
@@ -343,9 +340,6 @@ def test_a_restarted_master_finds_the_checkpoint_and_goes_on_there():
     assert (first.terminal_state, first.stage) == ("killed", RELEASE_WAIT)
     assert (second.resumed, second.from_key) == (True, first.to_key)
     assert played.master.lost_ms == 0
-
-
-# --- the arithmetic of keys -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("keys", "length_ms"), [(24, 12_000), (7, 1000), (10, 3), (3, 10), (1, 5), (5, 0)])

@@ -81,10 +81,7 @@ def test_states_of_a_decisions_orders_follow_the_ledger():
 
 def test_a_job_whose_last_reduce_left_is_told_as_its_master_alone():
     """Research has two reduces, production takes all: one container stays behind, research's master."""
-    jobs = (
-        job("r", "research", 0, 2, 2, reduce_ms=(60_000, 61_000)),
-        job("p", "production", 20_000, 2, 14),
-    )
+    jobs = (job("r", "research", 0, 2, 2, reduce_ms=(60_000, 61_000)), job("p", "production", 20_000, 2, 14))
     seen: list[View] = []
     setup = msgspec.structs.replace(SETUP, shares=(0.95, 0.05))
     PublishedRun(seen.append, setup, jobs).go(until_ms=10 * 60_000)
@@ -167,9 +164,6 @@ def test_a_new_status_leaves_the_rest_as_it_is():
         assert name in changed or getattr(after, name) is getattr(before, name)
 
 
-# --- quiet --------------------------------------------------------------------------------------------
-
-
 def test_when_nobody_hurried_waits_none_is_shown_waiting():
     assert last().no_demand
     shown = last().snapshot
@@ -203,13 +197,9 @@ def test_between_two_looks_nothing_is_said_to_be_quiet():
 
 def sample(at_ms: int) -> Sample:
     return Sample(
-        at_ms=at_ms,
-        total=Resources(1, 1),
-        preempting=RoleUsage(),
-        preemptable=RoleUsage(),
-        other=RoleUsage(),
-        open_orders=0,
-    )
+        at_ms=at_ms, total=Resources(1, 1), preempting=RoleUsage(), preemptable=RoleUsage(),
+        other=RoleUsage(), open_orders=0,
+    )  # fmt: skip
 
 
 def test_occupancy_covers_hours_in_bounded_memory():
@@ -238,10 +228,7 @@ def test_occupancy_begins_fine_and_thins_out():
 def all_records():
     """Return the header and all records that the last view remembers, in order."""
     logged = [each for decided in last().decisions for each in decided.log]
-    return [
-        last().decisions[0].header,
-        *(each.record for each in sorted(logged, key=lambda each: each.rank)),
-    ]
+    return [last().decisions[0].header, *(each.record for each in sorted(logged, key=lambda each: each.rank))]
 
 
 def test_the_oldest_decisions_are_forgotten_with_all_that_belongs_to_them():
@@ -272,9 +259,6 @@ def test_records_of_orders_that_nobody_knows_are_harmless():
     publisher.record([record for record in all_records() if not isinstance(record, Decision | Header)])
     publisher.tick(Controller(DEFAULT), Observation(now_ms=1, as_of_ms=1), RUNNING)
     assert (publisher.view.decisions, publisher.view.entries, publisher.view.checkpoints) == ((), (), ())
-
-
-# --- counted ------------------------------------------------------------------------------------------
 
 
 def test_counters_only_grow_and_agree_with_the_journal():

@@ -27,17 +27,10 @@ ARRIVES_MS = 46_000
 def _job(name: JobClass, longest_ms: int, reduces: int, submitted_at_ms: int) -> Job:
     groups = tuple(round(longest_ms * ratio / GROUP_MS) for ratio in length_table()[:reduces])
     return Job(
-        name=name,
-        job_class=name,
-        submitted_at_ms=submitted_at_ms,
-        map_ms=(1000, 1000),
-        reduce_ms=tuple(count * GROUP_MS for count in groups),
-        reduce_keys=groups,
-        shuffle_ms=0,
-        am_size=SLOT,
-        map_size=SLOT,
-        reduce_size=SLOT,
-    )
+        name=name, job_class=name, submitted_at_ms=submitted_at_ms, map_ms=(1000, 1000),
+        reduce_ms=tuple(count * GROUP_MS for count in groups), reduce_keys=groups, shuffle_ms=0, am_size=SLOT,
+        map_size=SLOT, reduce_size=SLOT,
+    )  # fmt: skip
 
 
 JOBS = (_job("research", 120_000, 11, 0), _job("production", 30_000, 3, ARRIVES_MS))
@@ -50,17 +43,9 @@ def play(
     journal = MemoryJournal()
     settings = msgspec.structs.replace(DEFAULT, in_flight_ratio_max=0.1, in_flight_least=4, seed=seed)
     setup = Setup(
-        nodes=3,
-        node_size=Resources(1024, 8),
-        timing=HADOOP3,
-        settings=settings,
-        shares=(0.95, 0.05),
-        caps=(0.95, 0.05),
-        am_ratio=0.5,
-        seed=seed,
-        hold=hold,
-        ahead_max=ahead_max,
-    )
+        nodes=3, node_size=Resources(1024, 8), timing=HADOOP3, settings=settings, shares=(0.95, 0.05),
+        caps=(0.95, 0.05), am_ratio=0.5, seed=seed, hold=hold, ahead_max=ahead_max,
+    )  # fmt: skip
     run = Run(setup, JOBS, SCHEMES["natjam"], journal)
     watch = RunWatch(run)
 

@@ -28,7 +28,6 @@ class Measured(NamedTuple):
 
     @property
     def findings(self) -> list[Finding]:
-        """All findings in one list."""
         return [finding for group in self.checks.values() for finding in group]
 
 
@@ -41,14 +40,10 @@ def measure(
     of_clients, wrong_clients = clients.clients(modules, root, listed)
     of_reasons, wrong_reasons = reasons.reasons(modules, known.not_reasons)
     checks = {
-        "circles": (graph.circles(modules),),
-        "rooms": (rooms.rooms(modules),),
-        "size": (sizes.sizes(modules),),
-        "functions": of_functions,
-        "names": names.names(modules),
-        "http-clients": (of_clients,),
-        "parsed-reasons": (of_reasons,),
-    }
+        "circles": (graph.circles(modules),), "rooms": (rooms.rooms(modules),),
+        "size": (sizes.sizes(modules),), "functions": of_functions, "names": names.names(modules),
+        "http-clients": (of_clients,), "parsed-reasons": (of_reasons,),
+    }  # fmt: skip
     findings = [finding for group in checks.values() for finding in group]
     wrong = [*ratchet.problems(findings, known), *wrong_exceptions, *wrong_clients, *wrong_reasons]
     wrong += sizes.over_budget(modules, allowed) if allowed is not None else []
@@ -56,7 +51,6 @@ def measure(
 
 
 def document(measured: Measured) -> dict[str, Any]:
-    """Return what was measured as JSON has it."""
     checks = {
         name: {
             "figures": {figure.name: figure.value for finding in group for figure in finding.figures},

@@ -56,7 +56,6 @@ class Listed(NamedTuple):
 
 
 def load(path: Path) -> Listed:
-    """Read the list."""
     document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     clients = {name: tuple(client["modules"]) for name, client in document["clients"].items()}
     return Listed(clients, document.get("others", {}))
@@ -66,15 +65,11 @@ def clients(modules: Mapping[str, Module], root: Path, listed: Listed) -> tuple[
     """Return the modules that open connections and are not listed, and the entries that open none."""
     used = {name: found for name, module in modules.items() if (found := sorted(uses(module)))}
     breaches = tuple(
-        Breach(
-            name,
-            len(found),
-            f"{modules[name].path}:{found[0].line}",
-            f"{name} uses {', '.join(sorted({each.library for each in found}))} and is no client's module",
-        )
+        Breach(name, len(found), f"{modules[name].path}:{found[0].line}",
+            f"{name} uses {', '.join(sorted({each.library for each in found}))} and is no client's module")
         for name, found in used.items()
         if listed.owner(name) is None
-    )
+    )  # fmt: skip
     named = [name for group in listed.clients.values() for name in group]
     doubled = [name for name, count in Counter([*named, *listed.others]).items() if count > 1]
     problems = [
@@ -146,5 +141,4 @@ def library_of(name: str) -> str | None:
 
 
 def is_within(name: str, package: str) -> bool:
-    """Say whether a name is a package's or something in it."""
     return name == package or name.startswith(f"{package}.")

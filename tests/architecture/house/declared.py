@@ -60,7 +60,6 @@ class World:
             yield from self.members(part, depth - 1)
 
     def kind(self, annotations: Iterable[ast.expr]) -> Kind:
-        """Say what annotations declare."""
         names = [name_of(member) for annotation in annotations for member in self.members(annotation)]
         return "text" if "str" in names else "value" if names else "unknown"
 
@@ -75,7 +74,6 @@ class World:
         return found
 
     def anywhere(self, name: str) -> list[ast.expr]:
-        """Return the annotations of a field in all classes that declare one of this name."""
         return [each.fields[name] for group in self.classes.values() for each in group if name in each.fields]
 
 

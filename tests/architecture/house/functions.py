@@ -46,7 +46,6 @@ def functions(
 
 
 def long_bodies(modules: Mapping[str, Module]) -> Iterator[Breach]:
-    """Yield the functions whose body is too long."""
     for module in modules.values():
         for name, node in definitions(module.tree):
             if isinstance(node, Function):

@@ -42,7 +42,6 @@ def breach(group: list[str], graph: Graph, modules: Mapping[str, Module]) -> Bre
 
 
 def imports(modules: Mapping[str, Module]) -> Graph:
-    """Return who imports whom."""
     graph: Graph = {name: {} for name in modules}
     for name, module in modules.items():
         for other, line in named(module):

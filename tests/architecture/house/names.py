@@ -44,13 +44,9 @@ def is_counted(module: Module) -> bool:
 def doubled(section: str, places: Places, target: int) -> Finding:
     """Return the names with more than one place."""
     breaches = tuple(
-        Breach(
-            name,
-            len(found),
-            "{}:{}".format(*found[0]),
-            f"{name} stands for {len(found)}: " + ", ".join(f"{path}:{line}" for path, line in found),
-        )
+        Breach(name, len(found), "{}:{}".format(*found[0]),
+            f"{name} stands for {len(found)}: " + ", ".join(f"{path}:{line}" for path, line in found))
         for name, found in sorted(places.items())
         if len(found) > 1
-    )
+    )  # fmt: skip
     return Finding(section, (Figure(section.replace("-", "_"), len(breaches), target),), breaches)

@@ -32,7 +32,6 @@ class Known(NamedTuple):
 
 
 def load(path: Path) -> Known:
-    """Read the list."""
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     figures = {name: table for name, table in document.items() if name not in HAND_WRITTEN}
     return Known(figures, document.get("exceptions", {}), document.get("not-reasons", {}))
@@ -91,5 +90,4 @@ def by_key(finding: Finding) -> dict[str, int]:
 
 
 def written(key: str, figure: int) -> str:
-    """Return one line of the list."""
     return f"{json.dumps(key, ensure_ascii=False)} = {figure}\n"

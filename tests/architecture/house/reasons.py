@@ -22,19 +22,11 @@ STRONG = frozenset(("why", "why_not", "reason", "cause", "because"))
 WEAK = frozenset(("told", "said", "seen"))
 CUTTERS = frozenset(
     (
-        *(
-            "startswith",
-            "endswith",
-            "removeprefix",
-            "removesuffix",
-            "partition",
-            "rpartition",
-            "split",
-            "rsplit",
-        ),
+        *("startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "split",
+            "rsplit"),
         *("splitlines", "find", "rfind", "index", "rindex", "count", "replace"),
     )
-)
+)  # fmt: skip
 COPIES = frozenset(("strip", "lstrip", "rstrip", "lower", "upper", "casefold"))
 """Methods whose result is still the reason."""
 PATTERNS = frozenset(("match", "fullmatch", "search", "findall", "finditer", "split", "sub"))
@@ -73,7 +65,6 @@ class Scope:
         self.sources: dict[str, ast.expr] = dict(outer.sources) if outer else {}
 
     def inside(self, name: str, owner: str) -> Scope:
-        """Return the scope of a function or class in this one."""
         return Scope(f"{self.name}.{name}" if self.name else name, owner, self)
 
     def learn(self, node: ast.AST) -> None:
@@ -95,7 +86,6 @@ class Scope:
 
 
 def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the names that an assignment gives to expressions."""
     if isinstance(target, ast.Name):
         yield target.id, value
     elif (
@@ -194,7 +184,6 @@ class Reading:
                 self.visit(part, scope, inside)
 
     def keywords(self, pattern: ast.MatchClass, scope: Scope) -> None:
-        """Look at the fields that a pattern of a class compares."""
         for name, value in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
             compares = any(isinstance(each, ast.MatchValue) for each in ast.walk(value))
             if compares and name in STRONG:
@@ -203,7 +192,6 @@ class Reading:
                     self.note(pattern, scope, ast.unparse(pattern))
 
     def note(self, node: ast.AST, scope: Scope, expression: str) -> None:
-        """Keep a place."""
         self.found.add((node.lineno, node.col_offset, scope.name, expression))  # type: ignore[attr-defined]
 
     # --- what reads a reason -----------------------------------------------------------------
@@ -234,7 +222,6 @@ class Reading:
         return self.kind(node, scope, known) in ("text", "unknown")
 
     def kind(self, node: ast.expr, scope: Scope, known: Known, depth: int = DEPTH) -> Kind | None:
-        """Say what an expression is as a reason, None if it is none."""
         if not depth:
             return None
         if isinstance(node, ast.Name):
@@ -262,7 +249,6 @@ class Reading:
         return next((kind for kind in ("text", "unknown", "value") if kind in kinds), None)
 
     def name_kind(self, name: str, scope: Scope, known: Known, depth: int) -> Kind | None:
-        """Say what a local name is as a reason."""
         source = scope.sources.get(name)
         if name in scope.annotations:
             kind: Kind | None = self.world.kind([scope.annotations[name]])
@@ -275,7 +261,6 @@ class Reading:
         return kind if source is not None and self.kind(source, scope, known, depth - 1) else None
 
     def attribute_kind(self, node: ast.Attribute, scope: Scope, known: Known) -> Kind | None:
-        """Say what an attribute is as a reason."""
         if bare(node.attr) not in STRONG | WEAK:
             return None
         owners = self.classes(node.value, scope, known)
@@ -317,5 +302,4 @@ def is_bound(node: ast.Slice) -> bool:
 
 
 def is_empty(node: ast.expr) -> bool:
-    """Say whether an expression is the empty text."""
     return isinstance(node, ast.Constant) and node.value == ""

@@ -39,7 +39,6 @@ def spent(modules: Mapping[str, Module]) -> Counter[str]:
 
 
 def sizes(modules: Mapping[str, Module]) -> Finding:
-    """Return the product's size."""
     figures = (
         Figure("lines", sum(len(module.text.splitlines()) for module in modules.values())),
         Figure("statements", spent(modules).total()),
@@ -49,7 +48,6 @@ def sizes(modules: Mapping[str, Module]) -> Finding:
 
 
 def budget(root: Path) -> Allowed:
-    """Return the budget of each top folder."""
     return tomllib.loads((root / BUDGET).read_text(encoding="utf-8"))
 
 

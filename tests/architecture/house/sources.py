@@ -28,12 +28,10 @@ class Module(NamedTuple):
 
     @property
     def is_package(self) -> bool:
-        """Whether this is the ``__init__.py`` of a folder."""
         return self.path.endswith("/__init__.py")
 
     @property
     def folder(self) -> str:
-        """The folder that the file lies in."""
         return self.path.rpartition("/")[0]
 
     @property
@@ -68,7 +66,6 @@ class Finding(NamedTuple):
 
 
 def read(root: Path, packages: tuple[str, ...] = PACKAGES) -> dict[str, Module]:
-    """Return the modules of the packages by name, in the order of their paths."""
     paths = sorted(path for package in packages for path in (root / package).rglob("*.py"))
     paths = [path for path in paths if path != root / BUILT]
     modules = (parse(path, path.relative_to(root).as_posix()) for path in paths)
@@ -76,7 +73,6 @@ def read(root: Path, packages: tuple[str, ...] = PACKAGES) -> dict[str, Module]:
 
 
 def parse(path: Path, shown: str) -> Module:
-    """Return one file as a module."""
     text = path.read_text(encoding="utf-8")
     name = shown.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     return Module(name, shown, text, ast.parse(text, shown))

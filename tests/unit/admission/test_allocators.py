@@ -45,9 +45,6 @@ def terms(allocator, memory: Any, asked: Request, now_ms: int = 0, choices: Any 
     return allocator.terms(memory, asked, now_ms, 100, choices or allocator.choices)
 
 
-# --- PYTHIA -----------------------------------------------------------------------------------
-
-
 def test_pythia_admits_all_until_something_has_finished():
     assert terms(PYTHIA, PYTHIA.memory, request(tasks=500))[:2] == (100, 1)
 
@@ -79,9 +76,6 @@ def test_time_in_the_queue_may_be_ignored_until_the_deadline():
     memory, ignored = learned(PYTHIA, finished(500, 10, 100, 10)), PythiaChoices(queue_time="ignored")
     assert terms(PYTHIA, memory, request(), 99, ignored).containers == 5
     assert terms(PYTHIA, memory, request(), 100, ignored).containers == 0
-
-
-# --- Oracle -----------------------------------------------------------------------------------
 
 
 def test_oracle_takes_exactly_what_is_needed_and_not_without_knowing():

@@ -11,15 +11,12 @@ from yarnctl.deciding.admission.rounds import fair_shares, water_level
 
 @pytest.mark.parametrize(
     ("demands", "free", "shares", "why"),
-    [
-        ([5, 1, 9], 100, [5, 1, 9], "all are satisfied"),
-        ([5, 1, 9], 9, [4, 1, 4], "the small one is satisfied, the others share what is left"),
-        ([5, 1, 9], 10, [5, 1, 4], "a surplus of one goes to the first that wants it"),
-        ([3, 3, 3], 2, [1, 1, 0], "fewer containers than jobs: the first get one"),
-        ([7], 0, [0], "nothing to share"),
-        ([], 4, [], "nobody asks"),
-    ],
-)
+    [([5, 1, 9], 100, [5, 1, 9], "all are satisfied"),
+     ([5, 1, 9], 9, [4, 1, 4], "the small one is satisfied, the others share what is left"),
+     ([5, 1, 9], 10, [5, 1, 4], "a surplus of one goes to the first that wants it"),
+     ([3, 3, 3], 2, [1, 1, 0], "fewer containers than jobs: the first get one"),
+     ([7], 0, [0], "nothing to share"), ([], 4, [], "nobody asks")],
+)  # fmt: skip
 def test_by_hand(demands, free, shares, why):
     assert fair_shares(demands, free) == shares, why
 

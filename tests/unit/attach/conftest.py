@@ -16,15 +16,9 @@ def cluster():
         fake.nodes = {"n1:1": times(SLOT, 2), "n2:1": times(SLOT, 2)}
         fake.research(1, ["n1:1", "n1:1", "n2:1", "n2:1"])
         fake.add(
-            App(
-                2,
-                "production",
-                state="ACCEPTED",
-                user="bob",
-                asks=[(0, SLOT, 1)],
-                submitted_at_ms=fake.now_ms,
-            )
-        )
+            App(2, "production", state="ACCEPTED", user="bob", asks=[(0, SLOT, 1)],
+                submitted_at_ms=fake.now_ms)
+        )  # fmt: skip
         yield fake
 
 

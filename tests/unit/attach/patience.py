@@ -22,7 +22,6 @@ class Hangs:
         self.kind = kind
 
     def wait(self, futures: Collection[Future[Any]], _span_ms: int) -> object:
-        """Wait for all others."""
         hanging = self.futures(lambda one, purpose: one == self.application and purpose.startswith(self.kind))
         return wait([each for each in futures if each not in hanging])
 
@@ -41,5 +40,4 @@ class Hangs:
         return [future for name, purpose, future in (*reads, *changes) if chosen(name, purpose)]
 
     def until_idle(self) -> None:
-        """Wait until what was late has come."""
         wait(self.futures(lambda _name, _purpose: True))

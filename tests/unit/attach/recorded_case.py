@@ -53,13 +53,11 @@ class RecordedCase:
 
     @property
     def applications(self) -> list[dict[str, Any]]:
-        """The rows of /apps."""
         rows: list[dict[str, Any]] = self.answers[CLUSTER + "/apps"]["apps"]["app"]
         return rows
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
-        """The rows of /nodes."""
         rows: list[dict[str, Any]] = self.answers[CLUSTER + "/nodes"]["nodes"]["node"]
         return rows
 

@@ -32,35 +32,21 @@ TAGS = "deadline:1700000060,yarnctl-admission-adm-1-7"
 def row(**more: Any) -> dict[str, Any]:
     """Return a Spark application: submitted at 0 s, its driver at 2 s, ended at 32 s; 4 GiB at the end."""
     told = {
-        "id": APP,
-        "user": "ann",
-        "name": "daily-7",
-        "state": "FINISHED",
-        "finalStatus": "SUCCEEDED",
-        "applicationType": "SPARK",
-        "applicationTags": "",
-        "startedTime": BEGAN_MS,
-        "launchTime": BEGAN_MS + 2_000,
-        "finishedTime": BEGAN_MS + 32_000,
-        "memorySeconds": 100 * 1024,
-    }
+        "id": APP, "user": "ann", "name": "daily-7", "state": "FINISHED", "finalStatus": "SUCCEEDED",
+        "applicationType": "SPARK", "applicationTags": "", "startedTime": BEGAN_MS,
+        "launchTime": BEGAN_MS + 2_000, "finishedTime": BEGAN_MS + 32_000, "memorySeconds": 100 * 1024,
+    }  # fmt: skip
     return told | more
 
 
 def ended(**more: Any) -> EndedApplication:
     return EndedApplication(
-        application=APP,
-        user="ann",
-        name="daily-7",
-        final_status="SUCCEEDED",
-        kind="SPARK",
-        tags=more.pop("tags", ""),
-        submitted_at_ms=BEGAN_MS,
+        application=APP, user="ann", name="daily-7", final_status="SUCCEEDED", kind="SPARK",
+        tags=more.pop("tags", ""), submitted_at_ms=BEGAN_MS,
         launched_at_ms=more.pop("launched_at_ms", BEGAN_MS + 2_000),
         ended_at_ms=more.pop("ended_at_ms", BEGAN_MS + 32_000),
-        mib_seconds=more.pop("mib_seconds", 100 * 1024),
-        **more,
-    )
+        mib_seconds=more.pop("mib_seconds", 100 * 1024), **more,
+    )  # fmt: skip
 
 
 def run_of(containers: int, elapsed_ms: int) -> ApplicationRun:
@@ -77,27 +63,16 @@ def test_an_application_by_hand():
     assert isinstance(run, ApplicationRun)
     assert (run.containers, run.elapsed_ms, run.computed_ms) == (4, 30_000, 100_000)
     assert fitting.finished_run(run, 40) == Finished(
-        work_ms=120_000,
-        tasks=4,
-        deadline_ms=32_000,
-        containers=4,
-        capacity=40,
-        ratio=1.0,
-        met=True,
-        computed_ms=100_000,
-        ended_at_ms=BEGAN_MS + 32_000,
-        elapsed_ms=32_000,
-    )
+        work_ms=120_000, tasks=4, deadline_ms=32_000, containers=4, capacity=40, ratio=1.0, met=True,
+        computed_ms=100_000, ended_at_ms=BEGAN_MS + 32_000, elapsed_ms=32_000,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("more", "mib", "given_containers", "containers", "claim"),
-    [
-        ({}, 2048, 0, 2, "larger containers are fewer"),
-        ({}, 1024, 6, 6, "who knows the number says so"),
-        ({"launched_at_ms": 0}, 1024, 0, 4, "older versions tell no launch: it runs from its submission"),
-    ],
-)
+    [({}, 2048, 0, 2, "larger containers are fewer"), ({}, 1024, 6, 6, "who knows the number says so"),
+     ({"launched_at_ms": 0}, 1024, 0, 4, "older versions tell no launch: it runs from its submission")],
+)  # fmt: skip
 def test_how_many_containers_it_held(more, mib, given_containers, containers, claim):
     run = fitting.application_run(ended(**more), mib, given_containers)
     assert isinstance(run, ApplicationRun)
@@ -225,9 +200,6 @@ def test_one_that_has_ended_is_read_by_its_id():
     assert failed[1] is not None
     assert "did not succeed (FAILED)" in text(failed[1])
     assert gone == (None, HistoryLost(APP))
-
-
-# --- by kind ------------------------------------------------------------------------------------------
 
 
 def nobody() -> FinishedJobs:

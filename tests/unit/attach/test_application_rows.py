@@ -19,20 +19,13 @@ def row(number: int, chance: random.Random) -> yarn.AppInfo:
     pending = chance.choice([0, 0, 1024])
     use = yarn.PartitionUse(pending=yarn.FullVector(pending, pending // 1024))
     return yarn.AppInfo(
-        application=f"application_1_{number:04d}",
-        user=f"u{number % 3}",
-        queue=chance.choice(["research", "team"]),
-        state="RUNNING",
-        progress_percent=chance.random() * 100,
-        kind="MAPREDUCE",
-        tags=chance.choice(["", "", "deadline:1700000000"]),
-        priority=chance.choice([0, 0, 0, 1]),
-        submitted_at_ms=number // 2,
-        allocated_mib=1024 * chance.randrange(4),
-        allocated_vcores=chance.randrange(4),
-        containers=chance.randrange(4),
-        uses=chance.choice([None, yarn.Uses((use,)), yarn.Uses((use,))]),
-    )
+        application=f"application_1_{number:04d}", user=f"u{number % 3}",
+        queue=chance.choice(["research", "team"]), state="RUNNING", progress_percent=chance.random() * 100,
+        kind="MAPREDUCE", tags=chance.choice(["", "", "deadline:1700000000"]),
+        priority=chance.choice([0, 0, 0, 1]), submitted_at_ms=number // 2,
+        allocated_mib=1024 * chance.randrange(4), allocated_vcores=chance.randrange(4),
+        containers=chance.randrange(4), uses=chance.choice([None, yarn.Uses((use,)), yarn.Uses((use,))]),
+    )  # fmt: skip
 
 
 def moved(one: yarn.AppInfo, chance: random.Random) -> yarn.AppInfo:

@@ -63,61 +63,31 @@ NOW_MS = 1_795_720_538_400
 TERMS = CostTerms(move_bytes_per_ms=1000, leave_ms=2000, return_ms=10_000, order_ms=1500)
 
 
-# --- who may be asked -----------------------------------------------------------------------------------
-
 JUDGED = [
     (("yarnctl-drain:signal",), BY_SIGNAL, "4.0.1", Drainable("signal", 1)),
     (("x", "yarnctl-drain:signal", "yarnctl-min-executors:3"), BY_SIGNAL, "3.2.0", Drainable("signal", 3)),
     (("yarnctl-drain:plugin",), {**BY_PLUGIN, PLUGINS: f"a.B,{PLUGIN}"}, "4.0.1", Drainable("plugin", 1)),
     (("yarnctl-drain:plugin",), BY_PLUGIN | {FALLBACK: "hdfs:///f/"}, "4.0.1", Drainable("plugin", 0)),
-    (
-        ("yarnctl-drain:plugin", "yarnctl-min-executors:2"),
-        BY_PLUGIN | {FALLBACK: "hdfs:///f/"},
-        "4.0.1",
-        Drainable("plugin", 2),
-    ),
+    (("yarnctl-drain:plugin", "yarnctl-min-executors:2"), BY_PLUGIN | {FALLBACK: "hdfs:///f/"}, "4.0.1",
+     Drainable("plugin", 2)),
     (("yarnctl-drain:plugin",), BY_PLUGIN | {FALLBACK: "hdfs:///f"}, "4.0.1", Drainable("plugin", 1)),
     (("yarnctl-drain:signal",), BY_SIGNAL | {FALLBACK: "hdfs:///f/"}, "4.0.1", Drainable("signal", 1)),
     ((), BY_SIGNAL, "4.0.1", NoDrainTag()),
     (("yarnctl-drain:signal",), BY_SIGNAL, "3.1.2", SparkTooOld("3.1.2")),
     (("yarnctl-drain:signal",), BY_SIGNAL, "", SparkTooOld("")),
-    (
-        ("yarnctl-drain:signal",),
-        {**BY_SIGNAL, "spark.executor.decommission.signal": "PWR"},
-        "4.0.1",
-        SettingForbidsDrain("spark.executor.decommission.signal", "PWR", "TERM"),
-    ),
-    (
-        ("yarnctl-drain:signal",),
-        {**BY_SIGNAL, "spark.executor.extraJavaOptions": "-ea -Xrs"},
-        "4.0.1",
-        SettingForbidsDrain("spark.executor.extraJavaOptions", "-ea -Xrs", "no -Xrs"),
-    ),
-    (
-        ("yarnctl-drain:plugin",),
-        {**BY_PLUGIN, PLUGINS: "a.B"},
-        "4.0.1",
-        SettingForbidsDrain(PLUGINS, "a.B", PLUGIN),
-    ),
-    (
-        ("yarnctl-drain:plugin",),
-        {**BY_PLUGIN, REQUESTS_OWNER: "eve"},
-        "4.0.1",
-        SettingForbidsDrain(REQUESTS_OWNER, "eve", "yarnctl"),
-    ),
-    (
-        ("yarnctl-drain:plugin",),
-        {**BY_PLUGIN, REQUESTS: "/other"},
-        "4.0.1",
-        SettingForbidsDrain(REQUESTS, "/other", "/yarnctl/requests"),
-    ),
-    (
-        ("yarnctl-drain:plugin",),
-        {PLUGINS: PLUGIN},
-        "4.0.1",
-        SettingForbidsDrain("spark.decommission.enabled", "", "true"),
-    ),
-]
+    (("yarnctl-drain:signal",), {**BY_SIGNAL, "spark.executor.decommission.signal": "PWR"}, "4.0.1",
+     SettingForbidsDrain("spark.executor.decommission.signal", "PWR", "TERM")),
+    (("yarnctl-drain:signal",), {**BY_SIGNAL, "spark.executor.extraJavaOptions": "-ea -Xrs"}, "4.0.1",
+     SettingForbidsDrain("spark.executor.extraJavaOptions", "-ea -Xrs", "no -Xrs")),
+    (("yarnctl-drain:plugin",), {**BY_PLUGIN, PLUGINS: "a.B"}, "4.0.1",
+     SettingForbidsDrain(PLUGINS, "a.B", PLUGIN)),
+    (("yarnctl-drain:plugin",), {**BY_PLUGIN, REQUESTS_OWNER: "eve"}, "4.0.1",
+     SettingForbidsDrain(REQUESTS_OWNER, "eve", "yarnctl")),
+    (("yarnctl-drain:plugin",), {**BY_PLUGIN, REQUESTS: "/other"}, "4.0.1",
+     SettingForbidsDrain(REQUESTS, "/other", "/yarnctl/requests")),
+    (("yarnctl-drain:plugin",), {PLUGINS: PLUGIN}, "4.0.1",
+     SettingForbidsDrain("spark.decommission.enabled", "", "true")),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("tags", "settings", "version", "expected"), JUDGED)
@@ -240,14 +210,11 @@ def test_the_driver_and_executors_that_are_gone_are_no_candidates():
 
 @pytest.mark.parametrize(
     ("reason", "well"),
-    [
-        ("Executor decommission: spark scale down", True),
-        ("Executor Process Lost", False),
-        ("Container from a bad node: container_1 on host: h. Exit status: 143.", False),
-        ("Container container_1 on host: h was preempted.", True),
-        ("Executor heartbeat timed out after 120000 ms", False),
-    ],
-)
+    [("Executor decommission: spark scale down", True), ("Executor Process Lost", False),
+     ("Container from a bad node: container_1 on host: h. Exit status: 143.", False),
+     ("Container container_1 on host: h was preempted.", True),
+     ("Executor heartbeat timed out after 120000 ms", False)],
+)  # fmt: skip
 def test_a_driver_says_whether_an_executor_left_by_itself(reason, well):
     assert left_well(reason) is well
 
@@ -376,14 +343,9 @@ def test_what_an_executor_wrote_has_to_move_and_a_finished_stage_is_read_once(fa
     driver.jobs = [{"jobId": 1, "status": "RUNNING", "stageIds": [1, 2]}]
     driver.stages = [
         {"stageId": 2, "status": "PENDING", "numTasks": 3},
-        {
-            "stageId": 1,
-            "status": "COMPLETE",
-            "numTasks": 3,
-            "numCompleteTasks": 3,
-            "shuffleWriteBytes": 90_000_000,
-        },
-    ]
+        {"stageId": 1, "status": "COMPLETE", "numTasks": 3, "numCompleteTasks": 3,
+         "shuffleWriteBytes": 90_000_000},
+    ]  # fmt: skip
     driver.parts[1] = {"1": {"succeededTasks": 3, "shuffleWrite": 90_000_000}}
     port = looking(fake, levers=True)
     first, second = observed(port), observed(port)

@@ -109,12 +109,9 @@ def test_a_foreign_answer_is_not_believed(cluster, port):
 
 HOSTILE = {
     "endless": b'{"order":"o-1","attempt":"%s","answer":"unchanged","generation":1e999,"reason":""}',
-    "deep": b"[" * 50_000,
-    "deep and long": b"[" * 200_000,
-    "a list": b"[1]",
-    "no text": b"\xff\xfe",
+    "deep": b"[" * 50_000, "deep and long": b"[" * 200_000, "a list": b"[1]", "no text": b"\xff\xfe",
     "words": b'{"order":"o-1","attempt":"%s","answer":"unchanged","generation":"x","reason":""}',
-}
+}  # fmt: skip
 
 
 @pytest.mark.usefixtures("no_collection")
@@ -303,9 +300,6 @@ def test_a_grant_of_room_that_came_free_during_the_look_comes_after_its_end(clus
     assert [type(fact) for fact in told] == [ContainerEnded, ContainerGranted]
 
 
-# --- restart ------------------------------------------------------------------------------------
-
-
 def order(state: State) -> Order:
     return Order(
         order="o-1", requester=application(2), victim=application(1), attempt=attempt(1, 1),
@@ -342,9 +336,6 @@ def test_a_failover_while_yarnctl_was_away_is_told(cluster):
 def test_orders_nobody_told_the_port_of_are_left_alone(cluster):
     port = cluster.port()
     assert port.observe(LOOK).facts == ()
-
-
-# --- who is watched -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("named", [True, False])

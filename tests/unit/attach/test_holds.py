@@ -57,7 +57,6 @@ def restarted(cluster: FakeCluster):
 
 
 def open_order() -> Order:
-    """Return the order as the journal knows it."""
     return Order(
         order="o-1", requester=application(2), victim=application(1), attempt=attempt(1, 1),
         container=container(1, 2), node="n1:1", size=Resources(1024, 1), request_size=Resources(1024, 1),
@@ -80,9 +79,6 @@ def not_done(
     assert isinstance(outcome, kinds), outcome
     assert isinstance(outcome, Refused | Unknown | Withheld)
     return said(outcome.why)
-
-
-# --- "unchanged" --------------------------------------------------------------------------------
 
 
 def test_unchanged_and_holding_for_this_order_is_released(cluster, port):
@@ -124,9 +120,6 @@ def test_an_old_unchanged_answer_is_old_whatever_the_status_says(cluster):
     assert "release wait has expired" in not_done(cluster, port.perform(RELEASE))
 
 
-# --- since when -----------------------------------------------------------------------------------
-
-
 def test_the_hold_began_with_the_manifest_not_when_we_came_back_to_see_it(cluster):
     cluster.save(1, 1, "o-1")
     cluster.now_ms += 29_000
@@ -163,9 +156,6 @@ def test_a_clock_that_is_behind_costs_nothing_where_a_look_came_before(cluster, 
     assert port.perform(RELEASE) == Accepted()
 
 
-# --- gone on --------------------------------------------------------------------------------------
-
-
 def test_more_groups_than_saved_means_gone_on_though_the_runner_knows_no_generation(cluster, port):
     cluster.save(1, 1, "o-1")  # saved, and the answer to the last rename was lost
     say(cluster, AT_WORK.format(99_999, 0))
@@ -178,9 +168,6 @@ def test_at_work_with_this_generation_means_gone_on_though_no_group_is_done_yet(
     say(cluster, AT_WORK.format(50, 1))
     assert saw_manifest(port)
     assert "processed input after its checkpoint" in not_done(cluster, port.perform(RELEASE))
-
-
-# --- the moment before ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("action", [RELEASE, Kill("o-1", *NAMES)])

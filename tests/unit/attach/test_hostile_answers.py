@@ -54,7 +54,6 @@ def observe(port, *victims: str) -> Observation:
 
 
 def is_whole(seen: Observation) -> bool:
-    """Return whether the cluster and the honest job were seen."""
     return seen.cluster == "seen" and len(seen.tasks.get(HONEST, ())) == 3
 
 
@@ -104,22 +103,10 @@ def test_poll_resumed_task_an_attempt_with_an_endless_number_hides_nothing(fake)
 
 def suspended_order() -> Order:
     return Order(
-        order="o-1",
-        requester=application(2),
-        victim=application(3),
-        attempt=attempt(3, 1),
-        container=container(3, 2),
-        node="n1:1",
-        size=SLOT,
-        request_size=SLOT,
-        serves=1,
-        group="g",
-        generation=1,
-        verb="suspend",
-        decision=1,
-        ordered_at_ms=0,
-        progress_at_ms=0,
-    )
+        order="o-1", requester=application(2), victim=application(3), attempt=attempt(3, 1),
+        container=container(3, 2), node="n1:1", size=SLOT, request_size=SLOT, serves=1, group="g",
+        generation=1, verb="suspend", decision=1, ordered_at_ms=0, progress_at_ms=0,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,6 @@ def refusals(cluster: FakeCluster, ticks: int = 3) -> list[Refusal]:
 
 
 def published(cluster: FakeCluster) -> View:
-    """Return the view of one tick."""
     port, controller, publisher = cluster.port(), Controller(PATHS), Publisher()
     seen = port.observe(controller.to_observe)
     controller.step(seen)
@@ -122,9 +121,6 @@ def test_a_label_is_found_wherever_it_is_set(places):
     with case.served():
         [wanted] = case.wanted()
         assert (wanted.need, "labels: gpu" in wanted.why) == (0, True)
-
-
-# --- in the loop --------------------------------------------------------------------------------------
 
 
 def test_an_idle_node_with_a_label_hides_no_demand_and_without_it_serves_it(cluster):
@@ -214,17 +210,10 @@ NODE = b'{"id": "n:1", "state": "RUNNING", "availMemoryMB": 5, %s}'
 
 @pytest.mark.parametrize(
     ("told", "partition"),
-    [
-        (b'"nodeLabels": ["gpu"]', "gpu"),
-        (b'"nodeLabels": "gpu"', "gpu"),
-        (b'"nodeLabels": []', ""),
-        (b'"nodeLabels": ""', ""),
-        (b'"nodeLabels": [""]', ""),
-        (b'"nodeLabels": ["<DEFAULT_PARTITION>"]', ""),
-        (b'"nodeLabels": null', ""),
-        (b'"rack": "/r"', ""),
-    ],
-)
+    [(b'"nodeLabels": ["gpu"]', "gpu"), (b'"nodeLabels": "gpu"', "gpu"), (b'"nodeLabels": []', ""),
+     (b'"nodeLabels": ""', ""), (b'"nodeLabels": [""]', ""), (b'"nodeLabels": ["<DEFAULT_PARTITION>"]', ""),
+     (b'"nodeLabels": null', ""), (b'"rack": "/r"', "")],
+)  # fmt: skip
 def test_the_label_of_a_node_in_every_form(told, partition):
     [node] = yarn.NODES.read(b'{"nodes": {"node": [' + NODE % told + b"]}}")
     assert node.partition == partition
@@ -249,14 +238,11 @@ def test_other_resources_of_a_node_in_every_form(told):
 
 @pytest.mark.parametrize(
     ("told", "others"),
-    [
-        (b'{"entry": [{"key": "memory-mb", "value": "256"}, {"key": "yarn.io/gpu", "value": "1"}]}', True),
-        (b'{"entry": {"key": "yarn.io/gpu", "value": 1}}', True),
-        (b'{"entry": [{"key": "memory-mb", "value": 256}, {"key": "yarn.io/gpu", "value": 0}]}', False),
-        (b'""', False),
-        (b"null", False),
-    ],
-)
+    [(b'{"entry": [{"key": "memory-mb", "value": "256"}, {"key": "yarn.io/gpu", "value": "1"}]}', True),
+     (b'{"entry": {"key": "yarn.io/gpu", "value": 1}}', True),
+     (b'{"entry": [{"key": "memory-mb", "value": 256}, {"key": "yarn.io/gpu", "value": 0}]}', False),
+     (b'""', False), (b"null", False)],
+)  # fmt: skip
 def test_other_resources_of_a_container_in_every_form(told, others):
     row = b'{"containerId": "container_1_1_01_000001", "allocatedResources": ' + told + b"}"
     for body in (b'{"container": [' + row + b"]}", b'{"container": ' + row + b"}"):
@@ -277,23 +263,16 @@ def test_an_older_version_without_any_of_these_fields_is_read_as_before(cluster)
 def test_a_queue_is_what_it_is_in_the_default_partition():
     rows = [
         {"partitionName": "gpu", "effectiveMinResource": {"memory": 900, "vCores": 9}},
-        {
-            "partitionName": "",
-            "effectiveMinResource": {"memory": 0, "vCores": 0},
-            "effectiveMaxResource": {"memory": 700, "vCores": 7},
-        },
-    ]
+        {"partitionName": "", "effectiveMinResource": {"memory": 0, "vCores": 0},
+         "effectiveMaxResource": {"memory": 700, "vCores": 7}},
+    ]  # fmt: skip
     tree = {
         "queueName": "root",
         "queues": {
-            "queue": {
-                "type": "capacitySchedulerLeafQueueInfo",
-                "queueName": "a",
-                "absoluteCapacity": 80.0,
-                "capacities": {"queueCapacitiesByPartition": rows},
-            }
+            "queue": {"type": "capacitySchedulerLeafQueueInfo", "queueName": "a", "absoluteCapacity": 80.0,
+                "capacities": {"queueCapacitiesByPartition": rows}}
         },
-    }
+    }  # fmt: skip
     root = yarn.SCHEDULER.read(json.dumps({"scheduler": {"schedulerInfo": tree}}).encode())
     [view] = views.queue_views(root, Resources(1000, 10))
     assert (view.guaranteed, view.maximum) == (NOTHING, Resources(700, 7))
@@ -347,9 +326,6 @@ def test_an_application_that_chooses_its_workers_is_left_alone_as_a_whole(cluste
     assert (unmodelled.why, unmodelled.modelled("a", tasks)) == ({}, tasks)
 
 
-# --- what people read ---------------------------------------------------------------------------------
-
-
 def test_the_refusal_is_recorded_once(cluster):
     cluster.apps[application(2)].ask_others = GPU
     found = refusals(cluster, ticks=6)
@@ -384,9 +360,6 @@ def test_what_is_left_out_is_logged_once(cluster, caplog):
     assert all(line.isprintable() for line in lines)
 
 
-# --- predicted demand ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("where", ["application", "queue"])
 def test_no_demand_is_predicted_for_a_job_of_a_label(cluster, where):
     wave = (ContainerRequest(20, SLOT, 2),)
@@ -398,9 +371,6 @@ def test_no_demand_is_predicted_for_a_job_of_a_label(cluster, where):
     seen = cluster.port(lambda _: wave, predicted_max=10).observe(ObservationRequest())
     [view] = [view for view in seen.snapshot.applications if view.application == application(2)]
     assert (view.requests, view.predicted) == ((), 0)
-
-
-# --- check --------------------------------------------------------------------------------------------
 
 
 def test_a_queue_whose_requests_have_a_label_by_default_fails(capfd):

@@ -229,11 +229,7 @@ def test_what_was_asked_to_save_itself_is_not_killed_by_the_mix(cluster):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"queue": "production"}, "is not preemptable"),
-        ({"kind": "SPARK"}, "SPARK"),
-    ],
+    ("change", "said"), [({"queue": "production"}, "is not preemptable"), ({"kind": "SPARK"}, "SPARK")]
 )
 def test_a_lever_ends_nothing_outside_mapreduce_jobs_of_victim_queues(cluster, change, said):
     job = cluster.apps[application(1)]

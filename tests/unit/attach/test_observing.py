@@ -52,9 +52,6 @@ def views(seen) -> dict:
     return {view.application: view for view in seen.snapshot.applications}
 
 
-# --- gate ---------------------------------------------------------------------------------------
-
-
 def test_a_quiet_cluster_costs_two_questions(cluster):
     cluster.apps[application(2)].asks = []
     cluster.apps[application(1)].asks = [(10, SLOT, 4)]
@@ -175,9 +172,6 @@ def test_a_master_that_did_not_answer_is_asked_again_later(cluster):
     assert views(port.observe(HURRIED))[application(1)].runner is True
 
 
-# --- reservations -------------------------------------------------------------------------------
-
-
 def reserving(cluster, queue: str, nodes: int):
     """Nodes of three slots with one free; somebody has reserved two slots on one of them."""
     for number in range(nodes):
@@ -234,15 +228,11 @@ def test_the_wait_for_maps_is_no_cost_of_coming_back(cluster):
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"mergeFinishTime": 0},
-        {"status": "yarnctl phase=skip groups=1 gen=1"},
-        {"status": "yarnctl phase=hold groups=1 gen=1 order=o-3"},
-        {"status": "yarnctl phase=run groups=1 done=5 known=9 all=1 gen=0 can=0"},
-        {"status": "Records R/W=3"},
-    ],
+    [{"mergeFinishTime": 0}, {"status": "yarnctl phase=skip groups=1 gen=1"},
+     {"status": "yarnctl phase=hold groups=1 gen=1 order=o-3"},
+     {"status": "yarnctl phase=run groups=1 done=5 known=9 all=1 gen=0 can=0"}, {"status": "Records R/W=3"}],
     ids=["in shuffle", "skipping", "holding", "unwilling", "silent"],
-)
+)  # fmt: skip
 def test_what_cannot_be_checkpointed_now(cluster, change):
     cluster.attempt(1, 1).update(change)
     port = cluster.port()
@@ -275,9 +265,6 @@ def test_who_cannot_be_seen_whole_is_unreachable(cluster, broken):
     seen = cluster.port().observe(ObservationRequest(victims=(application(1), application(77))))
     assert seen.unreachable == (application(1), application(77))
     assert seen.tasks == {}
-
-
-# --- another ResourceManager --------------------------------------------------------------------
 
 
 def test_after_a_failover_nothing_is_shown_until_the_nodes_stand_still(cluster):
@@ -319,16 +306,11 @@ def test_at_the_first_contact_nothing_is_shown_until_the_nodes_stand_still(clust
 # --- faults -------------------------------------------------------------------------------------
 
 BAD = {
-    "page": page(),
-    "500": Reply("oops", 500),
-    "garbage": Reply(b"\x00\xff{{{"),
-    "another shape": Reply('{"apps":{"app":"x"},"nodes":7,"scheduler":[]}'),
-    "null": Reply("null"),
-    "deep": Reply("[" * 100_000),
-    "cut": Reply('{"a":1}', cut=2),
-    "no HTTP": Reply(raw=b"SSH-2.0-x\r\n"),
+    "page": page(), "500": Reply("oops", 500), "garbage": Reply(b"\x00\xff{{{"),
+    "another shape": Reply('{"apps":{"app":"x"},"nodes":7,"scheduler":[]}'), "null": Reply("null"),
+    "deep": Reply("[" * 100_000), "cut": Reply('{"a":1}', cut=2), "no HTTP": Reply(raw=b"SSH-2.0-x\r\n"),
     "huge numbers": Reply('{"nodes":{"node":[{"id":"n","state":"RUNNING","availMemoryMB":1e999}]}}'),
-}
+}  # fmt: skip
 SPOTS = ["/info", "/conf", "/scheduler", "/nodes", "/apps$", "/apps/", "/proxy/", "/containers", "/state", ""]
 
 

@@ -39,7 +39,6 @@ DOUBT_MS = Attachment().quarantine_ms
 
 
 def looking(cluster, **settings):
-    """Return a port that has looked once."""
     port = cluster.port(**settings)
     assert port.observe(ObservationRequest()).cluster == "seen"
     return port
@@ -291,15 +290,10 @@ def test_never_a_release_on_a_harmed_checkpoint(cluster, harm):
 
 @pytest.mark.parametrize(
     "more",
-    [
-        {"order": "o-9"},
-        {"order": "o-1", "reducer": ["awk", "1"]},
-        {"order": "o-1", "key_rule": {"fields": 2}},
-        {"order": "o-1", "task": task(1, 2)},
-        {"order": "o-1", "previous_generation": 7},
-    ],
+    [{"order": "o-9"}, {"order": "o-1", "reducer": ["awk", "1"]}, {"order": "o-1", "key_rule": {"fields": 2}},
+     {"order": "o-1", "task": task(1, 2)}, {"order": "o-1", "previous_generation": 7}],
     ids=["another order", "another reducer", "another key rule", "another task", "out of order"],
-)
+)  # fmt: skip
 def test_never_a_release_on_a_foreign_manifest(cluster, more):
     port = asked(cluster)
     cluster.save(1, 1, **{"order": "o-1", **more})
@@ -377,9 +371,6 @@ def test_a_request_that_cannot_be_taken_back_now_is_taken_back_later(cluster):
     cluster.hdfs.replay.answer = answer
     assert port.perform(WITHDRAW) == Accepted()
     assert cluster.hdfs.files[f"{FOLDER}/o-1.withdrawn"] == b""
-
-
-# --- killing and priorities ---------------------------------------------------------------------
 
 
 def test_killing_is_off_unless_allowed(cluster):

@@ -210,9 +210,6 @@ def test_it_is_not_looked_for_each_second(cluster):
     assert len(asked) == 3
 
 
-# --- spans ------------------------------------------------------------------------------------
-
-
 def test_the_middle_one_counts_of_the_jobs_own_else_of_all_else_what_was_set():
     spans = Spans(700)
     assert spans.usual("a") == 700

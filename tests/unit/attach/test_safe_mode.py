@@ -81,14 +81,10 @@ class FailingLock(Lock):
 
 @pytest.mark.parametrize(
     ("problem", "renewals"),
-    [
-        (SafeMode(f"http://nn: HDFS is in safe mode; {COMMAND}"), 1),
-        (Standby("http://nn: a standby"), 1),
-        (Unreachable("http://nn: connection refused"), 2),
-        (Rejected("http://nn: Permission denied"), 2),
-    ],
+    [(SafeMode(f"http://nn: HDFS is in safe mode; {COMMAND}"), 1), (Standby("http://nn: a standby"), 1),
+     (Unreachable("http://nn: connection refused"), 2), (Rejected("http://nn: Permission denied"), 2)],
     ids=["safe mode", "standby", "once slow is not away", "refused"],
-)
+)  # fmt: skip
 def test_nobody_is_asked_while_the_lock_cannot_be_renewed(problem: YarnctlError, renewals: int) -> None:
     cluster, lock = busy(), FailingLock()
     loop, journal = daemon(cluster, lock=lock)

@@ -63,14 +63,11 @@ def test_a_job_at_work_when_we_come_is_not_foreseen(cluster):
 
 @pytest.mark.parametrize(
     ("size", "least", "found"),
-    [
-        ((700, 1), {}, (1024, 1)),
-        ((1025, 1), {}, (2048, 1)),
-        ((700, 1), {"yarn.scheduler.minimum-allocation-mb": "256"}, (768, 1)),
-        ((700, 1), {"yarn.scheduler.minimum-allocation-vcores": "2"}, (1024, 2)),
-        ((700, 1), {"yarn.scheduler.minimum-allocation-mb": "0"}, (1024, 1)),
-        ((700, 1), {"yarn.scheduler.minimum-allocation-mb": "much"}, (1024, 1)),
-    ],
-)
+    [((700, 1), {}, (1024, 1)), ((1025, 1), {}, (2048, 1)),
+     ((700, 1), {"yarn.scheduler.minimum-allocation-mb": "256"}, (768, 1)),
+     ((700, 1), {"yarn.scheduler.minimum-allocation-vcores": "2"}, (1024, 2)),
+     ((700, 1), {"yarn.scheduler.minimum-allocation-mb": "0"}, (1024, 1)),
+     ((700, 1), {"yarn.scheduler.minimum-allocation-mb": "much"}, (1024, 1))],
+)  # fmt: skip
 def test_sizes_are_what_the_scheduler_makes_of_them(size, least, found):
     assert normalised(Resources(*size), least) == found

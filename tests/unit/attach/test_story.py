@@ -26,15 +26,9 @@ def cluster(request):
 
 def production(fake: FakeCluster, count: int = 1) -> App:
     return fake.add(
-        App(
-            2,
-            "production",
-            state="ACCEPTED",
-            user="bob",
-            asks=[(0, SLOT, count)],
-            submitted_at_ms=fake.now_ms,
-        )
-    )
+        App(2, "production", state="ACCEPTED", user="bob", asks=[(0, SLOT, count)],
+            submitted_at_ms=fake.now_ms)
+    )  # fmt: skip
 
 
 def run(fake, controller, port, journal, until, ticks: int = 40) -> None:

@@ -59,7 +59,6 @@ class ProxiedCluster(FakeCluster):
         return self.proxy.url.removeprefix("http://")
 
     def attached(self, conf: Path | None = None, **more: Any) -> AttachedPort:
-        """Return the port that yarnctl makes of a configuration."""
         cluster = ClusterAddress(
             resource_managers=(self.rm.url,),
             name_nodes=(self.hdfs.replay.url,),
@@ -237,9 +236,6 @@ def test_with_kerberos_no_tracking_url_is_read(monkeypatch: pytest.MonkeyPatch) 
         assert find_proxy(cluster, manager, {}, fake.rm.url).addresses == (fake.rm.url,)
         assert fake.rm.heard == []
         assert find_proxy(cluster, manager, {KEY: fake.at}, fake.rm.url).addresses == (fake.proxy.url,)
-
-
-# --- the recorded cluster -----------------------------------------------------------------------
 
 
 def test_a_master_that_cannot_be_reached_is_no_job_without_a_runner() -> None:

@@ -30,12 +30,9 @@ LINES = {
     "yarnctl phase=finish groups=5 gen=2 order=o-1": Status("finish", 5, gen=2, order="o-1"),
     "yarnctl ckpt=refused gen=0 order=o-1 phase of the moon": Status(gen=0, ckpt="refused", order="o-1"),
     "yarnctl phase=run groups=-5 done=99999999999999999999": Status("run"),
-    "yarnctl phase=run phase=hold": Status("run"),
-    "yarnctl index=3 count=4": None,
-    "Records R/W=1": None,
-    "yarnctlphase=run": None,
-    "": None,
-}
+    "yarnctl phase=run phase=hold": Status("run"), "yarnctl index=3 count=4": None, "Records R/W=1": None,
+    "yarnctlphase=run": None, "": None,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", list(LINES))
@@ -77,15 +74,12 @@ def remaining(looks: list[tuple[int, TaskAttempt]], now_ms: int) -> int:
         ([(2000, row(line("run", 100, 500, 0), 66.0))], 2000, -1),
         # Resumed: what was skipped says nothing about the speed; it counts from the first look.
         ([(2000, row(line("run", 500, 1000, gen=1)))], 2000, -1),
-        (
-            [(2000, row(line("run", 500, 1000, gen=1))), (3000, row(line("run", 600, 1000, gen=1)))],
-            3000,
-            4000,
-        ),
+        ([(2000, row(line("run", 500, 1000, gen=1))), (3000, row(line("run", 600, 1000, gen=1)))], 3000,
+         4000),
         # Overdue.
         ([(2000, row(line("run", 999, 1000)))], 9000, 0),
     ],
-)
+)  # fmt: skip
 def test_remaining_time(looks, now_ms, expected):
     assert remaining(looks, now_ms) == expected
 
@@ -194,8 +188,7 @@ def test_a_job_that_carries_the_runner():
 
 COMMAND, ADDED = "stream.reduce.streamprocessor", "stream.addenvironment"
 REFUSED = [
-    (COMMAND, "", "not set"),
-    (COMMAND, "python3 red.py", "is not wrapped"),
+    (COMMAND, "", "not set"), (COMMAND, "python3 red.py", "is not wrapped"),
     (COMMAND, "sh -c yarnctl_task.py", "is not wrapped"),
     (COMMAND, "echo yarnctl_task.py --restartable -- x", "is not wrapped"),
     (COMMAND, "sh yarnctl_task.py -- python3 red.py", "--restartable is not set"),
@@ -205,19 +198,17 @@ REFUSED = [
     (COMMAND, "sh yarnctl_task.py --restartable --store file:///x -- x", "not in HDFS"),
     ("mapreduce.reduce.speculative", "true", "speculative"),
     ("mapreduce.reduce.speculative", None, "speculative"),
-    ("mapreduce.job.ubertask.enable", "true", "ubertask"),
-    ("mapreduce.job.reduces", "0", "no reduces"),
+    ("mapreduce.job.ubertask.enable", "true", "ubertask"), ("mapreduce.job.reduces", "0", "no reduces"),
     ("stream.reduce.input", "rawbytes", "stream.reduce.input is"),
     ("mapred.output.format.class", "org.example.Other", "output.format"),
     ("mapred.output.committer.class", "org.example.Other", "committer"),
     ("mapreduce.job.output.key.comparator.class", "org.example.Other", "comparator"),
-    (ADDED, None, "no store"),
-    (ADDED, "YARNCTL_STORE=webhdfs://else:9870/c", "yarnctl's NameNodes are"),
+    (ADDED, None, "no store"), (ADDED, "YARNCTL_STORE=webhdfs://else:9870/c", "yarnctl's NameNodes are"),
     (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/../c", "has the unsafe path"),
     (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/yarnctl YARNCTL_REQUESTS_OWNER=eve", "accepts orders from eve"),
     (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/yarnctl", "accepts orders from ann"),
     (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/mine", "reads orders from /mine/requests"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "value", "why"), REFUSED)
@@ -233,32 +224,20 @@ def test_a_store_outside_the_named_root_is_left_alone():
     assert judge(GOOD, "ann", narrow) == StoreOutside("/yarnctl/checkpoints", "/yarnctl/check")
 
 
-# --- standing aside -----------------------------------------------------------------------------
-
-
 ON = {MONITOR: "true"}
 WITHIN = {**ON, INTRA_QUEUE: "true"}
 
 
 @pytest.mark.parametrize(
     ("configuration", "disabled", "within_disabled", "aside"),
-    [
-        (None, True, True, True),
-        ({}, False, False, False),
-        (ON, True, None, False),
-        (ON, False, None, True),
-        (ON, None, None, True),
-        ({**ON, OBSERVE_ONLY: "true"}, False, False, False),
-        ({**ON, POLICIES: "org.example.Other"}, False, False, False),
-        ({MONITOR: "false", POLICIES: "x.ProportionalCapacityPreemptionPolicy"}, False, False, False),
-        (WITHIN, True, True, False),
-        (WITHIN, True, False, True),
-        (WITHIN, True, None, True),
-        ({**ON, INTRA_QUEUE: "false"}, True, False, False),
-        ({INTRA_QUEUE: "true"}, True, False, False),
-        ({**WITHIN, OBSERVE_ONLY: "true"}, True, False, False),
-    ],
-)
+    [(None, True, True, True), ({}, False, False, False), (ON, True, None, False), (ON, False, None, True),
+     (ON, None, None, True), ({**ON, OBSERVE_ONLY: "true"}, False, False, False),
+     ({**ON, POLICIES: "org.example.Other"}, False, False, False),
+     ({MONITOR: "false", POLICIES: "x.ProportionalCapacityPreemptionPolicy"}, False, False, False),
+     (WITHIN, True, True, False), (WITHIN, True, False, True), (WITHIN, True, None, True),
+     ({**ON, INTRA_QUEUE: "false"}, True, False, False), ({INTRA_QUEUE: "true"}, True, False, False),
+     ({**WITHIN, OBSERVE_ONLY: "true"}, True, False, False)],
+)  # fmt: skip
 def test_standing_aside(configuration, disabled, within_disabled, aside):
     queue = yarn.QueueInfo(
         "research", preemption_disabled=disabled, intra_queue_preemption_disabled=within_disabled
@@ -272,9 +251,6 @@ def test_who_has_seen_no_victim_queue_does_not_know_that_yarn_leaves_it_alone(na
     seen = [Leaf(f"root.{name}", yarn.QueueInfo(name, preemption_disabled=True)) for name in names]
     assert preempted_by_yarn(ON, seen, RESEARCH) == YarnPreemptsSomewhere(MONITOR)
     assert preempted_by_yarn({}, seen, RESEARCH) is None
-
-
-# --- discovery ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -301,11 +277,8 @@ def test_hdfs_is_found_by_the_configuration_of_yarn(configuration, found):
 
 @pytest.mark.parametrize(
     ("configuration", "is_streaming"),
-    [
-        ({}, False),
-        ({"mapreduce.job.reduce.class": "org.example.Count"}, False),
-        ({"stream.map.streamprocessor": "cat"}, True),
-    ],
-)
+    [({}, False), ({"mapreduce.job.reduce.class": "org.example.Count"}, False),
+     ({"stream.map.streamprocessor": "cat"}, True)],
+)  # fmt: skip
 def test_a_java_job_is_called_one(configuration, is_streaming) -> None:
     assert judge(configuration, "ann", OURS) == NoStreamingReducer(is_streaming, REDUCER)

@@ -47,8 +47,6 @@ TAG = "yarnctl-drain:rescale"
 BOUNDS = f"/yarnctl/requests/{FLINK}/bounds.json"
 
 
-# --- who may be asked -----------------------------------------------------------------------------------
-
 JUDGED = [
     ((TAG,), SETTINGS, Drainable("rescale", 1, 7500)),
     ((TAG, "yarnctl-min-executors:3"), SETTINGS, Drainable("rescale", 3, 7500)),

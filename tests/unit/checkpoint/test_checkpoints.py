@@ -188,7 +188,6 @@ OVER = {application(1): ("FINISHED", NOW_MS - 2 * DAY_MS)}
 
 
 def request(hdfs: LittleHdfs, job: int, order: str = "here-o-000001", name: str = "") -> str:
-    """Write one request as yarnctl does."""
     number = f"1700000000000_{job:04d}"
     folder = f"{REQUESTS}/job_{number}/attempt_{number}_r_000000_0"
     hdfs.files[f"{folder}/{name or order + '.request.json'}"] = b"{}"
@@ -493,18 +492,10 @@ OLD = {("checkpoints", "job_5_1"): 1}
     ("ending", "now_ms", "forgotten", "why"),
     [
         (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, 9, OLD), ""),
-        (
-            ApplicationEnd(why="no answer"),
-            40 * DAY_MS,
-            ForgottenJobs(30 * DAY_MS, 9, OLD),
-            "the job's state is unknown (no answer)",
-        ),
-        (
-            NOBODY,
-            40 * DAY_MS,
-            ForgottenJobs(30 * DAY_MS, None, OLD),
-            "start time of the ResourceManager is unknown",
-        ),
+        (ApplicationEnd(why="no answer"), 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, 9, OLD),
+         "the job's state is unknown (no answer)"),
+        (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, None, OLD),
+         "start time of the ResourceManager is unknown"),
         (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, 4, OLD), "another cluster"),
         (NOBODY, None, ForgottenJobs(30 * DAY_MS, 9, OLD), "the cluster's time is unknown"),
         (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, 9, {}), "the time of the last write is unknown"),
@@ -512,7 +503,7 @@ OLD = {("checkpoints", "job_5_1"): 1}
         (NOBODY, 6 * DAY_MS, ForgottenJobs(0, 9, OLD), "less than 7 d"),
         (NOBODY, WEEK_MS + 1, ForgottenJobs(0, 9, OLD), ""),
     ],
-)
+)  # fmt: skip
 def test_why_the_files_of_a_job_that_nobody_knows_stay(ending, now_ms, forgotten, why: str) -> None:
     told = why_unknown_kept("checkpoints", "job_5_1", ending, now_ms, forgotten)
     assert (why in told) if why else not told

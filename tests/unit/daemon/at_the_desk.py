@@ -204,7 +204,6 @@ class AtTheDesk:
 
     @property
     def gate(self) -> Gate:
-        """The gate; there must be one."""
         assert self.book.gate is not None
         return self.book.gate
 

@@ -35,23 +35,19 @@ def test_an_empty_file_has_no_budgets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ('[user."a b"]\nmay_lose = "2%"\n', " line 1: user a b: invalid user name"),
-        ('[queues.research]\nmay_lose = "2%"\n', " line 1: unknown table 'queues'"),
-        ("queue = 3\n", ": unknown table 'queue'"),
-        ("[queue]\nresearch = 3\n", "queue research: not a table"),
-        (RESEARCH + "size = 3\n", " line 1: queue research: unknown key 'size'"),
-        ("[queue.research]\n", " line 1: queue research: invalid may_lose None"),
-        ("[queue.research]\nmay_lose = 0.02\n", "queue research: invalid may_lose 0.02"),
-        ('[queue.research]\nmay_lose = "101%"\n', "queue research: may_lose: '101%' is not a share"),
-        ('[queue.research]\nmay_lose = "-1%"\n', "queue research: may_lose: '-1%' is not a share"),
-        ('[queue.research]\nmay_lose = "nan"\n', "queue research: may_lose: 'nan' is not a share"),
-        (RESEARCH + 'window = "30s"\n', "queue research: window '30s' is outside of 1m to 7d"),
-        (RESEARCH + "window = 60\n", "queue research: window 60 is outside of 1m to 7d"),
-        ("[queue", "invalid TOML"),
-        ("#" * 70_000, "exceeds 64 KiB"),
-    ],
-)
+    [('[user."a b"]\nmay_lose = "2%"\n', " line 1: user a b: invalid user name"),
+     ('[queues.research]\nmay_lose = "2%"\n', " line 1: unknown table 'queues'"),
+     ("queue = 3\n", ": unknown table 'queue'"), ("[queue]\nresearch = 3\n", "queue research: not a table"),
+     (RESEARCH + "size = 3\n", " line 1: queue research: unknown key 'size'"),
+     ("[queue.research]\n", " line 1: queue research: invalid may_lose None"),
+     ("[queue.research]\nmay_lose = 0.02\n", "queue research: invalid may_lose 0.02"),
+     ('[queue.research]\nmay_lose = "101%"\n', "queue research: may_lose: '101%' is not a share"),
+     ('[queue.research]\nmay_lose = "-1%"\n', "queue research: may_lose: '-1%' is not a share"),
+     ('[queue.research]\nmay_lose = "nan"\n', "queue research: may_lose: 'nan' is not a share"),
+     (RESEARCH + 'window = "30s"\n', "queue research: window '30s' is outside of 1m to 7d"),
+     (RESEARCH + "window = 60\n", "queue research: window 60 is outside of 1m to 7d"),
+     ("[queue", "invalid TOML"), ("#" * 70_000, "exceeds 64 KiB")],
+)  # fmt: skip
 def test_what_is_no_file_of_budgets_is_refused_by_line_and_name(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "budgets.toml"
     file.write_text(text)

@@ -42,17 +42,12 @@ def test_orders_time_out_by_the_time_that_passes_after_a_clock_was_set_back(
 
 @pytest.mark.parametrize("drain_ms", [1300, 1 << 40])
 @given(
-    lives=st.lists(
-        st.tuples(st.integers(1, 40), st.integers(-20_000, 20_000), st.booleans(), st.booleans()),
-        min_size=2,
-        max_size=5,
-    )
-)
+    lives=st.lists(st.tuples(st.integers(1, 40), st.integers(-20_000, 20_000), st.booleans(), st.booleans()),
+        min_size=2, max_size=5)
+)  # fmt: skip
 @settings(max_examples=examples(60))
 def test_a_journal_of_lives_under_a_clock_that_jumps_replays(
-    tmp_path_factory: pytest.TempPathFactory,
-    drain_ms: int,
-    lives: list[tuple[int, int, bool, bool]],
+    tmp_path_factory: pytest.TempPathFactory, drain_ms: int, lives: list[tuple[int, int, bool, bool]]
 ) -> None:
     cluster, path = busy(), tmp_path_factory.mktemp("jumps") / "journal.jsonl"
     cluster.now_ms, cluster.drain_ms = HOUR_MS, drain_ms

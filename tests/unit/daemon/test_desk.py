@@ -169,12 +169,9 @@ def test_large_containers_count_as_several_and_what_a_job_holds_beyond_its_grant
 
 @pytest.mark.parametrize(
     ("fields", "word"),
-    [
-        ({"user": "eve"}, "belongs to user ann"),
-        ({"queue": "root.research"}, "root.production"),
-        ({"submitted_at_ms": START_MS - 10 * MINUTE}, "older"),
-    ],
-)
+    [({"user": "eve"}, "belongs to user ann"), ({"queue": "root.research"}, "root.production"),
+     ({"submitted_at_ms": START_MS - 10 * MINUTE}, "older")],
+)  # fmt: skip
 def test_a_foreign_application_that_claims_a_tag_is_fixed_load_and_said_once(fields, word, caplog):
     there = AtTheDesk()
     admission = there.ask(5)
@@ -527,9 +524,6 @@ def test_a_desk_without_a_history_works():
     there = AtTheDesk(history=False)
     assert there.ask(5).state == "admitted"
     assert there.past.asked == []
-
-
-# --- what is written down stays small -------------------------------------------------------------------
 
 
 def test_few_names_and_few_ends_and_no_container_lost():

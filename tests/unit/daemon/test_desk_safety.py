@@ -93,9 +93,6 @@ def test_more_than_are_asked_after_at_once_expire_one_look_later():
     assert there.state(waits) == "admitted"
 
 
-# --- whose clock ----------------------------------------------------------------------------------------
-
-
 def test_a_resource_manager_whose_clock_is_an_hour_behind_is_believed_how_long_a_job_has_run():
     there = AtTheDesk()
     admission = there.ask(5)

@@ -117,13 +117,9 @@ def test_there_is_no_gate_unless_asked_for():
         *("--admission-container-mib", "2048", "--admission-lease-s", "30", "--history", "http://jhs:19888/"),
     ).admitting
     assert full == AdmissionOptions(
-        allocator="pythia",
-        queues=("production",),
-        capacity=40,
-        container_mib=2048,
-        history="http://jhs:19888",
-        lease_ms=30_000,
-    )
+        allocator="pythia", queues=("production",), capacity=40, container_mib=2048,
+        history="http://jhs:19888", lease_ms=30_000,
+    )  # fmt: skip
 
 
 MARKET = ("--admission", "mrm", "--mode", "deadlines")
@@ -138,12 +134,9 @@ def test_a_gate_that_sells_deadlines_takes_its_own_choices() -> None:
 
 @pytest.mark.parametrize(
     ("words", "known"),
-    [
-        (("--policy", "WRONG"), ", ".join(JOB_POLICIES)),
-        (("--task-policy", "WRONG"), ", ".join(TASK_POLICIES)),
-        (("--admission", "WRONG"), ", ".join(MECHANISMS)),
-    ],
-)
+    [(("--policy", "WRONG"), ", ".join(JOB_POLICIES)), (("--task-policy", "WRONG"), ", ".join(TASK_POLICIES)),
+     (("--admission", "WRONG"), ", ".join(MECHANISMS))],
+)  # fmt: skip
 def test_a_name_that_is_not_known_is_refused_with_the_list_before_anything_is_asked(
     words: tuple[str, ...], known: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -324,16 +317,13 @@ def test_a_pool_has_its_queue_s_maximum_of_the_nodes_with_its_label(queue, label
 @pytest.mark.parametrize(
     ("queue", "label", "said"),
     [
-        (
-            "root.flink",
-            "large",
-            "the default-node-label-expression of queue root.flink is empty; set it to large",
-        ),
+        ("root.flink", "large",
+         "the default-node-label-expression of queue root.flink is empty; set it to large"),
         ("root.spark", "small", "of queue root.spark is large; set it to small"),
         ("root.lost", "large", "queue root.lost has no capacity on nodes with label large"),
         ("root.gone", "", "leaf queue root.gone does not exist"),
     ],
-)
+)  # fmt: skip
 def test_a_pool_whose_containers_would_run_elsewhere_is_refused(queue, label, said):
     for capacity in (None, 5) if "default-node" in said else (None,):
         told = PoolSettings(name="pool", queue=queue, label=label, capacity=capacity)

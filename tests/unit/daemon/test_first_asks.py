@@ -113,9 +113,6 @@ def test_where_queues_cannot_be_held_nothing_is_foreseen_any_more(tmp_path: Path
         journal.close()
 
 
-# --- options --------------------------------------------------------------------------------------------
-
-
 def test_it_is_off_unless_asked_for():
     assert given().attachment.predicted_max == 0
     told = given("--cap-queue", "--predicted-demand", "4", "--history", "http://jhs:19888/")

@@ -82,18 +82,15 @@ def life(
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
     port = GuardedPort(cluster, gate, enforce=enforce, open_orders=going_on)
     loop = Loop(
-        Controller(
-            msgspec.structs.replace(DEFAULT, observe_only=not enforce),
-            validate=True,
-            remembered=rebuilt and rebuilt.remembered,
-        ),
+        Controller(msgspec.structs.replace(DEFAULT, observe_only=not enforce), validate=True,
+            remembered=rebuilt and rebuilt.remembered),
         port,
         journal := JournalFile(path, durable=False, segment_bytes=2_000, fold=rebuilt and rebuilt.fold),
         Publisher(),
         clock_ms=lambda: next(AHEAD),
         priorities=PriorityRestoring(port.perform, rebuilt.priorities) if rebuilt and enforce else None,
         epoch=rebuilt.epoch if rebuilt else "",
-    )
+    )  # fmt: skip
     if not peace:
         loop._end = lambda: None  # type: ignore[method-assign]  # who is killed ends nothing
     loop.run(ticks)
@@ -159,9 +156,6 @@ def test_what_was_sent_by_a_life_that_enforced_is_taken_back(tmp_path: Path) -> 
     assert {f"o-{number:06d}" for number in (1, 2, 3)} <= {
         action.order for action in cluster.actions if isinstance(action, Withdraw)
     }
-
-
-# --- who answered -----------------------------------------------------------------------------
 
 
 class Knowing(Attached):
@@ -324,9 +318,6 @@ def test_a_restart_puts_priorities_back_though_nobody_waits_and_the_gate_is_clos
     replay(read(path, closed=True), str(path))
 
 
-# --- room that nobody was seen to get -----------------------------------------------------------
-
-
 class Thieves(Attached):
     """Whatever room comes free goes to an application that nobody watches."""
 
@@ -350,9 +341,6 @@ def test_room_that_a_stranger_takes_counts_as_misdirected(tmp_path: Path, waits:
     misdirection = Misdirection()
     misdirection.apply(line.record for line in read(path))
     assert bool(misdirection.why) is waits
-
-
-# --- put together -------------------------------------------------------------------------------
 
 
 class Adopting(Attached):

@@ -142,16 +142,10 @@ def daemon(
     settings = msgspec.structs.replace(DEFAULT, observe_only=not enforce)
     ahead = count(1 << 50, 1 << 20)  # a clock that leaps over every wake-up: the loop never waits
     loop = Loop(
-        Controller(settings, validate=True),
-        GuardedPort(cluster, gate, enforce=enforce),
-        journal,
-        Publisher(),
-        clock_ms=lambda: next(ahead),
-        lock=lock,
-        observe_soon=cluster.observe_soon,
-        problem=lambda: cluster.last_problem,
-        left_alone=cluster.left_alone,
-    )
+        Controller(settings, validate=True), GuardedPort(cluster, gate, enforce=enforce), journal,
+        Publisher(), clock_ms=lambda: next(ahead), lock=lock, observe_soon=cluster.observe_soon,
+        problem=lambda: cluster.last_problem, left_alone=cluster.left_alone,
+    )  # fmt: skip
     return loop, journal
 
 

@@ -37,9 +37,6 @@ from yarnctl.journal.chain import MemoryJournal
 FIX = "yarn schedulerconf -update root.research:maximum-capacity=90"
 
 
-# --- every point ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "ticks", [LIVES[0], *(pytest.param(each, marks=pytest.mark.thorough) for each in LIVES[1:])]
 )
@@ -181,13 +178,9 @@ def test_the_record_in_hdfs_names_every_lowered_queue() -> None:
     hdfs, told = Folder(), list[Record]()
     keeper = LoweredFile(hdfs.store, FOLDER, "one")
     holder = QueueCaps(
-        lambda queue: (f"root.{queue}", QueueLimits(GUARANTEE, MAXIMUM)),
-        lambda action: Accepted(),
-        ("research", "batch"),
-        maximum_of=lambda path: GUARANTEE,
-        cap_file=keeper,
-        enabled=True,
-    )
+        lambda queue: (f"root.{queue}", QueueLimits(GUARANTEE, MAXIMUM)), lambda action: Accepted(),
+        ("research", "batch"), maximum_of=lambda path: GUARANTEE, cap_file=keeper, enabled=True,
+    )  # fmt: skip
     holder.reconcile(told.append, 0, 1, True, None)
     (record,) = read_all(hdfs.store, FOLDER).values()
     assert record is not None

@@ -24,7 +24,6 @@ MOST = 10**9
 
 
 def market(tokens_m: int = 5_000_000, **given: Any) -> AtTheDesk:
-    """Return a desk with one account."""
     there = AtTheDesk("mrm", **given)
     there.go(4_000)
     for wanted in (AccountCommand(account="analytics"), credit(tokens_m)):
@@ -111,13 +110,9 @@ def test_what_is_refused_is_named_not_written_down_and_not_charged(
 def test_a_quote_of_its_payers_estimate_is_refused() -> None:
     there = market()
     wanted = QuoteRequest(
-        name="job",
-        user="ann",
-        queue="root.production",
-        containers=10,
-        account="analytics",
+        name="job", user="ann", queue="root.production", containers=10, account="analytics",
         estimate=Estimate(1, 0, "me", given_by="user"),
-    )
+    )  # fmt: skip
     assert there.refused(wanted) == "estimate-needs-operate"
 
 

@@ -85,23 +85,13 @@ class Ran:
             cluster=ClusterAddress(
                 resource_managers=(cluster.rm.url,), name_nodes=(cluster.hdfs.replay.url,)
             ),
-            attachment=Attachment(
-                preempting_queues=preempting,
-                preemptable_queues=preemptable,
-                stable_observations=1,
-                requests_owner="yarnctl",
-            ),
-            settings=msgspec.structs.replace(
-                DEFAULT,
-                preempting_queues=preempting,
-                preemptable_queues=preemptable,
-                tick_ms=1,
-                open_tick_ms=1,
-                observe_only=True,
-            ),
+            attachment=Attachment(preempting_queues=preempting, preemptable_queues=preemptable,
+                stable_observations=1, requests_owner="yarnctl"),
+            settings=msgspec.structs.replace(DEFAULT, preempting_queues=preempting,
+                preemptable_queues=preemptable, tick_ms=1, open_tick_ms=1, observe_only=True),
             state_dir=path / "state",
             ticks=ticks,
-        )
+        )  # fmt: skip
         run(plan, serve)
         self.loop = loops[0]
         journal = path / "state" / "journal.jsonl"
@@ -246,12 +236,9 @@ class Away(Ran):
 
 @pytest.mark.parametrize(
     ("preempting", "preemptable", "told"),
-    [
-        (("elt",), ("ds",), "no leaf queue elt (nearest: root.prod.etl)"),
-        (("etl",), ("research",), "research is a parent queue"),
-        (("etl",), ("prod.etl",), "root.prod.etl"),
-    ],
-)
+    [(("elt",), ("ds",), "no leaf queue elt (nearest: root.prod.etl)"),
+     (("etl",), ("research",), "research is a parent queue"), (("etl",), ("prod.etl",), "root.prod.etl")],
+)  # fmt: skip
 def test_run_refuses_names_that_the_tree_disproves(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,

@@ -119,13 +119,6 @@ def _lost(order: str, keys: int) -> SavedLost:
 
 def _returned() -> Return:
     return Return(
-        order="o-1",
-        attempt="again",
-        at_ms=1,
-        predicted_ms=7000,
-        cost_ms=6700,
-        leave_ms=2600,
-        launch_ms=700,
-        shuffle_ms=2500,
-        skip_ms=900,
-    )
+        order="o-1", attempt="again", at_ms=1, predicted_ms=7000, cost_ms=6700, leave_ms=2600, launch_ms=700,
+        shuffle_ms=2500, skip_ms=900,
+    )  # fmt: skip

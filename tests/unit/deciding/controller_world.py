@@ -64,7 +64,6 @@ class Kept(msgspec.Struct, kw_only=True):
     moves: list[Move]
 
     def settings(self) -> Settings:
-        """Return the settings of its controllers."""
         return with_(BASES[self.base], **self.changes)
 
 
@@ -76,14 +75,12 @@ class Played(NamedTuple):
 
 
 def kept() -> dict[str, Kept]:
-    """Return the shelf, by name."""
     return {
         path.stem: msgspec.json.decode(path.read_bytes(), type=Kept) for path in sorted(SHELF.glob("*.json"))
     }
 
 
 def look(move: Move, mode: str) -> Snapshot:
-    """Return the cluster as a move shows it."""
     deadlines = mode == "deadlines"
     victims, hurried = ("default", "default") if deadlines else ("research", "production")
     rows = [
@@ -141,16 +138,11 @@ def _observe(
             snapshot = look(move, controller.settings.mode)
         wanted = [name for name in controller.to_observe.victims if name in TASKS]
         step = controller.step(
-            Observation(
-                now_ms=now_ms,
-                as_of_ms=now_ms - move.age_ms,
-                snapshot=snapshot,
+            Observation(now_ms=now_ms, as_of_ms=now_ms - move.age_ms, snapshot=snapshot,
                 cluster="unreachable" if move.blind else "quiet",
                 tasks={} if move.blind else {name: TASKS[name] for name in wanted},
-                unreachable=tuple(wanted) if move.blind else (),
-                facts=tuple(move.facts),
-            )
-        )
+                unreachable=tuple(wanted) if move.blind else (), facts=tuple(move.facts))
+        )  # fmt: skip
         records += step.records
         for action in step.actions:
             records += controller.settle(action, move.outcome)
@@ -158,9 +150,6 @@ def _observe(
         if step.wake_at_ms > now_ms:
             return
     raise AssertionError("the controller never came to rest")
-
-
-# --- judging ----------------------------------------------------------------------------------
 
 
 def read(records: Sequence[Record]) -> Replay:

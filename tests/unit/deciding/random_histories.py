@@ -48,7 +48,6 @@ OUTCOMES: tuple[Outcome, ...] = (
 
 
 def draw(seed: int, number: int) -> Kept:
-    """Return the history of that number."""
     chance = Random(f"{seed}:{number}")
     moves, now_ms = [], 0
     for _ in range(chance.randint(4, MOST_MOVES)):
@@ -56,18 +55,13 @@ def draw(seed: int, number: int) -> Kept:
         now_ms += move.later_ms
         moves.append(move)
     changes = {
-        "on_timeout": chance.choice(["give-up", "kill"]),
-        "job_policy": chance.choice(list(JOB_POLICIES)),
+        "on_timeout": chance.choice(["give-up", "kill"]), "job_policy": chance.choice(list(JOB_POLICIES)),
         "eviction": chance.choice(["suspend", "suspend", "kill"]),
-        "mode": chance.choice(["queues", "queues", "deadlines"]),
-        "kill_timeout_ms": 4000,
-        "cost_guard": chance.random() < 0.2,
-        "rest_ms": chance.choice([1000, 12_000]),
-        "expire_ms": chance.choice([500, 2000]),
-        "task_tries_max": chance.choice([1, 2, 3]),
-        "observe_only": chance.random() < 0.1,
-        "in_flight_ratio_max": chance.choice([1.0, 1.0, 0.2]),
-    }
+        "mode": chance.choice(["queues", "queues", "deadlines"]), "kill_timeout_ms": 4000,
+        "cost_guard": chance.random() < 0.2, "rest_ms": chance.choice([1000, 12_000]),
+        "expire_ms": chance.choice([500, 2000]), "task_tries_max": chance.choice([1, 2, 3]),
+        "observe_only": chance.random() < 0.1, "in_flight_ratio_max": chance.choice([1.0, 1.0, 0.2]),
+    }  # fmt: skip
     base = chance.choice(["guard-free", "guard-free", "paper", "default"])
     return Kept(broke="", base=base, changes=changes, own=chance.random() < 0.3, moves=moves)
 
@@ -75,17 +69,13 @@ def draw(seed: int, number: int) -> Kept:
 def _move(chance: Random, now_ms: int) -> Move:
     later_ms = chance.choice([0, 250, 250, 1000, 1000, 3000, 5000])
     return Move(
-        later_ms=later_ms,
-        whole=chance.random() < 0.7,
+        later_ms=later_ms, whole=chance.random() < 0.7,
         pending=(chance.randint(0, 4), chance.randint(0, 3)) if chance.random() < 0.8 else (0, 0),
         free={node: chance.randint(0, 2) for node in NODES if chance.random() < 0.2},
         facts=[_fact(chance, now_ms + later_ms) for _ in range(chance.choice([0, 0, 1, 2, 4]))],
-        outcome=chance.choice(OUTCOMES),
-        absent=tuple(name for name in JOBS if chance.random() < 0.08),
-        again=chance.random() < 0.05,
-        blind=chance.random() < 0.03,
-        age_ms=chance.choice([0, 100, 1500]),
-    )
+        outcome=chance.choice(OUTCOMES), absent=tuple(name for name in JOBS if chance.random() < 0.08),
+        again=chance.random() < 0.05, blind=chance.random() < 0.03, age_ms=chance.choice([0, 100, 1500]),
+    )  # fmt: skip
 
 
 def _fact(chance: Random, now_ms: int) -> Fact:

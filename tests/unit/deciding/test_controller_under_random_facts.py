@@ -51,32 +51,18 @@ AT = st.integers(0, 1500)
 FACTS = st.one_of(
     st.builds(ManifestSeen, ORDERS, ATTEMPTS, st.integers(0, 2), st.just(3), AT),
     st.builds(UploadProgressed, ORDERS, AT),
-    st.builds(
-        ContainerEnded,
-        CONTAINERS,
-        st.sampled_from(JOBS),
-        NODES,
-        st.sampled_from(["suspended", "completed", "killed", "failed", "lost"]),
-        AT,
-    ),
+    st.builds(ContainerEnded, CONTAINERS, st.sampled_from(JOBS), NODES,
+        st.sampled_from(["suspended", "completed", "killed", "failed", "lost"]), AT),
     st.builds(ContainerGranted, CONTAINERS, APPLICATIONS, NODES, st.integers(1, 2).map(size), AT),
     st.builds(CameBack, ORDERS, ATTEMPTS, st.just(100), st.just(200), st.just(300), AT),
     st.builds(CameBackWithout, ORDERS, ATTEMPTS, st.just(7), st.just(1), st.just(0), AT),
     st.builds(ApplicationEnded, APPLICATIONS, AT),
     st.builds(EpochChanged, st.just("2"), AT),
-)
+)  # fmt: skip
 WAYS = st.builds(
-    lambda base, timeout, job, own, mode, rest_ms, part: with_(
-        base,
-        on_timeout=timeout,
-        job_policy=job,
-        eviction=own,
-        mode=mode,
-        kill_timeout_ms=4000,
-        rest_ms=rest_ms,
-        in_flight_ratio_max=part,
-        cost_guard=False,
-    ),
+    lambda base, timeout, job, own, mode, rest_ms, part: with_(base, on_timeout=timeout, job_policy=job,
+        eviction=own, mode=mode, kill_timeout_ms=4000, rest_ms=rest_ms, in_flight_ratio_max=part,
+        cost_guard=False),
     st.sampled_from([GUARD_FREE, PAPER, DEFAULT]),
     st.sampled_from(["give-up", "kill"]),
     st.sampled_from(["MR", "LR", "PR", "MDF", "MLF"]),
@@ -84,7 +70,7 @@ WAYS = st.builds(
     st.sampled_from(["queues", "queues", "deadlines"]),
     st.sampled_from([12_000, 1000]),
     st.sampled_from([1.0, 0.2]),
-)
+)  # fmt: skip
 MOVES = st.builds(
     Move,
     later_ms=st.sampled_from([0, 250, 1000, 3000]),

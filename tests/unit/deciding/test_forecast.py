@@ -25,19 +25,12 @@ from yarnctl.units import at_least, minus, plus
 def snapshots(draw):
     queues = {"production": draw(st.integers(0, 40)), "etl": draw(st.integers(0, 40)), "research": 5}
     applications = [
-        app(
-            f"{queue[0]}{n}",
-            queue,
-            draw(st.integers(0, 12)),
-            draw(st.integers(0, 9)),
-            rank=n,
-            ask=draw(st.integers(1, 2)),
-            user=draw(st.sampled_from(["ann", "bob"])),
-            activated=draw(st.integers(0, 5)) > 0,
-        )
+        app(f"{queue[0]}{n}", queue, draw(st.integers(0, 12)), draw(st.integers(0, 9)), rank=n,
+            ask=draw(st.integers(1, 2)), user=draw(st.sampled_from(["ann", "bob"])),
+            activated=draw(st.integers(0, 5)) > 0)
         for queue in queues
         for n in range(draw(st.integers(0, 3)))
-    ]
+    ]  # fmt: skip
     limits = {queue: draw(st.integers(5, 60)) for queue in queues if draw(st.booleans())}
     users = {queue: draw(st.integers(3, 30)) for queue in queues if draw(st.integers(0, 3)) == 0}
     free = {f"n{n}": draw(st.integers(0, 3)) for n in range(draw(st.integers(0, 3)))}

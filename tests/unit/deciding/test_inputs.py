@@ -104,17 +104,8 @@ PARTS = {
     },
     **{
         f"row.{column}": without_column(column, value)
-        for column, value in (
-            ("queue", "research"),
-            ("rank", 0),
-            ("containers", 3),
-            ("used", (1, 1)),
-            ("requests", ()),
-            ("activated", False),
-            ("runner", False),
-            ("deadline_at_ms", 5),
-            ("priority", 3),
-        )
+        for column, value in (("queue", "research"), ("rank", 0), ("containers", 3), ("used", (1, 1)),
+            ("requests", ()), ("activated", False), ("runner", False), ("deadline_at_ms", 5), ("priority", 3))
     },
     "change.free": without_change("free", {}),
     "change.gone": without_change("gone", ()),
@@ -127,15 +118,12 @@ PARTS = {
     "as_of_ms": without("as_of_ms", None),
     "tasks": without("tasks", {}),
     "facts": without("facts", ()),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_of_the_input_that_is_left_out_is_noticed(part: str) -> None:
     assert noticed(PARTS[part])
-
-
-# --- a master that does not answer ----------------------------------------------------------------
 
 
 def silent_master() -> list[Record]:
@@ -218,9 +206,6 @@ def test_requests_that_are_modelled_are_served_beside_those_that_are_not() -> No
     assert steps.step(Observation(now_ms=0, as_of_ms=0, snapshot=snapshot)).to_observe.victims == ("r1",)
 
 
-# --- grants between two looks ---------------------------------------------------------------------
-
-
 def echo() -> list[Record]:
     """Play an ask that still stands, though a container was given since a look that led to nothing."""
     steps, records, r1 = Controller(GUARD_FREE), list[Record](), app("r1", "research", 9)
@@ -257,21 +242,16 @@ def test_the_packaged_demo_is_fed_without_a_difference() -> None:
     assert (state.records, state.decisions, state.steps) == (len(journal.records), 338, 2564)
 
 
-# --- changes of the snapshot ----------------------------------------------------------------------
-
 NAMES = ("r1", "r2", "p1", "p2")
 ROWS = st.lists(
     st.tuples(st.sampled_from(NAMES), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2)),
     unique_by=lambda row: row[0],
 )
 LOOKS = st.lists(
-    st.tuples(
-        ROWS,
-        st.dictionaries(st.sampled_from(["n1", "n2"]), st.integers(0, 2)),
-        st.sets(st.sampled_from(NAMES)),
-    ),
+    st.tuples(ROWS, st.dictionaries(st.sampled_from(["n1", "n2"]), st.integers(0, 2)),
+        st.sets(st.sampled_from(NAMES))),
     max_size=5,
-)
+)  # fmt: skip
 
 
 @given(LOOKS, st.sampled_from([DEFAULT, DEADLINES]))

@@ -98,24 +98,16 @@ def serves_nothing(book):
 
 
 PLANTED_IN_THE_LEDGER = [
-    (both_lists, "order-in-one-list", 0),
-    (wrong_list, "order-in-one-list", 0),
-    (same_container, "one-open-order-per-container", 0),
-    (same_attempt, "one-open-order-per-container", 0),
-    (stale_container, "one-open-order-per-container", 0),
-    (skipped_id, "ids-sequential", 0),
-    (swapped_ids, "ids-sequential", 0),
-    (lost_from_the_index, "open-counts-match", 0),
-    (lost_from_the_victims_index, "open-counts-match", 0),
-    (freed_without_index, "open-counts-match", 0),
-    (never_retired, "entries-retire", 2000),
-    (unanswered, "unanswered-orders-end", 0),
-    (freed_too_early, "instants-in-order", 0),
-    (settled_at_no_instant, "instants-in-order", 0),
-    (granted_without_room, "instants-in-order", 0),
-    (not_barred, "under-order-is-excluded", 0),
+    (both_lists, "order-in-one-list", 0), (wrong_list, "order-in-one-list", 0),
+    (same_container, "one-open-order-per-container", 0), (same_attempt, "one-open-order-per-container", 0),
+    (stale_container, "one-open-order-per-container", 0), (skipped_id, "ids-sequential", 0),
+    (swapped_ids, "ids-sequential", 0), (lost_from_the_index, "open-counts-match", 0),
+    (lost_from_the_victims_index, "open-counts-match", 0), (freed_without_index, "open-counts-match", 0),
+    (never_retired, "entries-retire", 2000), (unanswered, "unanswered-orders-end", 0),
+    (freed_too_early, "instants-in-order", 0), (settled_at_no_instant, "instants-in-order", 0),
+    (granted_without_room, "instants-in-order", 0), (not_barred, "under-order-is-excluded", 0),
     (serves_nothing, "groups-meet-an-ask", 0),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("plant", "name", "now_ms"), PLANTED_IN_THE_LEDGER)
@@ -195,19 +187,13 @@ def wakes_for_nothing(step):
 
 
 PLANTED_IN_A_STEP = [
-    (master_picked, "no-am-ordered"),
-    (gives_to_itself, "victims-are-not-the-requester"),
-    (done_sooner, "suspending-pays"),
-    (just_came_back, "suspending-pays"),
-    (serves_too_many, "never-more-than-needed"),
-    (needs_too_many, "never-more-than-needed"),
-    (completes_no_room, "every-pick-completes-room"),
-    (illegal_move, "lifecycle-legal"),
-    (unexplained_action, "actions-are-explained"),
-    (wakes_late, "wakes-in-time"),
-    (wakes_in_the_past, "wakes-in-time"),
-    (wakes_for_nothing, "wakes-in-time"),
-]
+    (master_picked, "no-am-ordered"), (gives_to_itself, "victims-are-not-the-requester"),
+    (done_sooner, "suspending-pays"), (just_came_back, "suspending-pays"),
+    (serves_too_many, "never-more-than-needed"), (needs_too_many, "never-more-than-needed"),
+    (completes_no_room, "every-pick-completes-room"), (illegal_move, "lifecycle-legal"),
+    (unexplained_action, "actions-are-explained"), (wakes_late, "wakes-in-time"),
+    (wakes_in_the_past, "wakes-in-time"), (wakes_for_nothing, "wakes-in-time"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("plant", "name"), PLANTED_IN_A_STEP)

@@ -42,8 +42,6 @@ def fetching(attempt: str, cost_ms: int = 9000, **more: Any) -> TaskView:
     return task(attempt, able=False, since_ms=NOW_MS, cost_ms=cost_ms, **more)
 
 
-# --- which lever ------------------------------------------------------------------------------
-
 ONE_ASK = [
     # tasks of one job                                              what is done
     ([a_map("a1_0", 9), a_map("a2_0", 3)], "kill a2_0"),  # the youngest map loses least
@@ -200,9 +198,6 @@ def test_two_attempts_of_one_task_are_not_both_killed():
     tasks = [a_map("m_1_0", 9), a_map("m_1_1", 3)]
     choice = mixed(mix_case({"a": tasks}, 2))
     assert (told(choice), reasons(choice)) == ("kill m_1_1 | 1 unmet", {"m_1_0": "killed-lately"})
-
-
-# --- what is not chosen from ------------------------------------------------------------------
 
 
 def test_a_job_whose_tasks_are_not_known_is_asked_for_first():

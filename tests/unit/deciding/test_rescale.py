@@ -21,16 +21,9 @@ def worker(name: str, room_ms: int = 3000, lost_ms: int = 2000, *, may: bool = T
     return task(name, room_ms, kind="worker", since_ms=NOW_MS - lost_ms, able=may, cost_ms=30_000, **more)
 
 
-# --- the choice ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("view", "expected"),
-    [
-        (worker("w"), [("rescale", 3000, 2000, 30_000)]),
-        (worker("w", -1), []),
-        (worker("w", may=False), []),
-    ],
+    [(worker("w"), [("rescale", 3000, 2000, 30_000)]), (worker("w", -1), []), (worker("w", may=False), [])],
 )
 def test_a_worker_has_one_lever_or_none(view, expected):
     levers = list(levers_of(view, NOW_MS, RULES, -1))

@@ -57,19 +57,13 @@ def prune(case: Case, choice: Choice) -> Case:
 def tasks_of(draw, name, equal):
     count = draw(st.integers(0, 6))
     return [
-        task(
-            f"{name}.{n}",
-            draw(st.sampled_from([-1, 0, 10, 10, 20_000, 30_000, 40_000])),
-            node=draw(st.sampled_from(["n1", "n2", "n3"])),
-            slots=1 if equal else draw(st.integers(1, 4)),
+        task(f"{name}.{n}", draw(st.sampled_from([-1, 0, 10, 10, 20_000, 30_000, 40_000])),
+            node=draw(st.sampled_from(["n1", "n2", "n3"])), slots=1 if equal else draw(st.integers(1, 4)),
             kind=draw(st.sampled_from(["reduce", "reduce", "reduce", "map", "am"])),
-            since_ms=draw(st.sampled_from([0, 49_000])),
-            generation=draw(st.integers(0, 9)),
-            able=draw(st.integers(0, 4)) > 0,
-            resumed=draw(st.booleans()),
-        )
+            since_ms=draw(st.sampled_from([0, 49_000])), generation=draw(st.integers(0, 9)),
+            able=draw(st.integers(0, 4)) > 0, resumed=draw(st.booleans()))
         for n in range(count)
-    ]
+    ]  # fmt: skip
 
 
 @st.composite
@@ -77,16 +71,11 @@ def cases(draw, equal=False):
     names = [f"j{n}" for n in range(draw(st.integers(0, 6)))]
     tasks = {name: draw(tasks_of(name, equal)) for name in names}
     jobs = [
-        candidate(
-            name,
-            len(tasks[name]) + draw(st.integers(0, 2)),
-            deadline=draw(st.sampled_from([None, 100, 200])),
-            submitted=draw(st.integers(0, 2)),
-            laxity=draw(st.integers(-5, 5)),
-            budget=draw(st.sampled_from([0, 2, 100])),
-        )
+        candidate(name, len(tasks[name]) + draw(st.integers(0, 2)),
+            deadline=draw(st.sampled_from([None, 100, 200])), submitted=draw(st.integers(0, 2)),
+            laxity=draw(st.integers(-5, 5)), budget=draw(st.sampled_from([0, 2, 100])))
         for name in names
-    ]
+    ]  # fmt: skip
     wanted = [(1, draw(st.integers(0, 12)))]
     if not equal:
         wanted = draw(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 4)), max_size=3))
@@ -95,15 +84,9 @@ def cases(draw, equal=False):
     closed: dict[str, Reason] = {name: "unreachable" for name in names if draw(st.integers(0, 9)) == 0}
     room = {} if equal else {"n1": draw(st.integers(0, 2)), "n2": draw(st.integers(0, 2))}
     made = case(
-        jobs,
-        wanted,
-        tasks,
-        number=draw(st.integers(1, 99)),
-        now_ms=NOW_MS,
-        room=room,
-        barred=barred,
+        jobs, wanted, tasks, number=draw(st.integers(1, 99)), now_ms=NOW_MS, room=room, barred=barred,
         closed=closed,
-    )
+    )  # fmt: skip
     reserved = {} if equal or draw(st.booleans()) else {"n1": "zz", "n7": "zz"}
     return msgspec.structs.replace(made, reserved=reserved)
 
@@ -111,13 +94,10 @@ def cases(draw, equal=False):
 @st.composite
 def ways(draw):
     return with_(
-        draw(st.sampled_from([DEFAULT, PAPER])),
-        job_policy=draw(st.sampled_from(sorted(JOB_POLICIES))),
-        task_policy=draw(st.sampled_from(sorted(TASK_POLICIES))),
-        kill_maps=draw(st.booleans()),
-        seed=draw(st.integers(0, 5)),
-        refused_shown=draw(st.integers(0, 3)),
-    )
+        draw(st.sampled_from([DEFAULT, PAPER])), job_policy=draw(st.sampled_from(sorted(JOB_POLICIES))),
+        task_policy=draw(st.sampled_from(sorted(TASK_POLICIES))), kill_maps=draw(st.booleans()),
+        seed=draw(st.integers(0, 5)), refused_shown=draw(st.integers(0, 3)),
+    )  # fmt: skip
 
 
 @given(cases(), ways())

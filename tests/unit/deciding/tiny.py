@@ -126,13 +126,10 @@ class TinyCluster:
         self.scopes.append(scope)
         facts, self.facts = tuple(self.facts), []
         return Observation(
-            now_ms=self.now_ms,
-            as_of_ms=self.now_ms,
-            snapshot=self.snapshot() if scope.cluster else None,
+            now_ms=self.now_ms, as_of_ms=self.now_ms, snapshot=self.snapshot() if scope.cluster else None,
             tasks={name: self.tasks(self.jobs[name]) for name in scope.victims if name not in self.silent},
-            unreachable=tuple(name for name in scope.victims if name in self.silent),
-            facts=facts,
-        )
+            unreachable=tuple(name for name in scope.victims if name in self.silent), facts=facts,
+        )  # fmt: skip
 
     def perform(self, action: Action) -> Outcome:
         self.actions.append(action)
@@ -156,31 +153,19 @@ class TinyCluster:
             total=total,
             largest_node=times(SLOT, self.capacity),
             queues=tuple(
-                QueueView(
-                    queue=name,
-                    guaranteed=times(SLOT, part),
-                    maximum=total,
-                    used=times(SLOT, self._used(name)),
-                )
+                QueueView(queue=name, guaranteed=times(SLOT, part), maximum=total,
+                    used=times(SLOT, self._used(name)))
                 for name, part in self.queues.items()
             ),
             applications=tuple(
-                ApplicationView(
-                    application=job.name,
-                    queue=job.queue,
-                    user="u",
-                    submitted_at_ms=job.submitted_at_ms,
-                    rank=rank,
-                    containers=job.containers,
-                    used=times(SLOT, job.containers),
-                    am_size=SLOT,
-                    task_size=SLOT,
+                ApplicationView(application=job.name, queue=job.queue, user="u",
+                    submitted_at_ms=job.submitted_at_ms, rank=rank, containers=job.containers,
+                    used=times(SLOT, job.containers), am_size=SLOT, task_size=SLOT,
                     requests=(ContainerRequest(10, SLOT, job.pending),) if job.pending else (),
-                    deadline_at_ms=job.deadline_at_ms,
-                )
+                    deadline_at_ms=job.deadline_at_ms)
                 for rank, job in enumerate(self.jobs.values())
             ),
             free_by_node={
                 name: plus(times(SLOT, free), Resources(0, 0)) for name, free in self.nodes.items() if free
             },
-        )
+        )  # fmt: skip

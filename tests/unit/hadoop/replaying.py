@@ -63,7 +63,6 @@ class Reply(NamedTuple):
 
     @property
     def limits(self) -> CallLimits:
-        """How long to wait for it."""
         return HASTY if self.is_endless else PATIENT
 
 
@@ -191,7 +190,6 @@ def routes(table: dict[str, Reply | str | bytes]) -> Callable[[Heard], Reply]:
 
 
 def closed_port() -> int:
-    """Return a port on which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

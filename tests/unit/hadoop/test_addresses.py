@@ -113,17 +113,12 @@ def test_history_server_as_hadoop_derives_it(told: dict[str, str], expected: str
 PROXY = "yarn.web-proxy.address"
 RM = {"yarn.resourcemanager.hostname": "h"}
 PROXIES = [
-    ({}, None),
-    ({PROXY: ""}, ""),
-    ({PROXY: "p:20888"}, "http://p:20888"),
+    ({}, None), ({PROXY: ""}, ""), ({PROXY: "p:20888"}, "http://p:20888"),
     ({PROXY: "p:20888", "yarn.http.policy": "HTTPS_ONLY"}, "https://p:20888"),
-    ({PROXY: "p"}, "http://p:9099"),
-    ({PROXY: "0.0.0.0:20888"}, "http://here:20888"),
-    ({**RM, PROXY: "h:8088"}, ""),
-    ({**RM, PROXY: "h:8090", "yarn.http.policy": "HTTPS_ONLY"}, ""),
-    ({**TWO, **HOSTS, PROXY: "hb:8088"}, ""),
-    ({**TWO, PROXY: "p:1"}, "http://p:1"),
-]
+    ({PROXY: "p"}, "http://p:9099"), ({PROXY: "0.0.0.0:20888"}, "http://here:20888"),
+    ({**RM, PROXY: "h:8088"}, ""), ({**RM, PROXY: "h:8090", "yarn.http.policy": "HTTPS_ONLY"}, ""),
+    ({**TWO, **HOSTS, PROXY: "hb:8088"}, ""), ({**TWO, PROXY: "p:1"}, "http://p:1"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("told", "expected"), PROXIES)

@@ -39,15 +39,10 @@ def test_the_job_and_its_running_reduces():
         {"id": REDUCE[:-1] + "1", "type": "REDUCE", "state": "SUCCEEDED"},
     ]
     attempts = [
-        {
-            "id": ATTEMPT,
-            "state": "RUNNING",
-            "type": "REDUCE",
-            "assignedContainerId": "c",
-            "mergeFinishTime": 7,
-        },
+        {"id": ATTEMPT, "state": "RUNNING", "type": "REDUCE", "assignedContainerId": "c",
+         "mergeFinishTime": 7},
         {"id": ATTEMPT[:-4] + "0", "state": "KILLED"},
-    ]
+    ]  # fmt: skip
     table = {
         ("", "/jobs"): json.dumps({"jobs": {"job": [{"id": JOB, "reducesTotal": 2, "uberized": False}]}}),
         ("", f"/jobs/{JOB}/tasks"): json.dumps({"tasks": {"task": tasks}}),
@@ -68,27 +63,19 @@ def test_the_job_and_its_running_reduces():
 
 @pytest.mark.parametrize(
     ("reply", "claim"),
-    [
-        (page(), "the RM's application page"),
-        (Reply("", 302, headers=(("Location", "http://h:19888/jobhistory"),)), "gone to the history"),
-        (Reply("", 404), "an application nobody knows"),
-        (Reply("boom", 500, "text/plain"), "a proxy that cannot connect"),
-        (Reply("{}", delay_s=NEVER_S), "a master that hangs"),
-        (Reply('{"jobs":7}'), "JSON of something else"),
-        (page("no", 401), "not allowed"),
-    ],
-)
+    [(page(), "the RM's application page"),
+     (Reply("", 302, headers=(("Location", "http://h:19888/jobhistory"),)), "gone to the history"),
+     (Reply("", 404), "an application nobody knows"),
+     (Reply("boom", 500, "text/plain"), "a proxy that cannot connect"),
+     (Reply("{}", delay_s=NEVER_S), "a master that hangs"), (Reply('{"jobs":7}'), "JSON of something else"),
+     (page("no", 401), "not allowed")],
+)  # fmt: skip
 def test_whatever_is_no_master_is_absent_with_a_reason(reply, claim):
     with Replay(reply) as rm:
         am = master(rm, reply.limits)
         answers = [
-            am.jobs(),
-            am.job(),
-            am.reduces(),
-            am.attempts(REDUCE),
-            am.job_counters(),
-            am.configuration(),
-        ]
+            am.jobs(), am.job(), am.reduces(), am.attempts(REDUCE), am.job_counters(), am.configuration(),
+        ]  # fmt: skip
     assert all(isinstance(one, Absent) and one.why for one in answers), claim
 
 
@@ -149,16 +136,10 @@ def test_a_kill_is_a_put_of_the_state(echo):
 
 @pytest.mark.parametrize(
     ("reply", "ending"),
-    [
-        (Reply("", 302, headers=(("Location", "http://h/app"),)), Absent),
-        (page(), Absent),
-        (Reply("", 404), Absent),
-        (Reply('{"RemoteException":{"message":"null"}}', 500), Rejected),
-        (Reply("", 403), Rejected),
-        (Reply("", 504), Uncertain),
-        (Reply("{}", delay_s=NEVER_S), Uncertain),
-    ],
-)
+    [(Reply("", 302, headers=(("Location", "http://h/app"),)), Absent), (page(), Absent),
+     (Reply("", 404), Absent), (Reply('{"RemoteException":{"message":"null"}}', 500), Rejected),
+     (Reply("", 403), Rejected), (Reply("", 504), Uncertain), (Reply("{}", delay_s=NEVER_S), Uncertain)],
+)  # fmt: skip
 def test_a_kill_that_did_not_work_says_whether_it_may_have(reply, ending):
     with Replay(reply) as rm:
         am = master(rm, reply.limits)

@@ -141,13 +141,10 @@ def test_the_package_s_own_log_is_kept_to_itself(caplog):
 
 @pytest.mark.parametrize(
     ("told", "wanted"),
-    [
-        ({}, "simple"),
-        ({"hadoop.security.authentication": "kerberos"}, "kerberos"),
-        ({"hadoop.http.authentication.type": "Kerberos"}, "kerberos"),
-        ({"hadoop.security.authentication": "simple"}, "simple"),
-    ],
-)
+    [({}, "simple"), ({"hadoop.security.authentication": "kerberos"}, "kerberos"),
+     ({"hadoop.http.authentication.type": "Kerberos"}, "kerberos"),
+     ({"hadoop.security.authentication": "simple"}, "simple")],
+)  # fmt: skip
 def test_who_we_must_be_is_read_from_the_cluster_s_own_files(told, wanted):
     entries = {name: SiteEntry(value, False, "core-site.xml:1") for name, value in told.items()}
     assert authentication(HadoopSite(entries, DEFAULTS)) == wanted

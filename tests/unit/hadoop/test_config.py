@@ -44,16 +44,13 @@ def test_each_source_wins_over_the_next(conf):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [
-        ("[cluster", "invalid TOML"),
-        ("cluster = 1", "not a table"),
-        ("[cluster]\nrm = 1", "yarnctl.toml: rm: unknown key"),
-        ("[cluster]\nresource_managers = 'http://x'", "yarnctl.toml: resource_managers: Expected"),
-        ("[cluster]\nauthentication = 'trust'", "yarnctl.toml: authentication"),
-        ("[cluster]\nanswer_ms = 0", "yarnctl.toml: answer_ms"),
-        ("", "no ResourceManager is configured; set --rm"),
-    ],
-)
+    [("[cluster", "invalid TOML"), ("cluster = 1", "not a table"),
+     ("[cluster]\nrm = 1", "yarnctl.toml: rm: unknown key"),
+     ("[cluster]\nresource_managers = 'http://x'", "yarnctl.toml: resource_managers: Expected"),
+     ("[cluster]\nauthentication = 'trust'", "yarnctl.toml: authentication"),
+     ("[cluster]\nanswer_ms = 0", "yarnctl.toml: answer_ms"),
+     ("", "no ResourceManager is configured; set --rm")],
+)  # fmt: skip
 def test_a_mistake_names_its_place(tmp_path, text, words):
     with pytest.raises(BadInput) as caught:
         load_cluster(write(tmp_path, text))
@@ -76,15 +73,12 @@ RM = {"YARNCTL_RM": "http://rm:8088", "YARNCTL_AUTHENTICATION": "kerberos"}
 
 @pytest.mark.parametrize(
     ("more", "refused"),
-    [
-        ({"YARNCTL_NAME_NODE": "http://nn:9870"}, True),
-        ({"YARNCTL_NAME_NODE": "https://nn:9871,http://nn2:9870"}, True),
-        ({"YARNCTL_NAME_NODE": "https://nn:9871"}, False),
-        ({"YARNCTL_NAME_NODE": "http://nn:9870", "YARNCTL_TOKEN_OVER_HTTP": "1"}, False),
-        ({"YARNCTL_NAME_NODE": "http://nn:9870", "YARNCTL_AUTHENTICATION": "simple"}, False),
-        ({}, False),
-    ],
-)
+    [({"YARNCTL_NAME_NODE": "http://nn:9870"}, True),
+     ({"YARNCTL_NAME_NODE": "https://nn:9871,http://nn2:9870"}, True),
+     ({"YARNCTL_NAME_NODE": "https://nn:9871"}, False),
+     ({"YARNCTL_NAME_NODE": "http://nn:9870", "YARNCTL_TOKEN_OVER_HTTP": "1"}, False),
+     ({"YARNCTL_NAME_NODE": "http://nn:9870", "YARNCTL_AUTHENTICATION": "simple"}, False), ({}, False)],
+)  # fmt: skip
 def test_with_kerberos_plain_http_to_a_name_node_must_be_allowed(more, refused):
     """Files go with a delegation token in the URL: over plain HTTP whoever listens can use it."""
     if refused:

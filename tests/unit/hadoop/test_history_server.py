@@ -90,14 +90,11 @@ def test_settings_that_hadoop_3_5_tells_as_numbers_are_texts_again():
 
 @pytest.mark.parametrize(
     ("reply", "claim"),
-    [
-        (page(), "a page"),
-        (Reply('{"job":{"id":"job_1_0001"}}'), "another job"),
-        (Reply('{"jobCounters":{"id":"job_1_0001"}}'), "another job's counters"),
-        (Reply('{"job":7}'), "JSON of something else"),
-        (Reply('{"job":' + "[" * 100_000), "nested without an end"),
-    ],
-)
+    [(page(), "a page"), (Reply('{"job":{"id":"job_1_0001"}}'), "another job"),
+     (Reply('{"jobCounters":{"id":"job_1_0001"}}'), "another job's counters"),
+     (Reply('{"job":7}'), "JSON of something else"),
+     (Reply('{"job":' + "[" * 100_000), "nested without an end")],
+)  # fmt: skip
 def test_whatever_is_no_answer_names_the_address(reply, claim):
     with Replay(reply) as daemon:
         for ask in (HistoryServer.job, HistoryServer.counters):

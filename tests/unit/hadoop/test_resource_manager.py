@@ -238,13 +238,9 @@ def test_a_scheduler_change_is_xml_and_escaped():
 
 @pytest.mark.parametrize(
     "call",
-    [
-        lambda rm: rm.application("application_1_2/../../conf"),
-        lambda rm: rm.containers(APP, "x"),
-        lambda rm: rm.signal("container_1?x", "OUTPUT_THREAD_DUMP"),
-        lambda rm: rm.kill("../kill"),
-    ],
-)
+    [lambda rm: rm.application("application_1_2/../../conf"), lambda rm: rm.containers(APP, "x"),
+     lambda rm: rm.signal("container_1?x", "OUTPUT_THREAD_DUMP"), lambda rm: rm.kill("../kill")],
+)  # fmt: skip
 def test_only_ids_get_into_a_path(call):
     with Replay(Reply("{}")) as rm:
         with pytest.raises(BadInput):

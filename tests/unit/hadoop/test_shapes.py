@@ -21,21 +21,17 @@ CONTAINER = (
 
 @pytest.mark.parametrize(
     ("body", "claim"),
-    [
-        ({"apps": {"app": [APP]}}, "Jersey 1 natural: root, list, numbers"),
-        ({"app": [APP]}, "mapped: the root is dropped"),
-        ({"apps": {"app": APP}}, "a list of one as an object"),
-        ({"app": APP}, "both"),
-        ({"apps": [APP]}, "the list directly under its root"),
-        ({"apps": {"app": [APP | {"progress": "50.0", "runningContainers": "0"}]}}, "numbers as strings"),
-        ({"apps": {"app": [APP | {"runningContainers": 0.0}]}}, "a whole number as a float"),
-        ({"apps": {"app": [APP | {"allocatedMB": None, "diagnostics": None}]}}, "null where a number stands"),
-        ({"apps": {"app": [APP | {"resourceInfo": None}]}}, "no resourceInfo just after submission"),
-        ({"apps": {"app": [APP | {"resourceInfo": ""}]}}, "an empty object as an empty text"),
-        ({"apps": {"app": [APP | {"unknown": {"deep": [1, {"er": None}]}}]}}, "fields of a later version"),
-        ({"apps": {"app": [APP, None]}}, "a null in the list"),
-    ],
-)
+    [({"apps": {"app": [APP]}}, "Jersey 1 natural: root, list, numbers"),
+     ({"app": [APP]}, "mapped: the root is dropped"), ({"apps": {"app": APP}}, "a list of one as an object"),
+     ({"app": APP}, "both"), ({"apps": [APP]}, "the list directly under its root"),
+     ({"apps": {"app": [APP | {"progress": "50.0", "runningContainers": "0"}]}}, "numbers as strings"),
+     ({"apps": {"app": [APP | {"runningContainers": 0.0}]}}, "a whole number as a float"),
+     ({"apps": {"app": [APP | {"allocatedMB": None, "diagnostics": None}]}}, "null where a number stands"),
+     ({"apps": {"app": [APP | {"resourceInfo": None}]}}, "no resourceInfo just after submission"),
+     ({"apps": {"app": [APP | {"resourceInfo": ""}]}}, "an empty object as an empty text"),
+     ({"apps": {"app": [APP | {"unknown": {"deep": [1, {"er": None}]}}]}}, "fields of a later version"),
+     ({"apps": {"app": [APP, None]}}, "a null in the list")],
+)  # fmt: skip
 def test_one_application_in_every_form(body, claim):
     (row,) = yarn.APPLICATIONS.read(json.dumps(body).encode())
     assert (row.application, row.user, row.progress_percent) == ("application_1_0001", "ann", 50.0), claim
@@ -51,21 +47,16 @@ def test_no_application_in_every_form(body):
 
 @pytest.mark.parametrize(
     ("body", "claim"),
-    [
-        ("<html>standby</html>", "a page"),
-        ('{"RemoteException":{"exception":"X","message":"no"}}', "an error body is no empty list"),
-        ('{"clusterInfo":{"id":1}}', "the answer to another question"),
-        ('{"apps":{"app":[{"user":"ann"}]}}', "a row without its id"),
-        ('{"apps":{"app":7}}', "a number for a list"),
-        ('{"apps":{"app":["x"]}}', "a text for a row"),
-        ('{"apps":{"app":[{"id":"a","progress":"soon"}]}}', "a word for a number"),
-        ('{"apps":{"app":[{"id":"a"}', "torn"),
-        ("", "nothing at all"),
-        ("[" * 60_000, "too deep"),
-        ('{"apps":{"app":[{"id":"a","priority":' + "9" * 5000 + "}]}}", "an unterminated number"),
-        ("\xff\xfe", "not UTF-8"),
-    ],
-)
+    [("<html>standby</html>", "a page"),
+     ('{"RemoteException":{"exception":"X","message":"no"}}', "an error body is no empty list"),
+     ('{"clusterInfo":{"id":1}}', "the answer to another question"),
+     ('{"apps":{"app":[{"user":"ann"}]}}', "a row without its id"),
+     ('{"apps":{"app":7}}', "a number for a list"), ('{"apps":{"app":["x"]}}', "a text for a row"),
+     ('{"apps":{"app":[{"id":"a","progress":"soon"}]}}', "a word for a number"),
+     ('{"apps":{"app":[{"id":"a"}', "torn"), ("", "nothing at all"), ("[" * 60_000, "too deep"),
+     ('{"apps":{"app":[{"id":"a","priority":' + "9" * 5000 + "}]}}", "an unterminated number"),
+     ("\xff\xfe", "not UTF-8")],
+)  # fmt: skip
 def test_what_is_no_answer_is_refused(body, claim):
     with pytest.raises(Unreadable):
         print(claim, yarn.APPLICATIONS.read(body.encode("latin-1")))
@@ -122,24 +113,14 @@ def test_old_attempts_carry_noise_of_their_java_type():
 
 @pytest.mark.parametrize(
     ("started", "shuffled", "merged", "finished", "phase"),
-    [
-        (0, 0, 0, 0, "new"),
-        (1000, 0, 0, 0, "shuffle"),
-        (1000, 3000, 0, 0, "sort"),
-        (1000, 3000, 4000, 0, "reduce"),
-        (1000, 3000, 4000, 9000, "over"),
-        (1000, -1, -1, 0, "shuffle"),
-    ],
-)
+    [(0, 0, 0, 0, "new"), (1000, 0, 0, 0, "shuffle"), (1000, 3000, 0, 0, "sort"),
+     (1000, 3000, 4000, 0, "reduce"), (1000, 3000, 4000, 9000, "over"), (1000, -1, -1, 0, "shuffle")],
+)  # fmt: skip
 def test_the_phase_is_read_from_instants(started, shuffled, merged, finished, phase):
     attempt = mapreduce.TaskAttempt(
-        attempt="a",
-        state="RUNNING",
-        started_at_ms=started,
-        shuffled_at_ms=shuffled,
-        merged_at_ms=merged,
+        attempt="a", state="RUNNING", started_at_ms=started, shuffled_at_ms=shuffled, merged_at_ms=merged,
         finished_at_ms=finished,
-    )
+    )  # fmt: skip
     assert attempt.phase == phase
 
 
@@ -198,16 +179,13 @@ def test_any_bytes_give_records_or_our_error(body):
 @given(
     rows=st.lists(
         st.fixed_dictionaries(
-            {
-                "id": st.text(min_size=1, max_size=5),
-                "priority": st.integers(0, 99),
-                "progress": st.floats(0, 100),
-            }
+            {"id": st.text(min_size=1, max_size=5), "priority": st.integers(0, 99),
+             "progress": st.floats(0, 100)}
         ),
         min_size=1,
         max_size=4,
     )
-)
+)  # fmt: skip
 def test_the_fast_and_the_tolerant_way_agree(rows):
     fast = yarn.APPLICATIONS.read(json.dumps({"apps": {"app": rows}}).encode())
     words = [{key: str(value) for key, value in row.items()} for row in rows]

@@ -53,20 +53,14 @@ def test_merging(tmp_path, core, yarn, expected, claim):
 
 @pytest.mark.parametrize(
     ("value", "expected", "claim"),
-    [
-        ("${b}:1", "host:1", "another key"),
-        ("${c}", "host-x", "in several steps"),
-        ("${none}/y", "${none}/y", "what is unknown stays"),
-        ("${a}", "${a}", "a key that names itself stays"),
-        ("${env.HOME_X}", "/h", "the environment"),
-        ("${env.NONE}", "${env.NONE}", "an unknown variable stays"),
-        ("${env.NONE:-d}${env.NONE-e}", "de", "defaults"),
-        ("${env.EMPTY:-d}|${env.EMPTY-e}", "d|", "an empty variable counts with - and not with :-"),
-        ("${user.name}", "ann", "a property of Java"),
-        ("${dflt}", "9", "a default"),
-        ("$b {b} ${ b }", "$b {b} ${ b }", "what is no variable stays"),
-    ],
-)
+    [("${b}:1", "host:1", "another key"), ("${c}", "host-x", "in several steps"),
+     ("${none}/y", "${none}/y", "what is unknown stays"), ("${a}", "${a}", "a key that names itself stays"),
+     ("${env.HOME_X}", "/h", "the environment"), ("${env.NONE}", "${env.NONE}", "an unknown variable stays"),
+     ("${env.NONE:-d}${env.NONE-e}", "de", "defaults"),
+     ("${env.EMPTY:-d}|${env.EMPTY-e}", "d|", "an empty variable counts with - and not with :-"),
+     ("${user.name}", "ann", "a property of Java"), ("${dflt}", "9", "a default"),
+     ("$b {b} ${ b }", "$b {b} ${ b }", "what is no variable stays")],
+)  # fmt: skip
 def test_variables(tmp_path, value, expected, claim):
     core = key("a", value) + key("b", "host") + key("c", "${b}-x")
     found = site(
@@ -120,21 +114,17 @@ def test_includes(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [
-        ("<!DOCTYPE x [<!ENTITY a 'b'>]><configuration>&a;</configuration>", "DOCTYPE"),
-        ("<!DOCTYPE x SYSTEM 'file:///etc/passwd'><configuration/>", "DOCTYPE"),
-        (f"<configuration {XI}><xi:include href='http://h/x.xml'/></configuration>", "include a local file"),
-        (f"<configuration {XI}><xi:include href='file://h/x.xml'/></configuration>", "include a local file"),
-        (f"<configuration {XI}><xi:include/></configuration>", "include a local file"),
-        (f"<configuration {XI}><xi:include href='none.xml'/></configuration>", "missing"),
-        (f"<configuration {XI}><xi:include href='core-site.xml'/></configuration>", "includes itself"),
-        ("<configuration><property>", "invalid XML"),
-        ("<configuration>" + "<a>" * 40, "nested"),
-        ("<html/>", "expected <configuration>"),
-        ("<configuration>&undefined;</configuration>", "invalid XML"),
-        ("<?xml version='1.0' encoding='klingon'?><configuration/>", "invalid XML"),
-    ],
-)
+    [("<!DOCTYPE x [<!ENTITY a 'b'>]><configuration>&a;</configuration>", "DOCTYPE"),
+     ("<!DOCTYPE x SYSTEM 'file:///etc/passwd'><configuration/>", "DOCTYPE"),
+     (f"<configuration {XI}><xi:include href='http://h/x.xml'/></configuration>", "include a local file"),
+     (f"<configuration {XI}><xi:include href='file://h/x.xml'/></configuration>", "include a local file"),
+     (f"<configuration {XI}><xi:include/></configuration>", "include a local file"),
+     (f"<configuration {XI}><xi:include href='none.xml'/></configuration>", "missing"),
+     (f"<configuration {XI}><xi:include href='core-site.xml'/></configuration>", "includes itself"),
+     ("<configuration><property>", "invalid XML"), ("<configuration>" + "<a>" * 40, "nested"),
+     ("<html/>", "expected <configuration>"), ("<configuration>&undefined;</configuration>", "invalid XML"),
+     ("<?xml version='1.0' encoding='klingon'?><configuration/>", "invalid XML")],
+)  # fmt: skip
 def test_what_a_file_may_not_do(tmp_path, text, words):
     (tmp_path / "core-site.xml").write_text(text)
     with pytest.raises(BadInput, match=words) as caught:
@@ -166,67 +156,9 @@ def test_any_text_gives_a_site_or_our_error(tmp_path, body):
         assert "\n" not in str(error)
 
 
-# --- addresses --------------------------------------------------------------------------------
-
-
 def from_files(tmp_path, **files: str):
     found = site(tmp_path, defaults=addresses.DEFAULTS, **files)
     return addresses.resource_managers(found), addresses.name_nodes(found)
-
-
-@pytest.mark.parametrize(
-    ("yarn", "expected"),
-    [
-        ("", ()),
-        (key("yarn.resourcemanager.hostname", "rm"), ("http://rm:8088",)),
-        (key("yarn.resourcemanager.hostname", "0.0.0.0"), ("http://127.0.0.1:8088",)),
-        (key("yarn.resourcemanager.webapp.address", "rm:9"), ("http://rm:9",)),
-        (
-            key("yarn.resourcemanager.hostname", "rm")
-            + key("yarn.resourcemanager.webapp.address", "${yarn.resourcemanager.hostname}:7"),
-            ("http://rm:7",),
-        ),
-        (
-            key("yarn.resourcemanager.ha.enabled", "true")
-            + key("yarn.resourcemanager.ha.rm-ids", "b,a")
-            + key("yarn.resourcemanager.hostname.a", "ha")
-            + key("yarn.resourcemanager.webapp.address.b", "hb:1"),
-            ("http://hb:1", "http://ha:8088"),
-        ),
-        (
-            key("yarn.http.policy", "HTTPS_ONLY") + key("yarn.resourcemanager.hostname", "rm"),
-            ("https://rm:8090",),
-        ),
-    ],
-)
-def test_resource_managers(tmp_path, yarn, expected):
-    assert from_files(tmp_path, yarn=yarn)[0] == expected
-
-
-@pytest.mark.parametrize(
-    ("core", "hdfs", "expected"),
-    [
-        ("", "", ()),
-        (key("fs.defaultFS", "hdfs://nn:9000"), "", ("http://nn:9870",)),
-        (
-            key("fs.defaultFS", "hdfs://nn:9000"),
-            key("dfs.namenode.http-address", "0.0.0.0:5"),
-            ("http://nn:5",),
-        ),
-        ("", key("dfs.namenode.http-address", "nn:5"), ("http://nn:5",)),
-        (key("fs.defaultFS", "s3a://bucket"), "", ()),
-        (
-            key("fs.defaultFS", "hdfs://east"),
-            key("dfs.nameservices", "west,east")
-            + key("dfs.ha.namenodes.east", "n1,n2")
-            + key("dfs.namenode.http-address.east.n1", "h1:9870")
-            + key("dfs.namenode.http-address.east.n2", "h2:9870"),
-            ("http://h1:9870", "http://h2:9870"),
-        ),
-    ],
-)
-def test_name_nodes(tmp_path, core, hdfs, expected):
-    assert from_files(tmp_path, core=core, hdfs=hdfs)[1] == expected
 
 
 @pytest.mark.parametrize(

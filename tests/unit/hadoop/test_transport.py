@@ -27,14 +27,7 @@ from tests.unit.hadoop.replaying import (
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.http.answers import BadAnswer, Missing, Rejected, Standby, Uncertain, excerpt, safe_url
 from yarnctl.hadoop.http.auth import Identity
-from yarnctl.hadoop.http.session import (
-    FREE_BYTES,
-    Allowance,
-    ByteReserve,
-    CallLimits,
-    TooLarge,
-    allowed,
-)
+from yarnctl.hadoop.http.session import FREE_BYTES, Allowance, ByteReserve, CallLimits, TooLarge, allowed
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn
 
@@ -77,35 +70,20 @@ def test_the_constructor_sends_nothing():
     [
         (page(), BadAnswer, "HTML page"),
         (page("<form><input name=login><input type=password></form>"), BadAnswer, "login page"),
-        (
-            page("<b>WARNING: The following page may not be safe!</b> proxyapproved=true"),
-            BadAnswer,
-            "warning page",
-        ),
+        (page("<b>WARNING: The following page may not be safe!</b> proxyapproved=true"), BadAnswer,
+         "warning page"),
         (page("This is standby RM. The redirect url is: http://x"), BadAnswer, "standby's page"),
-        (
-            Reply("There is no active RM right now.", kind="text/plain"),
-            Standby,
-            "no ResourceManager is active",
-        ),
+        (Reply("There is no active RM right now.", kind="text/plain"), Standby,
+         "no ResourceManager is active"),
         (Reply("", 307, headers=(("Refresh", "3; url=http://x/"),)), Standby, "reports no active one"),
         (Reply("", 307, headers=(("Location", "ftp://x/"),)), BadAnswer, "redirected to an invalid address"),
-        (
-            Reply("", 307, headers=(("Location", "http://u:p@127.0.0.1:1/"),)),
-            BadAnswer,
-            "redirected to an invalid address",
-        ),
-        (
-            Reply("", 307, headers=(("Location", "http://[::1/"),)),
-            BadAnswer,
-            "redirected to an invalid address",
-        ),
+        (Reply("", 307, headers=(("Location", "http://u:p@127.0.0.1:1/"),)), BadAnswer,
+         "redirected to an invalid address"),
+        (Reply("", 307, headers=(("Location", "http://[::1/"),)), BadAnswer,
+         "redirected to an invalid address"),
         (Reply("", 307, headers=(("Location", PATH),)), BadAnswer, "too many redirects"),
-        (
-            Reply("", 302, headers=(("Location", "http://h/x?token=abc"),)),
-            BadAnswer,
-            "HTTP 302 to http://h/x;",
-        ),
+        (Reply("", 302, headers=(("Location", "http://h/x?token=abc"),)), BadAnswer,
+         "HTTP 302 to http://h/x;"),
         (Reply(METRICS, kind="text/plain"), BadAnswer, "type text/plain"),
         (Reply('{"apps":{}}'), BadAnswer, "clusterMetrics"),
         (Reply("{not json"), BadAnswer, "not JSON"),
@@ -115,27 +93,15 @@ def test_the_constructor_sends_nothing():
         (page("<h1>no</h1>", 401), Rejected, "set user"),
         (page("<h1>no</h1>", 403), Rejected, "ACLs"),
         (page("<h1>no</h1>", 404), Missing, "HTTP 404"),
-        (
-            Reply('{"RemoteException":{"exception":"NotFoundException","message":"app x not found"}}', 404),
-            Missing,
-            "app x not found",
-        ),
-        (
-            Reply('{"RemoteException":{"exception":"StandbyException","message":"READ"}}', 403),
-            Standby,
-            "StandbyException",
-        ),
+        (Reply('{"RemoteException":{"exception":"NotFoundException","message":"app x not found"}}', 404),
+         Missing, "app x not found"),
+        (Reply('{"RemoteException":{"exception":"StandbyException","message":"READ"}}', 403), Standby,
+         "StandbyException"),
         (Reply("x" * 100_001), BadAnswer, "too long"),
-        (
-            Reply(gzip.compress(b"0" * 5_000_000), headers=(("Content-Encoding", "gzip"),)),
-            BadAnswer,
-            "too long",
-        ),
-        (
-            Reply(b"junk", headers=(("Content-Encoding", "gzip"),)),
-            Unreachable,
-            "compressed answer is damaged",
-        ),
+        (Reply(gzip.compress(b"0" * 5_000_000), headers=(("Content-Encoding", "gzip"),)), BadAnswer,
+         "too long"),
+        (Reply(b"junk", headers=(("Content-Encoding", "gzip"),)), Unreachable,
+         "compressed answer is damaged"),
         (Reply(METRICS, cut=10), Unreachable, "the answer is incomplete"),
         (Reply(METRICS, delay_s=NEVER_S), Unreachable, "in time"),
         (Reply(METRICS + " " * 1200, drip_s=0.05), Unreachable, "in time"),
@@ -143,7 +109,7 @@ def test_the_constructor_sends_nothing():
         (Reply(raw=b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n"), Unreachable, ""),
         (Reply(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), Unreachable, ""),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_answer_ends_in_one_clear_error(reply, kind, words):
     with Replay(reply) as rm, pytest.raises(YarnctlError) as caught:
         metrics(rm.url, user="ann", limits=SHORT if reply.is_endless else PLAIN)
@@ -176,14 +142,10 @@ def test_nothing_listens():
 
 @pytest.mark.parametrize(
     "bad",
-    [
-        Reply("There is no active RM right now.", kind="text/plain"),
-        Reply("", 307, headers=(("Refresh", "3; url=http://x/"),)),
-        Reply("no", 500),
-        page(),
-        Reply('{"RemoteException":{"exception":"StandbyException"}}', 403),
-    ],
-)
+    [Reply("There is no active RM right now.", kind="text/plain"),
+     Reply("", 307, headers=(("Refresh", "3; url=http://x/"),)), Reply("no", 500), page(),
+     Reply('{"RemoteException":{"exception":"StandbyException"}}', 403)],
+)  # fmt: skip
 def test_one_that_is_of_no_use_passes_the_question_on_and_the_good_one_is_kept(bad):
     with (
         Replay(bad) as first,
@@ -299,17 +261,9 @@ def test_one_user_s_cookie_is_never_sent_for_another():
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "",
-        "rm:8088",
-        "ftp://rm",
-        "http://",
-        "http://u:pw@rm:8088",
-        "http://rm:8088/?x=pw",
-        "http://rm:99999",
-        "http://[::1",
-    ],
-)
+    ["", "rm:8088", "ftp://rm", "http://", "http://u:pw@rm:8088", "http://rm:8088/?x=pw", "http://rm:99999",
+     "http://[::1"],
+)  # fmt: skip
 def test_an_address_that_cannot_be_used_is_the_user_s_to_mend(address):
     with pytest.raises(BadInput) as caught:
         Transport([address])
@@ -323,14 +277,10 @@ def test_kerberos_without_its_package_says_what_to_install():
 
 @pytest.mark.parametrize(
     ("text", "hidden"),
-    [
-        ("see http://h/x?delegation=HAAEX&op=OPEN", "HAAEX"),
-        ('{"token": "abc def"}', "abc"),
-        ("Authorization: Negotiate YII", "YII"),
-        ("at http://joe:pass@h/", "pass"),
-        ("hadoop.auth=u%3Dann&s=zzz", "ann"),
-    ],
-)
+    [("see http://h/x?delegation=HAAEX&op=OPEN", "HAAEX"), ('{"token": "abc def"}', "abc"),
+     ("Authorization: Negotiate YII", "YII"), ("at http://joe:pass@h/", "pass"),
+     ("hadoop.auth=u%3Dann&s=zzz", "ann")],
+)  # fmt: skip
 def test_secrets_are_blotted_out_of_foreign_texts(text, hidden):
     assert hidden not in excerpt(text)
     assert len(excerpt(text * 500)) <= 160
@@ -358,19 +308,15 @@ NOISE = st.one_of(
             ["application/json", "text/html", "text/plain", "", "application/json; charset=\u00e9"]
         ),
         headers=st.sampled_from(
-            [
-                (),
-                (("Location", "http://127.0.0.1:1/"),),
-                (("Location", "//"),),
-                (("Location", "http://\u00e9/"),),
-            ]
+            [(), (("Location", "http://127.0.0.1:1/"),), (("Location", "//"),),
+             (("Location", "http://\u00e9/"),)]
         ),
         cut=st.sampled_from([-1, -1, 0, 7]),
         delay_s=st.just(0.0),
         drip_s=st.just(0.0),
         raw=st.just(b""),
     ),
-)
+)  # fmt: skip
 
 
 @settings(derandomize=True, max_examples=examples(150), suppress_health_check=list(HealthCheck))

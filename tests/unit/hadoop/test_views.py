@@ -30,52 +30,22 @@ def vector(memory: int, cores: int) -> dict:
 @pytest.mark.parametrize(
     ("fields", "guaranteed", "maximum", "user_limit", "claim"),
     [
-        (
-            {"absoluteCapacity": 95.0},
-            (9500, 95),
-            TOTAL,
-            (9500, 95),
-            "shares of the cluster where no vector is told",
-        ),
-        (
-            {"minEffectiveCapacity": vector(500, 5), "absoluteCapacity": 95},
-            (500, 5),
-            TOTAL,
-            (500, 5),
-            "the vector wins",
-        ),
+        ({"absoluteCapacity": 95.0}, (9500, 95), TOTAL, (9500, 95),
+         "shares of the cluster where no vector is told"),
+        ({"minEffectiveCapacity": vector(500, 5), "absoluteCapacity": 95}, (500, 5), TOTAL, (500, 5),
+         "the vector wins"),
         ({"absoluteCapacity": 5, "userLimitFactor": 4}, (500, 5), TOTAL, (2000, 20), "guarantee x factor"),
-        (
-            {"absoluteCapacity": 5, "userLimitFactor": 40},
-            (500, 5),
-            TOTAL,
-            None,
-            "a limit above the maximum is none",
-        ),
-        (
-            {"absoluteCapacity": 5, "userLimitFactor": -1},
-            (500, 5),
-            TOTAL,
-            None,
-            "-1 switches it off (YARN-10531)",
-        ),
+        ({"absoluteCapacity": 5, "userLimitFactor": 40}, (500, 5), TOTAL, None,
+         "a limit above the maximum is none"),
+        ({"absoluteCapacity": 5, "userLimitFactor": -1}, (500, 5), TOTAL, None,
+         "-1 switches it off (YARN-10531)"),
         ({"absoluteCapacity": 5, "absoluteMaxCapacity": 50}, (500, 5), (5000, 50), (500, 5), "a maximum"),
-        (
-            {"minEffectiveCapacity": vector(0, 0), "absoluteCapacity": 5},
-            (500, 5),
-            TOTAL,
-            (500, 5),
-            "0: not yet computed",
-        ),
-        (
-            {"absoluteCapacity": "5.0", "userLimitFactor": "1.0"},
-            (500, 5),
-            TOTAL,
-            (500, 5),
-            "numbers as strings",
-        ),
+        ({"minEffectiveCapacity": vector(0, 0), "absoluteCapacity": 5}, (500, 5), TOTAL, (500, 5),
+         "0: not yet computed"),
+        ({"absoluteCapacity": "5.0", "userLimitFactor": "1.0"}, (500, 5), TOTAL, (500, 5),
+         "numbers as strings"),
     ],
-)
+)  # fmt: skip
 def test_a_queue_becomes_vectors(fields, guaranteed, maximum, user_limit, claim):
     (view,) = views.queue_views(root(queue("a", **fields)), TOTAL)
     assert (view.queue, view.guaranteed, view.maximum, view.user_limit) == (
@@ -123,24 +93,18 @@ def request(place: str, count: int, priority: int = 20, memory: int = 1024) -> y
     ("rows", "expected", "claim"),
     [
         ([], (), "nothing is asked"),
-        (
-            [request("*", 3), request("/rack", 3), request("node1", 2), request("node2", 3)],
-            (ContainerRequest(20, Resources(1024, 1), 3),),
-            "rows of nodes and racks repeat the same containers",
-        ),
+        ([request("*", 3), request("/rack", 3), request("node1", 2), request("node2", 3)],
+         (ContainerRequest(20, Resources(1024, 1), 3),),
+         "rows of nodes and racks repeat the same containers"),
         ([request("*", 0), request("*", 0, 10)], (), "rows of 0 are left over"),
-        (
-            [request("*", 2, 10, 2048), request("*", 3), request("*", 1, 20)],
-            (ContainerRequest(10, Resources(2048, 1), 2), ContainerRequest(20, Resources(1024, 1), 4)),
-            "summed by priority and size, the urgent first",
-        ),
-        (
-            [request("*", 1), request("*", 1, 20, 512)],
-            (ContainerRequest(20, Resources(512, 1), 1), ContainerRequest(20, Resources(1024, 1), 1)),
-            "sizes stay apart",
-        ),
+        ([request("*", 2, 10, 2048), request("*", 3), request("*", 1, 20)],
+         (ContainerRequest(10, Resources(2048, 1), 2), ContainerRequest(20, Resources(1024, 1), 4)),
+         "summed by priority and size, the urgent first"),
+        ([request("*", 1), request("*", 1, 20, 512)],
+         (ContainerRequest(20, Resources(512, 1), 1), ContainerRequest(20, Resources(1024, 1), 1)),
+         "sizes stay apart"),
     ],
-)
+)  # fmt: skip
 def test_the_demand_is_the_rows_for_anywhere(rows, expected, claim):
     assert views.asks(rows) == expected, claim
 
@@ -164,29 +128,21 @@ def test_pending_is_the_aggregate_where_it_is_told_and_the_asks_otherwise():
 @pytest.mark.parametrize(
     ("state", "diagnostics", "expected"),
     [
-        (
-            "ACCEPTED",
-            "[Mon] Application is added to the scheduler and is not yet activated. Queue's AM limit",
-            False,
-        ),
+        ("ACCEPTED", "[Mon] Application is added to the scheduler and is not yet activated. Queue's AM limit",
+         False),
         ("ACCEPTED", "[Mon] Application is Activated, waiting for resources to be assigned for AM.", True),
         ("RUNNING", "it was not yet activated", True),
     ],
-)
+)  # fmt: skip
 def test_activation_is_told_by_the_diagnostics(state, diagnostics, expected):
     assert views.activated(yarn.AppInfo("a", state=state, diagnostics=diagnostics)) is expected
 
 
 @pytest.mark.parametrize(
     ("tags", "expected"),
-    [
-        ("deadline:1767225600", 1_767_225_600_000),
-        ("x,deadline:1767225600000", 1_767_225_600_000),
-        (" DEADLINE:5 ", 5000),
-        ("deadline:soon", None),
-        ("", None),
-    ],
-)
+    [("deadline:1767225600", 1_767_225_600_000), ("x,deadline:1767225600000", 1_767_225_600_000),
+     (" DEADLINE:5 ", 5000), ("deadline:soon", None), ("", None)],
+)  # fmt: skip
 def test_a_deadline_is_a_tag(tags, expected):
     assert views.deadline_at_ms(yarn.AppInfo("a", tags=tags)) == expected
 

@@ -142,19 +142,15 @@ def test_a_standby_name_node_passes_on_for_every_kind_of_call(little):
         (Reply("[]", 404), YarnctlError, YarnctlError, "JSON of something else"),
         (Reply("{}", 500), Unreachable, YarnctlError, "an error without a name"),
         (Reply('{"FileStatus":{}}'), BadAnswer, YarnctlError, "nothing in it"),
-        (
-            Reply("", 307, headers=(("Location", "http://[::1/"),)),
-            Unreachable,
-            YarnctlError,
-            "redirect to nowhere",
-        ),
+        (Reply("", 307, headers=(("Location", "http://[::1/"),)), Unreachable, YarnctlError,
+         "redirect to nowhere"),
         (Reply("", 307), Unreachable, YarnctlError, "a redirect without a place"),
         (Reply("{}", delay_s=NEVER_S), Unreachable, Uncertain, "silence"),
         (Reply("x" * 50, cut=3), Unreachable, Uncertain, "torn"),
         (Reply(raw=b"\0\1"), Unreachable, Uncertain, "no HTTP"),
         (remote("AccessControlException"), Rejected, Rejected, "not allowed"),
     ],
-)
+)  # fmt: skip
 def test_faults_end_in_our_errors(reply, read, write, claim):
     with Replay(reply) as nn:
         fs = store(nn, limits=reply.limits)
@@ -173,13 +169,6 @@ def test_faults_end_in_our_errors(reply, read, write, claim):
         if reply.status != 200 or reply.cut >= 0 or reply.raw or reply.delay_s:  # else: bytes like any other
             with pytest.raises(YarnctlError):
                 fs.read("/a")
-
-
-def test_nothing_listens():
-    fs = WebHdfs([f"http://127.0.0.1:{closed_port()}"], limits=PLAIN, bulk=PLAIN)
-    for ask in (lambda: fs.status("/a"), lambda: fs.read("/a"), lambda: fs.create("/a", b"")):
-        with pytest.raises(Unreachable):
-            ask()
 
 
 @pytest.mark.parametrize("path", ["", "a/b", "/a/../b", "/a#LATEST", "/a\nb", "/a;b"])
@@ -205,13 +194,10 @@ def test_safe_mode_is_told_as_what_it_is(little, exception):
         setattr(little, f"_{op}", lambda path, heard: no)
     fs = store(little.replay)
     for change in (
-        lambda: fs.create("/a", b"x"),
-        lambda: fs.make_directories("/a"),
-        lambda: fs.rename("/a", "/b"),
-        lambda: fs.rename("/a", "/b", overwrite=True),
-        lambda: fs.delete("/a"),
+        lambda: fs.create("/a", b"x"), lambda: fs.make_directories("/a"), lambda: fs.rename("/a", "/b"),
+        lambda: fs.rename("/a", "/b", overwrite=True), lambda: fs.delete("/a"),
         lambda: fs.set_mode("/a", 0o700),
-    ):
+    ):  # fmt: skip
         with pytest.raises(SafeMode, match="hdfs dfsadmin -safemode get") as told:
             change()
         assert "owner" not in str(told.value)
@@ -288,14 +274,10 @@ def test_a_released_lock_is_free_at_once(little):
 
 @pytest.mark.parametrize(
     ("before", "after", "at_once"),
-    [
-        ("boot-1:7", "boot-1:7", True),
-        ("boot-1:7", "boot-1:8", False),
-        ("boot-1:7", "boot-2:7", False),
-        ("", "", False),
-    ],
+    [("boot-1:7", "boot-1:7", True), ("boot-1:7", "boot-1:8", False), ("boot-1:7", "boot-2:7", False),
+     ("", "", False)],
     ids=["the same place", "a copy of the state directory", "another host or boot", "nobody can tell"],
-)
+)  # fmt: skip
 def test_a_restart_goes_on_at_once_only_where_the_old_one_is_proven_dead(little, before, after, at_once):
     """Two processes may have one name: of a state directory that was copied, or lies on a share."""
     clock = Clock()

@@ -24,16 +24,9 @@ def runs(count: int, kind: str = "spark", seed: int = 1, **settings: str) -> lis
         slower = 1.2 if memory == "640m" else 1.0
         elapsed_ms = (10_000 + 100 * input_mib / workers) * slower * float(np.exp(chance.normal(0, 0.05)))
         found.append(
-            KnownRun(
-                "wordcount",
-                kind,
-                {"input_mib": input_mib},
-                {MEMORY: memory, **settings},
-                workers + 1,
-                round(elapsed_ms),
-                f"profile:{number}",
-            )
-        )
+            KnownRun("wordcount", kind, {"input_mib": input_mib}, {MEMORY: memory, **settings}, workers + 1,
+                round(elapsed_ms), f"profile:{number}")
+        )  # fmt: skip
     return found
 
 

@@ -98,13 +98,9 @@ def test_the_boxes_of_leaves_divide_all_there_is(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("features", "values"),
-    [
-        (np.zeros((0, 2)), np.zeros(0)),
-        (np.zeros((3, 2)), np.zeros(2)),
-        (np.array([[np.nan], [1.0]]), np.zeros(2)),
-        (np.zeros((2, 1)), np.array([np.inf, 1.0])),
-    ],
-)
+    [(np.zeros((0, 2)), np.zeros(0)), (np.zeros((3, 2)), np.zeros(2)),
+     (np.array([[np.nan], [1.0]]), np.zeros(2)), (np.zeros((2, 1)), np.array([np.inf, 1.0]))],
+)  # fmt: skip
 def test_what_makes_no_tree_is_refused(features, values) -> None:
     with pytest.raises(BadInput):
         model_tree(features, values)
@@ -200,22 +196,15 @@ def test_more_options_than_the_journal_takes_are_refused() -> None:
         tuned_options(tree, query._replace(containers=tuple(range(1, 66))))
 
 
-# --- bounds ---------------------------------------------------------------------------------------------
-
 BOUNDS = [
     # ratios, configurations, beta: a further configuration weighs as much as each
     ([1.1] * 19, range(19), 0.05, RatioBound(1.1, True), "19 suffice for 5 %"),
-    (
-        [1.0, 1.2, *[0.9] * 16],
-        range(18),
-        0.05,
-        RatioBound(1.2, False),
-        "18 do not: the largest that was seen",
-    ),
+    ([1.0, 1.2, *[0.9] * 16], range(18), 0.05, RatioBound(1.2, False),
+     "18 do not: the largest that was seen"),
     ([float(each) for each in range(1, 40)], range(39), 0.05, RatioBound(38.0, True), "2 of 40 may be above"),
     ([1.0, 2.0, 3.0], [0, 0, 1], 0.5, RatioBound(3.0, True), "repetitions count as one configuration"),
     ([1.0, 1.0, 3.0], [0, 1, 2], 0.5, RatioBound(1.0, True), "each by itself"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

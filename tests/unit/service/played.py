@@ -22,14 +22,10 @@ from yarnctl.deciding.settings import DEFAULT
 from yarnctl.units import Resources
 
 SETUP = Setup(
-    nodes=3,
-    node_size=Resources(4096, 4),
-    timing=HADOOP3,
-    settings=msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0),
-    caps=(1.0, 1.0),
-    shares=(0.7, 0.3),
-    seed=5,
-)
+    nodes=3, node_size=Resources(4096, 4), timing=HADOOP3,
+    settings=msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0), caps=(1.0, 1.0),
+    shares=(0.7, 0.3), seed=5,
+)  # fmt: skip
 JOBS = (
     job("r", "research", 0, 2, 9, reduce_ms=tuple(range(60_000, 69_000, 1000))),
     job("p", "production", 20_000, 2, 6),
@@ -70,13 +66,9 @@ class PublishedRun(Run):
         self.ticks += 1
         assert self.controller is not None
         status = LoopStatus(
-            mode="enforce",
-            state="running",
-            reachable=True,
-            ticks=self.ticks,
-            tick_ms=1.5,
+            mode="enforce", state="running", reachable=True, ticks=self.ticks, tick_ms=1.5,
             cluster=self.port.identify(),
-        )
+        )  # fmt: skip
         self.publisher.tick(self.controller, self.seen, status)
         self.look(self.publisher.view)
 
@@ -99,5 +91,4 @@ def busy() -> View:
 
 
 def last() -> View:
-    """Return the last view of the run."""
     return views()[-1]

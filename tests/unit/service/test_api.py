@@ -135,16 +135,9 @@ def test_the_explanation_is_the_journals(served):
 
 @pytest.mark.parametrize(
     ("query", "found"),
-    [
-        (f"application={PRODUCTION}", True),
-        (f"application={RESEARCH}", False),
-        ("queue=production", True),
-        (f"victim={RESEARCH}", True),
-        ("victim=x", False),
-        ("state=suspending", True),
-        ("state=lost", False),
-    ],
-)
+    [(f"application={PRODUCTION}", True), (f"application={RESEARCH}", False), ("queue=production", True),
+     (f"victim={RESEARCH}", True), ("victim=x", False), ("state=suspending", True), ("state=lost", False)],
+)  # fmt: skip
 def test_filters_of_decisions(served, query, found):
     assert bool(served.get(f"/v1/decisions?{query}")["total"]) is found
 
@@ -167,9 +160,6 @@ def test_refusals_say_why_nothing_is_done(served):
     [each] = served.get("/v1/refusals")["items"]
     assert each["refused_jobs"][0]["meaning"] == "the job has the highest allowed number of open orders"
     assert served.get("/v1/refusals?queue=research")["total"] == 0
-
-
-# --- pages --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["/v1/decisions", "/v1/checkpoints", "/v1/applications", "/v1/occupancy"])
@@ -196,9 +186,6 @@ def test_a_new_decision_neither_repeats_nor_hides_one_between_two_pages(served):
     served.view = last()
     assert len(last().decisions) > len(first.decisions)
     assert served.get(f"/v1/decisions?cursor={newest}")["items"] == []
-
-
-# --- the cluster --------------------------------------------------------------------------------------
 
 
 def test_the_snapshot_adds_up(served):
@@ -337,17 +324,13 @@ def test_metrics_can_be_parsed_and_agree_with_the_view(served):
 
 @pytest.mark.parametrize(
     ("path", "status", "code"),
-    [
-        ("/v1/decisions?quue=x", 422, "unknown-parameter"),
-        ("/v1/snapshot?x=1", 422, "unknown-parameter"),
-        ("/v1/decisions?limit=0", 422, "invalid-parameter"),
-        ("/v1/decisions?limit=501", 422, "invalid-parameter"),
-        ("/v1/decisions?cursor=x", 422, "invalid-parameter"),
-        ("/v1/decisions?state=nice", 422, "invalid-parameter"),
-        ("/v1/decisions/x", 422, "invalid-parameter"),
-        ("/v1/nothing", 404, "not-found"),
-    ],
-)
+    [("/v1/decisions?quue=x", 422, "unknown-parameter"), ("/v1/snapshot?x=1", 422, "unknown-parameter"),
+     ("/v1/decisions?limit=0", 422, "invalid-parameter"),
+     ("/v1/decisions?limit=501", 422, "invalid-parameter"),
+     ("/v1/decisions?cursor=x", 422, "invalid-parameter"),
+     ("/v1/decisions?state=nice", 422, "invalid-parameter"), ("/v1/decisions/x", 422, "invalid-parameter"),
+     ("/v1/nothing", 404, "not-found")],
+)  # fmt: skip
 def test_bad_requests_have_one_body(served, path, status, code):
     body = served.get(path, status)
     assert list(body) == ["error"]
@@ -406,17 +389,9 @@ def test_with_the_token_the_loop_is_paused_and_continued(served):
 
 @pytest.mark.parametrize(
     "header",
-    [
-        "",
-        "Bearer",
-        "Bearer ",
-        "Bearer wrong",
-        f"Basic {TOKEN}",
-        f"Bearer {TOKEN}x",
-        f"Bearer {TOKEN[:-1]}",
-        TOKEN,
-    ],
-)
+    ["", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}",
+     TOKEN],
+)  # fmt: skip
 @pytest.mark.parametrize("path", ["pause", "continue"])
 def test_without_the_token_nothing_happens(served, path, header):
     answer = served.answer(f"/v1/loop/{path}", "POST", headers={"Authorization": header})
@@ -499,14 +474,9 @@ def test_an_application_that_is_left_alone_says_why(served):
     java_job = NoStreamingReducer(is_streaming=False, key="stream.reduce.streamprocessor")
     why = text(java_job)
     java = msgspec.structs.replace(
-        view.snapshot.applications[0],
-        application="application_1_000777",
-        queue="research",
-        user="carol",
-        runner=False,
-        why_not=java_job,
-        requests=(),
-    )
+        view.snapshot.applications[0], application="application_1_000777", queue="research", user="carol",
+        runner=False, why_not=java_job, requests=(),
+    )  # fmt: skip
     listed = msgspec.structs.replace(view.snapshot, applications=(*view.snapshot.applications, java))
     served.view = msgspec.structs.replace(view, snapshot=listed)
     (shown,) = [each for each in served.get("/v1/applications")["items"] if each["user"] == "carol"]

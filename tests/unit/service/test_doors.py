@@ -18,34 +18,17 @@ from yarnctl.service.app import make_app
 from yarnctl.service.security.tokens import Caller, Scope, Tokens
 
 ROWS = {
-    "GET /healthz": "free",
-    "GET /readyz": "free",
-    "GET /metrics": "read",
-    "GET /v1/reclaims": "read",
-    "GET /v1/reclaims/{application_id}": "read",
-    "GET /v1/decisions": "read",
-    "GET /v1/decisions/{decision_id}": "read",
-    "GET /v1/refusals": "read",
-    "GET /v1/explanations/{any_id}": "read",
-    "GET /v1/snapshot": "read",
-    "GET /v1/applications": "read",
-    "GET /v1/checkpoints": "read",
-    "GET /v1/budgets": "read",
-    "GET /v1/occupancy": "read",
-    "GET /v1/admissions": "list",
-    "GET /v1/admissions/{admission_id}": "one",
-    "POST /v1/admissions": "ask",
-    "POST /v1/admissions/{admission_id}/renew": "own",
-    "DELETE /v1/admissions/{admission_id}": "own",
-    "GET /v1/runs": "list",
-    "GET /v1/accounts": "account",
-    "GET /v1/accounts/{account}": "account",
-    "POST /v1/accounts": "operate",
-    "POST /v1/accounts/{account}/credit": "operate",
-    "POST /v1/quotes": "ask",
-    "POST /v1/loop/pause": "operate",
-    "POST /v1/loop/continue": "operate",
-}
+    "GET /healthz": "free", "GET /readyz": "free", "GET /metrics": "read", "GET /v1/reclaims": "read",
+    "GET /v1/reclaims/{application_id}": "read", "GET /v1/decisions": "read",
+    "GET /v1/decisions/{decision_id}": "read", "GET /v1/refusals": "read",
+    "GET /v1/explanations/{any_id}": "read", "GET /v1/snapshot": "read", "GET /v1/applications": "read",
+    "GET /v1/checkpoints": "read", "GET /v1/budgets": "read", "GET /v1/occupancy": "read",
+    "GET /v1/admissions": "list", "GET /v1/admissions/{admission_id}": "one", "POST /v1/admissions": "ask",
+    "POST /v1/admissions/{admission_id}/renew": "own", "DELETE /v1/admissions/{admission_id}": "own",
+    "GET /v1/runs": "list", "GET /v1/accounts": "account", "GET /v1/accounts/{account}": "account",
+    "POST /v1/accounts": "operate", "POST /v1/accounts/{account}/credit": "operate", "POST /v1/quotes": "ask",
+    "POST /v1/loop/pause": "operate", "POST /v1/loop/continue": "operate",
+}  # fmt: skip
 """Endpoint -> what it needs."""
 
 QUOTED = {name: value for name, value in WISH.items() if name != "deadline_ms"}
@@ -86,13 +69,10 @@ def caller(name: str, user: str, *scopes: Scope) -> tuple[Caller, str]:
 
 
 TOKENS = Tokens(
-    [
-        caller("read", "", "read"),
-        (Caller("submit, own", "ann", frozenset({"submit"}), "analytics"), SECRETS["submit, own"]),
-        caller("submit, foreign", "bob", "submit"),
-        caller("operate", "", "operate"),
-    ]
-)
+    [caller("read", "", "read"),
+     (Caller("submit, own", "ann", frozenset({"submit"}), "analytics"), SECRETS["submit, own"]),
+     caller("submit, foreign", "bob", "submit"), caller("operate", "", "operate")]
+)  # fmt: skip
 
 
 class Place:
@@ -126,7 +106,6 @@ def places() -> Iterator[dict[bool, Place]]:
 
 
 def became(answer: http_client.Response) -> str:
-    """Say what an answer is: a 404 or 503 is one that was let through."""
     if answer.status_code == 401:
         assert answer.headers["www-authenticate"] == "Bearer"
         return NO

@@ -13,14 +13,9 @@ PATHS = ("root.prod.etl", "root.prod.default", "root.dev.default")
 
 @pytest.mark.parametrize(
     ("name", "path"),
-    [
-        ("root.prod.etl", "root.prod.etl"),
-        ("etl", "root.prod.etl"),
-        ("dev.default", "root.dev.default"),
-        ("sales", "sales"),
-        (None, None),
-    ],
-)
+    [("root.prod.etl", "root.prod.etl"), ("etl", "root.prod.etl"), ("dev.default", "root.dev.default"),
+     ("sales", "sales"), (None, None)],
+)  # fmt: skip
 def test_with_queue_has_the_path_of_a_name(name: str | None, path: str | None) -> None:
     assert with_queue(ApplicationsQuery(queue=name), PATHS).queue == path
 

@@ -35,17 +35,11 @@ def say(served, capsys, monkeypatch):
 
 @pytest.mark.parametrize(
     ("command", "path"),
-    [
-        (("reclaims",), "/v1/reclaims"),
-        (("reclaims", PRODUCTION), f"/v1/reclaims/{PRODUCTION}"),
-        (("decisions",), "/v1/decisions"),
-        (("decisions", "2"), "/v1/decisions/2"),
-        (("apps",), "/v1/applications"),
-        (("checkpoints", "seen"), "/v1/checkpoints"),
-        (("snapshot",), "/v1/snapshot"),
-        (("explain", "o-000002"), "/v1/explanations/o-000002"),
-    ],
-)
+    [(("reclaims",), "/v1/reclaims"), (("reclaims", PRODUCTION), f"/v1/reclaims/{PRODUCTION}"),
+     (("decisions",), "/v1/decisions"), (("decisions", "2"), "/v1/decisions/2"),
+     (("apps",), "/v1/applications"), (("checkpoints", "seen"), "/v1/checkpoints"),
+     (("snapshot",), "/v1/snapshot"), (("explain", "o-000002"), "/v1/explanations/o-000002")],
+)  # fmt: skip
 def test_json_is_what_the_api_answers(served, say, command, path):
     for option in (["--json"], ["-o", "json"]):
         status, out, _ = say(*command, *option)
@@ -81,23 +75,17 @@ def test_a_long_list_is_fetched_page_by_page(served, say, monkeypatch):
 
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
-    [
-        (("reclaims", "nobody"), 1, "application nobody does not exist"),
-        (("reclaims", "../snapshot"), 1, "Not Found"),
-        (("decisions", "4711"), 1, "yarnctl explain --journal"),
-        (("explain", "o-999999"), 1, "yarnctl explain --journal"),
-        (("explain", "o-000002", "--journal", "x", "--url", "http://127.0.0.1"), 2, "give one of them"),
-        (("explain", ".."), 2, "ID"),
-        (("decisions", "x"), 2, "not a valid integer"),
-        (("reclaims", " "), 2, "ID"),
-        (("reclaims", "--state", "nice"), 2, "state"),
-        (("apps", "--url", "ftp://x"), 2, "--url"),
-        (("apps", "--url", "http://"), 2, "--url"),
-        (("apps", "--url", "http://x:99999"), 2, "--url"),
-        (("apps", "--url", "http://127.0.0.1:1"), 3, "Connection refused"),
-        (("snapshot", "--url", "http://nobody.invalid"), 3, "no answer"),
-    ],
-)
+    [(("reclaims", "nobody"), 1, "application nobody does not exist"),
+     (("reclaims", "../snapshot"), 1, "Not Found"), (("decisions", "4711"), 1, "yarnctl explain --journal"),
+     (("explain", "o-999999"), 1, "yarnctl explain --journal"),
+     (("explain", "o-000002", "--journal", "x", "--url", "http://127.0.0.1"), 2, "give one of them"),
+     (("explain", ".."), 2, "ID"), (("decisions", "x"), 2, "not a valid integer"),
+     (("reclaims", " "), 2, "ID"), (("reclaims", "--state", "nice"), 2, "state"),
+     (("apps", "--url", "ftp://x"), 2, "--url"), (("apps", "--url", "http://"), 2, "--url"),
+     (("apps", "--url", "http://x:99999"), 2, "--url"),
+     (("apps", "--url", "http://127.0.0.1:1"), 3, "Connection refused"),
+     (("snapshot", "--url", "http://nobody.invalid"), 3, "no answer")],
+)  # fmt: skip
 def test_errors_in_one_line(say, arguments, status, words):
     ended, out, err = say(*arguments)
     assert (ended, out) == (status, "")

@@ -40,20 +40,13 @@ from yarnctl.service.security.tokens import Tokens
 
 PRODUCTION = "application_1_000002"
 READ: list[tuple[str, Any]] = [
-    ("/healthz", Health),
-    ("/readyz", Readiness),
-    ("/v1/snapshot", SnapshotOut),
-    ("/v1/applications", Page[Application]),
-    ("/v1/reclaims?retired=true", Page[ReclaimList]),
-    (f"/v1/reclaims/{PRODUCTION}", ReclaimList),
-    ("/v1/decisions", Page[DecisionSummary]),
-    ("/v1/decisions/2", DecisionDetail),
-    ("/v1/refusals", Page[RefusalOut]),
-    ("/v1/checkpoints", Page[CheckpointOut]),
-    ("/v1/occupancy", Page[OccupancySample]),
-    (f"/v1/explanations/{PRODUCTION}", Explained),
-    ("/v1/admissions", AdmissionPage),
-]
+    ("/healthz", Health), ("/readyz", Readiness), ("/v1/snapshot", SnapshotOut),
+    ("/v1/applications", Page[Application]), ("/v1/reclaims?retired=true", Page[ReclaimList]),
+    (f"/v1/reclaims/{PRODUCTION}", ReclaimList), ("/v1/decisions", Page[DecisionSummary]),
+    ("/v1/decisions/2", DecisionDetail), ("/v1/refusals", Page[RefusalOut]),
+    ("/v1/checkpoints", Page[CheckpointOut]), ("/v1/occupancy", Page[OccupancySample]),
+    (f"/v1/explanations/{PRODUCTION}", Explained), ("/v1/admissions", AdmissionPage),
+]  # fmt: skip
 MISSING = ("/v1/reclaims/application_9", "/v1/decisions/4711", "/v1/explanations/nobody", "/v1/nothing")
 
 
@@ -177,7 +170,6 @@ class Told(msgspec.Struct):
 
 
 def told() -> Told:
-    """Tell it."""
     return Told(3)
 
 

@@ -78,25 +78,17 @@ CASES = {
     "infinite": (FILE.replace("2048", "-inf"), "features: input_mib: -inf"),
     "a feature that is a word": (FILE.replace("2048", '"big"'), "features: input_mib: 'big'"),
     "a truth": (FILE.replace("2048", "true"), "features: input_mib: True"),
-    "a tunable that is not known": (
-        FILE.replace("spark.shuffle.compress", "spark.yarn.dist.files"),
-        "is not a known tunable",
-    ),
+    "a tunable that is not known": (FILE.replace("spark.shuffle.compress", "spark.yarn.dist.files"),
+        "is not a known tunable"),
     "a tunable's empty list": (FILE.replace("[true, false]", "[]"), "is not a list of 1 to 8 words"),
     "a tunable's odd value": (FILE.replace('"640m"', '"a b"'), "is not a list of 1 to 8 words"),
-    "no command": (
-        FILE.replace('command = ["flink"', 'commands = ["flink"'),
-        "[flink]: unknown key 'commands'",
-    ),
+    "no command": (FILE.replace('command = ["flink"', 'commands = ["flink"'),
+        "[flink]: unknown key 'commands'"),
     "a shell line": (FILE.replace('["flink", "run-application"', '"flink run"#'), "is not a list of words"),
-    "another framework's": (
-        FILE.replace('"flink", "run-application"', '"spark-submit", "x"'),
-        "submits to spark",
-    ),
-    "--num-executors": (
-        FILE.replace('"--class"', '"--num-executors", "4", "--class"'),
-        "spark.executor.instances",
-    ),
+    "another framework's": (FILE.replace('"flink", "run-application"', '"spark-submit", "x"'),
+        "submits to spark"),
+    "--num-executors": (FILE.replace('"--class"', '"--num-executors", "4", "--class"'),
+        "spark.executor.instances"),
     "--master local": (FILE.replace('"yarn", "--deploy', '"local[2]", "--deploy'), "does not run on YARN"),
     "client mode": (FILE.replace('"cluster"', '"client"'), "runs the driver outside of YARN"),
     "dynamic allocation": (
@@ -108,15 +100,13 @@ CASES = {
         FILE.replace('"wordcount", "/in"', '"wordcount", "-Dmapreduce.job.running.map.limit=2"'),
         "sets mapreduce.job.running.map.limit",
     ),
-    "a tunable on the line": (
-        FILE.replace('"--class"', '"--conf", "spark.executor.memory=1g", "--class"'),
-        "spark.executor.memory is both a tunable and set by the command",
-    ),
+    "a tunable on the line": (FILE.replace('"--class"', '"--conf", "spark.executor.memory=1g", "--class"'),
+        "spark.executor.memory is both a tunable and set by the command"),
     "a forged tag": (
         FILE.replace('"--class"', '"--conf", "spark.yarn.tags=yarnctl-admission-adm-1-1", "--class"'),
         "reserved for the daemon",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", list(CASES))

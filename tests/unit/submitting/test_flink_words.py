@@ -19,17 +19,13 @@ def line(*options: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("options", "most", "claim"),
-    [
-        (("-p", "3"), 4, "TaskManagers of one slot, and the JobManager"),
-        (("-p3",), 4, "in one word"),
-        (("--parallelism=3",), 4, "the long form"),
-        ((f"-D{P}=3",), 4, "as a setting"),
-        (("-D", f"{P}=3"), 4, "as a setting in two words"),
-        (("-p", "5", f"-D{SLOTS}=2"), 4, "slots share a TaskManager; the last one is not full"),
-        (("-d", "-p", "4", f"-D{SLOTS}=4", "-c", "Main"), 2, "one TaskManager"),
-        ((f"-D{SLOTS}=4",), None, "parallelism may stand in a file; the job's arguments are not read"),
-    ],
-)
+    [(("-p", "3"), 4, "TaskManagers of one slot, and the JobManager"), (("-p3",), 4, "in one word"),
+     (("--parallelism=3",), 4, "the long form"), ((f"-D{P}=3",), 4, "as a setting"),
+     (("-D", f"{P}=3"), 4, "as a setting in two words"),
+     (("-p", "5", f"-D{SLOTS}=2"), 4, "slots share a TaskManager; the last one is not full"),
+     (("-d", "-p", "4", f"-D{SLOTS}=4", "-c", "Main"), 2, "one TaskManager"),
+     ((f"-D{SLOTS}=4",), None, "parallelism may stand in a file; the job's arguments are not read")],
+)  # fmt: skip
 def test_the_most_it_can_use(options, most, claim):
     assert flink.most_containers(flink.command_of(line(*options)).settings()) == most, claim
 
@@ -72,23 +68,17 @@ def test_flink_run_is_taken_where_it_is_an_application_of_its_own(target):
 @pytest.mark.parametrize(
     ("own", "given", "said"),
     [
-        (
-            {P: "5"},
-            {P: "4", SLOTS: "1"},
-            "-p 5: exceeds the granted 4; remove it, and request yarnctl admit --containers 6",
-        ),
+        ({P: "5"}, {P: "4", SLOTS: "1"},
+         "-p 5: exceeds the granted 4; remove it, and request yarnctl admit --containers 6"),
         ({P: "9", SLOTS: "2"}, {P: "4", SLOTS: "1"}, "-p 9: exceeds the granted 8"),
         ({SLOTS: "0"}, {P: "4", SLOTS: "1"}, f"{SLOTS}=0: is not above 0"),
-        (
-            {flink.QUEUE: "b"},
-            {P: "4", SLOTS: "1", flink.QUEUE: "a"},
-            "yarn.application.queue=b: queue a was granted",
-        ),
+        ({flink.QUEUE: "b"}, {P: "4", SLOTS: "1", flink.QUEUE: "a"},
+         "yarn.application.queue=b: queue a was granted"),
         ({}, {P: "4", SLOTS: "1", "env.java.opts.all": "-Xbad"}, "'env.java.opts.all' was granted"),
         ({}, {P: "4"}, "grants no parallelism for Flink"),
         ({"yarn.tags": "yarnctl-admission-adm-1"}, {P: "4", SLOTS: "1"}, "reserved for the daemon"),
     ],
-)
+)  # fmt: skip
 def test_what_contradicts_is_refused_by_its_name(own, given, said):
     with pytest.raises(BadInput) as refused:
         flink.settled(own, given, TAGS)
@@ -97,24 +87,18 @@ def test_what_contradicts_is_refused_by_its_name(own, given, said):
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [
-        (["flink", "run", "x.jar"], "-t: is missing; add -t yarn-application"),
-        (["flink", "run", "-t", "local", "x.jar"], "-t local: does not create a YARN application"),
-        (
-            ["flink", "run", "-t", "yarn-session", "x.jar"],
-            "-t yarn-session: does not create",
-        ),
-        (["flink", "run", "-m", "yarn-cluster", "x.jar"], "-m: is an option of Flink's old form"),
-        (line("-yqu", "etl"), "-yqu: is an option of Flink's old form"),
-        (line("--unheard", "x"), "--unheard: unknown option of flink run"),
-        (line("-Dexecution.target=remote"), "-t yarn-application: contradicts -Dexecution.target=remote"),
-        (line("-p", "2", f"-D{P}=3"), "-p 2: contradicts"),
-        (["flink", "list", "-t", "yarn-application"], "does not submit a Flink job"),
-        (["flink"], "does not submit a Flink job"),
-        ([*RUN, "-c"], "-c: has no value"),
-        (["su", "bob", *line()], "su: runs the job as a user other than the one of the request"),
-    ],
-)
+    [(["flink", "run", "x.jar"], "-t: is missing; add -t yarn-application"),
+     (["flink", "run", "-t", "local", "x.jar"], "-t local: does not create a YARN application"),
+     (["flink", "run", "-t", "yarn-session", "x.jar"], "-t yarn-session: does not create"),
+     (["flink", "run", "-m", "yarn-cluster", "x.jar"], "-m: is an option of Flink's old form"),
+     (line("-yqu", "etl"), "-yqu: is an option of Flink's old form"),
+     (line("--unheard", "x"), "--unheard: unknown option of flink run"),
+     (line("-Dexecution.target=remote"), "-t yarn-application: contradicts -Dexecution.target=remote"),
+     (line("-p", "2", f"-D{P}=3"), "-p 2: contradicts"),
+     (["flink", "list", "-t", "yarn-application"], "does not submit a Flink job"),
+     (["flink"], "does not submit a Flink job"), ([*RUN, "-c"], "-c: has no value"),
+     (["su", "bob", *line()], "su: runs the job as a user other than the one of the request")],
+)  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_is_asked(words, said):
     with pytest.raises(BadInput) as refused:
         flink.command_of(words)

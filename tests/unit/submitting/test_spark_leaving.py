@@ -50,12 +50,9 @@ def test_what_stands_there_already_is_not_said_twice():
 
 @pytest.mark.parametrize(
     ("line", "defaults", "files"),
-    [
-        ("--files a,b", {}, f"a,b,{TRAP_FILE}"),
-        ("--files=a", {}, f"a,{TRAP_FILE}"),
-        ("", {"spark.yarn.dist.files": "c"}, f"c,{TRAP_FILE}"),
-    ],
-)
+    [("--files a,b", {}, f"a,b,{TRAP_FILE}"), ("--files=a", {}, f"a,{TRAP_FILE}"),
+     ("", {"spark.yarn.dist.files": "c"}, f"c,{TRAP_FILE}")],
+)  # fmt: skip
 def test_the_users_files_are_still_shipped(line: str, defaults: dict[str, str], files: str):
     found = wrapped(f"spark-submit --master yarn {line} a.py", defaults=defaults)
     said = found.value_of("--files") or found.settings().get("spark.yarn.dist.files")
@@ -78,32 +75,20 @@ def test_the_plugin_needs_no_signal_and_no_shell():
 REFUSED = [
     ("--master local[2]", SIGNAL, "4.0.1", "--master local[2]"),
     ("", SIGNAL, "4.0.1", "--master"),
-    (
-        "--master yarn --conf spark.decommission.enabled=false",
-        Leaving(),
-        "4.0.1",
-        "spark.decommission.enabled",
-    ),
-    (
-        "--master yarn --conf spark.executor.decommission.signal=PWR",
-        Leaving(),
-        "4.0.1",
-        "decommission.signal",
-    ),
+    ("--master yarn --conf spark.decommission.enabled=false", Leaving(), "4.0.1",
+     "spark.decommission.enabled"),
+    ("--master yarn --conf spark.executor.decommission.signal=PWR", Leaving(), "4.0.1",
+     "decommission.signal"),
     ("--master yarn --conf spark.executorEnv.BASH_ENV=x", SIGNAL, "4.0.1", "BASH_ENV"),
-    (
-        "--master yarn --conf 'spark.executor.extraJavaOptions=-Xrs -ea'",
-        Leaving(),
-        "4.0.1",
-        "extraJavaOptions",
-    ),
+    ("--master yarn --conf 'spark.executor.extraJavaOptions=-Xrs -ea'", Leaving(), "4.0.1",
+     "extraJavaOptions"),
     ("--master yarn", SIGNAL, "3.1.3", "Spark 3.1.3"),
     ("--master yarn", Leaving(uses_pipe=True), "4.0.1", "--uses-pipe"),
     ("--master yarn", Leaving(fallback="hdfs:///f"), "4.0.1", "--fallback"),
     ("--master yarn", Leaving("plugin"), "4.0.1", "--route, --plugin"),
     ("--master yarn --conf spark.yarn.tags=yarnctl-drain:signal", SIGNAL, "4.0.1", "spark.yarn.tags"),
     ("--master yarn --conf spark.yarn.tags=a,b,c,d,e,f,g,h,i,j", SIGNAL, "4.0.1", "spark.yarn.tags"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("options", "leaving", "version", "named"), REFUSED)
@@ -155,15 +140,12 @@ def test_the_version_is_that_of_the_core(tmp_path):
 
 @pytest.mark.parametrize(
     ("tags", "route", "least"),
-    [
-        ((), None, 1),
-        (("other", "yarnctl-drain:signal"), "signal", 1),
-        (("yarnctl-drain:plugin", "yarnctl-drain:signal", "yarnctl-min-executors:3"), "plugin", 3),
-        (("yarnctl-drain:perhaps",), None, 1),
-        (("yarnctl-drain:signal", "yarnctl-min-executors:few"), "signal", 1_000_000),
-        (("yarnctl-min-executors:2", "yarnctl-min-executors:5"), None, 5),
-    ],
-)
+    [((), None, 1), (("other", "yarnctl-drain:signal"), "signal", 1),
+     (("yarnctl-drain:plugin", "yarnctl-drain:signal", "yarnctl-min-executors:3"), "plugin", 3),
+     (("yarnctl-drain:perhaps",), None, 1),
+     (("yarnctl-drain:signal", "yarnctl-min-executors:few"), "signal", 1_000_000),
+     (("yarnctl-min-executors:2", "yarnctl-min-executors:5"), None, 5)],
+)  # fmt: skip
 def test_tags_say_the_route_and_how_many_stay(tags: tuple[str, ...], route: str | None, least: int):
     assert route_of(tags) == route
     assert min_executors_of(tags) == least
@@ -171,13 +153,10 @@ def test_tags_say_the_route_and_how_many_stay(tags: tuple[str, ...], route: str 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [
-        (["--spark"], "is missing"),
-        (["--spark", "--print-defaults", "--", "spark-submit", "a.py"], "requires no command"),
-        (["--uses-pipe", "--", "hadoop", "jar", "x.jar"], "--uses-pipe: requires --spark"),
-        ([], "is missing"),
-    ],
-)
+    [(["--spark"], "is missing"),
+     (["--spark", "--print-defaults", "--", "spark-submit", "a.py"], "requires no command"),
+     (["--uses-pipe", "--", "hadoop", "jar", "x.jar"], "--uses-pipe: requires --spark"), ([], "is missing")],
+)  # fmt: skip
 def test_options_that_do_not_go_together_are_refused(arguments: list[str], said: str):
     result = CliRunner().invoke(wrap_command.command, arguments)
     assert isinstance(result.exception, BadInput)

@@ -19,16 +19,13 @@ def line(*options: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("options", "most", "claim"),
-    [
-        (("--num-executors", "4"), 5, "executors, and the driver's container"),
-        (("--num-executors=4",), 5, "with an equals sign"),
-        (("--conf", f"{EXECUTORS}=4"), 5, "as a setting"),
-        (("-c", f"{EXECUTORS}=4"), 5, "in short"),
-        (("--conf", f"{EXECUTORS}=9", "--conf", f"{EXECUTORS}=4"), 5, "the last counts"),
-        (("--num-executors", "4", "--conf", f"{EXECUTORS}=4"), 5, "twice the same"),
-        ((), None, "Spark's default may stand in a file; arguments of the application are not read"),
-    ],
-)
+    [(("--num-executors", "4"), 5, "executors, and the driver's container"),
+     (("--num-executors=4",), 5, "with an equals sign"), (("--conf", f"{EXECUTORS}=4"), 5, "as a setting"),
+     (("-c", f"{EXECUTORS}=4"), 5, "in short"),
+     (("--conf", f"{EXECUTORS}=9", "--conf", f"{EXECUTORS}=4"), 5, "the last counts"),
+     (("--num-executors", "4", "--conf", f"{EXECUTORS}=4"), 5, "twice the same"),
+     ((), None, "Spark's default may stand in a file; arguments of the application are not read")],
+)  # fmt: skip
 def test_the_most_it_can_use(options, most, claim):
     assert spark.most_containers(spark.command_of(line(*options)).settings()) == most, claim
 
@@ -167,16 +164,13 @@ def test_a_number_of_executors_that_is_none_is_refused(text):
 
 @pytest.mark.parametrize(
     ("words", "kind"),
-    [
-        (("hadoop", "jar", "x.jar", "-input", "/data/flink"), "mapreduce"),
-        (("env", "A=1", "/opt/spark/bin/spark-submit", "hadoop"), "spark"),
-        (("yarnctl", "wrap", "--exec", "--", "mapred", "streaming"), "mapreduce"),
-        (("/opt/flink/bin/flink", "run", "spark-submit"), "flink"),
-        (("yarn-emulator", "submit", "--name", "flink"), "mapreduce"),
-        (("yarn-emulator", "spark-submit", "x"), "spark"),
-        (("sh", "-c", "true"), "mapreduce"),
-    ],
-)
+    [(("hadoop", "jar", "x.jar", "-input", "/data/flink"), "mapreduce"),
+     (("env", "A=1", "/opt/spark/bin/spark-submit", "hadoop"), "spark"),
+     (("yarnctl", "wrap", "--exec", "--", "mapred", "streaming"), "mapreduce"),
+     (("/opt/flink/bin/flink", "run", "spark-submit"), "flink"),
+     (("yarn-emulator", "submit", "--name", "flink"), "mapreduce"),
+     (("yarn-emulator", "spark-submit", "x"), "spark"), (("sh", "-c", "true"), "mapreduce")],
+)  # fmt: skip
 def test_the_first_word_that_names_a_program_decides_the_framework(words, kind):
     assert kind_of(words) == kind
     assert kind in FRAMEWORKS

@@ -31,7 +31,6 @@ ENV = {
 
 
 def attempt_in(folder: Path) -> tuple[AttemptState, list[str]]:
-    """Return an attempt, and the lines that it writes."""
     settings = read_settings(["--restartable"], {**ENV, "YARNCTL_STORE": f"file://{folder}"})
     errors, lines = Errors("reporter:"), list[str]()
     errors._line = lines.append  # type: ignore[method-assign,assignment]

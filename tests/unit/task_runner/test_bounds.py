@@ -124,21 +124,12 @@ def test_a_crowded_folder_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"generation": float("inf")},
-        {"groups_done": float("nan")},
-        {"previous_generation": "x"},
-        {"previous_generation": float("inf")},
-        {"counters": []},
-        {"counters": {"group": 3}},
-        {"counters": {"group": {"name": float("inf")}}},
-        {"past_containers": 3},
-        {"parts": [{"name": "a", "bytes": float("inf"), "sha256": ""}]},
-        {"parts": [[]]},
-        {"state": "x"},
-        {"last_key": "?"},
-    ],
-)
+    [{"generation": float("inf")}, {"groups_done": float("nan")}, {"previous_generation": "x"},
+     {"previous_generation": float("inf")}, {"counters": []}, {"counters": {"group": 3}},
+     {"counters": {"group": {"name": float("inf")}}}, {"past_containers": 3},
+     {"parts": [{"name": "a", "bytes": float("inf"), "sha256": ""}]}, {"parts": [[]]}, {"state": "x"},
+     {"last_key": "?"}],
+)  # fmt: skip
 def test_a_sealed_manifest_that_makes_no_sense_is_unusable(change):
     good = {**FIELDS, "parts": [], "state": None, "output_bytes": 0}
     assert parse_manifest(sealed(good)).groups_done == 3

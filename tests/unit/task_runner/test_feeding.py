@@ -139,9 +139,6 @@ def test_before_its_last_flush_java_has_sent_nothing_of_a_small_input():
     assert sender.within(0)
 
 
-# -- up to a border -------------------------------------------------------------------------------
-
-
 def finishing(pipe: tuple[int, int], given: bytes, rest: bytes) -> tuple[Feeder, Any]:
     """Return a feeder whose child was given something, with the rest of the input, that ends with it."""
     source = TaskInput(Sender(KeyRule(), -1), SimpleNamespace())  # type: ignore[arg-type]

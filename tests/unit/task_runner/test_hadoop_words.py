@@ -28,16 +28,12 @@ ANSWERED = {
     "-conf c.xml -conf=d.xml --conf e.xml": [("-conf", "c.xml"), ("-conf", "d.xml"), ("-conf", "e.xml")],
     "-tokenCacheFile t --fs=h -jt local": [("-tokenCacheFile", "t"), ("-fs", "h"), ("-jt", "local")],
     '-files "a,b" -mapper cat': [("-files", "a,b"), ("-mapper", "cat")],
-    "--mapper cat --input a b -input c -verbose": [
-        ("-mapper", "cat"),
-        ("-input", "a", "b"),
-        ("-input", "c"),
-        ("-verbose",),
-    ],
+    "--mapper cat --input a b -input c -verbose": [("-mapper", "cat"), ("-input", "a", "b"), ("-input", "c"),
+        ("-verbose",)],
     '-file m.py r.py -reducer "uniq"': [("-file", "m.py", "r.py"), ("-reducer", "uniq")],
     "-reducer -foo -mapper cat": [("-reducer", "-foo"), ("-mapper", "cat")],
     "-jobconf x=y -cmdenv A=b": [("-jobconf", "x=y"), ("-cmdenv", "A=b")],
-}
+}  # fmt: skip
 """Words, and the options with their values."""
 
 REFUSED = {
@@ -87,17 +83,8 @@ def test_two_hyphens_before_a_glued_setting_are_no_generic_option():
 
 def test_settings_last_of_a_name_wins_and_jobconf_wins_over_all():
     words = [
-        "-jobconf",
-        "a=3",
-        "-D",
-        "a=1",
-        "-Da=2",
-        "-D",
-        "no-value",
-        "-D",
-        "mapred.reduce.tasks=4",
-        "-Db=1",
-    ]
+        "-jobconf", "a=3", "-D", "a=1", "-Da=2", "-D", "no-value", "-D", "mapred.reduce.tasks=4", "-Db=1",
+    ]  # fmt: skip
     assert settings_of(read_options(words)) == {"a": "3", "mapreduce.job.reduces": "4", "b": "1"}
 
 
@@ -113,16 +100,8 @@ def test_option_with_another_value_keeps_its_spelling():
 
 def test_program_in_a_jar_reads_the_same_generic_options():
     words = [
-        "hadoop",
-        "jar",
-        "x.jar",
-        "wordcount",
-        "--files=f",
-        "-D",
-        "a=1",
-        "--D",
-        "mapred.job.queue.name=q",
-    ]
+        "hadoop", "jar", "x.jar", "wordcount", "--files=f", "-D", "a=1", "--D", "mapred.job.queue.name=q",
+    ]  # fmt: skip
     job = JarProgram([*words, "-Db=2", "in", "-D", "c=3"])
     assert job.settings() == {"a": "1", "mapreduce.job.queuename": "q", "b": "2"}
     line = job.words({"mapreduce.job.queuename": "given", "a": "5"})

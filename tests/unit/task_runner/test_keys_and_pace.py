@@ -179,13 +179,10 @@ def test_naps_settle_where_half_the_pipe_is_left():
 # ------------------------------------------------------------------------------- settings
 
 ENV = {
-    "mapreduce_job_id": "job_1_0001",
-    "mapreduce_task_id": "task_1_0001_r_000000",
-    "mapreduce_task_attempt_id": "attempt_1_0001_r_000000_0",
-    "mapreduce_reduce_speculative": "false",
-    "YARNCTL_STORE": "webhdfs://nn:9870/yarnctl",
-    "USER": "alice",
-}
+    "mapreduce_job_id": "job_1_0001", "mapreduce_task_id": "task_1_0001_r_000000",
+    "mapreduce_task_attempt_id": "attempt_1_0001_r_000000_0", "mapreduce_reduce_speculative": "false",
+    "YARNCTL_STORE": "webhdfs://nn:9870/yarnctl", "USER": "alice",
+}  # fmt: skip
 
 
 def test_settings_come_from_the_line_and_from_the_job():

@@ -34,7 +34,6 @@ PARSER = reference()
 
 
 def outcome(read: Any, words: list[str]) -> object:
-    """Return the values, or that they are refused."""
     try:
         found = read(words)
     except Unusable:
@@ -46,24 +45,10 @@ WORDS = st.sampled_from(
     [
         *OPTIONS,
         *(f"{name}=7" for name in OPTIONS),
-        *(
-            "",
-            "-",
-            "-1",
-            "-1.5",
-            "-.5",
-            "-x",
-            "-x y",
-            "5",
-            "1e3",
-            "soon",
-            "a=b",
-            "--restart",
-            "--store=",
-            "--save=-x",
-        ),
+        *("", "-", "-1", "-1.5", "-.5", "-x", "-x y", "5", "1e3", "soon", "a=b", "--restart", "--store=",
+            "--save=-x"),
     ]
-)
+)  # fmt: skip
 
 
 @given(st.lists(WORDS, max_size=6))
@@ -73,15 +58,12 @@ def test_options_are_read_as_argparse_reads_them(words):
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [
-        (["--restart"], "unrecognized arguments: --restart"),
-        (["stray"], "unrecognized arguments: stray"),
-        (["--restartable=yes"], "unrecognized arguments: --restartable=yes"),
-        (["--store"], "argument --store: expected one argument"),
-        (["--store", "--restartable"], "argument --store: expected one argument"),
-        (["--release-wait-ms", "soon"], "argument --release-wait-ms: invalid int value: 'soon'"),
-    ],
-)
+    [(["--restart"], "unrecognized arguments: --restart"), (["stray"], "unrecognized arguments: stray"),
+     (["--restartable=yes"], "unrecognized arguments: --restartable=yes"),
+     (["--store"], "argument --store: expected one argument"),
+     (["--store", "--restartable"], "argument --store: expected one argument"),
+     (["--release-wait-ms", "soon"], "argument --release-wait-ms: invalid int value: 'soon'")],
+)  # fmt: skip
 def test_what_is_refused_is_named(words, says):
     with pytest.raises(Unusable, match=says):
         read_options(words)

@@ -28,20 +28,13 @@ def a_job(draw):
     keys = st.lists(st.integers(1, 10**6), min_size=len(reduce_ms), max_size=len(reduce_ms))
     return Job(
         name=draw(st.text(_LETTERS, min_size=1, max_size=8)),
-        job_class=draw(st.sampled_from(["production", "research"])),
-        submitted_at_ms=draw(_MS),
-        map_ms=tuple(draw(st.lists(_MS, min_size=1, max_size=4))),
-        reduce_ms=reduce_ms,
-        reduce_keys=tuple(draw(keys)),
-        shuffle_ms=draw(_MS),
-        replay_ms=draw(_MS),
-        deadline_at_ms=draw(st.none() | _MS),
-        user=draw(st.text(_LETTERS, min_size=1, max_size=8)),
-        queue=draw(st.none() | st.text(_LETTERS, min_size=1, max_size=8)),
-        am_size=draw(_SIZE),
-        map_size=draw(_SIZE),
-        reduce_size=draw(_SIZE),
-    )
+        job_class=draw(st.sampled_from(["production", "research"])), submitted_at_ms=draw(_MS),
+        map_ms=tuple(draw(st.lists(_MS, min_size=1, max_size=4))), reduce_ms=reduce_ms,
+        reduce_keys=tuple(draw(keys)), shuffle_ms=draw(_MS), replay_ms=draw(_MS),
+        deadline_at_ms=draw(st.none() | _MS), user=draw(st.text(_LETTERS, min_size=1, max_size=8)),
+        queue=draw(st.none() | st.text(_LETTERS, min_size=1, max_size=8)), am_size=draw(_SIZE),
+        map_size=draw(_SIZE), reduce_size=draw(_SIZE),
+    )  # fmt: skip
 
 
 @settings(max_examples=examples(30))
@@ -98,7 +91,6 @@ def test_foreign_files_and_other_versions_are_bad_input(stored):
 
 
 def without_queue(table):
-    """Return the table as version 1 wrote it."""
     metadata = {**table.schema.metadata, b"yarnctl.jobs.version": b"1"}
     return table.drop_columns(["queue"]).replace_schema_metadata(metadata)
 
@@ -120,32 +112,26 @@ def test_columns_and_version_must_belong_together(stored):
 
 @pytest.mark.parametrize(
     ("column", "values", "message"),
-    [
-        ("submitted_at_ms", [-1], "field submitted_at_ms, row 1: -1 is not within 0 to"),
-        ("submitted_at_ms", [2**62], "field submitted_at_ms, row 1: "),
-        ("deadline_at_ms", [-5], "field deadline_at_ms, row 1: -5 is not within"),
-        ("deadline_at_ms", [2**62], "field deadline_at_ms, row 1: "),
-        ("shuffle_ms", [2**62], "field shuffle_ms, row 1: "),
-        ("replay_ms", [2**62], "field replay_ms, row 1: "),
-        ("map_ms", [[5, 2**62]], "field map_ms, row 1: 4611686018427387904 is not within"),
-        ("map_ms", [[0]], "field map_ms, row 1: 0 is not within"),
-        ("map_ms", [[]], "field map_ms, row 1: the job has no map"),
-        ("map_memory_mib", [0], "field map_memory_mib, row 1: 0 is not within"),
-        ("am_vcores", [-1], "field am_vcores, row 1: -1 is not within"),
-        ("reduce_vcores", [0], "field reduce_vcores, row 1: 0 is not within"),
-        ("name", [""], "field name, row 1: empty"),
-        ("name", ["a\nb"], "field name, row 1: empty, too long, or with blanks"),
-        ("user", ["a\0b"], "field user, row 1: "),
-        ("user", [None], "field user: 1 values are missing"),
-        ("queue", ["a b"], "field queue, row 1: empty, too long, or with blanks"),
-        ("queue", [""], "field queue, row 1: empty"),
-        ("map_ms", [[5, -2]], "field map_ms, row 1"),
-        ("map_ms", [[5, None]], "field map_ms, row 1"),
-        ("map_ms", [None], "field map_ms: 1 values are missing"),
-        ("reduce_keys", [[1]], "field reduce_keys, row 1: not one per reduce"),
-        ("job_class", ["vip"], "field job_class, row 1: 'vip'"),
-    ],
-)
+    [("submitted_at_ms", [-1], "field submitted_at_ms, row 1: -1 is not within 0 to"),
+     ("submitted_at_ms", [2**62], "field submitted_at_ms, row 1: "),
+     ("deadline_at_ms", [-5], "field deadline_at_ms, row 1: -5 is not within"),
+     ("deadline_at_ms", [2**62], "field deadline_at_ms, row 1: "),
+     ("shuffle_ms", [2**62], "field shuffle_ms, row 1: "), ("replay_ms", [2**62], "field replay_ms, row 1: "),
+     ("map_ms", [[5, 2**62]], "field map_ms, row 1: 4611686018427387904 is not within"),
+     ("map_ms", [[0]], "field map_ms, row 1: 0 is not within"),
+     ("map_ms", [[]], "field map_ms, row 1: the job has no map"),
+     ("map_memory_mib", [0], "field map_memory_mib, row 1: 0 is not within"),
+     ("am_vcores", [-1], "field am_vcores, row 1: -1 is not within"),
+     ("reduce_vcores", [0], "field reduce_vcores, row 1: 0 is not within"),
+     ("name", [""], "field name, row 1: empty"),
+     ("name", ["a\nb"], "field name, row 1: empty, too long, or with blanks"),
+     ("user", ["a\0b"], "field user, row 1: "), ("user", [None], "field user: 1 values are missing"),
+     ("queue", ["a b"], "field queue, row 1: empty, too long, or with blanks"),
+     ("queue", [""], "field queue, row 1: empty"), ("map_ms", [[5, -2]], "field map_ms, row 1"),
+     ("map_ms", [[5, None]], "field map_ms, row 1"), ("map_ms", [None], "field map_ms: 1 values are missing"),
+     ("reduce_keys", [[1]], "field reduce_keys, row 1: not one per reduce"),
+     ("job_class", ["vip"], "field job_class, row 1: 'vip'")],
+)  # fmt: skip
 def test_values_no_job_can_have_are_bad_input(stored, column, values, message):
     def change(table):
         pa = importlib.import_module("pyarrow")

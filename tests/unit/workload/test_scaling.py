@@ -12,13 +12,9 @@ from yarnctl.traces.job import Job
 
 def job(name, at_ms, maps, reduces, map_ms=60_000, reduce_ms=120_000):
     return Job(
-        name=name,
-        job_class="research",
-        submitted_at_ms=at_ms,
-        map_ms=tuple(map_ms - i for i in range(maps)),
-        reduce_ms=tuple(reduce_ms - i for i in range(reduces)),
-        reduce_keys=tuple(range(1, reduces + 1)),
-    )
+        name=name, job_class="research", submitted_at_ms=at_ms, map_ms=tuple(map_ms - i for i in range(maps)),
+        reduce_ms=tuple(reduce_ms - i for i in range(reduces)), reduce_keys=tuple(range(1, reduces + 1)),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

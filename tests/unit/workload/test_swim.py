@@ -78,14 +78,9 @@ _ROW = st.tuples(st.integers(0, 10**6), st.integers(-5, 10**6), _SIZE, _SIZE, _S
 def format_swim(rows: SwimRows) -> str:
     """Print rows as SWIM text (the inverse of ``parse_swim`` for rows in order, whole seconds)."""
     columns = zip(
-        rows.names,
-        (rows.submitted_at_ms // 1000).tolist(),
-        rows.gap_s.tolist(),
-        rows.input_bytes.tolist(),
-        rows.shuffle_bytes.tolist(),
-        rows.output_bytes.tolist(),
-        strict=True,
-    )
+        rows.names, (rows.submitted_at_ms // 1000).tolist(), rows.gap_s.tolist(), rows.input_bytes.tolist(),
+        rows.shuffle_bytes.tolist(), rows.output_bytes.tolist(), strict=True,
+    )  # fmt: skip
     return "".join("\t".join(map(str, row)) + "\n" for row in columns)
 
 

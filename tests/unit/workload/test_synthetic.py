@@ -21,17 +21,10 @@ CALIBRATION = Calibration()
 
 @pytest.mark.parametrize(
     ("name", "reduces", "longest_ms"),
-    [
-        ("research-xl", 47, 173_400),
-        ("research-l", 35, 174_900),
-        ("research-m", 23, 176_700),
-        ("research-s", 11, 185_600),
-        ("production-xl", 47, 46_100),
-        ("production-l", 35, 46_000),
-        ("production-m", 23, 48_700),
-        ("production-s", 11, 53_400),
-    ],
-)
+    [("research-xl", 47, 173_400), ("research-l", 35, 174_900), ("research-m", 23, 176_700),
+     ("research-s", 11, 185_600), ("production-xl", 47, 46_100), ("production-l", 35, 46_000),
+     ("production-m", 23, 48_700), ("production-s", 11, 53_400)],
+)  # fmt: skip
 def test_a_microbenchmark_job_has_its_reduces_and_its_longest_comes_first(name, reduces, longest_ms):
     (job,) = synthetic(name, "research")
     assert len(job.reduce_ms) == len(job.reduce_keys) == reduces

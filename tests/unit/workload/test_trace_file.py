@@ -16,12 +16,9 @@ def test_gzip_is_known_by_its_first_bytes_not_by_its_name(tmp_path):
 
 @pytest.mark.parametrize(
     ("data", "message"),
-    [
-        (gzip.compress(b"text" * 100, mtime=0)[:-9], "w: the gzip data is torn"),
-        (b"\x1f\x8b", "w: the gzip data is torn"),
-        (b"good\n\xff\xfe", "w:2: not UTF-8 text"),
-    ],
-)
+    [(gzip.compress(b"text" * 100, mtime=0)[:-9], "w: the gzip data is torn"),
+     (b"\x1f\x8b", "w: the gzip data is torn"), (b"good\n\xff\xfe", "w:2: not UTF-8 text")],
+)  # fmt: skip
 def test_torn_and_binary_files_are_bad_input(tmp_path, data, message):
     (tmp_path / "f").write_bytes(data)
     with pytest.raises(BadInput) as caught:
