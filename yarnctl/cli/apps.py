@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from yarnctl.api.cluster_answers import Application
+from yarnctl.api.cluster_answers import Application, SnapshotOut
 from yarnctl.api.paged import Page
-from yarnctl.cli.asking import ask_all, limit_option, plain, short, showing_options, shown, span
+from yarnctl.cli.asking import ask, ask_all, limit_option, plain, short, showing_options, shown, span
 from yarnctl.command_line import print_json, print_table
+from yarnctl.errors import Unreachable
 
 COLUMNS = (
     "application",
@@ -31,7 +32,13 @@ COLUMNS = (
 @limit_option
 @showing_options
 def command(queue: str | None, user: str | None, waiting: bool, limit: int, url: str, output: str) -> None:
-    """Show applications: resources in use, pending requests, and containers being suspended."""
+    """Show applications: resources in use, pending requests, and containers being suspended.
+
+    Exit status 3: the daemon does not see the cluster, so the list is not known.
+    """
+    loop = shown(SnapshotOut, ask(url, "v1/snapshot"), url).loop
+    if not loop.reachable:
+        raise Unreachable(f"{url}: the applications are not known: {loop.why}; see yarnctl snapshot")
     filters = {"queue": queue, "user": user, "waiting": True if waiting else None}
     answer = ask_all(url, "v1/applications", filters, limit)
     if output == "json":

@@ -66,6 +66,7 @@ RETRY_MS = 1000
 LOCK_EVERY_MS = 2000
 REFUSED_MAX = 1000
 SHOW_EVERY_MS = 5000  # The interval of polls for the view without pending preempting requests
+BLIND_EVERY_MS = 60_000  # The interval of errors in the log while the cluster is not seen
 
 OPEN_WHY: dict[str, ModeReason] = {"enforcing": NothingInTheWay(), "observing": NotEnforcing()}
 
@@ -268,7 +269,7 @@ class Loop:
         self.ticks = 0
         self.tick_ms: float | None = None
         self._clock_ms = clock_ms
-        self._started_at_ms = clock_ms()
+        self._started_at_ms = self._seen_at_ms = clock_ms()
         self._wake = threading.Condition()
         self._stopping = False
         self._poked = False
@@ -499,6 +500,7 @@ class Loop:
 
     def _publish(self, *, stopped: bool = False) -> None:
         status = self.status(stopped=stopped)
+        self._log_blindness(status)
         story = status.state, status.why
         if story != self._logged:
             self._logged = story
@@ -511,6 +513,17 @@ class Loop:
         self._publish_view(status, stopped)
         if self.admission is not None:
             self.admission.published()
+
+    def _log_blindness(self, status: LoopStatus) -> None:
+        """Log an error for each ``BLIND_EVERY_MS`` in which the cluster was not seen."""
+        now_ms = self._clock_ms()
+        if status.reachable or status.state == "stopped":
+            self._seen_at_ms = now_ms
+        elif not 0 <= now_ms - self._seen_at_ms < BLIND_EVERY_MS:  # below 0: the clock was set back
+            self._seen_at_ms = now_ms
+            _LOG.error(
+                "the cluster is not seen, no order is sent; will retry: %s", joined(status.why) or "no answer"
+            )
 
     def _publish_view(self, status: LoopStatus, stopped: bool) -> None:
         if self.port.last_observation is not None:

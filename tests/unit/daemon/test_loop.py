@@ -415,6 +415,25 @@ def test_an_error_that_is_back_is_logged_again(caplog) -> None:
     assert len([line for line in told if line.startswith("observing failed")]) == 2
 
 
+def test_a_cluster_that_is_not_seen_is_an_error_each_minute(caplog) -> None:
+    cluster = busy()
+    loop, _ = daemon(cluster)
+    instants_s = [0, 1, 59, 60, 90, 119, 120, 180]
+    loop._clock_ms = lambda: now_ms
+    now_ms = loop._seen_at_ms = 7_000
+    loop._once()
+    hide(cluster, "http://rm: connection refused")
+    errors: list[tuple[int, str]] = []
+    for second in instants_s:
+        now_ms = 7_000 + 1000 * second
+        caplog.clear()
+        loop._publish()
+        loop._once()
+        errors += [(second, line.getMessage()) for line in caplog.records if line.levelno == logging.ERROR]
+    assert [second for second, _ in errors] == [60, 120, 180]
+    assert all(story.endswith("will retry: http://rm: connection refused") for _, story in errors)
+
+
 def taken(number: int, target: Literal["granted", "misdirected"]) -> Transition:
     return Transition(
         order=f"o-{number:06d}", source="freed", event=target, target=target, at_ms=number, application="x"

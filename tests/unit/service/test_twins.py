@@ -13,6 +13,7 @@ from tests.unit.service.conftest import TOKEN
 from tests.unit.service.played import busy
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
+from yarnctl.deciding.reasons.modes import ClusterFault
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import serve_in_thread
 
@@ -45,6 +46,18 @@ def test_json_is_what_the_api_answers(served, say, command, path):
         status, out, _ = say(*command, *option)
         assert status == 0
         assert json.loads(out) == served.get(path)
+
+
+@pytest.mark.parametrize("option", [(), ("--json",)])
+def test_apps_of_a_cluster_that_is_not_seen_are_not_known(served, say, option):
+    away = ClusterFault("connection refused")
+    view = busy()
+    served.view = msgspec.structs.replace(
+        view, loop=msgspec.structs.replace(view.loop, state="waiting", reachable=False, why=(away,))
+    )
+    status, out, err = say("apps", *option)
+    assert (status, out) == (3, "")
+    assert "the applications are not known: connection refused; see yarnctl snapshot" in err
 
 
 def test_tables(say):
