@@ -18,6 +18,7 @@ from typing import Protocol
 
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum
 from yarnctl.deciding.queue_hold import HeldQueues, QueueCap, QueueLimits, action_of, lower, put_back
+from yarnctl.deciding.queue_names import QueueTree, capped
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.reasons.orders import (
     ChangedByOthers,
@@ -162,7 +163,8 @@ class QueueCaps:
 
     ``perform`` performs an action. ``maximum_of`` reads a queue's maximum before it is restored. ``cap_file``
     keeps records in HDFS (None: no records). ``cap`` decides when to cap. ``enabled`` False: only queues that
-    an earlier run, or another daemon, left lowered are restored.
+    an earlier run, or another daemon, left lowered are restored. ``tree`` returns the newest tree of queues:
+    parents whose leaves are all preemptable are capped, too.
     """
 
     def __init__(
@@ -176,12 +178,14 @@ class QueueCaps:
         cap_file: CapFile | None = None,
         enabled: bool = True,
         cap: QueueCap | None = None,
+        tree: Callable[[], QueueTree | None] = lambda: None,
     ) -> None:
         self._limits = limits
         self._perform = perform
         self._maximum_of = maximum_of
         self.preemptable_queues = tuple(preemptable_queues)
         self.enabled = enabled
+        self._tree = tree
         self._cap = cap or QueueCap()
         self._queues = HeldQueues(held)
         self.capped = self._queues.held
@@ -228,7 +232,7 @@ class QueueCaps:
                 self._left = LeftByEarlierRun()
 
     def _lower(self, write: Write, now_ms: int) -> None:
-        for queue in self.preemptable_queues:
+        for queue in capped(self.preemptable_queues, self._tree()):
             found = self._limits(queue)
             if isinstance(found, str):
                 self._abandon(found)

@@ -262,7 +262,7 @@ def make_loop(
     open_orders = rebuilt.remembered.ledger.open if rebuilt else ()
     guarded = GuardedPort(port, guard, enforce=enforce, clock_ms=clock_ms, open_orders=open_orders, sold=sold)
     cap_file = LoweredFile(_hdfs(plan), LOCK_PATH, holder_name) if enforce else None
-    queue_caps = _queue_caps(plan, port, guarded, rebuilt, cap_file)
+    queue_caps = _queue_caps(plan, port, guarded, rebuilt, cap_file, names)
     if first_asks is not None:
         first_asks.may_predict = lambda: queue_caps.enabled
 
@@ -334,15 +334,20 @@ def _admission(
 
 
 def _queue_caps(
-    plan: Plan, port: Attached, guarded: GuardedPort, rebuilt: Rebuilt | None, cap_file: LoweredFile | None
+    plan: Plan,
+    port: Attached,
+    guarded: GuardedPort,
+    rebuilt: Rebuilt | None,
+    cap_file: LoweredFile | None,
+    names: QueueNames | None,
 ) -> QueueCaps:
     """Return the queue caps, which also restore queues that an earlier run lowered."""
     held = {} if rebuilt is None else rebuilt.held
     if held and not plan.attachment.enforce:
-        names = ", ".join(f"{queue} (from {held[queue].before_ratio * 100:g} %)" for queue in sorted(held))
+        lowered = ", ".join(f"{queue} (from {held[queue].before_ratio * 100:g} %)" for queue in sorted(held))
         by_hand = "; ".join(command_for(queue, held[queue].before_ratio) for queue in sorted(held))
         message = "an earlier run lowered the maximum of %s; to restore it, run with --enforce, or run: %s"
-        _LOG.warning(message, names, by_hand)
+        _LOG.warning(message, lowered, by_hand)
     return QueueCaps(
         port.queue_settings.limits,
         guarded.perform,
@@ -351,6 +356,7 @@ def _queue_caps(
         maximum_of=port.queue_settings.maximum,
         cap_file=cap_file,
         enabled=plan.attachment.allow_queue_cap,
+        tree=(lambda: None) if names is None else (lambda: names.tree),
     )
 
 

@@ -129,6 +129,25 @@ class QueueTree:
         return list(dict.fromkeys([*same, *(path for _, path in ranked)]))[:NEAREST_MAX]
 
 
+def capped(preemptable_queues: Iterable[str], tree: QueueTree | None) -> tuple[str, ...]:
+    """Return the queues to lower so that the preemptable ones keep to their absolute guarantees.
+
+    These are the leaves, and each parent (not the root) whose leaves are all preemptable. A maximum is a part
+    of the parent's, and a leaf's cannot be below its capacity: a leaf alone would keep its part of all that
+    the parent may take. ``tree`` None: it is not known, so the leaves alone.
+    """
+    chosen = dict.fromkeys(preemptable_queues)
+    if tree is None:
+        return tuple(chosen)
+    below = {path: [leaf for leaf in tree.leaves if leaf.startswith(f"{path}.")] for path in tree.parents}
+    whole = [
+        path
+        for path, leaves in below.items()
+        if path != ROOT and leaves and all(leaf in chosen for leaf in leaves)
+    ]
+    return (*sorted(whole), *chosen)
+
+
 class NamedQueues(NamedTuple):
     """The queues that options and files name, as they are written there.
 

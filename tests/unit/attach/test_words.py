@@ -166,6 +166,17 @@ def test_java_is_asked_only_where_its_buffers_matter(text, wants):
 
 RESEARCH = QueueNames(NamedQueues(("root.production",), ("root.research",)))
 RESEARCH.read(QueueTree(("root.production", "root.research")))
+
+
+def test_may_be_lowered_is_true_of_parents_of_preemptable_leaves_alone():
+    tree = QueueTree(("root.prod", "root.lab.a", "root.lab.b"), ("root", "root.lab"))
+    for preemptable, expected in ((("root.lab.a", "root.lab.b"), True), (("root.lab.a",), False)):
+        names = QueueNames(NamedQueues(("root.prod",), preemptable))
+        names.read(tree)
+        assert names.may_be_lowered("root.lab") is expected
+        assert not names.may_be_lowered("root.prod")
+
+
 OURS = Attachment(name_nodes=("http://nn1:9870", "nn2:9870"))
 GOOD = {
     "stream.reduce.streamprocessor": (

@@ -13,6 +13,7 @@ from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.queue_caps import RETRY_MS, QueueCaps
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum, Unknown, Withheld
 from yarnctl.deciding.queue_hold import CAP_AFTER_MS, HeldQueues, QueueCap, QueueLimits
+from yarnctl.deciding.queue_names import QueueTree, capped
 from yarnctl.deciding.reasons.modes import Paused
 from yarnctl.deciding.reasons.orders import DemandOver, QueueServing
 from yarnctl.deciding.reasons.outcomes import ClientFault
@@ -75,6 +76,48 @@ def test_it_is_lowered_once_and_put_back_to_what_it_was() -> None:
     assert queues.maximum_ratio == 0.8
     assert [type(record) for record in told] == [Holding, Performed] * 2
     assert [action.back for action in queues.done] == [False, True]
+
+
+TREE = QueueTree(
+    ("root.prod.etl", "root.prod.web", "root.research.ds", "root.research.lab.a", "root.research.lab.b"),
+    ("root", "root.prod", "root.research", "root.research.lab"),
+)
+CAPPED = [
+    (("root.research.ds",), ()),
+    (("root.research.lab.a", "root.research.lab.b"), ("root.research.lab",)),
+    (TREE.leaves[2:], ("root.research", "root.research.lab")),
+    ((*TREE.leaves[2:], "root.prod.web"), ("root.research", "root.research.lab")),
+    (TREE.leaves, ("root.prod", "root.research", "root.research.lab")),
+]
+
+
+@pytest.mark.parametrize(("leaves", "parents"), CAPPED)
+def test_capped_adds_parents_whose_leaves_are_all_preemptable(
+    leaves: tuple[str, ...], parents: tuple[str, ...]
+) -> None:
+    assert capped(leaves, TREE) == (*parents, *leaves)
+    assert capped(leaves, None) == leaves
+
+
+def test_reconcile_lowers_and_restores_parents_too() -> None:
+    maxima = dict.fromkeys(("root.research", "root.research.lab", *TREE.leaves[2:]), 1.0)
+    before = dict(maxima)
+
+    def limits(queue: str) -> tuple[str, QueueLimits]:
+        return queue, QueueLimits(0.3, maxima[queue])
+
+    def perform(action: SetQueueMaximum) -> Outcome:
+        maxima[action.queue] = action.ratio
+        return Accepted()
+
+    records = list[Record]()
+    holder = QueueCaps(
+        limits, perform, TREE.leaves[2:], maximum_of=lambda path: maxima[path], tree=lambda: TREE
+    )
+    holder.reconcile(records.append, 0, 1, True, None)
+    assert maxima == dict.fromkeys(before, 0.3)
+    holder.reconcile(records.append, CAP_AFTER_MS, 0, False, None)
+    assert maxima == before
 
 
 @pytest.mark.parametrize("why", ["closed", "stop"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved, resolved, spells
+from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved, capped, resolved, spells
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.reasons.queue_naming import QueueProblem, QueuesUnread, QueuesVanished
 
@@ -82,6 +82,10 @@ class QueueNames:
     def is_preemptable(self, path: str) -> bool:
         """Return whether a queue's applications are preemptable."""
         return path in self.preemptable
+
+    def may_be_lowered(self, path: str) -> bool:
+        """Return whether a queue is preemptable, or a parent whose leaves are all preemptable."""
+        return path in capped(self.preemptable, self.tree)
 
     def may_give(self, path: str) -> bool:
         """Return whether a queue's applications may be preempted; with deadlines, every queue's may."""

@@ -207,7 +207,7 @@ class Permission:
     def _of_maximum(self, queue: str) -> Outcome | None:
         if not self._settings.allow_queue_cap:
             return Refused(HoldNotAllowed())
-        return None if self._queues.is_preemptable(queue) else Refused(NoPreemptableQueue(queue))
+        return None if self._queues.may_be_lowered(queue) else Refused(NoPreemptableQueue(queue))
 
 
 def unread(answer: Absent | Problem) -> OutcomeReason:
