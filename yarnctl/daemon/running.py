@@ -46,7 +46,7 @@ from yarnctl.deciding.controller import Controller, Remembered
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.order import Order, set_back
 from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
-from yarnctl.deciding.queue_names import NamedQueues, Resolved
+from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.settings import Settings
@@ -327,10 +327,20 @@ def _admission(
             _LOG.warning("%d open admissions are ignored without --admission", len(store.opened))
         return None
     last_ms = 0 if rebuilt is None else rebuilt.remembered.now_ms
-    tree = (lambda: None) if names is None else (lambda: names.tree)
     return make_admission_controller(
-        plan.admitting, plan.cluster, state.instance, store, clock_ms, last_ms=last_ms, queues=tree
+        plan.admitting,
+        plan.cluster,
+        state.instance,
+        store,
+        clock_ms,
+        last_ms=last_ms,
+        queues=_newest_tree(names),
     )
+
+
+def _newest_tree(names: QueueNames | None) -> Callable[[], QueueTree | None]:
+    """Return what returns the newest tree of queues; None as long as none was read."""
+    return lambda: None if names is None else names.tree
 
 
 def _queue_caps(
@@ -356,7 +366,7 @@ def _queue_caps(
         maximum_of=port.queue_settings.maximum,
         cap_file=cap_file,
         enabled=plan.attachment.allow_queue_cap,
-        tree=(lambda: None) if names is None else (lambda: names.tree),
+        tree=_newest_tree(names),
     )
 
 
