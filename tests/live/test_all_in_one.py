@@ -61,17 +61,27 @@ class Client:
         script = self.folder / f"{name}.py"
         script.write_text(SUM.format(pause_s=pause_s))
         job = StreamingJob(
-            name=name, inputs=(str(self.input),), output=str(self.folder / name), mapper="cat",
-            reducer=reducer or f"{sys.executable} -S {script}", reduces=2, user="alice", queue="research",
+            name=name,
+            inputs=(str(self.input),),
+            output=str(self.folder / name),
+            mapper="cat",
+            reducer=reducer or f"{sys.executable} -S {script}",
+            reduces=2,
+            user="alice",
+            queue="research",
             settings={"mapreduce.map.maxattempts": "2"},
-        )  # fmt: skip
+        )
         application = self.post("apps/new-application").json()["application-id"]
         self.post(
             "apps",
-            {"application-id": application, "application-name": name, "queue": "research",
-             "resource": {"memory": 1024, "vCores": 1},
-             "am-container-spec": {"environment": {"entry": [{"key": ENTRY, "value": write_job(job)}]}}},
-        )  # fmt: skip
+            {
+                "application-id": application,
+                "application-name": name,
+                "queue": "research",
+                "resource": {"memory": 1024, "vCores": 1},
+                "am-container-spec": {"environment": {"entry": [{"key": ENTRY, "value": write_job(job)}]}},
+            },
+        )
         return str(application)
 
     def app(self, application: str) -> dict[str, Any]:
@@ -125,15 +135,52 @@ def cluster(
         yield Client(server.url, folder), made[0]
 
 
+def test_a_job_of_real_processes(tmp_path: Path) -> None:
+    with cluster(tmp_path) as (client, whole):
+        application = client.submit("sum")
+        assert client.over(application) == ("SUCCEEDED", "")
+        assert client.output("sum") == EXPECTED
+        wait_until(lambda: client.get("metrics")["clusterMetrics"]["containersAllocated"] == 0)
+        assert whole.masters == {}
+        assert whole.site.proxy.local == {}
+
+
+def test_the_end_of_a_cluster_ends_every_process(tmp_path: Path) -> None:
+    with cluster(tmp_path) as (client, whole):
+        application = client.submit("long", f"{sys.executable} -S -c 'import time; time.sleep(3600)'")
+        wait_until(lambda: len(client.containers(application)) == 3, "AM and two reduces")
+        processes = whole._processes
+        assert processes is not None
+        supervisor = processes.supervisor_pid
+        wait_until(lambda: len(descendants(supervisor)) >= 4, "two reduces and their reducers")
+        pids = [supervisor, *descendants(supervisor)]
+    assert all(gone(pid) for pid in pids)
+
+
+def test_an_am_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
+    with cluster(tmp_path) as (client, _):
+        application = client.submit("sum", pause_s=0.3)
+        wait_until(lambda: len(client.containers(application)) >= 2, "an AM and a task")
+        master = next(one for one in client.containers(application) if one["containerId"].endswith("_000001"))
+        client.post(f"containers/{master['containerId']}/signal/FORCEFUL_SHUTDOWN")
+        assert client.over(application) == ("SUCCEEDED", "")
+        assert client.output("sum") == EXPECTED
+        attempts = client.get(f"apps/{application}/appattempts")["appAttempts"]["appAttempt"]
+        assert {one["id"] for one in attempts} == {1, 2}
+
+
 def test_a_job_that_cannot_be_read_fails_and_says_why(tmp_path: Path) -> None:
     with cluster(tmp_path) as (client, _):
         application = client.post("apps/new-application").json()["application-id"]
         entry = [{"key": ENTRY, "value": '{"kind": "streaming", "name": 1}'}]
         client.post(
             "apps",
-            {"application-id": application, "queue": "research",
-             "am-container-spec": {"environment": {"entry": entry}}},
-        )  # fmt: skip
+            {
+                "application-id": application,
+                "queue": "research",
+                "am-container-spec": {"environment": {"entry": entry}},
+            },
+        )
         status, why = client.over(application)
         assert status == "FAILED"
         assert "YARN_EMULATOR_JOB" in why
@@ -150,9 +197,16 @@ def test_a_cluster_of_modelled_containers_starts_no_process(tmp_path: Path) -> N
 
 def test_a_modelled_job_runs_by_its_timetable_without_any_process(tmp_path: Path) -> None:
     job = Job(
-        name="modelled", job_class="research", submitted_at_ms=0, map_ms=(2000, 3000), reduce_ms=(4000,),
-        reduce_keys=(10,), shuffle_ms=500, user="alice", queue="research",
-    )  # fmt: skip
+        name="modelled",
+        job_class="research",
+        submitted_at_ms=0,
+        map_ms=(2000, 3000),
+        reduce_ms=(4000,),
+        reduce_keys=(10,),
+        shuffle_ms=500,
+        user="alice",
+        queue="research",
+    )
     with cluster(tmp_path, ClusterPlan(nodes=2, processes=False), speed=20.0) as (client, whole):
         before_ms = whole.site.manager.driver.now_ms()
         (row,) = play(Submitter(client.url, "alice"), (job,), speed=20.0)
@@ -219,12 +273,15 @@ def test_serve_says_when_it_is_ready_and_ends_in_order(tmp_path: Path, programs:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(("nm", "--rm", "https://x"), "plain http"),
-     (("nm", "--rm", "http://x", "--slots", "1", "--memory-mib", "1"), "--slots"),
-     (("nm", "--rm", "http://x", "--vcores", "1"), "one is missing"),
-     (("serve", "--port", "0", "--queues", "a=1000"), "a"), (("serve", "--workload", "x"), "names no queue"),
-     (("serve", "--nodes", "0"), "--nodes")],
-)  # fmt: skip
+    [
+        (("nm", "--rm", "https://x"), "plain http"),
+        (("nm", "--rm", "http://x", "--slots", "1", "--memory-mib", "1"), "--slots"),
+        (("nm", "--rm", "http://x", "--vcores", "1"), "one is missing"),
+        (("serve", "--port", "0", "--queues", "a=1000"), "a"),
+        (("serve", "--workload", "x"), "names no queue"),
+        (("serve", "--nodes", "0"), "--nodes"),
+    ],
+)
 def test_bad_input_is_one_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     work = ("--work", str(tmp_path / "work"))
     command = [sys.executable, "-c", "from emulator.cli import main; main()", *arguments, *work]

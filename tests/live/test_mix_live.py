@@ -21,7 +21,10 @@ from yarnctl.deciding.records import Decision, Record, Requests, Transition
 
 SPEED = 5.0
 CASE = Case(
-    "mix", nodes=2, slots=4, jobs=(job("research", 0, [60] * 9, [4]), job("production", 40, [5], [3]))
+    "mix",
+    nodes=2,
+    slots=4,
+    jobs=(job("research", 0, [60] * 9, [4]), job("production", 40, [5], [3])),
 )
 """Research's master and seven maps fill the cluster; production needs two containers."""
 
@@ -95,3 +98,10 @@ def test_the_journal_replays_and_explains_the_lever(fifth: Lived, capfd: pytest.
     order = kills(fifth)[0].order
     assert exit_status_of(PROGRAM, ["explain", order, "--journal", str(fifth.journal)]) == 0
     assert "kill" in capfd.readouterr().out
+
+
+@pytest.mark.xdist_group("mix-live")
+def test_with_nothing_to_lose_no_map_is_killed(tmp_path: Path) -> None:
+    lived = live(tmp_path, "--may-lose", "0%")
+    assert kills(lived) == []
+    assert {row.final_status for row in lived.rows.values()} == {"SUCCEEDED"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.runner.namenode import Server
-from tests.runner.running import Job
+from tests.runner.running import SUM, Job, grouped, python
 from yarnctl.task_runner.runner.protocol.generations import (
     find_checkpoint,
     put_file,
@@ -14,17 +16,28 @@ from yarnctl.task_runner.runner.protocol.generations import (
 )
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
 from yarnctl.task_runner.runner.protocol.manifests import TaskId
-from yarnctl.task_runner.runner.protocol.stores import Exists, Spool, StoreError, Unusable
+from yarnctl.task_runner.runner.protocol.stores import EXIT_SUSPENDED, Exists, Spool, StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore, open_store
 
 TASK = TaskId("job_1_0001", "task_1_0001_r_000000", "attempt_1_0001_r_000000_0", "container_2")
 LATER = TASK._replace(attempt="attempt_1_0001_r_000000_1")
 FIELDS = {
-    "schema": 1, "job": TASK.job, "task": TASK.task, "attempt": TASK.attempt, "container": "container_2",
-    "past_containers": [], "order": "o-1", "generation": 1, "previous_generation": 0,
-    "key_rule": KeyRule().as_json(), "reducer": ["cat"], "groups_done": 3, "keys_digest": "00",
-    "last_key": "", "counters": {},
-}  # fmt: skip
+    "schema": 1,
+    "job": TASK.job,
+    "task": TASK.task,
+    "attempt": TASK.attempt,
+    "container": "container_2",
+    "past_containers": [],
+    "order": "o-1",
+    "generation": 1,
+    "previous_generation": 0,
+    "key_rule": KeyRule().as_json(),
+    "reducer": ["cat"],
+    "groups_done": 3,
+    "keys_digest": "00",
+    "last_key": "",
+    "counters": {},
+}
 
 
 @pytest.fixture
@@ -149,7 +162,33 @@ def test_other_addresses_are_refused(url):
         open_store(url, "alice")
 
 
+def test_the_runner_suspends_to_and_resumes_from_webhdfs(server, tmp_path):
+    data = grouped(80, 5)
+    job = Job(tmp_path, {"HADOOP_USER_NAME": "alice"})
+    where = ("--store", f"webhdfs://{server.host}/checkpoints")
+    assert job.run(data, python(SUM), *where, "--suspend-at", "33", "--exit-when-saved")[0] == EXIT_SUSPENDED
+    assert job.run(data, python(SUM), *where) == Job(tmp_path).run(data, python(SUM), promise=False)
+    assert b"phase=replay groups=33" in job.stderr
+
+
 def test_a_store_that_is_down_leaves_the_reducer_alone(tmp_path):
     job = Job(tmp_path, {"HADOOP_USER_NAME": "alice"})
     assert job.run(b"a\t1\n", ["cat"], "--store", "webhdfs://127.0.0.1:9/x") == (0, b"a\t1\n")
     assert b"the reducer runs without the task runner" in job.stderr
+
+
+def test_a_store_that_fails_while_saving_costs_nothing(server, tmp_path):
+    data = grouped(80, 5)
+    job = Job(tmp_path, {"HADOOP_USER_NAME": "alice"})
+    server.held.rename_fails = True
+    where = (
+        "--store",
+        f"webhdfs://{server.host}/checkpoints",
+        "--suspend-at",
+        "20,40",
+        "--release-wait-ms",
+        "0",
+    )
+    assert job.run(data, python(SUM), *where) == Job(tmp_path).run(data, python(SUM), promise=False)
+    assert job.stderr.count(b"not saved") == 2
+    assert os.listdir(tmp_path) == ["out"]  # the spool has no name
