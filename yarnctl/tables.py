@@ -14,9 +14,9 @@ from itertools import zip_longest
 
 from yarnctl.short_ids import ids_in, shortened
 
-UNFOLDED = 16  # A cell of up to so many characters is not folded: ``45.2 s`` stays on one line
-PROSE_MIN = 24  # What is folded gets at least so many characters a line, or the table becomes a tower
-BLOCK_MIN = 40  # A value in a block gets at least so many characters a line, however narrow the terminal is
+UNFOLDED = 16  # A cell of up to this many characters is not folded: ``45.2 s`` stays on one line
+PROSE_MIN = 24  # What is folded gets at least this many characters a line, or the table becomes a tower
+BLOCK_MIN = 40  # A value in a block gets at least this many characters a line, however narrow the terminal is
 
 Cells = list[list[str]]
 

@@ -164,7 +164,7 @@ class QueueCaps:
     ``perform`` performs an action. ``maximum_of`` reads a queue's maximum before it is restored. ``cap_file``
     keeps records in HDFS (None: no records). ``cap`` decides when to cap. ``enabled`` False: only queues that
     an earlier run, or another daemon, left lowered are restored. ``tree`` returns the newest tree of queues:
-    parents whose leaves are all preemptable are capped, too.
+    parents with only preemptable leaves are capped, too.
     """
 
     def __init__(

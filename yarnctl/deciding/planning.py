@@ -165,8 +165,8 @@ def make_plan(
 class InFlight:
     """How many suspensions may begin in one decision: a bound on the harm that a wrong decision can do.
 
-    ``begun`` counts the orders whose container has not ended, those of this plan included. Room forOne while
-    nothing is in flight, however many containers it takes.
+    ``begun`` counts the orders whose container has not ended, those of this plan included. One request is
+    always served while nothing is in flight, however many containers it takes.
     """
 
     def __init__(

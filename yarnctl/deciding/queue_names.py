@@ -132,7 +132,7 @@ class QueueTree:
 def capped(preemptable_queues: Iterable[str], tree: QueueTree | None) -> tuple[str, ...]:
     """Return the queues to lower so that the preemptable ones keep to their absolute guarantees.
 
-    These are the leaves, and each parent (not the root) whose leaves are all preemptable. A maximum is a part
+    These are the leaves, and each parent (not the root) with only preemptable leaves. A maximum is a part
     of the parent's, and a leaf's cannot be below its capacity: a leaf alone would keep its part of all that
     the parent may take. ``tree`` None: it is not known, so the leaves alone.
     """

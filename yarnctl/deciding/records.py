@@ -96,7 +96,7 @@ class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True, omit_d
 
 
 class Awaited(msgspec.Struct, frozen=True, tag="awaited"):
-    """Tasks whose ends are awaited for one application: no order, but their containers are counted."""
+    """The running tasks whose containers one application waits for: no order, but they are counted."""
 
     at_ms: int
     application: str

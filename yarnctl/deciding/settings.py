@@ -35,7 +35,7 @@ class LeverSettings(msgspec.Struct, frozen=True, kw_only=True):
     * Of the container time of the preemptable queues over the last ``window_ms``, at most ``may_lose_ratio``
       may be lost work, and ``may_refetch_ratio`` overhead of reduces that were ended before their first key.
       ``budgets``: rules of single queues instead, and of single users in addition.
-    * ``jobs_max``: tasks of at most so many jobs are compared, in the job policy's order.
+    * ``jobs_max``: tasks of at most this many jobs are compared, in the job policy's order.
     """
 
     room_within_ms: int

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RUNS_LEAST = 3  # From fewer runs of a kind nothing is predicted
-FOLDS_MAX = 10  # In so many parts the configurations are left out, where each by itself would take too long
+FOLDS_MAX = 10  # The configurations are left out in this many parts, where each by itself would take too long
 POINT = 0.5  # From this chance on the prediction itself is the bound, as in the paper
 PROFILE = "run yarnctl profile APP.toml"
 

@@ -18,7 +18,7 @@ from yarnctl.prediction.model_tree import ModelTree
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-OPTIONS_MAX = 64  # So many reach the deciding half and the journal
+OPTIONS_MAX = 64  # This many reach the deciding half and the journal
 
 
 class Tunable(NamedTuple):

@@ -56,7 +56,7 @@ class Tasks:
 
     @property
     def live(self) -> LiveMaster:
-        """The master whose tasks these are."""
+        """The master of these tasks."""
         assert self._live is not None
         return self._live
 

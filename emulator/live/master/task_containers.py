@@ -14,7 +14,7 @@ from emulator.live.wire.messages import Granted, TaskLaunch, TaskStop
 from emulator.live.wire.transports import MasterTransport
 
 RETRY_MS = 1000
-"""A call without an answer is repeated after so long."""
+"""The time after which a call without an answer is repeated."""
 
 
 Later = Callable[[int, Callable[[object], object]], None]

@@ -33,7 +33,7 @@ PART_BYTES_OF_KEY = 16
 
 
 class RunnerHost(Timetables):
-    """A job whose reduces may carry runners."""
+    """A job with reduces that may carry runners."""
 
     job_id: str
 

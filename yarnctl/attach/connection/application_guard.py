@@ -144,7 +144,7 @@ class _Application:
         return self.in_time >= PROMPT_AGAIN
 
 
-Wait = Callable[[Collection[Future[Any]], int], object]  # Waits until all are done, at most so many ms
+Wait = Callable[[Collection[Future[Any]], int], object]  # Waits until all are done, at most this many ms
 
 
 def wait_for(futures: Collection[Future[Any]], span_ms: int) -> object:

@@ -84,7 +84,7 @@ class QueueNames:
         return path in self.preemptable
 
     def may_be_lowered(self, path: str) -> bool:
-        """Return whether a queue is preemptable, or a parent whose leaves are all preemptable."""
+        """Return whether a queue is preemptable, or a parent with only preemptable leaves."""
         return path in capped(self.preemptable, self.tree)
 
     def may_give(self, path: str) -> bool:

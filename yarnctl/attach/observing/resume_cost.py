@@ -40,7 +40,7 @@ LAUNCH_MAX_MS = 600_000  # A longer launch is ignored: a clock is wrong
 
 SLOWER_MAX = 10_000  # The maximum ratio of a resumed attempt's shuffle to the first one's, in thousandths
 
-LARGE_BYTES = 16 << 20  # A skip of so many bytes measures the rate; a shorter one the fixed part
+LARGE_BYTES = 16 << 20  # A skip of this many bytes measures the rate; a shorter one the fixed part
 
 
 class Spans:

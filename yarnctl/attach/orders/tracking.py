@@ -50,7 +50,7 @@ from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId
 from yarnctl.task_runner.runner.protocol.stores import Entry, Unusable
 
 UNDER_ORDER = "attempts"  # The guard's purpose for reading attempts under order
-LINGER_MS = 60_000  # A killed attempt is polled so long after its order: its container ends later
+LINGER_MS = 60_000  # The time for which a killed attempt is polled after its order: its container ends later
 
 
 class TrackedOrder(msgspec.Struct):

@@ -55,7 +55,7 @@ from yarnctl.journal.rendering import text
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
-PLANS_EVERY_MS = 10_000  # New predictions are written so often, if nothing else changes
+PLANS_EVERY_MS = 10_000  # The interval of writing new predictions, if nothing else changes
 ESTIMATE_MS = 3_000  # The maximum time for which a request waits for an estimate
 WAITING_MAX = 1_000
 WAITING_SHARE = 4  # One user may have one in this many of the waiting requests

@@ -73,7 +73,7 @@ class Sizing:
         return found
 
 
-CLOCKS_APART_MS = 60_000  # So much older may an application seem than its request: clocks differ
+CLOCKS_APART_MS = 60_000  # An application may seem older than its request by this time: clocks differ
 NAMED_MAX = 12  # The number of the largest loads that keep their names
 STEPS_MAX = 40  # The number of different ends that are kept; later ones count as never
 MANY = "others"

@@ -85,7 +85,7 @@ YARN = "yarn"  # The kind that selects the ResourceManager's own times for any f
 EVERY_MS = 5_000
 EVERY_MAX_MS = 60_000
 TRAIN_MS = 10_000  # The time for which the first round waits for feedback of earlier jobs
-LEARN_FOR_MS = 15 * 60_000  # The history is queried so long for an ended application
+LEARN_FOR_MS = 15 * 60_000  # The time for which the history is queried for an ended application
 TRAINED_BACK_MS = 7 * 86_400_000
 
 

@@ -36,9 +36,9 @@ _LOG = logging.getLogger("yarnctl.daemon")
 
 POLL_EVERY_MS = 1_000
 REST_EVERY_MS = 5_000  # The interval while no request waits and all admitted jobs run
-ENDED_AFTER_MS = 10_000  # Unknown to the ResourceManager for so long, it counts as ended
+ENDED_AFTER_MS = 10_000  # Unknown to the ResourceManager for this time, it counts as ended
 ASKED_ABOUT_MAX = 8  # The maximum number of applications, no longer listed, that are queried after one tick
-ASKED_FOR_MS = 60_000  # So long is an expired admission queried in vain before it is closed
+ASKED_FOR_MS = 60_000  # The time for which an expired admission is queried in vain before it is closed
 
 Write = Callable[[Record], None]
 

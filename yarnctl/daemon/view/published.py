@@ -150,7 +150,7 @@ class Counting:
         return self._counts
 
 
-NO_DEMAND_TICKS = 2  # After so many ticks without a snapshot the guard blocks it
+NO_DEMAND_TICKS = 2  # After this many ticks without a snapshot the guard blocks it
 
 
 class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
