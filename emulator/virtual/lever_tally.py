@@ -13,7 +13,7 @@ import msgspec
 
 from emulator.cluster.entities import Container
 from yarnctl.deciding.levers import Lever, LeverKind
-from yarnctl.deciding.records import Awaited, Decision, Holding, Record, Transition
+from yarnctl.deciding.records import Awaited, Decision, Lowering, Record, Transition
 from yarnctl.loop import Journal
 
 LATE_FACTOR = 1.25
@@ -60,7 +60,7 @@ class LeverTally:
                 self._freed(record)
             elif isinstance(record, Awaited):
                 self._await(record)
-            elif isinstance(record, Holding) and record.lowers:
+            elif isinstance(record, Lowering):
                 self._pulled["cap"] += 1
 
     def _freed(self, record: Transition) -> None:

@@ -28,10 +28,10 @@ from emulator.virtual.schemes import LeafLimits, Scheme, limited, queues_of
 from emulator.virtual.waiting import Waiting, WaitingCauses, waiting_of
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.held_windows import MARK_MS, HeldWindows
-from yarnctl.deciding.model import Accepted
-from yarnctl.deciding.queue_hold import QueueCap, QueueLimits, action_of, lower, put_back
-from yarnctl.deciding.reasons.orders import DemandOver
-from yarnctl.deciding.records import Holding, Record, performed
+from yarnctl.deciding.model import Accepted, Change, Restore, SetQueueMaximum
+from yarnctl.deciding.queue_hold import QueueCap, QueueLimits, capping
+from yarnctl.deciding.reasons.orders import DemandOver, QueueServing, ReadBack
+from yarnctl.deciding.records import Lowering, Record, Restored, Restoring, performed
 from yarnctl.deciding.settings import LeverSettings, Settings
 from yarnctl.errors import BadInput, InvariantBroken
 from yarnctl.journal.chain import MemoryJournal
@@ -81,31 +81,34 @@ class VirtualQueueCap:
         self._cluster = cluster
         self._preemptable_queues = victims
         self._when = QueueCap()
-        self.capped: dict[str, Holding] = {}
+        self.capped: dict[str, Change] = {}
 
     def reconcile(self, write: Callable[[tuple[Record, ...]], None], orders: int, waiting: bool) -> None:
         """After a tick: cap, or restore; ``orders`` are open; ``waiting``: a preempting queue has asks."""
         now_ms = self._cluster.kernel.now_ms
         if not self._when.is_due(now_ms, orders, waiting):
-            for record in put_back(self.capped, now_ms, DemandOver()):
-                self._do(write, record)
+            for name, change in sorted(self.capped.items()):
+                write((Restoring(now_ms, change, DemandOver()),))
+                self._set(name, float(change.before))
+                write((performed(now_ms, Restore(change), Accepted()),))
+                write((Restored(now_ms, change.kind, name, change.before, ReadBack()),))
             self.capped.clear()
         elif not self.capped:
             for name in self._preemptable_queues:
                 config = self._cluster.rm.scheduler.queues[name].config
-                found = lower(name, QueueLimits(config.capacity_ratio, config.maximum_ratio), now_ms)
+                found = capping(name, QueueLimits(config.capacity_ratio, config.maximum_ratio))
                 if found is not None:
                     self.capped[name] = found
-                    self._do(write, found)
+                    write((Lowering(now_ms, (found,), QueueServing()),))
+                    self._set(name, float(found.now))
+                    write((performed(now_ms, SetQueueMaximum(name, float(found.now)), Accepted()),))
 
-    def _do(self, write: Callable[[tuple[Record, ...]], None], record: Holding) -> None:
-        write((record,))
+    def _set(self, name: str, ratio: float) -> None:
         rm = self._cluster.rm
-        queue = rm.scheduler.queues[record.queue]
-        queue.config = msgspec.structs.replace(queue.config, maximum_ratio=record.ratio)
+        queue = rm.scheduler.queues[name]
+        queue.config = msgspec.structs.replace(queue.config, maximum_ratio=ratio)
         rm.scheduler.resize(*rm.total)
         self._cluster.sweep.begin()
-        write((performed(record.at_ms, action_of(record), Accepted()),))
 
 
 SAMPLES = 400

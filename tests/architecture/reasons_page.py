@@ -14,7 +14,7 @@ from typing import Any, get_args
 from yarnctl.deciding.reasons.demand import TriggerReason
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ModeReason
-from yarnctl.deciding.reasons.orders import MoveReason, QueueReason
+from yarnctl.deciding.reasons.orders import ChangeReason, MoveReason
 from yarnctl.deciding.reasons.outcomes import OwnOutcome
 from yarnctl.deciding.reasons.placements import PlacementReason
 from yarnctl.deciding.reasons.rooting import Reason
@@ -30,7 +30,7 @@ SECTIONS: dict[str, Any] = {
     "Why an application cannot be suspended or drained": EligibilityReason,
     "Why an order settled or was transferred": MoveReason,
     "Why an action was refused or not sent": OwnOutcome,
-    "Why a queue's maximum or a priority changes": QueueReason,
+    "Why a setting is lowered or restored": ChangeReason,
     "Why an admission has its verdict": PlanReason,
     "Why an admission has ended": ClosedReason,
     "Why a placement option was not chosen": PlacementReason,

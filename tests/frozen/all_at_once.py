@@ -13,20 +13,30 @@ from tests.golden.tables import GUARD_FREE, with_
 from tests.unit.deciding.controller_world import Move, run
 from yarnctl.deciding.model import (
     Accepted,
+    Change,
     ContainerEnded,
     Fact,
     ManifestSeen,
     Outcome,
     Refused,
-    SetPriority,
+    Restore,
+    SetQueueMaximum,
     Unknown,
     UploadProgressed,
 )
-from yarnctl.deciding.queue_hold import action_of
-from yarnctl.deciding.reasons.orders import LeftByEarlierRun, QueueServing
+from yarnctl.deciding.reasons.orders import LeftByEarlierRun, QueueServing, ReadBack
 from yarnctl.deciding.reasons.outcomes import ClientFault
-from yarnctl.deciding.records import Header, Holding, Performed, Record, Restoring, performed
-from yarnctl.journal.fold import Fold
+from yarnctl.deciding.records import (
+    Header,
+    Lowering,
+    Performed,
+    Ranked,
+    Ranking,
+    Record,
+    Restored,
+    Restoring,
+    performed,
+)
 
 SETTINGS = with_(GUARD_FREE, mode="deadlines", kill_timeout_ms=20_000, expire_ms=60_000, rest_ms=1000)
 DONE = Accepted()
@@ -74,12 +84,12 @@ def history() -> list[Record]:
 def open_at_once() -> list[Record]:
     """Return all of it, up to a kill in the middle of the last decision's requests."""
     header, *steps = history()
-    lowered = Holding(0, "root.research", 0.9, 0.05, QueueServing(), lowers=True)
+    change = Change("queue", "root.research", "0.9", "0.05")
     performing = [place for place, record in enumerate(steps) if isinstance(record, Performed)]
     return [
         header,
-        lowered,
-        performed(0, action_of(lowered), Accepted()),
+        Lowering(0, (change,), QueueServing()),
+        performed(0, SetQueueMaximum("root.research", 0.05), Accepted()),
         *(record for record in admission_stories.with_reservations() if not isinstance(record, Header)),
         *steps[: performing[-NOT_SENT]],
     ]
@@ -88,12 +98,19 @@ def open_at_once() -> list[Record]:
 def priorities_put_back() -> list[Record]:
     """Return the controller's records, and how the next daemon restores each priority."""
     records = history()
-    fold = Fold()
+    first: dict[str, Ranked] = {}
     for record in records:
-        fold.apply(record)
-    for application, priority in fold.priorities.changed.items():
+        if isinstance(record, Ranking):
+            for row in record.order:
+                if row.priority != row.before:
+                    first.setdefault(row.application, row)
+    at_ms = max(record.at_ms for record in records if isinstance(record, Ranking))
+    for name, row in first.items():
+        change = Change("priority", name, str(row.before), str(row.priority))
         records += [
-            Restoring(fold.now_ms, application, priority, LeftByEarlierRun()),
-            performed(fold.now_ms, SetPriority(application, priority, back=True), Accepted()),
+            Lowering(at_ms, (change,), LeftByEarlierRun()),
+            Restoring(at_ms, change, LeftByEarlierRun()),
+            performed(at_ms, Restore(change), Accepted()),
+            Restored(at_ms, "priority", name, change.before, ReadBack()),
         ]
     return records

@@ -19,7 +19,7 @@ from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
 from yarnctl.deciding.admission.records import Reservation
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.records import Holding, Stance, Transition
+from yarnctl.deciding.records import Stance, Transition
 from yarnctl.journal.rebuild import rebuild
 from yarnctl.journal.rendering import text
 
@@ -45,21 +45,15 @@ def rebuilt(path: Path) -> Any:
         "now_ms": remembered.now_ms,
         "records": len(found.recent),
         "transitions": min(1000, len(moves)),
-        "priorities": found.priorities,
+        "changes": found.changes,
         "stances": [
             {"type": "stance", **msgspec.structs.asdict(one), "why": text(one.why)} for one in stances
         ],
-        "queues_held": {queue: _held(record) for queue, record in found.held.items()},
         "epoch": found.epoch,
         "admissions": admissions_of(found.book),
         "warnings": [line.replace(str(path), "PATH") for line in heard.lines],
     }
     return json.loads(msgspec.json.encode(value))
-
-
-def _held(record: Holding) -> dict[str, Any]:
-    names = ("at_ms", "queue", "before_ratio", "ratio")
-    return {name: getattr(record, name) for name in names} | {"type": "holding", "why": text(record.why)}
 
 
 def orders_of(ledger: Ledger) -> dict[str, Any]:

@@ -33,17 +33,16 @@ from tests.unit.deciding.random_histories import draw
 from tests.unit.service.played import JOBS, SETUP
 from tests.unit.two_jobs import play as held_run
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.deciding.model import Accepted
-from yarnctl.deciding.queue_hold import action_of
-from yarnctl.deciding.reasons.orders import ChangedByOthers, LeftByEarlierRun, QueueServing
+from yarnctl.deciding.model import Accepted, Change, Restore, SetQueueMaximum
+from yarnctl.deciding.reasons.orders import ChangedByOthers, LeftByEarlierRun, QueueServing, ReadBack
 from yarnctl.deciding.records import (
     FORMAT,
     Decision,
     Header,
-    HoldEnded,
-    HoldFound,
-    Holding,
+    Lowering,
     Record,
+    Restored,
+    Restoring,
     Transition,
     performed,
 )
@@ -142,8 +141,8 @@ def in_files(records: Sequence[Record]) -> bytes:
 
 def until_lowered(records: Sequence[Record]) -> list[Record]:
     """Return the records up to the instant at which most orders are open while a queue is lowered."""
-    holdings = [place for place, record in enumerate(records) if isinstance(record, Holding)]
-    first, back = holdings[0], holdings[1]
+    first = next(place for place, record in enumerate(records) if isinstance(record, Lowering))
+    back = next(place for place, record in enumerate(records) if isinstance(record, Restoring))
     sizes = [open_orders(records[: place + 1]) for place in range(first + 1, back)]
     return list(records[: first + 2 + sizes.index(max(sizes))])
 
@@ -166,14 +165,16 @@ def first_with(kind: str) -> bytes:
 
 
 def holds() -> list[Record]:
-    """Return queues that were lowered by us and by a daemon that is gone, put back, and changed by others."""
-    lowered = Holding(1_000, "root.research", 0.9, 0.05, QueueServing(), lowers=True)
-    found = HoldFound(3_000, "root.etl", 1.0, 0.2, "lowered-a1b2.json")
-    back = Holding(4_000, "root.etl", 0.2, 1.0, LeftByEarlierRun())
+    """Return queues that this daemon and an earlier one lowered, restored, and changed by others."""
+    ours = Change("queue", "root.research", "0.9", "0.05")
+    found = Change("queue", "root.etl", "1.0", "0.2")
     return [
-        Header(FORMAT, DEFAULT, ()), lowered, performed(1_000, action_of(lowered), Accepted()),
-        HoldEnded(2_000, "root.research", 0.5, ChangedByOthers()), found, back,
-        performed(4_000, action_of(back), Accepted()),
+        Header(FORMAT, DEFAULT, ()), Lowering(1_000, (ours,), QueueServing()),
+        performed(1_000, SetQueueMaximum("root.research", 0.05), Accepted()),
+        Restored(2_000, "queue", "root.research", "0.5", ChangedByOthers()),
+        Lowering(3_000, (found,), LeftByEarlierRun()), Restoring(4_000, found, LeftByEarlierRun()),
+        performed(4_000, Restore(found), Accepted()),
+        Restored(5_000, "queue", "root.etl", "1.0", ReadBack()),
     ]  # fmt: skip
 
 

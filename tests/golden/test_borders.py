@@ -41,7 +41,7 @@ from yarnctl.deciding.planning import beyond, excess_orders, in_suspend_order
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
 from yarnctl.deciding.preemptor import DemandInput, demand, is_preemptable
 from yarnctl.deciding.prioritising import in_order, ranked
-from yarnctl.deciding.queue_hold import QueueLimits, lower
+from yarnctl.deciding.queue_hold import QueueLimits, capping
 from yarnctl.deciding.records import Refusal, Requests, Return, Transition
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER
@@ -458,9 +458,9 @@ def test_choose_smaller_request_takes_the_latest_pick_that_serves_none(idle):
     ],
 )
 def test_a_queue_that_cannot_grow_is_not_held(guaranteed, maximum, held_at):
-    found = lower("research", QueueLimits(guaranteed, maximum), 7)
-    assert (None if found is None else found.ratio) == held_at
-    assert found is None or (found.queue, found.before_ratio, found.at_ms) == ("research", maximum, 7)
+    found = capping("research", QueueLimits(guaranteed, maximum))
+    assert (None if found is None else float(found.now)) == held_at
+    assert found is None or (found.target, float(found.before)) == ("research", maximum)
 
 
 # --- facts --------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from yarnctl.deciding.model import (
     Fact,
     ManifestSeen,
     Observation,
-    SetPriority,
     Suspend,
 )
 from yarnctl.deciding.order import set_back
@@ -137,8 +136,3 @@ def test_set_back_moves_every_instant_of_an_order():
     order = set_back(ledger.settled["o-000001"], 30_000)
     assert (order.ordered_at_ms, order.progress_at_ms) == (70_000, 70_000)
     assert (order.freed_at_ms, order.settled_at_ms) == (75_000, 76_000)
-
-
-def test_a_priority_says_that_it_is_put_back_only_if_it_is():
-    assert b"back" not in msgspec.json.encode(SetPriority("a", 1))
-    assert msgspec.json.encode(SetPriority("a", 1, back=True)).endswith(b'"back":true}')

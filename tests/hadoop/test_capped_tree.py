@@ -18,6 +18,7 @@ from yarnctl.config import ClusterAddress
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.deciding.model import ObservationRequest
 from yarnctl.deciding.queue_names import NamedQueues
+from yarnctl.deciding.reasons.orders import Stopping
 from yarnctl.deciding.records import Record
 
 VERSION = "3.4.2"
@@ -60,7 +61,9 @@ def test_reconcile_lowers_absolute_maxima_to_absolute_guarantees(tmp_path: Path)
     with Cluster(shape, tmp_path) as cluster:
         names = QueueNames(NamedQueues(("root.production",), LEAVES))
         attachment = Attachment(enforce=True, allow_queue_cap=True, preemptable_queues=LEAVES)
-        address = ClusterAddress(resource_managers=(cluster.rm_url,), user="yarnctl")
+        address = ClusterAddress(
+            resource_managers=(cluster.rm_url,), name_nodes=(cluster.hdfs_url,), user="yarnctl"
+        )
         port = attach(address, attachment, lambda: time.time_ns() // 1_000_000, queues=names)
         try:
             deadline_s = time.monotonic() + 120
@@ -72,14 +75,14 @@ def test_reconcile_lowers_absolute_maxima_to_absolute_guarantees(tmp_path: Path)
                 port.queue_settings.limits,
                 port.perform,
                 LEAVES,
-                maximum_of=port.queue_settings.maximum,
+                port.restorer,
                 tree=lambda: names.tree,
             )
             records = list[Record]()
             caps.reconcile(records.append, 0, 1, True, None)
             assert absolute_maxima(cluster.rm_url) == GUARANTEES, records
-            caps.stop(records.append, 1)
+            port.restorer.stop(Stopping())
             assert absolute_maxima(cluster.rm_url) == before
-            assert caps.capped == {}
+            assert port.restorer.open == {}, "read back"
         finally:
             port.close()

@@ -44,7 +44,7 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.deciding.snapshot_rows import ApplicationRow, Change
+from yarnctl.deciding.snapshot_rows import ApplicationRow, SnapshotChange
 from yarnctl.units import Resources
 
 APPLICATION = "application_1_0001"
@@ -147,7 +147,7 @@ def test_who_chooses_another_job_than_the_policys_is_found(policy: str, chosen: 
         )
         for held in (3, 4, 5)
     )
-    told = Observed(at_ms=1, cluster="seen", change=Change(applications=rows))
+    told = Observed(at_ms=1, cluster="seen", change=SnapshotChange(applications=rows))
     made = decision(1, attempt(0), attempt(1))
     records: list[Record] = [Header(FORMAT, DEFAULT, ()), told, made]
     assert best(made, policy, records) is right

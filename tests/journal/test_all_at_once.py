@@ -15,11 +15,10 @@ from tests.frozen import journals
 from tests.frozen.catalogue import piece
 from tests.frozen.invoking import invoked
 from tests.frozen.rebuilt import rebuilt
-from tests.unit.daemon.test_holding import RESEARCH, Queues, holder_of
 from tests.unit.daemon.test_loop import Attached, taken
+from tests.unit.daemon.test_queue_caps import RESEARCH, Queues
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.config import ClusterAddress
-from yarnctl.daemon.priority_restoring import PriorityRestoring
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionTaken
@@ -36,6 +35,7 @@ from yarnctl.deciding.model import (
     Suspend,
 )
 from yarnctl.deciding.order import Order
+from yarnctl.deciding.reasons.orders import LeftByEarlierRun, QueueServing
 from yarnctl.deciding.reasons.verdicts import EndedAs
 from yarnctl.deciding.records import FORMAT, Contact, Header, Record, State, Transition, encode
 from yarnctl.deciding.settings import DEFAULT
@@ -81,7 +81,7 @@ def test_the_next_file_begins_with_all_that_is_left(tmp_path: Path) -> None:
     (state,) = [line.record for line in read(path) if isinstance(line.record, State)]
     assert body_of(head) == encode(state)
     assert {order.state for order in state.ledger.open} == STATES
-    assert [record.queue for record in state.lowered] == [RESEARCH]
+    assert [change.target for change in state.changes] == [RESEARCH]
     assert state.book.gate is not None
     assert state.book.gate.reserved
     assert rebuilt(path) == was
@@ -174,16 +174,16 @@ def test_what_was_open_is_known_after_a_restart_and_ends_well(tmp_path: Path) ->
         order.order for order in orders if order.state in ("ordered", "suspending")
     }
     queues = Queues(0.05)
-    holder_of(queues, life.left.held, enabled=False).reconcile(life.write, life.now_ms, 0, False, None)
-    assert queues.maximum_ratio == life.left.held[RESEARCH].before_ratio == 0.9
-    PriorityRestoring(lambda action: Accepted(), life.left.priorities).reconcile(life.write, life.now_ms)
+    assert queues.host.restorer.record(life.left.changes, QueueServing()) == ""
+    queues.host.restorer.write = life.write
+    queues.host.restorer.stop(LeftByEarlierRun())
+    assert queues.maximum_ratio() == 0.9
     assert end_admissions(life) > 0
     life.journal.close()
 
     after = left_by(path)
     assert not after.remembered.ledger.open
-    assert after.held == {}
-    assert after.priorities == {}
+    assert after.changes == ()
     assert after.book.gate is None or not after.book.gate.reserved
 
 
@@ -216,13 +216,13 @@ def test_a_life_after_the_next_reads_no_line_of_the_first_file(tmp_path: Path) -
 def test_a_state_that_its_lines_do_not_leave_is_a_difference(tmp_path: Path) -> None:
     path = laid(tmp_path)
     fold = left_by(path).fold
-    fold.queues.held.clear()
+    fold.changes.open.clear()
     journal = JournalFile(path, durable=False, segment_bytes=1, fold=fold)
     journal.append([])
     journal.file.close()
     answer = invoked("replay", "--open", str(path), hidden=str(path))
     assert answer["status"] == 1
-    assert '"lowered"' in "\n".join(answer["err"])
+    assert '"changes"' in "\n".join(answer["err"])
 
 
 def test_where_freed_room_went_is_known_when_no_line_of_it_is_read(tmp_path: Path) -> None:

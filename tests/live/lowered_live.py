@@ -25,7 +25,7 @@ from emulator.live.programs.manager_program import Options
 from tests import http_client
 from tests.hadoop.background import Background
 from tests.live.test_all_in_one import QUICK, wait_until
-from yarnctl.attach.check.preflight import LOCK_PATH
+from yarnctl.hadoop.lock import LOCK_PATH
 from yarnctl.traces.job import Job
 
 ROOT = Path(__file__).parents[2]
@@ -47,8 +47,9 @@ PRODUCTION = Job(
 class Daemon:
     """``yarnctl run --enforce`` as a process; ``said`` is what it has written."""
 
-    def __init__(self, url: str, state: Path, *options: str) -> None:
-        words = ["run", "--rm", url, "--enforce", "--listen", "off", "--state-dir", str(state), *options]
+    def __init__(self, url: str, state: Path, *options: str, enforce: bool = True) -> None:
+        words = ["run", "--rm", url, "--listen", "off", "--state-dir", str(state), *options]
+        words += ["--enforce"] if enforce else []
         self.said = ""
         self.process = subprocess.Popen(
             [sys.executable, "-c", "from yarnctl.cli import main; main()", *words],
@@ -148,11 +149,11 @@ class LoweringCluster:
     def records(self) -> list[str]:
         """The files of lowered queues in HDFS, whole or not."""
         folder = self.whole.work / f"hdfs{LOCK_PATH}"
-        return [one.name for one in folder.iterdir() if "lowered" in one.name] if folder.exists() else []
+        return [one.name for one in folder.iterdir() if "changes-" in one.name] if folder.exists() else []
 
 
 def _is_record(path: str) -> bool:
-    return "/lowered-" in path or "/.lowered-" in path
+    return "/changes-" in path or "/.changes-" in path
 
 
 @contextlib.contextmanager

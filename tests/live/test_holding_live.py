@@ -15,8 +15,9 @@ from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import attach
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.queue_caps import QueueCaps
-from yarnctl.deciding.model import Accepted, ObservationRequest, Refused, SetQueueMaximum
+from yarnctl.deciding.model import Accepted, Change, ObservationRequest, Refused, Restore, SetQueueMaximum
 from yarnctl.deciding.queue_hold import QueueLimits
+from yarnctl.deciding.reasons.orders import Stopping
 from yarnctl.deciding.records import Record
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.session import CallLimits
@@ -34,7 +35,7 @@ def maximum_of(url: str) -> str:
 @pytest.mark.parametrize("mutable", [True, False])
 def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: bool) -> None:
     with cluster(tmp_path, ClusterPlan(nodes=1, processes=False)) as (client, whole):
-        told = ClusterAddress(resource_managers=(client.url,), user="yarnctl")
+        told = ClusterAddress(resource_managers=(client.url,), name_nodes=(client.url,), user="yarnctl")
         port = attach(
             told, Attachment(enforce=True, allow_queue_cap=True), lambda: time.time_ns() // 1_000_000
         )
@@ -46,25 +47,24 @@ def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: 
                 pass  # the first looks see whether its nodes stand still
             before = maximum_of(client.url)
             whole.site.scheduler_conf.mutable = mutable
-            holder = QueueCaps(
-                port.queue_settings.limits,
-                port.perform,
-                ("root.research",),
-                maximum_of=port.queue_settings.maximum,
-            )
+            restorer = port.restorer
+            caps = QueueCaps(port.queue_settings.limits, port.perform, ("root.research",), restorer)
             records = list[Record]()
-            holder.reconcile(records.append, 0, 1, True, None)
+            restorer.write = records.append
+            caps.reconcile(records.append, 0, 1, True, None)
             if not mutable:
                 assert "MutableConfScheduler" in str(port.queue_settings.limits("root.research"))
-                assert (records, holder.capped) == ([], {})
+                assert (records, restorer.open) == ([], {})
                 return
             assert port.queue_settings.limits("root.research") == ("root.research", QueueLimits(0.05, 0.05))
             assert maximum_of(client.url) == "5"
-            holder.stop(records.append, 1)
+            restorer.stop(Stopping())
             assert maximum_of(client.url) == before
+            assert restorer.open == {}, "read back"
             assert isinstance(port.perform(SetQueueMaximum("root.research", 0.0)), Refused)
             assert isinstance(port.perform(SetQueueMaximum("root.production", 1.0)), Refused)
-            assert isinstance(port.perform(SetQueueMaximum("root.research", 0.535, back=True)), Accepted)
+            owned = Change("queue", "root.research", "0.535", "0.05")
+            assert isinstance(port.perform(Restore(owned)), Accepted)
             assert maximum_of(client.url) == "53.5"
         finally:
             port.close()

@@ -65,6 +65,7 @@ def test_it_is_back_or_named_and_the_next_daemon_puts_it_back(tmp_path: Path, po
             assert daemon.process.returncode == 2 or point.startswith(("back", "delete")), daemon.said
         elif whole.maximum != before:
             assert f"yarn schedulerconf -update root.research:maximum-capacity={before}" in checked(whole.url)
+        assert kind == "full-disk" or whole.maximum == before or "yarnctl restore --all" in checked(whole.url)
         if kind == "lost-host":
             shutil.rmtree(state)
         again = Daemon(whole.url, state)  # without --cap-queue: it only puts back what it finds
@@ -74,6 +75,37 @@ def test_it_is_back_or_named_and_the_next_daemon_puts_it_back(tmp_path: Path, po
         assert (whole.maximum, whole.records) == (before, [])
     repair(state / "journal.jsonl")
     replay(read(state / "journal.jsonl"), "journal", closed=False)
+
+
+def restore(url: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run ``yarnctl restore``."""
+    command = [sys.executable, "-c", "from yarnctl.cli import main; main()", "restore", "--rm", url, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def test_restore_works_without_a_daemon_and_leaves_a_running_one_alone(tmp_path: Path) -> None:
+    with lowering(tmp_path) as whole:
+        before = whole.maximum
+        assert restore(whole.url).stdout == "yarnctl has lowered no setting that is not restored\n"
+        daemon = Daemon(whole.url, tmp_path / "state", *SERVING)
+        wait_until(lambda: "change made" in whole.passed, "the queue is lowered")
+        busy = restore(whole.url, "--all")
+        assert (busy.returncode, "holds the lock" in busy.stderr) == (3, True), busy
+        assert whole.maximum != before
+        daemon.kill()
+        daemon.ended()
+        (row,) = json.loads(restore(whole.url, "-o", "json").stdout)["settings"]
+        assert (row["kind"], row["target"], row["state"]) == ("queue", "root.research", "lowered")
+        wrong = restore(whole.url, "root.resaerch")
+        assert (wrong.returncode, "did you mean root.research?" in wrong.stderr) == (2, True), wrong
+        watching = Daemon(whole.url, tmp_path / "watching", enforce=False)
+        wait_until(lambda: "yarnctl restore --all" in watching.said, "an observing daemon lists it")
+        watching.end()
+        done = restore(whole.url, "root.research", "-o", "json")
+        assert done.returncode == 0, done
+        (row,) = json.loads(done.stdout)["settings"]
+        assert row["state"] == "the value before the change was read back"
+        assert (whole.maximum, whole.records) == (before, [])
 
 
 def test_a_state_directory_that_is_emptied_ends_it_with_the_path_and_the_next_step(tmp_path: Path) -> None:

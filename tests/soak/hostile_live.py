@@ -32,7 +32,6 @@ from tests.soak.hostile_world import (
     orders_for,
 )
 from tests.unit.hadoop.replaying import Heard, Reply
-from yarnctl.attach.check.preflight import LOCK_PATH
 from yarnctl.attach.connection.application_guard import wait_for
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import MASTER_BYTES, AttachedPort, hdfs_limits, loop_limits
@@ -44,7 +43,7 @@ from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.job_manager import JobManager
-from yarnctl.hadoop.lock import LockFile
+from yarnctl.hadoop.lock import LOCK_PATH, LockFile
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs

@@ -1,9 +1,9 @@
 """A lowered queue under faults: a daemon is killed, its disk fills or its host is lost, at each point.
 
-Law: every step of a hold is a point: before and after each write to the journal, each request to HDFS and
-each change of the scheduler, and some ticks while the queue is held. At the instant of the fault the queue is
-at its maximum, or ``yarnctl check`` names it with the command that mends it; after the next daemon has run it
-is at its maximum, no record is left in HDFS, and every journal replays.
+Law: every step of a cap is a point: before and after each write to the journal, each request to HDFS and
+each change of the scheduler, and some ticks while the queue is capped. At the instant of the fault the queue
+is at its maximum, or ``yarnctl check`` names it with the command that restores it; after the next daemon has
+run it is at its maximum, no record is left in HDFS, and every journal replays.
 ``python -m tests.soak.lowered_queue`` counts.
 """
 
@@ -16,12 +16,14 @@ import logging
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
 from tests.unit.daemon.test_loop import Attached, Lock, busy
+from tests.unit.daemon.test_queue_caps import RESEARCH, Queues
+from tests.unit.restoring.world import FOLDER, Host, Trap
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.check.rules import RULES
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
@@ -29,22 +31,20 @@ from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.model import Accepted, Outcome, SetQueueMaximum, Unknown
-from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
+from yarnctl.deciding.model import Outcome, SetQueueMaximum, Unknown
+from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.outcomes import ClientFault
-from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
+from yarnctl.deciding.records import Lowering, Performed, Record, Restored, Restoring
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.hadoop.http.answers import Missing
-from yarnctl.hadoop.lowered_queues import LoweredFile, command_for, read_all
-from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.rebuild import Rebuilt, rebuild, repair
 from yarnctl.journal.replay import replay
+from yarnctl.restoring.change_file import stored_records
 
 AHEAD = count(1 << 50, 1 << 20)
 """A clock that leaps over every wake-up, in each life on from the one before: no loop ever waits."""
-QUEUE, MAXIMUM, GUARANTEE = "root.research", 0.9, 0.05
-FOLDER = "/yarnctl/lock"
+MAXIMUM = 0.9
+FIX = f"yarn schedulerconf -update {RESEARCH}:maximum-capacity=90"
 LIVES = (30, 120)
 """Ticks of a life: it stops while the queue is held; the demand ends first, and the queue is back before."""
 WATCHED = (1, 2, 3, 20, 40)
@@ -59,95 +59,33 @@ class Died(BaseException):
     """kill -9."""
 
 
-class Trap:
-    """Counts points; at number ``at`` it calls ``strike`` once."""
+class Cluster(Queues):
+    """A scheduler and HDFS; ``first`` is the answer to the first change."""
 
-    def __init__(self, at: int, strike: Callable[[], None]) -> None:
-        self.at = at
-        self.names: list[str] = []
-        self._strike = strike
-
-    def point(self, name: str) -> None:
-        self.names.append(name)
-        if len(self.names) == self.at:
-            self._strike()
-
-
-class Folder:
-    """HDFS: files by path. Every request is two points, before and after its effect."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.trap = Trap(0, lambda: None)
-
-    def create(self, path: str, data: bytes, *, mode: int = 0o600, overwrite: bool = False) -> None:
-        self.trap.point("hdfs create sent")
-        self.files[path] = data[: len(data) // 2]  # a writer that dies leaves a shorter file
-        self.trap.point("hdfs create torn")
-        self.files[path] = data
-        self.trap.point("hdfs create done")
-
-    def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
-        self.trap.point("hdfs rename sent")
-        self.files[target] = self.files.pop(source)
-        self.trap.point("hdfs rename done")
-
-    def delete(self, path: str, *, recursive: bool = False) -> bool:
-        self.trap.point("hdfs delete sent")
-        gone = self.files.pop(path, None)
-        self.trap.point("hdfs delete done")
-        return gone is not None
-
-    def listing(self, path: str) -> tuple[FileStatus, ...]:
-        names = sorted(name.removeprefix(path + "/") for name in self.files if name.startswith(path + "/"))
-        return tuple(FileStatus("FILE", name) for name in names)
-
-    def read(self, path: str, limit_bytes: int = 0) -> bytes:
-        if path not in self.files:
-            raise Missing(path)
-        return self.files[path]
-
-    @property
-    def store(self) -> WebHdfs:
-        return self  # type: ignore[return-value]
-
-
-class Scheduler:
-    """The ResourceManager's configuration of the queue; ``first`` is the answer to the first change."""
-
-    def __init__(self, hdfs: Folder, first: str = "accepted") -> None:
-        self.maximum_ratio = MAXIMUM
-        self.hdfs = hdfs
+    def __init__(self, first: str = "accepted") -> None:
+        super().__init__(MAXIMUM)
         self.first = first
-        self.trap = Trap(0, lambda: None)
-
-    def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
-        return f"root.{queue}", QueueLimits(GUARANTEE, self.maximum_ratio)
-
-    def stands(self, path: str) -> float | str | None:
-        assert path == QUEUE
-        return self.maximum_ratio
 
     def perform(self, action: SetQueueMaximum) -> Outcome:
         answer, self.first = self.first, "accepted"
-        self.trap.point("change sent")
-        if answer != "no-answer, not made":
-            self.maximum_ratio = action.ratio
-        assert self.maximum_ratio == MAXIMUM or self.is_recorded, "lowered, and no record in HDFS says so"
-        self.trap.point("change made")
-        return Accepted() if answer == "accepted" else Unknown(ClientFault("no answer"))
+        if answer == "no-answer, not made":
+            self.hdfs.trap.point("change sent")
+            self.hdfs.trap.point("change made")
+            return Unknown(ClientFault("no answer"))
+        outcome = super().perform(action)
+        return outcome if answer == "accepted" else Unknown(ClientFault("no answer"))
 
-    @property
-    def is_recorded(self) -> bool:
-        """Whether a record in HDFS names the queue and its maximum."""
-        records = [record for record in read_all(self.hdfs.store, FOLDER).values() if record is not None]
-        return any((one.queue, one.before_ratio) == (QUEUE, MAXIMUM) for r in records for one in r.queues)
+    def process(self, name: str, term: int) -> None:
+        """Another process works on this cluster from now on."""
+        self.host = Host(self.hdfs, self.values, name, term)
+        self.host.restorer.lost()
+        self.caps = QueueCaps(self.limits, self.perform, self.names, self.host.restorer)
 
     def named_by_check(self) -> str:
         """Return the fix that ``yarnctl check`` names, "" if it finds nothing."""
-        keys = {f"yarn.scheduler.capacity.{QUEUE}.maximum-capacity": f"{self.maximum_ratio * 100:g}"}
-        facts = Facts(scheduler=keys, lowered=read_all(self.hdfs.store, FOLDER), lock_path=FOLDER)
-        word = RULES["lowered"](facts)
+        keys = {f"yarn.scheduler.capacity.{RESEARCH}.maximum-capacity": f"{self.maximum_ratio() * 100:g}"}
+        stored = stored_records(self.hdfs, FOLDER)  # type: ignore[arg-type]
+        word = RULES["lowered"](Facts(scheduler=keys, lowered=stored, lock_path=FOLDER))
         return word.fix if word.severity in ("warn", "fail") else ""
 
 
@@ -171,8 +109,8 @@ class WatchedJournal:
 
 def is_of_a_hold(record: Record) -> bool:
     if isinstance(record, Performed):
-        return record.action == "set-queue-maximum"
-    return isinstance(record, Holding | HoldFound | HoldEnded)
+        return record.action in ("set-queue-maximum", "restore")
+    return isinstance(record, Lowering | Restoring | Restored)
 
 
 class Case(NamedTuple):
@@ -196,21 +134,20 @@ class Ended(NamedTuple):
 
 def play(case: Case, folder: Path) -> Ended:
     """Live one life with a fault, and the next without; raises Different if a journal does not replay."""
-    hdfs, cluster = Folder(), busy()
-    scheduler = Scheduler(hdfs, case.answer)
+    tiny, cluster = busy(), Cluster(case.answer)
     here = folder / "here"
-    struck = _first_life(case, cluster, here, hdfs, scheduler)
-    hdfs.trap = scheduler.trap = Trap(0, lambda: None)
+    struck = _first_life(case, tiny, here, cluster)
+    cluster.hdfs.trap = Trap()
+    cluster.process("two", 2)
     state = folder / "elsewhere" if case.kind == "lost-host" else here
     state.mkdir(exist_ok=True)
     with JournalOf(state) as journal:
-        holder = _holder(scheduler, hdfs, "two", journal.rebuilt)
-        _loop(cluster, journal, holder, journal.rebuilt).run(max(LIVES))
+        _loop(tiny, journal, cluster, journal.rebuilt).run(max(LIVES))
     for journal_path in (here / "journal.jsonl", state / "journal.jsonl"):
         repair(journal_path)
         if journal_path.stat().st_size:
             replay(read(journal_path), str(journal_path), closed=False)
-    return Ended(*struck, scheduler.maximum_ratio, len(hdfs.files))
+    return Ended(*struck, cluster.maximum_ratio(), len(cluster.hdfs.files))
 
 
 class JournalOf:
@@ -229,15 +166,13 @@ class JournalOf:
         self.file.close()
 
 
-def _first_life(
-    case: Case, cluster: Attached, state: Path, hdfs: Folder, scheduler: Scheduler
-) -> tuple[str, bool, str]:
+def _first_life(case: Case, tiny: Attached, state: Path, cluster: Cluster) -> tuple[str, bool, str]:
     """Live until the fault, or to the end with a full disk; return where it struck and how things stood."""
     state.mkdir(parents=True)
     struck: list[tuple[str, bool, str]] = []
 
     def strike() -> None:
-        struck.append((trap.names[-1], scheduler.maximum_ratio != MAXIMUM, scheduler.named_by_check()))
+        struck.append((trap.names[-1], cluster.maximum_ratio() != MAXIMUM, cluster.named_by_check()))
         if case.kind != "full-disk":
             raise Died
         journal.full = True
@@ -245,10 +180,9 @@ def _first_life(
     trap = Trap(case.at, strike)
     file = JournalFile(state / "journal.jsonl", durable=False)
     journal = WatchedJournal(file, trap)
-    hdfs.trap = scheduler.trap = trap
-    holder = _holder(scheduler, hdfs, "one", None)
-    loop = _loop(cluster, journal, holder, None)
-    _watch(loop, holder, trap)
+    cluster.hdfs.trap = trap
+    loop = _loop(tiny, journal, cluster, None)
+    _watch(loop, cluster, trap)
     if case.kind != "full-disk":
         loop._end = lambda: None  # type: ignore[method-assign]  # who is killed ends nothing
     try:
@@ -263,12 +197,12 @@ def _first_life(
     return struck[0] if struck else ("", False, "")
 
 
-def _watch(loop: Loop, holder: QueueCaps, trap: Trap) -> None:
+def _watch(loop: Loop, cluster: Cluster, trap: Trap) -> None:
     """Make each tick while the queue is held a point, too."""
     once, ticks = loop._once, count(1)
 
     def watched() -> int:
-        if holder.capped and next(ticks) in WATCHED:
+        if cluster.host.restorer.open and next(ticks) in WATCHED:
             trap.point("held")
         return once()
 
@@ -276,39 +210,32 @@ def _watch(loop: Loop, holder: QueueCaps, trap: Trap) -> None:
 
 
 def _loop(
-    cluster: Attached, journal: WatchedJournal | JournalOf, holder: QueueCaps, rebuilt: Rebuilt | None
+    tiny: Attached, journal: WatchedJournal | JournalOf, cluster: Cluster, rebuilt: Rebuilt | None
 ) -> Loop:
-    gate = WriteGuard(Lock(), cluster.permission.why_nothing, Misdirection())
+    gate = WriteGuard(Lock(), tiny.permission.why_nothing, Misdirection())
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
+    restorer = cluster.host.restorer
+    restorer._clock = lambda: tiny.now_ms
     return Loop(
         Controller(DEFAULT, validate=True, remembered=rebuilt and rebuilt.remembered),
-        GuardedPort(cluster, gate, enforce=True, open_orders=going_on),
+        GuardedPort(tiny, gate, enforce=True, open_orders=going_on),
         journal.file if isinstance(journal, JournalOf) else journal, Publisher(),
-        clock_ms=lambda: next(AHEAD), queue_caps=holder, epoch=rebuilt.epoch if rebuilt else "",
+        clock_ms=lambda: next(AHEAD), queue_caps=cluster.caps, restorer=restorer,
+        epoch=rebuilt.epoch if rebuilt else "",
     )  # fmt: skip
-
-
-def _holder(scheduler: Scheduler, hdfs: Folder, name: str, rebuilt: Rebuilt | None) -> QueueCaps:
-    keeper = LoweredFile(hdfs.store, FOLDER, name)
-    held = None if rebuilt is None else rebuilt.held
-    return QueueCaps(
-        scheduler.limits, scheduler.perform, ("research",), held, maximum_of=scheduler.stands, cap_file=keeper
-    )
 
 
 # --- all of them ------------------------------------------------------------------------------
 
 
-def points(ticks: int) -> tuple[str, ...]:
+def points(ticks: int, answer: str = ANSWERS[0]) -> tuple[str, ...]:
     """Return the points of a life without a fault, in order."""
     with tempfile.TemporaryDirectory() as folder:
-        hdfs, trap = Folder(), Trap(0, lambda: None)
-        scheduler = Scheduler(hdfs)
-        hdfs.trap = scheduler.trap = trap
+        cluster, trap = Cluster(answer), Trap()
+        cluster.hdfs.trap = trap
         file = JournalFile(Path(folder) / "journal.jsonl", durable=False)
-        holder = _holder(scheduler, hdfs, "one", None)
-        loop = _loop(busy(), WatchedJournal(file, trap), holder, None)
-        _watch(loop, holder, trap)
+        loop = _loop(busy(), WatchedJournal(file, trap), cluster, None)
+        _watch(loop, cluster, trap)
         loop.run(ticks)
         file.close()
         return tuple(trap.names)
@@ -317,9 +244,9 @@ def points(ticks: int) -> tuple[str, ...]:
 def cases() -> Iterator[Case]:
     """Return every case: each life, each of its points, each fault, each answer."""
     for ticks in LIVES:
-        for at in range(1, len(points(ticks)) + 1):
-            for kind in KINDS:
-                for answer in ANSWERS:
+        for answer in ANSWERS:
+            for at in range(1, len(points(ticks, answer)) + 1):
+                for kind in KINDS:
                     yield Case(ticks, at, kind, answer)
 
 
@@ -329,7 +256,7 @@ def problem(ended: Ended) -> str:
         return f"the queue ends at {ended.maximum_ratio:g}"
     if ended.records_left:
         return f"{ended.records_left} files are left in HDFS"
-    if ended.lowered_at_fault and command_for(QUEUE, MAXIMUM) not in ended.fix_at_fault:
+    if ended.lowered_at_fault and FIX not in ended.fix_at_fault:
         return f"the queue is lowered, and check says {ended.fix_at_fault or 'nothing'}"
     return ""
 
@@ -347,7 +274,7 @@ def summary() -> dict[str, object]:
                 wrong += 1
                 print(f"{case}: {story}", file=sys.stderr)
     played = sum(kinds.values())
-    where = sum(len(points(ticks)) for ticks in LIVES)
+    where = sum(len(points(ticks, answer)) for ticks in LIVES for answer in ANSWERS)
     return {"points": where, "cases": played, **kinds, "lowered_at_fault": named, "wrong": wrong}
 
 

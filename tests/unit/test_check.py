@@ -15,12 +15,13 @@ from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_
 from yarnctl.cli import PROGRAM
 from yarnctl.cli.check import _print
 from yarnctl.command_line import exit_status_of
+from yarnctl.deciding.model import Change
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.lowered_queues import LoweredQueue, LoweredRecord
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import FileStatus
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.hadoop.wire.yarn import Amount, Amounts, ClusterInfo, FullVector, NodeRow, QueueInfo, UserInfo
+from yarnctl.restoring.change_file import ChangeRecord, StoredRecord
 
 
 def leaf(name: str, share: float, factor: float, **more) -> Leaf:
@@ -45,7 +46,9 @@ SCHEDULER = {
     "yarn.scheduler.capacity.resource-calculator": "org.apache.DominantResourceCalculator",
 }
 RESEARCH_MAXIMUM = "yarn.scheduler.capacity.root.research.maximum-capacity"
-LOWERED = {"lowered-a-1.json": LoweredRecord("a-1", (LoweredQueue("root.research", 1.0, 0.05),))}
+CAPPED = ChangeRecord((Change("queue", "root.research", "1.0", "0.05"),))
+LOWERED = (StoredRecord("changes-000000000001-a-1-000001.json", 1, "a-1", 1, CAPPED),)
+SHRUNK = ChangeRecord((Change("executors", "application_1_1", "4", "y1-d1"),))
 PRODUCTION, RESEARCH = leaf("production", 95, 2), leaf("research", 5, 40)
 GOOD = Facts(
     caller_identity="yarnctl",
@@ -64,7 +67,7 @@ GOOD = Facts(
         "/": FileStatus("DIRECTORY", owner="hdfs", permission="755"),
         "/yarnctl": FileStatus("DIRECTORY", owner="yarnctl", permission="755"),
     },
-    lowered={},
+    lowered=(),
     safe_mode=False,
     proxy=TriedAddress("http://rm:8088", application="application_1_1"),
     data_node=TriedAddress("http://node:9864"),
@@ -236,7 +239,8 @@ TABLE = [
     ("lowered", "ok", but(lowered=LOWERED, scheduler={**SCHEDULER, RESEARCH_MAXIMUM: "100"})),
     ("lowered", "fail", but(lowered=LOWERED, leaves=(leaf("research", 5, 40, maximum_percent=5.0),))),
     ("lowered", "fail", but(lowered=LOWERED, leaves=None)),
-    ("lowered", "warn", but(lowered={"lowered-a-1.json": None})),
+    ("lowered", "warn", but(lowered=(LOWERED[0]._replace(record=None),))),
+    ("lowered", "fail", but(lowered=(LOWERED[0]._replace(record=SHRUNK),))),
     ("lowered", "unknown", but(lowered=None)),
     ("safe-mode", "fail", but(safe_mode=True)),
     ("safe-mode", "unknown", but(safe_mode=None)),
@@ -350,7 +354,13 @@ def test_a_mechanism_that_is_not_known_is_refused_before_anything_is_asked(words
 def test_a_queue_that_stands_lowered_is_named_with_the_command_that_mends_it() -> None:
     word = RULES["lowered"](but(lowered=LOWERED, scheduler={RESEARCH_MAXIMUM: "5"}))
     assert word.observed.startswith("yarnctl lowered the maximum of root.research from 100 % to 5 %")
-    assert word.fix.endswith("yarn schedulerconf -update root.research:maximum-capacity=100")
+    fix = "yarnctl restore --all, or: yarn schedulerconf -update root.research:maximum-capacity=100"
+    assert word.fix == fix
+    shrunk = RULES["lowered"](but(lowered=(LOWERED[0]._replace(record=SHRUNK),)))
+    assert (shrunk.observed.split(";")[0], shrunk.fix) == (
+        "yarnctl lowered the executors of application_1_1, of which it had 4",
+        "yarnctl restore --all",
+    )
 
 
 def test_own_preemption_fails_only_for_victims_that_it_may_touch() -> None:

@@ -33,12 +33,19 @@ from yarnctl.attach.observing.victims import ObservedVictim
 from yarnctl.attach.orders.executor_orders import ExecutorOrders, LeavingOrders
 from yarnctl.attach.orders.performing import Performing
 from yarnctl.attach.orders.polled_applications import PolledApplications
+from yarnctl.attach.orders.reversible import (
+    ApplicationPriority,
+    FlinkBounds,
+    QueueMaximum,
+    SparkExecutors,
+)
 from yarnctl.attach.orders.saved_work import task_of
 from yarnctl.attach.orders.tracking import OrderTracking
 from yarnctl.attach.orders.worker_orders import WorkerOrders
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import (
     Action,
+    ChangeKind,
     EpochChanged,
     Fact,
     Kill,
@@ -57,6 +64,7 @@ from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.job_manager import JobManager
+from yarnctl.hadoop.lock import LOCK_PATH
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
@@ -64,6 +72,8 @@ from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.flink_rest import KIND as FLINK
 from yarnctl.hadoop.wire.spark_rest import KIND as SPARK
 from yarnctl.loop import ClusterIdentity
+from yarnctl.restoring.change_file import ChangeFiles
+from yarnctl.restoring.restorer import Restorer, ReversibleSetting
 
 DriverOf = Callable[[str], SparkDriver]
 JobManagerOf = Callable[[str], JobManager]
@@ -127,18 +137,27 @@ class AttachedPort:
         self.permission = Permission(connection, self._eligibility, self._drainable)
         self.queue_settings = Queues(connection)
         live, tracking, permission, readers = self._live, self._tracking, self.permission, self._drainable
+        reversible: dict[ChangeKind, ReversibleSetting] = {"queue": QueueMaximum(connection)}
+        reversible["priority"] = ApplicationPriority(connection)
+        files = None if hdfs is None else ChangeFiles(hdfs, LOCK_PATH, attachment.instance or "port")
+        self.restorer = restorer = Restorer(files, reversible, self.perform, clock)
         leaving: dict[str, LeavingOrders] = {}
         if driver is not None:
             executors = ExecutorObserver(connection, live, readers[SPARK], driver, tracking.are_leaving)
             self._observers[SPARK] = executors
-            leaving[SPARK] = ExecutorOrders(connection, permission, executors, readers[SPARK])
+            reversible["executors"] = SparkExecutors(connection, executors)
+            leaving[SPARK] = ExecutorOrders(connection, permission, executors, readers[SPARK], restorer)
         if job_manager is not None:
             workers = WorkerObserver(connection, live, readers[FLINK], job_manager, tracking.are_leaving)
             self._observers[FLINK] = workers
-            leaving[FLINK] = WorkerOrders(connection, live, permission, job_manager)
+            reversible["bounds"] = FlinkBounds(connection, job_manager)
+            leaving[FLINK] = WorkerOrders(connection, live, permission, job_manager, restorer)
         if not attachment.levers:
             self._observers.clear()
-        self._acting = Performing(connection, tracking, self._eligibility, permission, leaving)
+        eligibility = self._eligibility
+        self._acting = Performing(
+            connection, tracking, eligibility, permission, leaving, reversible, restorer
+        )
         self._epoch = ""
         self._node_counts: list[int] = []
 
@@ -375,6 +394,12 @@ class AttachedPort:
         self._unmodelled.drop(gone)
         self._live.drop_attempts(gone.difference(self._polled.names))
         self._connection.forget(gone)
+
+    def restore_due(self) -> None:
+        """Restore what is due without an observation: no daemon runs."""
+        self._connection.guard.begin_look()
+        self._connection.guard.begin_orders()
+        self.restorer.reconcile()
 
     def perform(self, action: Action) -> Outcome:
         """Perform one action, if it is permitted; see :mod:`yarnctl.attach.orders.performing`."""

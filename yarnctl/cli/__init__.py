@@ -28,6 +28,10 @@ COMMANDS = {
     "quote": ("yarnctl.cli.market:quote", "Show the price of each deadline of a job."),
     "reclaims": ("yarnctl.cli.reclaims:command", "Show the containers that a running daemon reclaims."),
     "replay": ("yarnctl.cli.replay:command", "Replay a journal and compare the decisions."),
+    "restore": (
+        "yarnctl.cli.restore:command",
+        "Restore settings that yarnctl lowered; no daemon needed.",
+    ),
     "run": ("yarnctl.cli.run:command", "Attach to a cluster; observe, or preempt with --enforce."),
     "runs": ("yarnctl.cli.runs:command", "Show known runs of applications; import more."),
     "snapshot": ("yarnctl.cli.snapshot:command", "Show a running daemon's loop and cluster."),

@@ -23,8 +23,7 @@ from yarnctl.deciding.model import (
     Outcome,
     Refused,
     Release,
-    SetPriority,
-    SetQueueMaximum,
+    Restore,
     Snapshot,
     Suspend,
     Unknown,
@@ -228,8 +227,7 @@ class GuardedPort:
         if not self.enforce:
             return Withheld(Observing())
         why = self.guard.closed()[1]
-        back = isinstance(action, Grow) or (isinstance(action, SetQueueMaximum | SetPriority) and action.back)
-        if why is not None and not (back or isinstance(action, Withdraw)):
+        if why is not None and not isinstance(action, Grow | Restore | Withdraw):
             # A Release is retried until its time-out; after a refusal its attempt would only wait.
             # Any other action that may not be sent now does not count as a failure of its order.
             return Unknown(why) if isinstance(action, Release) else Withheld(why)

@@ -15,12 +15,11 @@ from typing import Literal
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.daemon.admission.admission_controller import AdmissionController
 from yarnctl.daemon.guards import GuardedPort, HdfsLock, WriteGuard
-from yarnctl.daemon.priority_restoring import PriorityRestoring
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import LoopStatus, Publisher, demand_waits
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.deciding.model import Outcome, Refused, Snapshot, Withheld
+from yarnctl.deciding.model import Change, Outcome, Refused, Snapshot, Withheld
 from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.queue_hold import CONTINUED
 from yarnctl.deciding.queue_names import NamedQueues, Resolved
@@ -39,6 +38,7 @@ from yarnctl.deciding.reasons.modes import (
     Paused,
     TicksDone,
 )
+from yarnctl.deciding.reasons.orders import DeadlineOrder, LeftByEarlierRun, MayNotAct, Stopping
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.reasons.queue_naming import QueueProblem, QueuesUnread, QueuesVanished
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
@@ -46,8 +46,9 @@ from yarnctl.deciding.records import (
     Contact,
     Decision,
     Epoch,
-    Holding,
+    Lowering,
     Performed,
+    Ranking,
     Record,
     Restoring,
     Return,
@@ -59,6 +60,8 @@ from yarnctl.errors import InvariantBroken, YarnctlError
 from yarnctl.hadoop.http.answers import SafeMode, Standby
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.loop import Journal, tick
+from yarnctl.restoring.change_file import described
+from yarnctl.restoring.restorer import Restorer
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
@@ -85,6 +88,7 @@ class Recorder:
         self.publisher = publisher
         self.guard = guard
         self.begun = False
+        self.on_ranking: Callable[[Ranking], None] = lambda _: None
         self.met_another = False
         self.failed: OSError | None = None
         self._refused: dict[str, OutcomeReason] = {}
@@ -104,8 +108,10 @@ class Recorder:
         for record in records:
             self.met_another |= isinstance(record, Epoch)
             self._log(record)
-            if isinstance(record, Performed) and record.application:
+            if isinstance(record, Performed) and record.application and not record.back:
                 self._log_refused(record.application, record.outcome)
+            if isinstance(record, Ranking):
+                self.on_ranking(record)
 
     def append_if_possible(self, records: Sequence[Record]) -> None:
         """Write the records of restoring, which happens even if they cannot be written (the log has them).
@@ -173,16 +179,11 @@ def _log(record: Record, observing: bool) -> None:
             record.generation_expected,
             record.keys_lost if record.keys_lost >= 0 else "unknown",
         )
-    elif isinstance(record, Holding):
-        _LOG.info(
-            "%s: maximum changed from %g %% to %g %%: %s",
-            record.queue,
-            record.before_ratio * 100,
-            record.ratio * 100,
-            said(record.why),
-        )
+    elif isinstance(record, Lowering):
+        for change in record.changes:
+            _LOG.info("changing %s: %s", described(change), said(record.why))
     elif isinstance(record, Restoring):
-        _LOG.info("%s: priority restored to %d: %s", record.application, record.priority, said(record.why))
+        _LOG.info("restoring %s: %s", described(record.change), said(record.why))
     elif isinstance(record, Stance):
         is_usual = record.stance in (*OPEN_WHY, CONTINUED) or isinstance(record.why, EXPECTED)
         level = logging.INFO if is_usual else logging.WARNING
@@ -232,7 +233,8 @@ def _note(port: GuardedPort, about: str, story: str) -> None:
 class Loop:
     """One daemon's loop. ``clock_ms`` returns ms since the epoch, by the port's clock.
 
-    ``priorities`` restores the priorities that an earlier run changed; ``epoch``: its last ResourceManager.
+    ``restorer`` restores settings that were lowered (None: this daemon only observes); ``ranks``: this run
+    sets priorities. ``epoch``: the last ResourceManager of an earlier run.
     ``observe_soon`` polls the cluster for the view (None if the cluster does not answer); without it the view
     is not updated while no preempting application has pending requests. ``problem``: why the port's last poll
     failed. ``left_alone``: why single tasks cannot be suspended, by attempt. ``in_place`` raises OSError if
@@ -249,7 +251,8 @@ class Loop:
         *,
         clock_ms: Callable[[], int],
         lock: HdfsLock | None = None,
-        priorities: PriorityRestoring | None = None,
+        restorer: Restorer | None = None,
+        ranks: bool = False,
         epoch: str = "",
         observe_soon: Callable[[], Snapshot | None] | None = None,
         problem: Callable[[], ModeReason | None] = lambda: None,
@@ -275,7 +278,12 @@ class Loop:
         self._poked = False
         self._state = ""
         self._state_logged: tuple[str, tuple[ModeReason, ...]] | None = None
-        self._priorities = priorities
+        self._restorer = restorer
+        self._ranks = ranks
+        if restorer is not None:
+            restorer.write = self._write
+            if ranks:
+                self.recorder.on_ranking = self._record_ranking
         self._epoch = epoch
         self._continued = False
         self._logged: tuple[str, tuple[ModeReason, ...]] | None = None
@@ -398,14 +406,39 @@ class Loop:
             reason = why or OPEN_WHY[stance]
             self._write(Stance(self.controller.now_ms, stance, reason))
             self._state_logged = (stance, (reason,)) if self.recorder.begun else None
-        if self._priorities is not None and self.recorder.begun and self.port.enforce:
-            self._priorities.reconcile(self._write, self.controller.now_ms)
-        if self._queue_caps is not None and self.recorder.begun and self.port.enforce:
-            orders = len(self.controller.ledger.open)
-            self._queue_caps.reconcile(self._write, self.controller.now_ms, orders, self._is_demand(), why)
+        if self.recorder.begun and self.port.enforce:
+            self._reconcile_changes(why)
         resolved = self._names is None or self._names.adopted
         if self.admission is not None and self.recorder.begun and resolved:
             self._run_admission(self.admission)
+
+    def _reconcile_changes(self, why: ModeReason | None) -> None:
+        """Cap queues, and restore what is due: all changes as soon as no order may be sent."""
+        if self._queue_caps is not None:
+            orders = len(self.controller.ledger.open)
+            self._queue_caps.reconcile(self._write, self.controller.now_ms, orders, self._is_demand(), why)
+        restorer = self._restorer
+        if restorer is None:
+            return
+        if not restorer.leads():
+            restorer.lost()
+        if why is not None:
+            restorer.make_due(MayNotAct())
+            restorer.reconcile()
+            return
+        if not self._ranks:
+            restorer.make_due(LeftByEarlierRun(), ("priority",))
+        restorer.reconcile(self.controller.ledger.by_victim)
+
+    def _record_ranking(self, ranking: Ranking) -> None:
+        """Record all priorities that a ranking is about to change, in one write."""
+        changes = tuple(
+            Change("priority", row.application, str(row.before), str(row.priority))
+            for row in ranking.order
+            if row.priority != row.before
+        )
+        if self._restorer is not None and changes and self.guard.closed()[1] is None:
+            self._restorer.record(changes, DeadlineOrder())
 
     def _run_admission(self, admission: AdmissionController) -> None:
         try:
@@ -454,11 +487,16 @@ class Loop:
             self.lock_renewal.release()
 
     def _undo(self) -> None:
-        """Restore lowered queues and withdraw open orders; write records if that is possible."""
-        if self._queue_caps is not None and self.port.enforce:
-            self._queue_caps.stop(self._write_if_possible, self.controller.now_ms)
-        if not self.recorder.begun:
-            return
+        """Restore lowered settings and withdraw open orders; write records if that is possible."""
+        restorer = self._restorer if self.port.enforce else None
+        if restorer is not None:
+            restorer.write = self._write_if_possible
+        if self.recorder.begun:
+            self._withdraw()
+        if restorer is not None:
+            restorer.stop(Stopping())
+
+    def _withdraw(self) -> None:
         step = self.controller.stop(self._clock_ms())
         if step.records:
             self.recorder.append_if_possible(step.records)

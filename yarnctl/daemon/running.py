@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from yarnctl.attach.check.preflight import LOCK_PATH, Facts
+from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment, discover_name_nodes, require_name_nodes
 from yarnctl.attach.port import attach, hdfs_limits
@@ -36,14 +36,13 @@ from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.named_queues import admission_with_paths, named_in, resolve_at_start, with_paths
-from yarnctl.daemon.priority_restoring import PriorityRestoring
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.safe_folders import Folders
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import LoopStatus, Publisher
 from yarnctl.deciding.admission.payments import sold_deadlines
 from yarnctl.deciding.controller import Controller, Remembered
-from yarnctl.deciding.model import Snapshot
+from yarnctl.deciding.model import Change, Snapshot
 from yarnctl.deciding.order import Order, set_back
 from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved
@@ -52,13 +51,14 @@ from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.http.session import passed_ns
-from yarnctl.hadoop.lock import LockFile
-from yarnctl.hadoop.lowered_queues import LoweredFile, command_for
+from yarnctl.hadoop.lock import LOCK_PATH, LockFile
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.fold import Fold
 from yarnctl.journal.rebuild import Rebuilt, rebuild
 from yarnctl.loop import ClusterPort
+from yarnctl.restoring.change_file import ChangeFiles, command_for, described, stored_records
+from yarnctl.restoring.restorer import Restorer
 
 APART_MS = 5_000  # The difference of the wall clock that is logged: checkpoints contain its time
 
@@ -136,9 +136,6 @@ class QueueSettings(Protocol):
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         """Return a preemptable queue's path and configured limits, or why they are unknown."""
 
-    def maximum(self, path: str) -> float | str | None:
-        """Return a queue's configured maximum, None if the queue does not exist, or why it is unknown."""
-
 
 class Attached(ClusterPort, Protocol):
     """A ClusterPort that adopts earlier orders, with the other methods that a daemon needs."""
@@ -153,6 +150,10 @@ class Attached(ClusterPort, Protocol):
 
     def left_alone(self) -> Mapping[str, EligibilityReason]:
         """Return attempt -> why its runner cannot suspend it."""
+
+    @property
+    def restorer(self) -> Restorer:
+        """Restores settings that were lowered."""
 
     @property
     def queue_settings(self) -> QueueSettings:
@@ -212,6 +213,8 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
         predicted = (lambda _: ()) if first_asks is None else first_asks.of
         port = attach(plan.cluster, attachment, clock_ms, predicted, names)
         stack.callback(port.close)
+        if not attachment.enforce:
+            _list_changes(plan, () if rebuilt is None else rebuilt.changes)
         loop, journal = make_loop(plan, state, port, rebuilt, first_asks, names)
         stack.callback(journal.file.close)
         if serve is not None:
@@ -249,7 +252,9 @@ def make_loop(
     if rebuilt is not None:
         _go_on(rebuilt, port, publisher)
     holder_name = f"{state.instance}-{secrets.token_hex(4)}"
-    lock = LockFile(_hdfs(plan), LOCK_PATH, holder_name, place=state.journal_path) if enforce else None
+    lock = None
+    if enforce:
+        lock = LockFile(hdfs_client(plan.cluster), LOCK_PATH, holder_name, place=state.journal_path)
     misdirection = Misdirection() if rebuilt is None else rebuilt.misdirection
     guard = WriteGuard(lock, port.permission.why_nothing, misdirection, _folders(plan) if enforce else None)
     admission = _admission(plan, state, rebuilt, names)
@@ -261,8 +266,9 @@ def make_loop(
     port.permission.host = lambda: guard.closed()[1]
     open_orders = rebuilt.remembered.ledger.open if rebuilt else ()
     guarded = GuardedPort(port, guard, enforce=enforce, clock_ms=clock_ms, open_orders=open_orders, sold=sold)
-    cap_file = LoweredFile(_hdfs(plan), LOCK_PATH, holder_name) if enforce else None
-    queue_caps = _queue_caps(plan, port, guarded, rebuilt, cap_file, names)
+    if lock is not None:
+        lead(port.restorer, lock, hdfs_client(plan.cluster))
+    queue_caps = _queue_caps(plan, port, guarded, names)
     if first_asks is not None:
         first_asks.may_predict = lambda: queue_caps.enabled
 
@@ -281,7 +287,8 @@ def make_loop(
         publisher,
         clock_ms=clock_ms,
         lock=lock,
-        priorities=_priorities(plan, guarded, rebuilt),
+        restorer=port.restorer,
+        ranks=plan.attachment.allow_priority and plan.settings.mode == "deadlines",
         epoch=rebuilt.epoch if rebuilt else "",
         observe_soon=port.observe_soon,
         problem=lambda: port.last_problem,
@@ -343,41 +350,40 @@ def _newest_tree(names: QueueNames | None) -> Callable[[], QueueTree | None]:
     return lambda: None if names is None else names.tree
 
 
-def _queue_caps(
-    plan: Plan,
-    port: Attached,
-    guarded: GuardedPort,
-    rebuilt: Rebuilt | None,
-    cap_file: LoweredFile | None,
-    names: QueueNames | None,
-) -> QueueCaps:
-    """Return the queue caps, which also restore queues that an earlier run lowered."""
-    held = {} if rebuilt is None else rebuilt.held
-    if held and not plan.attachment.enforce:
-        lowered = ", ".join(f"{queue} (from {held[queue].before_ratio * 100:g} %)" for queue in sorted(held))
-        by_hand = "; ".join(command_for(queue, held[queue].before_ratio) for queue in sorted(held))
-        message = "an earlier run lowered the maximum of %s; to restore it, run with --enforce, or run: %s"
-        _LOG.warning(message, lowered, by_hand)
+def lead(restorer: Restorer, lock: LockFile, hdfs: WebHdfs) -> None:
+    """Let the holder of a lock restore: also what the records of earlier holders name."""
+    restorer.files = ChangeFiles(hdfs, LOCK_PATH, lock.holder, lambda: lock.term)
+    restorer.leads = lambda: lock.held
+    restorer.lost()
+
+
+def _queue_caps(plan: Plan, port: Attached, guarded: GuardedPort, names: QueueNames | None) -> QueueCaps:
     return QueueCaps(
         port.queue_settings.limits,
         guarded.perform,
         plan.settings.preemptable_queues,
-        held,
-        maximum_of=port.queue_settings.maximum,
-        cap_file=cap_file,
+        port.restorer,
         enabled=plan.attachment.allow_queue_cap,
         tree=_newest_tree(names),
     )
 
 
-def _priorities(plan: Plan, port: GuardedPort, rebuilt: Rebuilt | None) -> PriorityRestoring | None:
-    """Return the restoring of priorities that an earlier run changed; None if this run manages them."""
-    if rebuilt is None or (plan.attachment.allow_priority and plan.settings.mode == "deadlines"):
-        return None
-    if rebuilt.priorities and not plan.attachment.enforce:
-        names = ", ".join(f"{name} (from {before})" for name, before in sorted(rebuilt.priorities.items()))
-        _LOG.warning("an earlier run changed the priority of %s; run with --enforce to restore it", names)
-    return PriorityRestoring(port.perform, rebuilt.priorities)
+def _list_changes(plan: Plan, changes: Iterable[Change]) -> None:
+    """Log what an earlier run lowered, and the command that restores it: this daemon only observes."""
+    if not plan.cluster.name_nodes:
+        found = tuple(changes)
+    else:
+        try:
+            stored = stored_records(hdfs_client(plan.cluster), LOCK_PATH)
+        except YarnctlError as problem:
+            _LOG.warning("cannot read the records of lowered settings: %s", problem)
+            return
+        found = tuple(change for one in stored if one.record is not None for change in one.record.changes)
+    for change in found:
+        by_hand = command_for(change)
+        also = f", or: {by_hand}" if by_hand else ""
+        message = "yarnctl lowered %s and has not restored it; if no daemon runs: yarnctl restore --all%s"
+        _LOG.warning(message, described(change), also)
 
 
 def _folders(plan: Plan) -> Folders:
@@ -387,15 +393,14 @@ def _folders(plan: Plan) -> Folders:
         requests_root=plan.attachment.requests_root,
         store_root=plan.store_root,
     )
-    folders = Folders(_hdfs(plan), begin)
+    folders = Folders(hdfs_client(plan.cluster), begin)
     folders.require(clock_ms())
     return folders
 
 
-def _hdfs(plan: Plan) -> WebHdfs:
-    """Return a client for lock and folders with the loop's bounds, because the loop's thread uses it."""
-    limits = hdfs_limits(plan.cluster.limits)
-    cluster = plan.cluster
+def hdfs_client(cluster: ClusterAddress) -> WebHdfs:
+    """Return a client for lock, records and folders with the loop's bounds."""
+    limits = hdfs_limits(cluster.limits)
     return WebHdfs(cluster.name_nodes, cluster.identity, limits, bulk=limits, ca_file=cluster.ca_file)
 
 

@@ -368,7 +368,7 @@ class Controller:
     def settle(self, action: Action, outcome: Outcome) -> tuple[Record, ...]:
         """Apply an action's outcome; return the records that this makes."""
         effects = self._orders.outcome(action, outcome, self.now_ms)
-        if isinstance(action, SetPriority) and not action.back:
+        if isinstance(action, SetPriority):
             self._looks.prioritiser.settle(action, outcome, self.now_ms)
         return tuple(effects.records)
 

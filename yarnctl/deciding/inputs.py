@@ -16,7 +16,7 @@ from yarnctl.deciding.model import Fact, HeldTime, JobConsent, Observation, Task
 from yarnctl.deciding.reasons.demand import TriggerReason
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
-from yarnctl.deciding.snapshot_rows import Change, Reader, Writer
+from yarnctl.deciding.snapshot_rows import Reader, SnapshotChange, Writer
 from yarnctl.units import Resources
 
 Cluster = Literal["seen", "quiet", "unreachable", "not-requested"]
@@ -71,7 +71,7 @@ class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_d
     cluster: Cluster  # no default: msgspec leaves one out by identity, and a decoded string is another object
     since_ms: int = 0
     as_of_ms: int | None = None
-    change: Change | None = None
+    change: SnapshotChange | None = None
     tasks: Mapping[str, tuple[TaskView, ...]] = {}
     unreachable: tuple[str, ...] = ()
     late: tuple[str, ...] = ()

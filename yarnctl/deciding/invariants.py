@@ -12,7 +12,7 @@ from typing import Protocol
 
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN, TABLE
-from yarnctl.deciding.model import Action, Grow, SetPriority, SetQueueMaximum
+from yarnctl.deciding.model import Action, Grow, Restore, SetPriority, SetQueueMaximum
 from yarnctl.deciding.order import Order, order_number
 from yarnctl.deciding.records import Decision, Ranking, Step, Transition
 from yarnctl.deciding.settings import Settings
@@ -235,7 +235,7 @@ def actions_are_explained(controller: Decider, step: Step) -> str:
         elif isinstance(action, Grow):
             if action.application not in controller.ledger.regrowing.shrunk:
                 return f"{action} has no record"
-        elif isinstance(action, SetQueueMaximum):
+        elif isinstance(action, SetQueueMaximum | Restore):
             return f"{action} is not for the controller to ask for"
         elif action.order not in explained and not controller.repeats(action):
             return f"{action} has no record"

@@ -158,12 +158,3 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     losses: LossState | None = None
     awaited_until_ms: Mapping[str, int] = {}
     shrunk: tuple[Shrunk, ...] = ()
-
-
-class PriorityState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Priorities that a ranking ``sent``; ``changed``: application -> original; ``fresh``: new."""
-
-    changed: Mapping[str, int] = {}
-    sent: Mapping[str, int] = {}
-    fresh: tuple[str, ...] = ()
-    observing: bool = False

@@ -342,32 +342,59 @@ class Drain(msgspec.Struct, frozen=True, tag="drain"):
 
 
 class Grow(msgspec.Struct, frozen=True, tag="grow"):
-    """Let an application request again as many executors as left by these decisions, in their order."""
+    """Let an application have again what left it by these decisions, in their order."""
 
     application: str
     decisions: tuple[int, ...]
 
 
-class SetPriority(msgspec.Struct, frozen=True, tag="set-priority", omit_defaults=True):
-    """Give the application this YARN priority (higher is served first); ``back``: its priority before."""
+class SetPriority(msgspec.Struct, frozen=True, tag="set-priority"):
+    """Give the application this YARN priority (higher is served first)."""
 
     application: str
     priority: int
-    back: bool = False
 
 
 class SetQueueMaximum(msgspec.Struct, frozen=True, tag="set-queue-maximum"):
-    """Set a queue's maximum to this part of its parent; ``back``: the value before yarnctl changed it."""
+    """Lower a queue's maximum to this part of its parent."""
 
     queue: str
     ratio: float
-    back: bool = False
+
+
+ChangeKind = Literal["queue", "priority", "bounds", "executors"]
+"""A queue's maximum, a YARN priority, the bounds of a job's workers, the number of its executors."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A setting of another owner, changed for a while; ``target``: the path of a queue, or an application.
+
+    ``before`` and ``now`` are the value's text: of a queue a part of its parent ("0.7"), of a priority its
+    number, of bounds the JSON of :class:`yarnctl.attach.orders.reversible.JobBounds`. Of executors
+    ``before`` is their number, and ``now`` the names of the decisions that drained some ("y1-d3 y1-d4").
+    """
+
+    kind: ChangeKind
+    target: str
+    before: str
+    now: str
+
+    @property
+    def key(self) -> tuple[ChangeKind, str]:
+        """The setting; at most one change of it is open."""
+        return self.kind, self.target
+
+
+class Restore(msgspec.Struct, frozen=True, tag="restore"):
+    """Give a setting the value that it had before yarnctl changed it."""
+
+    change: Change
 
 
 OrderAction = Suspend | Withdraw | Release | Kill | Drain
 """What is done about one order."""
 
-Action = OrderAction | Grow | SetPriority | SetQueueMaximum
+Action = OrderAction | Grow | SetPriority | SetQueueMaximum | Restore
 
 
 class Accepted(msgspec.Struct, frozen=True, tag="accepted"):

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from yarnctl.deciding import model
-from yarnctl.deciding.ledger_state import DOUBLINGS_MAX, PriorityState
+from yarnctl.deciding.ledger_state import DOUBLINGS_MAX
 from yarnctl.deciding.policies import FOREVER_MS, laxity_ms
-from yarnctl.deciding.records import Header, Performed, Ranked, Ranking, Restoring
+from yarnctl.deciding.records import Ranked, Ranking
 from yarnctl.deciding.settings import Settings
 
 Urgency = tuple[int, int, str]
@@ -198,80 +198,3 @@ class Prioritiser:
             return ()
         by_name = {view.application: view for view in snapshot.applications}
         return tuple(by_name[name] for name in self._urgent_first if name in by_name)
-
-
-class ChangedPriorities:
-    """Which applications' YARN priorities were changed, and from what, by the records.
-
-    The ranking is the written intent: from then on a priority counts as changed, until it is known that it
-    was not. ``due``: what is to be restored next. ``left`` is the state of another instance as a value.
-    """
-
-    def __init__(self, left: PriorityState | None = None, due: Restoring | None = None) -> None:
-        left = PriorityState() if left is None else left
-        self.changed = dict(left.changed)
-        self.due = due
-        self._requested = dict(left.sent)
-        self._fresh = set(left.fresh)
-        self._observing = left.observing
-
-    def left(self) -> PriorityState:
-        """Return all of it but ``due`` as a value."""
-        return PriorityState(
-            changed=dict(self.changed),
-            sent=dict(self._requested),
-            fresh=tuple(sorted(self._fresh)),
-            observing=self._observing,
-        )
-
-    def apply(self, record: object) -> None:
-        """Note a ranking, what is to be restored, or the outcome of a change."""
-        if isinstance(record, Header):
-            self._observing, self._fresh = record.settings.observe_only, set()
-        elif isinstance(record, Ranking):
-            self._requested = {row.application: row.priority for row in record.order}
-            if not self._observing:
-                self._ranked(record)
-        elif isinstance(record, Restoring):
-            self.due = record
-        elif isinstance(record, Performed) and record.application:
-            self._performed(record, record.application)
-
-    def _ranked(self, ranking: Ranking) -> None:
-        """Count what is about to be changed as changed.
-
-        What the last ranking counted, and was not sent, does not count: a refused application is paused.
-        """
-        for name in self._fresh:
-            self.changed.pop(name, None)
-        self._fresh = set()
-        for row in ranking.order:
-            if row.priority != row.before and row.application not in self.changed:
-                self.changed[row.application] = row.before
-                self._fresh.add(row.application)
-
-    def _performed(self, record: Performed, name: str) -> None:
-        priority = self._requested.get(name)
-        if record.back:
-            priority = None if self.due is None else self.due.priority
-            self.due = None
-        as_it_was = isinstance(record.outcome, model.Accepted) and self.changed.get(name) == priority
-        undone = (
-            isinstance(record.outcome, model.Refused | model.Withheld)
-            and name in self._fresh
-            and not record.back
-        )
-        if name in self.changed and (as_it_was or undone):
-            del self.changed[name]
-        self._fresh.discard(name)
-
-    def problem(self, record: object) -> str:
-        """Return why this record cannot come next, "" if it can. Before :meth:`apply`."""
-        if isinstance(record, Restoring):
-            if self.changed.get(record.application) != record.priority:
-                was = f"{record.application} is put back to {record.priority}"
-                return f"{was}, and no record says that it was so"
-        elif isinstance(record, Performed) and record.application and record.back:
-            is_due = self.due is not None and self.due.application == record.application
-            return "" if is_due else f"the priority of {record.application} was put back, and none was to be"
-        return ""

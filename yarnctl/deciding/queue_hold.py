@@ -10,23 +10,14 @@ jobs' requests would be served first (facts, section 11: take-back).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
-from yarnctl.deciding.model import Accepted, Refused, SetQueueMaximum, Withheld
+from yarnctl.deciding.model import Change
 from yarnctl.deciding.reasons.modes import Misdirected
-from yarnctl.deciding.reasons.orders import QueueReason, QueueServing, Unclaimed
-from yarnctl.deciding.records import (
-    HoldEnded,
-    HoldFound,
-    Holding,
-    Performed,
-    Record,
-    Stance,
-    Transition,
-    is_of,
-)
+from yarnctl.deciding.reasons.orders import Unclaimed
+from yarnctl.deciding.records import Record, Stance, Transition
 
 RECENT_ORDERS = 10
 MISDIRECTED_MAX = 3
@@ -109,69 +100,8 @@ class QueueCap:
         self._wanted_at_ms = None
 
 
-def lower(queue: str, limits: QueueLimits, at_ms: int) -> Holding | None:
-    """Return the record of capping a queue at its guarantee; None if there is nothing to cap."""
+def capping(queue: str, limits: QueueLimits) -> Change | None:
+    """Return the change that caps a queue at its guarantee; None if there is nothing to cap."""
     if limits.maximum_ratio <= limits.guaranteed_ratio:
         return None
-    return Holding(at_ms, queue, limits.maximum_ratio, limits.guaranteed_ratio, QueueServing(), lowers=True)
-
-
-def put_back(held: Mapping[str, Holding], at_ms: int, why: QueueReason) -> tuple[Holding, ...]:
-    """Return the records of restoring the queues' limits, by name."""
-    return tuple(
-        Holding(at_ms, queue, held[queue].ratio, held[queue].before_ratio, why) for queue in sorted(held)
-    )
-
-
-def action_of(record: Holding) -> SetQueueMaximum:
-    """Return a record's action."""
-    return SetQueueMaximum(record.queue, record.ratio, back=not record.lowers)
-
-
-class HeldQueues:
-    """Which queues are capped and not restored, by the records: each change can be undone.
-
-    ``held``: queue -> the record of its cap; ``due``: the last record without an outcome. A change
-    that was written down and whose outcome is not known counts as made.
-    """
-
-    def __init__(self, held: Mapping[str, Holding] | None = None, due: Holding | None = None) -> None:
-        self.held: dict[str, Holding] = dict(held or {})
-        self.due = due
-
-    def apply(self, record: object) -> None:
-        """Note what is to be changed, or its outcome."""
-        if isinstance(record, Holding):
-            self.due = record
-            if record.lowers:
-                self.held[record.queue] = record
-        elif isinstance(record, HoldFound):
-            self.held[record.queue] = Holding(
-                record.at_ms, record.queue, record.before_ratio, record.ratio, QueueServing(), lowers=True
-            )
-        elif isinstance(record, HoldEnded):
-            self.held.pop(record.queue, None)
-        elif isinstance(record, Performed) and record.queue:
-            self.due = None
-            done = isinstance(record.outcome, Accepted)
-            undone = isinstance(record.outcome, Refused | Withheld)
-            if done if record.back else undone:
-                self.held.pop(record.queue, None)
-
-    def problem(self, record: object) -> str:
-        """Return why this record cannot come next, "" if it can. Before :meth:`apply`."""
-        if isinstance(record, Performed) and record.queue:
-            is_due = self.due is not None and is_of(record, action_of(self.due))
-            return "" if is_due else f"the maximum of {record.queue} was set, and no record says so"
-        if not isinstance(record, Holding | HoldFound | HoldEnded):
-            return ""
-        held = self.held.get(record.queue)
-        if isinstance(record, HoldEnded):
-            return "" if held is not None else f"{record.queue} is not held any more, and no record held it"
-        if isinstance(record, HoldFound) or record.lowers:
-            if held is not None:
-                return f"{record.queue} is held already"
-            return "" if record.ratio < record.before_ratio else f"{record.queue} is raised, not held"
-        if held is None or (held.before_ratio, held.ratio) != (record.ratio, record.before_ratio):
-            return f"{record.queue} is put back to {record.ratio}, and no record says that it was so"
-        return ""
+    return Change("queue", queue, repr(limits.maximum_ratio), repr(limits.guaranteed_ratio))

@@ -16,24 +16,27 @@ from yarnctl.deciding.admission.book import BookState
 from yarnctl.deciding.admission.pricing.accounts import AccountRecord
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.inputs import Observed
-from yarnctl.deciding.ledger_state import LedgerState, PriorityState
+from yarnctl.deciding.ledger_state import LedgerState
 from yarnctl.deciding.levers import AwaitedTask, LeverPull
 from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.lifecycle import State as OrderState
 from yarnctl.deciding.model import (
     Action,
+    Change,
+    ChangeKind,
     ContainerRequest,
     Ending,
     Grow,
     ObservationRequest,
     OrderAction,
     Outcome,
+    Restore,
     SetPriority,
     SetQueueMaximum,
 )
 from yarnctl.deciding.reasons.demand import TriggerReason
 from yarnctl.deciding.reasons.modes import Misdirected, ModeReason
-from yarnctl.deciding.reasons.orders import MoveReason, QueueReason
+from yarnctl.deciding.reasons.orders import ChangeReason, MoveReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
@@ -233,13 +236,13 @@ class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
 
 
 ActionKind = Literal[
-    "suspend", "withdraw", "release", "kill", "drain", "grow", "set-priority", "set-queue-maximum"
+    "suspend", "withdraw", "release", "kill", "drain", "grow", "set-priority", "set-queue-maximum", "restore"
 ]
 """The tags of :data:`yarnctl.deciding.model.Action`."""
 
 
 class Performed(msgspec.Struct, frozen=True, tag="performed", kw_only=True, omit_defaults=True):
-    """The outcome of one action; the action itself is in ``requests``, ``holding`` or ``restoring``.
+    """The outcome of one action; the action itself is in ``requests``, ``lowering`` or ``restoring``.
 
     ``order``, or the ``application`` of a priority, or the ``queue`` of a maximum; ``back``: it was restored.
     """
@@ -255,14 +258,22 @@ class Performed(msgspec.Struct, frozen=True, tag="performed", kw_only=True, omit
 
 def performed(at_ms: int, action: Action, outcome: Outcome) -> Performed:
     """Return the record of an action's outcome."""
+    application = queue = ""
+    if isinstance(action, SetPriority | Grow):
+        application = action.application
+    elif isinstance(action, SetQueueMaximum):
+        queue = action.queue
+    elif isinstance(action, Restore):
+        is_queue = action.change.kind == "queue"
+        application, queue = ("", action.change.target) if is_queue else (action.change.target, "")
     return Performed(
         at_ms=at_ms,
         action=cast(ActionKind, action.__struct_config__.tag),
         outcome=outcome,
         order=action.order if isinstance(action, OrderAction) else "",
-        application=action.application if isinstance(action, SetPriority | Grow) else "",
-        queue=action.queue if isinstance(action, SetQueueMaximum) else "",
-        back=isinstance(action, SetPriority | SetQueueMaximum) and action.back,
+        application=application,
+        queue=queue,
+        back=isinstance(action, Restore),
     )
 
 
@@ -299,54 +310,37 @@ class Stance(msgspec.Struct, frozen=True, tag="stance"):
     why: ModeReason
 
 
-class Holding(msgspec.Struct, frozen=True, tag="holding"):
-    """A queue's maximum is to be changed: from what, to what (parts of its parent), and why.
-
-    ``lowers``: it is capped, not restored.
-    """
+class Lowering(msgspec.Struct, frozen=True, tag="lowering"):
+    """Settings are to be lowered by one decision; or an earlier daemon's record says that it lowered them."""
 
     at_ms: int
-    queue: str
-    before_ratio: float
-    ratio: float
-    why: QueueReason
-    lowers: bool = False
-
-
-class HoldFound(msgspec.Struct, frozen=True, tag="hold-found"):
-    """An earlier daemon lowered a queue from ``before_ratio`` to ``ratio``; ``source`` is its record."""
-
-    at_ms: int
-    queue: str
-    before_ratio: float
-    ratio: float
-    source: str
-
-
-class HoldEnded(msgspec.Struct, frozen=True, tag="hold-ended"):
-    """A capped queue is no longer ours to restore; ``ratio`` is its maximum now (None: it is gone)."""
-
-    at_ms: int
-    queue: str
-    ratio: float | None
-    why: QueueReason
+    changes: tuple[Change, ...]
+    why: ChangeReason
 
 
 class Restoring(msgspec.Struct, frozen=True, tag="restoring"):
-    """An application's YARN priority is to be restored to its value before yarnctl changed it."""
+    """A setting is to get its value before yarnctl changed it; the outcome is a ``performed``."""
 
     at_ms: int
-    application: str
-    priority: int
-    why: QueueReason
+    change: Change
+    why: ChangeReason
+
+
+class Restored(msgspec.Struct, frozen=True, tag="restored"):
+    """A change has ended, as observed. ``found``: the value that was read ("": it no longer exists)."""
+
+    at_ms: int
+    kind: ChangeKind
+    target: str
+    found: str
+    why: ChangeReason
 
 
 class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_defaults=True):
     """The state that the lines before it leave: the first line of a file in which a journal continues.
 
     ``header``: the last controller's settings; ``fresh``: the header of one that has made no step yet.
-    ``lowered``: the capped queues; ``claims``: the moves that freed containers last; ``..._due``:
-    changes that were requested and have no known outcome.
+    ``changes``: the settings that are lowered; ``claims``: the moves that freed containers last.
     """
 
     format: int
@@ -354,10 +348,7 @@ class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_default
     header: Header | None = None
     fresh: Header | None = None
     ledger: LedgerState
-    lowered: tuple[Holding, ...] = ()
-    maximum_due: Holding | None = None
-    priorities: PriorityState
-    priority_due: Restoring | None = None
+    changes: tuple[Change, ...] = ()
     epoch: str = ""
     claims: tuple[Transition, ...] = ()
     misdirected: Misdirected | None = None
@@ -367,7 +358,7 @@ class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_default
 _StepRecord = Header | State | Resumed | Observed | Stopped | Requests | Performed | Epoch | Ranking
 _DecisionRecord = Decision | Awaited | Refusal
 _OrderRecord = Transition | Transfer | Return | SavedLost | Progressed | UnknownApplication | KilledEnded
-DaemonRecord = Contact | Stance | Holding | HoldFound | HoldEnded | Restoring
+DaemonRecord = Contact | Stance | Lowering | Restoring | Restored
 GateRecord = entries.GateSet | entries.GateLearned | entries.ClockSetBack | AccountRecord
 AdmissionRecord = (
     entries.AdmissionAsked | entries.AdmissionRound | entries.AdmissionTaken | entries.AdmissionClosed

@@ -59,7 +59,7 @@ class ApplicationRow(msgspec.Struct, frozen=True, array_like=True):
         return ApplicationView(am_size=NOT_READ, **msgspec.structs.asdict(self))
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a snapshot differs from the one before. ``order``: where appending new rows does not give it.
 
     ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` and, of what is
@@ -128,7 +128,7 @@ class Writer:
         self._left_out: dict[str, NotModelled] = {}
         self._total = self._largest = NOT_READ
 
-    def change(self, now: Snapshot) -> Change:
+    def change(self, now: Snapshot) -> SnapshotChange:
         """Return how ``now`` differs from what was written last; from now on that is ``now``."""
         applications, gone, order = self._applications(now)
         queues, queues_gone, queue_order = self._queue_rows(now)
@@ -138,7 +138,7 @@ class Writer:
         free.update((node, None) for node in self._free if node not in now.free_by_node)
         other_reserved = now.reserved_by_node != self._reserved
         left_out = {name: now.left_out[name] for name in sorted(now.left_out) if name in self._views}
-        change = Change(
+        change = SnapshotChange(
             total=now.total if now.total != self._total else None,
             largest_node=now.largest_node if now.largest_node != self._largest else None,
             queues=queues,
@@ -205,7 +205,7 @@ class Reader:
         self.reserved: dict[str, str] = {}
         self.left_out: dict[str, NotModelled] = {}
 
-    def snapshot(self, change: Change) -> Snapshot:
+    def snapshot(self, change: SnapshotChange) -> Snapshot:
         """Apply a change; return the new snapshot."""
         self.total = change.total or self.total
         self.largest_node = change.largest_node or self.largest_node

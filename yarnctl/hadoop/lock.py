@@ -27,6 +27,7 @@ from yarnctl.hadoop.webhdfs import WebHdfs
 
 _TERM = re.compile(r"term-([0-9]{1,12})")
 RECORD_BYTES = 1 << 16
+LOCK_PATH = "/yarnctl/lock"  # The directory in HDFS by which at most one daemon acts per cluster
 
 
 class LockRecord(msgspec.Struct, frozen=True):
@@ -71,6 +72,11 @@ class LockFile:
     def held(self) -> bool:
         """Whether this process certainly holds the lock now. Check it before every action."""
         return self._renewed_at is not None and (self._clock() - self._renewed_at) * 1000 < self.ttl_ms / 2
+
+    @property
+    def term(self) -> int:
+        """The last term that this process held; 0: none."""
+        return self._record.term
 
     def acquire(self) -> bool:
         """Try once; return whether this process holds the lock. Call again every second while it does not."""

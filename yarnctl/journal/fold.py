@@ -16,9 +16,9 @@ from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.ledger_state import AwaitedEnds, BarSet, LedgerState, Retiring
 from yarnctl.deciding.loss_budget import LossBudget
+from yarnctl.deciding.open_changes import OpenChanges
 from yarnctl.deciding.order import order_number
-from yarnctl.deciding.prioritising import ChangedPriorities
-from yarnctl.deciding.queue_hold import HeldQueues, Misdirection
+from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.regrowing import Regrowing
 from yarnctl.deciding.settings import DEFAULT, Settings
@@ -30,8 +30,7 @@ class Fold:
     def __init__(self) -> None:
         self.ledger = Ledger()
         self.now_ms = 0
-        self.queues = HeldQueues()
-        self.priorities = ChangedPriorities()
+        self.changes = OpenChanges()
         self.misdirection = Misdirection()
         self.book = AdmissionStore()
         self.epoch = ""
@@ -57,8 +56,7 @@ class Fold:
         elif isinstance(record, records.Decision):
             self._make_way(record)
         self.ledger.apply(record)
-        self.queues.apply(record)
-        self.priorities.apply(record)
+        self.changes.apply(record)
         self.misdirection.apply((record,))
         self.book.take(record)
 
@@ -89,10 +87,7 @@ class Fold:
             header=self._header,
             fresh=self._fresh,
             ledger=state_of(self.ledger),
-            lowered=tuple(self.queues.held.values()),
-            maximum_due=self.queues.due,
-            priorities=self.priorities.left(),
-            priority_due=self.priorities.due,
+            changes=tuple(self.changes.open.values()),
             epoch=self.epoch,
             claims=tuple(self.misdirection.last),
             misdirected=self.misdirection.why,
@@ -103,8 +98,7 @@ class Fold:
         """Become the state that was left, and nothing besides."""
         self.ledger = ledger_of(left.ledger, DEFAULT if left.header is None else left.header.settings)
         self.now_ms, self.epoch = left.now_ms, left.epoch
-        self.queues = HeldQueues({record.queue: record for record in left.lowered}, left.maximum_due)
-        self.priorities = ChangedPriorities(left.priorities, left.priority_due)
+        self.changes = OpenChanges(left.changes)
         self.misdirection = Misdirection(left.claims, left.misdirected)
         self.book = AdmissionStore(left.book)
         self._header, self._fresh = left.header, left.fresh
@@ -121,12 +115,7 @@ class Fold:
 
     def problem(self, record: Record) -> str:
         """Return why a record that no step makes cannot come next, "" if it can. Before :meth:`apply`."""
-        return (
-            self.queues.problem(record)
-            or self.priorities.problem(record)
-            or self.book.problem(record)
-            or payment_problem(self.book, record)
-        )
+        return self.changes.problem(record) or self.book.problem(record) or payment_problem(self.book, record)
 
 
 def state_of(ledger: Ledger) -> LedgerState:

@@ -16,8 +16,9 @@ from typing import NamedTuple
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.model import Change
 from yarnctl.deciding.queue_hold import Misdirection
-from yarnctl.deciding.records import Holding, Record, Requests, State, Stopped
+from yarnctl.deciding.records import Record, Requests, State, Stopped
 from yarnctl.journal.file import REPAIRED, Interrupted, read_last
 from yarnctl.journal.fold import Fold
 from yarnctl.journal.segments import written_last
@@ -29,16 +30,14 @@ NOT_TOLD = (Observed, Stopped, Requests, State)
 class Rebuilt(NamedTuple):
     """The state after the journal. ``recent`` are its last records, for explanations.
 
-    ``priorities`` are those that were changed and not restored: application -> its original; ``held``
-    the queues whose maximum was lowered and not restored, with the record of it; ``epoch`` the
-    ResourceManager that answered last ("": not known); ``book`` all admissions; ``misdirection`` the
-    misdirected containers. ``fold`` is for the next writer: nothing else here changes with it.
+    ``changes`` are the settings that were lowered and not restored; ``epoch`` is the ResourceManager that
+    answered last ("": not known); ``book`` has all admissions; ``misdirection`` the misdirected containers.
+    ``fold`` is for the next writer: nothing else here changes with it.
     """
 
     remembered: Remembered
     recent: tuple[Record, ...]
-    priorities: dict[str, int]
-    held: dict[str, Holding]
+    changes: tuple[Change, ...]
     epoch: str
     book: AdmissionStore
     misdirection: Misdirection
@@ -46,8 +45,8 @@ class Rebuilt(NamedTuple):
 
     @property
     def must_undo(self) -> bool:
-        """Whether an earlier run left open orders, lowered queues or changed priorities."""
-        return bool(self.remembered.ledger.open or self.held or self.priorities)
+        """Whether an earlier run left open orders, or settings that it had lowered."""
+        return bool(self.remembered.ledger.open or self.changes)
 
 
 def repair(path: Path) -> Path | None:
@@ -126,8 +125,7 @@ def rebuild(
     return Rebuilt(
         fold.remembered(),
         tuple(recent[-keep:]),
-        dict(fold.priorities.changed),
-        dict(fold.queues.held),
+        tuple(fold.changes.open.values()),
         fold.epoch,
         left.book,
         left.misdirection,

@@ -323,6 +323,8 @@ class FakeCluster:
         priority = re.search(r"/apps/(\w+)/priority$", heard.path)
         if priority and heard.method == "PUT":
             self.changes.append(f"PRIORITY {priority[1]} {heard.body.decode()}")
+            if priority[1] in self.apps:
+                self.apps[priority[1]].priority = json.loads(heard.body)["priority"]
             return Reply(heard.body)
         return _missing()
 

@@ -10,7 +10,7 @@ from tests.unit.attach import test_executors, test_workers
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster
 from tests.unit.attach.test_executors import BY_PLUGIN, SPARK, Driver, both
 from tests.unit.attach.test_performing import looking
-from tests.unit.attach.test_workers import BOUNDS, FLINK, JobMaster, drains
+from tests.unit.attach.test_workers import FLINK, JobMaster, changes, drains
 from tests.unit.hadoop.replaying import Reply
 from yarnctl.deciding.model import Accepted, Grow, Refused, Unknown, Withheld
 from yarnctl.units import times
@@ -61,7 +61,8 @@ def test_a_daemon_without_the_mix_restores_bounds(fake, job):
         port.perform(each)
     assert looking(fake).perform(Grow(FLINK, (1,))) == Accepted()
     assert job.uppers() == {6}
-    assert BOUNDS not in fake.hdfs.files
+    assert looking(fake).perform(Grow(FLINK, (1,))) == Accepted()
+    assert changes(fake) == []
 
 
 def test_without_hdfs_bounds_are_restored_later(fake, job):
@@ -69,8 +70,9 @@ def test_without_hdfs_bounds_are_restored_later(fake, job):
     for each in drains(2, 3):
         port.perform(each)
     again = looking(fake, levers=True)
-    again._connection.hdfs = None
+    fake.hdfs.denied = "/yarnctl/lock"
     assert isinstance(again.perform(Grow(FLINK, (1,))), Unknown)
+    assert job.uppers() == {2}
 
 
 def test_bounds_of_a_request_that_failed_are_not_taken_for_lowered_ones(fake, job):

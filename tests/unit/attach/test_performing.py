@@ -386,21 +386,35 @@ def test_priorities_are_off_unless_allowed(cluster):
     assert "may not change" in why(looking(cluster).perform(change_it))
     port = looking(cluster, allow_priority=True)
     assert port.perform(change_it) == Accepted()
-    cluster.break_("PUT .*/priority", Reply('{"priority":0}'))
+    cluster.break_("PUT .*/priority", Reply('{"priority":3}'))
     capped = port.perform(change_it)
     assert isinstance(capped, Unknown), "it was changed, though otherwise"
     assert "max-application-priority" in said(capped.why)
     assert len(cluster.changes) == 1
+    assert port.restorer.covers("priority", application(2), "3"), "what YARN set is restored"
 
 
-def test_a_priority_is_put_back_whatever_is_allowed_now(cluster):
-    back = SetPriority(application(2), 5, back=True)
+def test_a_priority_is_restored_whatever_is_allowed_now(cluster):
+    port = looking(cluster, allow_priority=True)
+    assert port.perform(SetPriority(application(2), 5)) == Accepted()
+    assert cluster.apps[application(2)].priority == 5
     cluster.apps[application(2)].queue = "elsewhere"
-    port = cluster.port(preempting_queues=("other",), preemptable_queues=("another",))  # and nobody waits
-    assert port.perform(back) == Accepted()
-    assert len(cluster.changes) == 1
-    assert port.perform(SetPriority(application(99), 5, back=True)) == Accepted(), "it is gone"
-    assert len(cluster.changes) == 1
+    again = cluster.port(preempting_queues=("other",), preemptable_queues=("another",))
+    again.restore_due()
+    assert cluster.apps[application(2)].priority == 0
+    cluster.now_ms += 2_000
+    again.restore_due()
+    assert again.restorer.open == {}
+    assert not [path for path in cluster.hdfs.files if "/changes-" in path]
+
+
+def test_the_priority_of_an_ended_application_is_left_alone(cluster):
+    port = looking(cluster, allow_priority=True)
+    port.perform(SetPriority(application(2), 5))
+    del cluster.apps[application(2)]
+    again = cluster.port()
+    again.restore_due()
+    assert (again.restorer.open, len(cluster.changes)) == ({}, 1)
 
 
 def test_priorities_stay_within_the_named_queues(cluster):

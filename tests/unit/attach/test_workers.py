@@ -44,7 +44,12 @@ FLINK = application(8)
 JOB = "9d7cfd1b04c54c49fb0123456789abcd"
 SETTINGS = {SCHEDULER: "adaptive", IDLE: "2s", GONE: "2s"}
 TAG = "yarnctl-drain:rescale"
-BOUNDS = f"/yarnctl/requests/{FLINK}/bounds.json"
+
+
+def changes(fake):
+    """Return the changes on record in HDFS."""
+    found = [data for path, data in fake.hdfs.files.items() if "/changes-" in path]
+    return [change for data in found for change in json.loads(data)["changes"]]
 
 
 JUDGED = [
@@ -245,9 +250,10 @@ def test_one_put_for_all_workers_of_a_decision_and_the_bounds_are_written_before
     assert [port.perform(each) for each in drains(2, 3)] == [Accepted(), Accepted()]
     assert len(job.puts) == 1
     assert job.uppers() == {2}, "four work, two leave; six were allowed"
-    kept = json.loads(fake.hdfs.files[BOUNDS])
-    assert kept["before"]["v1"]["parallelism"]["upperBound"] == 6
-    assert fake.hdfs.owners[BOUNDS] == ("yarnctl", "644")
+    (change,) = changes(fake)
+    assert json.loads(change["before"])["bounds"]["v1"]["parallelism"]["upperBound"] == 6
+    (path,) = [path for path in fake.hdfs.files if "/changes-" in path]
+    assert fake.hdfs.owners[path] == ("yarnctl", "644")
 
 
 def test_an_order_is_answered_by_whichever_container_is_gone_and_each_answers_one(fake, job):
@@ -290,9 +296,10 @@ def test_bounds_come_back_and_nothing_is_left_behind(fake, job):
     again = looking(fake, levers=True)  # another daemon: all it needs is in HDFS
     assert again.perform(Grow(FLINK, (1,))) == Accepted()
     assert job.uppers() == {6}
-    assert BOUNDS not in fake.hdfs.files
+    assert len(changes(fake)) == 1, "a request that was accepted ends nothing"
     assert again.perform(Grow(FLINK, (1,))) == Accepted()
     assert len(job.puts) == 2, "what is back is not put again"
+    assert changes(fake) == []
 
 
 def test_bounds_lowered_twice_come_back_to_the_first(fake, job):
@@ -319,7 +326,7 @@ def test_a_put_whose_answer_is_lost_is_settled_by_reading_the_bounds(fake, job, 
     port = looking(fake, levers=True)
     job.refuses = lost
     assert isinstance(port.perform(drains(2, 3)[0]), Unknown | Withheld)
-    assert BOUNDS not in fake.hdfs.files, "read again, they are as before"
+    assert changes(fake) == [], "read again, they are as before"
     job.refuses = None
     assert port.perform(Grow(FLINK, (1,))) == Accepted()
     assert job.uppers() == {6}
@@ -329,7 +336,7 @@ def test_drain_whose_put_was_made_but_not_answered_keeps_the_bounds_to_restore(f
     port = looking(fake, levers=True)
     job.accepts = Reply("", 503)
     assert isinstance(port.perform(drains(2, 3)[0]), Unknown)
-    assert (BOUNDS in fake.hdfs.files, len(job.puts)) == (True, 1)
+    assert (len(changes(fake)), len(job.puts)) == (1, 1)
     job.accepts = Reply("{}")
     assert port.perform(Grow(FLINK, (1,))) == Accepted()
     assert job.uppers() == {6}
@@ -345,17 +352,18 @@ def test_a_put_that_is_refused_lowers_nothing(fake, job):
 
 
 def test_without_the_folder_nothing_is_lowered(fake, job):
-    fake.hdfs.denied = "/yarnctl/requests"
+    fake.hdfs.denied = "/yarnctl/lock"
     port = looking(fake, levers=True)
     assert not isinstance(port.perform(drains(2)[0]), Accepted)
     assert job.puts == []
 
 
-def test_a_torn_file_of_bounds_is_left_and_said(fake, job):
+def test_another_job_in_the_application_keeps_its_bounds(fake, job):
     port = looking(fake, levers=True)
-    fake.hdfs.files[BOUNDS] = b'{"job": "'
-    assert isinstance(port.perform(Grow(FLINK, (1,))), Unknown)
-    assert BOUNDS in fake.hdfs.files
+    port.perform(drains(2)[0])
+    job.jobs = [{"jid": "f" * 32, "state": "RUNNING", "tasks": {"total": 8, "running": 8}}]
+    assert port.perform(Grow(FLINK, (1,))) == Accepted()
+    assert (len(job.puts), changes(fake)) == (1, [])
 
 
 @pytest.mark.parametrize(

@@ -14,56 +14,54 @@ import pytest
 from tests.golden.tables import app
 from tests.golden.tables import cluster as cluster_of
 from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon, kinds
+from tests.unit.restoring.world import FOLDER, Folder, Values
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.eligibility.permission import MONITOR
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import Loop
-from yarnctl.daemon.priority_restoring import RETRY_MS, PriorityRestoring
-from yarnctl.daemon.running import Plan, clock_ms, make_loop
+from yarnctl.daemon.running import Plan, _list_changes, clock_ms, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import (
-    Accepted,
     Action,
+    Change,
     EpochChanged,
     Observation,
     ObservationRequest,
     Outcome,
-    Refused,
     Release,
+    Restore,
     SetPriority,
     Suspend,
-    Unknown,
     Withdraw,
-    Withheld,
 )
 from yarnctl.deciding.order import Order
-from yarnctl.deciding.prioritising import ChangedPriorities
 from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.modes import YarnPreempts
-from yarnctl.deciding.reasons.orders import LeftByEarlierRun
-from yarnctl.deciding.reasons.outcomes import ClientFault
+from yarnctl.deciding.reasons.orders import DeadlineOrder, ReadBack
 from yarnctl.deciding.records import (
     FORMAT,
     Contact,
     Header,
+    Lowering,
     Performed,
     Ranked,
     Ranking,
-    Record,
     Requests,
-    Restoring,
+    Restored,
     Resumed,
-    performed,
 )
 from yarnctl.deciding.settings import DEFAULT
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.rebuild import Rebuilt, rebuild, repair
 from yarnctl.journal.replay import replay
 from yarnctl.loop import ClusterIdentity
+from yarnctl.restoring.change_file import ChangeFiles
+from yarnctl.restoring.restorer import Restorer
 
 AHEAD = count(1 << 50, 1 << 20)
 """A clock that leaps over every wake-up, in each life on from the one before: no loop ever waits."""
@@ -88,7 +86,6 @@ def life(
         journal := JournalFile(path, durable=False, segment_bytes=2_000, fold=rebuilt and rebuilt.fold),
         Publisher(),
         clock_ms=lambda: next(AHEAD),
-        priorities=PriorityRestoring(port.perform, rebuilt.priorities) if rebuilt and enforce else None,
         epoch=rebuilt.epoch if rebuilt else "",
     )  # fmt: skip
     if not peace:
@@ -207,115 +204,92 @@ HEAD = Header(FORMAT, msgspec.structs.replace(DEFAULT, mode="deadlines"), ())
 CHANGE = Ranking(5, (Ranked(NAME, 0, 0, 10, 3), Ranked(OTHER, 1, 0, 9, 9)))
 
 
-def changed(*records: Record) -> dict[str, int]:
-    priorities = ChangedPriorities()
-    for record in (HEAD, *records):
-        priorities.apply(record)
-    return priorities.changed
-
-
-@pytest.mark.parametrize(
-    ("outcome", "left"),
-    [
-        (None, {NAME: 3}),  # killed before the answer was written down
-        (Accepted(), {NAME: 3}),
-        (Unknown(ClientFault("no answer")), {NAME: 3}),
-        (Refused(ClientFault("HTTP 403")), {}),
-        (Withheld(ClientFault("observing")), {}),
-    ],
-)
-def test_a_change_counts_as_made_until_it_is_known_not_to_be(
-    outcome: Outcome | None, left: dict[str, int]
-) -> None:
-    done = () if outcome is None else (performed(5, SetPriority(NAME, 10), outcome),)
-    assert changed(CHANGE, *done) == left
-
-
-def test_a_refusal_does_not_undo_an_earlier_change() -> None:
-    first = performed(5, SetPriority(NAME, 10), Accepted())
-    again = Ranking(6, (Ranked(NAME, 0, 0, 9, 10),))
-    refused = performed(6, SetPriority(NAME, 9), Refused(ClientFault("HTTP 403")))
-    assert changed(CHANGE, first, again, refused) == {NAME: 3}
-    back = SetPriority(NAME, 3, back=True)
-    told = Restoring(7, NAME, 3, LeftByEarlierRun())
-    assert changed(CHANGE, first, told, performed(7, back, Unknown(ClientFault("?")))) == {NAME: 3}
-    assert changed(CHANGE, first, told, performed(7, back, Accepted())) == {}
-
-
-def test_what_is_only_observed_changes_no_priority() -> None:
-    priorities = ChangedPriorities()
-    priorities.apply(Header(FORMAT, msgspec.structs.replace(HEAD.settings, observe_only=True), ()))
-    priorities.apply(CHANGE)
-    assert priorities.changed == {}
-
-
-def test_priorities_are_put_back_written_first_and_until_accepted() -> None:
-    told: list[Record] = []
-    done: list[Action] = []
-    answers: list[Outcome] = [Unknown(ClientFault("no answer")), Refused(ClientFault("HTTP 503"))]
-
-    def perform(action: Action) -> Outcome:
-        assert isinstance(told[-1], Restoring), "written down first, done then"
-        done.append(action)
-        return answers.pop(0) if answers else Accepted()
-
-    restorer = PriorityRestoring(perform, {NAME: 3})
-    tries = []
-    for at_ms in range(0, 60_000, 250):
-        before = len(done)
-        restorer.reconcile(told.append, at_ms)
-        tries += [at_ms] * (len(done) - before)
-    assert tries == [0, RETRY_MS, 3 * RETRY_MS]
-    assert done == [SetPriority(NAME, 3, back=True)] * 3
-    assert restorer.changed == {}
-    assert changed(CHANGE, performed(5, SetPriority(NAME, 10), Accepted()), *told) == {}
-
-
 class Prioritised(Attached):
-    """A cluster that nobody has asked for anything, with YARN's priorities."""
+    """A cluster whose applications in one queue have deadlines, with YARN's priorities."""
 
-    priorities: dict[str, int]
+    def __init__(self, hdfs: Folder, values: Values) -> None:
+        super().__init__(5, 4, {"production": 19, "research": 1})
+        self.values = values
+        self.waits = True
+        self.restorer = Restorer(
+            ChangeFiles(hdfs, FOLDER, "one"),  # type: ignore[arg-type]
+            {"priority": values},
+            self.perform,
+            lambda: self.now_ms,
+        )
+
+    def observe(self, scope: ObservationRequest) -> Observation:
+        seen = super().observe(scope)
+        priorities = {name: int(self.values.values[name] or 0) for name in (NAME, OTHER)}
+        rows = (
+            app(NAME, "default", 1, deadline=1000, priority=priorities[NAME], ask=1),
+            app(OTHER, "default", 1, deadline=2000, priority=priorities[OTHER], ask=1),
+        )
+        look = cluster_of(*rows, guaranteed={"default": 100})
+        return msgspec.structs.replace(seen, snapshot=look if self.waits else None, cluster="seen")
 
     def perform(self, action: Action) -> Outcome:
         if isinstance(action, SetPriority):
             self.actions.append(action)
-            self.priorities[action.application] = action.priority
-            return Accepted()
+            assert self.restorer.covers("priority", action.application, str(action.priority)), "no record"
+            return self.values.set(action.application, str(action.priority))
+        if isinstance(action, Restore):
+            self.actions.append(action)
+            return self.values.write(action.change)
         return super().perform(action)
 
 
-def ranked() -> tuple[Record, ...]:
-    """Return what a controller writes that gives :data:`CHANGE`, and dies before it is done."""
-    rows = (
-        app(NAME, "default", 1, deadline=1000, priority=3),
-        app(OTHER, "default", 1, deadline=2000, priority=9),
-    )
-    look = cluster_of(*rows, guaranteed={"default": 100})
-    records = Controller(HEAD.settings).step(Observation(now_ms=5, as_of_ms=5, snapshot=look)).records
-    ranking = next(record for record in records if isinstance(record, Ranking))
-    assert [(row.application, row.priority, row.before) for row in ranking.order] == [
-        (row.application, row.priority, row.before) for row in CHANGE.order
-    ]
-    return records
+def ranking_loop(cluster: Prioritised, journal: MemoryJournal, *, ranks: bool) -> Loop:
+    guard = WriteGuard(Lock(), cluster.permission.why_nothing, Misdirection())
+    settings = msgspec.structs.replace(DEFAULT, mode="deadlines") if ranks else DEFAULT
+    return Loop(
+        Controller(settings, validate=True), GuardedPort(cluster, guard, enforce=True), journal, Publisher(),
+        clock_ms=lambda: next(AHEAD), restorer=cluster.restorer, ranks=ranks,
+    )  # fmt: skip
 
 
-def test_a_restart_puts_priorities_back_though_nobody_waits_and_the_gate_is_closed(tmp_path: Path) -> None:
-    """Not by --allow-priority, not by a snapshot, not even by a gate: what was changed is put back."""
-    path = tmp_path / "journal.jsonl"
-    with JournalFile(path, durable=False) as file:
-        file.append(ranked())
-    cluster = Prioritised(5, 4, {"production": 19, "research": 1})
-    cluster.priorities = {NAME: 10}
-    cluster.permission.why = YarnPreempts("root.research", MONITOR)
-    rebuilt = life(cluster, path, 3, enforce=True)
-    assert rebuilt is not None
-    assert rebuilt.priorities == {NAME: 3}
-    assert cluster.priorities == {NAME: 3}
-    assert cluster.actions == [SetPriority(NAME, 3, back=True)]
-    left = rebuild(path)
-    assert left is not None
-    assert left.priorities == {}
-    replay(read(path, closed=True), str(path))
+def prioritised() -> tuple[Folder, Values]:
+    hdfs = Folder()
+    values = Values(hdfs)
+    values.values = {NAME: "3", OTHER: "9"}
+    return hdfs, values
+
+
+def test_priorities_of_a_ranking_are_recorded_in_one_write_and_restored_at_the_stop() -> None:
+    hdfs, values = prioritised()
+    cluster, journal = Prioritised(hdfs, values), MemoryJournal()
+    loop = ranking_loop(cluster, journal, ranks=True)
+    while values.values[NAME] == "3":
+        loop._once()
+    assert values.values == {NAME: "10", OTHER: "9"}
+    assert len(hdfs.files) == 1
+    lowering = next(record for record in journal.records if isinstance(record, Lowering))
+    assert lowering.why == DeadlineOrder()
+    assert lowering.changes == (Change("priority", NAME, "3", "10"),)
+    loop.stop()
+    loop.run()
+    assert (values.values, hdfs.files) == ({NAME: "3", OTHER: "9"}, {})
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_daemon_without_deadlines_restores_priorities_of_an_earlier_run(closed: bool) -> None:
+    """Not by --allow-priority, not by a request, not by an open guard: what was changed is restored."""
+    hdfs, values = prioritised()
+    loop = ranking_loop(Prioritised(hdfs, values), MemoryJournal(), ranks=True)
+    while values.values[NAME] == "3":
+        loop._once()
+    after = Prioritised(hdfs, values)
+    after.waits = False
+    if closed:
+        after.permission.why = YarnPreempts("root.research", MONITOR)
+    journal = MemoryJournal()
+    again = ranking_loop(after, journal, ranks=False)
+    for _ in range(12):
+        again._once()
+    assert (values.values, hdfs.files) == ({NAME: "3", OTHER: "9"}, {})
+    assert [type(action) for action in after.actions] == [Restore]
+    ended = [record for record in journal.records if isinstance(record, Restored)]
+    assert [(one.target, one.why) for one in ended] == [(NAME, ReadBack())]
 
 
 class Thieves(Attached):
@@ -360,7 +334,8 @@ def test_a_daemon_is_put_together_with_what_the_journal_knows(
         with JournalFile(state.journal, durable=False) as file:
             late = msgspec.structs.replace(CHANGE, at_ms=clock_ms() + 3_600_000)
             seen = Observed(at_ms=late.at_ms, cluster="not-requested")
-            file.append([HEAD, seen, Contact(1, "7"), late])
+            change = Change("priority", NAME, "3", "10")
+            file.append([HEAD, seen, Contact(1, "7"), late, Lowering(late.at_ms, (change,), DeadlineOrder())])
         plan = Plan(
             cluster=ClusterAddress(resource_managers=("http://127.0.0.1:1",)),
             attachment=Attachment(),
@@ -368,9 +343,13 @@ def test_a_daemon_is_put_together_with_what_the_journal_knows(
             state_dir=state.path,
         )
         cluster = Adopting(1, 1, {"production": 1, "research": 0})
-        _, journal = make_loop(plan, state, cluster, rebuild(state.journal))
+        rebuilt = rebuild(state.journal)
+        assert rebuilt is not None
+        _, journal = make_loop(plan, state, cluster, rebuilt)
         journal.file.close()
+        _list_changes(plan, rebuilt.changes)
         assert cluster.adopted_epoch == "7"
         told = " ".join(line.getMessage() for line in caplog.records)
-        assert f"changed the priority of {NAME} (from 3); run with --enforce" in told
+        assert f"yarnctl lowered the priority of {NAME} from 3 to 10 and has not restored it" in told
+        assert "yarnctl restore --all, or: yarn application -appId" in told
         assert "the clock was set back by" in told

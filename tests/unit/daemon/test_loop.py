@@ -53,6 +53,7 @@ from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.loop import ClusterIdentity
+from yarnctl.restoring.restorer import Restorer
 from yarnctl.service.answers.explanations import summary
 
 
@@ -90,9 +91,6 @@ class NoScheduler:
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         return "no scheduler here"
 
-    def maximum(self, path: str) -> float | str | None:
-        return "no scheduler here"
-
 
 class Attached(TinyCluster):
     """A tiny cluster that grants by itself as time goes on, and may stand aside or be away."""
@@ -108,6 +106,7 @@ class Attached(TinyCluster):
         super().__init__(*words, **more)
         self.permission = Aside()
         self.queue_settings = NoScheduler()
+        self.restorer = Restorer(None, {}, self.perform, lambda: self.now_ms)
 
     def observe_soon(self) -> Snapshot | None:
         raise AssertionError("nobody looks while the loop does")

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.lowered_queue import MAXIMUM, Folder, Scheduler
-from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon, kinds
-from tests.unit.daemon.test_lowered_queue import holder_of
+from tests.unit.daemon.test_loop import Lock, busy, daemon, kinds
+from tests.unit.daemon.test_queue_caps import Queues, capping_loop
 from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.running import _require_in_place
 from yarnctl.daemon.state_dir import StateDir
@@ -48,8 +47,7 @@ def lock_replaced(folder: Path) -> None:
 HARM = [emptied, moved, replaced, journal_removed, lock_replaced]
 
 
-def begun(state: StateDir, cluster: Attached) -> tuple[Loop, JournalFile]:
-    loop, _ = daemon(cluster, lock=Lock())
+def begun(state: StateDir, loop: Loop) -> tuple[Loop, JournalFile]:
     journal = JournalFile(state.journal, durable=False)
     loop.recorder.journal = journal
     loop._in_place = lambda: _require_in_place(state, journal)
@@ -59,13 +57,11 @@ def begun(state: StateDir, cluster: Attached) -> tuple[Loop, JournalFile]:
 @pytest.mark.parametrize("harm", HARM, ids=lambda harm: harm.__name__)
 def test_it_stops_puts_back_and_withdraws(tmp_path: Path, harm: Callable[[Path], None], caplog) -> None:
     caplog.set_level(logging.INFO)
-    cluster, hdfs = busy(), Folder()
+    cluster, queues = busy(), Queues(0.9)
     cluster.drain_ms = 1 << 40
-    scheduler = Scheduler(hdfs)
     with StateDir(tmp_path / "state", lambda: "a1b2") as state:
-        loop, journal = begun(state, cluster)
-        loop._queue_caps = holder_of(scheduler, hdfs)
-        while scheduler.maximum_ratio == MAXIMUM:
+        loop, journal = begun(state, capping_loop(cluster, queues))
+        while queues.maximum_ratio() == 0.9:
             loop._once()
         asked = kinds(cluster).count("Suspend")
         cluster.submit("production-2", "production", 0, 3)
@@ -78,7 +74,7 @@ def test_it_stops_puts_back_and_withdraws(tmp_path: Path, harm: Callable[[Path],
     assert asked == 3
     ends = [line.getMessage() for line in caplog.records if " -> withdrawn " in line.getMessage()]
     assert len(ends) == asked  # nothing can be written down any more, so the log alone tells of it
-    assert (scheduler.maximum_ratio, hdfs.files) == (MAXIMUM, {})
+    assert (queues.maximum_ratio(), queues.hdfs.files) == (0.9, {})
     assert loop.publisher.view.loop.state == "stopped"
 
 
@@ -89,7 +85,7 @@ def test_nothing_is_done_on_a_record_that_nobody_will_find(
     """The harm comes between the look and the append: the append itself must notice."""
     cluster = busy()
     with StateDir(tmp_path / "state", lambda: "a1b2") as state:
-        loop, journal = begun(state, cluster)
+        loop, journal = begun(state, daemon(cluster, lock=Lock())[0])
         loop._in_place = lambda: None
         append = journal.append
 

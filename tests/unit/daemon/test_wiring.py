@@ -53,7 +53,7 @@ def test_the_port_knows_where_checkpoints_must_lie(tmp_path: Path, monkeypatch: 
 
 def test_lock_and_folders_are_asked_within_the_bounds_of_the_loop(tmp_path: Path) -> None:
     """They are asked on the loop's own thread: ten minutes for a file would be ten minutes without a look."""
-    client = running._hdfs(plan(tmp_path))
+    client = running.hdfs_client(plan(tmp_path).cluster)
     for bounds in (client._bulk, client._to.limits):
         assert bounds.answer_ms <= 5_000
         assert bounds.read_timeout_ms <= 5_000

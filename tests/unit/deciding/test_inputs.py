@@ -29,7 +29,7 @@ from yarnctl.deciding.model import Observation, SetPriority, Snapshot
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.records import Decision, Record, Refusal
 from yarnctl.deciding.settings import DEFAULT, PAPER, Settings
-from yarnctl.deciding.snapshot_rows import Change, Columns, Reader, Writer
+from yarnctl.deciding.snapshot_rows import Columns, Reader, SnapshotChange, Writer
 from yarnctl.errors import Different, YarnctlError
 from yarnctl.journal.chain import MemoryJournal
 
@@ -265,7 +265,7 @@ def test_a_reader_of_changes_sees_what_the_writer_saw(looks: Any, settings: Sett
         shown = [view.application for view in views if view.application in names]
         snapshot = with_left_out(cluster(*views, free=free), *shown)
         change = writer.change(snapshot)
-        read_back = msgspec.json.decode(msgspec.json.encode(change), type=Change)
+        read_back = msgspec.json.decode(msgspec.json.encode(change), type=SnapshotChange)
         seen = reader.snapshot(read_back)
         assert again.change(seen) == change, "a change is canonical"
         assert rows_of(columns, seen) == rows_of(columns, snapshot)

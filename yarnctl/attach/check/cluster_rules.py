@@ -7,6 +7,7 @@ a right that only a group could grant is "unknown".
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from yarnctl.attach.check.preflight import (
@@ -22,9 +23,11 @@ from yarnctl.attach.check.preflight import (
     unknown,
     warn,
 )
+from yarnctl.deciding.model import Change
 from yarnctl.hadoop.addresses import WEB_PROXY
 from yarnctl.hadoop.http.transport import NO_CONNECTION
-from yarnctl.hadoop.lowered_queues import LoweredQueue, command_for, same_ratio
+from yarnctl.restoring.change_file import command_for, described
+from yarnctl.restoring.restorer import same_value
 
 SPECULATION = "mapreduce.reduce.speculative"
 SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
@@ -154,36 +157,39 @@ def slow_start(facts: Facts) -> CheckResult:
 
 
 def lowered(facts: Facts) -> CheckResult:
-    """A queue's maximum that yarnctl lowered stays low until yarnctl or an administrator restores it."""
+    """A setting that yarnctl lowered stays so until yarnctl or an administrator restores it."""
     if facts.lowered is None:
         return unknown(facts.unseen("lowered"))
-    for name, record in facts.lowered.items():
-        path = f"{facts.lock_path}/{name}"
-        if record is None:
+    for stored in facts.lowered:
+        path = f"{facts.lock_path}/{stored.name}"
+        if stored.record is None:
             fix = f"compare the queues' maxima with capacity-scheduler.xml; then hdfs dfs -rm {path}"
-            return warn(f"{path} does not contain a record of a lowered queue", fix)
-        for one in record.queues:
-            if _is_down(facts, one):
-                return _named(facts, one, is_held=record.holder == facts.lock_holder)
-    return ok("yarnctl has lowered no queue's maximum")
+            return warn(f"{path} does not contain a record of a lowered setting", fix)
+        down = [change for change in stored.record.changes if _is_down(facts, change)]
+        if down:
+            return _named(down, is_held=stored.holder == facts.lock_holder)
+    return ok("yarnctl has lowered no setting that is not restored")
 
 
-def _named(facts: Facts, one: LoweredQueue, *, is_held: bool) -> CheckResult:
-    now, before = one.ratio * 100, one.before_ratio * 100
-    said = f"yarnctl lowered the maximum of {one.queue} from {before:g} % to {now:g} %"
-    command = command_for(one.queue, one.before_ratio)
+def _named(changes: Sequence[Change], *, is_held: bool) -> CheckResult:
+    more = f" and {len(changes) - 1} others" if len(changes) > 1 else ""
+    said = f"yarnctl lowered {described(changes[0])}{more}"
+    by_hand = command_for(changes[0])
+    fix = f"yarnctl restore --all, or: {by_hand}" if by_hand else "yarnctl restore --all"
     if is_held:
-        seen = f"{said}; the daemon that did it has the lock and restores the maximum"
-        return warn(seen, f"only if that daemon does not run any more: {command}")
-    return fail(f"{said}; the daemon that did it has lost the lock", f"yarnctl run --enforce, or: {command}")
+        seen = f"{said}; the daemon that did it has the lock and restores it"
+        return warn(seen, f"only if that daemon does not run any more: {fix}")
+    return fail(f"{said}; the daemon that did it has lost the lock", fix)
 
 
-def _is_down(facts: Facts, one: LoweredQueue) -> bool:
-    """Return whether a queue still has the lowered maximum; a maximum that is not shown counts as lowered."""
-    percent = number_of(facts.capacity(f"{one.queue}.maximum-capacity"))
-    if percent is None and (found := facts.of((one.queue,))):
+def _is_down(facts: Facts, change: Change) -> bool:
+    """Return whether a setting is still lowered; a value that is not shown counts as lowered."""
+    if change.kind != "queue":
+        return True
+    percent = number_of(facts.capacity(f"{change.target}.maximum-capacity"))
+    if percent is None and (found := facts.of((change.target,))):
         percent = found[0].queue.maximum_percent
-    return percent is None or same_ratio(percent / 100, one.ratio)
+    return percent is None or same_value("queue", repr(percent / 100), change.now)
 
 
 def acls(facts: Facts) -> CheckResult:

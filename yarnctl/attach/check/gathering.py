@@ -18,13 +18,13 @@ from yarnctl.hadoop.app_master import approved
 from yarnctl.hadoop.http.answers import JSON, Missing, Rejected
 from yarnctl.hadoop.http.transport import FAULT_WORDS, MANAGER_INFO, Transport, connection_fault
 from yarnctl.hadoop.lock import LockFile
-from yarnctl.hadoop.lowered_queues import read_all
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.flink_rest import KIND as FLINK
 from yarnctl.hadoop.wire.spark_rest import KIND as SPARK
 from yarnctl.hadoop.wire.views import leaves, queue_tree
+from yarnctl.restoring.change_file import stored_records
 
 T = TypeVar("T")
 NAME_NODE_STATE = "Hadoop:service=NameNode,name=FSNamesystemState"
@@ -134,9 +134,9 @@ def _hdfs(cluster: ClusterAddress, begin: Facts, why: dict[str, str]) -> dict[st
         seen[name] = _try(why, name, partial(_status, hdfs, path, absent))
     seen["lock"] = _try(why, "lock", partial(hdfs.find, begin.lock_path))
     if seen["lock"] is None and "lock" not in why:
-        seen["lowered"] = {}
+        seen["lowered"] = ()
     else:
-        seen["lowered"] = _try(why, "lowered", partial(read_all, hdfs, begin.lock_path))
+        seen["lowered"] = _try(why, "lowered", partial(stored_records, hdfs, begin.lock_path))
         seen["lock_holder"] = _try(why, "lock_holder", partial(_lock_holder, hdfs, begin.lock_path)) or ""
     found = {
         path: _try(why, "above", partial(hdfs.find, path))

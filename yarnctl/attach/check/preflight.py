@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 import msgspec
 
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, resolved
-from yarnctl.hadoop.lowered_queues import LoweredRecord
+from yarnctl.hadoop.lock import LOCK_PATH
 from yarnctl.hadoop.webhdfs import FileStatus
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.hadoop.wire.yarn import ClusterInfo, NodeRow, UserInfo
 from yarnctl.journal.rendering import joined
+from yarnctl.restoring.change_file import StoredRecord
 
 Severity = Literal["ok", "warn", "fail", "unknown"]
 CAPACITY = "yarn.scheduler.capacity."
-LOCK_PATH = "/yarnctl/lock"  # The directory in HDFS by which at most one daemon acts per cluster
 
 
 class Unseen(NamedTuple):
@@ -64,7 +64,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``: the
     status of the two roots; ``absent``: the roots that do not exist; ``above``: the folders above
     them, by path. ``lock``: the status of ``lock_path``, the directory of the lock. ``lowered``: records of
-    queues that a daemon has lowered, by file; ``lock_holder``: the process that has the lock.
+    settings that a daemon has lowered; ``lock_holder``: the process that has the lock.
     ``safe_mode``: as in the NameNode's /jmx. ``counted``: the resources that the scheduler decides by
     ("memory-mb", "vcores"). ``proxy``: the page of a running application; ``data_node``: the address to which
     the NameNode sends a new file's bytes. ``spark``: yarnctl may drain executors; ``fallback_root``: the
@@ -98,7 +98,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     requests: FileStatus | None = None
     store: FileStatus | None = None
     lock: FileStatus | None = None
-    lowered: Mapping[str, LoweredRecord | None] | None = None
+    lowered: tuple[StoredRecord, ...] | None = None
     lock_holder: str = ""
     hosts: int | None = None
     nodes: tuple[NodeRow, ...] | None = None

@@ -32,6 +32,7 @@ from yarnctl.deciding.model import (
     Outcome,
     Refused,
     Release,
+    Restore,
     SetPriority,
     SetQueueMaximum,
     Suspend,
@@ -135,12 +136,10 @@ class Permission:
             case Drain():
                 return self._now(action) or self._of_executors(action.application)
             case SetPriority():
-                return None if action.back else self._of_priority(action.application)
-            case Grow():
-                return None
+                return self._of_priority(action.application)
             case SetQueueMaximum():
-                return None if action.back else self._of_maximum(action.queue)
-            case Withdraw():
+                return self._of_maximum(action.queue)
+            case Withdraw() | Grow() | Restore():
                 return None
 
     def why_nothing(self) -> ModeReason | None:
@@ -223,6 +222,6 @@ def later(action: Action, why: OutcomeReason) -> Outcome:
     The controller retries an action that ends a suspension: Refused would leave an attempt in its release
     wait, or about to stop, without an order. An unsent Suspend does not count as a failure of its attempt.
     """
-    if isinstance(action, Release | Withdraw | Grow):
+    if isinstance(action, Release | Withdraw | Grow | Restore):
         return Unknown(why)
     return Withheld(why) if isinstance(action, Suspend | Drain) else Refused(why)

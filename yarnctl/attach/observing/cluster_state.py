@@ -341,10 +341,3 @@ class Queues:
             return queue, QueueLimits(*self._connection.manager.queue_share(queue))
         except YarnctlError as problem:
             return str(problem)
-
-    def maximum(self, path: str) -> float | str | None:
-        """Return a queue's configured maximum, None if the queue does not exist, or why it is unknown."""
-        try:
-            return self._connection.manager.queue_maximum(path)
-        except YarnctlError as problem:
-            return str(problem)

@@ -121,6 +121,20 @@ class ExecutorObserver:
         """Return a driver's current settings."""
         return self._guard.read(application, "start", lambda _name, _: self._driver(application).settings())
 
+    def active(self, application: str) -> int | Absent | Problem:
+        """Return the number of active executors, without the driver."""
+        rows = self._guard.read(application, "executors", lambda name, _: self._driver(name).executors())
+        if isinstance(rows, Absent | Problem):
+            return rows
+        return sum(row.is_active and not row.is_driver for row in rows)
+
+    def has_pending_task(self, application: str) -> bool | Absent | Problem:
+        """Return whether a stage of the running jobs has tasks that have not started."""
+        stages = self._guard.read(application, "stages", lambda name, _: self._driver(name).stages())
+        if isinstance(stages, Absent | Problem):
+            return stages
+        return any(each.status in ("ACTIVE", "PENDING") and each.waiting for each in stages)
+
     def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
         """Return why executors were removed, by their drivers; None: the driver still lists it."""
         names = [application for application, _ in wanted]

@@ -1,4 +1,4 @@
-"""Drain executors of Spark, and let their application request as many again.
+"""Drain executors of Spark.
 
 An executor's state is read from its driver right before the order, which is sent once. The submitter's tag
 decides the route. Without a plugin Spark requests executors again without an order, so none is sent then.
@@ -11,21 +11,23 @@ from typing import Protocol
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.executor_reader import Drainable, ExecutorReader
-from yarnctl.attach.eligibility.permission import Permission, later, unread
+from yarnctl.attach.eligibility.permission import Permission, unread
 from yarnctl.attach.observing.executors import ExecutorObserver, executor_in
 from yarnctl.attach.orders.plugin_orders import PluginOrders, start_of
 from yarnctl.attach.orders.tracking import TrackedOrder
-from yarnctl.deciding.model import Accepted, Drain, Grow, Outcome, Refused, Withheld
+from yarnctl.deciding.model import Accepted, Change, Drain, Outcome, Refused, Withheld
+from yarnctl.deciding.reasons.orders import QueueServing
 from yarnctl.deciding.reasons.outcomes import (
     AttemptUnknown,
+    ClientFault,
     ExecutorBusy,
-    MasterSilent,
     NoHdfs,
 )
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.http.answers import Uncertain
+from yarnctl.restoring.restorer import Restorer
 
 
 class LeavingOrders(Protocol):
@@ -34,12 +36,9 @@ class LeavingOrders(Protocol):
     def drain(self, action: Drain, one: TrackedOrder) -> Outcome:
         """Order an executor to leave, once."""
 
-    def grow(self, action: Grow) -> Outcome:
-        """Let an application that has not ended have as many executors as before."""
-
 
 class ExecutorOrders:
-    """Performs ``Drain`` and ``Grow``; raises as the clients do."""
+    """Performs ``Drain``; raises as the clients do."""
 
     def __init__(
         self,
@@ -47,11 +46,13 @@ class ExecutorOrders:
         permission: Permission,
         executors: ExecutorObserver,
         drainable: ExecutorReader,
+        restorer: Restorer,
     ) -> None:
         self._connection = connection
         self._permission = permission
         self._executors = executors
         self._drainable = drainable
+        self._restorer = restorer
 
     def drain(self, action: Drain, one: TrackedOrder) -> Outcome:
         """Order an executor to leave, once."""
@@ -76,32 +77,32 @@ class ExecutorOrders:
             raise
         return Accepted()
 
-    def grow(self, action: Grow) -> Outcome:
-        """Let an application that has not ended have as many executors as before."""
-        found = self._drainable.judged(self._connection.row(action.application))
-        if not self._drainable.is_settled(action.application):  # the route is not known yet
-            return later(action, MasterSilent("the driver has not answered yet"))
-        if not isinstance(found, Drainable) or found.route != "plugin":
-            return Accepted()
-        return self._order_plugin(action)
-
-    def _order_plugin(self, action: Drain | Grow) -> Outcome:
-        hdfs, settings = self._connection.hdfs, self._executors.settings(action.application)
+    def _order_plugin(self, action: Drain) -> Outcome:
+        """Order the plugin to let executors leave; their number before is recorded first."""
+        application, hdfs = action.application, self._connection.hdfs
+        settings = self._executors.settings(application)
         if hdfs is None:
             return Withheld(NoHdfs())
         if isinstance(settings, Absent | Problem):
-            return later(action, unread(settings))
+            return Withheld(unread(settings))
         start = start_of(settings)
         if not start:
             return Refused(AttemptUnknown())
-        orders, name_of = (
-            PluginOrders(hdfs, self._connection.settings.requests_root),
-            self._connection.settings.name_of,
+        decision = self._connection.settings.name_of(f"d{action.decision}")
+        if not self._is_recorded(application, decision):
+            active = self._executors.active(application)
+            if isinstance(active, Absent | Problem):
+                return Withheld(unread(active))
+            change = Change("executors", application, str(active), decision)
+            if problem := self._restorer.record((change,), QueueServing()):
+                return Withheld(ClientFault(problem[:FAULT_MAX]))
+        named = [executor_in(application, mate) for mate in action.mates]
+        leaving = [name for name in named if name is not None]
+        PluginOrders(hdfs, self._connection.settings.requests_root).leave(
+            application, start, leaving, decision
         )
-        if isinstance(action, Grow):
-            orders.back(action.application, start, [name_of(f"d{number}") for number in action.decisions])
-        else:
-            named = [executor_in(action.application, mate) for mate in action.mates]
-            leaving = [name for name in named if name is not None]
-            orders.leave(action.application, start, leaving, name_of(f"d{action.decision}"))
         return Accepted()
+
+    def _is_recorded(self, application: str, decision: str) -> bool:
+        one = self._restorer.open.get(("executors", application))
+        return one is not None and one.why is None and decision in one.change.now.split()

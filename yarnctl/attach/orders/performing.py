@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from yarnctl.attach.connection.calls import Problem, fault_text
 from yarnctl.attach.connection.connection import CheckpointStore, Connection
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
@@ -34,12 +36,15 @@ from yarnctl.attach.orders.tracking import OrderTracking, TrackedOrder
 from yarnctl.deciding.model import (
     Accepted,
     Action,
+    Change,
+    ChangeKind,
     Drain,
     Grow,
     Kill,
     Outcome,
     Refused,
     Release,
+    Restore,
     SetPriority,
     SetQueueMaximum,
     Suspend,
@@ -48,6 +53,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.reasons.eligibility import CheckpointUnseen
+from yarnctl.deciding.reasons.orders import DeadlineOrder, DemandOver
 from yarnctl.deciding.reasons.outcomes import (
     AttemptOver,
     AttemptUnknown,
@@ -73,10 +79,10 @@ from yarnctl.deciding.reasons.outcomes import (
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable, YarnctlError
 from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.http.answers import Altered, ExistsAlready, Missing, Rejected, Uncertain
-from yarnctl.hadoop.resource_manager import ENDED
+from yarnctl.hadoop.http.answers import Altered, ExistsAlready, Rejected, Uncertain
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
+from yarnctl.restoring.restorer import Restorer, ReversibleSetting
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Manifest, canonical, request_name
 from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
 
@@ -92,9 +98,13 @@ class Performing:
         tracking: OrderTracking,
         eligibility: EligibilityReader,
         permission: Permission,
-        leaving: Mapping[str, LeavingOrders] | None = None,
+        leaving: Mapping[str, LeavingOrders],
+        reversible: Mapping[ChangeKind, ReversibleSetting],
+        restorer: Restorer,
     ) -> None:
-        self._leaving = leaving or {}
+        self._leaving = leaving
+        self._reversible = reversible
+        self._restorer = restorer
         self._connection = connection
         self._manager = connection.manager
         self._hdfs = connection.hdfs
@@ -136,6 +146,8 @@ class Performing:
             case SetQueueMaximum():
                 self._manager.set_queue_maximum(action.queue, action.ratio)
                 return Accepted()
+            case Restore():
+                return self._reversible[action.change.kind].write(action.change)
 
     def _begin(
         self, action: Suspend | Withdraw | Release | Kill | Drain, verb: str, generation: int = 0
@@ -154,12 +166,7 @@ class Performing:
         return Accepted() if one.released_at_ms else orders.drain(action, one)
 
     def _grow(self, action: Grow) -> Outcome:
-        try:
-            row = self._connection.manager.application(action.application)
-        except Missing:
-            return Accepted()
-        orders = self._leaving.get(row.kind.upper())
-        return Accepted() if orders is None or row.state in ENDED else orders.grow(action)
+        return self._restorer.restore(action.application, DemandOver(), ("bounds", "executors"))
 
     def _suspend(self, action: Suspend) -> Outcome:
         if self._hdfs is None:
@@ -356,22 +363,27 @@ class Performing:
         return Accepted()
 
     def _set_priority(self, action: SetPriority) -> Outcome:
-        if action.back:
-            return self._restore_priority(action)
+        """Set a priority whose change is recorded; the record of a ranking has all of its changes."""
+        row = self._connection.row(action.application)
+        change = Change("priority", action.application, str(row.priority), str(action.priority))
+        if not self._restorer.covers(change.kind, change.target, change.now):
+            problem = self._restorer.record((change,), DeadlineOrder())
+            if problem:
+                return Withheld(ClientFault(problem[:FAULT_MAX]))
         try:
             self._manager.set_priority(action.application, action.priority)
-        except Altered as problem:
-            return Unknown(_fault(problem))  # it was changed to another value: restore it later
-        return Accepted()
-
-    def _restore_priority(self, action: SetPriority) -> Outcome:
-        """Restore the former priority without further permission; skip an application that has ended."""
-        try:
-            row = self._manager.application(action.application)
-        except Missing:
-            return Accepted()
-        if row.state not in ENDED and row.priority != action.priority:
-            self._manager.set_priority(action.application, action.priority)
+        except Uncertain:
+            raise
+        except Altered as problem:  # YARN capped it: what it set is what is restored from
+            if problem.got == change.before:
+                self._restorer.not_made(change.key)
+            else:
+                capped = msgspec.structs.replace(change, now=problem.got)
+                self._restorer.record((capped,), DeadlineOrder())
+            return Unknown(_fault(problem))
+        except YarnctlError:
+            self._restorer.not_made(change.key)
+            raise
         return Accepted()
 
 

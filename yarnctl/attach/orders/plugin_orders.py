@@ -35,6 +35,11 @@ class PluginOrders:
         """Order the driver to request as many executors as left by these decisions."""
         self._write(application, start, "back", decisions[-1], f"back {' '.join(decisions)}\n")
 
+    def has_back(self, application: str, start: str, decisions: Sequence[str]) -> bool:
+        """Return whether the order to request executors again is written."""
+        names = self._names(f"{self._root}/{application}/driver-{start}")
+        return any(name.endswith(f"-back-{decisions[-1]}.order") for name in names)
+
     def _write(self, application: str, start: str, kind: str, decision: str, text: str) -> None:
         folder = f"{self._root}/{application}/driver-{start}"
         self._hdfs.make_directories(folder, FOLDER_MODE)

@@ -1,4 +1,4 @@
-"""Why an order moved or was transferred, and why a queue's maximum or a priority is changed or restored."""
+"""Why an order moved or was transferred, and why a setting of another owner is lowered or restored."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ class RequesterHasRoom(Reason, frozen=True):
     application: str
 
 
-_Ended = ContainerHasEnded | ApplicationHasEnded | WithOrder | Unclaimed | NoProgress
+_Moved = ContainerHasEnded | ApplicationHasEnded | WithOrder | Unclaimed | NoProgress
 _Needless = RequestGone | RoomElsewhere | NobodyWaits | Stopping | OnlyObserved | AnotherManager
 _Passed = GivenRoomOf | RequesterHasRoom
-MoveReason = _Ended | _Needless | _Passed
+MoveReason = _Moved | _Needless | _Passed
 """Why an order moved or was transferred (``transition``, ``transfer``)."""
 
 
@@ -101,15 +101,38 @@ class MayNotAct(Reason, frozen=True):
     sentence = "yarnctl is blocked and keeps nothing changed"
 
 
-class QueueGone(Reason, frozen=True):
-    sentence = "the queue no longer exists"
+class TargetGone(Reason, frozen=True):
+    """The queue was removed, or the application has ended."""
+
+    sentence = "it no longer exists"
 
 
 class ChangedByOthers(Reason, frozen=True):
     sentence = "another program or user has changed the value since"
 
 
-QueueReason = (
-    QueueServing | DemandOver | LeftByEarlierRun | Stopping | MayNotAct | QueueGone | ChangedByOthers
-)
-"""Why a queue's maximum or a priority is changed or restored (``holding``, ``hold-ended``, ``restoring``)."""
+class DeadlineOrder(Reason, frozen=True):
+    sentence = "applications are served in the order of their deadlines"
+
+
+class ReadBack(Reason, frozen=True):
+    sentence = "the value before the change was read back"
+
+
+class NotChanged(Reason, frozen=True):
+    sentence = "the request to change the value was rejected"
+
+
+class TakenOver(Reason, frozen=True):
+    sentence = "another process restores the value"
+
+
+class OperatorRestores(Reason, frozen=True):
+    sentence = "an operator ran yarnctl restore"
+
+
+_Lowered = QueueServing | DeadlineOrder
+_Due = DemandOver | LeftByEarlierRun | Stopping | MayNotAct | OperatorRestores
+_Ended = ReadBack | TargetGone | ChangedByOthers | NotChanged | TakenOver
+ChangeReason = _Lowered | _Due | _Ended
+"""Why a setting is lowered, restored, or no longer restored (``lowering``, ``restoring``, ``restored``)."""

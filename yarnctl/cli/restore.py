@@ -1,0 +1,190 @@
+"""``yarnctl restore``: restore settings that yarnctl has lowered, by the records in HDFS, without a daemon.
+
+Exit status 0: each wanted setting was restored, or belongs to its owner again; 1: some could not be restored
+in time, and their records stay; 3: another process holds the lock and restores them, or no server answers.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import click
+
+from yarnctl.cli.asking import plain
+from yarnctl.cli.cluster import ClusterOptions, cluster_of, cluster_options
+from yarnctl.command_line import output_option, print_json, print_table
+from yarnctl.errors import BadInput, Unreachable
+
+if TYPE_CHECKING:
+    from yarnctl.attach.port import AttachedPort
+    from yarnctl.config import ClusterAddress
+    from yarnctl.deciding.model import Change
+    from yarnctl.deciding.records import Restored
+    from yarnctl.hadoop.lock import LockFile
+    from yarnctl.hadoop.webhdfs import WebHdfs
+
+EVERY_S = 0.5  # The interval of readings; the lock is renewed with each
+COLUMNS = ("kind", "target", "state", "by hand")
+
+
+@click.command()
+@click.argument("targets", metavar="[TARGET]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Restore every setting on record.")
+@click.option(
+    "--wait",
+    "wait_s",
+    type=click.IntRange(1, 3600),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to read the settings until they are restored.",
+)
+@click.option(
+    "--requests", default="/yarnctl/requests", show_default=True, help="HDFS folder of the daemon's requests."
+)
+@cluster_options
+@output_option
+def command(
+    targets: tuple[str, ...],
+    everything: bool,
+    wait_s: int,
+    requests: str,
+    cluster: ClusterOptions,
+    output: str,
+) -> int:
+    """List settings that yarnctl has lowered; restore the TARGETs (queues, applications), or --all.
+
+    A daemon restores them itself. This command works when none runs: it takes the daemon's lock meanwhile.
+    """
+    from yarnctl.attach.port import loop_manager
+    from yarnctl.daemon.running import hdfs_client
+    from yarnctl.hadoop.lock import LOCK_PATH, LockFile
+    from yarnctl.restoring.change_file import stored_records
+
+    if targets and everything:
+        raise BadInput("--all", f"and TARGET {targets[0][:120]} are both given", "use one of them")
+    address = _with_hdfs(cluster_of(cluster))
+    loop_manager(address).identify()
+    hdfs = hdfs_client(address)
+    stored = stored_records(hdfs, LOCK_PATH)
+    changes = [change for one in stored if one.record is not None for change in one.record.changes]
+    _require_known(targets, changes)
+    wanted = frozenset(targets) if targets else frozenset(change.target for change in changes)
+    if not changes or not (targets or everything):
+        return _print([(change, "lowered") for change in changes], output)
+    lock = LockFile(hdfs, LOCK_PATH, f"restore-{secrets.token_hex(4)}")
+    _acquire(lock)
+    try:
+        return _restore(address, hdfs, lock, requests, wanted, wait_s, output)
+    finally:
+        lock.release()
+
+
+def _with_hdfs(address: ClusterAddress) -> ClusterAddress:
+    import msgspec
+
+    from yarnctl.attach.connection.connection import discover_name_nodes, require_name_nodes
+
+    if address.name_nodes:
+        return address
+    found = discover_name_nodes(address.resource_manager(), address.resource_managers[0])
+    return msgspec.structs.replace(address, name_nodes=require_name_nodes(found))
+
+
+def _require_known(targets: Sequence[str], changes: Sequence[Change]) -> None:
+    known = sorted({change.target for change in changes})
+    for target in targets:
+        if target not in known:
+            near = get_close_matches(target, known, 1)
+            remedy = f"did you mean {near[0]}?" if near else "run yarnctl restore to list the settings"
+            raise BadInput(f"TARGET {target[:120]}", "no record in HDFS names it", remedy)
+
+
+def _acquire(lock: LockFile) -> None:
+    """Take the lock; raises Unreachable if another process holds it: its record changes."""
+    seen, until_s = lock.current(), time.monotonic() + 2 * lock.ttl_ms / 1000
+    if lock.acquire():
+        return
+    click.echo(f"waiting up to {lock.ttl_ms / 1000:.0f} s for the lock of a process that has ended", err=True)
+    while not lock.acquire():
+        now = lock.current()
+        if seen is not None and now is not None and (now.term, now.beat) != (seen.term, seen.beat):
+            problem = f"{now.holder} holds the lock and restores the settings itself"
+            raise Unreachable(f"{problem}; stop it first, or see yarnctl check")
+        if time.monotonic() > until_s:
+            raise Unreachable("the lock could not be taken; see yarnctl check")
+        threading.Event().wait(EVERY_S)
+
+
+def _restore(
+    address: ClusterAddress,
+    hdfs: WebHdfs,
+    lock: LockFile,
+    requests: str,
+    wanted: Collection[str],
+    wait_s: int,
+    output: str,
+) -> int:
+    from yarnctl.attach.connection.connection import Attachment
+    from yarnctl.attach.port import attach
+    from yarnctl.daemon.running import lead
+    from yarnctl.deciding.reasons.orders import OperatorRestores
+    from yarnctl.deciding.records import Record, Restored
+    from yarnctl.journal.rendering import text
+
+    ended: list[Restored] = []
+
+    def note(record: Record) -> None:
+        if isinstance(record, Restored):
+            ended.append(record)
+
+    settings = Attachment(enforce=True, requests_root=requests, requests_owner=address.user)
+    port: AttachedPort = attach(address, settings, lambda: time.time_ns() // 1_000_000)
+    try:
+        restorer = port.restorer
+        restorer.write = note
+        lead(restorer, lock, hdfs)
+        until_s = time.monotonic() + wait_s
+        while True:
+            restorer.adopt()
+            for one in restorer.open.values():
+                one.why = OperatorRestores() if one.change.target in wanted else None
+            port.restore_due()
+            left = [one.change for one in restorer.open.values() if one.why is not None]
+            if (restorer.is_current and not left) or time.monotonic() > until_s or not lock.renew():
+                break
+            threading.Event().wait(EVERY_S)
+        changed = {(one.kind, one.target): text(one.why) for one in ended}
+        rows: list[tuple[Change | Restored, str]] = [(change, "not restored") for change in left]
+        rows += [(record, changed[record.kind, record.target]) for record in ended]
+        return _print(rows, output)
+    finally:
+        port.close()
+
+
+def _print(rows: Sequence[tuple[Change | Restored, str]], output: str) -> int:
+    """Print the settings; return 1 if some could not be restored."""
+    from yarnctl.deciding.model import Change
+    from yarnctl.restoring.change_file import command_for
+
+    shown = [
+        {
+            "kind": one.kind,
+            "target": plain(one.target),
+            "state": state,
+            "command": command_for(one) if isinstance(one, Change) else "",
+        }
+        for one, state in rows
+    ]
+    if output == "json":
+        print_json({"settings": shown})
+    elif not shown:
+        click.echo("yarnctl has lowered no setting that is not restored")
+    else:
+        print_table(COLUMNS, [tuple(row.values()) for row in shown])
+    return 1 if any(state == "not restored" for _, state in rows) else 0
