@@ -32,7 +32,7 @@ from yarn_research.bench.heartbeats import heartbeats_row
 from yarn_research.bench.http_tick import http_tick_row
 from yarn_research.bench.inverse_query import inverse_query
 from yarn_research.bench.live_size import live_size
-from yarn_research.bench.market import market_curve, market_replay
+from yarn_research.bench.market import market_curve
 from yarn_research.bench.row import Row
 from yarn_research.bench.runner_overhead import runner_overhead
 from yarn_research.bench.start import help_row
@@ -62,7 +62,6 @@ BENCHES: dict[str, Bench] = {
     "admission-fair": Bench(admission_fair_share, partial(admission_fair_share, prefix=500)),
     "market-curve": Bench(market_curve, partial(market_curve, promises=30, runs=1)),
     "inverse-query": Bench(inverse_query, partial(inverse_query, trees=1, runs=1)),
-    "market-replay": Bench(market_replay, partial(market_replay, count=2_000, prefix=300)),
 }
 RESULTS = Path("bench-results.json")
 LINE = "{:<15} {:>12} {:>13} {:>11}  {:<10} {:<6} {}"

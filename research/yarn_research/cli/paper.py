@@ -117,7 +117,6 @@ def justice(
 
 @command.command()
 @click.option("--figure", default="all", show_default=True, help="2 to 7, 9, 10, t2 to t8, all; certified.")
-@click.option("--engine", metavar="python|compiled", help="[default: compiled if numba is installed]")
 @click.option(
     "--runtimes",
     type=click.Path(path_type=Path, file_okay=False),
@@ -131,7 +130,6 @@ def justice(
 @output_option
 def mrm(
     figure: str,
-    engine: str | None,
     runtimes: Path | None,
     chosen: tuple[str, ...],
     open_choices: bool,
@@ -144,9 +142,9 @@ def mrm(
     if open_choices:
         if choices is not None:
             raise BadInput("--choose", "alternatives are each reading by itself", "leave one of the two out")
-        _show_readings(alternatives(engine), output)
+        _show_readings(alternatives(), output)
         return
-    _tell(paper_mrm(figure, engine, runtimes, choices), output)
+    _tell(paper_mrm(figure, runtimes, choices), output)
 
 
 @command.command()
