@@ -21,12 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from yarn_research.bench import tick, tick_mix
-from yarn_research.bench.admission import (
-    admission_cli,
-    admission_fair_share,
-    admission_simpy,
-    admission_sweep,
-)
+from yarn_research.bench.admission import admission_simpy
 from yarn_research.bench.emulator import emulator_250, emulator_5000, emulator_simpy
 from yarn_research.bench.heartbeats import heartbeats_row
 from yarn_research.bench.http_tick import http_tick_row
@@ -56,10 +51,7 @@ BENCHES: dict[str, Bench] = {
     "live-size": Bench(live_size, partial(live_size, count=200, seconds=2.0)),
     "runner-overhead": Bench(runner_overhead, partial(runner_overhead, mb=10, pairs=1)),
     "help": Bench(help_row, partial(help_row, runs=1)),
-    "admission-simpy": Bench(admission_simpy, partial(admission_simpy, prefix=2_000)),
-    "admission-cli": Bench(admission_cli, partial(admission_cli, jobs=2_000, runs=1)),
-    "admission-sweep": Bench(admission_sweep, partial(admission_sweep, jobs=2_000, sizes=2)),
-    "admission-fair": Bench(admission_fair_share, partial(admission_fair_share, prefix=500)),
+    "admission-simpy": Bench(admission_simpy, partial(admission_simpy, prefix=2_000, runs=1)),
     "market-curve": Bench(market_curve, partial(market_curve, promises=30, runs=1)),
     "inverse-query": Bench(inverse_query, partial(inverse_query, trees=1, runs=1)),
 }
