@@ -35,20 +35,34 @@ def test_a_taken_slot_costs_what_the_empty_one_before_it_costs():
     assert slots.prices([True, False], 0.3)[0] == math.inf
 
 
-def test_the_search_for_a_cheap_slot_is_eq_11():
-    chance = np.random.default_rng(0)
-    rooms = np.zeros((slot_runs.HORIZON + 1, slot_runs.HORIZON + 1)), np.zeros(slot_runs.HORIZON + 1)
-    for _ in range(60):
-        taken = np.zeros(slot_runs.HORIZON, dtype=np.bool_)
-        length = int(chance.integers(0, 12))
-        taken[:length] = chance.random(length) < 0.4
-        if length:
-            taken[length - 1] = True
-        p = float(chance.uniform(0.1, 0.9))
-        c = p * float(chance.uniform(0.001, 1))
-        told = slots.prices([bool(each) for each in taken[:80]], p)
-        expected = next(place for place, each in enumerate(told) if each <= c and not taken[place])
-        assert slot_runs.cheap_enough(taken, length, p, c, *rooms) == expected
+def test_the_search_for_a_cheap_slot_by_brute_force():
+    for p, c in ((0.2, 0.05), (0.3, 0.1), (0.5, 0.4)):
+        played = slots.brute_force(7, p)
+        for taken in range(1 << 5):
+            cheap = [slot for slot in range(7) if not taken >> slot & 1 and played[taken][slot] <= c]
+            found = slot_runs.cheap_enough(taken, p, c)
+            assert found == cheap[0] if cheap else found >= 7
+
+
+def test_a_run_of_slots_is_played_as_lists():
+    rate, p, c, count = 0.4, 0.4, 0.2, 300
+    chance = np.random.default_rng([3, 5])
+    tolerant, sensitive = chance.poisson(rate, count), chance.random(count) < p
+    taken, rejected, slack = [False] * 90, 0, []
+    for arrived, comes in zip(tolerant, sensitive, strict=True):
+        for _ in range(arrived):
+            told = slots.prices(taken[:60], p)
+            found = next(slot for slot, price in enumerate(told) if price <= c and not taken[slot])
+            slack.append(found - taken.index(False))
+            taken[found] = True
+        if comes:
+            rejected += taken[0]
+        elif True in taken:
+            taken[taken.index(True)] = False
+        taken = [*taken[1:], False]
+    found = slot_runs.run(rate, p, c, count, 3)
+    assert rejected > 0
+    assert found == (rejected / sensitive.sum(), sum(slack) / len(slack))
 
 
 def test_who_can_pay_for_the_first_slot_gives_no_slack():

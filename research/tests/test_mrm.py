@@ -41,13 +41,13 @@ def test_the_report_has_the_shape_of_the_other_papers():
 @pytest.mark.parametrize("number", ["t5", "t6", "t7", "t8", "9", "10"])
 def test_every_table_is_made_from_few_jobs_too(number):
     """What they say is judged on 500,000 jobs, by the command; here each is made."""
-    figure = paper_mrm.TABLES[number](Shop(None, jobs=300))
+    figure = paper_mrm.TABLES[number](Shop(jobs=300))
     assert figure.rows
     assert figure.claims
 
 
 def test_a_cell_is_replayed_once():
-    shop = Shop(None, jobs=200)
+    shop = Shop(jobs=200)
     assert shop.cell(1, 50, 2.0) is shop.cell(1, 50, 2.0)
 
 

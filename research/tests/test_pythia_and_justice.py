@@ -39,7 +39,7 @@ def small(monkeypatch):
 
 
 def run(*words: str) -> dict:
-    result = CliRunner().invoke(command, [*words, "--engine", "python", "--json"])
+    result = CliRunner().invoke(command, [*words, "--workers", "1", "--json"])
     assert result.exit_code == 0, result.exception
     found: dict = json.loads(result.stdout)
     return found
@@ -72,7 +72,7 @@ def test_justice_has_all_of_its_figures():
 
 
 def test_only_one_figure_and_a_table():
-    result = CliRunner().invoke(command, ["justice", "--figure", "8", "--engine", "python"])
+    result = CliRunner().invoke(command, ["justice", "--figure", "8"])
     assert "groups of 100" in result.stdout
     assert [each["figure"] for each in run("pythia", "--figure", "1")["figures"]] == ["1"]
     result = CliRunner().invoke(command, ["pythia", "--figure", "9"])
@@ -88,7 +88,7 @@ def test_every_reading_of_the_paper_can_be_run_and_ours_comes_first():
 
 
 def test_a_cell_is_run_once_and_knows_its_readings(monkeypatch):
-    lab, ran = ReplayLab(1, "python"), []
+    lab, ran = ReplayLab(1, 400), []
 
     def counted(*order):
         ran.append(order)

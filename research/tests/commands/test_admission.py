@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 from click.testing import CliRunner
 
-from yarn_research.admission import replays
 from yarn_research.cli.admission import command
 from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.errors import BadInput
@@ -43,7 +41,7 @@ def told(*words: str) -> dict:
 
 
 def test_the_shape_that_other_tools_read():
-    result = run("--allocators", "all", "--engine", "python", "--json")
+    result = run("--allocators", "all", "--json")
     found = json.loads(result.stdout)["allocators"]
     assert list(found) == list(SIZINGS)
     for each in found.values():
@@ -52,30 +50,20 @@ def test_the_shape_that_other_tools_read():
         assert each["sdr"] == each["met"] / each["jobs"]
 
 
-def test_engines_say_the_same():
-    pytest.importorskip("numba", reason="the extra 'compiled' is not installed")
-    python, compiled = told("--engine", "python"), told("--engine", "compiled")
-    assert python.pop("engine") == "python"
-    assert compiled.pop("engine") == "compiled"
-    assert python == compiled
-
-
 def test_a_saved_trace_gives_the_same_and_a_table_is_printed(tmp_path):
     path = tmp_path / "t.parquet"
-    first = told("--save", str(path), "--engine", "python")
-    again = CliRunner().invoke(
-        command, ["--trace", f"parquet:{path}", "--capacity", "100", "--engine", "python"]
-    )
+    first = told("--save", str(path))
+    again = CliRunner().invoke(command, ["--trace", f"parquet:{path}", "--capacity", "100"])
     assert again.exit_code == 0
     assert f"{first['allocators']['pythia']['met']}" in again.stdout
 
 
 def test_readings_of_the_papers_can_be_chosen():
-    plain = told("--engine", "python", "--allocators", "justice")["allocators"]
+    plain = told("--allocators", "justice")["allocators"]
     others = ("errors=surplus", "fraction=observed", "order=earliest", "weighting=exponential")
     words = [word for each in (*others, "drop_above_tasks=null") for word in ("--choose", each)]
-    assert told("--engine", "python", "--allocators", "justice", *words)["allocators"] != plain
-    tight = told("--engine", "python", "--allocators", "justice", "--choose", "optimal=requested")
+    assert told("--allocators", "justice", *words)["allocators"] != plain
+    tight = told("--allocators", "justice", "--choose", "optimal=requested")
     assert tight["allocators"] != plain
 
 
@@ -84,7 +72,6 @@ def test_readings_of_the_papers_can_be_chosen():
     [
         (("--allocators", "pythia,delphi"), r"--allocators: 'delphi' is not known; one of no_drop_fs, "),
         (("--deadlines", "Fixed3x"), r"--deadlines: 'Fixed3x' is not known; one of Fixed1x, "),
-        (("--engine", "fortran"), "--engine: 'fortran' is not known; one of python, compiled"),
         (("--choose", "order"), "--choose 'order': is not NAME=VALUE"),
         (("--choose", "mood=good"), "--choose: 'mood' is not known; one of order, "),
         (("--choose", "order=alphabetical"), "--choose: Invalid enum value 'alphabetical'"),
@@ -97,18 +84,3 @@ def test_what_is_not_known_is_one_line(words, said):
     assert result.exception.args
     with pytest.raises(BadInput, match=said):
         raise result.exception
-
-
-def test_without_the_compiler_the_plain_engine_runs_unless_the_other_is_asked_for(monkeypatch):
-    monkeypatch.setattr(replays, "is_compiled_there", lambda: False)
-    assert replays.chosen(None) == "python"
-    with pytest.raises(BadInput, match=r"numba is not installed; pip install 'yarnctl\[compiled\]'"):
-        replays.chosen("compiled")
-
-
-def test_a_broken_compiler_is_one_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "yarn_research.admission.compiled", None)
-    monkeypatch.setattr(replays, "is_compiled_there", lambda: True)
-    result = run("--engine", "compiled")
-    assert isinstance(result.exception, BadInput)
-    assert "--engine compiled: numba cannot be loaded: " in str(result.exception)

@@ -11,31 +11,24 @@ PYTHIA section IV).
 What a user may ask of an admission replay, checked.
 
 Law: names come from the registries; whatever is wrong is one BadInput that lists what is known.
-
-There are two engines: the plain one for any allocator, and compiled counterparts for some.
-
-Law: which one runs changes the time it takes and nothing else; they give the same answers.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from yarn_research.admission.choices import DEFAULT_CHOICES, Choices
+from yarn_research.admission.event_replay import replay
 from yarn_research.admission.metrics import Scores, scores
-from yarn_research.admission.plain.event_replay import replay
 from yarn_research.admission.traces.trace import (
     DEADLINES,
     Optimal,
-    ReplayOutcome,
     Trace,
     checked,
     deadlines_ms,
@@ -45,49 +38,6 @@ from yarnctl.command_line import ProgressBar
 from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.errors import BadInput
 
-Engine = Literal["python", "compiled"]
-ENGINES: tuple[str, ...] = get_args(Engine)
-
-
-def is_compiled_there() -> bool:
-    """Say whether the compiler is installed."""
-    return find_spec("numba") is not None
-
-
-def chosen(engine: str | None) -> Engine:
-    """Return the engine to use: as asked, else the compiled one where it can be.
-
-    Raises BadInput where it is requested and not possible.
-    """
-    if engine == "python":
-        return "python"
-    if is_compiled_there():
-        return "compiled"
-    if engine == "compiled":
-        remedy = "pip install 'yarnctl[compiled]', or use --engine python"
-        raise BadInput("--engine compiled", "numba is not installed", remedy)
-    return "python"
-
-
-def run(
-    trace: Trace,
-    deadline_ms: NDArray[np.int64],
-    capacity: int,
-    name: str,
-    choices: Choices = DEFAULT_CHOICES,
-    engine: Engine = "python",
-) -> ReplayOutcome:
-    """Replay under the allocator of that name."""
-    if engine == "python":
-        return replay(trace, deadline_ms, capacity, SIZINGS[name], choices)
-    try:
-        from yarn_research.admission.compiled import replay_compiled
-    except ImportError as error:  # installed, and broken: numba minds which numpy there is
-        remedy = "reinstall numba, or use --engine python"
-        raise BadInput("--engine compiled", f"numba cannot be loaded: {error}", remedy) from None
-
-    return replay_compiled(trace, deadline_ms, capacity, name, choices)
-
 
 class ReplayOptions(NamedTuple):
     """One question: these allocators, on so many containers, with these deadlines."""
@@ -95,22 +45,19 @@ class ReplayOptions(NamedTuple):
     capacity: int
     deadlines: str
     allocators: tuple[str, ...]
-    engine: Engine
     seed: int
     choices: Choices = DEFAULT_CHOICES
     optimal: Optimal = "reachable"
 
 
 def check_options(
-    capacity: int, deadlines: str, allocators: str, engine: str | None, seed: int, choose: Sequence[str] = ()
+    capacity: int, deadlines: str, allocators: str, seed: int, choose: Sequence[str] = ()
 ) -> ReplayOptions:
     """Check what was asked; raises BadInput for an unknown name."""
     if deadlines not in DEADLINES:
         raise BadInput("--deadlines", f"{deadlines[:40]!r} is not known", f"one of {', '.join(DEADLINES)}")
-    if engine is not None and engine not in ENGINES:
-        raise BadInput("--engine", f"{engine[:40]!r} is not known", f"one of {', '.join(ENGINES)}")
     optimal, choices = _choices(choose)
-    return ReplayOptions(capacity, deadlines, _names(allocators), chosen(engine), seed, choices, optimal)
+    return ReplayOptions(capacity, deadlines, _names(allocators), seed, choices, optimal)
 
 
 def _names(allocators: str) -> tuple[str, ...]:
@@ -199,9 +146,8 @@ def admission(spec: str, asked: ReplayOptions, save: Path | None = None) -> dict
     told, bars = {}, {}
     with ProgressBar("replaying", len(asked.allocators)) as progress:
         for name in progress.counted(asked.allocators):
-            _warm(trace, deadline_ms, name, asked)
             begun = time.perf_counter()
-            outcome = run(trace, deadline_ms, asked.capacity, name, asked.choices, asked.engine)
+            outcome = replay(trace, deadline_ms, asked.capacity, SIZINGS[name], asked.choices)
             wall_s = time.perf_counter() - begun
             found = scores(trace, outcome)
             told[name] = as_printed(found, wall_s)
@@ -211,17 +157,10 @@ def admission(spec: str, asked: ReplayOptions, save: Path | None = None) -> dict
         "jobs": len(trace),
         "capacity": asked.capacity,
         "deadlines": asked.deadlines,
-        "engine": asked.engine,
         "seed": asked.seed,
         "allocators": told,
         "bars_95": bars,
     }
-
-
-def _warm(trace: Trace, deadline_ms: NDArray[np.int64], name: str, asked: ReplayOptions) -> None:
-    """Replay the first job alone, so that what has to be compiled is compiled before time is taken."""
-    if asked.engine == "compiled":
-        run(trace.head(1), deadline_ms[:1], asked.capacity, name, asked.choices, asked.engine)
 
 
 def as_printed(found: Scores, wall_s: float) -> dict[str, Any]:
@@ -244,17 +183,4 @@ def as_printed(found: Scores, wall_s: float) -> dict[str, Any]:
 def one(trace: Trace, name: str, asked: ReplayOptions) -> Scores:
     """Return the metrics of one replay of a trace that is loaded."""
     deadline_ms = deadlines_ms(trace, asked.deadlines, asked.capacity, asked.seed, asked.optimal)
-    return scores(trace, run(trace, deadline_ms, asked.capacity, name, asked.choices, asked.engine))
-
-
-def sweep(
-    trace: Trace, name: str, asked: ReplayOptions, capacities: Sequence[int], workers: int
-) -> list[Scores]:
-    """Return the metrics at each capacity; compiled replays run on ``workers`` threads at once."""
-    orders = [asked._replace(capacity=capacity) for capacity in capacities]
-    if workers <= 1 or asked.engine == "python":
-        return [one(trace, name, order) for order in orders]
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lambda order: one(trace, name, order), orders))
+    return scores(trace, replay(trace, deadline_ms, asked.capacity, SIZINGS[name], asked.choices))

@@ -21,18 +21,13 @@ from typing import NamedTuple
 import msgspec
 
 from yarn_research.bench import tick, tick_mix
-from yarn_research.bench.admission import (
-    admission_cli,
-    admission_fair_share,
-    admission_simpy,
-    admission_sweep,
-)
+from yarn_research.bench.admission import admission_simpy
 from yarn_research.bench.emulator import emulator_250, emulator_5000, emulator_simpy
 from yarn_research.bench.heartbeats import heartbeats_row
 from yarn_research.bench.http_tick import http_tick_row
 from yarn_research.bench.inverse_query import inverse_query
 from yarn_research.bench.live_size import live_size
-from yarn_research.bench.market import market_curve, market_replay
+from yarn_research.bench.market import market_curve
 from yarn_research.bench.row import Row
 from yarn_research.bench.runner_overhead import runner_overhead
 from yarn_research.bench.start import help_row
@@ -56,13 +51,9 @@ BENCHES: dict[str, Bench] = {
     "live-size": Bench(live_size, partial(live_size, count=200, seconds=2.0)),
     "runner-overhead": Bench(runner_overhead, partial(runner_overhead, mb=10, pairs=1)),
     "help": Bench(help_row, partial(help_row, runs=1)),
-    "admission-simpy": Bench(admission_simpy, partial(admission_simpy, prefix=2_000)),
-    "admission-cli": Bench(admission_cli, partial(admission_cli, jobs=2_000, runs=1)),
-    "admission-sweep": Bench(admission_sweep, partial(admission_sweep, jobs=2_000, sizes=2)),
-    "admission-fair": Bench(admission_fair_share, partial(admission_fair_share, prefix=500)),
+    "admission-simpy": Bench(admission_simpy, partial(admission_simpy, prefix=2_000, runs=1)),
     "market-curve": Bench(market_curve, partial(market_curve, promises=30, runs=1)),
     "inverse-query": Bench(inverse_query, partial(inverse_query, trees=1, runs=1)),
-    "market-replay": Bench(market_replay, partial(market_replay, count=2_000, prefix=300)),
 }
 RESULTS = Path("bench-results.json")
 LINE = "{:<15} {:>12} {:>13} {:>11}  {:<10} {:<6} {}"

@@ -1,4 +1,4 @@
-"""The market's benches: a curve of 64 deadlines beside 1,000 promises, and a replay of 500,000 jobs.
+"""The market's bench: a curve of 64 deadlines beside 1,000 promises.
 
 Law: both sides answer the same; a bench whose sides disagree stops.
 """
@@ -9,16 +9,13 @@ import math
 import random
 
 from yarn_research.bench.row import Row, cpu_ms, spread
-from yarn_research.market.compiled import replay_compiled
-from yarn_research.market.plain import replay
 from yarn_research.market.price_functions import Offered, because
-from yarn_research.market.priced_jobs import MarketOrder, jobs
 from yarnctl.deciding.admission.capacity import Load, profile
 from yarnctl.deciding.admission.pricing.prices import curve, earliest_finish, standing
 from yarnctl.deciding.admission.pricing.timeline import Due
 
 CAPACITY, POINTS, WORK_MS, MEAN_MS = 200, 64, 800_000, 500_000.0
-CURVE_MS, CURVE_RATIO, REPLAY_S = 20, 50, 30
+CURVE_MS, CURVE_RATIO = 20, 50
 
 
 def market_curve(promises: int = 1000, runs: int = 15) -> Row:
@@ -67,29 +64,4 @@ def market_curve(promises: int = 1000, runs: int = 15) -> Row:
         holds=them / us >= CURVE_RATIO and us <= CURVE_MS,
         unit="ms",
         details={"ours_ms": spread(quick), "anew_ms": spread(slow), "at_most_ms": CURVE_MS},
-    )
-
-
-def market_replay(count: int = 500_000, prefix: int = 20_000) -> Row:
-    """Table 5 at 50 s, compiled, beside the reference engine on its first jobs."""
-    asked = MarketOrder(count, 50)
-    drawn = jobs(asked)
-    head = jobs(MarketOrder(prefix, 50))
-    plain = replay(asked, head)
-    if any((one != other).any() for one, other in zip(plain, replay_compiled(asked, head), strict=True)):
-        raise SystemExit("market-replay: the two sides disagree")
-    ours = [cpu_ms(lambda: replay_compiled(asked, drawn)) for _ in range(3)]
-    us = spread(ours)["median"] * 1000 / count
-    them = cpu_ms(lambda: replay(asked, head)) * 1000 / prefix
-    whole_s = spread(ours)["median"] / 1000
-    return Row(
-        name="market-replay",
-        what=f"{count} jobs of Table 5, processor time per job, beside the reference engine (same answers)",
-        ours=us,
-        baseline=them,
-        ratio=them / us,
-        target=f"<= {REPLAY_S} s",
-        holds=whole_s <= REPLAY_S,
-        unit="us",
-        details={"jobs": count, "all_s": whole_s, "ours_ms": spread(ours)},
     )

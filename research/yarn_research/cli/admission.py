@@ -1,6 +1,6 @@
 """``yarn-research admission``: replay a trace of jobs with deadlines under several allocators.
 
-Law: everything is checked before the first replay; results do not depend on the engine, times do.
+Law: everything is checked before the first replay; results follow from the options alone, times do not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from yarnctl.command_line import output_option, print_json, print_table
     "--deadlines", default="Fixed2x", show_default=True, metavar="NAME", help="As the papers name them."
 )
 @click.option("--allocators", default="all", show_default=True, metavar="A,B", help="Names, or all.")
-@click.option("--engine", metavar="python|compiled", help="[default: compiled if numba is installed]")
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0, 2**32), help="Of tr1, tr2, deadlines."
 )
@@ -39,7 +38,6 @@ def command(
     capacity: int,
     deadlines: str,
     allocators: str,
-    engine: str | None,
     seed: int,
     choose: tuple[str, ...],
     save: Path | None,
@@ -48,7 +46,7 @@ def command(
     """Replay SPEC on N containers and measure deadlines met, work wasted and fairness."""
     from yarn_research.admission.replays import admission, check_options
 
-    asked = check_options(capacity, deadlines, allocators, engine, seed, choose)
+    asked = check_options(capacity, deadlines, allocators, seed, choose)
     found = admission(spec, asked, save)
     if output == "json":
         print_json(found)

@@ -1,6 +1,6 @@
 """``yarn-research market``: replay users who buy deadlines on one server (MRM, section 6.3).
 
-Law: everything is checked before the replay; results do not depend on the engine, times do.
+Law: everything is checked before the replay; results follow from the options alone, times do not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ SCHEDULERS = ("mrm", "fcfs", "priority")
 @click.option("--tolerant", default=1.0, show_default=True, help="Budget of tolerant jobs, times p_j.")
 @click.option("--scheduler", default="mrm", show_default=True, metavar="|".join(SCHEDULERS))
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32))
-@click.option("--engine", metavar="python|compiled", help="[default: compiled if numba is installed]")
 @click.option(
     "--choose", "choices", multiple=True, metavar="NAME=VALUE", help="Read the paper otherwise; repeat."
 )
@@ -36,12 +35,10 @@ def command(
     tolerant: float,
     scheduler: str,
     seed: int,
-    engine: str | None,
     choices: tuple[str, ...],
     output: str,
 ) -> None:
     """Replay N jobs, half of them sensitive, and measure waits, slack, late jobs and what was paid."""
-    from yarn_research.admission.replays import ENGINES
     from yarn_research.market.market_figures import as_told, cell
     from yarn_research.market.priced_jobs import MarketOrder, readings
 
@@ -50,10 +47,8 @@ def command(
     _bounded("--kappa", kappa)
     _bounded("--tolerant", tolerant)
     _known("--scheduler", scheduler, SCHEDULERS)
-    if engine is not None:
-        _known("--engine", engine, ENGINES)
     asked = MarketOrder(jobs, inter_arrival_s, alpha, kappa, tolerant, scheduler, seed, readings(choices))
-    told = as_told(cell(asked, engine))
+    told = as_told(cell(asked))
     if output == "json":
         print_json(told)
         return

@@ -77,9 +77,16 @@ def replay_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--runs", default=1, show_default=True, type=click.IntRange(1, 100), help="Generated traces."
         ),
-        click.option("--engine", metavar="python|compiled", help="[default: compiled if numba is installed]"),
         click.option(
-            "--workers", type=click.IntRange(min=1), metavar="N", help="Threads.  [default: all cores]"
+            "--jobs",
+            default=100_000,
+            show_default=True,
+            type=click.IntRange(1, 10**7),
+            metavar="N",
+            help="First jobs of each trace; TR1 has 159194, TR2 1140064.",
+        ),
+        click.option(
+            "--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: all cores]"
         ),
     )
     for option in reversed(options):
@@ -90,11 +97,11 @@ def replay_options(function: Callable[..., None]) -> Callable[..., None]:
 @command.command()
 @replay_options
 @output_option
-def pythia(figure: str, runs: int, engine: str | None, workers: int | None, output: str) -> None:
+def pythia(figure: str, runs: int, jobs: int, workers: int | None, output: str) -> None:
     """PYTHIA (Dimopoulos et al., UCSB 2017-02): Table I, Figs 1 to 5."""
     from yarn_research.papers.paper_pythia import paper_pythia
 
-    report = paper_pythia(figure, runs, engine, workers)
+    report = paper_pythia(figure, runs, jobs, workers)
     _tell(report, output)
 
 
@@ -102,22 +109,19 @@ def pythia(figure: str, runs: int, engine: str | None, workers: int | None, outp
 @replay_options
 @click.option("--alternatives", "open_choices", is_flag=True, help="Show what the paper leaves open.")
 @output_option
-def justice(
-    figure: str, runs: int, engine: str | None, workers: int | None, open_choices: bool, output: str
-) -> None:
+def justice(figure: str, runs: int, jobs: int, workers: int | None, open_choices: bool, output: str) -> None:
     """Justice (Dimopoulos et al., UCSB 2019-09): Table 1, Figs 1 to 8."""
     from yarn_research.papers.paper_justice import paper_justice, readings
 
     if open_choices:
-        _show_readings(readings(runs, engine, workers), output)
+        _show_readings(readings(runs, jobs, workers), output)
         return
-    report = paper_justice(figure, runs, engine, workers)
+    report = paper_justice(figure, runs, jobs, workers)
     _tell(report, output)
 
 
 @command.command()
 @click.option("--figure", default="all", show_default=True, help="2 to 7, 9, 10, t2 to t8, all; certified.")
-@click.option("--engine", metavar="python|compiled", help="[default: compiled if numba is installed]")
 @click.option(
     "--runtimes",
     type=click.Path(path_type=Path, file_okay=False),
@@ -131,7 +135,6 @@ def justice(
 @output_option
 def mrm(
     figure: str,
-    engine: str | None,
     runtimes: Path | None,
     chosen: tuple[str, ...],
     open_choices: bool,
@@ -144,9 +147,9 @@ def mrm(
     if open_choices:
         if choices is not None:
             raise BadInput("--choose", "alternatives are each reading by itself", "leave one of the two out")
-        _show_readings(alternatives(engine), output)
+        _show_readings(alternatives(), output)
         return
-    _tell(paper_mrm(figure, engine, runtimes, choices), output)
+    _tell(paper_mrm(figure, runtimes, choices), output)
 
 
 @command.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from yarn_research.market.market_figures import sold
+from yarn_research.market.market_replay import replay
 from yarn_research.market.priced_jobs import MarketOrder, PricedJobs
 from yarn_research.market.recorded import Table
 from yarn_research.market.regressions import REGRESSIONS, DurationSpread, fitted
@@ -82,5 +82,5 @@ def promises_late(tables: Sequence[Table], count: int, seed: int = 0) -> float:
         estimate_ms,
         chance.permutation(np.arange(count) % 2 == 0),
     )
-    found = sold(MarketOrder(count, unit_ms / LOAD / 1000), drawn)
+    found = replay(MarketOrder(count, unit_ms / LOAD / 1000), drawn)
     return float((found.ended_ms > found.deadline_ms).mean())

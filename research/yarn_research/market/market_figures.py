@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from yarn_research.admission.replays import chosen
-from yarn_research.market.plain import Sold, replay
+from yarn_research.market.market_replay import Sold, replay
 from yarn_research.market.priced_jobs import MarketOrder, PricedJobs, jobs
 
 if TYPE_CHECKING:
@@ -46,20 +45,11 @@ class MarketFigures(NamedTuple):
     wall_s: float
 
 
-def sold(asked: MarketOrder, drawn: PricedJobs, engine: str | None = None) -> Sold:
-    """Replay with an engine; both give the same answers (the price from the finish is plain only)."""
-    if chosen(engine) == "python" or asked.readings.slack_from == "finish":
-        return replay(asked, drawn)
-    from yarn_research.market.compiled import replay_compiled
-
-    return replay_compiled(asked, drawn)
-
-
-def cell(asked: MarketOrder, engine: str | None = None) -> MarketFigures:
+def cell(asked: MarketOrder) -> MarketFigures:
     """Draw, replay and measure."""
     begun = time.perf_counter()
     drawn = jobs(asked)
-    found = sold(asked, drawn, engine)
+    found = replay(asked, drawn)
     return _measured(drawn, found, asked.scheduler == "mrm", begun)
 
 

@@ -1,8 +1,8 @@
 """Replays for the papers on admission: each cell is run once, for all figures.
 
 Law: a cell is known by what decides alone (trace, seed, capacity, deadlines, allocator, and the
-readings of the paper where the allocator has any); results do not depend on how many threads or
-which engine ran them. How a claim is judged is in its words (research/notes/paper.md, "How a claim is
+readings of the paper where the allocator has any); results do not depend on how many processes
+ran them. How a claim is judged is in its words (research/notes/paper.md, "How a claim is
 judged"): orderings and signs by the interval over the traces, bounds by the mean. How large a difference
 is depends on traces that are not published, so both numbers are beside it.
 
@@ -14,16 +14,15 @@ Law: these rows are what the generator is fitted on; they count in no error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from math import isfinite
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from emulator.experiments.results.workers import cores
+from emulator.experiments.results.workers import spread
 from yarn_research.admission.choices import DEFAULT_CHOICES, Choices
 from yarn_research.admission.metrics import Scores
-from yarn_research.admission.replays import Engine, ReplayOptions, one
+from yarn_research.admission.replays import ReplayOptions, one
 from yarn_research.admission.traces.generator import HOUR_MS, PUBLISHED, generate, in_flight
 from yarn_research.admission.traces.trace import Trace
 from yarn_research.papers.figures import (
@@ -67,14 +66,32 @@ class JudgedClaim(PaperClaim, frozen=True, kw_only=True):
     verdict: Verdict
 
 
-class ReplayLab:
-    """Runs cells, ``runs`` seeds each, and keeps their results."""
+class CellOrder(NamedTuple):
+    """One cell on the first jobs of the trace with that seed, under readings of the paper."""
 
-    def __init__(self, runs: int, engine: Engine, workers: int | None = None) -> None:
-        self.runs, self.engine = runs, engine
-        self.workers = (workers or cores()) if engine == "compiled" else 1
+    cell: ReplayCell
+    seed: int
+    jobs: int
+    choices: Choices
+
+
+def replayed_cell(order: CellOrder) -> tuple[CellOrder, Scores]:
+    """Return the metrics of a cell."""
+    cell, seed, jobs, choices = order
+    asked = ReplayOptions(cell.capacity, cell.deadlines, (), seed, choices)
+    return order, one(made(cell.trace, seed).head(jobs), cell.allocator, asked)
+
+
+class ReplayLab:
+    """Runs cells on the first ``jobs`` jobs of ``runs`` traces each, and keeps their results.
+
+    ``workers``: the most processes (None: one per core).
+    """
+
+    def __init__(self, runs: int, jobs: int, workers: int | None = None) -> None:
+        self.runs, self.jobs, self.workers = runs, jobs, workers
         self.choices = DEFAULT_CHOICES
-        self.known: dict[tuple[ReplayCell, int, Choices], Scores] = {}
+        self.known: dict[CellOrder, Scores] = {}
 
     def scores(self, cell: ReplayCell) -> list[Scores]:
         """Return the metrics of a cell, one per seed."""
@@ -98,27 +115,24 @@ class ReplayLab:
         return [percent_above(*pair) for pair in zip(ours, theirs, strict=True)]
 
     def prepare(self, cells: Iterable[ReplayCell], progress: ProgressBar) -> None:
-        """Run cells ahead, on several threads where the engine releases the interpreter lock."""
-        orders = [(cell, seed) for cell in dict.fromkeys(cells) for seed in range(self.runs)]
-        orders = [order for order in orders if self._key(*order) not in self.known]
-        for name, seed in dict.fromkeys((cell.trace, seed) for cell, seed in orders):
-            made(name, seed)
-            progress.step(f"made {name}", by=0)
+        """Run cells ahead, on several processes."""
+        orders = [self._order(cell, seed) for seed in range(self.runs) for cell in dict.fromkeys(cells)]
+        orders = [order for order in orders if order not in self.known]
+        orders.sort(key=lambda order: (order.seed, order.cell.trace))  # a process makes each trace once
         progress.expect(len(orders))
-        with ThreadPoolExecutor(self.workers) as pool:
-            for _ in pool.map(lambda order: self._one(*order), orders):
-                progress.step()
+        for order, scores in spread(replayed_cell, orders, self.workers):
+            self.known[order] = scores
+            progress.step()
 
     def _one(self, cell: ReplayCell, seed: int) -> Scores:
-        key = self._key(cell, seed)
-        if key not in self.known:
-            asked = ReplayOptions(cell.capacity, cell.deadlines, (), self.engine, seed, key[2])
-            self.known[key] = one(made(cell.trace, seed), cell.allocator, asked)
-        return self.known[key]
+        order = self._order(cell, seed)
+        if order not in self.known:
+            self.known[order] = replayed_cell(order)[1]
+        return self.known[order]
 
-    def _key(self, cell: ReplayCell, seed: int) -> tuple[ReplayCell, int, Choices]:
+    def _order(self, cell: ReplayCell, seed: int) -> CellOrder:
         read = SIZINGS[cell.allocator].learn is SIZINGS["justice"].learn
-        return cell, seed, self.choices if read else DEFAULT_CHOICES
+        return CellOrder(cell, seed, self.jobs, self.choices if read else DEFAULT_CHOICES)
 
 
 def percent_above(ours: float, theirs: float) -> float:

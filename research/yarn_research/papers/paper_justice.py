@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from yarn_research.admission.choices import DEFAULT_CHOICES
+from yarn_research.admission.event_replay import replay
 from yarn_research.admission.metrics import idle_groups
-from yarn_research.admission.replays import chosen, run
-from yarn_research.admission.traces.trace import DEADLINES
+from yarn_research.admission.traces.trace import DEADLINES, ReplayOutcome, Trace, deadlines_ms
 from yarn_research.papers.admission_cells import (
     MODERATE,
     TIGHT,
@@ -43,6 +43,7 @@ from yarn_research.papers.admission_cells import (
 from yarn_research.papers.figures import Figure, mean, row, worst
 from yarn_research.papers.paper_pythia import UNKNOWN, extremes, figure_numbers, replayed
 from yarnctl.command_line import ProgressBar
+from yarnctl.deciding.admission.mechanisms.justice import JUSTICE
 
 ALL = ("no_drop_fs", "reactive_fs", "oracle", "justice")
 FAIR = ("no_drop_fs", "reactive_fs")
@@ -238,10 +239,11 @@ def figure_7(lab: ReplayLab) -> Figure:
 
 
 def figure_8(lab: ReplayLab) -> Figure:
-    """Idle times of groups of CPUs: TR1, 2250 CPUs, Aria1x3x."""
+    """Idle times of groups of CPUs: all of TR1, 2250 CPUs, Aria1x3x."""
     rows = []
+    outcomes = [(made("tr1", seed), _tight(lab, seed)) for seed in range(lab.runs)]
     for size, paper in IDLE.items():
-        found = [_idle(lab, seed, size) for seed in range(lab.runs)]
+        found = [_idle(*each, size) for each in outcomes]
         names = ("beyond 100 s", "beyond 500 s", "beyond 1000 s", "one is there")
         for place, name in enumerate(names):
             rows.append(row(f"groups of {size}", name, paper[place], [each[place] for each in found]))
@@ -252,12 +254,13 @@ def figure_8(lab: ReplayLab) -> Figure:
     return Figure("8", "Idle times of groups of CPUs", tuple(rows), (), notes)
 
 
-def _idle(lab: ReplayLab, seed: int, size: int) -> tuple[float, ...]:
-    from yarn_research.admission.traces.trace import deadlines_ms
-
+def _tight(lab: ReplayLab, seed: int) -> ReplayOutcome:
     trace, capacity = made("tr1", seed), TIGHT["tr1"]
     deadline_ms = deadlines_ms(trace, "Aria1x3x", capacity, seed)
-    outcome = run(trace, deadline_ms, capacity, "justice", lab.choices, lab.engine)
+    return replay(trace, deadline_ms, capacity, JUSTICE, lab.choices)
+
+
+def _idle(trace: Trace, outcome: ReplayOutcome, size: int) -> tuple[float, ...]:
     groups = idle_groups(trace, outcome, size)
     return (*(groups.longer_than(seconds * 1000) for seconds in (100, 500, 1000)), groups.present_ratio)
 
@@ -274,14 +277,14 @@ FIGURES: dict[str, Callable[[ReplayLab], Figure]] = {
 }
 
 
-def paper_justice(wanted: str, runs: int, engine: str | None, workers: int | None) -> dict[str, Any]:
+def paper_justice(wanted: str, runs: int, jobs: int, workers: int | None) -> dict[str, Any]:
     """Run the figures, ``runs`` traces each; return the report."""
     return replayed(
         "justice",
         FIGURES,
         cells_of,
         figure_numbers(wanted, list(FIGURES)),
-        ReplayLab(runs, chosen(engine), workers),
+        ReplayLab(runs, jobs, workers),
     )
 
 
@@ -313,9 +316,9 @@ READINGS: dict[str, dict[str, Any]] = {
 """Readings by their name, as changes to our choices."""
 
 
-def readings(runs: int, engine: str | None, workers: int | None) -> list[PaperReading]:
+def readings(runs: int, jobs: int, workers: int | None) -> list[PaperReading]:
     """Run Figs 2 to 7 under every reading that the paper allows, ours first."""
-    lab = ReplayLab(runs, chosen(engine), workers)
+    lab = ReplayLab(runs, jobs, workers)
     found = []
     with ProgressBar("replays") as progress:
         for name, changes in READINGS.items():

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from yarn_research.admission.replays import chosen
 from yarn_research.papers.admission_cells import (
     MODERATE,
     TIGHT,
@@ -245,14 +244,14 @@ def figure_numbers(wanted: str, known: Sequence[str], ours: Sequence[str] = ()) 
     return [wanted]
 
 
-def paper_pythia(wanted: str, runs: int, engine: str | None, workers: int | None) -> dict[str, Any]:
+def paper_pythia(wanted: str, runs: int, jobs: int, workers: int | None) -> dict[str, Any]:
     """Run the figures, ``runs`` traces each; return the report."""
     return replayed(
         "pythia",
         FIGURES,
         cells_of,
         figure_numbers(wanted, list(FIGURES)),
-        ReplayLab(runs, chosen(engine), workers),
+        ReplayLab(runs, jobs, workers),
     )
 
 

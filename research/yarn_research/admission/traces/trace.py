@@ -147,16 +147,3 @@ class ReplayOutcome:
     containers: NDArray[np.int64]
     met: NDArray[np.bool_]
     spent_ms: NDArray[np.int64] | None = None
-
-
-def same(left: ReplayOutcome, right: ReplayOutcome) -> str | None:
-    """Return None if two outcomes are the same job by job, else the first difference in words."""
-    for field in ("started_at_ms", "ended_at_ms", "containers", "met", "spent_ms"):
-        ours, theirs = getattr(left, field), getattr(right, field)
-        if ours is None and theirs is None:
-            continue
-        differ = np.flatnonzero(ours != theirs)
-        if len(differ):
-            job = int(differ[0])
-            return f"{field} of job {job + 1}: {ours[job]} and {theirs[job]} ({len(differ)} jobs differ)"
-    return None

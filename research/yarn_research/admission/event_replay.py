@@ -1,9 +1,9 @@
-"""The plain replay kernel: a trace under any allocator, event by event.
+"""The replay: a trace under any allocator, event by event.
 
 Law: integer milliseconds; events in the order (time, ends before submissions, sequence); after
-each event one round, the very function that the gate calls. It is the reference: the compiled
-twins must give the same answers, job by job. Rebalanced fair sharing counts progress in grains, 64 to a
-container-millisecond, rounded down for each job at each event.
+each event one round, the very function that the gate calls. A model of the papers, written anew for the
+tests, gives the same answers (research/tests/test_admission_model.py). Rebalanced fair sharing counts
+progress in grains, 64 to a container-millisecond, rounded down for each job at each event.
 """
 
 from __future__ import annotations

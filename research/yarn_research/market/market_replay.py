@@ -1,6 +1,6 @@
-"""The reference replay: one server, with the prices and the timeline that decide on a cluster.
+"""The replay: one server, with the prices that decide on a cluster.
 
-Law: the same integers and doubles in the same order as :mod:`yarn_research.market.compiled`.
+A slow model of section 6.3, written anew for the tests, gives the same answers (research/tests/test_market_model.py).
 """
 
 from __future__ import annotations
