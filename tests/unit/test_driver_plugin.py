@@ -76,3 +76,13 @@ def test_an_order_is_one_line_of_known_words(text: str, told: list[tuple[str, ..
     driver = Asked()
     obey(driver, PluginOrder(LEAVE, "d1", text))  # type: ignore[arg-type]
     assert driver.told == told
+
+
+def test_an_order_with_a_number_that_was_used_is_never_obeyed(store: LocalStore) -> None:
+    """A daemon that was frozen while it wrote an order: the next one has written its own meanwhile."""
+    write(store, "000000001-back-d1.order", "back d1\n")
+    write(store, LEAVE, "leave 3 4\n")
+    assert names(store) == [("d1", "back d1")]
+    assert names(store, "000000001-back-d1.order") == []
+    write(store, "000000002-leave-d2.order", "leave 5\n")
+    assert names(store, "000000001-back-d1.order") == [("d2", "leave 5")]

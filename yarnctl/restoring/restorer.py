@@ -56,7 +56,7 @@ RETRY_MS = 5_000
 PAUSE_MAX_MS = 30_000
 """The longest pause: a value is back within 60 s of the first moment at which it can be."""
 WATCH_MS = 15_000
-"""How long a value is read again after a change that another process had made: a late request may arrive."""
+"""How long values are read again after a record was taken over: a late request of its process may arrive."""
 WATCH_EVERY_MS = 2_000
 AT_ONCE_MAX = 8
 """The maximum number of changes per call: the cluster may answer each slowly."""
@@ -94,7 +94,6 @@ class OpenChange:
     again_at_ms: int = 0
     pause_ms: int = 0
     is_accepted: bool = False
-    was_anothers: bool = False
     earlier: Change | None = None
 
 
@@ -121,7 +120,8 @@ class Restorer:
         self.open: dict[Key, OpenChange] = {}
         self.is_current = files is None
         self._stored: dict[str, tuple[Change, ...]] = {}
-        self._watched: dict[Key, tuple[Change, int, int]] = {}
+        self._ended: dict[Key, Change] = {}
+        self._watch_at_ms = self._watch_until_ms = 0
         self._again_at_ms = 0
         self._logged = ""
 
@@ -139,10 +139,13 @@ class Restorer:
         except YarnctlError as problem:
             return self._failed(f"cannot record the change in HDFS: {problem}")
         self._stored[name] = tuple(whole)
+        if not self.leads():  # it took long: the next leader may have taken this record over already
+            self._tidy()
+            return "another process may lead by now, so nothing is changed"
         for change in whole:
             one = self.open.get(change.key)
             self.open[change.key] = OpenChange(change, name, earlier=None if one is None else one.change)
-            self._watched.pop(change.key, None)
+            self._ended.pop(change.key, None)
         self.write(Lowering(self._clock(), tuple(whole), why))
         return ""
 
@@ -280,26 +283,36 @@ class Restorer:
         self.write(Restored(self._clock(), change.kind, change.target, found, why))
         if not isinstance(why, NotChanged):
             _LOG.info("%s: the change has ended: %s", described(change), text(why))
-        if one.was_anothers and isinstance(why, ReadBack) and change.kind != "executors":
-            now_ms = self._clock()
-            self._watched[change.key] = change, now_ms + WATCH_EVERY_MS, now_ms + WATCH_MS
+        if isinstance(why, ReadBack) and self._clock() < self._watch_until_ms:
+            self._ended[change.key] = change
 
     def _watch(self, now_ms: int) -> None:
-        """Restore again what a late request of an earlier process has lowered again."""
-        for key, (change, at_ms, until_ms) in list(self._watched.items()):
-            if now_ms < at_ms:
-                continue
-            self._watched[key] = change, now_ms + WATCH_EVERY_MS, until_ms
-            try:
-                reading = self._settings[change.kind].read(change)
-            except YarnctlError as problem:
-                reading = Reading("unread", str(problem))
-            if reading.state == "now":
-                _LOG.warning("%s was lowered again by a late request", described(change))
+        """Correct what a late request of a process whose record was taken over has set meanwhile.
+
+        Not for executors: the driver obeys orders by their numbers, and each once.
+        """
+        if now_ms >= self._watch_until_ms:
+            self._ended.clear()
+        if not self.leads() or not self._watch_at_ms <= now_ms < self._watch_until_ms:
+            return
+        self._watch_at_ms = now_ms + WATCH_EVERY_MS
+        for change in list(self._ended.values()):
+            if change.kind != "executors" and self._state(change) == "now":
+                _LOG.warning("%s was changed again by a late request", described(change))
                 if not self.record((change,), LeftByEarlierRun()):
-                    self.open[key].why = LeftByEarlierRun()
-            elif now_ms >= until_ms:
-                del self._watched[key]
+                    self.open[change.key].why = LeftByEarlierRun()
+        for one in self.open.values():
+            change = one.change
+            if one.why is None and change.kind != "executors" and self._state(change) == "before":
+                _LOG.warning("%s was restored by a late request", described(change))
+                again = Change(change.kind, change.target, change.now, change.before)
+                self._perform(Restore(again))
+
+    def _state(self, change: Change) -> str:
+        try:
+            return self._settings[change.kind].read(change).state
+        except YarnctlError:
+            return "unread"
 
     # --- records ----------------------------------------------------------------------------------
 
@@ -330,9 +343,10 @@ class Restorer:
 
     def _adopted(self, name: str, changes: Sequence[Change]) -> None:
         self._stored[name] = tuple(changes)
+        self._watch_until_ms = self._clock() + WATCH_MS
         for change in changes:
             whole = self._merged(change)
-            self.open[whole.key] = OpenChange(whole, name, LeftByEarlierRun(), was_anothers=True)
+            self.open[whole.key] = OpenChange(whole, name, LeftByEarlierRun())
             self.write(Lowering(self._clock(), (whole,), LeftByEarlierRun()))
 
     def _tidy(self) -> None:

@@ -2,7 +2,8 @@
 
 Law: as of the plugin itself (``yarnctl/submitting/spark_plugin/Leave.java``), written anew from its rules: an
 order is obeyed in the order of the numbers, once, and only if nobody but the daemon's account can have
-written it. What cannot be read is looked at again, or never; the application goes on either way.
+written it; of two with one number only the first. What cannot be read is looked at again, or never; the
+application goes on either way.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from emulator.live.master.live_driver import LiveDriver
 from yarnctl.task_runner.runner.protocol.stores import Store, Unusable, check_owner
 
-_FILE = re.compile(r"[0-9]{9}-[a-z]+-([A-Za-z0-9._-]{1,80})\.order")
+_FILE = re.compile(r"([0-9]{9})-[a-z]+-([A-Za-z0-9._-]{1,80})\.order")
 _LEAVE = re.compile(r"leave((?: [0-9]{1,9})+)")
 _BACK = re.compile(r"back((?: [A-Za-z0-9._-]{1,80})+)")
 
@@ -39,17 +40,19 @@ def orders_after(store: Store, folder: str, owner: str, last: str) -> list[Plugi
             return []
         check_owner(entry, (owner,), place or "the folder of orders")
     found: list[PluginOrder] = []
+    number = int(last[:9] or 0)
     for entry in sorted(store.list(folder)):
         match = _FILE.fullmatch(entry.name)
-        if match is None or entry.name <= last:
+        if match is None or int(match[1]) <= number:
             continue
+        number = int(match[1])
         text = ""
         try:
             check_owner(entry, (owner,), entry.name)
             text = store.read_small(f"{folder}/{entry.name}").decode("ascii", "replace").strip()
         except Unusable:
             pass  # counted as seen, and never obeyed
-        found.append(PluginOrder(entry.name, match[1], text))
+        found.append(PluginOrder(entry.name, match[2], text))
     return found
 
 

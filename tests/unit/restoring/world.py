@@ -104,6 +104,9 @@ class Values:
         self.answers: list[Outcome] = []
         self.requests: list[tuple[str, str]] = []
         self.unread = ""
+        self.numbered: set[str] = {CHANGES["executors"].target}
+        self.ordered_back: set[str] = set()
+        self._number = 0
 
     def read(self, change: Change) -> Reading:
         if self.unread:
@@ -111,18 +114,28 @@ class Values:
         found = self.values[change.target]
         if found is None:
             return Reading("gone")
+        if change.kind == "executors" and change.target not in self.ordered_back:
+            return Reading("now", found)  # they may be leaving still
         if same_value(change.kind, found, change.before):
             return Reading("before", found)
         is_now = change.kind == "executors" or same_value(change.kind, found, change.now)
         return Reading("now" if is_now else "other", found)
 
     def write(self, change: Change) -> Outcome:
-        return self.set(change.target, change.before)
+        outcome = self.set(change.target, change.before)
+        if isinstance(outcome, Accepted):
+            self.ordered_back.add(change.target)
+        return outcome
 
     def set(self, target: str, value: str) -> Outcome:
-        """Set a value as the cluster would."""
+        """Set a value as the cluster would; a driver obeys no order whose number is not above the last."""
+        number = self._number + 1
         self.hdfs.trap.point("change sent")
         self.requests.append((target, value))
+        if target in self.numbered and number <= self._number:
+            return Accepted()
+        self._number = number
+        self.ordered_back.discard(target)
         outcome = self.answers.pop(0) if self.answers else Accepted()
         if not isinstance(outcome, Refused | Withheld):
             self.values[target] = value

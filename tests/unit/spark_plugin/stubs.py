@@ -173,6 +173,7 @@ public final class Play {
     if (context.active != 2) throw new AssertionError("two left: " + context.active);
     Faults.plan(call, times);
     files.put("000000002-back-d1.order", "back d1".getBytes());
+    files.put("000000002-leave-d2.order", "leave 1 2".getBytes()); // of a frozen daemon: its number was used
     for (int k = 0; k < 6; k++) look(orders);
     return context.active;
   }

@@ -67,15 +67,19 @@ class ExecutorOrders:
             return no
         one.released_at_ms = self._connection.clock()
         try:
+            outcome: Outcome = Accepted()
             if route == "plugin":
-                return self._order_plugin(action)
-            self._connection.manager.signal(one.container, "GRACEFUL_SHUTDOWN")
+                outcome = self._order_plugin(action)
+            else:
+                self._connection.manager.signal(one.container, "GRACEFUL_SHUTDOWN")
         except Uncertain:
             raise
         except YarnctlError:
             one.released_at_ms = 0
             raise
-        return Accepted()
+        if not isinstance(outcome, Accepted):
+            one.released_at_ms = 0
+        return outcome
 
     def _order_plugin(self, action: Drain) -> Outcome:
         """Order the plugin to let executors leave; their number before is recorded first."""
@@ -98,10 +102,13 @@ class ExecutorOrders:
                 return Withheld(ClientFault(problem[:FAULT_MAX]))
         named = [executor_in(application, mate) for mate in action.mates]
         leaving = [name for name in named if name is not None]
-        PluginOrders(hdfs, self._connection.settings.requests_root).leave(
-            application, start, leaving, decision
+        orders = PluginOrders(hdfs, self._connection.settings.requests_root)
+        is_written = orders.leave(
+            application, start, leaving, decision, lambda: self._permission.may_act(action) is None
         )
-        return Accepted()
+        if is_written:
+            return Accepted()
+        return self._permission.may_act(action) or Withheld(ClientFault("not permitted for a moment"))
 
     def _is_recorded(self, application: str, decision: str) -> bool:
         one = self._restorer.open.get(("executors", application))

@@ -8,7 +8,7 @@ of the driver: a later attempt never reads it (``submitting/spark_plugin/Leave.j
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from yarnctl.hadoop.http.answers import ExistsAlready, Missing
 from yarnctl.hadoop.webhdfs import WebHdfs
@@ -27,35 +27,59 @@ class PluginOrders:
         self._hdfs = hdfs
         self._root = root.rstrip("/")
 
-    def leave(self, application: str, start: str, executors: Sequence[str], decision: str) -> None:
-        """Order executors, by their numbers, to leave together."""
-        self._write(application, start, "leave", decision, f"leave {' '.join(executors)}\n")
+    def leave(
+        self,
+        application: str,
+        start: str,
+        executors: Sequence[str],
+        decision: str,
+        may_write: Callable[[], bool] = lambda: True,
+    ) -> bool:
+        """Order executors, by their numbers, to leave together; ``may_write`` is asked right before.
+
+        False: it may not, and no order was written.
+        """
+        text = f"leave {' '.join(executors)}\n"
+        return self._write(application, start, "leave", decision, text, may_write)
 
     def back(self, application: str, start: str, decisions: Sequence[str]) -> None:
         """Order the driver to request as many executors as left by these decisions."""
-        self._write(application, start, "back", decisions[-1], f"back {' '.join(decisions)}\n")
+        text = f"back {' '.join(decisions)}\n"
+        self._write(application, start, "back", decisions[-1], text, lambda: True)
 
     def has_back(self, application: str, start: str, decisions: Sequence[str]) -> bool:
         """Return whether the order to request executors again is written."""
         names = self._names(f"{self._root}/{application}/driver-{start}")
         return any(name.endswith(f"-back-{decisions[-1]}.order") for name in names)
 
-    def _write(self, application: str, start: str, kind: str, decision: str, text: str) -> None:
+    def _write(
+        self,
+        application: str,
+        start: str,
+        kind: str,
+        decision: str,
+        text: str,
+        may_write: Callable[[], bool],
+    ) -> bool:
         folder = f"{self._root}/{application}/driver-{start}"
         self._hdfs.make_directories(folder, FOLDER_MODE)
         beside = f"{folder}/.{kind}-{decision}.tmp"
         for _ in range(TRIES):
             found = [match for name in self._names(folder) if (match := _ORDER.fullmatch(name))]
             if any((match[2], match[3]) == (kind, decision) for match in found):
-                return
+                return True
             number = max((int(match[1]) for match in found), default=0) + 1
             self._hdfs.create(beside, text.encode("ascii"), mode=FILE_MODE, overwrite=True)
+            if not may_write():
+                break
             try:
                 self._hdfs.rename(beside, f"{folder}/{number:09d}-{kind}-{decision}.order")
-                return
+                return True
             except ExistsAlready:
                 continue
         self._hdfs.delete(beside)
+        if not may_write():
+            return False
         raise ExistsAlready(f"{folder}: another daemon writes orders here; {TRIES} attempts failed")
 
     def _names(self, folder: str) -> list[str]:

@@ -85,14 +85,15 @@ class WorkerOrders:
         if most < least(now.bounds):
             return Refused(ExecutorBusy(f"the job needs {least(now.bounds)} slots; {most} would remain"))
         fewer = lowered(now.bounds, most)
-        if no := self._permission.may_act(action):
-            return no
         job = now.job.job
         change = Change(
             "bounds", action.application, JobBounds(job, now.bounds).text(), JobBounds(job, fewer).text()
         )
         if problem := self._restorer.record((change,), QueueServing()):
             return Withheld(ClientFault(problem[:FAULT_MAX]))
+        if no := self._permission.may_act(action):
+            self._restorer.not_made(change.key)
+            return no
         try:
             outcome = self._set(action, manager, job, fewer)
         except YarnctlError as problem:

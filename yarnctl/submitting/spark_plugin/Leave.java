@@ -27,7 +27,8 @@ import scala.Tuple2;
  * A driver's plugin: executors leave, and come back, as numbered orders in HDFS say.
  *
  * <p>Law: an order is obeyed once, in the order of the numbers, and only if nobody but the daemon's account can
- * have written it. Whatever goes wrong here must not harm the application: it is left alone then. The orders of
+ * have written it. Of two orders with one number only the first is obeyed, and none with a number below the last:
+ * a daemon that was frozen while it wrote an order must not be obeyed after the next one has written its own. Whatever goes wrong here must not harm the application: it is left alone then. The orders of
  * one driver lie in a folder of its own, named after the instant of its start, so that no later attempt reads
  * them: ROOT/APPLICATION/driver-START/000000001-KIND-DECISION.order, with one line: "leave 3 4" or "back DECISION".
  */
@@ -39,6 +40,7 @@ public final class Leave implements SparkPlugin {
   static final String INSTANCES = "spark.executor.instances";
   static final int INSTANCES_OF_SPARK = 2;
   static final int BYTES_MAX = 65536;
+  static final int NUMBER_DIGITS = 9;
 
   @Override
   public DriverPlugin driverPlugin() {
@@ -81,7 +83,7 @@ public final class Leave implements SparkPlugin {
     private final String owner;
     private final long everyMs;
     private final Map<String, Integer> gone = new HashMap<>();
-    private String last = "";
+    private int last;
     private int wanted;
 
     Orders(SparkContext context, String root) {
@@ -142,13 +144,14 @@ public final class Leave implements SparkPlugin {
       Arrays.sort(found, (one, other) -> one.getPath().getName().compareTo(other.getPath().getName()));
       for (FileStatus each : found) {
         String name = each.getPath().getName();
-        if (name.compareTo(last) > 0) {
+        int number = Integer.parseInt(name.substring(0, NUMBER_DIGITS));
+        if (number > last) {
           // Read before it counts as seen: an order that HDFS did not give is read again with the next look.
           String order = isOurs(files, each) ? text(files, each) : "";
-          if (!obey(name, order)) {
+          if (!obey(number, name, order)) {
             return;
           }
-          last = name;
+          last = number;
         }
       }
     }
@@ -191,9 +194,9 @@ public final class Leave implements SparkPlugin {
     }
 
     /** Whether the order is done with; false: it is read again with the next look. */
-    private boolean obey(String name, String order) {
+    private boolean obey(int number, String name, String order) {
       if (order.matches("leave( [0-9]{1,9})+")) {
-        last = name; // an executor is asked once, whatever comes of it
+        last = number; // an executor is asked once, whatever comes of it
         leave(decisionIn(name), order.substring("leave ".length()).split(" "));
       } else if (order.matches("back( [A-Za-z0-9._-]{1,80})+")) {
         return back(order.substring("back ".length()).split(" "));
