@@ -187,4 +187,6 @@ def _print(rows: Sequence[tuple[Change | Restored, str]], output: str) -> int:
         click.echo("yarnctl has lowered no setting that is not restored")
     else:
         print_table(COLUMNS, [tuple(row.values()) for row in shown])
+        if any(state == "lowered" for _, state in rows):
+            click.echo("restore them: yarnctl restore --all")
     return 1 if any(state == "not restored" for _, state in rows) else 0
