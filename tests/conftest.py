@@ -13,6 +13,9 @@ import pytest
 
 from tests.thoroughness import THOROUGH, LeavingOut, choose
 
+LONGEST_ID = 200
+"""Characters of a parameter that its test's id may show."""
+
 for number in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -30,6 +33,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "xdist_group(name): pytest-xdist's; named here for runs without it")
     choose(config.getoption("--thorough"))
     config.pluginmanager.register(LeavingOut(config), "leaving-out")
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Shorten an id made of a whole document: each worker sends every id, and some cases are of 17 MB."""
+    if not isinstance(val, str | bytes) or len(val) <= LONGEST_ID:
+        return None
+    start = val[:LONGEST_ID] if isinstance(val, str) else val[:LONGEST_ID].decode("latin-1")
+    return f"{start.encode('unicode_escape').decode()}... ({len(val)})"
 
 
 def pytest_collection_finish() -> None:
