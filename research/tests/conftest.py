@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.conftest import (
     pytest_addoption,
+    pytest_collection,
     pytest_collection_finish,
     pytest_configure,
     pytest_make_parametrize_id,
@@ -11,6 +12,7 @@ from tests.conftest import (
 
 __all__ = [
     "pytest_addoption",
+    "pytest_collection",
     "pytest_collection_finish",
     "pytest_configure",
     "pytest_make_parametrize_id",
