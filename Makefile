@@ -135,7 +135,7 @@ lint: $(VENV)/.dev ## check with ruff, mypy, import contracts, the ban on clocks
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.architecture.house --quiet
 	$(BIN)/python -m tests.architecture.style
-	$(BIN)/mypy
+	$(BIN)/mypy -n 2
 
 format: $(VENV)/.dev ## format the code and apply the fixes of ruff
 	$(BIN)/ruff check --fix .

@@ -1,15 +1,17 @@
 """How much of the tests is run: all of them, or of what repeats itself only the first.
 
 Law: without ``--thorough`` fewer examples are drawn and tests marked ``thorough`` are left out, and the last
-lines say how many. What is asked for by its own id, or by ``-m thorough``, is run. Nothing may be marked that
-is the only test of a promise: a marked test repeats, with more of the same, what an unmarked one shows.
-``slow.txt`` lists tests whose processor time is too much for ``make test``; ``make test-thorough`` runs them.
+lines say how many (a function with parameters counts once). What is asked for by its own id, or by
+``-m thorough``, is run. Nothing may be marked that is the only test of a promise: a marked test repeats, with
+more of the same, what an unmarked one shows. ``slow.txt`` lists tests whose processor time is too much for
+``make test``; ``make test-thorough`` runs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 from hypothesis import settings
@@ -46,16 +48,28 @@ class LeavingOut:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.left_out = 0
+        self.asked = [argument for argument in config.args if "::" in argument]
+        self.all = is_thorough() or THOROUGH in (config.option.markexpr or "")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makeitem(self, collector: pytest.Collector, name: str, obj: object) -> object:
+        """Leave out a function that is marked or slow before its parameters are made: thousands of tests."""
+        if self.all or self.asked or not isinstance(obj, FunctionType) or not name.startswith("test"):
+            return None
+        marked = any(mark.name == THOROUGH for mark in getattr(obj, "pytestmark", ()))
+        if not marked and f"{collector.nodeid}::{name}" not in SLOW:
+            return None
+        self.left_out += 1
+        return []
 
     @pytest.hookimpl(tryfirst=True)  # before xdist writes the group into the id
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out what is marked and was not asked for by its id."""
-        asked = [argument for argument in self.config.args if "::" in argument]
-        if is_thorough() or THOROUGH in (self.config.option.markexpr or ""):
+        if self.all:
             return
-        out = [item for item in items if _is_thorough(item) and not _named(item, asked)]
+        out = [item for item in items if _is_thorough(item) and not _named(item, self.asked)]
         if out:
-            self.left_out = len(out)
+            self.left_out += len(out)
             left = set(out)
             items[:] = [item for item in items if item not in left]
             self.config.hook.pytest_deselected(items=out)

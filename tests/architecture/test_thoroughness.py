@@ -27,7 +27,7 @@ def test_random(number): drawn.append(number)
 
 def test_count(): print(f"\\ndrawn {len(drawn)}, {examples(400)} of 400, {examples(10)} of 10")
 """
-LEFT_OUT = "2 thorough tests left out, and fewer random examples drawn"
+LEFT_OUT = "1 thorough test left out, and fewer random examples drawn"
 
 
 def ran(folder: Path, *options: str) -> str:

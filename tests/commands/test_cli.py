@@ -12,6 +12,7 @@ import click
 import msgspec
 import pytest
 
+from emulator import scenario
 from emulator.cli import PROGRAM
 from emulator.cli.demo import MIX_HOURS, PRODUCTION_HOUR, RESEARCH_HOUR
 from emulator.demo import live_act
@@ -245,13 +246,22 @@ ACTED = LiveOutcome(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("nodes", [6, pytest.param(50, marks=pytest.mark.thorough)])
 def test_demo_shows_it_all(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: int
 ) -> None:
-    """The live act itself is played in tests/live; here what is said of it."""
+    """The live act itself is played in tests/live; here what is said of it. 6 nodes get 6/50 of the tasks."""
+    prepare, played = scenario.prepare, []
+
+    def prepare_on(given: scenario.Scenario) -> scenario.Prepared:
+        played.append(given.nodes)
+        return prepare(msgspec.structs.replace(given, nodes=nodes))
+
+    monkeypatch.setattr(scenario, "prepare", prepare_on)
     monkeypatch.setattr(live_act, "play", lambda plan, tell: ACTED)
     out = tmp_path / "demo-out"
-    text = said(capfd, "demo", "--out", str(out))
+    text = said(capfd, "demo", "--workers", "1", "--out", str(out))
+    assert played == [50]
     assert text.splitlines()[-1] == "output identical"
     assert "4 reduces of research were suspended (median 0.6 s from request to manifest) and 3 of" in text
     assert text.splitlines()[0].split() == list(SCHEMES)

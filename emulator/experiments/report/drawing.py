@@ -94,7 +94,12 @@ def new_figure(width: float, height: float) -> Figure:
 def text_of(figure: Figure) -> str:
     """Return the picture without what a page does not need: prologue, metadata, ids of groups."""
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    # What savefig(transparent=True) does, without its first drawing that only lays out: print_svg does that.
+    figure.set(facecolor="none", edgecolor="none")
+    for axes in figure.axes:
+        axes.patch.set(facecolor="none", edgecolor="none")
+    canvas: Any = figure.canvas
+    canvas.print_svg(buffer, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)

@@ -7,8 +7,6 @@ the number of containers is a variable, the cost containers x time is their prod
 from __future__ import annotations
 
 import numpy as np
-from pyscipopt import Model, quicksum
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from yarnctl.prediction.model_tree import ModelTree, TreeLeaf, model_tree
 from yarnctl.prediction.options import InverseQuery, Tunable
@@ -73,6 +71,8 @@ def _given_part(leaf: TreeLeaf, query: InverseQuery) -> float:
 
 def by_highs(tree: ModelTree, query: InverseQuery) -> dict[int, float]:
     """One program for each leaf and number: a 0-1 variable for each choice, the box as constraints."""
+    from scipy.optimize import Bounds, LinearConstraint, milp  # a second of every worker, if at the top
+
     starts = np.cumsum([0, *(len(each.choices) for each in query.tunables)])
     column = query.containers_column
     found = {}
@@ -101,6 +101,8 @@ def by_highs(tree: ModelTree, query: InverseQuery) -> dict[int, float]:
 
 def by_scip(leaf: TreeLeaf, query: InverseQuery, time_max: float) -> float | None:
     """Return the least containers x time within one of ``leaves_for`` (None: no choice is in time)."""
+    from pyscipopt import Model, quicksum
+
     column, inside = query.containers_column, _numbers(leaf, query)
     model = Model()
     model.hideOutput()
