@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import http_client
+from tests.hadoop.attached import prepare
 from tests.hadoop.configuration import Shape
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.needing import need_hadoop
@@ -59,6 +60,7 @@ def test_reconcile_lowers_absolute_maxima_to_absolute_guarantees(tmp_path: Path)
     site = {"yarn.scheduler.configuration.store.class": "memory"}
     shape = Shape(VERSION, nodes=1, overrides={"yarn-site": site, "capacity-scheduler": TREE})
     with Cluster(shape, tmp_path) as cluster:
+        prepare(cluster)
         names = QueueNames(NamedQueues(("root.production",), LEAVES))
         attachment = Attachment(enforce=True, allow_queue_cap=True, preemptable_queues=LEAVES)
         address = ClusterAddress(
