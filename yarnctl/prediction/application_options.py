@@ -195,7 +195,10 @@ def learned_kinds(runs: Iterable[KnownRun], late_ratio: float) -> list[LearnedKi
     groups: dict[tuple[str, str], list[KnownRun]] = {}
     for run in runs:
         groups.setdefault((run.application, run.kind), []).append(run)
-    return [_learned(*names, group, late_ratio) for names, group in sorted(groups.items())]
+    return [
+        _learned(application, kind, group, late_ratio)
+        for (application, kind), group in sorted(groups.items())
+    ]
 
 
 def _learned(application: str, kind: str, runs: Sequence[KnownRun], late_ratio: float) -> LearnedKind:

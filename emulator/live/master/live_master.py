@@ -305,7 +305,7 @@ class LiveMaster:
         kind = "map" if attempt.is_map else "reduce"
         if failures < number_setting(self.conf, f"mapreduce.{kind}.maxattempts", 4):
             return False
-        task = self.attempts.task_id(*key)
+        task = self.attempts.task_id(attempt.is_map, attempt.task)
         self.fail_job(f"Task failed {task}: {failures} attempts failed, the last: {attempt.diagnostics}")
         return True
 

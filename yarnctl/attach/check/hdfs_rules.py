@@ -37,8 +37,9 @@ def above(*roots: str) -> tuple[str, ...]:
 def observed(hdfs: WebHdfs, begin: Facts) -> Facts:
     """Return ``begin`` with the status of roots, lock and folders above. Raises as the client does."""
     roots = begin.requests_root, begin.store_root
-    own = *roots, begin.lock_path
-    found = {path: hdfs.find(path) for path in (*above(*own), *own)}
+    own = (roots[0], roots[1], begin.lock_path)
+    parents = above(roots[0], roots[1], begin.lock_path)
+    found = {path: hdfs.find(path) for path in (*parents, *own)}
     return msgspec.structs.replace(
         begin,
         requests=found[roots[0]],

@@ -289,16 +289,17 @@ class AdmissionController:
         self, pending: PendingCommand, wanted: AdmissionClient, now_ms: int
     ) -> AdmissionClient | Refusal | None:
         """Return a request with its estimate and options; None: an answer is still missing."""
-        estimate = self._estimate(pending, wanted, now_ms)
-        if estimate is None or isinstance(estimate, Refusal):
-            return estimate
-        unseen = self.market_desk.unpriced(wanted, *estimate, self._reconciler.last, now_ms)
+        answered = self._estimate(pending, wanted, now_ms)
+        if answered is None or isinstance(answered, Refusal):
+            return answered
+        (estimate,) = answered
+        unseen = self.market_desk.unpriced(wanted, estimate, self._reconciler.last, now_ms)
         if unseen:
             return unseen if isinstance(unseen, Refusal) else None
-        found = alternatives_of(self.store, wanted, *estimate)
+        found = alternatives_of(self.store, wanted, estimate)
         if isinstance(found, Refusal):
             return found
-        return msgspec.structs.replace(wanted, estimate=estimate[0], alternatives=found)
+        return msgspec.structs.replace(wanted, estimate=estimate, alternatives=found)
 
     def _refusal(self, wanted: AdmissionClient) -> Refusal | None:
         queues = self.store.queues

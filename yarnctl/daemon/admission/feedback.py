@@ -71,7 +71,8 @@ class Estimates:
         found = self._asked.get(job)
         if found is None or found.at_ms > now_ms:  # the clock may have been set back
             answer = self._history_worker.ask(
-                lambda history: sized(history, size).estimate(*job), of_a_request=True
+                lambda history: sized(history, size).estimate(job.name, job.user, job.kind, job.containers),
+                of_a_request=True,
             )
             found = self._asked[job] = _Question(answer, now_ms)
         return found.answer

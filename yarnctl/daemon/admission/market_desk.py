@@ -118,7 +118,7 @@ class MarketDesk:
     def quoted(
         self,
         wanted: QuoteRequest,
-        estimate: tuple[Estimate | None] | Refusal | None,
+        answered: tuple[Estimate | None] | Refusal | None,
         polled: ClusterUse | None,
         now_ms: int,
     ) -> str | Refusal | None:
@@ -127,13 +127,14 @@ class MarketDesk:
             mechanism = "" if self._store.gate is None else self._store.gate.mechanism
             problem = f"deadlines have no price with --admission {mechanism}"
             return Refusal("no-account", problem, "restart the daemon with --admission mrm")
-        if estimate is None or isinstance(estimate, Refusal):
-            return estimate
+        if answered is None or isinstance(answered, Refusal):
+            return answered
         if self.is_untrusted(wanted.estimate):
             return UNTRUSTED
         if polled is None:
             return None
-        return self._quote(wanted, *estimate, self._standing(polled.loads, now_ms))
+        (estimate,) = answered
+        return self._quote(wanted, estimate, self._standing(polled.loads, now_ms))
 
     def _quote(self, wanted: QuoteRequest, estimate: Estimate | None, seen: Seen) -> str | Refusal:
         if wanted.account not in self._store.accounts.accounts:

@@ -144,7 +144,8 @@ class Reconciler:
         for each in asked[:ASKED_ABOUT_MAX]:
             ended = self._ended(each.application, now_ms)
             if ended is not None:
-                note(AdmissionClosed(now_ms, each.admission, "ended", *ended))
+                why, ended_at_ms = ended
+                note(AdmissionClosed(now_ms, each.admission, "ended", why, ended_at_ms))
 
     def _ended(self, application: str, now_ms: int) -> tuple[ClosedReason, int | None] | None:
         try:

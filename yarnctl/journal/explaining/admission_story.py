@@ -131,7 +131,10 @@ class AdmissionStories:
         if found.plan.price_mtokens is not None:
             line += self._price(found)
         decided = self._rounds.get(found.admission)
-        later = [] if decided is None else cheaper_later(*decided)
+        if decided is None:
+            return line
+        before, record, plan = decided
+        later = cheaper_later(before, record, plan)
         if not later:
             return line
         offers = ", ".join(
