@@ -174,7 +174,7 @@ class Shown:
     def perform(self, action: Action) -> Outcome:
         return Withheld(Observing())
 
-    def observe(self, scope: ObservationRequest) -> Observation:
+    def observe(self, request: ObservationRequest) -> Observation:
         rows = [self.yarn.rows[name] for name in sorted(self.yarn.listed)]
         applications = tuple(
             views.application_view(row, queue="production", rank=rank, am_size=SLOT, task_size=SLOT)

@@ -266,13 +266,15 @@ def make_loop(
     if first_asks is not None:
         first_asks.may_predict = lambda: queue_caps.enabled
 
-    def adopt(before: Controller, named: NamedQueues, found: Resolved) -> Controller:
-        by_path = _with_paths(plan, named, found)
+    def adopt(controller_before: Controller, named: NamedQueues, resolved: Resolved) -> Controller:
+        by_path = _with_paths(plan, named, resolved)
         queue_caps.preemptable_queues = by_path.settings.preemptable_queues
         if admission is not None and by_path.admitting is not None:
             set_queue_paths(admission, by_path.admitting, by_path.cluster, state.instance)
         path_settings = msgspec.structs.replace(by_path.settings, deadlines=settings.deadlines)
-        return Controller(path_settings, remembered=Remembered(before.ledger, before.now_ms))
+        return Controller(
+            path_settings, remembered=Remembered(controller_before.ledger, controller_before.now_ms)
+        )
 
     loop = Loop(
         controller,
@@ -311,10 +313,10 @@ def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher) -> None:
         _LOG.warning(message, ahead_ms // 1000)
 
 
-def _with_paths(plan: Plan, named: NamedQueues, found: Resolved) -> Plan:
-    admitting = None if plan.admitting is None else admission_with_paths(plan.admitting, found)
+def _with_paths(plan: Plan, named: NamedQueues, resolved: Resolved) -> Plan:
+    admitting = None if plan.admitting is None else admission_with_paths(plan.admitting, resolved)
     return msgspec.structs.replace(
-        plan, settings=with_paths(plan.settings, named, found), admitting=admitting
+        plan, settings=with_paths(plan.settings, named, resolved), admitting=admitting
     )
 
 

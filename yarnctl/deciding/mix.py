@@ -29,10 +29,10 @@ EXACT_MAX = 14
 class Mixing:
     """The working state of one choice. Nothing of it outlives :func:`choose_mix`."""
 
-    def __init__(self, case: Case, settings: Settings, given: MixInput) -> None:
-        self.case, self.settings, self.given = case, settings, given
-        self.offers = LeverOffers(case, settings, given)
-        self.left = given.left.copy()
+    def __init__(self, case: Case, settings: Settings, mix_input: MixInput) -> None:
+        self.case, self.settings, self.given = case, settings, mix_input
+        self.offers = LeverOffers(case, settings, mix_input)
+        self.left = mix_input.left.copy()
         self.picked_of = [0] * len(case.jobs)
         self.free: dict[str, Resources] = {}
         self.used: set[str] = set()
@@ -277,9 +277,9 @@ def _one_after_the_other(
 # --- the result -------------------------------------------------------------------------------------
 
 
-def choose_mix(case: Case, settings: Settings, given: MixInput) -> Choice:
+def choose_mix(case: Case, settings: Settings, mix_input: MixInput) -> Choice:
     """Choose levers for ``case.needs``, in order: the least lost work, then the least overhead."""
-    mixing = Mixing(case, settings, given)
+    mixing = Mixing(case, settings, mix_input)
     missing = mixing.offers.missing
     if missing:
         return Choice((), (), sum(need.containers for need in case.needs), (), (), missing, missing)
@@ -295,14 +295,14 @@ def choose_mix(case: Case, settings: Settings, given: MixInput) -> Choice:
         refused_tasks=tuple(_refused(case, mixing, settings.refused_shown)),
         hit=tuple(dict.fromkeys(_name(case, option.job) for option, _, _ in mixing.picks)),
         free=mixing.free,
-        pulls=tuple(_pull(case, given, option) for option, _, _ in mixing.picks),
-        awaited=tuple(_awaited(case, given, option, serves) for option, serves in mixing.awaited),
+        pulls=tuple(_pull(case, mix_input, option) for option, _, _ in mixing.picks),
+        awaited=tuple(_awaited(case, mix_input, option, serves) for option, serves in mixing.awaited),
         compared=tuple(mixing.compared),
     )
 
 
-def _pull(case: Case, given: MixInput, option: Option) -> LeverPull:
-    queue, user = given.queue_and_user[_name(case, option.job)]
+def _pull(case: Case, mix_input: MixInput, option: Option) -> LeverPull:
+    queue, user = mix_input.queue_and_user[_name(case, option.job)]
     return LeverPull(option.lever, queue, user)
 
 
@@ -310,8 +310,8 @@ def _name(case: Case, job: int) -> str:
     return case.jobs[job].usage.application
 
 
-def _awaited(case: Case, given: MixInput, option: Option, serves: int) -> AwaitedTask:
-    until_ms = given.awaited_until_ms.get(option.attempt, case.now_ms + option.lever.free_in_ms)
+def _awaited(case: Case, mix_input: MixInput, option: Option, serves: int) -> AwaitedTask:
+    until_ms = mix_input.awaited_until_ms.get(option.attempt, case.now_ms + option.lever.free_in_ms)
     return AwaitedTask(_name(case, option.job), option.task.container, option.lever, until_ms, serves)
 
 

@@ -169,14 +169,14 @@ class Reconciler:
         found_ms = min(max(ended_at_ms, self._alive_at_ms.get(application, 0)), now_ms)
         return found_ms if found_ms > 0 else None
 
-    def claimant(self, each: Admission, now_ms: int) -> str | None:
+    def claimant(self, admission: Admission, now_ms: int) -> str | None:
         """Return the application of an admission, also an ended one ("": none; None: no answer)."""
         try:
-            rows = self._manager.tagged(tag_of(each.admission))
+            rows = self._manager.tagged(tag_of(admission.admission))
         except YarnctlError as error:
             self.problem = ClientFault(str(error))
             return None
-        return claimant(rows, self._store, self._instance, each, now_ms)
+        return claimant(rows, self._store, self._instance, admission, now_ms)
 
     def _expire(self, note: Write, now_ms: int) -> None:
         """Close expired admissions, unless their job ran and ended between two polls."""
@@ -193,14 +193,14 @@ class Reconciler:
             if not self._ask_after(note, now_ms, each):
                 return
 
-    def _ask_after(self, note: Write, now_ms: int, each: Admission) -> bool:
+    def _ask_after(self, note: Write, now_ms: int, admission: Admission) -> bool:
         """Look for an expired admission's application; close it, or record the job. False: no answer."""
-        took = self.claimant(each, now_ms)
-        if took is None and now_ms - self._queried.setdefault(each.admission, now_ms) < ASKED_FOR_MS:
+        took = self.claimant(admission, now_ms)
+        if took is None and now_ms - self._queried.setdefault(admission.admission, now_ms) < ASKED_FOR_MS:
             return False  # retried later: no running application has the tag
         if took:
-            note(AdmissionTaken(now_ms, each.admission, took))
-        elif each.reservation is not None:
-            held_ms = each.reservation.expires_at_ms - each.reservation.from_ms
-            note(AdmissionClosed(now_ms, each.admission, "expired", NotSubmitted(held_ms)))
+            note(AdmissionTaken(now_ms, admission.admission, took))
+        elif admission.reservation is not None:
+            held_ms = admission.reservation.expires_at_ms - admission.reservation.from_ms
+            note(AdmissionClosed(now_ms, admission.admission, "expired", NotSubmitted(held_ms)))
         return True

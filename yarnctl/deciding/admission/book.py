@@ -105,23 +105,23 @@ class AdmissionStore:
     every change.
     """
 
-    def __init__(self, left: BookState | None = None) -> None:
-        left = BookState() if left is None else left
-        self.gate = left.gate
-        self.admissions = {each.admission: each for each in left.admissions}
-        self.numbered = left.numbered
-        self.now_ms = left.now_ms
+    def __init__(self, state: BookState | None = None) -> None:
+        state = BookState() if state is None else state
+        self.gate = state.gate
+        self.admissions = {each.admission: each for each in state.admissions}
+        self.numbered = state.numbered
+        self.now_ms = state.now_ms
         self.version = 0
-        self.trained = left.trained
-        self.opened: dict[str, None] = dict.fromkeys(left.opened)
-        self.unlearned = dict(left.unlearned)
-        self.accounts = left.accounts
-        self.outcomes = dict(left.outcomes)
-        self.taken_at_ms = dict(left.taken_at_ms)
-        self.ran_ms = dict(left.ran_ms)
-        self._ids = {each.sequence: each.admission for each in left.admissions}
-        self._keys = {each.key: each.admission for each in left.admissions if each.key}
-        taken = (each for each in left.admissions if each.application)
+        self.trained = state.trained
+        self.opened: dict[str, None] = dict.fromkeys(state.opened)
+        self.unlearned = dict(state.unlearned)
+        self.accounts = state.accounts
+        self.outcomes = dict(state.outcomes)
+        self.taken_at_ms = dict(state.taken_at_ms)
+        self.ran_ms = dict(state.ran_ms)
+        self._ids = {each.sequence: each.admission for each in state.admissions}
+        self._keys = {each.key: each.admission for each in state.admissions if each.key}
+        taken = (each for each in state.admissions if each.application)
         self._applications = {each.application: each.admission for each in taken}
 
     def left(self) -> BookState:
@@ -157,11 +157,11 @@ class AdmissionStore:
         """The size of the gate's containers, of its first pool; 0 while there is no gate."""
         return 0 if self.gate is None else self.gate.pools[0].container_mib
 
-    def queue_of(self, found: Admission) -> str:
+    def queue_of(self, admission: Admission) -> str:
         """Return the queue that an admission goes to: of one that was placed, the first of its pool's."""
-        pools = () if self.gate is None or not found.plan.pool else self.gate.pools
-        pool = next((each for each in pools if each.name == found.plan.pool), None)
-        return found.queue if pool is None or not pool.queues else pool.queues[0]
+        pools = () if self.gate is None or not admission.plan.pool else self.gate.pools
+        pool = next((each for each in pools if each.name == admission.plan.pool), None)
+        return admission.queue if pool is None or not pool.queues else pool.queues[0]
 
     def by_key(self, key: str) -> Admission | None:
         """Return the admission requested with this key, as far as it is kept."""
@@ -350,12 +350,12 @@ class AdmissionStore:
         **dict.fromkeys(get_args(AccountRecord), _paid),
     }
 
-    def _put(self, after: Admission) -> None:
-        self.admissions[after.admission] = after
-        if after.state in OPEN:
-            self.opened[after.admission] = None
+    def _put(self, admission: Admission) -> None:
+        self.admissions[admission.admission] = admission
+        if admission.state in OPEN:
+            self.opened[admission.admission] = None
         else:
-            self.opened.pop(after.admission, None)
+            self.opened.pop(admission.admission, None)
 
     def _drop_old(self) -> None:
         """Drop the oldest ended admissions."""
@@ -445,10 +445,10 @@ def _closed_problem(store: AdmissionStore, record: entries.AdmissionClosed) -> s
     return ""
 
 
-def _is_late(found: Admission, record: entries.AdmissionClosed) -> bool:
+def _is_late(admission: Admission, record: entries.AdmissionClosed) -> bool:
     """Say whether an application ended after its deadline; only YARN's finish time shows that."""
     ended_at_ms = record.finished_at_ms
-    return ended_at_ms is not None and ended_at_ms > found.plan.deadline_at_ms
+    return ended_at_ms is not None and ended_at_ms > admission.plan.deadline_at_ms
 
 
 def _learned_problem(store: AdmissionStore, record: entries.GateLearned) -> str:
@@ -483,8 +483,8 @@ def _set_problem(record: entries.GateSet) -> str:
     return "" if capacity > 0 else f"a capacity of {capacity} containers"
 
 
-def _state(found: Admission | None) -> str:
-    return "not known" if found is None else found.state
+def _state(admission: Admission | None) -> str:
+    return "not known" if admission is None else admission.state
 
 
 def _state_text(value: object) -> str:

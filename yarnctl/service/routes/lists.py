@@ -269,8 +269,8 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
         return from_view.page(view, len(found), part, lambda each: each)
 
 
-def _budget_name(each: BudgetStanding) -> str:
-    return f"{each.kind} {each.name}"
+def _budget_name(standing: BudgetStanding) -> str:
+    return f"{standing.kind} {standing.name}"
 
 
 def _add_history(router: APIRouter, source: Source) -> None:
