@@ -120,7 +120,7 @@ class Laws:
         for held in record["granted"]:
             self.claims[names[held["request"]["sequence"]]] = held["claim"]
 
-    def _admission_taken(self, record: dict[str, Any]) -> None:
+    def _admission_started(self, record: dict[str, Any]) -> None:
         name, application = record["admission"], record["application"]
         assert name not in self.closed, f"{name} is claimed after its end"
         assert application in self.submitted(name), f"{application} is not that of {name}"

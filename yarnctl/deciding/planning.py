@@ -33,7 +33,7 @@ from yarnctl.deciding.preemptor import (
     pending_count,
     preemptable,
 )
-from yarnctl.deciding.reasons.orders import NobodyWaits, RequesterHasRoom, RoomElsewhere
+from yarnctl.deciding.reasons.orders import NoPendingRequests, RequesterHasRoom, RoomElsewhere
 from yarnctl.deciding.records import Decision
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.selector import choose
@@ -318,7 +318,7 @@ def settle_needless(settlement: Settlement, snapshot: Snapshot | None, as_of_ms:
     settlement.pending = None
     if not settings.model_scheduler or not ledger.open:
         return effects
-    why = NobodyWaits() if snapshot is None else RoomElsewhere()
+    why = NoPendingRequests() if snapshot is None else RoomElsewhere()
     if snapshot is None:
         pending: dict[str, int] = {}
         found = beyond({}, as_of_ms, ledger)

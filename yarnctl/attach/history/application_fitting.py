@@ -18,7 +18,7 @@ import msgspec
 
 from yarnctl.attach.history.fitting import SUBMITTING_MS, folded
 from yarnctl.deciding.admission.records import Estimate, Finished
-from yarnctl.deciding.reasons.verdicts import EndedOtherwise, LessonReason, NoUsageTold
+from yarnctl.deciding.reasons.verdicts import EndedOtherwise, LessonReason, NoUsage
 from yarnctl.hadoop.wire.mapreduce import MASTER
 from yarnctl.hadoop.wire.views import deadline_of
 from yarnctl.hadoop.wire.yarn import EndedApplication
@@ -47,7 +47,7 @@ def application_run(
     began_ms = application.launched_at_ms or application.submitted_at_ms
     elapsed_ms = application.ended_at_ms - began_ms
     if min(began_ms, elapsed_ms, application.mib_seconds, container_mib) <= 0:
-        return NoUsageTold(application.application)
+        return NoUsage(application.application)
     computed_ms = -(-application.mib_seconds * 1000 // container_mib)
     return ApplicationRun(
         application=application.application,

@@ -39,7 +39,7 @@ from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
     AdmissionRound,
-    AdmissionTaken,
+    AdmissionStarted,
     ClockSetBack,
     GateSet,
 )
@@ -377,7 +377,7 @@ class AdmissionController:
         found = self.store.admissions.get(name)
         if found is None:
             return Refusal("not-found", f"admission {name} is unknown", "list them with GET /v1/admissions")
-        if found.state == "taken":
+        if found.state == "running":
             return Refusal("already-running", f"admission {name} runs as {found.application}", END_IT)
         if found.state not in ("waiting", "admitted"):
             return name
@@ -403,7 +403,7 @@ class AdmissionController:
         if not took:
             return None
         if admission.state == "admitted":
-            self._note(write, AdmissionTaken(now_ms, admission.admission, took))
+            self._note(write, AdmissionStarted(now_ms, admission.admission, took))
             return Refusal("already-running", f"admission {admission.admission} runs as {took}", END_IT)
         problem = f"{took} was submitted with the tag of {admission.admission} before its turn"
         return Refusal("already-running", problem, END_IT)

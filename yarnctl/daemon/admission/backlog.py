@@ -217,7 +217,7 @@ def _objection(app: yarn.AppInfo, store: AdmissionStore, admission: str, spoken:
     found = store.admissions.get(admission)
     if found is None:
         return "the admission is unknown (any more)"
-    if spoken or found.state == "taken":
+    if spoken or found.state == "running":
         return "another application uses the admission"
     if found.state not in ("admitted", "expired"):
         return f"the admission is {found.state}"

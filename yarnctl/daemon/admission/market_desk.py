@@ -86,7 +86,7 @@ class MarketDesk:
         """Return the numbers of the running admissions whose containers cannot be suspended."""
         if not self.is_open:
             return ()
-        running = self._store.open("taken")
+        running = self._store.open("running")
         return tuple(each.sequence for each in running if each.application not in self.suspendable)
 
     def _standing(self, loads: tuple[Load, ...], now_ms: int) -> Seen:

@@ -6,8 +6,8 @@ round.
 
 ::
 
-    waiting ──round──► admitted ──taken──► taken ──ended
-       │  └──round──► rejected  └─expired ──taken (late)──┘
+    waiting ──round──► admitted ──started──► running ──ended
+       │  └──round──► rejected  └─expired ──started (late)──┘
        └─withdrawn (admitted, too)
 """
 
@@ -35,11 +35,11 @@ from yarnctl.deciding.admission.pricing.accounts import AccountRecord, Accounts,
 from yarnctl.deciding.admission.records import Plan, Request, Reservation, State
 from yarnctl.deciding.reasons.verdicts import ClosedReason, PlanReason, Undecided
 
-OPEN: tuple[State, ...] = ("waiting", "admitted", "taken")
+OPEN: tuple[State, ...] = ("waiting", "admitted", "running")
 CLOSABLE: dict[str, tuple[State, ...]] = {
     "withdrawn": ("waiting", "admitted"),
     "expired": ("admitted",),
-    "ended": ("taken",),
+    "ended": ("running",),
 }
 """From which states an admission may be closed as what."""
 
@@ -91,7 +91,7 @@ class BookState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unlearned: Mapping[str, str] = {}
     accounts: Accounts = paying.NO_ACCOUNTS
     outcomes: Mapping[str, Used] = {}
-    taken_at_ms: Mapping[str, int] = {}
+    started_at_ms: Mapping[str, int] = {}
     ran_ms: Mapping[str, int] = {}
 
 
@@ -100,7 +100,7 @@ class AdmissionStore:
 
     ``opened``: the ids of those that have not ended. ``unlearned``: application -> admission, of ended ones
     whose feedback is to be fetched; ``trained``: the gate has learned from the past. ``outcomes``: how paid
-    admissions ended, until they are settled. Of placed ones: ``taken_at_ms`` is when their application was
+    admissions ended, until they are settled. Of placed ones: ``started_at_ms`` is when their application was
     observed first, until they have taught, ``ran_ms`` their time from start to end. ``version`` grows with
     every change.
     """
@@ -117,12 +117,12 @@ class AdmissionStore:
         self.unlearned = dict(state.unlearned)
         self.accounts = state.accounts
         self.outcomes = dict(state.outcomes)
-        self.taken_at_ms = dict(state.taken_at_ms)
+        self.started_at_ms = dict(state.started_at_ms)
         self.ran_ms = dict(state.ran_ms)
         self._ids = {each.sequence: each.admission for each in state.admissions}
         self._keys = {each.key: each.admission for each in state.admissions if each.key}
-        taken = (each for each in state.admissions if each.application)
-        self._applications = {each.application: each.admission for each in taken}
+        started = (each for each in state.admissions if each.application)
+        self._applications = {each.application: each.admission for each in started}
 
     def left(self) -> BookState:
         """Return the store as a value."""
@@ -136,7 +136,7 @@ class AdmissionStore:
             unlearned=dict(self.unlearned),
             accounts=self.accounts,
             outcomes=dict(self.outcomes),
-            taken_at_ms=dict(self.taken_at_ms),
+            started_at_ms=dict(self.started_at_ms),
             ran_ms=dict(self.ran_ms),
         )
 
@@ -222,7 +222,7 @@ class AdmissionStore:
         self.now_ms -= by_ms
         self.gate = None if self.gate is None else gate_set_back(self.gate, by_ms)
         self.accounts = accounts_set_back(self.accounts, by_ms)
-        self.taken_at_ms = {name: at_ms - by_ms for name, at_ms in self.taken_at_ms.items()}
+        self.started_at_ms = {name: at_ms - by_ms for name, at_ms in self.started_at_ms.items()}
         unlearned = set(self.unlearned.values())
         for name, each in self.admissions.items():
             if name in self.opened or each.state == "expired" or name in unlearned:
@@ -277,7 +277,7 @@ class AdmissionStore:
                 )
                 self._put(changed)
 
-    def _taken(self, record: entries.AdmissionTaken) -> None:
+    def _started(self, record: entries.AdmissionStarted) -> None:
         found = self.admissions.get(record.admission)
         if found is None or self.gate is None or found.reservation is None:
             return
@@ -289,11 +289,11 @@ class AdmissionStore:
             self.gate = msgspec.structs.replace(self.gate, reserved=(*others, reservation))
         self._applications[record.application] = found.admission
         if found.request.alternatives is not None:
-            self.taken_at_ms[found.admission] = record.at_ms
+            self.started_at_ms[found.admission] = record.at_ms
         changed = msgspec.structs.replace(
             found,
             changed_at_ms=record.at_ms,
-            state="taken",
+            state="running",
             reservation=reservation,
             application=record.application,
             why=None,
@@ -318,7 +318,7 @@ class AdmissionStore:
 
     def _learned(self, record: entries.GateLearned) -> None:
         self.unlearned.pop(record.application, None)
-        taken_ms = self.taken_at_ms.pop(self._applications.get(record.application, ""), None)
+        started_ms = self.started_at_ms.pop(self._applications.get(record.application, ""), None)
         if self.gate is None:
             return
         if not record.application:
@@ -329,9 +329,9 @@ class AdmissionStore:
             if found is not None and found.admission in self.outcomes:
                 ended = self.outcomes[found.admission]
                 self.outcomes[found.admission] = paying.with_usage(ended, found.reservation, finished)
-            if found is not None and taken_ms is not None and finished.elapsed_ms is not None:
-                start_ms = taken_ms if found.plan.start_at_ms is None else found.plan.start_at_ms
-                self.ran_ms[found.admission] = max(0, taken_ms - start_ms) + finished.elapsed_ms
+            if found is not None and started_ms is not None and finished.elapsed_ms is not None:
+                start_ms = started_ms if found.plan.start_at_ms is None else found.plan.start_at_ms
+                self.ran_ms[found.admission] = max(0, started_ms - start_ms) + finished.elapsed_ms
 
     def _paid(self, record: AccountRecord) -> None:
         with suppress(paying.ImpossibleRecord):
@@ -344,7 +344,7 @@ class AdmissionStore:
         entries.ClockSetBack: _set_back,
         entries.AdmissionAsked: _asked,
         entries.AdmissionRound: _round,
-        entries.AdmissionTaken: _taken,
+        entries.AdmissionStarted: _started,
         entries.AdmissionClosed: _closed,
         entries.GateLearned: _learned,
         **dict.fromkeys(get_args(AccountRecord), _paid),
@@ -366,7 +366,7 @@ class AdmissionStore:
             del self.admissions[each.admission]
             self._ids.pop(each.sequence, None)
             self._applications.pop(each.application, None)
-            self.taken_at_ms.pop(each.admission, None)
+            self.started_at_ms.pop(each.admission, None)
             self.ran_ms.pop(each.admission, None)
             if self._keys.get(each.key) == each.admission:
                 del self._keys[each.key]
@@ -423,12 +423,12 @@ def _round_problem(store: AdmissionStore, record: entries.AdmissionRound) -> str
     )
 
 
-def _taken_problem(store: AdmissionStore, record: entries.AdmissionTaken) -> str:
+def _started_problem(store: AdmissionStore, record: entries.AdmissionStarted) -> str:
     found = store.admissions.get(record.admission)
     if found is None or found.state not in ("admitted", "expired"):
-        return f"{record.admission} is taken, and it is {_state(found)}"
+        return f"{record.admission} starts, and it is {_state(found)}"
     other = store.by_application(record.application)
-    return "" if other is None else f"{record.application} has taken {other.admission} already"
+    return "" if other is None else f"{record.application} uses {other.admission} already"
 
 
 def _closed_problem(store: AdmissionStore, record: entries.AdmissionClosed) -> str:
@@ -462,7 +462,7 @@ def _learned_problem(store: AdmissionStore, record: entries.GateLearned) -> str:
 _CHECKERS: dict[type, Callable[[AdmissionStore, Any], str]] = {
     entries.AdmissionAsked: _asked_problem,
     entries.AdmissionRound: _round_problem,
-    entries.AdmissionTaken: _taken_problem,
+    entries.AdmissionStarted: _started_problem,
     entries.AdmissionClosed: _closed_problem,
     entries.GateLearned: _learned_problem,
 }

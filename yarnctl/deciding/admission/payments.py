@@ -47,7 +47,7 @@ def sold_deadlines(store: AdmissionStore) -> dict[str, int]:
     payments = store.accounts.payments
     return {
         each.application: each.reservation.until_ms
-        for each in store.open("taken")
+        for each in store.open("running")
         if each.reservation is not None
         and each.admission in payments
         and payments[each.admission].refunded_mtokens is None

@@ -35,7 +35,7 @@ class AdmissionStories:
 
     def apply(self, record: Record) -> None:
         """Read one record."""
-        if isinstance(record, entries.AdmissionTaken) and self.wanted in (
+        if isinstance(record, entries.AdmissionStarted) and self.wanted in (
             record.admission,
             record.application,
         ):
@@ -91,7 +91,7 @@ class AdmissionStories:
             )
         self._add(record.at_ms, record.admission, "; ".join(parts))
 
-    def _running(self, record: entries.AdmissionTaken) -> None:
+    def _running(self, record: entries.AdmissionStarted) -> None:
         found = self._store.admissions.get(record.admission)
         if found is not None and not self.stories:
             self._before(found)
@@ -128,7 +128,7 @@ class AdmissionStories:
                 if plan.sequence in names and decided_price(plan) is not None:
                     # sold in one round, it can start in a later one
                     self._rounds.setdefault(names[plan.sequence], (gate, record, plan))
-        elif isinstance(record, entries.AdmissionTaken | entries.AdmissionClosed):
+        elif isinstance(record, entries.AdmissionStarted | entries.AdmissionClosed):
             self._rounds.pop(record.admission, None)
 
     def _decision(self, admission: Admission) -> str:

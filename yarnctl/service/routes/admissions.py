@@ -431,7 +431,7 @@ def admission(admission: Admission, status: AdmissionStatus) -> AdmissionOut:
     """Return one admission, with the tags and settings to submit its job with."""
     request, plan, held = admission.request, admission.plan, admission.reservation
     framework = (
-        FRAMEWORKS.get(plan.kind or request.kind) if admission.state in ("admitted", "taken") else None
+        FRAMEWORKS.get(plan.kind or request.kind) if admission.state in ("admitted", "running") else None
     )
     budget = request.budget
     return AdmissionOut(
