@@ -400,9 +400,15 @@ class ProgressBar:
 
         if callable(self._whole):
             self._whole = self._whole()
-        text = TextColumn("{task.description:<22}", markup=False)
-        columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        bar = Bar(*columns, console=Console(stderr=True), transient=True)
+        bar = Bar(
+            SpinnerColumn(),
+            TextColumn("{task.description:<22}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
         with self._lock:
             if self._over:
                 return

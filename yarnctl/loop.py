@@ -35,8 +35,8 @@ class ClusterPort(Protocol):
     def identify(self) -> ClusterIdentity:
         """Return which cluster answers and what it can do."""
 
-    def observe(self, scope: ObservationRequest) -> Observation:
-        """Observe what ``scope`` names; return it with the facts since the last call, in order."""
+    def observe(self, request: ObservationRequest) -> Observation:
+        """Observe what ``request`` names; return it with the facts since the last call, in order."""
 
     def perform(self, action: Action) -> Outcome:
         """Perform one action; only a later fact proves its effect."""

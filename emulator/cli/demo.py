@@ -109,12 +109,13 @@ def play_live() -> LiveOutcome | None:
     return play(LivePlan(), lambda text: click.echo(text, err=True))
 
 
-def print_verdict(acted: LiveOutcome) -> None:
+def print_verdict(outcome: LiveOutcome) -> None:
     """Print the result of the live loop; the last line compares the outputs."""
-    saved = acted.request_to_manifest_s
+    saved = outcome.request_to_manifest_s
     median = "" if saved is None else f" (median {saved:.1f} s from request to manifest)"
     click.echo(
-        f"\nLive: production took {acted.production_s:.0f} s. {acted.suspensions} reduces of research were"
-        f" suspended{median} and {acted.resumed} of them resumed. {acted.bytes_compared} bytes compared:"
+        f"\nLive: production took {outcome.production_s:.0f} s. {outcome.suspensions} reduces of research"
+        f" were suspended{median} and {outcome.resumed} of them resumed."
+        f" {outcome.bytes_compared} bytes compared:"
     )
-    click.echo("output identical" if acted.identical else "OUTPUT DIFFERS")
+    click.echo("output identical" if outcome.identical else "OUTPUT DIFFERS")

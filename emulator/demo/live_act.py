@@ -257,8 +257,8 @@ class _Act:
         self.report(
             f"the same job with {plan.pause_s * 1000:.0f} ms a word; {plan.reduces} reduces fill the cluster"
         )
-        pause = ("--restartable", "--cmdenv", f"PAUSE_S={plan.pause_s}")
-        research = self._submit("research", "research", plan.reduces, *pause)
+        pause = f"PAUSE_S={plan.pause_s}"
+        research = self._submit("research", "research", plan.reduces, "--restartable", "--cmdenv", pause)
         self._until(lambda: cluster.reduces_at_work("research") >= plan.reduces, "all reduces to start")
         self.report("production submits a job of one map and two reduces; no container is free")
         arrived_s = self.passed_s

@@ -67,10 +67,10 @@ def run_shown(
     cannot be made because the extra ``report`` is not installed.
     """
 
-    def pages(outcome: runs.Comparison) -> dict[str, str]:
-        drawn = {"demo.svg": picture_svg(outcome)} if picture else {}
+    def pages(comparison: runs.Comparison) -> dict[str, str]:
+        drawn = {"demo.svg": picture_svg(comparison)} if picture else {}
         made = Provenance(date, runs.program_version(), command)
-        return {"report.html": report_html(outcome, made), **drawn}
+        return {"report.html": report_html(comparison, made), **drawn}
 
     if out is not None:
         require_extra("report")
@@ -87,31 +87,31 @@ def run_shown(
         )
 
 
-def print_outcome(outcome: runs.Comparison, output: str, out: Path | None) -> None:
+def print_outcome(comparison: runs.Comparison, output: str, out: Path | None) -> None:
     """Print an experiment's outcome on stdout as ``table``, ``wide`` or ``json``; notes go to stderr."""
-    for note in outcome.prepared.notes:
+    for note in comparison.prepared.notes:
         click.echo(f"note: {note}", err=True)
     if output == "json":
-        print_json(runs.compare_json(outcome))
+        print_json(runs.compare_json(comparison))
         return
-    summaries = outcome.summaries()
+    summaries = comparison.summaries()
     waits = "Container hours that each class waited, by cause:"
     if output == "wide":
         print_table(COLUMNS, [summary_row(name, one) for name, one in summaries.items()])
         click.echo(f"\n{waits}")
-        print_table(WAITING_COLUMNS, waiting_rows(outcome.results))
+        print_table(WAITING_COLUMNS, waiting_rows(comparison.results))
     else:
         click.echo(narrow_text(list(summaries), outcome_rows(summaries)))
         click.echo(waits)
-        click.echo(narrow_text(list(summaries), waiting_by_class(outcome.results)), nl=False)
-    print_reasons(outcome)
+        click.echo(narrow_text(list(summaries), waiting_by_class(comparison.results)), nl=False)
+    print_reasons(comparison)
     if out is not None:
         click.echo(f"report: {out / 'report.html'}")
 
 
-def print_reasons(outcome: runs.Comparison) -> None:
+def print_reasons(comparison: runs.Comparison) -> None:
     """Print which scheme is recommended and why, folded to 80 columns; nothing if there is no choice."""
-    sentences = reasons(outcome.summaries())
+    sentences = reasons(comparison.summaries())
     if sentences:
         click.echo()
     for sentence in [*sentences, RULE] if sentences else ():

@@ -75,17 +75,17 @@ class VirtualPort:
         """Say whether something has happened that no observation has reported yet."""
         return bool(self.cluster.rm.facts)
 
-    def observe(self, scope: model.ObservationRequest) -> model.Observation:
-        """Observe what ``scope`` names."""
+    def observe(self, request: model.ObservationRequest) -> model.Observation:
+        """Observe what ``request`` names."""
         rm, now_ms = self.cluster.rm, self.cluster.kernel.now_ms
         facts, rm.facts = (*rm.facts, *self._resumed_task(now_ms)), []
-        rm.watching = bool(scope.orders)
+        rm.watching = bool(request.orders)
         snapshot = None
-        if scope.cluster and self.demand(scope.probe_queues):
+        if request.cluster and self.demand(request.probe_queues):
             snapshot = self._snapshot(now_ms)
         tasks: dict[str, tuple[model.TaskView, ...]] = {}
         unreachable = []
-        for victim in scope.victims:
+        for victim in request.victims:
             app = self._applications.get(victim)
             if app is None or app.finished_at_ms is not None or not app.master.alive:
                 unreachable.append(victim)

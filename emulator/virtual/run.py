@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
@@ -66,12 +65,29 @@ CLUSTERS: dict[type[Timing], Callable[..., Cluster]] = {Timing: Cluster}
 """The cluster of each kind of timing; research adds kinds of its own."""
 
 
-def cluster_of(timing: Timing, **other: Any) -> Cluster:
-    """Return the cluster that such spans are of; ``other``: as for ``Cluster``."""
-    sparks = [job.name for job in other["jobs"] if job.spark]
+def cluster_of(
+    *,
+    nodes: int,
+    node_size: Resources,
+    queues: tuple[QueueConfig, ...],
+    jobs: tuple[Job, ...],
+    timing: Timing,
+    seed: int,
+    faults: tuple[Fault, ...] = (),
+) -> Cluster:
+    """Return the cluster of that kind of timing; raise BadInput for a Spark job in a variant."""
+    sparks = [job.name for job in jobs if job.spark]
     if sparks and type(timing) is not Timing:
         raise BadInput(f"job {sparks[0]}", "is of Spark, which these timings do not know", "use others")
-    return CLUSTERS[type(timing)](timing=timing, **other)
+    return CLUSTERS[type(timing)](
+        nodes=nodes,
+        node_size=node_size,
+        queues=queues,
+        jobs=jobs,
+        timing=timing,
+        seed=seed,
+        faults=faults,
+    )
 
 
 class VirtualQueueCap:

@@ -23,7 +23,7 @@ from yarnctl.journal.chain import MemoryJournal
 from yarnctl.traces.job import Job
 from yarnctl.units import Resources
 
-CROWDED = shared_cpu(PAPER, launch_ms=200, launch_cpu_ms=1000, machine_nodes=100)
+CROWDED = msgspec.structs.replace(shared_cpu(PAPER), launch_ms=200, launch_cpu_ms=1000, machine_nodes=100)
 
 
 class Seen:
@@ -149,8 +149,8 @@ def test_a_killed_launch_leaves_its_share_to_the_others():
 
 
 def test_suspended_tasks_come_back_through_the_crowd():
-    timing = shared_cpu(
-        HADOOP3,
+    timing = msgspec.structs.replace(
+        shared_cpu(HADOOP3),
         launch_ms=200,
         launch_cpu_ms=2000,
         machine_nodes=100,
@@ -179,7 +179,7 @@ def test_suspended_tasks_come_back_through_the_crowd():
 
 
 def test_asks_for_reduces_leave_a_heartbeat_later_and_maps_do_not():
-    late = shared_cpu(PAPER, asks_after_beat=True)
+    late = msgspec.structs.replace(shared_cpu(PAPER), asks_after_beat=True)
     ours, others = (Seen(job("j", "research", 0, 1, 1), timing=timing) for timing in (late, PAPER))
     assert ours.of(MAP)[0].launched_at_ms == others.of(MAP)[0].launched_at_ms
     later_ms = ours.of(REDUCE)[0].launched_at_ms - others.of(REDUCE)[0].launched_at_ms
@@ -187,14 +187,14 @@ def test_asks_for_reduces_leave_a_heartbeat_later_and_maps_do_not():
 
 
 def test_a_node_tells_at_once_what_is_done():
-    soon = shared_cpu(PAPER, beats_at_exit=True)
+    soon = msgspec.structs.replace(shared_cpu(PAPER), beats_at_exit=True)
     maps = Seen(job("j", "research", 0, 3, 1), timing=soon).of(MAP)
     assert [each.released_at_ms - each.exit_at_ms for each in maps] == [0, 0, 0]
 
 
 def test_a_master_that_lingers_keeps_its_container():
     def free_at_ms(linger_ms: int) -> int:
-        timing = shared_cpu(PAPER, am_linger_ms=linger_ms)
+        timing = msgspec.structs.replace(shared_cpu(PAPER), am_linger_ms=linger_ms)
         seen = Seen(job("j", "research", 0, 1, 0), job("k", "research", 60_000, 1, 0), timing=timing)
         am = seen.of(AM)[0]
         assert am.task == 0

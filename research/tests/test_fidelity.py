@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import click
+import msgspec
 import pytest
 
 from emulator.cluster.app_master import AppMaster
@@ -26,8 +27,8 @@ from yarnctl.cli import PROGRAM
 from yarnctl.errors import BadInput
 
 TRUE = Fit(
-    shared_cpu(
-        HADOOP3,
+    msgspec.structs.replace(
+        shared_cpu(HADOOP3),
         submit_ms=400,
         am_start_ms=5000,
         launch_ms=400,

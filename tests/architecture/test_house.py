@@ -122,6 +122,27 @@ def test_a_function_has_limits(tmp_path, green, red, says):
     assert found[0].endswith(says)
 
 
+@pytest.mark.parametrize(
+    ("green", "red", "says"),
+    [
+        ("def f(*a: Any, **more: Any): g(*a, **more)", "def f(a, **more: Any): g(a, **more)",
+         "yarnctl/a.py:1: f takes **more: Any; name the parameters"),
+        ("class A(B):\n    def f(self, **more: Any): super().f(**more)",
+         "class A(B):\n    def f(self, **more: Any): super().g(**more)",
+         "yarnctl/a.py:2: A.f takes **more: Any; name the parameters"),
+        ("def f(*how):\n    same = 1, 2\n    g(*how, same)", "def f(*how):\n    same = 1, 2\n    g(*same)",
+         "yarnctl/a.py:3: f spreads the tuple same into a call; write the arguments out"),
+        ("def f():\n    def g(a): h(*a)\n    g((1, 2))",
+         "def f():\n    def g():\n        a = 1, 2\n        h(*a)",
+         "yarnctl/a.py:4: f spreads the tuple a into a call; write the arguments out"),
+    ],
+    ids=("any", "override", "tuple", "inner function"),
+)  # fmt: skip
+def test_arguments_are_not_hidden(tmp_path, green, red, says):
+    assert planted(tmp_path, {"yarnctl/a.py": green}) == ()
+    assert planted(tmp_path, {"yarnctl/a.py": red}) == (says,)
+
+
 def test_five_functions_may_be_excepted_by_name(tmp_path):
     files = {f"yarnctl/a{number}.py": body(61) for number in range(6)}
     planted(tmp_path, files)

@@ -86,7 +86,7 @@ SEEN = {
 }  # fmt: skip
 ADMISSION: dict[str, Any] = {
     "id": "adm-1f2e3d4c-7",
-    "state": "taken",
+    "state": "running",
     "why": "",
     "request": {"name": "sessions of the day", "user": "alice", "queue": "root.production", "containers": 41,
         "deadline_ms": 600_000, "submitted_at_ms": NOW_MS - 5_000, "estimate": None, "kind": "mapreduce"},

@@ -65,7 +65,7 @@ def ids_in(found: list[dict[str, Any]]) -> list[str]:
             ids[action.get("victim") or action.get("application", "")] = None
         if kind.startswith("admission-") and "admission" in record:
             ids[record["admission"]] = None
-        if kind in ("admission-taken", "forgotten"):
+        if kind in ("admission-started", "forgotten"):
             ids[record["application"]] = None
     ids.pop("", None)
     return list(ids)

@@ -88,4 +88,4 @@ def test_frozen_answers_show_orders_refusals_and_admissions_in_several_states() 
     assert bodies
     assert frozen["busy"]["/v1/refusals"]["body"]["items"]
     states = {each["state"] for each in frozen["gate"]["/v1/admissions"]["body"]["items"]}
-    assert states >= {"waiting", "admitted", "taken", "ended", "withdrawn", "expired", "rejected"}
+    assert states >= {"waiting", "admitted", "running", "ended", "withdrawn", "expired", "rejected"}

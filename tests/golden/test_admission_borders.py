@@ -10,7 +10,7 @@ from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
     AdmissionRound,
-    AdmissionTaken,
+    AdmissionStarted,
     GateSet,
 )
 from yarnctl.deciding.admission.gate import decide, granted_in
@@ -102,7 +102,7 @@ def test_what_a_job_can_use_is_named_only_where_the_cluster_has_it(tasks, said):
 def test_a_gate_has_room_for_one_container_at_least():
     assert AdmissionStore().problem(gate_set("pythia", 0)) == "a capacity of 0 containers"
     assert AdmissionStore().problem(gate_set("pythia", 1)) == ""
-    assert OPEN == ("waiting", "admitted", "taken")
+    assert OPEN == ("waiting", "admitted", "running")
 
 
 def admitted(count: int) -> AdmissionStore:
@@ -135,7 +135,7 @@ def test_nothing_expires_before_its_time(at_ms, problem):
 def test_of_many_that_ended_the_newest_wait_to_teach():
     book = admitted(UNLEARNED_MAX + 2)
     for number in range(1, UNLEARNED_MAX + 3):
-        book.take(AdmissionTaken(1, f"adm-{number}", f"application_1_{number}"))
+        book.take(AdmissionStarted(1, f"adm-{number}", f"application_1_{number}"))
         book.take(AdmissionClosed(2, f"adm-{number}", "ended", EndedAs("over")))
     assert len(book.unlearned) == UNLEARNED_MAX
     assert next(iter(book.unlearned)) == "application_1_3"

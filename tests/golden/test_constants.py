@@ -200,7 +200,7 @@ def test_a_book_begins_empty() -> None:
     empty: dict[str, Any] = {
         "gate": None, "admissions": {}, "numbered": 0, "now_ms": 0, "version": 0, "trained": False,
         "opened": {}, "unlearned": {}, "_ids": {}, "_keys": {}, "_applications": {},
-        "accounts": Accounts(accounts={}, payments={}), "outcomes": {}, "taken_at_ms": {}, "ran_ms": {},
+        "accounts": Accounts(accounts={}, payments={}), "outcomes": {}, "started_at_ms": {}, "ran_ms": {},
     }  # fmt: skip
     assert vars(AdmissionStore()) == empty
     assert (AdmissionStore().queues, AdmissionStore().container_mib) == ((), 0)

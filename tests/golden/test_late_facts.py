@@ -23,7 +23,7 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
-from yarnctl.deciding.reasons.orders import NobodyWaits
+from yarnctl.deciding.reasons.orders import NoPendingRequests
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Decision, Ranking, Refusal, Requests, Transition, decode, encode
 from yarnctl.deciding.settings import (
@@ -227,7 +227,7 @@ def test_when_nobody_hurried_waits_orders_are_withdrawn_with_that_reason():
     steps = started(pending=1)
     steps.step(seen(None, now_ms=750))
     step = steps.step(seen(None, now_ms=1000))
-    assert [record.why for record in step.records if isinstance(record, Transition)] == [NobodyWaits()]
+    assert [record.why for record in step.records if isinstance(record, Transition)] == [NoPendingRequests()]
 
 
 # --- requests that may be lost ------------------------------------------------------------------

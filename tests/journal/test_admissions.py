@@ -23,7 +23,7 @@ from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
     AdmissionRound,
-    AdmissionTaken,
+    AdmissionStarted,
     GateLearned,
 )
 from yarnctl.deciding.admission.records import Estimate, Finished
@@ -128,7 +128,7 @@ def test_every_part_of_a_journal_gives_the_book_that_was_there(steps, allocator)
     if gate is not None:
         states = {each.sequence: each.state for each in read_again.admissions.values()}
         assert {states[each.sequence] for each in gate.waiting} <= {"waiting"}
-        assert {states[each.request.sequence] for each in gate.reserved} <= {"admitted", "taken"}
+        assert {states[each.request.sequence] for each in gate.reserved} <= {"admitted", "running"}
 
 
 @given(STEPS, STEPS, ALLOCATORS, st.integers(1, 60))
@@ -185,7 +185,7 @@ def played() -> Story:
     assert (story.state(first), story.state(second)) == ("ended", "admitted")
     story.withdraw(second.admission)
     kinds = {type(record) for record in story.records}
-    assert kinds >= {AdmissionAsked, AdmissionRound, AdmissionTaken, AdmissionClosed, GateLearned}
+    assert kinds >= {AdmissionAsked, AdmissionRound, AdmissionStarted, AdmissionClosed, GateLearned}
     return story
 
 
@@ -207,8 +207,8 @@ def planted() -> dict[str, tuple[type, dict[str, Any], str]]:
         "a number": (AdmissionAsked, {"admission": lambda old: "adm-a1b2-9"},
             "adm-a1b2-9 is not the name of number 1"),
         "a time": (AdmissionAsked, {"at_ms": lambda old: old.at_ms - 1}, "was submitted at"),
-        "who took": (AdmissionTaken, {"admission": lambda old: "adm-a1b2-7"}, "is taken, and it is"),
-        "an end": (AdmissionClosed, {"state": lambda old: "expired"}, "is expired, and it was taken"),
+        "who took": (AdmissionStarted, {"admission": lambda old: "adm-a1b2-7"}, "starts, and it is"),
+        "an end": (AdmissionClosed, {"state": lambda old: "expired"}, "is expired, and it was running"),
         "a lesson": (GateLearned, {"application": lambda old: "application_1_0005"}, "did not end before"),
     }  # fmt: skip
 

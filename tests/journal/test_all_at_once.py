@@ -21,7 +21,7 @@ from yarnctl.attach.connection.connection import Attachment
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir
-from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionTaken
+from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionStarted
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import (
@@ -151,11 +151,11 @@ class Life:
 def end_admissions(life: Life) -> int:
     """Let whoever was let in come and end; return how many reservations there were."""
     book = life.left.book
-    held = book.open("admitted", "taken")
+    held = book.open("admitted", "running")
     at_ms = book.now_ms
     for each in held:
         if each.state == "admitted":
-            life.write(AdmissionTaken(at_ms, each.admission, f"application_2_{each.sequence:04d}"))
+            life.write(AdmissionStarted(at_ms, each.admission, f"application_2_{each.sequence:04d}"))
         life.write(AdmissionClosed(at_ms, each.admission, "ended", EndedAs("FINISHED")))
     return len(held)
 

@@ -109,11 +109,11 @@ class Script:
     def identify(self) -> ClusterIdentity:
         return ClusterIdentity("1", 1)
 
-    def observe(self, scope: ObservationRequest) -> Observation:
+    def observe(self, request: ObservationRequest) -> Observation:
         facts, self.facts = tuple(self.facts), []
-        wanted = scope.cluster and self.waits
+        wanted = request.cluster and self.waits
         snapshot = self._snapshot() if wanted else None
-        tasks = {"r": self._tasks()} if "r" in scope.victims else {}
+        tasks = {"r": self._tasks()} if "r" in request.victims else {}
         look = seen(self._snapshot(), tasks, now_ms=self.now_ms)
         return msgspec.structs.replace(
             look, snapshot=snapshot, cluster="seen" if wanted else "quiet", facts=facts, held=HELD

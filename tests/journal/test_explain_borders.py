@@ -27,7 +27,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.reasons.demand import ClusterFull
 from yarnctl.deciding.reasons.modes import NotEnforcing
-from yarnctl.deciding.reasons.orders import AnotherManager, ContainerHasEnded, NobodyWaits, NoProgress
+from yarnctl.deciding.reasons.orders import AnotherManager, ContainerHasEnded, NoPendingRequests, NoProgress
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import (
     FORMAT,
@@ -143,7 +143,7 @@ def test_an_order_of_before_that_is_withheld_is_not_looked_for() -> None:
 
 def test_an_order_never_asked_that_has_an_end_tells_it() -> None:
     withheld = done(SUSPEND, Withheld(NotEnforcing()))
-    end = moved("suspending", "not-needed", "withdrawn", why=NobodyWaits())
+    end = moved("suspending", "not-needed", "withdrawn", why=NoPendingRequests())
     text = text_of(decided(pick()), withheld, end)
     assert (
         "result   none: the order was not sent (withdrawn: no production application has pending requests)"

@@ -24,7 +24,7 @@ from yarnctl.deciding.case import RefusedTask
 from yarnctl.deciding.model import Accepted, Kill, Refused, Unknown
 from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.reasons.demand import NoTaskMayStop
-from yarnctl.deciding.reasons.orders import AnotherManager, ContainerHasEnded, NobodyWaits, NoProgress
+from yarnctl.deciding.reasons.orders import AnotherManager, ContainerHasEnded, NoPendingRequests, NoProgress
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import (
     Decision,
@@ -370,7 +370,7 @@ def test_a_withdrawn_kill_has_still_killed(killed):
     pick = decision.picks[0]
     kill = Kill(order, pick.application, pick.task.attempt, pick.task.container)
     done = performed(decision.at_ms, kill, Accepted())
-    end = moved(order, "suspending", "not-needed", "withdrawn", why=NobodyWaits())
+    end = moved(order, "suspending", "not-needed", "withdrawn", why=NoPendingRequests())
     text = "\n".join(in_words(explain((header, decision, done, end), order)))
     assert "result   withdrawn: no production application has pending requests" in text
     assert "cost     killed, " in text

@@ -59,8 +59,8 @@ class Fragile:
     def identify(self) -> ClusterIdentity:
         return self.port.identify()
 
-    def observe(self, scope: ObservationRequest) -> Observation:
-        seen = self.port.observe(scope)
+    def observe(self, request: ObservationRequest) -> Observation:
+        seen = self.port.observe(request)
         self.told = seen.facts
         return seen
 

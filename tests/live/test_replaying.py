@@ -89,7 +89,7 @@ def test_a_job_that_fails_is_told(tmp_path: Path) -> None:
 
         killer = threading.Thread(target=kill)
         killer.start()
-        rows = play(Submitter(client.url, "hadoop"), (JOB, other), 20.0, tell=told.append)
+        rows = play(Submitter(client.url, "hadoop"), (JOB, other), 20.0, report=told.append)
         killer.join()
         assert [row.final_status for row in rows] == ["SUCCEEDED", "KILLED"]
         assert told[-1].endswith("2 of 2 jobs submitted, 2 over")

@@ -1,11 +1,8 @@
 """``python -m tests.mutation.draw --count 200 --seed 1 --into FOLDER``: draw mutants over all of yarnctl.
 
-Writes one session of cosmic-ray per configuration, with the drawn mutants alone; ``make mutants`` runs them.
-The draw is a function of the sources, the count and the seed. It leaves out annotations of functions and
-variables, which are not evaluated; those of class fields stay, because msgspec evaluates them.
+Writes a session of cosmic-ray per configuration, with the drawn mutants alone; ``make mutants`` runs them.
+Annotations of functions and variables, which are not evaluated, are left out; msgspec evaluates class fields.
 """
-
-from __future__ import annotations
 
 import argparse
 import ast
@@ -17,32 +14,19 @@ from pathlib import Path
 
 from cosmic_ray.work_db import WorkDB, use_db
 
-HERE = Path(__file__).parent
-PROGRAM = Path(sys.executable).with_name("cosmic-ray")
-
 
 @cache
-def annotations_in(module: Path) -> list[ast.expr]:
-    """Return the annotations of functions, of what is in them, and of the module's variables."""
+def annotations_in(module: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Return where each such annotation begins and ends: (line, column)."""
     tree = ast.parse(module.read_text(encoding="utf-8"))
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     parts = [part for function in functions for part in ast.walk(function)]
     parts += [part for part in tree.body if isinstance(part, ast.AnnAssign)]
-    given = [getattr(part, name, None) for part in parts for name in ("annotation", "returns")]
-    return [each for each in given if each is not None]
+    found = [getattr(part, name, None) for part in parts for name in ("annotation", "returns")]
+    return [((e.lineno, e.col_offset), (e.end_lineno, e.end_col_offset)) for e in found if e is not None]
 
 
-def runs(module: Path, position: tuple[int, int]) -> bool:
-    """Return whether the code at (line, column) is outside of those annotations."""
-    spans = [
-        ((each.lineno, each.col_offset), (each.end_lineno, each.end_col_offset))
-        for each in annotations_in(module)
-    ]
-    return not any(begin <= position < end for begin, end in spans)
-
-
-def main() -> None:
-    """Initialise every session, draw, and keep what was drawn."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
@@ -50,24 +34,19 @@ def main() -> None:
     given = parser.parse_args()
     given.into.mkdir(parents=True)
     found = {}
-    for path in sorted(HERE.glob("*.toml")):
+    for path in sorted(Path(__file__).parent.glob("*.toml")):
         session = given.into / f"{path.stem}.sqlite"
-        subprocess.run([PROGRAM, "init", path, session], check=True)
+        subprocess.run([Path(sys.executable).with_name("cosmic-ray"), "init", path, session], check=True)
         with use_db(session, WorkDB.Mode.open) as work:
             for item in work.work_items:
                 each = item.mutations[0]
-                if not runs(each.module_path, each.start_pos):
-                    continue
-                place = (str(each.module_path), each.start_pos, each.operator_name, each.occurrence)
-                found[place] = session, item
+                if not any(begin <= each.start_pos < end for begin, end in annotations_in(each.module_path)):
+                    place = str(each.module_path), each.start_pos, each.operator_name, each.occurrence
+                    found[place] = session, item
     drawn = random.Random(given.seed).sample(sorted(found), given.count)
-    for session in {session for session, _ in found.values()}:
+    for session in sorted(given.into.glob("*.sqlite")):
         with use_db(session, WorkDB.Mode.open) as work:
             work.clear()
             work.add_work_items([found[place][1] for place in drawn if found[place][0] == session])
             print(f"{session.stem}: {work.num_work_items} mutants")
     print(f"{given.count} of {len(found)} possible mutants, seed {given.seed}")
-
-
-if __name__ == "__main__":
-    main()

@@ -120,7 +120,7 @@ class Laws:
         for held in record["granted"]:
             self.claims[names[held["request"]["sequence"]]] = held["claim"]
 
-    def _admission_taken(self, record: dict[str, Any]) -> None:
+    def _admission_started(self, record: dict[str, Any]) -> None:
         name, application = record["admission"], record["application"]
         assert name not in self.closed, f"{name} is claimed after its end"
         assert application in self.submitted(name), f"{application} is not that of {name}"
@@ -174,7 +174,7 @@ class Shown:
     def perform(self, action: Action) -> Outcome:
         return Withheld(Observing())
 
-    def observe(self, scope: ObservationRequest) -> Observation:
+    def observe(self, request: ObservationRequest) -> Observation:
         rows = [self.yarn.rows[name] for name in sorted(self.yarn.listed)]
         applications = tuple(
             views.application_view(row, queue="production", rank=rank, am_size=SLOT, task_size=SLOT)

@@ -22,7 +22,7 @@ from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
     AdmissionRound,
-    AdmissionTaken,
+    AdmissionStarted,
     GateLearned,
     GateSet,
 )
@@ -93,7 +93,7 @@ class MarketStory:
             record = decode(line)
             assert self.store.problem(record) == ""
             self.store.take(record)
-        open_now = {each.admission: claim_of(each).work_ms for each in self.store.open("admitted", "taken")}
+        open_now = {each.admission: claim_of(each).work_ms for each in self.store.open("admitted", "running")}
         self.left_ms = {name: self.left_ms.get(name, work_ms) for name, work_ms in open_now.items()}
         for name in [name for name, left_ms in self.left_ms.items() if not left_ms]:
             self.end(name)
@@ -165,7 +165,7 @@ class MarketStory:
             if self.sold():
                 self.hold_round()
             running = sorted(
-                (each for each in self.store.open("admitted", "taken") if each.admission in self.left_ms),
+                (each for each in self.store.open("admitted", "running") if each.admission in self.left_ms),
                 key=lambda each: (claim_of(each).until_ms, each.sequence),
             )
             free, given = self.capacity - self.masters(running), dict[str, int]()
@@ -174,7 +174,9 @@ class MarketStory:
                 given[each.admission] = share
                 free -= share
                 if (share or self.has_masters) and each.state == "admitted":
-                    self.write(AdmissionTaken(self.now_ms, each.admission, f"application_1_{each.sequence}"))
+                    self.write(
+                        AdmissionStarted(self.now_ms, each.admission, f"application_1_{each.sequence}")
+                    )
             self.now_ms += 1
             for name, share in given.items():
                 self.left_ms[name] -= share
@@ -205,7 +207,7 @@ class MarketStory:
         assert claim_of(found).until_ms + claim_of(found).latency_ms <= found.plan.deadline_at_ms
         application = f"application_1_{found.sequence}"
         if found.state == "admitted":
-            self.write(AdmissionTaken(self.now_ms, name, application))
+            self.write(AdmissionStarted(self.now_ms, name, application))
         self.write(AdmissionClosed(self.now_ms, name, "ended", EndedAs("FINISHED")))
         claim = claim_of(found)
         used_ms = self.chance.randint(1, claim.work_ms)

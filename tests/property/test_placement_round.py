@@ -21,7 +21,7 @@ from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
     AdmissionRound,
-    AdmissionTaken,
+    AdmissionStarted,
     GateLearned,
     GateSet,
 )
@@ -95,9 +95,9 @@ class GateStory:
             assert encode(record) == line
             assert self.store.problem(record) == ""
             self.store.take(record)
-        running = {each.admission for each in self.store.open("taken")}
+        running = {each.admission for each in self.store.open("running")}
         self.ends_ms = {name: at_ms for name, at_ms in self.ends_ms.items() if name in running}
-        for each in self.store.open("taken"):
+        for each in self.store.open("running"):
             self.ends_ms.setdefault(each.admission, bound_ms(each))
 
     def play(self) -> None:
@@ -177,7 +177,7 @@ class GateStory:
         real_ms = self.chance.randint(1, span_ms)
         if self.beyond and self.chance.random() < 0.3:
             real_ms = span_ms + self.chance.randint(1, 30)
-        self.write(AdmissionTaken(self.now_ms, each.admission, f"application_1_{each.sequence}"))
+        self.write(AdmissionStarted(self.now_ms, each.admission, f"application_1_{each.sequence}"))
         self.ends_ms[each.admission] = self.now_ms + real_ms
 
     def run(self, span_ms: int) -> None:
@@ -398,7 +398,7 @@ def test_the_second_waits_for_the_first_and_starts_when_that_ends_sooner() -> No
     assert (second.kind, second.pool, second.start_at_ms, second.finish_at_ms) == ("spark", "fast", 44, 88)
     assert [each.containers for each in first.refused] == [1]
     assert store.queue_of(store.admissions["adm-0a-1"]) == "root.fast"
-    store.take(AdmissionTaken(0, "adm-0a-1", "application_1_1"))
+    store.take(AdmissionStarted(0, "adm-0a-1", "application_1_1"))
     store.take(AdmissionClosed(30, "adm-0a-1", "ended", EndedAs("FINISHED")))
     assert store.gate is not None
     (plan,) = decide(store.gate, 30)[1]
@@ -415,7 +415,7 @@ def late_story(due_ms: int) -> tuple[AdmissionStore, tuple[Any, ...]]:
     """At 50 s: the first has passed its bound of 44 s, so that the second is expected to start at 60 s."""
     store, (_, second) = story_of(asked(1, 50_000, LONG), asked(2, due_ms, LONG, DEAR), pools=(FAST, SLOW))
     assert (second.pool, second.kind, second.start_at_ms) == ("fast", "spark", 44_000)
-    store.take(AdmissionTaken(0, "adm-0a-1", "application_1_1"))
+    store.take(AdmissionStarted(0, "adm-0a-1", "application_1_1"))
     assert store.gate is not None
     return store, decide(store.gate, 50_000)[1]
 

@@ -138,9 +138,9 @@ class TrappedPort:
         self.identify, self.observe_soon = port.identify, port.observe_soon
         self.adopt, self.expect, self.left_alone = port.adopt, port.expect, port.left_alone
 
-    def observe(self, scope: ObservationRequest) -> Observation:
+    def observe(self, request: ObservationRequest) -> Observation:
         self._trap.check()
-        return self._port.observe(scope)
+        return self._port.observe(request)
 
     @property
     def last_problem(self) -> ModeReason | None:

@@ -60,7 +60,7 @@ def admissions(gate: Replay, *words: str) -> int:
 
 def test_the_table_says_who_waits_for_what_within_120_columns(capsys):
     long = "sessions-of-all-shops-in-all-countries-2026-11-21-23-59-59"
-    taken = one("taken", f"application_{NOW_MS}_0001", name=long, user="averyverylongusername")
+    taken = one("running", f"application_{NOW_MS}_0001", name=long, user="averyverylongusername")
     with Gate(one(), taken, one("rejected") | {"id": "adm-1f2e3d4c5a6b-123456"}) as gate:
         assert admissions(gate) == 0
     text = capsys.readouterr().out

@@ -265,5 +265,10 @@ def test_what_does_not_know_spark_refuses_it_instead_of_playing_mapreduce(tmp_pa
         write_parquet((spark(),), tmp_path / "jobs.parquet")
     with pytest.raises(BadInput, match="job s"):
         cluster_of(
-            OtherTiming(), nodes=2, node_size=Resources(4096, 4), queues=QUEUES, jobs=(spark(),), seed=1
+            timing=OtherTiming(),
+            nodes=2,
+            node_size=Resources(4096, 4),
+            queues=QUEUES,
+            jobs=(spark(),),
+            seed=1,
         )

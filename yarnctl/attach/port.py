@@ -230,24 +230,24 @@ class AttachedPort:
         """End the threads of the calls."""
         self._connection.close()
 
-    def observe(self, scope: ObservationRequest) -> Observation:
-        """Observe what ``scope`` names; mark what does not answer as unreachable."""
+    def observe(self, request: ObservationRequest) -> Observation:
+        """Observe what ``request`` names; mark what does not answer as unreachable."""
         as_of_ms = self._connection.clock()
         self._connection.guard.begin_look()
         facts: list[Fact] = []
         snapshot, cluster = None, "quiet"
-        if scope.cluster:
+        if request.cluster:
             try:
-                snapshot, cluster = self._cluster(scope, facts)
+                snapshot, cluster = self._cluster(request, facts)
                 if cluster != "unreachable":
                     self._connection.last_problem = None
             except Exception as problem:
                 # Data that a job's owner wrote must not hide the open orders.
                 cluster = "unreachable"
                 self._connection.last_problem = ClusterFault(fault_text(problem)[:FAULT_MAX])
-        tasks, late = self._observe_victims(scope.victims)
-        facts += self._safely(lambda: self._orders(scope.orders, scope.requesters))
-        if scope.cluster and cluster != "unreachable":
+        tasks, late = self._observe_victims(request.victims)
+        facts += self._safely(lambda: self._orders(request.orders, request.requesters))
+        if request.cluster and cluster != "unreachable":
             facts += self._safely(self._resume_costs.poll)
         self._connection.guard.begin_orders()
         now_ms = max(as_of_ms, self._connection.clock())
@@ -257,14 +257,14 @@ class AttachedPort:
             snapshot=snapshot,
             cluster=cluster,  # type: ignore[arg-type]  # one of its three values
             tasks=tasks,
-            unreachable=tuple(name for name in scope.victims if name not in tasks and name not in late),
-            late=tuple(name for name in scope.victims if name in late),
+            unreachable=tuple(name for name in request.victims if name not in tasks and name not in late),
+            late=tuple(name for name in request.victims if name in late),
             facts=tuple(facts),
             held=() if self._held is None else self._held.held(now_ms),
             consents=() if self._held is None else self._held.consents(),
         )
 
-    def _cluster(self, scope: ObservationRequest, facts: list[Fact]) -> tuple[Snapshot | None, str]:
+    def _cluster(self, request: ObservationRequest, facts: list[Fact]) -> tuple[Snapshot | None, str]:
         """Probe the demand and make a snapshot; "unreachable" while a new ResourceManager settles."""
         nodes: tuple[yarn.NodeRow, ...] | None = None
         self._check_epoch(str(self._connection.manager.identify().epoch), facts)
@@ -279,7 +279,7 @@ class AttachedPort:
         root = (
             self._observer.tree()
             if self._predicted.expected
-            else self._observer.probe_demand(scope.probe_queues)
+            else self._observer.probe_demand(request.probe_queues)
         )
         if root is None:
             if self._held is not None and self._held.is_due(self._connection.clock()):
@@ -290,8 +290,8 @@ class AttachedPort:
         self._judge()
         return self._predicted.added(self._snapshot(root, nodes), self._connection.clock()), "seen"
 
-    def _snapshot(self, root: yarn.QueueInfo, nodes: tuple[yarn.NodeRow, ...]) -> Snapshot:
-        snapshot = self._observer.snapshot(root, nodes, self._eligibility.reasons)
+    def _snapshot(self, root_queue: yarn.QueueInfo, nodes: tuple[yarn.NodeRow, ...]) -> Snapshot:
+        snapshot = self._observer.snapshot(root_queue, nodes, self._eligibility.reasons)
         self._unmodelled.note(nodes, snapshot.left_out)
         return snapshot
 

@@ -110,45 +110,45 @@ REQUESTS = RunnerFolders(ATTEMPT, lambda name: bool(REQUEST.fullmatch(name)))
 
 
 def stored_jobs(
-    store: Store, jobs: Sequence[str] = (), layout: RunnerFolders = CHECKPOINTS
+    store: Store, jobs: Sequence[str] = (), folders: RunnerFolders = CHECKPOINTS
 ) -> tuple[JobCheckpoints, ...]:
     """Return the jobs below the root, or of ``jobs`` only, ordered by id; raises StoreError for the root."""
     found = {entry.name: entry for entry in store.list("") if entry.is_folder and JOB.fullmatch(entry.name)}
-    return tuple(_job(store, found[job], layout) for job in sorted(found) if not jobs or job in jobs)
+    return tuple(_job(store, found[job], folders) for job in sorted(found) if not jobs or job in jobs)
 
 
-def _job(store: Store, folder: Entry, layout: RunnerFolders) -> JobCheckpoints:
+def _job(store: Store, folder: Entry, folders: RunnerFolders) -> JobCheckpoints:
     try:
         entries = store.list(folder.name)
     except (StoreError, Unusable) as error:
         return JobCheckpoints(folder.name, folder.owner, problem=str(error)[:300])
     number = folder.name.removeprefix("job_")
-    matched = [(entry, layout.folder.fullmatch(entry.name)) for entry in entries if entry.is_folder]
+    matched = [(entry, folders.folder.fullmatch(entry.name)) for entry in entries if entry.is_folder]
     ours = [entry for entry, match in matched if match and match[1] == number]
     tasks = tuple(_task(store, folder.name, entry) for entry in sorted(ours))
     strange = [entry.name for entry in entries if entry not in ours]
     for task in tasks:
         strange += [
-            f"{task.task}/{e.name}" for e in task.entries if e.is_folder or not layout.is_ours(e.name)
+            f"{task.task}/{e.name}" for e in task.entries if e.is_folder or not folders.is_ours(e.name)
         ]
     return JobCheckpoints(folder.name, folder.owner, tasks, tuple(sorted(strange)))
 
 
-def _task(store: Store, job: str, folder: Entry) -> TaskCheckpoints:
-    told = TaskCheckpoints(job, folder.name, folder.owner, folder.mode)
+def _task(store: Store, job: str, entry: Entry) -> TaskCheckpoints:
+    told = TaskCheckpoints(job, entry.name, entry.owner, entry.mode)
     try:
-        return msgspec.structs.replace(told, entries=tuple(sorted(store.list(f"{job}/{folder.name}"))))
+        return msgspec.structs.replace(told, entries=tuple(sorted(store.list(f"{job}/{entry.name}"))))
     except (StoreError, Unusable) as error:
         return msgspec.structs.replace(told, problem=str(error)[:300])
 
 
-def newest(store: Store, held: TaskCheckpoints) -> tuple[Manifest | None, str]:
+def newest(store: Store, checkpoints: TaskCheckpoints) -> tuple[Manifest | None, str]:
     """Return the readable manifest of the highest generation not set aside, and the problems found."""
-    problem = held.problem
-    names = [name for name in held.manifests if name not in held.set_aside_files]
+    problem = checkpoints.problem
+    names = [name for name in checkpoints.manifests if name not in checkpoints.set_aside_files]
     for name in sorted(names, key=_rank, reverse=True):
         try:
-            return read_manifest(store, TaskId(held.job, held.task, ""), name), problem
+            return read_manifest(store, TaskId(checkpoints.job, checkpoints.task, ""), name), problem
         except (Unusable, StoreError) as error:
             problem = problem or f"{name}: {error}"[:300]
     return None, problem

@@ -91,9 +91,9 @@ class OpenedStore:
             for file in one.manifests
         ]
 
-    def _manifest(self, held: TaskCheckpoints, file: str) -> Manifest | str:
+    def _manifest(self, checkpoints: TaskCheckpoints, file: str) -> Manifest | str:
         try:
-            return read_manifest(self.checkpoints, TaskId(held.job, held.task, ""), file)
+            return read_manifest(self.checkpoints, TaskId(checkpoints.job, checkpoints.task, ""), file)
         except (Unusable, StoreError) as error:
             return str(error)[:300]
 
@@ -182,12 +182,12 @@ class OpenedStore:
         return failed
 
     def _changed(
-        self, row: JudgedFolder, now_ms: int | None, older_than_ms: int, unknown_after_ms: int | None
+        self, folder: JudgedFolder, now_ms: int | None, older_than_ms: int, unknown_after_ms: int | None
     ) -> str:
         """Return why a folder with an earlier decision must not be deleted now; "": it may be."""
-        is_checkpoints = row.what == "checkpoints"
-        ends = {application_of(row.job): self.application_ends.of(application_of(row.job))}
-        held = self.jobs([row.job]) if is_checkpoints else self._requests([row.job])
+        is_checkpoints = folder.what == "checkpoints"
+        ends = {application_of(folder.job): self.application_ends.of(application_of(folder.job))}
+        held = self.jobs([folder.job]) if is_checkpoints else self._requests([folder.job])
         checkpoints, requests = (held, ()) if is_checkpoints else ((), held)
         forgotten = self._unknown(checkpoints, requests, ends, unknown_after_ms)
         again = decide(checkpoints, requests, ends, now_ms, older_than_ms, forgotten)
@@ -195,7 +195,7 @@ class OpenedStore:
             return "kept: the folder does not exist any more"
         if not again[0].delete:
             return f"kept: {again[0].why}"
-        if (again[0].bytes, again[0].files) != (row.bytes, row.files):
+        if (again[0].bytes, again[0].files) != (folder.bytes, folder.files):
             return "kept: the folder's content has just changed"
         return ""
 
@@ -222,9 +222,9 @@ def _written_at_ms(store: Any, job: JobCheckpoints) -> int:
     return 0 if min(times) <= 0 else max(times)
 
 
-def _stored(store: Any, jobs: Sequence[str], layout: RunnerFolders) -> tuple[JobCheckpoints, ...]:
+def _stored(store: Any, jobs: Sequence[str], folders: RunnerFolders) -> tuple[JobCheckpoints, ...]:
     try:
-        return stored_jobs(store, jobs, layout)
+        return stored_jobs(store, jobs, folders)
     except StoreError as error:
         raise Unreachable(str(error)) from error
 
@@ -256,17 +256,17 @@ def safe_bytes(data: bytes, most: int = 400) -> str:
 
 
 def _row(
-    task: TaskCheckpoints, found: Manifest | None, problem: str, application: str, state: str, now_ms: int
+    task: TaskCheckpoints, manifest: Manifest | None, problem: str, application: str, state: str, now_ms: int
 ) -> CheckpointRow:
-    created = found.raw.get("created_at_ms") if found else None
+    created = manifest.raw.get("created_at_ms") if manifest else None
     created_at_ms = created if isinstance(created, int) and not isinstance(created, bool) else None
     return CheckpointRow(
         job=task.job,
         task=task.task,
         owner=task.owner,
-        generation=found.generation if found else None,
-        groups_done=found.groups_done if found else None,
-        output_bytes=found.output_bytes if found else None,
+        generation=manifest.generation if manifest else None,
+        groups_done=manifest.groups_done if manifest else None,
+        output_bytes=manifest.output_bytes if manifest else None,
         created_at_ms=created_at_ms,
         age_ms=None if created_at_ms is None else max(0, now_ms - created_at_ms),
         bytes=task.bytes,

@@ -42,43 +42,49 @@ class CheckpointVerdict(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def verify_task(store: Store, held: TaskCheckpoints, opened: Opened | None) -> tuple[CheckpointVerdict, ...]:
+def verify_task(
+    store: Store, checkpoints: TaskCheckpoints, opened: Opened | None
+) -> tuple[CheckpointVerdict, ...]:
     """Return a verdict for each manifest of a task. ``opened`` None: the bytes are not read."""
-    if held.problem:
-        return (CheckpointVerdict(held.job, held.task, "", 0, 0, "bad", (held.problem,)),)
+    if checkpoints.problem:
+        return (
+            CheckpointVerdict(checkpoints.job, checkpoints.task, "", 0, 0, "bad", (checkpoints.problem,)),
+        )
     folder = []
-    if held.mode & 0o022:
-        folder.append(f"the task's folder: other users can write to it (mode {held.mode:o})")
+    if checkpoints.mode & 0o022:
+        folder.append(f"the task's folder: other users can write to it (mode {checkpoints.mode:o})")
     rows, manifests = [], []
-    for name in held.manifests:
-        row, manifest = _verify(store, held, name, opened)
+    for name in checkpoints.manifests:
+        row, manifest = _verify(store, checkpoints, name, opened)
         rows.append(row)
-        if manifest is not None and name not in held.set_aside_files:
+        if manifest is not None and name not in checkpoints.set_aside_files:
             manifests.append(manifest)
     folder += _order(manifests)
     if folder:
-        rows.append(CheckpointVerdict(held.job, held.task, "", 0, 0, "bad", tuple(folder)))
+        rows.append(CheckpointVerdict(checkpoints.job, checkpoints.task, "", 0, 0, "bad", tuple(folder)))
     return tuple(rows)
 
 
 def _verify(
-    store: Store, held: TaskCheckpoints, name: str, opened: Opened | None
+    store: Store, checkpoints: TaskCheckpoints, name: str, opened: Opened | None
 ) -> tuple[CheckpointVerdict, Manifest | None]:
     problems: list[str] = []
     manifest: Manifest | None = None
-    entries = {entry.name: entry for entry in held.entries}
+    entries = {entry.name: entry for entry in checkpoints.entries}
     try:
-        check_owner(entries[name], (held.owner,), name)
-        manifest = read_manifest(store, TaskId(held.job, held.task, ""), name)
-        problems += _fields(manifest, held.owner)
-        check_files(manifest, entries, (held.owner,))
+        check_owner(entries[name], (checkpoints.owner,), name)
+        manifest = read_manifest(store, TaskId(checkpoints.job, checkpoints.task, ""), name)
+        problems += _fields(manifest, checkpoints.owner)
+        check_files(manifest, entries, (checkpoints.owner,))
         if opened is not None:
-            problems += [why for part in _files(manifest) if (why := _content(held, part, opened))]
+            problems += [why for part in _files(manifest) if (why := _content(checkpoints, part, opened))]
     except (Unusable, StoreError) as error:
         problems.append(str(error)[:300])
     generation, size = (manifest.generation, manifest.output_bytes) if manifest else (0, 0)
-    state = "aside" if name in held.set_aside_files else "bad" if problems else "good"
-    return CheckpointVerdict(held.job, held.task, name, generation, size, state, tuple(problems)), manifest
+    state = "aside" if name in checkpoints.set_aside_files else "bad" if problems else "good"
+    return CheckpointVerdict(
+        checkpoints.job, checkpoints.task, name, generation, size, state, tuple(problems)
+    ), manifest
 
 
 def _files(manifest: Manifest) -> tuple[Part, ...]:
@@ -105,10 +111,10 @@ def _fields(manifest: Manifest, owner: str) -> list[str]:
     return wrong
 
 
-def _content(held: TaskCheckpoints, part: Part, opened: Opened) -> str:
+def _content(checkpoints: TaskCheckpoints, part: Part, opened: Opened) -> str:
     digest, size = hashlib.sha256(), 0
     try:
-        with opened(f"{held.job}/{held.task}/{part.name}") as pieces:
+        with opened(f"{checkpoints.job}/{checkpoints.task}/{part.name}") as pieces:
             for piece in pieces:
                 digest.update(piece)
                 size += len(piece)

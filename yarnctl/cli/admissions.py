@@ -203,7 +203,7 @@ def _all(url: str, filters: dict[str, str | None], limit: int, output: str) -> N
 def _row(admission: AdmissionOut, now_ms: int) -> list[str]:
     request, plan = admission.request, admission.plan
     left_ms = plan.deadline_at_ms - now_ms
-    is_granted = admission.state in ("admitted", "taken", "ended", "expired")
+    is_granted = admission.state in ("admitted", "running", "ended", "expired")
     gets = str(plan.containers) if is_granted else "-"
     cells = (
         admission.id,

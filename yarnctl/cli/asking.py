@@ -77,9 +77,9 @@ class Busy(Unreachable):
 class Repriced(BadInput):
     """The chosen point of a quote is no longer valid (409); ``quote`` is the present quote, as answered."""
 
-    def __init__(self, where: str, problem: str, remedy: str, quote: Answer) -> None:
+    def __init__(self, where: str, problem: str, remedy: str, answer: Answer) -> None:
         super().__init__(where, problem, remedy)
-        self.quote = quote
+        self.quote = answer
 
 
 def url_option(function: Function) -> Function:
@@ -220,14 +220,14 @@ def _credentials() -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def _unanswered(address: str, problem: ExchangeFailed) -> Unreachable:
-    reason = problem.said[:SHOWN_MAX]
-    if problem.fault == "too-long":
+def _unanswered(address: str, failed: ExchangeFailed) -> Unreachable:
+    reason = failed.said[:SHOWN_MAX]
+    if failed.fault == "too-long":
         size = f"more than {ANSWER_MAX_BYTES >> 20} MiB"
         return Unreachable(f"{address}: the answer has {size}; {CHECK_URL}")
-    if problem.fault in NO_CONNECTION:
-        return Unanswered(address, NO_CONNECTION[problem.fault].format(reason), connected=False)
-    return Unanswered(address, BROKEN_OFF.get(problem.fault, reason), connected=True)
+    if failed.fault in NO_CONNECTION:
+        return Unanswered(address, NO_CONNECTION[failed.fault].format(reason), connected=False)
+    return Unanswered(address, BROKEN_OFF.get(failed.fault, reason), connected=True)
 
 
 def _read(address: str, status: int, content: bytes) -> Answer:
@@ -256,8 +256,8 @@ def _read(address: str, status: int, content: bytes) -> Answer:
     raise Unreachable(f"{address}: {message}; {remedy}")
 
 
-def _items(page: Answer, url: str) -> list[Any]:
-    items = page.get("items")
+def _items(answer: Answer, url: str) -> list[Any]:
+    items = answer.get("items")
     if not isinstance(items, list):
         raise Unreachable(f"{url}: the answer has no items; {CHECK_URL}")
     return list(items)

@@ -113,7 +113,7 @@ def show_command(
     store = _open(cluster, folders, history)
     found = store.manifests(name)
     if output == "json":
-        print_json({"manifests": [shown_manifest(*one) for one in found]})
+        print_json({"manifests": [shown_manifest(task, file, manifest) for task, file, manifest in found]})
     for task, file, manifest in found if output != "json" else ():
         fields = shown_manifest(task, file, manifest)
         rows = [(key, _cell(value)) for key, value in fields.items() if key not in ("folder", "file")]

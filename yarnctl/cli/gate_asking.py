@@ -109,17 +109,19 @@ class GateRequest:
                 self._interval_s.wait(PAUSE_S)  # with too many waiting requests, the daemon answers at once
         return admission
 
-    def _missed(self, error: Unreachable) -> None:
+    def _missed(self, unreachable: Unreachable) -> None:
         """Report an unreachable daemon; raise the error after ``UNREACHABLE_S``."""
         now_s = time.monotonic()
         since_s = self._unreachable_since_s = (
             now_s if self._unreachable_since_s is None else self._unreachable_since_s
         )
         if now_s - since_s > UNREACHABLE_S:
-            raise error
+            raise unreachable
         address = urlsplit(self.url).netloc
-        silent = f"{address} does not answer ({error.reason})" if isinstance(error, Unanswered) else ""
-        self._report.unreachable(silent or str(error))
+        silent = (
+            f"{address} does not answer ({unreachable.reason})" if isinstance(unreachable, Unanswered) else ""
+        )
+        self._report.unreachable(silent or str(unreachable))
 
     def _answered(self) -> None:
         self._met = True

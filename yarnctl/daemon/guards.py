@@ -156,9 +156,9 @@ class GuardedPort:
             self.identity = ClusterIdentity("", 0)
         return self.identity
 
-    def observe(self, scope: ObservationRequest) -> Observation:
+    def observe(self, request: ObservationRequest) -> Observation:
         """Observe; while the guard blocks, hide the cluster so that the controller makes no decision."""
-        seen = self._observe(scope)
+        seen = self._observe(request)
         self.last_observation = seen
         if seen.snapshot is not None:
             self.show(seen.snapshot, seen.as_of_ms)
@@ -176,10 +176,10 @@ class GuardedPort:
         if snapshot.node_count is not None and self.identity is not None:
             self.identity = msgspec.structs.replace(self.identity, node_count=snapshot.node_count)
 
-    def _observe(self, scope: ObservationRequest) -> Observation:
+    def _observe(self, request: ObservationRequest) -> Observation:
         """Observe; an exception of the port counts as an unreachable cluster."""
         try:
-            seen = self.port.observe(scope)
+            seen = self.port.observe(request)
             if seen.snapshot is not None:
                 seen = msgspec.structs.replace(seen, snapshot=self.with_deadlines(seen.snapshot))
             self.problem = None
@@ -190,7 +190,7 @@ class GuardedPort:
             self.problem = ClusterFault(self.last_error)
             now_ms = self._now_ms()
             return Observation(
-                now_ms=now_ms, as_of_ms=now_ms, cluster="unreachable", unreachable=tuple(scope.victims)
+                now_ms=now_ms, as_of_ms=now_ms, cluster="unreachable", unreachable=tuple(request.victims)
             )
 
     def _now_ms(self) -> int:

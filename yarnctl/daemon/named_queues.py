@@ -49,7 +49,7 @@ def named_in(
     )
 
 
-def with_paths(settings: Settings, named: NamedQueues, found: Resolved) -> Settings:
+def with_paths(settings: Settings, named: NamedQueues, resolved: Resolved) -> Settings:
     """Return the controller's settings with paths for names.
 
     A role without a queue keeps its names, which no queue has: an empty role would mean every queue.
@@ -57,22 +57,22 @@ def with_paths(settings: Settings, named: NamedQueues, found: Resolved) -> Setti
     levers = settings.levers
     if levers is not None and levers.budgets:
         rules = tuple(
-            msgspec.structs.replace(rule, name=found.paths[rule.name]) if rule.kind == "queue" else rule
+            msgspec.structs.replace(rule, name=resolved.paths[rule.name]) if rule.kind == "queue" else rule
             for rule in levers.budgets
         )
         levers = msgspec.structs.replace(levers, budgets=rules)
     return msgspec.structs.replace(
         settings,
-        preempting_queues=found.of(named.preempting) or named.preempting,
-        preemptable_queues=found.of(named.preemptable) or named.preemptable,
+        preempting_queues=resolved.of(named.preempting) or named.preempting,
+        preemptable_queues=resolved.of(named.preemptable) or named.preemptable,
         levers=levers,
     )
 
 
-def admission_with_paths(options: AdmissionOptions, found: Resolved) -> AdmissionOptions:
+def admission_with_paths(options: AdmissionOptions, resolved: Resolved) -> AdmissionOptions:
     """Return admission's options with paths for names."""
-    pools = tuple(msgspec.structs.replace(pool, queue=found.paths[pool.queue]) for pool in options.pools)
-    return msgspec.structs.replace(options, queues=found.of(options.queues), pools=pools)
+    pools = tuple(msgspec.structs.replace(pool, queue=resolved.paths[pool.queue]) for pool in options.pools)
+    return msgspec.structs.replace(options, queues=resolved.of(options.queues), pools=pools)
 
 
 def resolve_at_start(names: QueueNames, cluster: ClusterAddress, *, must_undo: bool) -> None:

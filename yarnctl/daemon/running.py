@@ -251,10 +251,7 @@ def make_loop(
     publisher = Publisher(LoopStatus(mode="enforce" if enforce else "observe"), clock_ms())
     if rebuilt is not None:
         _go_on(rebuilt, port, publisher)
-    holder_name = f"{state.instance}-{secrets.token_hex(4)}"
-    lock = None
-    if enforce:
-        lock = LockFile(hdfs_client(plan.cluster), LOCK_PATH, holder_name, place=state.journal_path)
+    lock = _lock(plan, state) if enforce else None
     misdirection = Misdirection() if rebuilt is None else rebuilt.misdirection
     guard = WriteGuard(lock, port.permission.why_nothing, misdirection, _folders(plan) if enforce else None)
     admission = _admission(plan, state, rebuilt, names)
@@ -272,13 +269,15 @@ def make_loop(
     if first_asks is not None:
         first_asks.may_predict = lambda: queue_caps.enabled
 
-    def adopt(before: Controller, named: NamedQueues, found: Resolved) -> Controller:
-        by_path = _with_paths(plan, named, found)
+    def adopt(controller_before: Controller, named: NamedQueues, resolved: Resolved) -> Controller:
+        by_path = _with_paths(plan, named, resolved)
         queue_caps.preemptable_queues = by_path.settings.preemptable_queues
         if admission is not None and by_path.admitting is not None:
             set_queue_paths(admission, by_path.admitting, by_path.cluster, state.instance)
         path_settings = msgspec.structs.replace(by_path.settings, deadlines=settings.deadlines)
-        return Controller(path_settings, remembered=Remembered(before.ledger, before.now_ms))
+        return Controller(
+            path_settings, remembered=Remembered(controller_before.ledger, controller_before.now_ms)
+        )
 
     loop = Loop(
         controller,
@@ -318,10 +317,10 @@ def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher) -> None:
         _LOG.warning(message, ahead_ms // 1000)
 
 
-def _with_paths(plan: Plan, named: NamedQueues, found: Resolved) -> Plan:
-    admitting = None if plan.admitting is None else admission_with_paths(plan.admitting, found)
+def _with_paths(plan: Plan, named: NamedQueues, resolved: Resolved) -> Plan:
+    admitting = None if plan.admitting is None else admission_with_paths(plan.admitting, resolved)
     return msgspec.structs.replace(
-        plan, settings=with_paths(plan.settings, named, found), admitting=admitting
+        plan, settings=with_paths(plan.settings, named, resolved), admitting=admitting
     )
 
 
@@ -348,6 +347,11 @@ def _admission(
 def _newest_tree(names: QueueNames | None) -> Callable[[], QueueTree | None]:
     """Return what returns the newest tree of queues; None as long as none was read."""
     return lambda: None if names is None else names.tree
+
+
+def _lock(plan: Plan, state: StateDir) -> LockFile:
+    holder = f"{state.instance}-{secrets.token_hex(4)}"
+    return LockFile(hdfs_client(plan.cluster), LOCK_PATH, holder, place=state.journal_path)
 
 
 def lead(restorer: Restorer, lock: LockFile, hdfs: WebHdfs) -> None:

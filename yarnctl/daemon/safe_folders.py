@@ -23,9 +23,9 @@ AGAIN_MS = 60_000
 class Folders:
     """Checks the folders. ``why``: the reason why no action is allowed, None if there is none."""
 
-    def __init__(self, hdfs: WebHdfs, begin: Facts) -> None:
+    def __init__(self, hdfs: WebHdfs, facts: Facts) -> None:
         self._hdfs = hdfs
-        self._begin = begin
+        self._begin = facts
         self._next_ms = 0
         self._logged: tuple[CheckResult, ...] = ()
         self._observed = False

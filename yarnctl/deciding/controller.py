@@ -102,34 +102,38 @@ def _merged(before: tuple[TaskView, ...], now: tuple[TaskView, ...]) -> tuple[Ta
     return tuple(({task.attempt: task for task in before} | {task.attempt: task for task in now}).values())
 
 
-def _overtaken(seen: Observation) -> bool:
+def _overtaken(observation: Observation) -> bool:
     """Return whether a container ended during the observation: the snapshot may show it or not.
 
     It counts as still used, and so perhaps twice: an early next observation corrects this.
     """
-    return any(isinstance(fact, ContainerEnded) and fact.at_ms > seen.as_of_ms for fact in seen.facts)
+    return any(
+        isinstance(fact, ContainerEnded) and fact.at_ms > observation.as_of_ms for fact in observation.facts
+    )
 
 
-def _seen_as(seen: Observation, scope: ObservationRequest) -> Cluster:
+def _seen_as(observation: Observation, request: ObservationRequest) -> Cluster:
     """Return how the cluster was observed, given this request."""
-    if seen.snapshot is not None:
+    if observation.snapshot is not None:
         return "seen"
-    if seen.cluster == "unreachable":
+    if observation.cluster == "unreachable":
         return "unreachable"
-    return "quiet" if scope.cluster else "not-requested"
+    return "quiet" if request.cluster else "not-requested"
 
 
-def _take(effects: Effects, seen: Observation, work: Settlement, looks: Looks) -> tuple[Fact, ...]:
+def _take(
+    effects: Effects, observation: Observation, settlement: Settlement, looks: Looks
+) -> tuple[Fact, ...]:
     """Apply the facts; return those that changed something, or note those the snapshot does not show yet."""
     kept = []
-    for fact in seen.facts:
-        made = work.take((fact,))
+    for fact in observation.facts:
+        made = settlement.take((fact,))
         effects.add(made)
-        newer = isinstance(fact, ContainerEnded) and fact.at_ms > seen.as_of_ms
+        newer = isinstance(fact, ContainerEnded) and fact.at_ms > observation.as_of_ms
         forgets = isinstance(fact, ApplicationEnded) and fact.application in looks.refused
         if made or newer or forgets:
             kept.append(fact)
-    for fact in seen.facts:
+    for fact in observation.facts:
         if isinstance(fact, ApplicationEnded):
             looks.refused.pop(fact.application, None)
     return tuple(kept)
@@ -207,33 +211,35 @@ class Controller:
 
     # --- one step ---------------------------------------------------------------------------------
 
-    def step(self, seen: Observation) -> records.Step:
+    def step(self, observation: Observation) -> records.Step:
         """Process one observation; return records, actions, the next observation request, and its time."""
-        if self._remembered is not None and seen.now_ms < self.now_ms:
-            self.ledger.set_back(self.now_ms - seen.now_ms)
-            self.now_ms = seen.now_ms
+        if self._remembered is not None and observation.now_ms < self.now_ms:
+            self.ledger.set_back(self.now_ms - observation.now_ms)
+            self.now_ms = observation.now_ms
         since_ms, memory = self.now_ms, self._looks.left() if self._inputs.left_out else None
-        cluster = _seen_as(seen, self.to_observe)
+        cluster = _seen_as(observation, self.to_observe)
         changed = cluster == "quiet" and self._looks.remembers
-        now_ms = self.now_ms = max(self.now_ms, seen.now_ms)
+        now_ms = self.now_ms = max(self.now_ms, observation.now_ms)
         observed = Observed(
             at_ms=now_ms,
             cluster=cluster,
             since_ms=since_ms,
-            as_of_ms=None if seen.as_of_ms == now_ms else seen.as_of_ms,
-            unreachable=seen.unreachable,
-            late=seen.late,
+            as_of_ms=None if observation.as_of_ms == now_ms else observation.as_of_ms,
+            unreachable=observation.unreachable,
+            late=observation.late,
             memory=memory,
         )
         effects = Effects()
         opening = self._open(effects, now_ms)
-        facts = _take(effects, seen, self._orders, self._looks)
-        missing = self._observe(effects, seen, cluster)
-        shown = seen.tasks if self._deferred is None else self._deferred.tasks
+        facts = _take(effects, observation, self._orders, self._looks)
+        missing = self._observe(effects, observation, cluster)
+        shown = observation.tasks if self._deferred is None else self._deferred.tasks
         step = self._close(effects, missing, now_ms)
-        observed = msgspec.structs.replace(observed, facts=facts, tasks=self._inputs.tasks(shown, seen.tasks))
+        observed = msgspec.structs.replace(
+            observed, facts=facts, tasks=self._inputs.tasks(shown, observation.tasks)
+        )
         led = bool(opening or step.records or step.actions)
-        inputs = self._inputs.close(observed, seen, led=led, goes_on=bool(missing), changed=changed)
+        inputs = self._inputs.close(observed, observation, led=led, goes_on=bool(missing), changed=changed)
         step = self._written(step, opening, inputs)
         if self._validate:
             check(self, step, self._history)
@@ -253,14 +259,14 @@ class Controller:
         effects.add(self._orders.drop_observed(now_ms))
         return header, records.Resumed(now_ms)
 
-    def _observe(self, effects: Effects, seen: Observation, cluster: Cluster) -> tuple[str, ...]:
+    def _observe(self, effects: Effects, observation: Observation, cluster: Cluster) -> tuple[str, ...]:
         """Apply time-outs, then decide if there is a snapshot; return the jobs whose tasks are needed."""
         work, now_ms = self._orders, self.now_ms
-        self._observe_again = seen.snapshot is not None and _overtaken(seen)
+        self._observe_again = observation.snapshot is not None and _overtaken(observation)
         effects.add(work.time_out(now_ms))
         effects.add(work.repeat(now_ms))
         self.ledger.retire(now_ms)
-        return self._decide(effects, now_ms) if self._defer(effects, seen, cluster) else ()
+        return self._decide(effects, now_ms) if self._defer(effects, observation, cluster) else ()
 
     def _written(
         self, step: records.Step, opening: tuple[Record, ...], inputs: tuple[Observed, ...]
@@ -296,28 +302,28 @@ class Controller:
         step = records.Step(tuple(effects.records), tuple(effects.actions), self.to_observe, now_ms)
         return self._written(step, (stopped,), ())
 
-    def _defer(self, effects: Effects, seen: Observation, cluster: Cluster) -> bool:
+    def _defer(self, effects: Effects, observation: Observation, cluster: Cluster) -> bool:
         """Begin with a new snapshot, or continue with the one under decision; False: nothing to decide."""
-        if seen.snapshot is not None:
-            self._continue_deferred(effects, seen.snapshot, seen.as_of_ms)
+        if observation.snapshot is not None:
+            self._continue_deferred(effects, observation.snapshot, observation.as_of_ms)
             assert self._deferred is not None
-            self._deferred.held, self._deferred.consents = seen.held, seen.consents
+            self._deferred.held, self._deferred.consents = observation.held, observation.consents
         elif cluster == "unreachable":
             self._deferred = None  # without a snapshot nothing may be preempted
             effects.actions += regrow(self.ledger, self.now_ms, waits=True)
         elif cluster == "quiet":
             self._deferred = None  # the demand probe shows no pending request of a preempting application
             self._looks.refused = {}
-            effects.add(settle_needless(self._orders, None, seen.as_of_ms, self.now_ms))
+            effects.add(settle_needless(self._orders, None, observation.as_of_ms, self.now_ms))
             effects.actions += regrow(self.ledger, self.now_ms, waits=False)
-        self._looks.note_answered(seen.tasks)
+        self._looks.note_answered(observation.tasks)
         held = self._deferred
         if held is None:
             return False
-        for name, tasks in seen.tasks.items():
+        for name, tasks in observation.tasks.items():
             held.tasks[name] = _merged(held.tasks.get(name, ()), tasks)
-        self._note_unanswered(held, seen.unreachable, "unreachable")
-        held.unanswered.update(dict.fromkeys(seen.late, "late"))  # read again with the next snapshot
+        self._note_unanswered(held, observation.unreachable, "unreachable")
+        held.unanswered.update(dict.fromkeys(observation.late, "late"))  # read again with the next snapshot
         if self.now_ms - held.since_ms >= self.settings.look_age_max_ms:
             self._deferred = None  # the snapshot is too old to decide on
             return False
@@ -342,10 +348,10 @@ class Controller:
         waits = any(view.requests for view in preempting)
         effects.actions += regrow(self.ledger, self.now_ms, waits)
 
-    def _note_unanswered(self, held: _Deferred, names: Iterable[str], why: Reason) -> None:
+    def _note_unanswered(self, deferred: _Deferred, names: Iterable[str], reason: Reason) -> None:
         """Exclude jobs that did not answer, for this snapshot and for a while."""
-        held.unanswered.update(dict.fromkeys(names, why))
-        self._looks.note_silent(names, why, self.now_ms)
+        deferred.unanswered.update(dict.fromkeys(names, reason))
+        self._looks.note_silent(names, reason, self.now_ms)
 
     def _close(self, effects: Effects, missing: tuple[str, ...], now_ms: int) -> records.Step:
         """Set the next observation and its time: at once, soon while tasks are leaving, or in a tick."""
@@ -418,15 +424,15 @@ class Controller:
                 effects.records.append(records.Refusal(now_ms, trigger, why))
         return ()
 
-    def _demand(self, held: _Deferred, inputs: DemandInput) -> ClusterDemand:
+    def _demand(self, deferred: _Deferred, inputs: DemandInput) -> ClusterDemand:
         """Return the demand of the deferred snapshot; computed once for each fingerprint of the ledger.
 
         Urgency changes from one instant to the next, so with deadlines it is computed each time.
         """
         standing = fingerprint_of(self.ledger)
-        if held.demand is None or held.open_orders != standing or self.settings.mode != "queues":
-            held.demand, held.open_orders = demand(inputs, self.ledger, self.settings), standing
-        return held.demand
+        if deferred.demand is None or deferred.open_orders != standing or self.settings.mode != "queues":
+            deferred.demand, deferred.open_orders = demand(inputs, self.ledger, self.settings), standing
+        return deferred.demand
 
     def _commit(self, effects: Effects, plan: Plan, now_ms: int) -> None:
         """Turn a plan into decisions, orders and actions."""

@@ -124,15 +124,15 @@ class QueueModel:
         return (0, max(by_memory, by_vcores), -guaranteed[0], self.view.queue)
 
     def forbids(
-        self, wanted: SimulatedRequest, more: Resources = NOTHING, relieved: Mapping[str, None] | None = None
+        self, request: SimulatedRequest, more: Resources = NOTHING, relieved: Mapping[str, None] | None = None
     ) -> demand.TriggerReason | None:
         """Return which limit keeps the queue, ``more`` served, from serving this request; None: none does.
 
         ``relieved``: the containers come from this same queue, and from these users, so that neither
         its usage nor (perhaps) theirs grows.
         """
-        view, application = self.view, wanted.application
-        size = plus(wanted.size, more)
+        view, application = self.view, request.application
+        size = plus(request.size, more)
         if relieved is None and not fits(plus(self.used, size), view.maximum):
             return demand.QueueAtMaximum()
         if view.user_limit is not None and application.user not in (relieved or {}):
@@ -141,15 +141,15 @@ class QueueModel:
                 return demand.UserAtLimit()
         return None
 
-    def grant(self, wanted: SimulatedRequest, count: int = 1) -> None:
+    def grant(self, request: SimulatedRequest, count: int = 1) -> None:
         """Count ``count`` containers of the first pending request as granted."""
-        size = times(wanted.size, count)
+        size = times(request.size, count)
         self.used = plus(self.used, size)
         if self.view.user_limit is not None:
-            user = wanted.application.user
+            user = request.application.user
             self.user_used[user] = plus(self.user_used.get(user, NOTHING), size)
-        if wanted.containers > count:
-            self.waiting()[self.head] = wanted._replace(containers=wanted.containers - count)
+        if request.containers > count:
+            self.waiting()[self.head] = request._replace(containers=request.containers - count)
         else:
             self.head += 1
 
@@ -278,14 +278,14 @@ class SchedulerSimulation:
         return True
 
     @staticmethod
-    def _evicted(wanted: SimulatedRequest, queue: QueueModel, preempted: QueueModel | None) -> Resources:
+    def _evicted(request: SimulatedRequest, queue: QueueModel, preempted: QueueModel | None) -> Resources:
         """Return what the preemptable queue loses for one container: at most one of its largest tasks.
 
         Inside one queue (deadlines) nothing changes: the victim's loss is its own queue's gain.
         """
         if preempted is None or preempted is queue:
-            return wanted.size
-        return at_least(wanted.size, preempted.largest_task)
+            return request.size
+        return at_least(request.size, preempted.largest_task)
 
     def _servable(self, queue: QueueModel) -> SimulatedRequest | None:
         """Move the queue's head past requests that the scheduler would not serve; None: no more."""
@@ -305,7 +305,7 @@ class SchedulerSimulation:
         return None
 
     def _run(
-        self, queue: QueueModel, wanted: SimulatedRequest, preempted: QueueModel | None, most: int
+        self, queue: QueueModel, request: SimulatedRequest, preempted: QueueModel | None, most: int
     ) -> int:
         """Return how many containers in a row the queue would be served, at most ``most``.
 
@@ -315,13 +315,13 @@ class SchedulerSimulation:
         if len(self.preemptable) > 1:
             return 1
         others = [other for other in self.active if other is not queue]
-        evicted = self._evicted(wanted, queue, preempted)
+        evicted = self._evicted(request, queue, preempted)
 
         def still(served: int) -> bool:
-            more, less = times(wanted.size, served), times(evicted, -served)
+            more, less = times(request.size, served), times(evicted, -served)
             next_less = times(evicted, -served - 1)
             key = queue.key(NOTHING if preempted is queue else more)
-            if queue.forbids(wanted, more, self.relieved):
+            if queue.forbids(request, more, self.relieved):
                 return False
             if preempted is not None and preempted is not queue:
                 after = preempted.key(next_less)

@@ -121,10 +121,10 @@ class BudgetRows:
         self._held: dict[tuple[str, int], HeldTime] = {}
         self._consents: dict[str, JobConsent] = {}
 
-    def changed(self, observed: Observed, seen: Observation) -> Observed:
-        """Return the record with what differs; from now on what was ``seen`` is what was written last."""
-        held = {(row.payer, row.window_ms): row for row in seen.held}
-        consents = {row.application: row for row in seen.consents}
+    def changed(self, observed: Observed, observation: Observation) -> Observed:
+        """Return the record with what differs; ``observation`` becomes what was written last."""
+        held = {(row.payer, row.window_ms): row for row in observation.held}
+        consents = {row.application: row for row in observation.consents}
         observed = msgspec.structs.replace(
             observed,
             held=tuple(sorted(row for key, row in held.items() if self._held.get(key) != row)),
@@ -192,9 +192,9 @@ class InputLog:
             self._rounds = []
         return ()
 
-    def _written_as(self, observed: Observed, seen: Observation) -> Observed:
+    def _written_as(self, observed: Observed, observation: Observation) -> Observed:
         """Return an input with the rows that differ from what was written last."""
-        if seen.snapshot is None:
+        if observation.snapshot is None:
             return observed
-        observed = msgspec.structs.replace(observed, change=self._writer.change(seen.snapshot))
-        return self._budgets.changed(observed, seen)
+        observed = msgspec.structs.replace(observed, change=self._writer.change(observation.snapshot))
+        return self._budgets.changed(observed, observation)

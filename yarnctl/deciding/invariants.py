@@ -148,7 +148,7 @@ def _decisions(step: Step) -> list[Decision]:
     return [record for record in step.records if isinstance(record, Decision)]
 
 
-def no_am_ordered(controller: Decider, step: Step) -> str:
+def no_am_ordered(decider: Decider, step: Step) -> str:
     """No pick is an application's master."""
     for pick in (pick for record in _decisions(step) for pick in record.picks):
         if pick.task.kind == "am":
@@ -156,7 +156,7 @@ def no_am_ordered(controller: Decider, step: Step) -> str:
     return ""
 
 
-def victims_are_not_the_requester(controller: Decider, step: Step) -> str:
+def victims_are_not_the_requester(decider: Decider, step: Step) -> str:
     """No application is its own victim."""
     for record in _decisions(step):
         for pick in record.picks:
@@ -165,9 +165,9 @@ def victims_are_not_the_requester(controller: Decider, step: Step) -> str:
     return ""
 
 
-def suspending_pays(controller: Decider, step: Step) -> str:
+def suspending_pays(decider: Decider, step: Step) -> str:
     """No victim would be done sooner than suspended, or has worked for less than its resume cost."""
-    settings = controller.settings
+    settings = decider.settings
     if not settings.cost_guard or settings.eviction == "kill":
         return ""
     for record in _decisions(step):
@@ -183,7 +183,7 @@ def suspending_pays(controller: Decider, step: Step) -> str:
     return ""
 
 
-def never_more_than_needed(controller: Decider, step: Step) -> str:
+def never_more_than_needed(decider: Decider, step: Step) -> str:
     """A decision serves at most its need, and need is at most what is pending and not promised."""
     for record in _decisions(step):
         trigger, serves = record.trigger, sum(pick.serves for pick in record.picks)
@@ -197,7 +197,7 @@ def never_more_than_needed(controller: Decider, step: Step) -> str:
     return ""
 
 
-def every_pick_completes_room(controller: Decider, step: Step) -> str:
+def every_pick_completes_room(decider: Decider, step: Step) -> str:
     """Every pick performed belongs to a group that serves at least one request."""
     for record in _decisions(step):
         served: dict[str, int] = {}
@@ -209,7 +209,7 @@ def every_pick_completes_room(controller: Decider, step: Step) -> str:
     return ""
 
 
-def lifecycle_legal(controller: Decider, step: Step) -> str:
+def lifecycle_legal(decider: Decider, step: Step) -> str:
     """Every transition is a cell of the table."""
     for record in step.records:
         if isinstance(record, Transition) and TABLE[record.source].get(record.event) != record.target:
@@ -217,7 +217,7 @@ def lifecycle_legal(controller: Decider, step: Step) -> str:
     return ""
 
 
-def actions_are_explained(controller: Decider, step: Step) -> str:
+def actions_are_explained(decider: Decider, step: Step) -> str:
     """Every action is explained by a record of the same step; a repeated one by an earlier record."""
     explained: dict[str, None] = {}
     ranked: dict[tuple[str, int], None] = {}
@@ -233,19 +233,19 @@ def actions_are_explained(controller: Decider, step: Step) -> str:
             if (action.application, action.priority) not in ranked:
                 return f"{action} has no record"
         elif isinstance(action, Grow):
-            if action.application not in controller.ledger.regrowing.shrunk:
+            if action.application not in decider.ledger.regrowing.shrunk:
                 return f"{action} has no record"
         elif isinstance(action, SetQueueMaximum | Restore):
             return f"{action} is not for the controller to ask for"
-        elif action.order not in explained and not controller.repeats(action):
+        elif action.order not in explained and not decider.repeats(action):
             return f"{action} has no record"
     return ""
 
 
-def wakes_in_time(controller: Decider, step: Step) -> str:
+def wakes_in_time(decider: Decider, step: Step) -> str:
     """The next step is never in the past, never later than a tick, and soon while tasks are leaving."""
-    settings, now_ms = controller.settings, controller.now_ms
-    latest = now_ms + (settings.open_tick_ms if controller.ledger.count_running() else settings.tick_ms)
+    settings, now_ms = decider.settings, decider.now_ms
+    latest = now_ms + (settings.open_tick_ms if decider.ledger.count_running() else settings.tick_ms)
     if not now_ms <= step.wake_at_ms <= max(latest, now_ms + 1):
         return f"wakes at {step.wake_at_ms}, now is {now_ms}"
     if step.wake_at_ms == now_ms and not step.to_observe.victims:
@@ -309,11 +309,11 @@ def check_ledger(ledger: Ledger, settings: Settings, now_ms: int) -> None:
             raise InvariantBroken(name, story)
 
 
-def check(controller: Decider, step: Step | None = None, history: History | None = None) -> None:
+def check(decider: Decider, step: Step | None = None, history: History | None = None) -> None:
     """Check everything that can be checked; raises InvariantBroken with name and story."""
-    check_ledger(controller.ledger, controller.settings, controller.now_ms)
+    check_ledger(decider.ledger, decider.settings, decider.now_ms)
     for name, story_of in STEPS.items():
-        if step is not None and (story := story_of(controller, step)):
+        if step is not None and (story := story_of(decider, step)):
             raise InvariantBroken(name, story)
     if history is not None:
-        history.check(controller.ledger)
+        history.check(decider.ledger)

@@ -43,14 +43,14 @@ class Bars:
         self.tries: dict[str, dict[str, int]] = {}
         self.pauses: list[Pause] = []
 
-    def set(self, order: Order, why: Reason) -> None:
+    def set(self, order: Order, reason: Reason) -> None:
         """Exclude the attempt of an order; the exclusion is this order's from now on."""
-        self.barred[order.attempt] = why
+        self.barred[order.attempt] = reason
         self.by[order.attempt] = order.order
 
-    def lift(self, attempt: str, order_id: str, why: Reason) -> None:
+    def lift(self, attempt: str, order_id: str, reason: Reason) -> None:
         """End an exclusion that this order set for this reason; one of a later order stays."""
-        if self.by.get(attempt) == order_id and self.barred[attempt] == why:
+        if self.by.get(attempt) == order_id and self.barred[attempt] == reason:
             del self.barred[attempt], self.by[attempt]
 
     def pause(self, order: Order, event: Event, at_ms: int, settings: Settings) -> None:

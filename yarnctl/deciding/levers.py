@@ -83,7 +83,9 @@ def reduced_nothing(task: TaskView, now_ms: int) -> bool:
     return task.kind == "reduce" and not task.checkpointable and task.since_ms >= now_ms
 
 
-def levers_of(task: TaskView, now_ms: int, rules: LeverSettings, awaited_until_ms: int) -> Iterator[Lever]:
+def levers_of(
+    task: TaskView, now_ms: int, lever_settings: LeverSettings, awaited_until_ms: int
+) -> Iterator[Lever]:
     """Yield the levers of a running task that free its container in time; objections are the chooser's.
 
     ``awaited_until_ms``: until when the task's own end was promised before (-1: it was not). It is not
@@ -96,14 +98,16 @@ def levers_of(task: TaskView, now_ms: int, rules: LeverSettings, awaited_until_m
             yield Lever(attempt, LEAVING[kind], task.remaining_ms, lost_ms, task.resume_cost_ms, "come-back")
         return
     if reduced_nothing(task, now_ms):
-        yield Lever(attempt, "end", rules.leave_ms, 0, task.resume_cost_ms, "run-again")
+        yield Lever(attempt, "end", lever_settings.leave_ms, 0, task.resume_cost_ms, "run-again")
         return
-    ends_in_ms = task.remaining_ms + rules.leave_ms + (rules.commit_ms if kind == "reduce" else 0)
+    ends_in_ms = (
+        task.remaining_ms + lever_settings.leave_ms + (lever_settings.commit_ms if kind == "reduce" else 0)
+    )
     kept = awaited_until_ms < 0 or now_ms + ends_in_ms <= awaited_until_ms
-    if task.remaining_ms >= 0 and ends_in_ms <= rules.room_within_ms and kept:
+    if task.remaining_ms >= 0 and ends_in_ms <= lever_settings.room_within_ms and kept:
         yield Lever(attempt, "wait", ends_in_ms, 0, 0, "none")
     if kind == "reduce" and task.checkpointable:
-        yield Lever(attempt, "suspend", rules.suspend_ms, 0, task.resume_cost_ms, "resume")
+        yield Lever(attempt, "suspend", lever_settings.suspend_ms, 0, task.resume_cost_ms, "resume")
     elif kind == "map":
         lost_ms = max(0, now_ms - task.since_ms)
-        yield Lever(attempt, "kill", rules.leave_ms, lost_ms, task.resume_cost_ms, "run-again")
+        yield Lever(attempt, "kill", lever_settings.leave_ms, lost_ms, task.resume_cost_ms, "run-again")

@@ -40,18 +40,18 @@ class StaleAsks:
         return {name: echo.stale for name, echo in self.echoes.items() if echo.stale}
 
 
-def _compared(before: Echo | None, view: ApplicationView, as_of_ms: int) -> Echo:
+def _compared(echo: Echo | None, view: ApplicationView, as_of_ms: int) -> Echo:
     requests = {(request.priority, request.size): request.count for request in view.requests}
-    if before is None or as_of_ms - before.at_ms >= STALE_MS:  # not observed for too long
+    if echo is None or as_of_ms - echo.at_ms >= STALE_MS:  # not observed for too long
         return Echo(_rows(requests), view.containers, as_of_ms)
-    now_given = max(0, view.containers - before.containers)
-    until_ms = as_of_ms + STALE_MS if now_given else before.until_ms
-    due = _less(before.due, max(0, now_given - before.early))
+    now_given = max(0, view.containers - echo.containers)
+    until_ms = as_of_ms + STALE_MS if now_given else echo.until_ms
+    due = _less(echo.due, max(0, now_given - echo.early))
     fell = sum(max(0, count - requests.get(key, 0)) for key, count in due.items())
     early = fell if not now_given else 0
     if as_of_ms >= until_ms:
         return Echo(_rows(requests), view.containers, as_of_ms, early=early)
-    given = before.given + now_given
+    given = echo.given + now_given
     beyond = sum(max(0, requests.get(key, 0) - count) for key, count in due.items())
     # Another size or priority is another wave: that was never requested before, so it is not stale.
     due = {key: min(count, due.get(key, count)) for key, count in requests.items()} | {
@@ -77,9 +77,9 @@ def _less(due: Iterable[tuple[int, Resources, int]], given: int) -> _Requests:
 class Looks:
     """``refused``: the reason given last, by application. The rest belongs to the parts that keep it."""
 
-    def __init__(self, settings: Settings, work: Settlement) -> None:
+    def __init__(self, settings: Settings, settlement: Settlement) -> None:
         self._settings = settings
-        self._work = work
+        self._work = settlement
         self.refused: dict[str, TriggerReason] = {}
         self.prioritiser = Prioritiser(settings)
         self.stale_asks = StaleAsks()
@@ -100,13 +100,13 @@ class Looks:
             silent=dict(self._silent),
         )
 
-    def go_on(self, left: LookMemory) -> None:
+    def go_on(self, memory: LookMemory) -> None:
         """Continue from the state that earlier observations left."""
-        self.refused = dict(left.refused)
-        self.stale_asks.echoes = dict(left.echoes)
-        self.prioritiser.go_on(left.order, left.sent, left.declined)
-        self._work.pending, self._work.pending_at_ms = left.waiting, left.waiting_at_ms
-        self._silent = dict(left.silent)
+        self.refused = dict(memory.refused)
+        self.stale_asks.echoes = dict(memory.echoes)
+        self.prioritiser.go_on(memory.order, memory.sent, memory.declined)
+        self._work.pending, self._work.pending_at_ms = memory.waiting, memory.waiting_at_ms
+        self._silent = dict(memory.silent)
 
     @property
     def remembers(self) -> bool:
@@ -142,9 +142,9 @@ class Looks:
         }
         return {name: why for name, (_, why) in self._silent.items()}
 
-    def note_silent(self, names: Iterable[str], why: Reason, now_ms: int) -> None:
+    def note_silent(self, names: Iterable[str], reason: Reason, now_ms: int) -> None:
         """Exclude jobs that did not answer for a while."""
-        self._silent.update((name, (now_ms, why)) for name in names)
+        self._silent.update((name, (now_ms, reason)) for name in names)
 
     def note_answered(self, answered: Mapping[str, object]) -> None:
         """End the exclusion of these jobs: they have answered."""

@@ -89,9 +89,9 @@ class LossState(msgspec.Struct, frozen=True, omit_defaults=True):
 class BudgetTerms:
     """What each payer may lose of its container time, and over which window."""
 
-    def __init__(self, rules: LeverSettings, consents: Mapping[str, float] = NO_CONSENTS) -> None:
-        self._rules, self._consents = rules, consents
-        self._own = {payer_of(rule): (rule.may_lose_ratio, rule.window_ms) for rule in rules.budgets}
+    def __init__(self, lever_settings: LeverSettings, consents: Mapping[str, float] = NO_CONSENTS) -> None:
+        self._rules, self._consents = lever_settings, consents
+        self._own = {payer_of(rule): (rule.may_lose_ratio, rule.window_ms) for rule in lever_settings.budgets}
 
     def of(self, payer: str) -> tuple[float, int]:
         """Return the part that a payer may lose, and its window in ms."""
@@ -113,16 +113,18 @@ class BudgetTerms:
 class LossBudget:
     """The charges inside the longest window, oldest first; ``left`` is computed when it is read."""
 
-    def __init__(self, left: LossState | None = None) -> None:
-        self.charges: dict[str, Charge] = {each.order: each for each in (left or LossState()).charges}
+    def __init__(self, state: LossState | None = None) -> None:
+        self.charges: dict[str, Charge] = {each.order: each for each in (state or LossState()).charges}
 
     def state(self) -> LossState:
         """Return all of it as a value."""
         return LossState(tuple(self.charges.values()))
 
-    def retire(self, now_ms: int, rules: LeverSettings) -> None:
+    def retire(self, now_ms: int, lever_settings: LeverSettings) -> None:
         """Drop the charges that are as old as the longest window."""
-        ends_ms = now_ms - max(rules.window_ms, *(rule.window_ms for rule in rules.budgets), 0)
+        ends_ms = now_ms - max(
+            lever_settings.window_ms, *(rule.window_ms for rule in lever_settings.budgets), 0
+        )
         old = takewhile(lambda each: each.at_ms <= ends_ms, self.charges.values())
         for order in [each.order for each in old]:
             del self.charges[order]
@@ -160,29 +162,29 @@ class LossBudget:
         self,
         now_ms: int,
         held: Iterable[HeldTime],
-        rules: LeverSettings,
+        lever_settings: LeverSettings,
         consents: Mapping[str, float] = NO_CONSENTS,
     ) -> LossLeft:
         """Return what may be lost and fetched again; ``held``: in the windows that end at ``now_ms``.
 
         ``consents``: the part that each tagged job allows of its own container time.
         """
-        terms = BudgetTerms(rules, consents)
+        terms = BudgetTerms(lever_settings, consents)
         left: dict[tuple[str, LeverKind], int] = {
-            (payer_of(rule), "kill"): 0 for rule in rules.budgets if rule.kind == "user"
+            (payer_of(rule), "kill"): 0 for rule in lever_settings.budgets if rule.kind == "user"
         }
         for payer, window_ms, mib_ms in held:
             ratio, own_ms = terms.of(payer)
             if window_ms == own_ms:
                 left[payer, "kill"] = int(mib_ms * ratio)
-            if window_ms == rules.window_ms and not is_user(payer):
-                left[payer, "end"] = int(mib_ms * rules.may_refetch_ratio)
+            if window_ms == lever_settings.window_ms and not is_user(payer):
+                left[payer, "end"] = int(mib_ms * lever_settings.may_refetch_ratio)
         for each in self.charges.values():
             for payer, window_ms in terms.payers(each):
                 if each.at_ms > now_ms - window_ms:
                     key = payer, budget_of(each.kind)
                     left[key] = left.get(key, 0) - each.mib_ms
-        recent = [each for each in self.charges.values() if each.at_ms > now_ms - rules.window_ms]
+        recent = [each for each in self.charges.values() if each.at_ms > now_ms - lever_settings.window_ms]
         return LossLeft(left, (each.task for each in recent if each.kind == "kill"))
 
 
@@ -208,7 +210,7 @@ class BudgetStanding(NamedTuple):
 def standings(
     losses: LossBudget,
     now_ms: int,
-    rules: LeverSettings,
+    lever_settings: LeverSettings,
     queues: Iterable[str],
     held: Iterable[HeldTime],
     consents: Iterable[JobConsent] = (),
@@ -216,7 +218,7 @@ def standings(
     """Return how each budget stands: of the queues, of users that have one, of the tagged jobs."""
     jobs = {each.application: each for each in consents}
     ratios = {name: each.may_lose_ratio for name, each in jobs.items()}
-    left, terms = losses.left(now_ms, held, rules, ratios), BudgetTerms(rules, ratios)
+    left, terms = losses.left(now_ms, held, lever_settings, ratios), BudgetTerms(lever_settings, ratios)
     charged: dict[str, list[Charge]] = {}
     for each in losses.charges.values():
         for payer, window_ms in terms.payers(each):
@@ -240,7 +242,7 @@ def standings(
             sum(each.saved_ms for each in mine),
         )
 
-    users = (rule.name for rule in rules.budgets if rule.kind == "user")
+    users = (rule.name for rule in lever_settings.budgets if rule.kind == "user")
     return [
         *(standing("queue", name, "") for name in queues),
         *(standing("user", name, name) for name in users),

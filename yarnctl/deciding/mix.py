@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
 
 from yarnctl.deciding.case import Case, Choice, Pick, RefusedJob, RefusedTask
-from yarnctl.deciding.levers import AwaitedTask, LeverPull
+from yarnctl.deciding.levers import AwaitedTask, LeverKind, LeverPull
 from yarnctl.deciding.loss_budget import CHARGED, charged_ms, task_of
 from yarnctl.deciding.offers import Cost, LeverOffers, MixInput, Option
 from yarnctl.deciding.releaser import Reason
@@ -29,10 +29,10 @@ EXACT_MAX = 14
 class Mixing:
     """The working state of one choice. Nothing of it outlives :func:`choose_mix`."""
 
-    def __init__(self, case: Case, settings: Settings, given: MixInput) -> None:
-        self.case, self.settings, self.given = case, settings, given
-        self.offers = LeverOffers(case, settings, given)
-        self.left = given.left.copy()
+    def __init__(self, case: Case, settings: Settings, mix_input: MixInput) -> None:
+        self.case, self.settings, self.given = case, settings, mix_input
+        self.offers = LeverOffers(case, settings, mix_input)
+        self.left = mix_input.left.copy()
         self.picked_of = [0] * len(case.jobs)
         self.free: dict[str, Resources] = {}
         self.used: set[str] = set()
@@ -119,9 +119,7 @@ class Mixing:
             if self.picked_of[index] + count > job.usage.releasable:
                 return False
         return self.left.allows(
-            (*self._payer(option), option.lever.kind, charged_ms(option.lever) * option.task.size[0])
-            for option in map(self._unpaid, options)
-            if option.lever.kind in CHARGED
+            self._charge(option) for option in map(self._unpaid, options) if option.lever.kind in CHARGED
         )
 
     def _unpaid(self, option: Option) -> Option:
@@ -137,11 +135,11 @@ class Mixing:
         """Return whose budget does not allow an option (or its job gives no more)."""
         if option.lever.kind not in CHARGED:
             return "loss-budget"
-        amount = charged_ms(option.lever) * option.task.size[0]
-        owner = self.left.exceeded([(*self._payer(option), option.lever.kind, amount)])
+        queue, user, kind, amount = self._charge(option)
+        owner = self.left.exceeded([(queue, user, kind, amount)])
         if owner == _name(self.case, option.job):
             return "job-loss-budget"
-        return "loss-budget" if owner in (None, self._payer(option)[0]) else "user-loss-budget"
+        return "loss-budget" if owner in (None, queue) else "user-loss-budget"
 
     def _twice(self, options: Iterable[Option]) -> bool:
         """Return whether another attempt of one of these tasks was killed already, or is by this choice."""
@@ -154,8 +152,10 @@ class Mixing:
                 these.add(task)
         return False
 
-    def _payer(self, option: Option) -> tuple[str, str]:
-        return self.given.queue_and_user[self.case.jobs[option.job].usage.application]
+    def _charge(self, option: Option) -> tuple[str, str, LeverKind, int]:
+        """Return what an option uses of whose budgets: queue, user, lever, MiB-ms."""
+        queue, user = self.given.queue_and_user[_name(self.case, option.job)]
+        return queue, user, option.lever.kind, charged_ms(option.lever) * option.task.size[0]
 
     def _use(self, options: list[Option], size: Resources) -> None:
         """Take these options: the last of a node completes the container."""
@@ -171,8 +171,8 @@ class Mixing:
                 continue
             self.picked_of[option.job] += 1
             if option.lever.kind in CHARGED:
-                amount = charged_ms(option.lever) * option.task.size[0]
-                self.left.take(*self._payer(option), option.lever.kind, amount, task_of(option.attempt))
+                queue, user, kind, amount = self._charge(option)
+                self.left.take(queue, user, kind, amount, task_of(option.attempt))
         self.free[node] = minus(free, size)
         ordered = [option for option in options if option.lever.kind != "wait"]
         for place, option in enumerate(ordered):
@@ -277,9 +277,9 @@ def _one_after_the_other(
 # --- the result -------------------------------------------------------------------------------------
 
 
-def choose_mix(case: Case, settings: Settings, given: MixInput) -> Choice:
+def choose_mix(case: Case, settings: Settings, mix_input: MixInput) -> Choice:
     """Choose levers for ``case.needs``, in order: the least lost work, then the least overhead."""
-    mixing = Mixing(case, settings, given)
+    mixing = Mixing(case, settings, mix_input)
     missing = mixing.offers.missing
     if missing:
         return Choice((), (), sum(need.containers for need in case.needs), (), (), missing, missing)
@@ -295,18 +295,23 @@ def choose_mix(case: Case, settings: Settings, given: MixInput) -> Choice:
         refused_tasks=tuple(_refused(case, mixing, settings.refused_shown)),
         hit=tuple(dict.fromkeys(_name(case, option.job) for option, _, _ in mixing.picks)),
         free=mixing.free,
-        pulls=tuple(LeverPull(option.lever, *mixing._payer(option)) for option, _, _ in mixing.picks),
-        awaited=tuple(_awaited(case, given, option, serves) for option, serves in mixing.awaited),
+        pulls=tuple(_pull(case, mix_input, option) for option, _, _ in mixing.picks),
+        awaited=tuple(_awaited(case, mix_input, option, serves) for option, serves in mixing.awaited),
         compared=tuple(mixing.compared),
     )
+
+
+def _pull(case: Case, mix_input: MixInput, option: Option) -> LeverPull:
+    queue, user = mix_input.queue_and_user[_name(case, option.job)]
+    return LeverPull(option.lever, queue, user)
 
 
 def _name(case: Case, job: int) -> str:
     return case.jobs[job].usage.application
 
 
-def _awaited(case: Case, given: MixInput, option: Option, serves: int) -> AwaitedTask:
-    until_ms = given.awaited_until_ms.get(option.attempt, case.now_ms + option.lever.free_in_ms)
+def _awaited(case: Case, mix_input: MixInput, option: Option, serves: int) -> AwaitedTask:
+    until_ms = mix_input.awaited_until_ms.get(option.attempt, case.now_ms + option.lever.free_in_ms)
     return AwaitedTask(_name(case, option.job), option.task.container, option.lever, until_ms, serves)
 
 

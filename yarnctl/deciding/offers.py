@@ -76,15 +76,15 @@ class Option(NamedTuple):
 class LeverOffers:
     """``offered``: the cheapest options so far, in order. ``missing``: jobs with unknown tasks."""
 
-    def __init__(self, case: Case, settings: Settings, given: MixInput) -> None:
+    def __init__(self, case: Case, settings: Settings, mix_input: MixInput) -> None:
         assert settings.levers is not None
-        self.case, self.settings, self.rules, self.given = case, settings, settings.levers, given
+        self.case, self.settings, self.rules, self.given = case, settings, settings.levers, mix_input
         self.offered: list[Option] = []
         self.passed: list[tuple[TaskView, int, Reason]] = []
         self._objection = objections(case.now_ms, settings, case.barred, case.reserved)
         self._ready: list[tuple[int, Option]] = []
         self._lines: dict[int, tuple[tuple[TaskView, ...], _Line]] = {}
-        self._may_lose = self.rules.may_lose_ratio > 0 or any(given.may_lose.values())
+        self._may_lose = self.rules.may_lose_ratio > 0 or any(mix_input.may_lose.values())
         self._near_ms = self.rules.room_within_ms - self.rules.leave_ms
         self.keys = self._job_keys()
         self._task_policy = TASK_POLICIES[settings.task_policy]
@@ -217,28 +217,30 @@ class LeverOffers:
             return ""
         return "job-loss-budget" if owner == name else "map"
 
-    def _cheapest(self, task: TaskView, why: Reason, index: int) -> Lever | Reason:
+    def _cheapest(self, task: TaskView, reason: Reason, index: int) -> Lever | Reason:
         """Return a task's cheapest lever that frees a container in time, or why it has none."""
-        if why not in OF_SUSPENDING:
-            return why  # the master, under order, tried in vain, or for another application
-        if why == "just-resumed":  # what another suspension costs is compared; ``task_suspensions_max`` holds
-            why = ""
+        if reason not in OF_SUSPENDING:
+            return reason  # the master, under order, tried in vain, or for another application
+        if (
+            reason == "just-resumed"
+        ):  # what another suspension costs is compared; ``task_suspensions_max`` holds
+            reason = ""
             if self.settings.cost_guard and task.remaining_ms <= task.resume_cost_ms:
-                why = "cost" if task.remaining_ms >= 0 else "remaining-unknown"
+                reason = "cost" if task.remaining_ms >= 0 else "remaining-unknown"
         best: Lever | None = None
         until_ms = self.given.awaited_until_ms.get(task.attempt, -1)
         for lever in levers_of(task, self.case.now_ms, self.rules, until_ms):
-            if lever.free_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and why):
+            if lever.free_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and reason):
                 continue
             if lever.kind == "kill" and (no := self._no_loss(index)):
-                why = no
+                reason = no
                 continue
             if lever.kind == "kill" and task_of(task.attempt) in self.given.left.killed:
-                why = "killed-lately"
+                reason = "killed-lately"
                 continue
             if best is None or (lever.lost_ms, lever.overhead_ms) < (best.lost_ms, best.overhead_ms):
                 best = lever
-        return best if best is not None else why or "not-in-time"
+        return best if best is not None else reason or "not-in-time"
 
 
 def _comes_before(head: _Head, ready: tuple[int, Option]) -> bool:

@@ -33,7 +33,7 @@ from yarnctl.deciding.preemptor import (
     pending_count,
     preemptable,
 )
-from yarnctl.deciding.reasons.orders import NobodyWaits, RequesterHasRoom, RoomElsewhere
+from yarnctl.deciding.reasons.orders import NoPendingRequests, RequesterHasRoom, RoomElsewhere
 from yarnctl.deciding.records import Decision
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.selector import choose
@@ -115,7 +115,7 @@ def make_plan(
     inputs: DemandInput,
     ledger: Ledger,
     settings: Settings,
-    seen: ObservedTasks,
+    tasks: ObservedTasks,
     first_number: int,
 ) -> Plan:
     """Decide every demand of ``demand``; numbers are given to choices with picks only."""
@@ -123,7 +123,7 @@ def make_plan(
         return Plan((), ())
     views = preemptable(inputs, settings, demand.preemptable_queues)
     jobs = candidates(inputs, ledger, settings, views)
-    closed = closed_jobs(views, settings, seen.unanswered)
+    closed = closed_jobs(views, settings, tasks.unanswered)
     barred, free = dict(ledger.excluded), dict(demand.free)
     planned: list[Planned] = []
     missing: dict[str, None] = {}
@@ -139,7 +139,7 @@ def make_plan(
             needs=wanted.shortfalls,
             free=free,
             jobs=is_preemptable(jobs, inputs, settings, wanted.application),
-            tasks=seen.tasks,
+            tasks=tasks.tasks,
             barred=barred,
             closed=closed,
             reserved={node: name for node, name in reserved if name != wanted.application.application},
@@ -185,20 +185,20 @@ class InFlight:
             self.most = max(settings.in_flight_least, int(held * settings.in_flight_ratio_max))
 
     def limit(
-        self, wish: ApplicationDemand, case: Case, settings: Settings, mix: MixInput | None = None
+        self, demand: ApplicationDemand, case: Case, settings: Settings, mix: MixInput | None = None
     ) -> Planned:
         """Choose for as many of the demand's containers as may be in flight (none: no shortfalls)."""
         left = None if self.most is None else max(self.most - self.begun, 0)
-        containers = sum(need.containers for need in wish.shortfalls)
+        containers = sum(need.containers for need in demand.shortfalls)
         if left is not None and containers > left:
             containers = left if self.begun else max(left, 1)
-            wish, case = _fewer(wish, case, containers)
+            demand, case = _fewer(demand, case, containers)
         choice = self._chosen(case, settings, mix)
         while left is not None and len(choice.picks) > left and containers > (0 if self.begun else 1):
             containers -= 1
-            wish, case = _fewer(wish, case, containers)
+            demand, case = _fewer(demand, case, containers)
             choice = self._chosen(case, settings, mix)
-        return Planned(wish, case, choice)
+        return Planned(demand, case, choice)
 
     def _chosen(self, case: Case, settings: Settings, mix: MixInput | None) -> Choice:
         choice = choose(case, settings) if mix is None else choose_mix(case, settings, mix)
@@ -225,16 +225,16 @@ def mix_input(inputs: DemandInput, ledger: Ledger, settings: Settings) -> MixInp
     )
 
 
-def _fewer(wish: ApplicationDemand, case: Case, containers: int) -> tuple[ApplicationDemand, Case]:
+def _fewer(demand: ApplicationDemand, case: Case, containers: int) -> tuple[ApplicationDemand, Case]:
     needs = []
     left = containers
-    for need in wish.shortfalls:
+    for need in demand.shortfalls:
         if left > 0:
             needs.append(need._replace(containers=min(left, need.containers)))
             left -= need.containers
-    trigger = msgspec.structs.replace(wish.trigger, shortfall=containers)
-    wish = wish._replace(shortfalls=tuple(needs), trigger=trigger)
-    return wish, msgspec.structs.replace(case, needs=wish.shortfalls)
+    trigger = msgspec.structs.replace(demand.trigger, shortfall=containers)
+    demand = demand._replace(shortfalls=tuple(needs), trigger=trigger)
+    return demand, msgspec.structs.replace(case, needs=demand.shortfalls)
 
 
 def _overlay(
@@ -312,13 +312,13 @@ def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> ExcessOrder
     return ExcessOrders(tuple(moves), tuple(reversed(needless)))
 
 
-def settle_needless(work: Settlement, snapshot: Snapshot | None, as_of_ms: int, now_ms: int) -> Effects:
+def settle_needless(settlement: Settlement, snapshot: Snapshot | None, as_of_ms: int, now_ms: int) -> Effects:
     """Withdraw excess orders (no snapshot: no preempting application has pending requests)."""
-    effects, ledger, settings = Effects(), work.ledger, work.settings
-    work.pending = None
+    effects, ledger, settings = Effects(), settlement.ledger, settlement.settings
+    settlement.pending = None
     if not settings.model_scheduler or not ledger.open:
         return effects
-    why = NobodyWaits() if snapshot is None else RoomElsewhere()
+    why = NoPendingRequests() if snapshot is None else RoomElsewhere()
     if snapshot is None:
         pending: dict[str, int] = {}
         found = beyond({}, as_of_ms, ledger)
@@ -326,9 +326,9 @@ def settle_needless(work: Settlement, snapshot: Snapshot | None, as_of_ms: int, 
         pending = {view.application: pending_count(view) for view in snapshot.applications}
         found = excess_orders(DemandInput(snapshot, as_of_ms, now_ms), ledger, settings)
     for order, requester in found.moves:
-        effects.add(work.transfer(order, requester, now_ms, RequesterHasRoom(order.requester)))
+        effects.add(settlement.transfer(order, requester, now_ms, RequesterHasRoom(order.requester)))
     for order in found.excess:
-        effects.add(work.recall(order, "not-needed", now_ms, why))
-    work.pending = pending
-    effects.add(work.forget_unwanted(pending, now_ms, as_of_ms))
+        effects.add(settlement.recall(order, "not-needed", now_ms, why))
+    settlement.pending = pending
+    effects.add(settlement.forget_unwanted(pending, now_ms, as_of_ms))
     return effects

@@ -106,18 +106,18 @@ def demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDe
 
 
 def _with_left_out(
-    found: ClusterDemand, inputs: DemandInput, ledger: Ledger, settings: Settings
+    demand: ClusterDemand, inputs: DemandInput, ledger: Ledger, settings: Settings
 ) -> ClusterDemand:
     """Add the preempting applications that have no trigger yet and whose requests are left out."""
-    named = {wish.application.application for wish in found.applications}
-    named |= {trigger.application for trigger, _ in found.refused}
+    named = {wish.application.application for wish in demand.applications}
+    named |= {trigger.application for trigger, _ in demand.refused}
     left_out = inputs.snapshot.left_out
     refused = [
         (_trigger(inputs, view, 0, ledger, (), left_out[view.application]), left_out[view.application])
         for view in inputs.snapshot.applications
         if view.application in left_out and view.application not in named and is_preempting(view, settings)
     ]
-    return found._replace(refused=(*found.refused, *refused))
+    return demand._replace(refused=(*demand.refused, *refused))
 
 
 def is_preempting(view: ApplicationView, settings: Settings) -> bool:

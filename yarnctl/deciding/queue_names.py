@@ -201,22 +201,26 @@ def resolved(named: NamedQueues, tree: QueueTree) -> Resolved:
     return Resolved(paths, (*problems, *_used_twice(named, known)))
 
 
-def _used_twice(named: NamedQueues, known: Resolved) -> Iterable[queue_naming.QueueProblem]:
+def _used_twice(named: NamedQueues, resolved: Resolved) -> Iterable[queue_naming.QueueProblem]:
     """Return the leaf queues that are named for two things that exclude each other."""
     if named.mode == "queues":
-        preemptable = known.of(named.preemptable)
-        for path in known.of(named.preempting):
+        preemptable = resolved.of(named.preemptable)
+        for path in resolved.of(named.preempting):
             if path in preemptable:
-                spelled = _names_of(path, (*named.preempting, *named.preemptable), known)
+                spelled = _names_of(path, (*named.preempting, *named.preemptable), resolved)
                 yield queue_naming.QueueInBothRoles(path, spelled)
     for several in (named.budgets, named.pools):
-        for path, count in Counter(known.paths[name] for name in several if name in known.paths).items():
+        for path, count in Counter(
+            resolved.paths[name] for name in several if name in resolved.paths
+        ).items():
             if count > 1:
-                yield queue_naming.QueueNamedTwice(path, _names_of(path, several, known))
+                yield queue_naming.QueueNamedTwice(path, _names_of(path, several, resolved))
     for name in named.budgets:
-        if name in known.paths and known.paths[name] not in (preemptable := known.of(named.preemptable)):
-            yield queue_naming.BudgetOfNoPreemptableQueue(name, known.paths[name], preemptable)
+        if name in resolved.paths and resolved.paths[name] not in (
+            preemptable := resolved.of(named.preemptable)
+        ):
+            yield queue_naming.BudgetOfNoPreemptableQueue(name, resolved.paths[name], preemptable)
 
 
-def _names_of(path: str, names: Collection[str], known: Resolved) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for name in names if known.paths.get(name) == path))
+def _names_of(path: str, names: Collection[str], resolved: Resolved) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if resolved.paths.get(name) == path))

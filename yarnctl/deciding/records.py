@@ -361,7 +361,7 @@ _OrderRecord = Transition | Transfer | Return | SavedLost | Progressed | Unknown
 DaemonRecord = Contact | Stance | Lowering | Restoring | Restored
 GateRecord = entries.GateSet | entries.GateLearned | entries.ClockSetBack | AccountRecord
 AdmissionRecord = (
-    entries.AdmissionAsked | entries.AdmissionRound | entries.AdmissionTaken | entries.AdmissionClosed
+    entries.AdmissionAsked | entries.AdmissionRound | entries.AdmissionStarted | entries.AdmissionClosed
 )
 Record = _StepRecord | _DecisionRecord | _OrderRecord | DaemonRecord | GateRecord | AdmissionRecord
 

@@ -354,6 +354,6 @@ def _refused_tasks(selection: Selection, hit: dict[int, None]) -> tuple[RefusedT
     return tuple(refused)
 
 
-def _passed_over(selection: Selection, application: str, task: TaskView, why: Reason) -> RefusedTask:
+def _passed_over(selection: Selection, application: str, task: TaskView, reason: Reason) -> RefusedTask:
     key = selection.task_key(task)
-    return RefusedTask(application, task.attempt, key, why, task.container, task.node)
+    return RefusedTask(application, task.attempt, key, reason, task.container, task.node)

@@ -39,10 +39,10 @@ class Effects:
         self.records: list[records.Record] = list(made)
         self.actions: list[model.Action] = list(actions)
 
-    def add(self, more: Effects) -> None:
+    def add(self, effects: Effects) -> None:
         """Append later effects."""
-        self.records += more.records
-        self.actions += more.actions
+        self.records += effects.records
+        self.actions += effects.actions
 
     def __bool__(self) -> bool:
         return bool(self.records or self.actions)

@@ -128,19 +128,21 @@ class Writer:
         self._left_out: dict[str, NotModelled] = {}
         self._total = self._largest = NOT_READ
 
-    def change(self, now: Snapshot) -> SnapshotChange:
-        """Return how ``now`` differs from what was written last; from now on that is ``now``."""
-        applications, gone, order = self._applications(now)
-        queues, queues_gone, queue_order = self._queue_rows(now)
+    def change(self, snapshot: Snapshot) -> SnapshotChange:
+        """Return how ``snapshot`` differs from what was written last; from now on that is ``snapshot``."""
+        applications, gone, order = self._applications(snapshot)
+        queues, queues_gone, queue_order = self._queue_rows(snapshot)
         free: dict[str, Resources | None] = {
-            node: size for node, size in now.free_by_node.items() if self._free.get(node) != size
+            node: size for node, size in snapshot.free_by_node.items() if self._free.get(node) != size
         }
-        free.update((node, None) for node in self._free if node not in now.free_by_node)
-        other_reserved = now.reserved_by_node != self._reserved
-        left_out = {name: now.left_out[name] for name in sorted(now.left_out) if name in self._views}
+        free.update((node, None) for node in self._free if node not in snapshot.free_by_node)
+        other_reserved = snapshot.reserved_by_node != self._reserved
+        left_out = {
+            name: snapshot.left_out[name] for name in sorted(snapshot.left_out) if name in self._views
+        }
         change = SnapshotChange(
-            total=now.total if now.total != self._total else None,
-            largest_node=now.largest_node if now.largest_node != self._largest else None,
+            total=snapshot.total if snapshot.total != self._total else None,
+            largest_node=snapshot.largest_node if snapshot.largest_node != self._largest else None,
             queues=queues,
             queues_gone=queues_gone,
             queue_order=queue_order,
@@ -148,19 +150,19 @@ class Writer:
             gone=gone,
             order=order,
             free=dict(sorted(free.items())),
-            reserved=dict(sorted(now.reserved_by_node.items())) if other_reserved else None,
+            reserved=dict(sorted(snapshot.reserved_by_node.items())) if other_reserved else None,
             left_out=left_out if left_out != self._left_out else None,
         )
-        self._free, self._reserved = dict(now.free_by_node), dict(now.reserved_by_node)
+        self._free, self._reserved = dict(snapshot.free_by_node), dict(snapshot.reserved_by_node)
         self._left_out = left_out
-        self._total, self._largest = now.total, now.largest_node
+        self._total, self._largest = snapshot.total, snapshot.largest_node
         return change
 
     def _applications(
-        self, now: Snapshot
+        self, snapshot: Snapshot
     ) -> tuple[tuple[ApplicationRow, ...], tuple[str, ...], tuple[str, ...] | None]:
         """Return rows that differ, ids that are gone, and the order where appending does not give it."""
-        views = {view.application: view for view in self._columns.rows(now)}
+        views = {view.application: view for view in self._columns.rows(snapshot)}
         changed: list[ApplicationRow] = []
         rows = self._rows
         for name, view in views.items():
@@ -180,11 +182,11 @@ class Writer:
         return tuple(changed), gone, order
 
     def _queue_rows(
-        self, now: Snapshot
+        self, snapshot: Snapshot
     ) -> tuple[tuple[QueueRow, ...], tuple[str, ...], tuple[str, ...] | None]:
         queues = {
             view.queue: QueueRow(view.queue, view.guaranteed, view.maximum, view.used, view.user_limit)
-            for view in now.queues
+            for view in snapshot.queues
         }
         before, self._queues = self._queues, queues
         changed = tuple(row for name, row in queues.items() if before.get(name) != row)

@@ -52,14 +52,14 @@ class LockFile:
 
     def __init__(
         self,
-        store: WebHdfs,
+        hdfs: WebHdfs,
         path: str,
         holder: str,
         ttl_ms: int = 15_000,
         clock: Callable[[], float] = passed_s,
         place: str = "",
     ) -> None:
-        self._store = store
+        self._store = hdfs
         self.path = path
         self.holder = holder
         self.ttl_ms = ttl_ms

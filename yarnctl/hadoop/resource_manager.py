@@ -296,8 +296,8 @@ def _id(pattern: re.Pattern[str], given: str) -> str:
     return given
 
 
-def _named(application: str, row: yarn.AppAttempt) -> str:
-    return f"appattempt_{application.removeprefix('application_')}_{row.number:06d}"
+def _named(application: str, app_attempt: yarn.AppAttempt) -> str:
+    return f"appattempt_{application.removeprefix('application_')}_{app_attempt.number:06d}"
 
 
 def _done(answer: HttpAnswer) -> HttpAnswer:

@@ -328,10 +328,10 @@ def _check(record: Record, where: str) -> None:
     if isinstance(record, Header | State):
         _require_format(record.format, where)
     if isinstance(record, Decision):
-        counts = (len(record.orders), len(record.groups), len(record.picks))
-        if len(set(counts)) > 1:
+        orders, groups, picks = len(record.orders), len(record.groups), len(record.picks)
+        if not orders == groups == picks:
             raise BadInput(
-                where, "decision {} has {} orders, {} groups, {} picks".format(record.number, *counts)
+                where, f"decision {record.number} has {orders} orders, {groups} groups, {picks} picks"
             )
 
 

@@ -94,14 +94,14 @@ class Fold:
             book=self.book.left(),
         )
 
-    def _go_on(self, left: records.State) -> None:
+    def _go_on(self, state: records.State) -> None:
         """Become the state that was left, and nothing besides."""
-        self.ledger = ledger_of(left.ledger, DEFAULT if left.header is None else left.header.settings)
-        self.now_ms, self.epoch = left.now_ms, left.epoch
-        self.changes = OpenChanges(left.changes)
-        self.misdirection = Misdirection(left.claims, left.misdirected)
-        self.book = AdmissionStore(left.book)
-        self._header, self._fresh = left.header, left.fresh
+        self.ledger = ledger_of(state.ledger, DEFAULT if state.header is None else state.header.settings)
+        self.now_ms, self.epoch = state.now_ms, state.epoch
+        self.changes = OpenChanges(state.changes)
+        self.misdirection = Misdirection(state.claims, state.misdirected)
+        self.book = AdmissionStore(state.book)
+        self._header, self._fresh = state.header, state.fresh
 
     def copy(self) -> Fold:
         """Return another fold that is the same."""

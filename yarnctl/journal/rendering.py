@@ -92,15 +92,15 @@ def filled(template: str, fields: Mapping[str, Any]) -> str:
     return FIELD.sub(field, SECTION.sub(section, template))
 
 
-def sentence_and_remedy(why: Reason) -> tuple[str, str]:
+def sentence_and_remedy(reason: Reason) -> tuple[str, str]:
     """Return the sentence of a reason and its remedy, "" if it has none."""
-    fields = msgspec.structs.asdict(why)
-    return filled(why.sentence, fields), filled(why.remedy, fields)
+    fields = msgspec.structs.asdict(reason)
+    return filled(reason.sentence, fields), filled(reason.remedy, fields)
 
 
-def text(why: Reason) -> str:
+def text(reason: Reason) -> str:
     """Return the sentence of a reason, with its remedy if it has one."""
-    return "; ".join(filter(None, sentence_and_remedy(why)))
+    return "; ".join(filter(None, sentence_and_remedy(reason)))
 
 
 def joined(reasons: Iterable[Reason]) -> str:
@@ -108,6 +108,6 @@ def joined(reasons: Iterable[Reason]) -> str:
     return "; ".join(map(text, reasons))
 
 
-def said(why: Reason | None) -> str:
+def said(reason: Reason | None) -> str:
     """Return the sentence of a reason, "" for none."""
-    return "" if why is None else text(why)
+    return "" if reason is None else text(reason)

@@ -50,19 +50,19 @@ class Connections:
         spans = (bounds.head_s, bounds.body_s, bounds.answer_read_s)
         self._period_s = min((span for span in spans if span), default=0.0) / SWEEPS
 
-    def add(self, new: BoundedConnection) -> None:
+    def add(self, connection: BoundedConnection) -> None:
         """Count a connection, and close another one if there are too many."""
-        self.open.add(new)
+        self.open.add(connection)
         most = self.bounds.connections_max
         if most and len(self.open) > most:
-            leaving = oldest(each for each in self.open if each is not new)
+            leaving = oldest(each for each in self.open if each is not connection)
             if leaving is None and len(self.open) > 2 * most:
-                leaving = new
+                leaving = connection
             if leaving is not None:
                 self.closed_for_room += 1
                 self.drop(leaving)
         if self._next is None and self._period_s:
-            self._next = new.loop.call_later(self._period_s, self._sweep, new.loop)
+            self._next = connection.loop.call_later(self._period_s, self._sweep, connection.loop)
 
     def drop(self, connection: BoundedConnection) -> None:
         """Close a connection at once."""
@@ -100,11 +100,11 @@ class BoundedConnection(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
-        among: Connections,
+        connections: Connections,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._among = among
-        self._head_s, self._body_s, self._each_piece, self._taking_s, _ = among.bounds
+        self._among = connections
+        self._head_s, self._body_s, self._each_piece, self._taking_s, _ = connections.bounds
         self.has_unanswered_request = False
         self.until_s = 0.0
         self.turn = 0
@@ -174,4 +174,4 @@ class BoundedConnection(HttpToolsProtocol):
 
 def protocol(bounds: Bounds) -> type[asyncio.Protocol]:
     """Return a value for ``uvicorn.Config(http=...)``: the connections of one server within these bounds."""
-    return cast("type[asyncio.Protocol]", partial(BoundedConnection, among=Connections(bounds)))
+    return cast("type[asyncio.Protocol]", partial(BoundedConnection, connections=Connections(bounds)))

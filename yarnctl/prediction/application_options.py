@@ -145,16 +145,16 @@ def repeated_bound(table: RunTable, late_ratio: float) -> RatioBound | None:
 
 
 def _options(
-    kind: str, known: RunsOfKind, features: Mapping[str, float], late_ratio: float, most: int
+    kind: str, runs: RunsOfKind, features: Mapping[str, float], late_ratio: float, most: int
 ) -> list[PlacementOption]:
-    table = known.table()
+    table = runs.table()
     counts = _numbers(table.features[:, 0], most)
-    row = (0.0, *(features[name] for name in known.features), *[0.0] * sum(map(len, known.words.values())))
+    row = (0.0, *(features[name] for name in runs.features), *[0.0] * sum(map(len, runs.words.values())))
     tree, bound = fitted(table, late_ratio)
     found = []
-    for each in tuned_options(tree, InverseQuery(row, 0, counts, known.tunables)):
-        chosen = zip(known.tunables, each.chosen, strict=True)
-        settings = {tunable.name: known.words[tunable.name][place] for tunable, place in chosen}
+    for each in tuned_options(tree, InverseQuery(row, 0, counts, runs.tunables)):
+        chosen = zip(runs.tunables, each.chosen, strict=True)
+        settings = {tunable.name: runs.words[tunable.name][place] for tunable, place in chosen}
         predicted_ms = max(1, round(each.predicted))
         found.append(
             PlacementOption(
@@ -162,7 +162,7 @@ def _options(
                 each.containers,
                 predicted_ms,
                 max(1, round(each.predicted * bound.factor)),
-                tuple(sorted({**known.constant, **settings}.items())),
+                tuple(sorted({**runs.constant, **settings}.items())),
                 late_ratio=late_ratio if bound.certified else None,
             )
         )
@@ -195,7 +195,10 @@ def learned_kinds(runs: Iterable[KnownRun], late_ratio: float) -> list[LearnedKi
     groups: dict[tuple[str, str], list[KnownRun]] = {}
     for run in runs:
         groups.setdefault((run.application, run.kind), []).append(run)
-    return [_learned(*names, group, late_ratio) for names, group in sorted(groups.items())]
+    return [
+        _learned(application, kind, group, late_ratio)
+        for (application, kind), group in sorted(groups.items())
+    ]
 
 
 def _learned(application: str, kind: str, runs: Sequence[KnownRun], late_ratio: float) -> LearnedKind:

@@ -52,34 +52,34 @@ def tree_of(features: Numbers, values: Numbers) -> Predicting:
     return model_tree(features, values).predict
 
 
-def bounded(known: RunTable, seed: int, beta: float = BETA) -> tuple[ModelTree, RatioBound]:
+def bounded(table: RunTable, seed: int, beta: float = BETA) -> tuple[ModelTree, RatioBound]:
     """Return a tree and the factor of its upper bounds.
 
     A quarter of the configurations calibrates: the most of 19, 39, 59, ... (at 5 %), so that the share that
     is expected above the bound is beta, and not less. Where a quarter is fewer, each configuration is left
     out once, all others predict it, and the bound is as of all these ratios.
     """
-    numbers = known.configurations
+    numbers = table.configurations
     step = least_calibrating(beta) + 1
     count = int(CALIBRATING_RATIO * len(numbers) + 1) // step * step - 1
     if count < least_calibrating(beta):
-        return _left_out(known, beta)
+        return _left_out(table, beta)
     order = np.random.default_rng([seed, 18]).permutation(len(numbers))
-    held = np.isin(known.configuration, numbers[order[:count]])
-    fits, held_rows = known.rows(~held), known.rows(held)
+    held = np.isin(table.configuration, numbers[order[:count]])
+    fits, held_rows = table.rows(~held), table.rows(held)
     tree = model_tree(fits.features, fits.duration)
     ratios = held_rows.duration / tree.predict(held_rows.features)
     return tree, ratio_bound(list(ratios), list(held_rows.configuration), beta)
 
 
-def _left_out(known: RunTable, beta: float) -> tuple[ModelTree, RatioBound]:
-    ratios = np.empty(len(known.duration))
-    for number in known.configurations:
-        out = known.configuration == number
+def _left_out(table: RunTable, beta: float) -> tuple[ModelTree, RatioBound]:
+    ratios = np.empty(len(table.duration))
+    for number in table.configurations:
+        out = table.configuration == number
         if out.all():  # one configuration: it has nothing to be predicted from
-            ratios[out] = known.duration / known.duration.mean()
+            ratios[out] = table.duration / table.duration.mean()
             continue
-        others = known.rows(~out)
-        ratios[out] = known.duration[out] / tree_of(others.features, others.duration)(known.features[out])
-    bound = ratio_bound(list(ratios), list(known.configuration), beta)
-    return model_tree(known.features, known.duration), bound
+        others = table.rows(~out)
+        ratios[out] = table.duration[out] / tree_of(others.features, others.duration)(table.features[out])
+    bound = ratio_bound(list(ratios), list(table.configuration), beta)
+    return model_tree(table.features, table.duration), bound

@@ -57,23 +57,23 @@ class _LeafColumns(NamedTuple):
     most: NDArray[np.float64]
 
 
-def tuned_options(tree: ModelTree, asked: InverseQuery) -> tuple[TunedOption, ...]:
+def tuned_options(tree: ModelTree, query: InverseQuery) -> tuple[TunedOption, ...]:
     """Return the fastest for each number of containers that a leaf allows; BadInput for too many."""
-    if len(asked.containers) > OPTIONS_MAX:
-        problem = f"{len(asked.containers)} numbers of containers exceed the maximum of {OPTIONS_MAX}"
+    if len(query.containers) > OPTIONS_MAX:
+        problem = f"{len(query.containers)} numbers of containers exceed the maximum of {OPTIONS_MAX}"
         raise BadInput("containers", problem, "give fewer")
     leaves = _in_columns(tree)
-    row, fixed, column = np.array(asked.features, dtype=np.float64), _fixed(asked), asked.containers_column
+    row, fixed, column = np.array(query.features, dtype=np.float64), _fixed(query), query.containers_column
     inside = ((row > leaves.above) & (row <= leaves.until))[:, fixed].all(axis=1)
     line = leaves.intercept + leaves.weights[:, fixed] @ row[fixed]
     chosen = []
-    for tunable in asked.tunables:
+    for tunable in query.tunables:
         place, added = _best(leaves, tunable)
         inside &= np.isfinite(added)
         line += added
         chosen.append(place)
     found = []
-    for count in sorted(set(asked.containers)):
+    for count in sorted(set(query.containers)):
         allowed = inside & (count > leaves.above[:, column]) & (count <= leaves.until[:, column])
         if not allowed.any():
             continue
@@ -94,10 +94,10 @@ def _in_columns(tree: ModelTree) -> _LeafColumns:
     )
 
 
-def _fixed(asked: InverseQuery) -> NDArray[np.bool_]:
-    fixed = np.ones(len(asked.features), dtype=np.bool_)
-    fixed[asked.containers_column] = False
-    for tunable in asked.tunables:
+def _fixed(query: InverseQuery) -> NDArray[np.bool_]:
+    fixed = np.ones(len(query.features), dtype=np.bool_)
+    fixed[query.containers_column] = False
+    for tunable in query.tunables:
         fixed[list(tunable.columns)] = False
     return fixed
 

@@ -98,7 +98,7 @@ def make_app(
     app.include_router(market_routes(source, tokens, request_queue))
     app.include_router(run_routes(source))
     app.include_router(page_routes())
-    app.add_middleware(Guards, names=names, readers=None if open_reads else tokens)
+    app.add_middleware(Guards, names=names, tokens=None if open_reads else tokens)
     return app
 
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
@@ -56,12 +56,19 @@ class Limits(NamedTuple):
 USUAL = Limits()
 
 
-def bounded(argv: Sequence[str], limits: Limits, **more: Any) -> subprocess.CompletedProcess[bytes]:
+def bounded(
+    argv: Sequence[str], limits: Limits, stdin: BinaryIO, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
     """Run a command within limits; raise BadInput where it takes longer. All that it started ends with it."""
     if limits.memory_mib:
         argv = ["/bin/sh", "-c", f'ulimit -v {limits.memory_mib << 10}; exec "$@"', "sh", *argv]
     with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, **more
+        argv,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        start_new_session=True,
     ) as process:
         try:
             out, err = process.communicate(timeout=limits.time_s)
@@ -151,7 +158,7 @@ def undisturbed(
     if found is None:
         raise BadInput(reducer[0], "No such file or directory", "use a command that runs on this host")
     with sample.open("rb") as stream:
-        done = bounded([found, *reducer[1:]], limits, stdin=stream)
+        done = bounded([found, *reducer[1:]], limits, stream)
     lines = done.stderr.splitlines(keepends=True)
     mark = prefix.encode()
     sys.stderr.write(b"".join(line for line in lines if not line.startswith(mark)).decode("utf-8", "replace"))
@@ -187,7 +194,7 @@ def interrupted(
         work.mkdir(parents=True)
         (work / "part-00000").touch()
         with sample.open("rb") as stream:
-            done = bounded(argv, limits, stdin=stream, env=env)
+            done = bounded(argv, limits, stream, env)
         if done.returncode != (EXIT_SUSPENDED if cut else 0):
             said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
             last = "; ".join(line for line in said[-6:] if not line.startswith("reporter:status:"))

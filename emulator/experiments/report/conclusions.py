@@ -106,12 +106,12 @@ def against_ideal(ratio: float | None) -> str | None:
     return None if ratio is None else f"{ratio:+.0%}" if ratio < 1 else f"{ratio + 1:.1f}x"
 
 
-def _compared(own: ClassSummary, other: ClassSummary, name: str) -> str:
-    percent = round((_seconds(own) / _seconds(other) - 1) * 100)
+def _compared(own_summary: ClassSummary, summary: ClassSummary, name: str) -> str:
+    percent = round((_seconds(own_summary) / _seconds(summary) - 1) * 100)
     if not percent:
-        return f"{_seconds(own):.0f} s, as long as under {name}"
+        return f"{_seconds(own_summary):.0f} s, as long as under {name}"
     change = f"{abs(percent)} % {'more' if percent > 0 else 'less'}"
-    return f"{_seconds(own):.0f} s, {change} than under {name} ({_seconds(other):.0f} s)"
+    return f"{_seconds(own_summary):.0f} s, {change} than under {name} ({_seconds(summary):.0f} s)"
 
 
 def _figures(one: SchemeSummary) -> str:

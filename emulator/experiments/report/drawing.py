@@ -290,10 +290,10 @@ BESIDE = ("soft-cap", "yarn-tuned", "natjam", "mix")
 """The schemes whose occupancy is shown: no preemption, YARN's own, and yarnctl's two."""
 
 
-def picture_svg(outcome: Comparison) -> str:
+def picture_svg(comparison: Comparison) -> str:
     """Draw means and losses of all schemes, and under them the occupancy under four."""
-    summaries, results = outcome.summaries(), outcome.results
-    scenario = outcome.prepared.scenario
+    summaries, results = comparison.summaries(), comparison.results
+    scenario = comparison.prepared.scenario
     total_mib = scenario.nodes * node_size(scenario).memory_mib
     shown = [name for name in BESIDE if name in results and results[name].samples]
     with styled("picture"):

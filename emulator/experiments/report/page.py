@@ -31,9 +31,9 @@ class Provenance(NamedTuple):
     command: str
 
 
-def report_html(outcome: Comparison, made: Provenance) -> str:
+def report_html(comparison: Comparison, provenance: Provenance) -> str:
     """Return the page of a comparison."""
-    summaries = outcome.summaries()
+    summaries = comparison.summaries()
     found = recommended(summaries)
     best = None if found is None else found.scheme
     return (
@@ -41,18 +41,18 @@ def report_html(outcome: Comparison, made: Provenance) -> str:
         .get_template("report.html")
         .render(
             title=finding(summaries),
-            was_run=_what_was_run(outcome.prepared),
-            made=made,
+            was_run=_what_was_run(comparison.prepared),
+            made=provenance,
             best=best,
             reasons=reasons(summaries),
             rule=RULE,
             glance_svg=drawing.glance_svg(summaries),
             schemes={name: SCHEMES[name].what for name in summaries},
             rows=outcome_rows(summaries),
-            waiting=waiting_by_class(outcome.results),
-            completion_svg=drawing.completion_svg(outcome.results, best),
-            occupancy_svg=_occupancy_svg(outcome),
-            facts=_facts(outcome.prepared),
+            waiting=waiting_by_class(comparison.results),
+            completion_svg=drawing.completion_svg(comparison.results, best),
+            occupancy_svg=_occupancy_svg(comparison),
+            facts=_facts(comparison.prepared),
         )
     )
 
@@ -94,10 +94,10 @@ def _size(prepared: Prepared) -> str:
     return f"{size.memory_mib} MiB and {size.vcores} vcores"
 
 
-def _occupancy_svg(outcome: Comparison) -> str:
-    scenario = outcome.prepared.scenario
+def _occupancy_svg(comparison: Comparison) -> str:
+    scenario = comparison.prepared.scenario
     total_mib = scenario.nodes * node_size(scenario).memory_mib
-    return drawing.occupancy_svg(outcome.results, total_mib)
+    return drawing.occupancy_svg(comparison.results, total_mib)
 
 
 def _facts(prepared: Prepared) -> list[tuple[str, object]]:

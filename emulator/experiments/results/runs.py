@@ -116,18 +116,20 @@ def run_experiment(
     return outcome
 
 
-def _write(folder: Folder, outcome: Comparison, known: Mapping[str, float], pages: Mapping[str, str]) -> None:
-    prepared = outcome.prepared
-    folder.write("results.json", results_json(outcome))
-    waiting = {name: waiting_s(result) for name, result in outcome.results.items()}
+def _write(
+    folder: Folder, comparison: Comparison, known: Mapping[str, float], pages: Mapping[str, str]
+) -> None:
+    prepared = comparison.prepared
+    folder.write("results.json", results_json(comparison))
+    waiting = {name: waiting_s(result) for name, result in comparison.results.items()}
     folder.write("waiting.json", {"waiting": waiting, "identity": prepared.identity})
     run = {
         "identity": prepared.identity,
         "scenario": prepared.scenario,
         "sources": prepared.sources,
         "notes": prepared.notes,
-        "wall_s": {name: _rounded(wall) for name, wall in {**known, **outcome.wall_s}.items()},
-        "ran": outcome.ran,
+        "wall_s": {name: _rounded(wall) for name, wall in {**known, **comparison.wall_s}.items()},
+        "ran": comparison.ran,
         **program_facts(),
     }
     folder.write("run.json", run)  # all that may differ between two runs of one scenario
@@ -144,23 +146,23 @@ def _known_walls(folder: Folder) -> dict[str, float]:
     return {name: wall for name, wall in numbers.items() if 0 <= wall < _MOST_WALL_S}
 
 
-def results_json(outcome: Comparison) -> dict[str, object]:
+def results_json(comparison: Comparison) -> dict[str, object]:
     """Return what ``results.json`` holds."""
-    return {"schemes": outcome.summaries(), "identity": outcome.prepared.identity}
+    return {"schemes": comparison.summaries(), "identity": comparison.prepared.identity}
 
 
-def compare_json(outcome: Comparison) -> dict[str, object]:
+def compare_json(comparison: Comparison) -> dict[str, object]:
     """Return what ``compare --json`` prints: the results, and the seconds each scheme took."""
     schemes = {
         name: {
             **msgspec.structs.asdict(summary),
-            "waiting": waiting_s(outcome.results[name]),
-            **levers_of(outcome.results[name]),
-            "wall_s": _rounded(outcome.wall_s.get(name)),
+            "waiting": waiting_s(comparison.results[name]),
+            **levers_of(comparison.results[name]),
+            "wall_s": _rounded(comparison.wall_s.get(name)),
         }
-        for name, summary in outcome.summaries().items()
+        for name, summary in comparison.summaries().items()
     }
-    return {"schemes": schemes, "identity": outcome.prepared.identity}
+    return {"schemes": schemes, "identity": comparison.prepared.identity}
 
 
 def program_version() -> str:

@@ -45,7 +45,7 @@ def replay(client: Client, spec: str, queue: str, speed: float, wait: bool, as_j
     jobs = tuple(msgspec.structs.replace(job, queue=queue) for job in loaded.jobs)
     for note in loaded.notes:
         click.echo(f"note: {note}", err=True)
-    rows = play(client, jobs, speed, wait, tell=lambda text: click.echo(text, err=True))
+    rows = play(client, jobs, speed, wait, report=lambda text: click.echo(text, err=True))
     if as_json:
         print_json([row._asdict() for row in rows])
     else:
@@ -56,11 +56,11 @@ def replay(client: Client, spec: str, queue: str, speed: float, wait: bool, as_j
 COLUMNS = ("job", "application", "submitted s", "completion s", "status")
 
 
-def shown(row: ReplayedJob, waited: bool) -> tuple[object, ...]:
+def shown(job: ReplayedJob, waited: bool) -> tuple[object, ...]:
     """Return a row of the table."""
-    completion_s = None if row.completion_ms < 0 else row.completion_ms / 1000
-    status = row.final_status or ("unknown" if waited else "submitted")
-    return (row.name, row.application, row.submitted_at_ms / 1000, completion_s, status)
+    completion_s = None if job.completion_ms < 0 else job.completion_ms / 1000
+    status = job.final_status or ("unknown" if waited else "submitted")
+    return (job.name, job.application, job.submitted_at_ms / 1000, completion_s, status)
 
 
 def play(
@@ -70,18 +70,18 @@ def play(
     wait: bool = True,
     *,
     began_s: float | None = None,
-    tell: Report = lambda _: None,
+    report: Report = lambda _: None,
 ) -> list[ReplayedJob]:
     """Submit jobs at their instants; return what became of them, in the order of submission.
 
     ``speed`` is that of the cluster's modelled time (``serve --speed``). ``began_s``: when the trace begins,
-    in seconds since the epoch (now). ``tell`` is given progress. Raises BadInput for a job that the cluster
+    in seconds since the epoch (now). ``report`` is given progress. Raises BadInput for a job that the cluster
     refuses, Unreachable if it does not answer.
     """
     webhdfs = client.webhdfs()
     client.make_checkpoint_folders(webhdfs)
     environment = checkpoint_environment(webhdfs)
-    followed = _TrackedJobs(client, len(jobs), began_s or time.time(), speed, tell)
+    followed = _TrackedJobs(client, len(jobs), began_s or time.time(), speed, report)
     for job in jobs:
         # What a client spends on a submission is part of the trace's time, as in virtual time.
         followed.until(job.submitted_at_ms + HADOOP3.submit_ms)
@@ -100,8 +100,8 @@ def play(
 class _TrackedJobs:
     """Jobs that were submitted, and their last polled state."""
 
-    def __init__(self, client: Client, count: int, began_s: float, speed: float, tell: Report) -> None:
-        self._client, self._count, self._speed, self._report = client, count, speed, tell
+    def __init__(self, client: Client, count: int, began_s: float, speed: float, report: Report) -> None:
+        self._client, self._count, self._speed, self._report = client, count, speed, report
         self._began_s = began_s
         self._jobs: list[tuple[Job, str]] = []
         self._waiting: dict[str, None] = {}

@@ -47,7 +47,8 @@ class NodeTracker:
         else:
             if known is not None:
                 self.lose(known, now_ms)
-            actor = Node(len(self._state.actor.nodes), *size, phase_ms)
+            number = len(self._state.actor.nodes)
+            actor = Node(number, registration.memory_mib, registration.vcores, phase_ms)
             actor.name = registration.node
             self._state.actor.register_node(actor)
             self._state.lost.pop(registration.node, None)

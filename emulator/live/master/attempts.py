@@ -159,14 +159,14 @@ def finished_of(attempt: Attempt) -> FinishedTask:
     )
 
 
-def attempt_of(done: FinishedTask) -> Attempt:
+def attempt_of(finished: FinishedTask) -> Attempt:
     """Return the attempt of an earlier master that is in the history."""
-    attempt = Attempt(done.attempt, done.kind == "map", done.task, None)
+    attempt = Attempt(finished.attempt, finished.kind == "map", finished.task, None)
     attempt.state = "SUCCEEDED"
     attempt.progress_ratio = 1.0
-    attempt.container_id = done.container
+    attempt.container_id = finished.container
     for name in _KEPT:
-        setattr(attempt, name, getattr(done, name))
+        setattr(attempt, name, getattr(finished, name))
     return attempt
 
 

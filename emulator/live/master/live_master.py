@@ -211,11 +211,11 @@ class LiveMaster:
         """The ResourceManager has refused this master."""
         self._leave(1, why)
 
-    def allocated(self, answer: messages.Allocated) -> None:
+    def allocated(self, allocated: messages.Allocated) -> None:
         """Give the actor what was granted, then report what has ended."""
         now_ms = self.kernel.now_ms
-        self.actor.received([self.containers.mirror(one, now_ms) for one in answer.granted], [], now_ms)
-        for ended in answer.ended:
+        self.actor.received([self.containers.mirror(one, now_ms) for one in allocated.granted], [], now_ms)
+        for ended in allocated.ended:
             self._container_ended(ended)
 
     def usage(self) -> Iterable[Container]:
@@ -305,7 +305,7 @@ class LiveMaster:
         kind = "map" if attempt.is_map else "reduce"
         if failures < number_setting(self.conf, f"mapreduce.{kind}.maxattempts", 4):
             return False
-        task = self.attempts.task_id(*key)
+        task = self.attempts.task_id(attempt.is_map, attempt.task)
         self.fail_job(f"Task failed {task}: {failures} attempts failed, the last: {attempt.diagnostics}")
         return True
 
@@ -408,9 +408,9 @@ class ManagerLink:
         again = lambda _: self._master.later(RETRY_MS, self.register)  # noqa: E731
         self._transport.carry(MANAGER, "register_master", message, self._registered, again)
 
-    def _registered(self, welcome: messages.MasterRegistered) -> None:
-        if welcome.refused:
-            self._master.refused(welcome.refused)
+    def _registered(self, registered: messages.MasterRegistered) -> None:
+        if registered.refused:
+            self._master.refused(registered.refused)
         else:
             self._master.registered()
 
@@ -437,16 +437,16 @@ class ManagerLink:
     def _unanswered(self, _: str) -> None:
         self._in_flight = False
 
-    def _allocated(self, answer: messages.Allocated) -> None:
+    def _allocated(self, allocated: messages.Allocated) -> None:
         self._in_flight = False
-        if answer.refused:
-            self._master.refused(answer.refused)
-        elif answer.resync:
+        if allocated.refused:
+            self._master.refused(allocated.refused)
+        elif allocated.resync:
             self._number, self._open = 0, None
             self.register()
-        elif self._open is not None and answer.number == self._open.number:
-            self._number, self._open = answer.number, None
-            self._master.allocated(answer)
+        elif self._open is not None and allocated.number == self._open.number:
+            self._number, self._open = allocated.number, None
+            self._master.allocated(allocated)
 
     def unregister(self, message: messages.MasterUnregistration) -> None:
         """Report how the application ended, until that is answered."""

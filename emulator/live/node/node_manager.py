@@ -76,19 +76,19 @@ class LiveNode:
 
     def __init__(
         self,
-        shape: messages.NodeRegistration,
-        wire: NodeTransport,
+        registration: messages.NodeRegistration,
+        transport: NodeTransport,
         driver: RealTimeDriver,
         launcher: Launcher,
     ) -> None:
-        self.shape = shape
+        self.shape = registration
         self.launcher = launcher
-        self.name = shape.node
+        self.name = registration.node
         self.registration: messages.NodeRegistered | None = None
         self.on_joined: Callable[[], object] = lambda: None
         self.beats = 0
         self.late_beats = 0
-        self._wire = wire
+        self._wire = transport
         self._driver = driver
         self._containers: dict[str, StartedContainer] = {}
         self._past: dict[str, None] = {}
@@ -117,13 +117,13 @@ class LiveNode:
         registration = msgspec.structs.replace(self.shape, running=self.running)
         self._wire.register_node(registration, lambda welcome: self._joined(life, welcome))
 
-    def _joined(self, life: int, welcome: messages.NodeRegistered | None) -> None:
+    def _joined(self, life: int, registered: messages.NodeRegistered | None) -> None:
         if life != self._life:
             return
-        if welcome is None:
+        if registered is None:
             self.join()
             return
-        self.registration = welcome
+        self.registration = registered
         self._number = 0
         self._open = None
         self._in_flight = False

@@ -190,7 +190,7 @@ def replay_beside(url: str, jobs: tuple[Job, ...], speed: float, warn: Callable[
 
     def submit_all() -> None:
         try:
-            rows = play(Client(url, getpass.getuser()), jobs, speed, tell=warn)
+            rows = play(Client(url, getpass.getuser()), jobs, speed, report=warn)
             failed = sum(row.final_status != "SUCCEEDED" for row in rows)
             warn(f"workload done: {len(rows) - failed} jobs succeeded, {failed} did not")
         except YarnctlError as error:

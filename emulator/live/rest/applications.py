@@ -278,11 +278,11 @@ class Rows:
             self._container(held, app) for held in app.containers.values() if held.attempt == attempt.number
         ]
 
-    def _container(self, held: ContainerRecord, app: AppRecord) -> dict[str, Any]:
-        actor, node = held.actor, held.node
+    def _container(self, container: ContainerRecord, app: AppRecord) -> dict[str, Any]:
+        actor, node = container.actor, container.node
         started = self._wall(actor.granted_at_ms)
         return {
-            "containerId": held.id,
+            "containerId": container.id,
             "allocatedMB": actor.memory_mib,
             "allocatedVCores": actor.vcores,
             "assignedNodeId": node.id,
@@ -290,9 +290,9 @@ class Rows:
             "startedTime": started,
             "finishedTime": 0,
             "elapsedTime": max(0, self._wall(self._manager.driver.kernel.now_ms) - started),
-            "logUrl": f"http://{node.http_address}/node/containerlogs/{held.id}/{app.submission.user}",
+            "logUrl": f"http://{node.http_address}/node/containerlogs/{container.id}/{app.submission.user}",
             "containerExitStatus": 0,
-            "containerState": "RUNNING" if held.acquired else "ALLOCATED",
+            "containerState": "RUNNING" if container.acquired else "ALLOCATED",
             "nodeHttpAddress": f"http://{node.http_address}",
             "nodeId": node.id,
             "allocatedResources": self._dialect.numbers(

@@ -242,23 +242,23 @@ class Changes:
         return Reply(200, b"signal success", JSON_KIND)
 
 
-def move_application(manager: ResourceManager, app: Application, target: LeafQueue) -> None:
+def move_application(manager: ResourceManager, app: Application, leaf: LeafQueue) -> None:
     """Move an application to another queue, with its containers and asks.
 
     It is activated there by the target's own limit for masters. The sums of both queues stay those of their
     applications: the scheduler itself removes and adds it, here only what it holds is carried over.
     """
     source = app.queue
-    if source is target:
+    if source is leaf:
         return
     asks = [(Ask(ask.priority, ask.memory_mib, ask.vcores, ask.off_switch), ask.count) for ask in app.asks]
     manager.scheduler.remove_application(app)
-    for queue, sign in ((source, -1), (target, 1)):
+    for queue, sign in ((source, -1), (leaf, 1)):
         queue.used_mib += sign * app.used_mib
         queue.used_vcores += sign * app.used_vcores
         if queue.user_mib is not None:
             queue.users[app.user] = queue.users.get(app.user, 0) + sign * app.used_mib
-    app.queue = target
+    app.queue = leaf
     manager.scheduler.add_application(app)
     for ask, count in asks:
         manager.scheduler.ask(app, ask, count)

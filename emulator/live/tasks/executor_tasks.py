@@ -29,10 +29,10 @@ class ExecutorTasks(Timetables):
 
     actor_kind = LiveDriver
 
-    def __init__(self, launch: MasterLaunch, submitted: ModelledJob, work: Path) -> None:
+    def __init__(self, launch: MasterLaunch, job: ModelledJob, work: Path) -> None:
         staging = launch.application.replace("application_", "spark_", 1)
-        super().__init__(launch, submitted, work, staging)
-        self._shape = cast(SparkShape, submitted.job.spark)
+        super().__init__(launch, job, work, staging)
+        self._shape = cast(SparkShape, job.job.spark)
         self._store: Store | None = None
         self._last = ""
 

@@ -105,9 +105,9 @@ class ModelledRunners:
         def find() -> Found:
             return find_checkpoint(self.store, task, RULE, REDUCER, (self._user,))
 
-        def found(answer: Found) -> None:
-            kept.manifest, kept.highest = answer.manifest, answer.highest_generation
-            self._fit(attempt, container, answer.manifest)
+        def found(found: Found) -> None:
+            kept.manifest, kept.highest = found.manifest, found.highest_generation
+            self._fit(attempt, container, found.manifest)
 
         self._host.ask(find, found, lambda why: self._fit(attempt, container, None))
 
@@ -147,9 +147,9 @@ class ModelledRunners:
         kept.polling = True
         task = self._host.task_id(attempt)
 
-        def seen(look: RequestFolder) -> None:
+        def seen(folder: RequestFolder) -> None:
             kept.polling = False
-            self._known(attempt, look)
+            self._known(attempt, folder)
             if kept.again:
                 kept.again = False
                 self.notify(attempt)
@@ -181,15 +181,15 @@ class ModelledRunners:
             pass  # what is not to be believed does not count
         return RequestFolder(tuple(found), frozenset(withdrawn))
 
-    def _known(self, attempt: Attempt, look: RequestFolder) -> None:
+    def _known(self, attempt: Attempt, folder: RequestFolder) -> None:
         kept: RunnerMemory = attempt.kept
         container = attempt.container
         if attempt.over or container is None:
             return
-        kept.withdrawn |= look.withdrawn
+        kept.withdrawn |= folder.withdrawn
         if kept.order in kept.withdrawn and container.stage == RELEASE_WAIT:
             self._go_on(container)
-        for request in look.requests:
+        for request in folder.requests:
             name = f"{request.order}.request.json"
             if name not in kept.known:
                 kept.known.add(name)
@@ -227,8 +227,8 @@ class ModelledRunners:
         )
 
     @staticmethod
-    def _generation(kept: RunnerMemory) -> int:
-        return kept.manifest.generation if kept.manifest is not None else 0
+    def _generation(memory: RunnerMemory) -> int:
+        return memory.manifest.generation if memory.manifest is not None else 0
 
     # --- saving and holding ---------------------------------------------------------------
 
@@ -254,12 +254,14 @@ class ModelledRunners:
 
         self._host.ask(lambda: write_checkpoint(self.store, task, fields, output), written, failed)
 
-    def _fields(self, task: manifests.TaskId, kept: RunnerMemory, to_key: int, now_ms: int) -> dict[str, Any]:
+    def _fields(
+        self, task: manifests.TaskId, memory: RunnerMemory, to_key: int, now_ms: int
+    ) -> dict[str, Any]:
         """Return the manifest's content, as the real runner's does."""
-        last = kept.manifest
+        last = memory.manifest
         past = [*last.past_containers, str(last.raw["container"])] if last is not None else []
-        generation = max(kept.highest, self._generation(kept)) + 1
-        kept.highest = generation
+        generation = max(memory.highest, self._generation(memory)) + 1
+        memory.highest = generation
         return {
             "schema": manifests.SCHEMA,
             "tool": "yarn-emulator",
@@ -271,11 +273,11 @@ class ModelledRunners:
             "past_containers": list(dict.fromkeys(name for name in past if name != task.container)),
             "host": "modelled",
             "user": self._user,
-            "order": kept.order,
+            "order": memory.order,
             "created_at_ms": now_ms,
             "took_ms": {"drain": 0},
             "generation": generation,
-            "previous_generation": self._generation(kept),
+            "previous_generation": self._generation(memory),
             "key_rule": RULE.as_json(),
             "reducer": REDUCER,
             "groups_done": to_key,
@@ -337,13 +339,13 @@ class ModelledRunners:
         self._host.ask(write, lambda _: None, lambda _: None)
 
 
-def status_of(container: Container, actor: LiveActor, kept: RunnerMemory, now_ms: int) -> str:
+def status_of(container: Container, actor: LiveActor, memory: RunnerMemory, now_ms: int) -> str:
     """Return the status line the real runner would have reported by now.
 
     Bytes are a model: one for every ms of the reduce, so that a rate of bytes is a rate of work.
     """
     keys, length_ms = actor.job.reduce_keys[container.task], container.length_ms
-    generation = kept.manifest.generation if kept.manifest is not None else 0
+    generation = memory.manifest.generation if memory.manifest is not None else 0
     if container.stage in (DRAINING, RELEASE_WAIT):
         groups, phase = container.to_key, "hold" if container.stage == RELEASE_WAIT else "drain"
         done = key_end_ms(groups, keys, length_ms)

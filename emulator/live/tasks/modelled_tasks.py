@@ -27,9 +27,9 @@ STORE_THREADS = 4
 class ModelledTasks(RunnerHost):
     """The tasks of one modelled job. ``poll_ms``: poll for requests so often where no doorbell can ring."""
 
-    def __init__(self, launch: MasterLaunch, submitted: ModelledJob, work: Path, poll_ms: int = 0) -> None:
+    def __init__(self, launch: MasterLaunch, job: ModelledJob, work: Path, poll_ms: int = 0) -> None:
         self.job_id = launch.application.replace("application_", "job_", 1)
-        super().__init__(launch, submitted, work, self.job_id)
+        super().__init__(launch, job, work, self.job_id)
         self.runners: ModelledRunners | None = None
         self._poll_ms = poll_ms
 

@@ -174,24 +174,24 @@ class ProcessTasks(Tasks):
         self._faults.begun(attempt, self.live)
         return True
 
-    def task_reported(self, attempt: str, heard: TaskMessage, line: TaskLine) -> None:
+    def task_reported(self, attempt: str, message: TaskMessage, line: TaskLine) -> None:
         """A task has said something."""
-        self._around(lambda: self._reported(attempt, heard, line))
+        self._around(lambda: self._reported(attempt, message, line))
 
-    def _reported(self, name: str, heard: TaskMessage, line: TaskLine) -> None:
+    def _reported(self, name: str, message: TaskMessage, line: TaskLine) -> None:
         attempt = self.live.attempts.all[name]
         if attempt.over:
             line.send({"die": f"this attempt is {attempt.state}"})
-        elif heard.report is not None:
-            self._report(attempt, heard.report)
-        elif heard.can_commit:
+        elif message.report is not None:
+            self._report(attempt, message.report)
+        elif message.can_commit:
             line.send({"commit": True})
-        elif heard.done is not None:
-            self._report(attempt, heard.done)
-            self._done(attempt, heard.done, line)
-        elif heard.failed is not None:
+        elif message.done is not None:
+            self._report(attempt, message.done)
+            self._done(attempt, message.done, line)
+        elif message.failed is not None:
             line.send({"bye": True})
-            self.live.fail_attempt(attempt, heard.failed)
+            self.live.fail_attempt(attempt, message.failed)
 
     def _report(self, attempt: Attempt, report: Report) -> None:
         now_ms = self.live.kernel.now_ms

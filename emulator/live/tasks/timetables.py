@@ -28,9 +28,9 @@ class Timetables(Tasks):
 
     modelled = True
 
-    def __init__(self, launch: MasterLaunch, submitted: ModelledJob, work: Path, staging: str) -> None:
-        self.submitted = submitted
-        self.job: Job = submitted.job
+    def __init__(self, launch: MasterLaunch, job: ModelledJob, work: Path, staging: str) -> None:
+        self.submitted = job
+        self.job: Job = job.job
         self.history = TaskHistory((work / "staging" / staging).absolute())
         self._launch = launch
         self._threads: ThreadPoolExecutor | None = None

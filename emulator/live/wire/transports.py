@@ -166,8 +166,8 @@ class MasterTransport(Protocol):
 class DirectMasterTransport:
     """ResourceManager and nodes are objects of this process, on this event loop."""
 
-    def __init__(self, manager: MasterService, node_at: Callable[[str], ContainerService]) -> None:
-        self._manager = manager
+    def __init__(self, service: MasterService, node_at: Callable[[str], ContainerService]) -> None:
+        self._manager = service
         self._node_at = node_at
 
     def carry(

@@ -49,7 +49,7 @@ class Listener(Protocol):
     def task_hello(self, attempt: str, line: TaskLine) -> bool:
         """A task is up; False ends it."""
 
-    def task_reported(self, attempt: str, heard: TaskMessage, line: TaskLine) -> None:
+    def task_reported(self, attempt: str, message: TaskMessage, line: TaskLine) -> None:
         """A line of a task."""
 
 

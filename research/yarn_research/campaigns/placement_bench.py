@@ -202,7 +202,7 @@ def _all_over(through: Gate) -> list[dict[str, Any]]:
     ends_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < ends_s:
         items = through.asked("?limit=500")["items"]
-        if not any(each["state"] in ("waiting", "admitted", "taken") for each in items):
+        if not any(each["state"] in ("waiting", "admitted", "running") for each in items):
             return sorted(items, key=lambda each: int(each["id"].rpartition("-")[2]))
         time.sleep(LOOK_S)
     raise Unfinished("some applications did not end")

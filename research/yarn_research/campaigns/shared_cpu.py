@@ -22,19 +22,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from emulator.cluster.app_master import AppMaster, MasterHost
 from emulator.cluster.cluster import Cluster
-from emulator.cluster.entities import GRANTED, MAP, NEVER, RELEASED, RUNNING, Application, Container
+from emulator.cluster.entities import (
+    GRANTED,
+    MAP,
+    NEVER,
+    RELEASED,
+    RUNNING,
+    Application,
+    Container,
+    QueueConfig,
+)
+from emulator.cluster.faults import Fault
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY
 from emulator.cluster.task import Launching, LaunchingMaster
 from emulator.cluster.timing import Timing
 from emulator.virtual.run import CLUSTERS
 from yarnctl.traces.job import Job
+from yarnctl.units import Resources
 
 Launch = TypeVar("Launch")
 
@@ -66,9 +77,9 @@ class SharedCpuTiming(Timing, frozen=True, kw_only=True):
     am_linger_ms: int = 0
 
 
-def shared_cpu(timing: Timing, **spans: Any) -> SharedCpuTiming:
-    """Return the same spans with those of a small cluster; ``spans`` are fields of ``SharedCpuTiming``."""
-    return SharedCpuTiming(**{**msgspec.structs.asdict(timing), **spans})
+def shared_cpu(timing: Timing) -> SharedCpuTiming:
+    """Return the same spans for a small cluster; those that only ``SharedCpuTiming`` has are its defaults."""
+    return SharedCpuTiming(**msgspec.structs.asdict(timing))
 
 
 class ProcessorSharing(Generic[Launch]):
@@ -271,8 +282,26 @@ class SharedCpuMaster(AppMaster):
 class SharedCpuCluster(Cluster):
     """A cluster whose ``timing`` is a ``SharedCpuTiming``; all else is as for ``Cluster``."""
 
-    def __init__(self, *, nodes: int, timing: SharedCpuTiming, **other: Any) -> None:
-        super().__init__(nodes=nodes, timing=timing, **other)
+    def __init__(
+        self,
+        *,
+        nodes: int,
+        node_size: Resources,
+        queues: tuple[QueueConfig, ...],
+        jobs: tuple[Job, ...],
+        timing: SharedCpuTiming,
+        seed: int,
+        faults: tuple[Fault, ...] = (),
+    ) -> None:
+        super().__init__(
+            nodes=nodes,
+            node_size=node_size,
+            queues=queues,
+            jobs=jobs,
+            timing=timing,
+            seed=seed,
+            faults=faults,
+        )
         self.small = timing
         self.linger_ms = timing.am_linger_ms
         self.beats_at_exit = timing.beats_at_exit

@@ -13,6 +13,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import HADOOP3
 from yarn_research.campaigns.bench import SHAPE, production, research
@@ -148,8 +150,8 @@ def fit(runs: Sequence[Mapping[str, Any]]) -> Fit:
     started = [launches(run) for run in runs]
     launch_ms, cpu_ms, error_ratio = _nearest(started)
     beyond = _beyond(started, launch_ms, cpu_ms)
-    timing = shared_cpu(
-        HADOOP3,
+    timing = msgspec.structs.replace(
+        shared_cpu(HADOOP3),
         submit_ms=_submit_ms(runs),
         am_start_ms=max(0, _master_ms(runs) - HADOOP3.am_heartbeat_ms),
         launch_ms=launch_ms,

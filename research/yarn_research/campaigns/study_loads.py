@@ -47,13 +47,20 @@ def groups(longest_s: float, reduces: int, key_s: float) -> tuple[int, ...]:
     return tuple(round(longest_s * ratio / key_s) for ratio in length_table()[:reduces])
 
 
-def _research(longest_s: float, key_s: float, **changed: object) -> Plan:
-    return Plan("research", "research", groups(longest_s, RESEARCH, key_s), key_s)._replace(**changed)  # type: ignore[arg-type]
+def _research(
+    longest_s: float, key_s: float, work: str = "sleep", values: int = 3, mapper: str = "/bin/cat"
+) -> Plan:
+    groups_of = groups(longest_s, RESEARCH, key_s)
+    return Plan("research", "research", groups_of, key_s, values=values, mapper=mapper, work=work)
 
 
-def _production(longest_s: float, key_s: float, **changed: object) -> Plan:
-    of = Plan("production", "production", groups(longest_s, PRODUCTION, key_s), key_s, user="bob")
-    return of._replace(**changed)  # type: ignore[arg-type]
+def _production(
+    longest_s: float, key_s: float, work: str = "sleep", values: int = 3, mapper: str = "/bin/cat"
+) -> Plan:
+    groups_of = groups(longest_s, PRODUCTION, key_s)
+    return Plan(
+        "production", "production", groups_of, key_s, values=values, user="bob", mapper=mapper, work=work
+    )
 
 
 def _java(name: str, queue: str, maps: int, user: str) -> Plan:

@@ -102,13 +102,15 @@ class Lab(msgspec.Struct, frozen=True, kw_only=True):
     mr: str = "MR"
     lengths: Literal["table", "shuffled", "drawn"] = "table"
 
-    def setup(self, seed: int, **settings: object) -> Setup:
+    def setup(self, seed: int, task_policy: str = "SRT", job_policy: str = "MR") -> Setup:
         """Return the cluster: 6 nodes of 8 slots, queues 99/1, caps 25/75 (section 5)."""
         return Setup(
             nodes=6,
             node_size=Resources(8 * 1024, 8),
             timing=self.timing,
-            settings=msgspec.structs.replace(self.settings, seed=seed, **settings),
+            settings=msgspec.structs.replace(
+                self.settings, seed=seed, task_policy=task_policy, job_policy=job_policy
+            ),
             shares=(0.99, 0.01),
             caps=(0.25, 0.75),
             seed=seed,
@@ -118,15 +120,21 @@ class Lab(msgspec.Struct, frozen=True, kw_only=True):
         """Return one job of Fig 3."""
         return microbenchmark(job_class, size, job_class, self.calibration)
 
-    def cells(self, scheme: str, jobs: tuple[Job, ...], **settings: object) -> list[Cell]:
-        """Return one run per seed."""
+    def cells(
+        self, scheme: str, jobs: tuple[Job, ...], task_policy: str = "SRT", job_policy: str = "MR"
+    ) -> list[Cell]:
+        """Return one run per seed; the scheme "kill" has a task policy of its own."""
         if scheme == "kill":
-            settings = {"task_policy": self.kill_policy, **settings}
-        if settings.get("job_policy", "MR") == "MR" and self.mr != "MR":
-            settings["job_policy"] = self.mr
+            task_policy = self.kill_policy
+        if job_policy == "MR":
+            job_policy = self.mr
         seeds = range(self.first_seed, self.first_seed + self.runs)
         return [
-            Cell(self.setup(seed, **settings), _with_lengths(jobs, self.lengths, seed), SCHEMES[scheme])
+            Cell(
+                self.setup(seed, task_policy, job_policy),
+                _with_lengths(jobs, self.lengths, seed),
+                SCHEMES[scheme],
+            )
             for seed in seeds
         ]
 

@@ -7,7 +7,7 @@ Law: nothing uses a variant unless it is named. A plain ``Timing`` makes a plain
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -38,9 +38,11 @@ class VariantTiming(Timing, frozen=True, kw_only=True):
     estimate: Estimate = "exact"
 
 
-def variant(timing: Timing, **choices: Any) -> VariantTiming:
+def variant(
+    timing: Timing, resume_order: ResumeOrder = "suspended first", estimate: Estimate = "exact"
+) -> VariantTiming:
     """Return the same spans with other choices."""
-    return VariantTiming(**{**msgspec.structs.asdict(timing), **choices})
+    return VariantTiming(**msgspec.structs.asdict(timing), resume_order=resume_order, estimate=estimate)
 
 
 class VariantPending(PendingTasks):
@@ -88,13 +90,11 @@ class VariantMaster(AppMaster):
 class VariantCluster(Cluster):
     """A cluster whose masters are ``VariantMaster``."""
 
-    def __init__(self, *, timing: VariantTiming, **other: Any) -> None:
-        super().__init__(timing=timing, **other)
-        self._order = timing.resume_order
+    timing: VariantTiming
 
     def master_of(self, job: Job, app: Application) -> AppMaster:
         """Return a new application's master."""
-        return VariantMaster(job, app, self, self._order)
+        return VariantMaster(job, app, self, self.timing.resume_order)
 
 
 class VariantPort(VirtualPort):

@@ -73,9 +73,25 @@ class Shop:
         self.readings, self.jobs = readings, jobs
         self._cells: dict[MarketOrder, MarketFigures] = {}
 
-    def cell(self, jobs: int, inter_arrival_s: float, alpha: float, **more: Any) -> MarketFigures:
-        """Return one cell."""
-        asked = MarketOrder(self.jobs or jobs, inter_arrival_s, alpha, readings=self.readings, **more)
+    def cell(
+        self,
+        jobs: int,
+        inter_arrival_s: float,
+        alpha: float,
+        kappa: float = 2.0,
+        tolerant: float = 1.0,
+        scheduler: str = "mrm",
+    ) -> MarketFigures:
+        """Return one cell; the arguments are those of ``MarketOrder``."""
+        asked = MarketOrder(
+            self.jobs or jobs,
+            inter_arrival_s,
+            alpha,
+            kappa=kappa,
+            tolerant=tolerant,
+            scheduler=scheduler,
+            readings=self.readings,
+        )
         if asked not in self._cells:
             self._cells[asked] = cell(asked)
         return self._cells[asked]

@@ -27,7 +27,7 @@ from yarn_research.papers import natjam_deadlines, natjam_micro, natjam_traces
 from yarn_research.papers.figures import Figure, errors
 from yarn_research.papers.natjam_blocks import natjam_blocks
 from yarn_research.papers.natjam_micro import MICRO, Lab
-from yarn_research.papers.natjam_variants import variant
+from yarn_research.papers.natjam_variants import Estimate, ResumeOrder, variant
 from yarn_research.papers.paper_page import paper_html
 from yarn_research.studies.cells import PAPER, CellRuns, Plan, Runner, carry_out
 from yarnctl.command_line import ProgressBar
@@ -54,8 +54,8 @@ def _calibrated(**constants: int) -> Variant:
     )
 
 
-def _chosen(**choices: str) -> Variant:
-    return lambda lab: msgspec.structs.replace(lab, timing=variant(lab.timing, **choices))
+def _chosen(resume_order: ResumeOrder = "suspended first", estimate: Estimate = "exact") -> Variant:
+    return lambda lab: msgspec.structs.replace(lab, timing=variant(lab.timing, resume_order, estimate))
 
 
 def _lab(**fields: str) -> Variant:

@@ -14,7 +14,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.architecture.house import clients, functions, graph, names, ratchet, reasons, rooms, sizes, sources
+from tests.architecture.house import (
+    clients,
+    functions,
+    graph,
+    hidden,
+    names,
+    ratchet,
+    reasons,
+    rooms,
+    sizes,
+    sources,
+)
 from tests.architecture.house.sources import Finding
 
 ROOT = Path(__file__).parents[3]
@@ -42,6 +53,7 @@ def measure(
     checks = {
         "circles": (graph.circles(modules),), "rooms": (rooms.rooms(modules),),
         "size": (sizes.sizes(modules),), "functions": of_functions, "names": names.names(modules),
+        "hidden-arguments": (hidden.hidden(modules),),
         "http-clients": (of_clients,), "parsed-reasons": (of_reasons,),
     }  # fmt: skip
     findings = [finding for group in checks.values() for finding in group]

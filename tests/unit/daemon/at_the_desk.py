@@ -14,10 +14,10 @@ from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.admission.placement_desk import PlacementPredictions
 from yarnctl.daemon.admission.pool_files import PoolSettings
 from yarnctl.daemon.admission.request_queue import (
-    AdmissionClient,
     Command,
     PendingCommand,
     Refusal,
+    RequestedAdmission,
     RequestQueue,
     WithdrawRequest,
 )
@@ -264,7 +264,7 @@ class AtTheDesk:
         return self.yarn.run(name, self.book.admissions[admission.admission].plan.containers, **known)
 
 
-def asking(containers: int = 5, minutes: float | None = 20, **fields: Any) -> AdmissionClient:
+def asking(containers: int = 5, minutes: float | None = 20, **fields: Any) -> RequestedAdmission:
     known: dict[str, Any] = {"name": "job", "user": "ann", "queue": "root.production", **fields}
     deadline_ms = None if minutes is None else int(minutes * MINUTE)
-    return AdmissionClient(containers=containers, deadline_ms=deadline_ms, **known)
+    return RequestedAdmission(containers=containers, deadline_ms=deadline_ms, **known)

@@ -49,9 +49,9 @@ def test_from_the_question_to_the_end():
     there.submit(admission)
     there.go(1_000)
     assert there.book.admissions[admission.admission].application == APPLICATION
-    assert there.state(admission) == "taken"
+    assert there.state(admission) == "running"
     there.go(2 * RESERVED_MS)
-    assert there.state(admission) == "taken", "a reservation that was taken does not expire"
+    assert there.state(admission) == "running", "a reservation that was taken does not expire"
     there.yarn.end(APPLICATION)
     there.go(REST_EVERY_MS)
     assert there.state(admission) == "ended"
@@ -142,7 +142,7 @@ def test_a_short_name_is_the_queue_with_that_path(shown: str):
     assert [load.who for load in rounds(there)[0].loads] == ["application_1_0007"]
     there.submit(admission, queue=shown)
     there.go(6_000)
-    assert there.book.admissions[admission.admission].state == "taken"
+    assert there.book.admissions[admission.admission].state == "running"
 
 
 def test_large_containers_count_as_several_and_what_a_job_holds_beyond_its_grant_counts_too():
@@ -198,7 +198,7 @@ def test_yarn_keeps_tags_in_small_letters():
     admission = there.ask(5)
     there.submit(admission)
     there.go(1_000)
-    assert there.state(admission) == "taken"
+    assert there.state(admission) == "running"
 
 
 def test_a_tag_is_taken_once():
@@ -254,7 +254,7 @@ def test_who_comes_late_is_known_all_the_same():
     second = there.ask(8)
     there.submit(admission)
     there.go(2_000)
-    assert there.state(admission) == "taken"
+    assert there.state(admission) == "running"
     assert sum(each.containers for each in there.gate.reserved) == 14, "more than there is: it is there"
     third = there.ask(5)
     assert third.state == "waiting"
@@ -272,12 +272,12 @@ def test_nothing_is_judged_while_the_resource_manager_does_not_answer():
     there.go(3 * RESERVED_MS)
     assert len(there.yarn.asked) <= 80, "it is not pressed: it may be starting"
     asked = there.ask(2)
-    assert [there.state(each) for each in (taken, admitted, asked)] == ["taken", "admitted", "waiting"]
+    assert [there.state(each) for each in (taken, admitted, asked)] == ["running", "admitted", "waiting"]
     assert "nobody answers" in said(there.desk.shown().problem)
     there.submit(admitted, "application_1_0002")
     there.yarn.away = False
     there.go(REST_EVERY_MS + 1_000)
-    assert [there.state(each) for each in (taken, admitted, asked)] == ["taken", "taken", "admitted"]
+    assert [there.state(each) for each in (taken, admitted, asked)] == ["running", "running", "admitted"]
     assert there.desk.shown().problem is None
 
 
@@ -289,10 +289,10 @@ def test_a_resource_manager_that_was_restarted_brings_its_applications_back():
     row = there.yarn.rows[APPLICATION]
     there.yarn.forget(APPLICATION)
     there.go(ENDED_AFTER_MS - 1_000)
-    assert there.state(admission) == "taken"
+    assert there.state(admission) == "running"
     there.yarn.rows[APPLICATION] = msgspec.structs.replace(row, state="NEW_SAVING")
     there.go(2 * ENDED_AFTER_MS)
-    assert there.state(admission) == "taken", "not listed, and not ended"
+    assert there.state(admission) == "running", "not listed, and not ended"
     there.yarn.forget(APPLICATION)
     there.go(ENDED_AFTER_MS + 2 * REST_EVERY_MS)
     assert there.state(admission) == "ended"
@@ -358,7 +358,7 @@ def test_a_clock_that_was_set_back_loses_and_repeats_nothing():
     back.submit(first, submitted_at_ms=0)
     back.go(2_000)
     second = back.ask(3)
-    assert (back.state(first), second.state) == ("taken", "admitted")
+    assert (back.state(first), second.state) == ("running", "admitted")
     moved = back.book.admissions[first.admission].request
     assert second.request.submitted_at_ms >= moved.submitted_at_ms
     assert moved.deadline_at_ms == first.request.deadline_at_ms

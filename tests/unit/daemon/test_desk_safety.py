@@ -59,7 +59,7 @@ def test_what_expires_between_two_looks_is_not_given_away_before_the_next(came):
     assert there.state(errand.answer) == "waiting"
     assert sum(each.containers for each in there.gate.reserved) == 10
     there.tick(1_000)
-    then = ("taken", "waiting") if came else ("expired", "admitted")
+    then = ("running", "waiting") if came else ("expired", "admitted")
     assert (there.state(first), there.state(errand.answer)) == then
 
 
@@ -98,7 +98,7 @@ def test_a_resource_manager_whose_clock_is_an_hour_behind_is_believed_how_long_a
     admission = there.ask(5)
     there.submit(admission, submitted_at_ms=there.now_ms - 60 * MINUTE, elapsed_ms=300)
     there.go(1_000)
-    assert there.state(admission) == "taken"
+    assert there.state(admission) == "running"
 
 
 def test_what_ran_before_the_request_does_not_take_it_whatever_the_clocks_say():

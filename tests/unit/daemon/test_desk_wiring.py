@@ -440,7 +440,7 @@ def paid(there: AtTheDesk, minutes: float, name: str = "") -> Admission:
     if name:
         there.submit(found, name)
         there.go(2_000)
-        assert there.state(found) == "taken"
+        assert there.state(found) == "running"
     return found
 
 

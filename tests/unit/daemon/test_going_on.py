@@ -183,11 +183,11 @@ def test_who_answered_is_remembered_over_a_restart(tmp_path: Path) -> None:
 def test_who_takes_over_is_shown(tmp_path: Path) -> None:
 
     class Failing(Knowing):
-        def observe(self, scope: ObservationRequest) -> Observation:
+        def observe(self, request: ObservationRequest) -> Observation:
             if self.now_ms == 500:
                 self.epoch = "2"
                 self.facts.append(EpochChanged("2", 500))
-            return super().observe(scope)
+            return super().observe(request)
 
     loop, _ = daemon(Failing(5, 4, {"production": 19, "research": 1}), lock=Lock())
     loop.run(2)

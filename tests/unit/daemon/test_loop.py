@@ -117,12 +117,12 @@ class Attached(TinyCluster):
     def expect(self, orders: Iterable[Order]) -> None:
         self.expected = [order.order for order in orders]
 
-    def observe(self, scope: ObservationRequest) -> Observation:
+    def observe(self, request: ObservationRequest) -> Observation:
         if self.away:
             raise Unreachable("http://rm: nobody answers")
         self.advance(self.now_ms + 250)
         self.schedule()
-        return super().observe(scope)
+        return super().observe(request)
 
 
 def busy() -> Attached:
@@ -223,10 +223,10 @@ def test_no_error_of_the_port_ends_the_daemon(fault: Exception) -> None:
     whole = cluster.observe
     times = iter(range(3))
 
-    def broken(scope: ObservationRequest) -> Observation:
+    def broken(request: ObservationRequest) -> Observation:
         if next(times, None) is not None:
             raise fault
-        return whole(scope)
+        return whole(request)
 
     cluster.observe = broken  # type: ignore[method-assign]
     loop.run(5)
@@ -316,8 +316,8 @@ def test_a_stance_says_why() -> None:
 def test_in_quiet_times_it_looks_now_and_then_for_people() -> None:
 
     class Quiet(Attached):
-        def observe(self, scope: ObservationRequest) -> Observation:
-            return msgspec.structs.replace(super().observe(scope), snapshot=None, cluster="quiet")
+        def observe(self, request: ObservationRequest) -> Observation:
+            return msgspec.structs.replace(super().observe(request), snapshot=None, cluster="quiet")
 
         def observe_soon(self) -> Snapshot | None:
             self.looks += 1
@@ -360,7 +360,7 @@ def hide(cluster: Attached, why: str) -> None:
     """Let the port see nothing and say why, as the attached port does: it never raises."""
     cluster.last_problem = ClusterFault(why)
 
-    def hidden(scope: ObservationRequest) -> Observation:
+    def hidden(request: ObservationRequest) -> Observation:
         return Observation(now_ms=1, as_of_ms=1, cluster="unreachable")
 
     cluster.observe = hidden  # type: ignore[method-assign]
@@ -388,9 +388,9 @@ def test_a_lock_that_ran_out_is_not_called_anothers(is_hidden: bool) -> None:
         hide(cluster, "http://rm: no answer")
     observe = cluster.observe
 
-    def slow(scope: ObservationRequest) -> Observation:
+    def slow(request: ObservationRequest) -> Observation:
         lock.held = False
-        return observe(scope)
+        return observe(request)
 
     cluster.observe = slow  # type: ignore[method-assign]
     lock.renew = lambda: True  # type: ignore[method-assign]
@@ -546,8 +546,8 @@ def test_the_number_of_nodes_shown_is_that_of_now() -> None:
     whole = cluster.observe
     nodes = 3
 
-    def counted(scope: ObservationRequest) -> Observation:
-        seen = whole(scope)
+    def counted(request: ObservationRequest) -> Observation:
+        seen = whole(request)
         snapshot = seen.snapshot and msgspec.structs.replace(seen.snapshot, node_count=nodes)
         return msgspec.structs.replace(seen, snapshot=snapshot)
 

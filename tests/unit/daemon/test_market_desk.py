@@ -198,7 +198,7 @@ def test_the_earliest_deadline_waits_for_what_cannot_be_suspended(suspendable: b
     patient = there.ask(10, 600, estimate=ESTIMATE, budget=Budget("analytics", MOST))
     there.yarn.run("application_1_0001", 10, tags=tag_of(patient.admission))
     there.go(2_000)
-    assert there.book.admissions[patient.admission].state == "taken"
+    assert there.book.admissions[patient.admission].state == "running"
     there.suspendable = {"application_1_0001"} if suspendable else set()
     made = quote(there)
     assert abs(made.earliest_at_ms - there.now_ms - wait_ms) <= 3_000
@@ -344,7 +344,7 @@ def test_withdraw_after_submission_claims_the_application() -> None:
     assert isinstance(answer, Refusal)
     assert answer.code == "already-running"
     there.go(5_000)
-    assert (there.state(asked), there.book.admissions[asked.admission].application) == ("taken", running)
+    assert (there.state(asked), there.book.admissions[asked.admission].application) == ("running", running)
     assert balance(there) == 5_000_000 - (asked.plan.price_mtokens or 0)
 
 

@@ -52,7 +52,7 @@ def test_the_cheapest_that_ends_in_time_is_admitted_and_waits_where_there_is_no_
     assert behind.plan.start_at_ms == loose.plan.finish_at_ms
     there.submit(loose, queue="root.fast")
     there.go(5_000)
-    assert there.state(loose) == "taken"
+    assert there.state(loose) == "running"
     there.yarn.end("application_1_0001")
     there.go(5_000)
     assert (there.state(loose), there.state(behind)) == ("ended", "admitted"), "it begins sooner than planned"

@@ -122,13 +122,13 @@ class TinyCluster:
         able = frozenset({"releases-itself"}) if self.releases_itself else frozenset()
         return ClusterIdentity("1", len(self.nodes), able)
 
-    def observe(self, scope: ObservationRequest) -> Observation:
-        self.scopes.append(scope)
+    def observe(self, request: ObservationRequest) -> Observation:
+        self.scopes.append(request)
         facts, self.facts = tuple(self.facts), []
         return Observation(
-            now_ms=self.now_ms, as_of_ms=self.now_ms, snapshot=self.snapshot() if scope.cluster else None,
-            tasks={name: self.tasks(self.jobs[name]) for name in scope.victims if name not in self.silent},
-            unreachable=tuple(name for name in scope.victims if name in self.silent), facts=facts,
+            now_ms=self.now_ms, as_of_ms=self.now_ms, snapshot=self.snapshot() if request.cluster else None,
+            tasks={name: self.tasks(self.jobs[name]) for name in request.victims if name not in self.silent},
+            unreachable=tuple(name for name in request.victims if name in self.silent), facts=facts,
         )  # fmt: skip
 
     def perform(self, action: Action) -> Outcome:

@@ -54,8 +54,8 @@ class PublishedRun(Run):
         super().__init__(setup, jobs, SCHEMES["natjam"], Recording(self.publisher))
         self.port.observe = self._observe  # type: ignore[method-assign]
 
-    def _observe(self, scope: ObservationRequest) -> Observation:
-        self.seen = VirtualPort.observe(self.port, scope)
+    def _observe(self, request: ObservationRequest) -> Observation:
+        self.seen = VirtualPort.observe(self.port, request)
         return self.seen
 
     def _tick(self, grid_ms: int) -> None:

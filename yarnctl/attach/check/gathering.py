@@ -34,8 +34,8 @@ TRIED_MAX = 3
 HDFS = ("data_node", "requests", "store", "fallback", "lock", "lowered", "above", "name_node", "safe_mode")
 
 
-def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
-    """Return ``begin`` with all facts that the cluster shows; raises Unreachable, BadInput (no manager)."""
+def gather(cluster: ClusterAddress, facts: Facts, clock_ms: Callable[[], int]) -> Facts:
+    """Return ``facts`` with all facts that the cluster shows; raises Unreachable, BadInput (no manager)."""
     to = cluster.transport()
     manager, why = ResourceManager(to), dict[str, str]()
     seen: dict[str, Any] = {
@@ -53,20 +53,20 @@ def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -
     seen["proxy"] = _try(why, "proxy", lambda: _proxy(cluster, to, seen["configuration"]))
     seen["clock_ahead_ms"] = to.ahead_ms(MANAGER_INFO, clock_ms)
     seen["nodes"] = _try(why, "nodes", manager.nodes)
-    if begin.spark and seen["nodes"] is not None:
+    if facts.spark and seen["nodes"] is not None:
         seen["hosts"] = len({row.host for row in seen["nodes"]})
-    elif begin.spark:
+    elif facts.spark:
         why["hosts"] = why["nodes"]
     if seen["clock_ahead_ms"] is None:
         why.setdefault("clock_ahead_ms", "the ResourceManager's responses have no Date header")
     configuration = seen["configuration"] or {}
     nodes = cluster.name_nodes or _try(why, "webhdfs", lambda: name_nodes_in(configuration, to.pinned)) or ()
     if nodes:
-        seen |= _hdfs(msgspec.structs.replace(cluster, name_nodes=nodes), begin, why)
+        seen |= _hdfs(msgspec.structs.replace(cluster, name_nodes=nodes), facts, why)
     else:
         reason = why.setdefault("webhdfs", "--name-node is not set, and /conf names no NameNode")
         why |= dict.fromkeys(HDFS, reason)
-    return msgspec.structs.replace(begin, **seen, why=why)
+    return msgspec.structs.replace(facts, **seen, why=why)
 
 
 def _identified(manager: ResourceManager, to: Transport) -> yarn.ClusterInfo:
@@ -98,13 +98,13 @@ def _proxy(cluster: ClusterAddress, to: Transport, configuration: Mapping[str, s
     return tried
 
 
-def _page(masters: Transport, row: yarn.AppInfo) -> TriedAddress:
+def _page(masters: Transport, app: yarn.AppInfo) -> TriedAddress:
     """Request one application's page. An answer proves only that the page can be reached."""
-    begun = TriedAddress(" and ".join(masters.addresses), application=row.application)
-    path = PAGES.get(row.kind.upper())
+    begun = TriedAddress(" and ".join(masters.addresses), application=app.application)
+    path = PAGES.get(app.kind.upper())
     try:
-        query = approved(masters, row.application)
-        answer = masters.fetch(f"/proxy/{row.application}{path or '/'}", query, JSON if path else "*/*")
+        query = approved(masters, app.application)
+        answer = masters.fetch(f"/proxy/{app.application}{path or '/'}", query, JSON if path else "*/*")
     except (Unreachable, Rejected) as problem:
         kind = problem.kind if isinstance(problem, Unreachable) else ""
         return begun._replace(fault=kind, problem=(problem.fault or str(problem))[:200])
@@ -120,7 +120,7 @@ def _data_node(cluster: ClusterAddress, hdfs: WebHdfs, folder: str) -> TriedAddr
     return TriedAddress(at) if fault is None else TriedAddress(at, fault, FAULT_WORDS[fault])
 
 
-def _hdfs(cluster: ClusterAddress, begin: Facts, why: dict[str, str]) -> dict[str, Any]:
+def _hdfs(cluster: ClusterAddress, facts: Facts, why: dict[str, str]) -> dict[str, Any]:
     hdfs = cluster.store()
     absent: list[str] = []
     root = _try(why, "webhdfs", lambda: hdfs.status("/"))
@@ -128,22 +128,22 @@ def _hdfs(cluster: ClusterAddress, begin: Facts, why: dict[str, str]) -> dict[st
     if root is None:
         why |= dict.fromkeys(HDFS, why["webhdfs"])
         return seen
-    roots = [("requests", begin.requests_root), ("store", begin.store_root)]
-    roots += [("fallback", begin.fallback_root)] if begin.fallback_root else []
+    roots = [("requests", facts.requests_root), ("store", facts.store_root)]
+    roots += [("fallback", facts.fallback_root)] if facts.fallback_root else []
     for name, path in roots:
         seen[name] = _try(why, name, partial(_status, hdfs, path, absent))
-    seen["lock"] = _try(why, "lock", partial(hdfs.find, begin.lock_path))
+    seen["lock"] = _try(why, "lock", partial(hdfs.find, facts.lock_path))
     if seen["lock"] is None and "lock" not in why:
         seen["lowered"] = ()
     else:
-        seen["lowered"] = _try(why, "lowered", partial(stored_records, hdfs, begin.lock_path))
-        seen["lock_holder"] = _try(why, "lock_holder", partial(_lock_holder, hdfs, begin.lock_path)) or ""
+        seen["lowered"] = _try(why, "lowered", partial(stored_records, hdfs, facts.lock_path))
+        seen["lock_holder"] = _try(why, "lock_holder", partial(_lock_holder, hdfs, facts.lock_path)) or ""
     found = {
         path: _try(why, "above", partial(hdfs.find, path))
-        for path in above(begin.requests_root, begin.store_root, begin.lock_path)
+        for path in above(facts.requests_root, facts.store_root, facts.lock_path)
     }
     seen["above"] = {path: status for path, status in found.items() if status is not None}
-    lowest = begin.store_root if seen["store"] is not None else next(reversed(seen["above"]), "/")
+    lowest = facts.store_root if seen["store"] is not None else next(reversed(seen["above"]), "/")
     seen["data_node"] = _try(why, "data_node", lambda: _data_node(cluster, hdfs, lowest))
     node = Transport(
         cluster.name_nodes, cluster.identity, cluster.limits, daemon="NameNode", ca_file=cluster.ca_file

@@ -34,17 +34,18 @@ def above(*roots: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def observed(hdfs: WebHdfs, begin: Facts) -> Facts:
-    """Return ``begin`` with the status of roots, lock and folders above. Raises as the client does."""
-    roots = begin.requests_root, begin.store_root
-    own = *roots, begin.lock_path
-    found = {path: hdfs.find(path) for path in (*above(*own), *own)}
+def observed(hdfs: WebHdfs, facts: Facts) -> Facts:
+    """Return ``facts`` with the status of roots, lock and folders above. Raises as the client does."""
+    roots = facts.requests_root, facts.store_root
+    own = (roots[0], roots[1], facts.lock_path)
+    parents = above(roots[0], roots[1], facts.lock_path)
+    found = {path: hdfs.find(path) for path in (*parents, *own)}
     return msgspec.structs.replace(
-        begin,
+        facts,
         requests=found[roots[0]],
         store=found[roots[1]],
         absent=tuple(root for root in roots if found[root] is None),
-        lock=found[begin.lock_path],
+        lock=found[facts.lock_path],
         above={path: status for path, status in found.items() if status is not None and path not in own},
     )
 
@@ -161,8 +162,8 @@ def requests_root(facts: Facts) -> CheckResult:
     return ok(_owned(root, found))
 
 
-def _owned(path: str, found: FileStatus) -> str:
-    return f"{path} belongs to {found.owner}, mode {found.mode:o}"
+def _owned(path: str, status: FileStatus) -> str:
+    return f"{path} belongs to {status.owner}, mode {status.mode:o}"
 
 
 def store_root(facts: Facts) -> CheckResult:
@@ -234,12 +235,12 @@ def lock(facts: Facts) -> CheckResult:
     return fail(f"{_owned(there, facts.above[there])}; {user} cannot create {path}", fix)
 
 
-def _is_writable_by_caller(facts: Facts, found: FileStatus) -> bool:
+def _is_writable_by_caller(facts: Facts, status: FileStatus) -> bool:
     """Return whether the caller can create files there: as owner, by the bits for others, or as superuser."""
     user, top = facts.caller_identity or "yarnctl", facts.above.get("/")
     if top is not None and top.owner == user:
         return True
-    return bool(found.mode & (0o200 if found.owner == user else 0o002))
+    return bool(status.mode & (0o200 if status.owner == user else 0o002))
 
 
 def _safe_owners(facts: Facts, otherwise: str) -> tuple[str, ...]:

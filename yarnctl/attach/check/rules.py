@@ -102,10 +102,10 @@ def _matters(name: str, facts: Facts) -> bool:
     return name not in BY_DEADLINE
 
 
-def _already_reported(word: CheckResult, reported: Mapping[str | Unseen, Finding]) -> str:
+def _already_reported(result: CheckResult, reported: Mapping[str | Unseen, Finding]) -> str:
     """Return the id of an earlier finding with the same text or the same fault; "" if there is none."""
-    if word.severity == "unknown" and not word.fix:
-        first = reported.get(word.observed if word.fault is None else word.fault)
+    if result.severity == "unknown" and not result.fix:
+        first = reported.get(result.observed if result.fault is None else result.fault)
         return "" if first is None else first.id
-    same = reported.get(word.observed)
-    return same.id if same is not None and (same.severity, same.fix) == (word.severity, word.fix) else ""
+    same = reported.get(result.observed)
+    return same.id if same is not None and (same.severity, same.fix) == (result.severity, result.fix) else ""

@@ -166,14 +166,14 @@ def differing(now: Mapping[str, Any], was: Mapping[str, Any]) -> set[str]:
     return found | (was.keys() - now.keys())
 
 
-def pending(row: yarn.AppInfo) -> tuple[int, int]:
+def pending(app: yarn.AppInfo) -> tuple[int, int]:
     """Return the pending sum (MiB, vcores) in the default partition; most applications have no other."""
-    if row.uses is not None and len(row.uses.partitions) == 1 and not row.uses.partitions[0].partition:
-        vector = row.uses.partitions[0].pending
+    if app.uses is not None and len(app.uses.partitions) == 1 and not app.uses.partitions[0].partition:
+        vector = app.uses.partitions[0].pending
         return vector.memory_mib, vector.vcores
-    return views.pending(row)
+    return views.pending(app)
 
 
-def serving_order(row: yarn.AppInfo) -> tuple[int, int, int, str]:
+def serving_order(app: yarn.AppInfo) -> tuple[int, int, int, str]:
     """FIFO order: priority, submission, id (``..._9999`` before ``..._10000``)."""
-    return (-row.priority, row.submitted_at_ms, len(row.application), row.application)
+    return (-app.priority, app.submitted_at_ms, len(app.application), app.application)

@@ -56,8 +56,8 @@ class QueueNames:
             missing = [name for name in self.named.all() if name not in found.paths]
             _LOG.warning("preemption disabled: no leaf queue %s", ", ".join(missing))
 
-    def _compare(self, tree: QueueTree, found: Resolved) -> None:
-        gone = tuple(dict.fromkeys(path for path in found.paths.values() if path not in tree))
+    def _compare(self, tree: QueueTree, resolved: Resolved) -> None:
+        gone = tuple(dict.fromkeys(path for path in resolved.paths.values() if path not in tree))
         for path in gone:
             if path not in self._vanished:
                 _LOG.warning("leaf queue %s was removed; no order is sent in it until it exists again", path)
@@ -66,7 +66,7 @@ class QueueNames:
                 _LOG.info("leaf queue %s exists again", path)
         self._vanished = gone
         before, self._doubled = self._doubled, {}
-        for name, path in found.paths.items():
+        for name, path in resolved.paths.items():
             others = tuple(one for one in tree.leaves if one != path and spells(name, one))
             if name == path or not others:
                 continue

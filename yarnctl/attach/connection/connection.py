@@ -197,8 +197,8 @@ class CheckpointStore(Store):
         return f"{self.root}/{path}" if path else self.root or "/"
 
 
-def _entry(row: FileStatus, name: str) -> Entry:
-    return Entry(name, row.length, row.owner, row.mode, row.kind == "DIRECTORY")
+def _entry(status: FileStatus, name: str) -> Entry:
+    return Entry(name, status.length, status.owner, status.mode, status.kind == "DIRECTORY")
 
 
 class Connection:
@@ -215,27 +215,27 @@ class Connection:
         manager: ResourceManager,
         make_master: Callable[[str], MasterClient],
         hdfs: WebHdfs | None,
-        settings: Attachment,
+        attachment: Attachment,
         clock: Callable[[], int],
         queues: QueueNames | None = None,
     ) -> None:
         self.manager = manager
         self.hdfs = hdfs
-        self.settings = settings
+        self.settings = attachment
         self.clock = clock
-        self.calls = Calls(settings.calls_at_once)
+        self.calls = Calls(attachment.calls_at_once)
         self.guard = ApplicationGuard(
             GuardBounds(
-                settings.look_ms,
-                settings.look_bytes,
-                settings.look_wait_ms,
-                settings.order_wait_ms,
-                settings.answer_age_ms,
-                settings.looks_at_once,
+                attachment.look_ms,
+                attachment.look_bytes,
+                attachment.look_wait_ms,
+                attachment.order_wait_ms,
+                attachment.answer_age_ms,
+                attachment.looks_at_once,
             )
         )
         self.applications = ApplicationRows()
-        named = NamedQueues(settings.preempting_queues, settings.preemptable_queues, settings.mode)
+        named = NamedQueues(attachment.preempting_queues, attachment.preemptable_queues, attachment.mode)
         self.queues = queues or QueueNames(named)
         self.leaves: tuple[Leaf, ...] = ()
         self.configuration: Mapping[str, str] | None = None
@@ -254,10 +254,10 @@ class Connection:
         """Return an application as last observed, else read it. Raises as the client does."""
         return self.rows.get(application) or self.placed(self.manager.application(application))
 
-    def placed(self, row: yarn.AppInfo) -> yarn.AppInfo:
+    def placed(self, app: yarn.AppInfo) -> yarn.AppInfo:
         """Return an application with its queue's path for what YARN writes beside it."""
-        path = self.queues.of_application(row.queue)
-        return row if path == row.queue else msgspec.structs.replace(row, queue=path)
+        path = self.queues.of_application(app.queue)
+        return app if path == app.queue else msgspec.structs.replace(app, queue=path)
 
     def master(self, application: str) -> MasterClient:
         """Return the client of an application's master."""

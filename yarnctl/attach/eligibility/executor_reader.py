@@ -88,12 +88,12 @@ class ExecutorReader:
         others = [row for row in due if row not in late][: self._settings.eligibility_reads_max]
         self._read({row.application: row for row in (*late, *others)})
 
-    def judged(self, row: yarn.AppInfo) -> Drainable | EligibilityReason:
+    def judged(self, app: yarn.AppInfo) -> Drainable | EligibilityReason:
         """Return an application's result; read its driver's settings if necessary."""
-        if row.application not in self._settled:
-            self._read({row.application: row})
-        found = self.drainable.get(row.application)
-        return self.reasons.get(row.application, NOT_YET) if found is None else found
+        if app.application not in self._settled:
+            self._read({app.application: app})
+        found = self.drainable.get(app.application)
+        return self.reasons.get(app.application, NOT_YET) if found is None else found
 
     def is_settled(self, application: str) -> bool:
         """Return whether a driver's settings have been read and judged."""

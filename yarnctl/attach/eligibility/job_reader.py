@@ -35,11 +35,11 @@ SETTINGS = "settings"  # The guard's purpose for reading an application's settin
 UNREAD_MAX = 200  # The characters of an address, and of its fault, that a reason repeats
 
 
-def unread(answer: Problem | Absent) -> EligibilityReason:
+def unread(problem: Problem | Absent) -> EligibilityReason:
     """Return why the configuration of an application is not known."""
-    if isinstance(answer, Absent) and answer.at:
-        return MasterUnreachable(answer.at[:UNREAD_MAX], answer.fault[:UNREAD_MAX])
-    return ConfigurationUnreadable((answer.why if isinstance(answer, Absent) else answer)[:UNREAD_MAX])
+    if isinstance(problem, Absent) and problem.at:
+        return MasterUnreachable(problem.at[:UNREAD_MAX], problem.fault[:UNREAD_MAX])
+    return ConfigurationUnreadable((problem.why if isinstance(problem, Absent) else problem)[:UNREAD_MAX])
 
 
 class EligibilityReader:

@@ -209,11 +209,11 @@ class Permission:
         return None if self._queues.may_be_lowered(queue) else Refused(NoPreemptableQueue(queue))
 
 
-def unread(answer: Absent | Problem) -> OutcomeReason:
+def unread(problem: Absent | Problem) -> OutcomeReason:
     """Return why an application's own program gave no answer."""
-    if isinstance(answer, LateAnswer):
+    if isinstance(problem, LateAnswer):
         return AnswerLate()
-    return MasterSilent((answer if isinstance(answer, Problem) else answer.why)[:FAULT_MAX])
+    return MasterSilent((problem if isinstance(problem, Problem) else problem.why)[:FAULT_MAX])
 
 
 def later(action: Action, why: OutcomeReason) -> Outcome:

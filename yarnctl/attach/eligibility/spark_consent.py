@@ -69,8 +69,8 @@ def judge(
 class SparkConsent:
     """Reads a driver's settings and applies the rules to them."""
 
-    def __init__(self, settings: Attachment, driver: Callable[[str], SparkDriver]) -> None:
-        self._requests, self._owner = settings.requests_root.rstrip("/"), settings.requests_owner
+    def __init__(self, attachment: Attachment, driver: Callable[[str], SparkDriver]) -> None:
+        self._requests, self._owner = attachment.requests_root.rstrip("/"), attachment.requests_owner
         self._driver = driver
 
     def is_tagged(self, tags: Sequence[str]) -> bool:

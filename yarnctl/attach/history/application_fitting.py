@@ -18,7 +18,7 @@ import msgspec
 
 from yarnctl.attach.history.fitting import SUBMITTING_MS, folded
 from yarnctl.deciding.admission.records import Estimate, Finished
-from yarnctl.deciding.reasons.verdicts import EndedOtherwise, LessonReason, NoUsageTold
+from yarnctl.deciding.reasons.verdicts import EndedOtherwise, LessonReason, NoUsage
 from yarnctl.hadoop.wire.mapreduce import MASTER
 from yarnctl.hadoop.wire.views import deadline_of
 from yarnctl.hadoop.wire.yarn import EndedApplication
@@ -39,26 +39,26 @@ class ApplicationRun(msgspec.Struct, frozen=True):
 
 
 def application_run(
-    row: EndedApplication, container_mib: int, containers: int = 0
+    application: EndedApplication, container_mib: int, containers: int = 0
 ) -> ApplicationRun | LessonReason:
     """Return an application's numbers, or why not; ``container_mib``: the gate's; ``containers``: or 0."""
-    if row.final_status != "SUCCEEDED":
-        return EndedOtherwise(row.final_status)
-    began_ms = row.launched_at_ms or row.submitted_at_ms
-    elapsed_ms = row.ended_at_ms - began_ms
-    if min(began_ms, elapsed_ms, row.mib_seconds, container_mib) <= 0:
-        return NoUsageTold(row.application)
-    computed_ms = -(-row.mib_seconds * 1000 // container_mib)
+    if application.final_status != "SUCCEEDED":
+        return EndedOtherwise(application.final_status)
+    began_ms = application.launched_at_ms or application.submitted_at_ms
+    elapsed_ms = application.ended_at_ms - began_ms
+    if min(began_ms, elapsed_ms, application.mib_seconds, container_mib) <= 0:
+        return NoUsage(application.application)
+    computed_ms = -(-application.mib_seconds * 1000 // container_mib)
     return ApplicationRun(
-        application=row.application,
-        name=row.name,
-        user=row.user,
+        application=application.application,
+        name=application.name,
+        user=application.user,
         containers=containers or max(1, -(-computed_ms // elapsed_ms)),
         elapsed_ms=elapsed_ms,
         computed_ms=computed_ms,
-        submitted_at_ms=row.submitted_at_ms or began_ms,
-        ended_at_ms=row.ended_at_ms,
-        deadline_at_ms=deadline_of(row.tags),
+        submitted_at_ms=application.submitted_at_ms or began_ms,
+        ended_at_ms=application.ended_at_ms,
+        deadline_at_ms=deadline_of(application.tags),
     )
 
 

@@ -82,9 +82,9 @@ class FinishedJobs:
         found = {key: self._first_asks(row) for key, row in last.items()}
         return {key: asks for key, asks in found.items() if asks}
 
-    def _first_asks(self, row: EndedJob) -> tuple[ContainerRequest, ...]:
+    def _first_asks(self, ended_job: EndedJob) -> tuple[ContainerRequest, ...]:
         try:
-            return fitting.first_asks(row, self._server.counters(row.job))
+            return fitting.first_asks(ended_job, self._server.counters(ended_job.job))
         except (BadAnswer, Rejected):
             return ()  # not readable for us, or gone: then nothing is predicted
 
@@ -100,30 +100,30 @@ class FinishedJobs:
                 break
         return found
 
-    def _listed(self, row: EndedJob) -> fitting.FinishedJob | LessonReason:
-        whole = row
-        if row.job not in self._finished_jobs and len(row.name.encode()) >= fitting.NAME_MAX:
+    def _listed(self, ended_job: EndedJob) -> fitting.FinishedJob | LessonReason:
+        whole = ended_job
+        if ended_job.job not in self._finished_jobs and len(ended_job.name.encode()) >= fitting.NAME_MAX:
             try:
-                whole = self._server.job(row.job)
+                whole = self._server.job(ended_job.job)
             except Missing:
-                return HistoryLost(row.job)
+                return HistoryLost(ended_job.job)
             except (BadAnswer, Rejected) as error:
                 return HistoryUnusable(str(error))
         try:
-            return self._of(whole, row.job)
+            return self._of(whole, ended_job.job)
         except Missing:
-            return HistoryLost(row.job)
+            return HistoryLost(ended_job.job)
 
-    def _of(self, row: EndedJob | None, job: str) -> fitting.FinishedJob | LessonReason:
+    def _of(self, ended_job: EndedJob | None, job: str) -> fitting.FinishedJob | LessonReason:
         if job in self._finished_jobs:
             self._finished_jobs.move_to_end(job)
             return self._finished_jobs[job]
-        assert row is not None
+        assert ended_job is not None
         found: fitting.FinishedJob | LessonReason
         try:
-            settings = self._server.configuration(job) if _succeeded(row) else {}
-            counters = self._server.counters(job) if _succeeded(row) else {}
-            found = fitting.finished_job(row, counters, settings)
+            settings = self._server.configuration(job) if _succeeded(ended_job) else {}
+            counters = self._server.counters(job) if _succeeded(ended_job) else {}
+            found = fitting.finished_job(ended_job, counters, settings)
         except Missing:
             raise
         except (BadAnswer, Rejected) as error:
@@ -134,5 +134,5 @@ class FinishedJobs:
         return found
 
 
-def _succeeded(row: EndedJob) -> bool:
-    return row.state == "SUCCEEDED"
+def _succeeded(ended_job: EndedJob) -> bool:
+    return ended_job.state == "SUCCEEDED"

@@ -25,8 +25,8 @@ from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.reasons.verdicts import (
     EndedOtherwise,
     LessonReason,
-    NoInstantsTold,
-    NoSpansTold,
+    NoStartOrEnd,
+    NoTaskTimes,
     RanInMaster,
 )
 from yarnctl.hadoop.wire.mapreduce import LIMITS, MASTER, TAGS, EndedJob
@@ -108,10 +108,10 @@ def finished_job(
     millis = [spans.get(name) for name in ("MILLIS_MAPS", "MILLIS_REDUCES")]
     known = [span for span in millis if span is not None]
     if not known or min(known) < 0 or job.maps_total + job.reduces_total < 1:
-        return NoSpansTold(job.job)
+        return NoTaskTimes(job.job)
     began_ms = job.started_at_ms or job.submitted_at_ms
     if not 0 < began_ms <= job.finished_at_ms:
-        return NoInstantsTold(job.job)
+        return NoStartOrEnd(job.job)
     return FinishedJob(
         application=job.job.replace("job_", "application_", 1),
         name=job.name,

@@ -181,7 +181,10 @@ class ClusterObserver:
         return root
 
     def snapshot(
-        self, root: yarn.QueueInfo, nodes: Sequence[yarn.NodeRow], why_not: Mapping[str, EligibilityReason]
+        self,
+        root_queue: yarn.QueueInfo,
+        nodes: Sequence[yarn.NodeRow],
+        why_not: Mapping[str, EligibilityReason],
     ) -> Snapshot:
         """Return the current snapshot; ``why_not``: applications that may not be suspended."""
         total, largest, free = views.cluster_room(nodes)
@@ -190,7 +193,7 @@ class ClusterObserver:
         return Snapshot(
             total=total,
             largest_node=largest,
-            queues=views.queue_views(root, total),
+            queues=views.queue_views(root_queue, total),
             applications=self._views(asks, why_not),
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
@@ -210,17 +213,17 @@ class ClusterObserver:
     ) -> tuple[ApplicationView, ...]:
         queues = self._connection.queues
 
-        def make(row: yarn.AppInfo, rank: int) -> ApplicationView:
-            name = row.application
-            size = self.sizes.get(name) or average(row)
+        def make(app: yarn.AppInfo, rank: int) -> ApplicationView:
+            name = app.application
+            size = self.sizes.get(name) or average(app)
             return views.application_view(
-                row,
-                queue=row.queue,
+                app,
+                queue=app.queue,
                 rank=rank,
                 am_size=size.am,
                 task_size=size.task,
                 demand=asks.get(name, ()),
-                why_not=QueueUnclear(row.queue) if queues.is_unclear(row.queue) else why_not.get(name),
+                why_not=QueueUnclear(app.queue) if queues.is_unclear(app.queue) else why_not.get(name),
             )
 
         if self._tree != queues.tree:
@@ -298,21 +301,21 @@ def _waits(queue: yarn.QueueInfo) -> bool:
     return queue.pending_containers > 0 or queue.applications_pending > 0 or queue.pending() > NOTHING
 
 
-def average(row: yarn.AppInfo) -> Sizes:
+def average(app: yarn.AppInfo) -> Sizes:
     """Return the average size of an application's containers, for use if the sizes are unknown."""
-    if row.containers <= 0 or row.allocated_mib <= 0:
+    if app.containers <= 0 or app.allocated_mib <= 0:
         return Sizes(SMALLEST, SMALLEST)
-    size = Resources(row.allocated_mib // row.containers, max(1, row.allocated_vcores // row.containers))
+    size = Resources(app.allocated_mib // app.containers, max(1, app.allocated_vcores // app.containers))
     return Sizes(size, size)
 
 
 def supposed(
-    row: yarn.AppInfo, pending: tuple[int, int], sizes: Sizes | None
+    app: yarn.AppInfo, pending: tuple[int, int], sizes: Sizes | None
 ) -> tuple[ContainerRequest, ...]:
     """Return an application's requests estimated from its pending sum; none if that has other resources."""
-    if row.uses is not None and row.uses.default.pending.others:
+    if app.uses is not None and app.uses.default.pending.others:
         return ()
-    size = (sizes or average(row)).task
+    size = (sizes or average(app)).task
     count = -(-pending[0] // max(1, size.memory_mib))
     return (ContainerRequest(views.REDUCE, size, count),) if count > 0 else ()
 

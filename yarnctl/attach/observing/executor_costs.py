@@ -119,22 +119,22 @@ def _rests(active: Sequence[StageNow], now_ms: int) -> dict[str, int]:
 
 
 def _cost(
-    each: Executor, together: Together, look: DriverLook, rests: Mapping[str, int], terms: CostTerms
+    executor: Executor, together: Together, look: DriverLook, rests: Mapping[str, int], terms: CostTerms
 ) -> ExecutorCost:
-    moved = each.cached_bytes + sum(
-        stage.by_executor[each.executor].shuffle_write
+    moved = executor.cached_bytes + sum(
+        stage.by_executor[executor.executor].shuffle_write
         for stage in (*look.written, *(now.stage for now in look.active))
-        if each.executor in stage.by_executor
+        if executor.executor in stage.by_executor
     )
     move_ms = moved // max(1, terms.move_bytes_per_ms)
-    rest_ms = rests.get(each.executor, 0)
+    rest_ms = rests.get(executor.executor, 0)
     last_ms = _last_end_ms(rest_ms, look.active, terms.order_ms)
     leaves_ms = move_ms + terms.leave_ms
     return ExecutorCost(
         room_in_ms=-1 if last_ms < 0 else last_ms + leaves_ms,
         rest_ms=rest_ms,
         moved_bytes=moved,
-        lost_ms=_lost_ms(each, together, look),
+        lost_ms=_lost_ms(executor, together, look),
         overhead_ms=leaves_ms + terms.return_ms,
     )
 
@@ -149,20 +149,20 @@ def _last_end_ms(left_ms: int, active: Sequence[StageNow], order_ms: int) -> int
     return max(order_ms, left_ms + int(max((now.spans_ms[0] for now in begun), default=0)))
 
 
-def _lost_ms(each: Executor, together: Together, look: DriverLook) -> int:
+def _lost_ms(executor: Executor, together: Together, look: DriverLook) -> int:
     """Return the most work in ms that is done twice if this executor leaves now."""
     lost = 0.0
-    cores = together.cores - max(1, each.cores)
-    neighbours = together.hosts[_host(each)] > 1
+    cores = together.cores - max(1, executor.cores)
+    neighbours = together.hosts[_host(executor)] > 1
     for now in look.active:
         middle_ms = now.spans_ms[0] if now.spans_ms else 0.0
         if look.written and (now.stage.shuffle_read > 0 or not now.stage.complete):
             lost += cores * middle_ms
-        mine = now.stage.by_executor.get(each.executor)
+        mine = now.stage.by_executor.get(executor.executor)
         if mine is not None and mine.shuffle_write > 0 and neighbours:
             lost += mine.succeeded * middle_ms
     return int(lost)
 
 
-def _host(each: Executor) -> str:
-    return each.host.partition(":")[0]
+def _host(executor: Executor) -> str:
+    return executor.host.partition(":")[0]

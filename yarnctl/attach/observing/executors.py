@@ -178,16 +178,16 @@ class ExecutorObserver:
         )
 
     @staticmethod
-    def _stage_now(driver: SparkDriver, each: Stage) -> StageNow | Absent:
-        detail = driver.stage(each.stage, each.attempt)
-        running = driver.running_tasks(each.stage, each.attempt)
+    def _stage_now(driver: SparkDriver, stage: Stage) -> StageNow | Absent:
+        detail = driver.stage(stage.stage, stage.attempt)
+        running = driver.running_tasks(stage.stage, stage.attempt)
         if isinstance(detail, Absent):
             return detail
         if isinstance(running, Absent):
             return running
         if len(running) > ROWS_MAX:
             return Absent(f"more than {ROWS_MAX} tasks are running")
-        spans_ms = driver.task_spans_ms(each.stage, each.attempt) if detail.complete else ()
+        spans_ms = driver.task_spans_ms(stage.stage, stage.attempt) if detail.complete else ()
         return StageNow(detail, running, () if isinstance(spans_ms, Absent) else spans_ms)
 
     def _victim(self, application: str, held: Held, look: DriverLook) -> Victim:
@@ -234,11 +234,11 @@ def _written(jobs: Sequence[ActiveJob], stages: Sequence[Stage]) -> list[tuple[i
 
 
 def _view(
-    application: str, each: Executor, held: Held, cost: ExecutorCost, now_ms: int, *, may_leave: bool
+    application: str, executor: Executor, held: Held, cost: ExecutorCost, now_ms: int, *, may_leave: bool
 ) -> TaskView:
-    container = held.containers[each.container]
+    container = held.containers[executor.container]
     return TaskView(
-        attempt=name_of(application, each.executor),
+        attempt=name_of(application, executor.executor),
         container=container.container,
         node=container.node,
         size=container.size,

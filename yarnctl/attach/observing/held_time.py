@@ -23,9 +23,9 @@ QUIET_MS = 5_000  # The minimum interval between readings of the applications fo
 class HeldTimes:
     """The last counter of each application, and the sums of each payer."""
 
-    def __init__(self, settings: Attachment, queues: QueueNames) -> None:
+    def __init__(self, attachment: Attachment, queues: QueueNames) -> None:
         self._queues = queues
-        self._windows = HeldWindows(settings.loss_window_ms, settings.budgets)
+        self._windows = HeldWindows(attachment.loss_window_ms, attachment.budgets)
         self._sample_ms = self._windows.shortest_ms // MARKS_MAX
         self._counters: dict[str, int] = {}
         self._sums: dict[str, int] = {}
@@ -70,11 +70,11 @@ class HeldTimes:
             sums.pop(ended, None)
         self._sample(at_ms, fallen)
 
-    def _payers(self, row: yarn.AppInfo, queue: str) -> tuple[str, ...]:
-        ratio, user = may_lose_tag_ratio(tags_in(row.tags)), user_owner(row.user)
+    def _payers(self, app: yarn.AppInfo, queue: str) -> tuple[str, ...]:
+        ratio, user = may_lose_tag_ratio(tags_in(app.tags)), user_owner(app.user)
         if ratio is not None:
-            self._consents[row.application] = JobConsent(row.application, row.user, ratio)
-        payer = queue if ratio is None else row.application
+            self._consents[app.application] = JobConsent(app.application, app.user, ratio)
+        payer = queue if ratio is None else app.application
         return (payer, user) if self._windows.has_own(user) else (payer,)
 
     def _sample(self, at_ms: int, fallen: Collection[str]) -> None:

@@ -22,37 +22,37 @@ def is_map(attempt: str) -> bool:
     return "_m_" in attempt
 
 
-def map_view(row: TaskAttempt, container: yarn.ContainerRow, launch_ms: int, now_ms: int) -> TaskView:
+def map_view(attempt: TaskAttempt, container: yarn.ContainerRow, launch_ms: int, now_ms: int) -> TaskView:
     """Return a running map; ``launch_ms``: the time from a new container until it works again."""
-    done = row.progress_percent / 100
+    done = attempt.progress_percent / 100
     return TaskView(
-        attempt=row.attempt,
+        attempt=attempt.attempt,
         container=container.container,
         node=container.node,
         size=container.size,
         kind="map",
-        remaining_ms=left_ms(row.elapsed_ms(now_ms), done),
+        remaining_ms=left_ms(attempt.elapsed_ms(now_ms), done),
         resume_cost_ms=launch_ms,
-        since_ms=min(row.started_at_ms, now_ms),
+        since_ms=min(attempt.started_at_ms, now_ms),
         generation=0,
         checkpointable=False,
         resumed=False,
     )
 
 
-def reduce_view(row: TaskAttempt, container: yarn.ContainerRow, launch_ms: int, now_ms: int) -> TaskView:
+def reduce_view(attempt: TaskAttempt, container: yarn.ContainerRow, launch_ms: int, now_ms: int) -> TaskView:
     """Return a running reduce without a runner; one that has begun nothing repeats its fetches."""
-    begun = row.merged_at_ms > 0
-    done = (row.progress_percent / 100 - REDUCE_PHASE) / (1 - REDUCE_PHASE)
+    begun = attempt.merged_at_ms > 0
+    done = (attempt.progress_percent / 100 - REDUCE_PHASE) / (1 - REDUCE_PHASE)
     return TaskView(
-        attempt=row.attempt,
+        attempt=attempt.attempt,
         container=container.container,
         node=container.node,
         size=container.size,
         kind="reduce",
-        remaining_ms=left_ms(max(0, now_ms - row.merged_at_ms), done) if begun else -1,
-        resume_cost_ms=launch_ms + row.elapsed_ms(now_ms),
-        since_ms=row.merged_at_ms if begun else NOT_BEGUN_MS,
+        remaining_ms=left_ms(max(0, now_ms - attempt.merged_at_ms), done) if begun else -1,
+        resume_cost_ms=launch_ms + attempt.elapsed_ms(now_ms),
+        since_ms=attempt.merged_at_ms if begun else NOT_BEGUN_MS,
         generation=0,
         checkpointable=False,
         resumed=False,

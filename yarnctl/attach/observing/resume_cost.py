@@ -103,10 +103,10 @@ class ResumeCosts:
         self.suspended: dict[str, SuspendedTask] = {}
         self.maps_finished: dict[str, int] = {}
 
-    def cost_ms(self, application: str, row: TaskAttempt, done_bytes: int) -> int:
+    def cost_ms(self, application: str, attempt: TaskAttempt, done_bytes: int) -> int:
         """Return the predicted cost of suspending this attempt now and resuming it."""
-        shuffle_ms = self.shuffle_ms(application, row)
-        if _is_first(row.attempt):
+        shuffle_ms = self.shuffle_ms(application, attempt)
+        if _is_first(attempt.attempt):
             shuffle_ms = shuffle_ms * self._shuffle_permille.usual(application) // 1000
         usual_ms = self._leave.usual(application) + self._launch.usual(application)
         rate = max(1, self._skip_bytes_per_ms.usual(application))
@@ -116,17 +116,17 @@ class ResumeCosts:
         """Return the predicted time from a container's grant to its process at work."""
         return self._launch.usual(application) + self._settings.start_ms
 
-    def shuffle_ms(self, application: str, row: TaskAttempt) -> int:
+    def shuffle_ms(self, application: str, attempt: TaskAttempt) -> int:
         """Return the time of process start, shuffle and merge of an attempt, without the wait for maps.
 
         The process of an attempt that waited for maps started long before: then ``start_ms`` is added for it.
         """
-        if row.merged_at_ms <= 0:
+        if attempt.merged_at_ms <= 0:
             return 0
         maps_ms = self.maps_finished.get(application, 0)
-        if row.started_at_ms >= maps_ms:
-            return max(0, row.merged_at_ms - row.started_at_ms)
-        return max(0, row.merged_at_ms - maps_ms) + self._settings.start_ms
+        if attempt.started_at_ms >= maps_ms:
+            return max(0, attempt.merged_at_ms - attempt.started_at_ms)
+        return max(0, attempt.merged_at_ms - maps_ms) + self._settings.start_ms
 
     def began(
         self,
@@ -135,7 +135,7 @@ class ResumeCosts:
         task: str,
         attempt: str,
         leave_ms: int,
-        row: TaskAttempt | None,
+        task_attempt: TaskAttempt | None,
         generation: int = 0,
     ) -> None:
         """Start polling a task that an order has stopped, until it has resumed. ``leave_ms`` -1: not seen.
@@ -144,8 +144,8 @@ class ResumeCosts:
         """
         if leave_ms >= 0:
             self._leave.add(application, leave_ms)
-        shuffle_ms = -1 if row is None else self.shuffle_ms(application, row)
-        status = None if row is None else parse(row.status)
+        shuffle_ms = -1 if task_attempt is None else self.shuffle_ms(application, task_attempt)
+        status = None if task_attempt is None else parse(task_attempt.status)
         said, groups = (status.gen, max(0, status.groups)) if status is not None else (0, 0)
         saved = max(said, generation)
         self.suspended[order] = SuspendedTask(
@@ -178,32 +178,32 @@ class ResumeCosts:
         held = self._live.observe(dict.fromkeys(one.application for one, _ in back))
         return [*without, *(self._resumed(one, row, held[one.application]) for one, row in back)]
 
-    def _lost(self, one: SuspendedTask, row: TaskAttempt) -> CameBackWithout:
+    def _lost(self, one: SuspendedTask, attempt: TaskAttempt) -> CameBackWithout:
         """Return the fact that saved work is done again; no later attempt counts as resumed by this order."""
-        status = parse(row.status)
+        status = parse(attempt.status)
         assert status is not None
         del self.suspended[one.order]
         keys = one.groups or -1
-        return CameBackWithout(one.order, row.attempt, keys, one.generation, status.gen, self._clock())
+        return CameBackWithout(one.order, attempt.attempt, keys, one.generation, status.gen, self._clock())
 
-    def _resumed(self, one: SuspendedTask, row: TaskAttempt, held: Held | Problem) -> CameBack:
-        status = parse(row.status)
+    def _resumed(self, one: SuspendedTask, attempt: TaskAttempt, held: Held | Problem) -> CameBack:
+        status = parse(attempt.status)
         assert status is not None
         del self.suspended[one.order]
-        launch_ms = _launch_ms(row, held)
-        shuffle_ms = max(0, row.merged_at_ms - row.started_at_ms)
+        launch_ms = _launch_ms(attempt, held)
+        shuffle_ms = max(0, attempt.merged_at_ms - attempt.started_at_ms)
         if launch_ms >= 0:
             self._launch.add(one.application, launch_ms)
         if one.shuffle_ms > 0 and _is_first(one.attempt):
             self._shuffle_permille.add(one.application, min(shuffle_ms * 1000 // one.shuffle_ms, SLOWER_MAX))
         now_ms = self._clock()
-        skip_ms = min(status.back, max(0, now_ms - row.merged_at_ms))  # the owner's figure, bounded
+        skip_ms = min(status.back, max(0, now_ms - attempt.merged_at_ms))  # the owner's figure, bounded
         if 0 <= status.base < LARGE_BYTES:
             self._skip.add(one.application, skip_ms)
         elif status.base > 0:
             moved_ms = max(1, skip_ms - self._skip.usual(one.application))
             self._skip_bytes_per_ms.add(one.application, max(1, status.base // moved_ms))
-        return CameBack(one.order, row.attempt, max(0, launch_ms), shuffle_ms, skip_ms, now_ms)
+        return CameBack(one.order, attempt.attempt, max(0, launch_ms), shuffle_ms, skip_ms, now_ms)
 
     def drop(self, applications: Iterable[str]) -> None:
         """Drop applications that have ended."""
@@ -259,13 +259,13 @@ def _later(one: SuspendedTask, rows: Sequence[TaskAttempt]) -> list[TaskAttempt]
     return sorted(found, key=lambda row: attempt_number(row.attempt))
 
 
-def _is_back(row: TaskAttempt) -> bool:
-    status = parse(row.status)
+def _is_back(attempt: TaskAttempt) -> bool:
+    status = parse(attempt.status)
     return status is not None and status.back >= 0
 
 
-def _started_lower(one: SuspendedTask, row: TaskAttempt) -> bool:
-    status = parse(row.status)
+def _started_lower(one: SuspendedTask, attempt: TaskAttempt) -> bool:
+    status = parse(attempt.status)
     return status is not None and status.phase in WORKING and 0 <= status.gen < one.generation
 
 
@@ -274,10 +274,10 @@ def _is_first(attempt: str) -> bool:
     return attempt_number(attempt) % 1000 == 0
 
 
-def _launch_ms(row: TaskAttempt, held: Held | Problem) -> int:
+def _launch_ms(attempt: TaskAttempt, held: Held | Problem) -> int:
     """Return the time from the grant of an attempt's container to the attempt's start; -1: not known."""
-    container = held.containers.get(row.container) if isinstance(held, Held) else None
+    container = held.containers.get(attempt.container) if isinstance(held, Held) else None
     if container is None or container.started_at_ms <= 0:
         return -1
-    span_ms = row.started_at_ms - container.started_at_ms
+    span_ms = attempt.started_at_ms - container.started_at_ms
     return max(0, span_ms) if span_ms <= LAUNCH_MAX_MS else -1

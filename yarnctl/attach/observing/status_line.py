@@ -88,12 +88,12 @@ def own_part(text: str) -> str:
     return text[:LINE_MAX].partition(BAR)[0]
 
 
-def needs_java_counters(row: TaskAttempt, progress: Progress | None) -> bool:
+def needs_java_counters(attempt: TaskAttempt, progress: Progress | None) -> bool:
     """Return whether Java's counters make a reduce's total more exact, because its buffers are a large part.
 
     By its newest status; ``progress``: what is kept of the attempt, for a line that does not tell.
     """
-    status = parse(row.status)
+    status = parse(attempt.status)
     if status is not None and status.done >= 0 and status.known >= 0:
         known, ended = status.known, status.all > 0
     elif progress is not None:
@@ -126,9 +126,9 @@ class Progress:
         self._all = 0
         self._java_groups = 0
 
-    def apply(self, row: TaskAttempt, now_ms: int) -> None:
+    def apply(self, attempt: TaskAttempt, now_ms: int) -> None:
         """Apply one observation of the attempt."""
-        own = own_part(row.status)
+        own = own_part(attempt.status)
         if own == self.text and self.text:
             return
         status = parse(own)
@@ -144,18 +144,18 @@ class Progress:
             # observation a resumed attempt, too, counts as at work from there, but for its skip.
             if status.phase in WORKING and self.phase not in WORKING:
                 first = not self.phase
-                self.since_ms = row.merged_at_ms if first and row.merged_at_ms > 0 else now_ms
+                self.since_ms = attempt.merged_at_ms if first and attempt.merged_at_ms > 0 else now_ms
                 self._base = (0, self.since_ms) if first and self.generation == 0 else None
                 self._last = self._reported = None
             self.phase = status.phase
         if status.done >= 0:
-            self._move(status, row, now_ms)
+            self._move(status, attempt, now_ms)
 
     def java_has_read(self, groups: int) -> None:
         """Apply Java's own counter of the groups that it has read."""
         self._java_groups = groups
 
-    def _move(self, status: Status, row: TaskAttempt, now_ms: int) -> None:
+    def _move(self, status: Status, attempt: TaskAttempt, now_ms: int) -> None:
         if self.phase in WORKING:
             place = (status.done, now_ms)
             self._base = self._base or place
@@ -192,7 +192,7 @@ class Progress:
         """Return the known bytes of its input; -1: not reported."""
         return self._known
 
-    def total_bytes(self, row: TaskAttempt) -> int:
+    def total_bytes(self, attempt: TaskAttempt) -> int:
         """Return the total bytes of input; -1 if unknown.
 
         Until the runner has seen its end, the part that Java has passed on follows from Java's progress: its
@@ -202,7 +202,7 @@ class Progress:
             return -1
         if self._all:
             return self._known
-        handed = (row.progress_percent / 100 - 2 / 3) * 3
+        handed = (attempt.progress_percent / 100 - 2 / 3) * 3
         return int(self._read_by_java() / min(1.0, handed)) if handed > 0.01 else -1
 
     def _read_by_java(self) -> int:
@@ -212,10 +212,10 @@ class Progress:
         read = self._java_groups * self._last[0] // self._groups
         return min(max(self._known, read), self._known + JAVA_AHEAD_MAX)
 
-    def remaining_ms(self, row: TaskAttempt, now_ms: int, usual_rate: float = 0.0) -> int:
+    def remaining_ms(self, attempt: TaskAttempt, now_ms: int, usual_rate: float = 0.0) -> int:
         """Return the remaining work in ms; -1 unknown. ``usual_rate``: bytes per ms of earlier attempts."""
         rate = self.rate(usual_rate)
-        total = self.total_bytes(row)
+        total = self.total_bytes(attempt)
         if self._last is None or rate <= 0 or total < 0:
             return -1
         left_ms = (total - self._last[0]) / rate - min(now_ms - self._last[1], QUIET_MS)

@@ -172,53 +172,55 @@ class TaskObserver:
         return Victim(tuple(sorted(found)), sizes_of(containers.values()))
 
     def _views(
-        self, application: str, task: str, row: TaskAttempt, container: yarn.ContainerRow, now_ms: int
+        self, application: str, task: str, attempt: TaskAttempt, container: yarn.ContainerRow, now_ms: int
     ) -> list[TaskView]:
         """Return an attempt's view, none of a task that runs within its master's container."""
         levers, plain = self._settings.levers, application in self._ineligible
         if not levers:
-            return [self._view(application, task, row, container, now_ms)]
+            return [self._view(application, task, attempt, container, now_ms)]
         if views.kind_of(container) == "am":
             return []
-        if not (is_map(row.attempt) or plain or row.merged_at_ms <= 0):
-            return [self._view(application, task, row, container, now_ms)]
-        self._remember(row, TaskPlace(application, container.container, container.node, container.size))
-        make = map_view if is_map(row.attempt) else reduce_view
-        return [make(row, container, self._resume_costs.launch_ms(application), now_ms)]
+        if not (is_map(attempt.attempt) or plain or attempt.merged_at_ms <= 0):
+            return [self._view(application, task, attempt, container, now_ms)]
+        self._remember(attempt, TaskPlace(application, container.container, container.node, container.size))
+        make = map_view if is_map(attempt.attempt) else reduce_view
+        return [make(attempt, container, self._resume_costs.launch_ms(application), now_ms)]
 
     def _view(
-        self, application: str, task: str, row: TaskAttempt, container: yarn.ContainerRow, now_ms: int
+        self, application: str, task: str, attempt: TaskAttempt, container: yarn.ContainerRow, now_ms: int
     ) -> TaskView:
-        progress = self.note(row, now_ms)
-        self._remember(row, TaskPlace(application, container.container, container.node, container.size))
-        usual = self._usual_rate(task, row.attempt, progress)
-        reducing = row.phase == "reduce"
+        progress = self.note(attempt, now_ms)
+        self._remember(attempt, TaskPlace(application, container.container, container.node, container.size))
+        usual = self._usual_rate(task, attempt.attempt, progress)
+        reducing = attempt.phase == "reduce"
         return TaskView(
-            attempt=row.attempt,
+            attempt=attempt.attempt,
             container=container.container,
             node=container.node,
             size=container.size,
             kind="reduce",
-            remaining_ms=progress.remaining_ms(row, now_ms, usual) if reducing else -1,
-            resume_cost_ms=self._resume_costs.cost_ms(application, row, progress.done_bytes),
-            since_ms=progress.since_ms or max(0, row.merged_at_ms) or row.started_at_ms,
+            remaining_ms=progress.remaining_ms(attempt, now_ms, usual) if reducing else -1,
+            resume_cost_ms=self._resume_costs.cost_ms(application, attempt, progress.done_bytes),
+            since_ms=progress.since_ms or max(0, attempt.merged_at_ms) or attempt.started_at_ms,
             generation=progress.generation,
             checkpointable=reducing and progress.checkpointable,
             resumed=progress.generation > 0,
         )
 
-    def note(self, row: TaskAttempt, now_ms: int) -> Progress:
+    def note(self, attempt: TaskAttempt, now_ms: int) -> Progress:
         """Apply an observation of an attempt's status line to its kept progress.
 
         The reason why it cannot be suspended is logged once for each attempt: the job's owner can write it.
         """
-        progress = self._progress.get(row.attempt)
+        progress = self._progress.get(attempt.attempt)
         if progress is None:
-            progress = self._progress[row.attempt] = Progress()
+            progress = self._progress[attempt.attempt] = Progress()
         said = progress.why
-        progress.apply(row, now_ms)
+        progress.apply(attempt, now_ms)
         if progress.why and not said:
-            _LOG.info("%s cannot be suspended; its task runner reports: %s", row.attempt, ascii(progress.why))
+            _LOG.info(
+                "%s cannot be suspended; its task runner reports: %s", attempt.attempt, ascii(progress.why)
+            )
         return progress
 
     def _usual_rate(self, task: str, attempt: str, progress: Progress) -> float:
@@ -231,9 +233,9 @@ class TaskObserver:
                 del self._rates[next(iter(self._rates))]
         return next((rate for name, rate in reversed(before.items()) if name != attempt), 0.0)
 
-    def _remember(self, row: TaskAttempt, place: TaskPlace) -> None:
-        self.places.pop(row.attempt, None)
-        self.places[row.attempt] = place
+    def _remember(self, attempt: TaskAttempt, place: TaskPlace) -> None:
+        self.places.pop(attempt.attempt, None)
+        self.places[attempt.attempt] = place
         while len(self.places) > KEPT_MAX:
             oldest = next(iter(self.places))
             del self.places[oldest]
@@ -250,8 +252,8 @@ class TaskObserver:
             self._progress.pop(name, None)
 
 
-def _merged(row: TaskAttempt) -> bool:
-    return row.merged_at_ms > 0
+def _merged(attempt: TaskAttempt) -> bool:
+    return attempt.merged_at_ms > 0
 
 
 LOGGED_MAX = 256  # The maximum number of different lines that are logged
@@ -372,10 +374,10 @@ class PredictedDemand:
         known = self._connection.configuration or {}
         return tuple(ask._replace(size=normalised(ask.size, known)) for ask in asks)
 
-    def _has_label(self, row: yarn.AppInfo) -> bool:
+    def _has_label(self, app: yarn.AppInfo) -> bool:
         labels = views.queue_labels(self._connection.leaves)
-        own = yarn.label_in(row.label)
-        return bool(labels.get(row.queue, "") if own is None else own)
+        own = yarn.label_in(app.label)
+        return bool(labels.get(app.queue, "") if own is None else own)
 
 
 def normalised(size: Resources, configuration: Mapping[str, str]) -> Resources:

@@ -25,11 +25,11 @@ from yarnctl.daemon.admission.pool_files import PoolSettings
 from yarnctl.daemon.admission.reconciler import ASKED_ABOUT_MAX, Manager, Reconciler
 from yarnctl.daemon.admission.request_queue import (
     AccountCommand,
-    AdmissionClient,
     Command,
     PendingCommand,
     QuoteRequest,
     Refusal,
+    RequestedAdmission,
     RequestQueue,
     WithdrawRequest,
 )
@@ -39,7 +39,7 @@ from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
     AdmissionRound,
-    AdmissionTaken,
+    AdmissionStarted,
     ClockSetBack,
     GateSet,
 )
@@ -212,7 +212,7 @@ class AdmissionController:
         """Execute queued commands, fewer with a price the more promises; return whether some are left."""
         self._asked_about = self.market_desk.compared = executed = 0
         for pending in commands:
-            is_priced = isinstance(pending.command, AdmissionClient | QuoteRequest)
+            is_priced = isinstance(pending.command, RequestedAdmission | QuoteRequest)
             if executed == COMMANDS_MAX or (is_priced and self.market_desk.compared >= PROMISES_A_TICK):
                 continue
             executed += 1
@@ -278,7 +278,7 @@ class AdmissionController:
     def _with_path(self, wanted: Command) -> Command | Refusal:
         """Return a command with its queue's full path, or why its name is not one of a leaf queue."""
         tree = self._queues()
-        if tree is None or not isinstance(wanted, AdmissionClient | QuoteRequest) or not wanted.queue:
+        if tree is None or not isinstance(wanted, RequestedAdmission | QuoteRequest) or not wanted.queue:
             return wanted
         path = tree.resolve(wanted.queue)
         if isinstance(path, str):
@@ -286,44 +286,45 @@ class AdmissionController:
         return Refusal("no-such-queue", text(path), "use the full path of a leaf queue")
 
     def _completed(
-        self, pending: PendingCommand, wanted: AdmissionClient, now_ms: int
-    ) -> AdmissionClient | Refusal | None:
+        self, pending: PendingCommand, request: RequestedAdmission, now_ms: int
+    ) -> RequestedAdmission | Refusal | None:
         """Return a request with its estimate and options; None: an answer is still missing."""
-        estimate = self._estimate(pending, wanted, now_ms)
-        if estimate is None or isinstance(estimate, Refusal):
-            return estimate
-        unseen = self.market_desk.unpriced(wanted, *estimate, self._reconciler.last, now_ms)
+        answered = self._estimate(pending, request, now_ms)
+        if answered is None or isinstance(answered, Refusal):
+            return answered
+        (estimate,) = answered
+        unseen = self.market_desk.unpriced(request, estimate, self._reconciler.last, now_ms)
         if unseen:
             return unseen if isinstance(unseen, Refusal) else None
-        found = alternatives_of(self.store, wanted, *estimate)
+        found = alternatives_of(self.store, request, estimate)
         if isinstance(found, Refusal):
             return found
-        return msgspec.structs.replace(wanted, estimate=estimate[0], alternatives=found)
+        return msgspec.structs.replace(request, estimate=estimate, alternatives=found)
 
-    def _refusal(self, wanted: AdmissionClient) -> Refusal | None:
+    def _refusal(self, request: RequestedAdmission) -> Refusal | None:
         queues = self.store.queues
-        anywhere = wanted.alternatives is not None and not wanted.queue
-        if queues and not anywhere and wanted.queue not in queues:
-            problem = f"queue {wanted.queue} is not under admission control"
+        anywhere = request.alternatives is not None and not request.queue
+        if queues and not anywhere and request.queue not in queues:
+            problem = f"queue {request.queue} is not under admission control"
             return Refusal("queue-not-gated", problem, f"use one of {', '.join(queues)}")
-        if self.market_desk.is_untrusted(wanted.estimate):
+        if self.market_desk.is_untrusted(request.estimate):
             return UNTRUSTED
         waiting = self.store.open("waiting")
-        own, share = sum(each.user == wanted.user for each in waiting), WAITING_MAX // WAITING_SHARE
+        own, share = sum(each.user == request.user for each in waiting), WAITING_MAX // WAITING_SHARE
         if len(waiting) >= WAITING_MAX:
             problem = f"the admission queue is full ({WAITING_MAX} waiting)"
             return Refusal("queue-full", problem, "retry later")
         if own >= share:
-            problem = f"the share of user {wanted.user} is full ({own} waiting, maximum {share})"
+            problem = f"the share of user {request.user} is full ({own} waiting, maximum {share})"
             return Refusal("queue-full", problem, "withdraw a request, or retry when one has started")
         return None
 
     def _estimate(
-        self, pending: PendingCommand, wanted: AdmissionClient | QuoteRequest, now_ms: int
+        self, pending: PendingCommand, wanted: RequestedAdmission | QuoteRequest, now_ms: int
     ) -> tuple[Estimate | None] | Refusal | None:
         """Return the estimate, None while the history has not answered: a slow history rejects no request."""
         gate = self.store.gate
-        placed = isinstance(wanted, AdmissionClient) and wanted.alternatives is not None
+        placed = isinstance(wanted, RequestedAdmission) and wanted.alternatives is not None
         if placed or wanted.estimate is not None or self._estimates is None or gate is None:
             return (wanted.estimate,)
         if pending.at_ms is None or pending.at_ms > now_ms:
@@ -342,23 +343,28 @@ class AdmissionController:
         return (found if isinstance(found, Estimate) and found.mean_ms > 0 else None,)
 
     def _ask(
-        self, write: Callable[[Record], None], now_ms: int, pending: PendingCommand, wanted: AdmissionClient
+        self,
+        write: Callable[[Record], None],
+        now_ms: int,
+        pending: PendingCommand,
+        request: RequestedAdmission,
     ) -> str:
         number = self.store.numbered + 1
         name = f"adm-{self.settings.instance}-{number}"
         ordered_at_ms = now_ms - self.request_queue.waited_ms(pending)
-        request = Request(
+        recorded = Request(
             number,
             ordered_at_ms,
-            wanted.deadline_ms,
-            wanted.containers,
-            wanted.estimate,
-            wanted.kind,
-            budget=wanted.budget,
-            alternatives=wanted.alternatives,
+            request.deadline_ms,
+            request.containers,
+            request.estimate,
+            request.kind,
+            budget=request.budget,
+            alternatives=request.alternatives,
         )
         self._note(
-            write, AdmissionAsked(now_ms, name, wanted.name, wanted.user, wanted.queue, request, wanted.key)
+            write,
+            AdmissionAsked(now_ms, name, request.name, request.user, request.queue, recorded, request.key),
         )
         self._leases[name] = now_ms
         return name
@@ -371,7 +377,7 @@ class AdmissionController:
         found = self.store.admissions.get(name)
         if found is None:
             return Refusal("not-found", f"admission {name} is unknown", "list them with GET /v1/admissions")
-        if found.state == "taken":
+        if found.state == "running":
             return Refusal("already-running", f"admission {name} runs as {found.application}", END_IT)
         if found.state not in ("waiting", "admitted"):
             return name
@@ -384,27 +390,27 @@ class AdmissionController:
         self._note(write, AdmissionClosed(now_ms, name, "withdrawn", WithdrawnByRequester()))
         return name
 
-    def _in_use(self, write: Callable[[Record], None], now_ms: int, found: Admission) -> Refusal | None:
-        took = None if self._reconciler.unreachable else self._claimant(now_ms, found)
+    def _in_use(self, write: Callable[[Record], None], now_ms: int, admission: Admission) -> Refusal | None:
+        took = None if self._reconciler.unreachable else self._claimant(now_ms, admission)
         if took is None:
             fault = self._reconciler.problem
             because = "" if fault is None else f": {text(fault)}"
             return Refusal(
                 "cluster-unreachable",
-                f"cannot check whether an application uses admission {found.admission}{because}",
+                f"cannot check whether an application uses admission {admission.admission}{because}",
                 "withdraw it again when the ResourceManager answers; until then the admission is unchanged",
             )
         if not took:
             return None
-        if found.state == "admitted":
-            self._note(write, AdmissionTaken(now_ms, found.admission, took))
-            return Refusal("already-running", f"admission {found.admission} runs as {took}", END_IT)
-        problem = f"{took} was submitted with the tag of {found.admission} before its turn"
+        if admission.state == "admitted":
+            self._note(write, AdmissionStarted(now_ms, admission.admission, took))
+            return Refusal("already-running", f"admission {admission.admission} runs as {took}", END_IT)
+        problem = f"{took} was submitted with the tag of {admission.admission} before its turn"
         return Refusal("already-running", problem, END_IT)
 
-    def _claimant(self, now_ms: int, found: Admission) -> str | None:
+    def _claimant(self, now_ms: int, admission: Admission) -> str | None:
         """Query the application of an admission; after a fault nothing more is queried in this tick."""
-        took = self._reconciler.claimant(found, now_ms)
+        took = self._reconciler.claimant(admission, now_ms)
         self._asked_about = ASKED_ABOUT_MAX if took is None else self._asked_about + 1
         return took
 
@@ -421,35 +427,39 @@ class AdmissionController:
             if now_ms - self._leases.setdefault(name, now_ms) > self.settings.lease_ms:
                 self._end_lease(write, now_ms, self.store.admissions[name])
 
-    def _end_lease(self, write: Callable[[Record], None], now_ms: int, found: Admission) -> None:
-        if found.reservation is not None:
+    def _end_lease(self, write: Callable[[Record], None], now_ms: int, admission: Admission) -> None:
+        if admission.reservation is not None:
             if self._reconciler.unreachable or self._asked_about >= ASKED_ABOUT_MAX:
                 return
-            took = self._claimant(now_ms, found)
+            took = self._claimant(now_ms, admission)
             if took is None:
                 return
             if took:
-                self._leases[found.admission] = now_ms
+                self._leases[admission.admission] = now_ms
                 return
         why = LeaseOver(self.settings.lease_ms)
-        self._note(write, AdmissionClosed(now_ms, found.admission, "withdrawn", why))
+        self._note(write, AdmissionClosed(now_ms, admission.admission, "withdrawn", why))
 
     def _undecided(self) -> bool:
         return any(isinstance(each.plan.reason, Undecided) for each in self.store.open("waiting"))
 
-    def _run_round(self, write: Callable[[Record], None], now_ms: int, seen: ClusterUse) -> None:
+    def _run_round(self, write: Callable[[Record], None], now_ms: int, cluster_use: ClusterUse) -> None:
         """Run a round after the ``Reconciler`` has checked expiry; write it if it changes anything."""
         gate = self.store.gate
         if gate is None or not gate.waiting or expired(gate, now_ms):
             return
         blocking = self.market_desk.blocking()
-        after, decided = decide(gate, now_ms, seen.loads, self.store.balances(), blocking, seen.pool_loads)
+        after, decided = decide(
+            gate, now_ms, cluster_use.loads, self.store.balances(), blocking, cluster_use.pool_loads
+        )
         plans = self.store.has_changed(decided)
         if not self._is_changed(plans, now_ms):
             return
         self._planned_at_ms = now_ms
         made = granted_in(gate, after)
-        self._note(write, AdmissionRound(now_ms, seen.loads, plans, made, blocking, seen.pool_loads))
+        self._note(
+            write, AdmissionRound(now_ms, cluster_use.loads, plans, made, blocking, cluster_use.pool_loads)
+        )
         self._settle(write, now_ms)
         for plan in plans:
             if plan.verdict != "defer":
@@ -506,13 +516,13 @@ class AdmissionController:
             self._history_worker.close()
 
 
-def _same(wanted: AdmissionClient, known: Admission) -> bool:
-    before = known.request
-    asked = (wanted.name, wanted.user, wanted.queue, wanted.containers, wanted.deadline_ms, wanted.kind)
-    return (*asked, wanted.budget) == (
-        known.name,
-        known.user,
-        known.queue,
+def _same(request: RequestedAdmission, admission: Admission) -> bool:
+    before = admission.request
+    asked = (request.name, request.user, request.queue, request.containers, request.deadline_ms, request.kind)
+    return (*asked, request.budget) == (
+        admission.name,
+        admission.user,
+        admission.queue,
         before.tasks,
         before.deadline_ms,
         before.kind,

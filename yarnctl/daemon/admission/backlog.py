@@ -55,22 +55,22 @@ class Sizing:
         self._again_at_ms = now_ms + EVERY_MS if known is not None else now_ms
         return found if found.reported else self._settled(found, known, now_ms)
 
-    def _settled(self, found: Size, known: Size | None, now_ms: int) -> Size | None:
-        if found.capacity <= 0:
+    def _settled(self, size: Size, known: Size | None, now_ms: int) -> Size | None:
+        if size.capacity <= 0:
             self._candidate, self.problem = None, NoRoomForContainer()
             return known
         wait_ms = TWICE_MS
-        if known is not None and known.container_mib == found.container_mib:
-            if found.capacity >= known.capacity:
+        if known is not None and known.container_mib == size.container_mib:
+            if size.capacity >= known.capacity:
                 self._candidate = None
-                return found
+                return size
             wait_ms = SHRINK_AFTER_MS
-        if self._candidate is None or self._candidate[0] != found:
-            self._candidate = (found, now_ms)
+        if self._candidate is None or self._candidate[0] != size:
+            self._candidate = (size, now_ms)
         if now_ms - self._candidate[1] < wait_ms:
             return known
         self._candidate = None
-        return found
+        return size
 
 
 CLOCKS_APART_MS = 60_000  # An application may seem older than its request by this time: clocks differ
@@ -101,12 +101,12 @@ def tag_of(admission: str) -> str:
     return ADMISSION_TAG + admission
 
 
-def claimed(row: yarn.AppInfo, instance: str) -> str:
+def claimed(app: yarn.AppInfo, instance: str) -> str:
     """Return this daemon's admission in an application's tags, or ""."""
-    if ADMISSION_TAG not in row.tags.lower():
+    if ADMISSION_TAG not in app.tags.lower():
         return ""
     ours = f"{ADMISSION_TAG}adm-{instance}-".lower()  # YARN keeps tags in small letters
-    for tag in row.tags.split(","):
+    for tag in app.tags.split(","):
         word = tag.strip().lower()
         number = word.removeprefix(ours)
         if word.startswith(ours) and number.isascii() and number.isdigit():
@@ -155,24 +155,24 @@ def cluster_use(
     return ClusterUse(compact(loads.get("", ())), tuple(claims), frozenset(there), named)
 
 
-def _pool_of(row: yarn.AppInfo, store: AdmissionStore, ours: Admission | None) -> Pool | None:
+def _pool_of(app: yarn.AppInfo, store: AdmissionStore, admission: Admission | None) -> Pool | None:
     """Return the pool of an application's containers: the one of its placement, else its queue's."""
     pools = () if store.gate is None else store.gate.pools
     if len(pools) <= 1:
         return pools[0] if pools else Pool("", 0, 0)
-    if ours is not None and ours.reservation is not None and ours.reservation.pool:
-        return next((each for each in pools if each.name == ours.reservation.pool), None)
-    return next((each for each in pools if row.queue in each.queues), None)
+    if admission is not None and admission.reservation is not None and admission.reservation.pool:
+        return next((each for each in pools if each.name == admission.reservation.pool), None)
+    return next((each for each in pools if app.queue in each.queues), None)
 
 
-def containers(row: yarn.AppInfo, pool: Pool) -> int:
+def containers(app: yarn.AppInfo, pool: Pool) -> int:
     """Return an application's usage in admission's containers; a large container counts as several.
 
     In the pool without a name (the cluster) containers on nodes with a label do not count. Their number is
     unknown, so such an application counts by memory only.
     """
-    used_mib, count = row.allocated_mib, row.containers
-    if not pool.name and (in_partition_mib := views.used(row).memory_mib) < used_mib:
+    used_mib, count = app.allocated_mib, app.containers
+    if not pool.name and (in_partition_mib := views.used(app).memory_mib) < used_mib:
         used_mib, count = in_partition_mib, 0
     by_memory = -(-max(0, used_mib) // pool.container_mib) if pool.container_mib > 0 else 0
     return max(0, count, by_memory)
@@ -193,55 +193,55 @@ def compact(loads: Sequence[Load]) -> tuple[Load, ...]:
     return (*named, *merged)
 
 
-def _until_ms(row: yarn.AppInfo, now_ms: int, ahead_ms: int) -> int:
+def _until_ms(app: yarn.AppInfo, now_ms: int, ahead_ms: int) -> int:
     """Return when an application ends: its deadline (not read if deadlines have a price), else unknown."""
-    deadline_ms = views.deadline_at_ms(row)
+    deadline_ms = views.deadline_at_ms(app)
     if deadline_ms is not None and deadline_ms < FOREVER_MS:
         deadline_ms -= ahead_ms
     return deadline_ms if deadline_ms is not None and now_ms < deadline_ms < FOREVER_MS else FOREVER_MS
 
 
 def claimant(
-    rows: Iterable[yarn.AppInfo], store: AdmissionStore, instance: str, wanted: Admission, now_ms: int
+    rows: Iterable[yarn.AppInfo], store: AdmissionStore, instance: str, admission: Admission, now_ms: int
 ) -> str:
     """Return the first application with an admission's tag that fits it, also an ended one ("": none)."""
     for row in sorted(rows, key=lambda row: views.order(row.application)):
-        if claimed(row, instance) != wanted.admission or store.by_application(row.application) is not None:
+        if claimed(row, instance) != admission.admission or store.by_application(row.application) is not None:
             continue
-        if not _misfit(row, store, wanted, now_ms):
+        if not _misfit(row, store, admission, now_ms):
             return row.application
     return ""
 
 
-def _objection(row: yarn.AppInfo, store: AdmissionStore, admission: str, spoken: bool, now_ms: int) -> str:
+def _objection(app: yarn.AppInfo, store: AdmissionStore, admission: str, spoken: bool, now_ms: int) -> str:
     found = store.admissions.get(admission)
     if found is None:
         return "the admission is unknown (any more)"
-    if spoken or found.state == "taken":
+    if spoken or found.state == "running":
         return "another application uses the admission"
     if found.state not in ("admitted", "expired"):
         return f"the admission is {found.state}"
     if found.state == "expired" and found.plan.price_mtokens is not None:
         return "the admission expired, because no job was submitted in time"
-    return _misfit(row, store, found, now_ms)
+    return _misfit(app, store, found, now_ms)
 
 
-def _misfit(row: yarn.AppInfo, store: AdmissionStore, found: Admission, now_ms: int) -> str:
-    if row.user != found.user:
-        return f"the admission belongs to user {found.user}"
-    queue = store.queue_of(found)
-    if row.queue != queue:
+def _misfit(app: yarn.AppInfo, store: AdmissionStore, admission: Admission, now_ms: int) -> str:
+    if app.user != admission.user:
+        return f"the admission belongs to user {admission.user}"
+    queue = store.queue_of(admission)
+    if app.queue != queue:
         return f"the admission is for queue {queue}"
-    if _begun_at_ms(row, now_ms) < found.request.submitted_at_ms - CLOCKS_APART_MS:
+    if _begun_at_ms(app, now_ms) < admission.request.submitted_at_ms - CLOCKS_APART_MS:
         return "the application is older than the admission"
     return ""
 
 
-def _begun_at_ms(row: yarn.AppInfo, now_ms: int) -> int:
+def _begun_at_ms(app: yarn.AppInfo, now_ms: int) -> int:
     """Return when an application was submitted, by the daemon's clock; ``now_ms`` if it is unknown.
 
     Its running time is a difference of two times of the ResourceManager's own clock.
     """
-    if row.elapsed_ms > 0:
-        return now_ms - row.elapsed_ms
-    return row.submitted_at_ms or now_ms
+    if app.elapsed_ms > 0:
+        return now_ms - app.elapsed_ms
+    return app.submitted_at_ms or now_ms

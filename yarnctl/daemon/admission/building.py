@@ -135,8 +135,8 @@ class Measured(Protocol):
 class ClusterSize:
     """Measures the containers of the cluster's nodes without a label, or of admission's queues; by memory."""
 
-    def __init__(self, manager: Measured, options: AdmissionOptions) -> None:
-        self._manager = manager
+    def __init__(self, measured: Measured, options: AdmissionOptions) -> None:
+        self._manager = measured
         self._options = options
         self._container_mib = options.container_mib
 
@@ -170,8 +170,8 @@ class ClusterSize:
 class PoolSize:
     """Measures the maximum containers of a pool's queue on its label's nodes; by memory."""
 
-    def __init__(self, manager: Measured, settings: PoolSettings) -> None:
-        self._manager = manager
+    def __init__(self, measured: Measured, settings: PoolSettings) -> None:
+        self._manager = measured
         self._settings = settings
         self._container_mib = settings.container_mib
 

@@ -65,13 +65,16 @@ class Estimates:
         self._history_worker = history_worker
         self._asked: dict[WantedJob, _Question] = {}
 
-    def of(self, job: WantedJob, size: ClusterCapacity, now_ms: int) -> Answer:
-        """Return the answer for a job, which may be pending; ``size`` is the cluster's."""
+    def of(self, job: WantedJob, capacity: ClusterCapacity, now_ms: int) -> Answer:
+        """Return the answer for a job, which may be pending; ``capacity`` is the cluster's."""
         self._asked = {each: asked for each, asked in self._asked.items() if asked.counts(now_ms)}
         found = self._asked.get(job)
         if found is None or found.at_ms > now_ms:  # the clock may have been set back
             answer = self._history_worker.ask(
-                lambda history: sized(history, size).estimate(*job), of_a_request=True
+                lambda history: sized(history, capacity).estimate(
+                    job.name, job.user, job.kind, job.containers
+                ),
+                of_a_request=True,
             )
             found = self._asked[job] = _Question(answer, now_ms)
         return found.answer
@@ -131,15 +134,17 @@ class Feedback:
         elif now_ms >= self._again_at_ms:
             self._ask(now_ms, ClusterCapacity(gate.capacity, self._store.container_mib))
 
-    def _ask(self, now_ms: int, size: ClusterCapacity) -> None:
+    def _ask(self, now_ms: int, capacity: ClusterCapacity) -> None:
         store = self._store
         if not store.trained and self._learns:
             since_ms = max(0, now_ms - TRAINED_BACK_MS)
-            self._begin("", now_ms, lambda history: sized(history, size).recent(since_ms))
+            self._begin("", now_ms, lambda history: sized(history, capacity).recent(since_ms))
         elif store.unlearned:
             name = min(store.unlearned, key=lambda one: (self._tried_at_ms.get(one, 0), one))
             kind, containers = self._given(name)
-            self._begin(name, now_ms, lambda history: sized(history, size).finished(name, kind, containers))
+            self._begin(
+                name, now_ms, lambda history: sized(history, capacity).finished(name, kind, containers)
+            )
 
     def _given(self, application: str) -> tuple[str, int]:
         """Return the kind of an admitted application, and the number of its containers (0: not known)."""
@@ -230,7 +235,7 @@ def unusable(finished: Finished) -> LessonReason | None:
     return None
 
 
-def sized(history: History, size: ClusterCapacity) -> History:
+def sized(history: History, capacity: ClusterCapacity) -> History:
     """Set the cluster's current size for the history."""
-    history.capacity, history.container_mib = size
+    history.capacity, history.container_mib = capacity
     return history

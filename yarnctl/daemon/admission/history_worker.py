@@ -115,7 +115,8 @@ class HistoryWorker:
 
     def _work(self, line: _Line) -> None:
         while (task := line.questions.get()) is not None:
-            self._answer(line, *task)
+            question, answer = task
+            self._answer(line, question, answer)
             self._wake()
 
     def _answer(self, line: _Line, question: Question, answer: Answer) -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from yarnctl.daemon.admission.backlog import ClusterUse
-from yarnctl.daemon.admission.request_queue import AccountCommand, AdmissionClient, QuoteRequest, Refusal
+from yarnctl.daemon.admission.request_queue import AccountCommand, QuoteRequest, Refusal, RequestedAdmission
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.capacity import Load
 from yarnctl.deciding.admission.mechanisms.mrm import Priced, deadlines, priced
@@ -86,7 +86,7 @@ class MarketDesk:
         """Return the numbers of the running admissions whose containers cannot be suspended."""
         if not self.is_open:
             return ()
-        running = self._store.open("taken")
+        running = self._store.open("running")
         return tuple(each.sequence for each in running if each.application not in self.suspendable)
 
     def _standing(self, loads: tuple[Load, ...], now_ms: int) -> Seen:
@@ -101,25 +101,25 @@ class MarketDesk:
         for record in due_records(self._store, now_ms, learning=learning):
             note(record)
 
-    def account(self, note: Note, now_ms: int, wanted: AccountCommand) -> str | Refusal:
+    def account(self, note: Note, now_ms: int, command: AccountCommand) -> str | Refusal:
         """Open an account, or add tokens to one; return its name."""
-        known = wanted.account in self._store.accounts.accounts
-        if wanted.credit_mtokens is not None:
+        known = command.account in self._store.accounts.accounts
+        if command.credit_mtokens is not None:
             if not known:
-                return unknown_account(wanted.account)
-            note(TokensGranted(now_ms, wanted.account, wanted.credit_mtokens))
+                return unknown_account(command.account)
+            note(TokensGranted(now_ms, command.account, command.credit_mtokens))
         elif known:
-            problem = f"account {wanted.account} exists already"
+            problem = f"account {command.account} exists already"
             return Refusal("account-known", problem, "add tokens with --credit")
         else:
-            note(AccountSet(now_ms, wanted.account, wanted.daily_mtokens, wanted.cap_mtokens))
-        return wanted.account
+            note(AccountSet(now_ms, command.account, command.daily_mtokens, command.cap_mtokens))
+        return command.account
 
     def quoted(
         self,
-        wanted: QuoteRequest,
-        estimate: tuple[Estimate | None] | Refusal | None,
-        polled: ClusterUse | None,
+        request: QuoteRequest,
+        refusal: tuple[Estimate | None] | Refusal | None,
+        cluster_use: ClusterUse | None,
         now_ms: int,
     ) -> str | Refusal | None:
         """Return a quote's id or why there is none; None: the estimate or the first poll is missing."""
@@ -127,26 +127,27 @@ class MarketDesk:
             mechanism = "" if self._store.gate is None else self._store.gate.mechanism
             problem = f"deadlines have no price with --admission {mechanism}"
             return Refusal("no-account", problem, "restart the daemon with --admission mrm")
-        if estimate is None or isinstance(estimate, Refusal):
-            return estimate
-        if self.is_untrusted(wanted.estimate):
+        if refusal is None or isinstance(refusal, Refusal):
+            return refusal
+        if self.is_untrusted(request.estimate):
             return UNTRUSTED
-        if polled is None:
+        if cluster_use is None:
             return None
-        return self._quote(wanted, *estimate, self._standing(polled.loads, now_ms))
+        (estimate,) = refusal
+        return self._quote(request, estimate, self._standing(cluster_use.loads, now_ms))
 
-    def _quote(self, wanted: QuoteRequest, estimate: Estimate | None, seen: Seen) -> str | Refusal:
-        if wanted.account not in self._store.accounts.accounts:
-            return unknown_account(wanted.account)
+    def _quote(self, request: QuoteRequest, estimate: Estimate | None, seen: Seen) -> str | Refusal:
+        if request.account not in self._store.accounts.accounts:
+            return unknown_account(request.account)
         if estimate is None:
             return Refusal("no-estimate", WORK_UNKNOWN, NO_ESTIMATE)
-        offered = self._priced(estimate, wanted.containers, seen)
+        offered = self._priced(estimate, request.containers, seen)
         if offered is None:
             return Refusal("too-early", NEVER_FREE, "retry when other work has ended")
-        return self._made(offered, wanted.account, wanted.name, wanted.user, wanted.points)
+        return self._made(offered, request.account, request.name, request.user, request.points)
 
-    def _made(self, offered: Priced, account: str, name: str, user: str, points: int) -> str:
-        now_ms = offered.market.now_ms
+    def _made(self, priced: Priced, account: str, name: str, user: str, points: int) -> str:
+        now_ms = priced.market.now_ms
         self._forget(now_ms, user)
         self.numbered += 1
         choices = None if self._store.gate is None else self._store.gate.choices
@@ -154,19 +155,19 @@ class MarketDesk:
         made = Quote(
             id=f"quo-{self._instance}-{self.numbered}",
             valid_until_ms=now_ms + QUOTED_FOR_MS,
-            earliest_at_ms=offered.earliest_ms,
+            earliest_at_ms=priced.earliest_ms,
             account=account,
             balance_mtokens=self._store.balances()[account],
-            points=tuple(self._point(offered, at, late_ratio) for at in deadlines(offered, points)),
+            points=tuple(self._point(priced, at, late_ratio) for at in deadlines(priced, points)),
             name=name,
             user=user,
         )
         self.quotes[made.id] = made
         return made.id
 
-    def _point(self, offered: Priced, at_ms: int, late_ratio: float) -> QuotePoint:
-        because = tuple((self.admission_of(who), amount) for who, amount in offered.because(at_ms))
-        return QuotePoint(at_ms, offered.price_mtokens(at_ms), offered.slack_ms(at_ms), late_ratio, because)
+    def _point(self, priced: Priced, at_ms: int, late_ratio: float) -> QuotePoint:
+        because = tuple((self.admission_of(who), amount) for who, amount in priced.because(at_ms))
+        return QuotePoint(at_ms, priced.price_mtokens(at_ms), priced.slack_ms(at_ms), late_ratio, because)
 
     def admission_of(self, who: str) -> str:
         """Return the id of an admission for its number in a price."""
@@ -195,64 +196,68 @@ class MarketDesk:
         return self.is_open and estimate is not None and estimate.given_by == "user"
 
     def unpriced(
-        self, wanted: AdmissionClient, estimate: Estimate | None, polled: ClusterUse | None, now_ms: int
+        self,
+        request: RequestedAdmission,
+        estimate: Estimate | None,
+        cluster_use: ClusterUse | None,
+        now_ms: int,
     ) -> Refusal | Literal["unseen"] | None:
         """Return why a request at a price is refused immediately, or "unseen": there was no poll yet."""
         if not self.is_open:
             return None
-        if polled is None:
+        if cluster_use is None:
             return "unseen"
-        return self._refusal(wanted, estimate, self._standing(polled.loads, now_ms))
+        return self._refusal(request, estimate, self._standing(cluster_use.loads, now_ms))
 
-    def _refusal(self, wanted: AdmissionClient, estimate: Estimate | None, seen: Seen) -> Refusal | None:
-        budget = wanted.budget
+    def _refusal(self, request: RequestedAdmission, estimate: Estimate | None, seen: Seen) -> Refusal | None:
+        budget = request.budget
         if budget is None:
             return Refusal("no-account", "deadlines have a price", "include a budget and an account")
         if budget.account not in self._store.accounts.accounts:
             return unknown_account(budget.account)
         if estimate is None:
             return Refusal("no-estimate", WORK_UNKNOWN, NO_ESTIMATE)
-        offered = self._priced(estimate, wanted.containers, seen)
+        offered = self._priced(estimate, request.containers, seen)
         if offered is None:
             return Refusal("too-early", NEVER_FREE, "retry when other work has ended")
-        at_ms = None if wanted.deadline_ms is None else seen.now_ms + wanted.deadline_ms
+        at_ms = None if request.deadline_ms is None else seen.now_ms + request.deadline_ms
         if at_ms is not None and at_ms < offered.earliest_ms:
             problem = f"the earliest possible deadline is {when(offered.earliest_ms)}"
-            anew = self._made(offered, budget.account, wanted.name, wanted.user, ANEW_POINTS)
+            anew = self._made(offered, budget.account, request.name, request.user, ANEW_POINTS)
             return Refusal("too-early", problem, "request that one or a later one", anew)
-        why = self._moved(wanted, budget, offered) if wanted.quote else ""
+        why = self._moved(request, budget, offered) if request.quote else ""
         if not why:
             return None
-        anew = self._made(offered, budget.account, wanted.name, wanted.user, ANEW_POINTS)
+        anew = self._made(offered, budget.account, request.name, request.user, ANEW_POINTS)
         return Refusal("quote-moved", why, f"use quote {anew}", anew)
 
-    def _moved(self, wanted: AdmissionClient, budget: Budget, offered: Priced) -> str:
+    def _moved(self, request: RequestedAdmission, budget: Budget, priced: Priced) -> str:
         """Return why a choice from a quote is not valid any more, "" if it is.
 
         A deadline may cost at most its quoted price. A budget without a deadline must still buy the quoted
         deadline, moved by the time that has passed since.
         """
-        now_ms, quoted = offered.market.now_ms, self.quotes.get(wanted.quote)
-        asked_for = (wanted.user, wanted.name)
+        now_ms, quoted = priced.market.now_ms, self.quotes.get(request.quote)
+        asked_for = (request.user, request.name)
         if quoted is None or quoted.valid_until_ms <= now_ms or (quoted.user, quoted.name) != asked_for:
-            return f"quote {wanted.quote} has expired or does not exist"
-        if wanted.deadline_ms is None:
-            return _later(quoted, budget.most_mtokens, offered)
-        at_ms = now_ms + wanted.deadline_ms
+            return f"quote {request.quote} has expired or does not exist"
+        if request.deadline_ms is None:
+            return _later(quoted, budget.most_mtokens, priced)
+        at_ms = now_ms + request.deadline_ms
         agreed = [point.price_mtokens for point in quoted.points if point.deadline_at_ms <= at_ms]
-        price = offered.price_mtokens(at_ms)
+        price = priced.price_mtokens(at_ms)
         if agreed and price <= agreed[-1]:
             return ""
         return f"the deadline {when(at_ms)} costs {price} mtokens now"
 
 
-def _later(quoted: Quote, most_mtokens: int, offered: Priced) -> str:
+def _later(quoted: Quote, most_mtokens: int, priced: Priced) -> str:
     """Return how much later a budget's deadline is than quoted, as text; "" if it is not later."""
     agreed = next((each.deadline_at_ms for each in quoted.points if each.price_mtokens <= most_mtokens), None)
     if agreed is None:
         return ""  # the budget bought no deadline of the quote: the round decides
-    found_ms = offered.within(most_mtokens)
-    elapsed_ms = offered.market.now_ms - (quoted.valid_until_ms - QUOTED_FOR_MS)
+    found_ms = priced.within(most_mtokens)
+    elapsed_ms = priced.market.now_ms - (quoted.valid_until_ms - QUOTED_FOR_MS)
     if found_ms is not None and found_ms <= agreed + elapsed_ms:
         return ""
     now = "no deadline" if found_ms is None else f"{when(found_ms)} at the earliest"

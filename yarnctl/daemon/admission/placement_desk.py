@@ -10,7 +10,7 @@ import msgspec
 
 from yarnctl.daemon.admission.backlog import Size, Sizing
 from yarnctl.daemon.admission.pool_files import PoolSettings
-from yarnctl.daemon.admission.request_queue import AdmissionClient, Refusal
+from yarnctl.daemon.admission.request_queue import Refusal, RequestedAdmission
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.capacity import Pool
 from yarnctl.deciding.admission.gate import Gate
@@ -110,21 +110,21 @@ def places(store: AdmissionStore) -> bool:
 
 
 def alternatives_of(
-    store: AdmissionStore, wanted: AdmissionClient, estimate: Estimate | None
+    store: AdmissionStore, request: RequestedAdmission, estimate: Estimate | None
 ) -> Alternatives | Refusal | None:
     """Return a request's options; None: the request has none, and admission places no applications."""
-    alternatives, gate = wanted.alternatives, store.gate
+    alternatives, gate = request.alternatives, store.gate
     if gate is None or not places(store):
         if alternatives is not None:
             remedy = "restart the daemon with --admission orion --pools FILE"
             return Refusal("no-placement", "admission does not place applications", remedy)
         return None
     if alternatives is None:
-        return _by_estimate(gate, wanted, estimate)
+        return _by_estimate(gate, request, estimate)
     if not alternatives.options:
-        problem = f"too few runs of {alternatives.application or wanted.name} are known"
+        problem = f"too few runs of {alternatives.application or request.name} are known"
         return Refusal("no-options", problem, PROFILE)
-    options = tuple(_in_pool(gate, wanted.queue, each) for each in alternatives.options)
+    options = tuple(_in_pool(gate, request.queue, each) for each in alternatives.options)
     for each in options:
         if not any(_takes(pool, each) for pool in gate.pools):
             problem = f"no pool accepts {each.kind}"
@@ -149,16 +149,18 @@ def _pool_of(gate: Gate, queue: str) -> Pool | None:
     return next((each for each in gate.pools if queue in each.queues), None)
 
 
-def _by_estimate(gate: Gate, wanted: AdmissionClient, estimate: Estimate | None) -> Alternatives | Refusal:
+def _by_estimate(
+    gate: Gate, request: RequestedAdmission, estimate: Estimate | None
+) -> Alternatives | Refusal:
     if estimate is None:
         problem = "the request has no options, and no estimate of the job's work is available"
         return Refusal("no-options", problem, f"include an estimate, or {PROFILE}")
-    pool = _pool_of(gate, wanted.queue)
-    if pool is None or (pool.kinds and wanted.kind not in pool.kinds):
+    pool = _pool_of(gate, request.queue)
+    if pool is None or (pool.kinds and request.kind not in pool.kinds):
         return Refusal(
-            "no-pool", f"no pool accepts {wanted.kind} in queue {wanted.queue}", "use another queue"
+            "no-pool", f"no pool accepts {request.kind} in queue {request.queue}", "use another queue"
         )
-    most = min(wanted.containers, pool.capacity)
+    most = min(request.containers, pool.capacity)
     least = min(2, most)  # its master, and one that works
     numbers = sorted(
         {least + (most - least) * step // max(1, OPTIONS_MAX - 1) for step in range(OPTIONS_MAX)}
@@ -166,7 +168,7 @@ def _by_estimate(gate: Gate, wanted: AdmissionClient, estimate: Estimate | None)
     upper = estimate.mean_ms + NormalDist().inv_cdf(1 - LATE_RATIO) * estimate.stdev_ms
     options = tuple(
         PlacementOption(
-            wanted.kind,
+            request.kind,
             count,
             max(1, -(-estimate.mean_ms // count)),
             max(1, -(-int(upper) // count)),

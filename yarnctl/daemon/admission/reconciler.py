@@ -14,7 +14,7 @@ import msgspec
 
 from yarnctl.daemon.admission.backlog import ClusterUse, claimant, cluster_use, tag_of
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
-from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionTaken
+from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionStarted
 from yarnctl.deciding.admission.gate import expired
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.outcomes import ClientFault
@@ -108,13 +108,13 @@ class Reconciler:
         self.last = self._read(rows, now_ms)
         for claim in self.last.claims:
             if not claim.why:
-                note(AdmissionTaken(now_ms, claim.admission, claim.application))
+                note(AdmissionStarted(now_ms, claim.admission, claim.application))
                 _LOG.info("%s runs as %s", claim.admission, claim.application)
             elif (claim.application, claim.why) not in self._logged:
                 self._logged.add((claim.application, claim.why))
                 _LOG.warning("%s cannot use admission %s: %s", claim.application, claim.admission, claim.why)
         self._logged = {said for said in self._logged if said[0] in self.last.there}
-        names = [each.application for each in self._store.open("taken")]
+        names = [each.application for each in self._store.open("running")]
         before = self._alive_at_ms
         self._alive_at_ms = {
             name: now_ms if name in self.last.there else before[name]
@@ -134,7 +134,7 @@ class Reconciler:
         return cluster_use(rows, self._store, self._instance, now_ms, queues, ahead_ms)
 
     def _end(self, note: Write, now_ms: int, there: frozenset[str]) -> None:
-        missed = [each for each in self._store.open("taken") if each.application not in there]
+        missed = [each for each in self._store.open("running") if each.application not in there]
         self._missing_since = {
             name: at_ms
             for name, at_ms in self._missing_since.items()
@@ -144,7 +144,8 @@ class Reconciler:
         for each in asked[:ASKED_ABOUT_MAX]:
             ended = self._ended(each.application, now_ms)
             if ended is not None:
-                note(AdmissionClosed(now_ms, each.admission, "ended", *ended))
+                why, ended_at_ms = ended
+                note(AdmissionClosed(now_ms, each.admission, "ended", why, ended_at_ms))
 
     def _ended(self, application: str, now_ms: int) -> tuple[ClosedReason, int | None] | None:
         try:
@@ -168,14 +169,14 @@ class Reconciler:
         found_ms = min(max(ended_at_ms, self._alive_at_ms.get(application, 0)), now_ms)
         return found_ms if found_ms > 0 else None
 
-    def claimant(self, each: Admission, now_ms: int) -> str | None:
+    def claimant(self, admission: Admission, now_ms: int) -> str | None:
         """Return the application of an admission, also an ended one ("": none; None: no answer)."""
         try:
-            rows = self._manager.tagged(tag_of(each.admission))
+            rows = self._manager.tagged(tag_of(admission.admission))
         except YarnctlError as error:
             self.problem = ClientFault(str(error))
             return None
-        return claimant(rows, self._store, self._instance, each, now_ms)
+        return claimant(rows, self._store, self._instance, admission, now_ms)
 
     def _expire(self, note: Write, now_ms: int) -> None:
         """Close expired admissions, unless their job ran and ended between two polls."""
@@ -192,14 +193,14 @@ class Reconciler:
             if not self._ask_after(note, now_ms, each):
                 return
 
-    def _ask_after(self, note: Write, now_ms: int, each: Admission) -> bool:
+    def _ask_after(self, note: Write, now_ms: int, admission: Admission) -> bool:
         """Look for an expired admission's application; close it, or record the job. False: no answer."""
-        took = self.claimant(each, now_ms)
-        if took is None and now_ms - self._queried.setdefault(each.admission, now_ms) < ASKED_FOR_MS:
+        took = self.claimant(admission, now_ms)
+        if took is None and now_ms - self._queried.setdefault(admission.admission, now_ms) < ASKED_FOR_MS:
             return False  # retried later: no running application has the tag
         if took:
-            note(AdmissionTaken(now_ms, each.admission, took))
-        elif each.reservation is not None:
-            held_ms = each.reservation.expires_at_ms - each.reservation.from_ms
-            note(AdmissionClosed(now_ms, each.admission, "expired", NotSubmitted(held_ms)))
+            note(AdmissionStarted(now_ms, admission.admission, took))
+        elif admission.reservation is not None:
+            held_ms = admission.reservation.expires_at_ms - admission.reservation.from_ms
+            note(AdmissionClosed(now_ms, admission.admission, "expired", NotSubmitted(held_ms)))
         return True

@@ -26,7 +26,7 @@ USER_SHARE = 3  # One user may use one in this many places
 RESERVED_OF = 4  # One in this many places is reserved for operators
 
 
-class AdmissionClient(msgspec.Struct, frozen=True, kw_only=True):
+class RequestedAdmission(msgspec.Struct, frozen=True, kw_only=True):
     """An admission request: see :class:`yarnctl.deciding.admission.records.Request`."""
 
     name: str
@@ -91,7 +91,9 @@ Code = Literal[
     "no-pool",
 ]
 
-Command = AdmissionClient | WithdrawRequest | QuoteRequest | AccountCommand  # The commands that may be queued
+Command = (
+    RequestedAdmission | WithdrawRequest | QuoteRequest | AccountCommand
+)  # The commands that may be queued
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -243,7 +245,7 @@ class RequestQueue:
 
     def _queued(self, wanted: Command) -> PendingCommand | None:
         """Return the same command if it is already queued: a repeated request waits for its answer."""
-        if isinstance(wanted, AdmissionClient) and not wanted.key:
+        if isinstance(wanted, RequestedAdmission) and not wanted.key:
             return None
         return next((each for each in self._pending if each.command == wanted), None)
 
@@ -251,7 +253,7 @@ class RequestQueue:
         """Return when a command was first submitted, also if an earlier attempt was not executed in time."""
         now_ms = self._clock_ms()
         came_at_ms = (
-            self._arrived_at_ms.get(wanted.key, now_ms) if isinstance(wanted, AdmissionClient) else now_ms
+            self._arrived_at_ms.get(wanted.key, now_ms) if isinstance(wanted, RequestedAdmission) else now_ms
         )
         return came_at_ms if 0 <= now_ms - came_at_ms <= PENDING_FOR_MAX_MS else now_ms
 
@@ -267,7 +269,7 @@ class RequestQueue:
         """Remove a request without a client that has not begun."""
         if pending.waiting_threads or pending.answer is not None or pending.begun:
             return False
-        if not isinstance(pending.command, AdmissionClient):
+        if not isinstance(pending.command, RequestedAdmission):
             return False
         self._pending = [each for each in self._pending if each is not pending]
         return True

@@ -297,22 +297,23 @@ class Publisher:
     def tick(
         self,
         controller: Controller,
-        seen: Observation,
+        observation: Observation,
         status: LoopStatus,
         snapshot: Snapshot | None = None,
         now_ms: int | None = None,
     ) -> None:
-        """Publish the result of a tick; ``now_ms``: its time, if later than that of ``seen``.
+        """Publish the result of a tick; ``now_ms``: its time, if later than that of ``observation``.
 
-        ``snapshot``: one made for the view only (``seen`` has none without pending preempting requests).
+        ``snapshot``: one made for the view only (without pending preempting requests ``observation`` has
+        none).
         """
         last = self._view
-        snapshot, at_ms, quiet = self._shown(controller, seen, snapshot)
+        snapshot, at_ms, quiet = self._shown(controller, observation, snapshot)
         self._reclaim_lists.update(controller.ledger)
         remembered = self._recent
         self._view = View(
             version=last.version + 1,
-            now_ms=max(last.now_ms, seen.now_ms, now_ms or 0),
+            now_ms=max(last.now_ms, observation.now_ms, now_ms or 0),
             loop=status,
             settings=controller.settings,
             snapshot=snapshot,
@@ -325,41 +326,43 @@ class Publisher:
             rankings=tuple(reversed(remembered.rankings)),
             checkpoints=self._reclaim_lists.checkpoints,
             occupancy=self._occupancy.samples,
-            unreachable=(*seen.unreachable, *seen.late),
+            unreachable=(*observation.unreachable, *observation.late),
             counts=self._counted.counts(),
             admission=self.admission,
             left_alone=self.left_alone,
-            budgets=self._budgets(controller, seen),
+            budgets=self._budgets(controller, observation),
             suspended=suspended_of(controller.ledger),
         )
 
-    def _budgets(self, controller: Controller, seen: Observation) -> tuple[BudgetStanding, ...]:
+    def _budgets(self, controller: Controller, observation: Observation) -> tuple[BudgetStanding, ...]:
         settings = controller.settings
         if settings.levers is None:
             return ()
-        if seen.held:
-            self._held, self._consents = seen.held, seen.consents
+        if observation.held:
+            self._held, self._consents = observation.held, observation.consents
         losses, queues = controller.ledger.losses, settings.preemptable_queues
-        return tuple(standings(losses, seen.now_ms, settings.levers, queues, self._held, self._consents))
+        return tuple(
+            standings(losses, observation.now_ms, settings.levers, queues, self._held, self._consents)
+        )
 
     def _shown(
-        self, controller: Controller, seen: Observation, looked: Snapshot | None
+        self, controller: Controller, observation: Observation, snapshot: Snapshot | None
     ) -> tuple[Snapshot | None, int, bool]:
         settings = controller.settings
-        fresh = looked if seen.snapshot is None else seen.snapshot
+        fresh = snapshot if observation.snapshot is None else observation.snapshot
         if fresh is None:
-            return self._kept(seen, settings)
-        at_ms = seen.now_ms if seen.snapshot is None else seen.as_of_ms
+            return self._kept(observation, settings)
+        at_ms = observation.now_ms if observation.snapshot is None else observation.as_of_ms
         waits = any(demand_waits(view, settings) for view in fresh.applications)
         if fresh is not self._view.snapshot and self._occupancy.is_due(at_ms):
             opened = sum(not order.observed for order in controller.ledger.open.values())
             self._occupancy.add(sample_of(fresh, controller.settings, at_ms, opened))
-        return fresh, at_ms, seen.snapshot is None and seen.cluster == "quiet" and not waits
+        return fresh, at_ms, observation.snapshot is None and observation.cluster == "quiet" and not waits
 
-    def _kept(self, seen: Observation, settings: Settings) -> tuple[Snapshot | None, int, bool]:
+    def _kept(self, observation: Observation, settings: Settings) -> tuple[Snapshot | None, int, bool]:
         last, at_ms = self._view, self._view.snapshot_at_ms or 0
-        old = seen.now_ms - at_ms >= NO_DEMAND_TICKS * settings.tick_ms
-        quiet = seen.cluster == "quiet" and (last.no_demand or old)
+        old = observation.now_ms - at_ms >= NO_DEMAND_TICKS * settings.tick_ms
+        quiet = observation.cluster == "quiet" and (last.no_demand or old)
         if quiet and not last.no_demand and last.snapshot is not None:
             return quieted(last.snapshot, settings), at_ms, quiet
         return last.snapshot, at_ms, quiet

@@ -216,10 +216,10 @@ class Decided(msgspec.Struct, frozen=True):
 class _Kept:
     """A decision that still gets records."""
 
-    def __init__(self, logged: RankedRecord, record: Decision, header: Header | None) -> None:
+    def __init__(self, ranked: RankedRecord, record: Decision, header: Header | None) -> None:
         self.record = record
         self.header = header
-        self.log = [logged]
+        self.log = [ranked]
         self.states: dict[str, State] = dict.fromkeys(record.orders, "ordered")
 
     def frozen(self) -> Decided:
@@ -261,11 +261,11 @@ class RecentDecisions:
         ):
             self._about(record.order, logged)
 
-    def _decided(self, logged: RankedRecord, record: Decision) -> None:
+    def _decided(self, ranked: RankedRecord, record: Decision) -> None:
         if record.number <= next(reversed(self._kept), 0):
             for number in list(self._kept):
                 self._drop(number)
-        kept = self._kept[record.number] = _Kept(logged, record, self.header)
+        kept = self._kept[record.number] = _Kept(ranked, record, self.header)
         self._decision_of.update(dict.fromkeys(record.orders, record.number))
         self._dirty[record.number] = None
         self._logged += len(kept.states) + 1
@@ -274,14 +274,14 @@ class RecentDecisions:
         ):
             self._drop(next(iter(self._kept)))
 
-    def _about(self, order: str, logged: RankedRecord) -> None:
+    def _about(self, order: str, ranked: RankedRecord) -> None:
         number = self._decision_of.get(order)
         if number is None:
             return
         kept = self._kept[number]
-        if isinstance(logged.record, Transition):
-            kept.states[order] = logged.record.target
-        kept.log.append(logged)
+        if isinstance(ranked.record, Transition):
+            kept.states[order] = ranked.record.target
+        kept.log.append(ranked)
         self._logged += 1
         self._dirty[number] = None
 

@@ -6,8 +6,8 @@ round.
 
 ::
 
-    waiting ──round──► admitted ──taken──► taken ──ended
-       │  └──round──► rejected  └─expired ──taken (late)──┘
+    waiting ──round──► admitted ──started──► running ──ended
+       │  └──round──► rejected  └─expired ──started (late)──┘
        └─withdrawn (admitted, too)
 """
 
@@ -35,11 +35,11 @@ from yarnctl.deciding.admission.pricing.accounts import AccountRecord, Accounts,
 from yarnctl.deciding.admission.records import Plan, Request, Reservation, State
 from yarnctl.deciding.reasons.verdicts import ClosedReason, PlanReason, Undecided
 
-OPEN: tuple[State, ...] = ("waiting", "admitted", "taken")
+OPEN: tuple[State, ...] = ("waiting", "admitted", "running")
 CLOSABLE: dict[str, tuple[State, ...]] = {
     "withdrawn": ("waiting", "admitted"),
     "expired": ("admitted",),
-    "ended": ("taken",),
+    "ended": ("running",),
 }
 """From which states an admission may be closed as what."""
 
@@ -91,7 +91,7 @@ class BookState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unlearned: Mapping[str, str] = {}
     accounts: Accounts = paying.NO_ACCOUNTS
     outcomes: Mapping[str, Used] = {}
-    taken_at_ms: Mapping[str, int] = {}
+    started_at_ms: Mapping[str, int] = {}
     ran_ms: Mapping[str, int] = {}
 
 
@@ -100,29 +100,29 @@ class AdmissionStore:
 
     ``opened``: the ids of those that have not ended. ``unlearned``: application -> admission, of ended ones
     whose feedback is to be fetched; ``trained``: the gate has learned from the past. ``outcomes``: how paid
-    admissions ended, until they are settled. Of placed ones: ``taken_at_ms`` is when their application was
+    admissions ended, until they are settled. Of placed ones: ``started_at_ms`` is when their application was
     observed first, until they have taught, ``ran_ms`` their time from start to end. ``version`` grows with
     every change.
     """
 
-    def __init__(self, left: BookState | None = None) -> None:
-        left = BookState() if left is None else left
-        self.gate = left.gate
-        self.admissions = {each.admission: each for each in left.admissions}
-        self.numbered = left.numbered
-        self.now_ms = left.now_ms
+    def __init__(self, state: BookState | None = None) -> None:
+        state = BookState() if state is None else state
+        self.gate = state.gate
+        self.admissions = {each.admission: each for each in state.admissions}
+        self.numbered = state.numbered
+        self.now_ms = state.now_ms
         self.version = 0
-        self.trained = left.trained
-        self.opened: dict[str, None] = dict.fromkeys(left.opened)
-        self.unlearned = dict(left.unlearned)
-        self.accounts = left.accounts
-        self.outcomes = dict(left.outcomes)
-        self.taken_at_ms = dict(left.taken_at_ms)
-        self.ran_ms = dict(left.ran_ms)
-        self._ids = {each.sequence: each.admission for each in left.admissions}
-        self._keys = {each.key: each.admission for each in left.admissions if each.key}
-        taken = (each for each in left.admissions if each.application)
-        self._applications = {each.application: each.admission for each in taken}
+        self.trained = state.trained
+        self.opened: dict[str, None] = dict.fromkeys(state.opened)
+        self.unlearned = dict(state.unlearned)
+        self.accounts = state.accounts
+        self.outcomes = dict(state.outcomes)
+        self.started_at_ms = dict(state.started_at_ms)
+        self.ran_ms = dict(state.ran_ms)
+        self._ids = {each.sequence: each.admission for each in state.admissions}
+        self._keys = {each.key: each.admission for each in state.admissions if each.key}
+        started = (each for each in state.admissions if each.application)
+        self._applications = {each.application: each.admission for each in started}
 
     def left(self) -> BookState:
         """Return the store as a value."""
@@ -136,7 +136,7 @@ class AdmissionStore:
             unlearned=dict(self.unlearned),
             accounts=self.accounts,
             outcomes=dict(self.outcomes),
-            taken_at_ms=dict(self.taken_at_ms),
+            started_at_ms=dict(self.started_at_ms),
             ran_ms=dict(self.ran_ms),
         )
 
@@ -157,11 +157,11 @@ class AdmissionStore:
         """The size of the gate's containers, of its first pool; 0 while there is no gate."""
         return 0 if self.gate is None else self.gate.pools[0].container_mib
 
-    def queue_of(self, found: Admission) -> str:
+    def queue_of(self, admission: Admission) -> str:
         """Return the queue that an admission goes to: of one that was placed, the first of its pool's."""
-        pools = () if self.gate is None or not found.plan.pool else self.gate.pools
-        pool = next((each for each in pools if each.name == found.plan.pool), None)
-        return found.queue if pool is None or not pool.queues else pool.queues[0]
+        pools = () if self.gate is None or not admission.plan.pool else self.gate.pools
+        pool = next((each for each in pools if each.name == admission.plan.pool), None)
+        return admission.queue if pool is None or not pool.queues else pool.queues[0]
 
     def by_key(self, key: str) -> Admission | None:
         """Return the admission requested with this key, as far as it is kept."""
@@ -222,7 +222,7 @@ class AdmissionStore:
         self.now_ms -= by_ms
         self.gate = None if self.gate is None else gate_set_back(self.gate, by_ms)
         self.accounts = accounts_set_back(self.accounts, by_ms)
-        self.taken_at_ms = {name: at_ms - by_ms for name, at_ms in self.taken_at_ms.items()}
+        self.started_at_ms = {name: at_ms - by_ms for name, at_ms in self.started_at_ms.items()}
         unlearned = set(self.unlearned.values())
         for name, each in self.admissions.items():
             if name in self.opened or each.state == "expired" or name in unlearned:
@@ -277,7 +277,7 @@ class AdmissionStore:
                 )
                 self._put(changed)
 
-    def _taken(self, record: entries.AdmissionTaken) -> None:
+    def _started(self, record: entries.AdmissionStarted) -> None:
         found = self.admissions.get(record.admission)
         if found is None or self.gate is None or found.reservation is None:
             return
@@ -289,11 +289,11 @@ class AdmissionStore:
             self.gate = msgspec.structs.replace(self.gate, reserved=(*others, reservation))
         self._applications[record.application] = found.admission
         if found.request.alternatives is not None:
-            self.taken_at_ms[found.admission] = record.at_ms
+            self.started_at_ms[found.admission] = record.at_ms
         changed = msgspec.structs.replace(
             found,
             changed_at_ms=record.at_ms,
-            state="taken",
+            state="running",
             reservation=reservation,
             application=record.application,
             why=None,
@@ -318,7 +318,7 @@ class AdmissionStore:
 
     def _learned(self, record: entries.GateLearned) -> None:
         self.unlearned.pop(record.application, None)
-        taken_ms = self.taken_at_ms.pop(self._applications.get(record.application, ""), None)
+        started_ms = self.started_at_ms.pop(self._applications.get(record.application, ""), None)
         if self.gate is None:
             return
         if not record.application:
@@ -329,9 +329,9 @@ class AdmissionStore:
             if found is not None and found.admission in self.outcomes:
                 ended = self.outcomes[found.admission]
                 self.outcomes[found.admission] = paying.with_usage(ended, found.reservation, finished)
-            if found is not None and taken_ms is not None and finished.elapsed_ms is not None:
-                start_ms = taken_ms if found.plan.start_at_ms is None else found.plan.start_at_ms
-                self.ran_ms[found.admission] = max(0, taken_ms - start_ms) + finished.elapsed_ms
+            if found is not None and started_ms is not None and finished.elapsed_ms is not None:
+                start_ms = started_ms if found.plan.start_at_ms is None else found.plan.start_at_ms
+                self.ran_ms[found.admission] = max(0, started_ms - start_ms) + finished.elapsed_ms
 
     def _paid(self, record: AccountRecord) -> None:
         with suppress(paying.ImpossibleRecord):
@@ -344,18 +344,18 @@ class AdmissionStore:
         entries.ClockSetBack: _set_back,
         entries.AdmissionAsked: _asked,
         entries.AdmissionRound: _round,
-        entries.AdmissionTaken: _taken,
+        entries.AdmissionStarted: _started,
         entries.AdmissionClosed: _closed,
         entries.GateLearned: _learned,
         **dict.fromkeys(get_args(AccountRecord), _paid),
     }
 
-    def _put(self, after: Admission) -> None:
-        self.admissions[after.admission] = after
-        if after.state in OPEN:
-            self.opened[after.admission] = None
+    def _put(self, admission: Admission) -> None:
+        self.admissions[admission.admission] = admission
+        if admission.state in OPEN:
+            self.opened[admission.admission] = None
         else:
-            self.opened.pop(after.admission, None)
+            self.opened.pop(admission.admission, None)
 
     def _drop_old(self) -> None:
         """Drop the oldest ended admissions."""
@@ -366,7 +366,7 @@ class AdmissionStore:
             del self.admissions[each.admission]
             self._ids.pop(each.sequence, None)
             self._applications.pop(each.application, None)
-            self.taken_at_ms.pop(each.admission, None)
+            self.started_at_ms.pop(each.admission, None)
             self.ran_ms.pop(each.admission, None)
             if self._keys.get(each.key) == each.admission:
                 del self._keys[each.key]
@@ -423,12 +423,12 @@ def _round_problem(store: AdmissionStore, record: entries.AdmissionRound) -> str
     )
 
 
-def _taken_problem(store: AdmissionStore, record: entries.AdmissionTaken) -> str:
+def _started_problem(store: AdmissionStore, record: entries.AdmissionStarted) -> str:
     found = store.admissions.get(record.admission)
     if found is None or found.state not in ("admitted", "expired"):
-        return f"{record.admission} is taken, and it is {_state(found)}"
+        return f"{record.admission} starts, and it is {_state(found)}"
     other = store.by_application(record.application)
-    return "" if other is None else f"{record.application} has taken {other.admission} already"
+    return "" if other is None else f"{record.application} uses {other.admission} already"
 
 
 def _closed_problem(store: AdmissionStore, record: entries.AdmissionClosed) -> str:
@@ -445,10 +445,10 @@ def _closed_problem(store: AdmissionStore, record: entries.AdmissionClosed) -> s
     return ""
 
 
-def _is_late(found: Admission, record: entries.AdmissionClosed) -> bool:
+def _is_late(admission: Admission, record: entries.AdmissionClosed) -> bool:
     """Say whether an application ended after its deadline; only YARN's finish time shows that."""
     ended_at_ms = record.finished_at_ms
-    return ended_at_ms is not None and ended_at_ms > found.plan.deadline_at_ms
+    return ended_at_ms is not None and ended_at_ms > admission.plan.deadline_at_ms
 
 
 def _learned_problem(store: AdmissionStore, record: entries.GateLearned) -> str:
@@ -462,7 +462,7 @@ def _learned_problem(store: AdmissionStore, record: entries.GateLearned) -> str:
 _CHECKERS: dict[type, Callable[[AdmissionStore, Any], str]] = {
     entries.AdmissionAsked: _asked_problem,
     entries.AdmissionRound: _round_problem,
-    entries.AdmissionTaken: _taken_problem,
+    entries.AdmissionStarted: _started_problem,
     entries.AdmissionClosed: _closed_problem,
     entries.GateLearned: _learned_problem,
 }
@@ -483,8 +483,8 @@ def _set_problem(record: entries.GateSet) -> str:
     return "" if capacity > 0 else f"a capacity of {capacity} containers"
 
 
-def _state(found: Admission | None) -> str:
-    return "not known" if found is None else found.state
+def _state(admission: Admission | None) -> str:
+    return "not known" if admission is None else admission.state
 
 
 def _state_text(value: object) -> str:

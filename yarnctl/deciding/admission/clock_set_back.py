@@ -39,14 +39,14 @@ def request_set_back(request: Request, by_ms: int) -> Request:
     )
 
 
-def reservation_set_back(held: Reservation, by_ms: int) -> Reservation:
+def reservation_set_back(reservation: Reservation, by_ms: int) -> Reservation:
     """Return a reservation that begins and expires as much later or earlier than now as before."""
     return replaced(
-        held,
-        request=request_set_back(held.request, by_ms),
-        claim=_claim(held.claim, by_ms),
-        expires_at_ms=_earlier(held.expires_at_ms, by_ms),
-        sold=None if held.sold is None else plan_set_back(held.sold, by_ms),
+        reservation,
+        request=request_set_back(reservation.request, by_ms),
+        claim=_claim(reservation.claim, by_ms),
+        expires_at_ms=_earlier(reservation.expires_at_ms, by_ms),
+        sold=None if reservation.sold is None else plan_set_back(reservation.sold, by_ms),
     )
 
 

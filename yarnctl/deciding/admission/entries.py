@@ -65,7 +65,7 @@ class AdmissionRound(msgspec.Struct, frozen=True, tag="admission-round", omit_de
     pool_loads: PoolLoads = ()
 
 
-class AdmissionTaken(msgspec.Struct, frozen=True, tag="admission-taken"):
+class AdmissionStarted(msgspec.Struct, frozen=True, tag="admission-started"):
     """The job of an admitted request was observed on the cluster, by its tag."""
 
     at_ms: int

@@ -108,10 +108,10 @@ def decide(
     return msgspec.structs.replace(gate, waiting=waiting, reserved=merged(kept, granted)), plans
 
 
-def _carried(after: Gate, seen: Seen, granted: Sequence[Reservation]) -> Gate:
+def _carried(gate_after: Gate, seen: Seen, granted: Sequence[Reservation]) -> Gate:
     """Return the gate with what is promised after a round, of a mechanism that carries that."""
-    carry = MECHANISMS[after.mechanism].carry
-    return after if carry is None else msgspec.structs.replace(after, promised=carry(seen, granted))
+    carry = MECHANISMS[gate_after.mechanism].carry
+    return gate_after if carry is None else msgspec.structs.replace(gate_after, promised=carry(seen, granted))
 
 
 def expected_end(
@@ -131,7 +131,7 @@ def expected_end(
     return _carried(after, seen, granted)
 
 
-def granted_in(before: Gate, after: Gate) -> tuple[Reservation, ...]:
+def granted_in(gate_before: Gate, gate_after: Gate) -> tuple[Reservation, ...]:
     """Return the reservations that a round has made or changed."""
-    known = {each.request.sequence: each for each in before.reserved}
-    return tuple(each for each in after.reserved if known.get(each.request.sequence) != each)
+    known = {each.request.sequence: each for each in gate_before.reserved}
+    return tuple(each for each in gate_after.reserved if known.get(each.request.sequence) != each)

@@ -36,12 +36,12 @@ def decided_price(plan: Plan) -> Cheaper | None:
     return None
 
 
-def cheaper_later(before: Gate, record: AdmissionRound, plan: Plan, most: int = 3) -> list[Cheaper]:
+def cheaper_later(gate_before: Gate, record: AdmissionRound, plan: Plan, most: int = 3) -> list[Cheaper]:
     """Return up to ``most`` later deadlines that would have cost less, each less than the one before.
 
-    ``before`` is the gate before the round, ``plan`` the round's decision on the request.
+    ``gate_before`` is the gate before the round, ``plan`` the round's decision on the request.
     """
-    decided, offered = decided_price(plan), _offered(before, record, plan.sequence)
+    decided, offered = decided_price(plan), _offered(gate_before, record, plan.sequence)
     if decided is None or offered is None:
         return []
     if offered.price_mtokens(decided.deadline_at_ms) != decided.price_mtokens:
@@ -54,19 +54,19 @@ def cheaper_later(before: Gate, record: AdmissionRound, plan: Plan, most: int = 
     return found[1 : most + 1]
 
 
-def _offered(before: Gate, record: AdmissionRound, sequence: int) -> Priced | None:
+def _offered(gate_before: Gate, record: AdmissionRound, sequence: int) -> Priced | None:
     """Return what each deadline of a request cost, after those that were decided on before it."""
-    choices, memory = before.choices, before.memory
-    request = next((each for each in before.waiting if each.sequence == sequence), None)
+    choices, memory = gate_before.choices, gate_before.memory
+    request = next((each for each in gate_before.waiting if each.sequence == sequence), None)
     if request is None or request.estimate is None:
         return None
     if not isinstance(choices, MrmChoices) or not isinstance(memory, MrmMemory):
         return None
-    late = {each.request.sequence for each in expired(before, record.at_ms)}
-    kept = [each for each in before.reserved if each.request.sequence not in late]
+    late = {each.request.sequence for each in expired(gate_before, record.at_ms)}
+    kept = [each for each in gate_before.reserved if each.request.sequence not in late]
     if any(each.request.sequence == sequence for each in kept):
         return None  # it was sold in an earlier round
-    order = {each.sequence: place for place, each in enumerate(before.waiting)}
+    order = {each.sequence: place for place, each in enumerate(gate_before.waiting)}
     known = {each.request.sequence for each in kept}
     first = [
         each
@@ -77,9 +77,9 @@ def _offered(before: Gate, record: AdmissionRound, sequence: int) -> Priced | No
         (),
         (*kept, *first),
         record.loads,
-        before.pools,
+        gate_before.pools,
         record.at_ms,
-        promised=before.promised,
+        promised=gate_before.promised,
         blocking=record.blocking,
     )
     found = market(memory, choices, seen)

@@ -47,7 +47,7 @@ def sold_deadlines(store: AdmissionStore) -> dict[str, int]:
     payments = store.accounts.payments
     return {
         each.application: each.reservation.until_ms
-        for each in store.open("taken")
+        for each in store.open("running")
         if each.reservation is not None
         and each.admission in payments
         and payments[each.admission].refunded_mtokens is None
@@ -74,20 +74,20 @@ def payment_problem(store: AdmissionStore, record: object) -> str:
     return "" if record == due else f"{record.admission}: {found_text}, due is {due_text}"
 
 
-def _charge(store: AdmissionStore, each: Admission, now_ms: int) -> paying.TokensCharged | None:
+def _charge(store: AdmissionStore, admission: Admission, now_ms: int) -> paying.TokensCharged | None:
     """Return the charge of a promise; one that came late, after it was paid back, is not paid again."""
-    price, budget = each.plan.price_mtokens, each.request.budget
-    if price is None or each.reservation is None or budget is None:
+    price, budget = admission.plan.price_mtokens, admission.request.budget
+    if price is None or admission.reservation is None or budget is None:
         return None
-    if each.admission in store.accounts.payments:
+    if admission.admission in store.accounts.payments:
         return None
-    return paying.TokensCharged(now_ms, budget.account, each.admission, price, each.key)
+    return paying.TokensCharged(now_ms, budget.account, admission.admission, price, admission.key)
 
 
-def _ended(store: AdmissionStore, found: Admission | None) -> tuple[paying.Used, Refund]:
+def _ended(store: AdmissionStore, admission: Admission | None) -> tuple[paying.Used, Refund]:
     """Return how it ended, and which refund its request chose; none for what is dropped."""
-    if found is None or found.request.budget is None:
+    if admission is None or admission.request.budget is None:
         return paying.Used("ran"), "none"
-    if found.state != "ended":
-        return paying.Used("not-run"), found.request.budget.refund
-    return store.outcomes.get(found.admission, paying.Used("ran")), found.request.budget.refund
+    if admission.state != "ended":
+        return paying.Used("not-run"), admission.request.budget.refund
+    return store.outcomes.get(admission.admission, paying.Used("ran")), admission.request.budget.refund

@@ -17,7 +17,7 @@ from yarnctl.deciding.admission.placement_options import Alternatives, NotPlaced
 from yarnctl.deciding.reasons.verdicts import PlanReason
 
 Verdict = Literal["admit", "defer", "reject"]
-State = Literal["waiting", "admitted", "taken", "rejected", "expired", "withdrawn", "ended"]
+State = Literal["waiting", "admitted", "running", "rejected", "expired", "withdrawn", "ended"]
 """The state of an admission; :mod:`yarnctl.deciding.admission.book` has the transitions."""
 
 Refund = Literal["none", "unused", "late", "both"]

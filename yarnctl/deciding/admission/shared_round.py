@@ -48,9 +48,9 @@ def end_ms(request: Request, containers: int, start_ms: int) -> int:
 
 
 def plan_spans(
-    rules: Rules, waiting: Sequence[Request], steps: Profile, now_ms: int
+    rules: Rules, waiting: Sequence[Request], profile: Profile, now_ms: int
 ) -> dict[int, PlannedSpan]:
-    """Return sequence -> what is predicted, for all that wait; ``steps`` is what is free for them.
+    """Return sequence -> what is predicted, for all that wait; ``profile`` is what is free for them.
 
     Each request keeps its rank in the order of the queue now. A job needs more containers the longer
     it waits, so every start has a number of its own; they must stay free through the predicted run.
@@ -63,22 +63,22 @@ def plan_spans(
         ranked.append((rules.sizing.key(request, wanted, now_ms, rules.choices), request))
     ranked.sort(key=lambda entry: entry[0])
     for _, request in ranked[:PLANNED_MAX]:
-        seen = _first(rules, request, steps, now_ms)
+        seen = _first(rules, request, profile, now_ms)
         found[request.sequence] = seen._replace(containers=found[request.sequence].containers)
         if seen.start_ms is not None and seen.end_ms is not None:
-            steps = steps.with_loads((Load("", seen.containers, seen.start_ms, seen.end_ms),))
+            profile = profile.with_loads((Load("", seen.containers, seen.start_ms, seen.end_ms),))
     return found
 
 
-def _first(rules: Rules, request: Request, steps: Profile, now_ms: int) -> PlannedSpan:
+def _first(rules: Rules, request: Request, profile: Profile, now_ms: int) -> PlannedSpan:
     """Find the first start at which what it needs by then stays free through its run."""
     nobody_knows = PlannedSpan(0, None, None)
-    for start_ms in (now_ms, *(at_ms for at_ms in steps.at_ms if at_ms > now_ms)):
+    for start_ms in (now_ms, *(at_ms for at_ms in profile.at_ms if at_ms > now_ms)):
         _, containers = _wanted(rules, request, start_ms)
         if start_ms >= min(request.due_ms, FOREVER_MS) or not containers:
             return nobody_knows._replace(too_late=True)
         until_ms = max(start_ms + 1, end_ms(request, containers, start_ms))
-        if steps.least_free(start_ms, until_ms) >= containers:
+        if profile.least_free(start_ms, until_ms) >= containers:
             return PlannedSpan(containers, start_ms, until_ms)
     return nobody_knows
 
@@ -193,17 +193,17 @@ def _admitted(reservation: Reservation, now_ms: int) -> Plan:
     )
 
 
-def _deferred(request: Request, seen: PlannedSpan, free: int) -> Plan:
+def _deferred(request: Request, span: PlannedSpan, free: int) -> Plan:
     """Return when it would start by the state now, with what it needs now (more the longer it waits)."""
-    start: Literal["known", "unknown", "too-late"] = "unknown" if seen.start_ms is None else "known"
-    if seen.too_late:
+    start: Literal["known", "unknown", "too-late"] = "unknown" if span.start_ms is None else "known"
+    if span.too_late:
         start = "too-late"
     return Plan(
         sequence=request.sequence,
         verdict="defer",
-        containers=seen.containers,
+        containers=span.containers,
         deadline_at_ms=request.due_ms,
-        reason=verdicts.Needs(seen.containers, free, start),
-        start_at_ms=seen.start_ms,
-        finish_at_ms=None if seen.start_ms is None else seen.end_ms,
+        reason=verdicts.Needs(span.containers, free, start),
+        start_at_ms=span.start_ms,
+        finish_at_ms=None if span.start_ms is None else span.end_ms,
     )

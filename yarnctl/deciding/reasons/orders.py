@@ -47,7 +47,7 @@ class RoomElsewhere(Reason, frozen=True):
     sentence = "the requests fit into free capacity"
 
 
-class NobodyWaits(Reason, frozen=True):
+class NoPendingRequests(Reason, frozen=True):
     sentence = "no production application has pending requests"
 
 
@@ -77,7 +77,7 @@ class RequesterHasRoom(Reason, frozen=True):
 
 
 _Moved = ContainerHasEnded | ApplicationHasEnded | WithOrder | Unclaimed | NoProgress
-_Needless = RequestGone | RoomElsewhere | NobodyWaits | Stopping | OnlyObserved | AnotherManager
+_Needless = RequestGone | RoomElsewhere | NoPendingRequests | Stopping | OnlyObserved | AnotherManager
 _Passed = GivenRoomOf | RequesterHasRoom
 MoveReason = _Moved | _Needless | _Passed
 """Why an order moved or was transferred (``transition``, ``transfer``)."""

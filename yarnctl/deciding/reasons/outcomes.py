@@ -94,10 +94,10 @@ class KillNotAllowed(Reason, frozen=True):
 
 
 class ExecutorBusy(Reason, frozen=True):
-    """``told``: what its driver, or its JobManager, reports."""
+    """``report``: what its driver, or its JobManager, reports."""
 
-    sentence = "the executor or worker cannot be drained: {told}"
-    told: str
+    sentence = "the executor or worker cannot be drained: {report}"
+    report: str
 
 
 class BegunMeanwhile(Reason, frozen=True):

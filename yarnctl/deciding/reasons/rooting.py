@@ -36,6 +36,6 @@ class Reason(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="code", 
     remedy: ClassVar[str] = ""
 
 
-def code(why: Reason) -> str:
+def code(reason: Reason) -> str:
     """Return the tag of a reason, as in ``code``."""
-    return str(why.__struct_config__.tag)
+    return str(reason.__struct_config__.tag)

@@ -247,17 +247,17 @@ class RanInMaster(Reason, frozen=True):
     sentence = "the job's tasks ran in its application master and used no containers"
 
 
-class NoSpansTold(Reason, frozen=True):
+class NoTaskTimes(Reason, frozen=True):
     sentence = "the history server reports no MILLIS_MAPS or MILLIS_REDUCES of {job}"
     job: str
 
 
-class NoInstantsTold(Reason, frozen=True):
+class NoStartOrEnd(Reason, frozen=True):
     sentence = "the history server reports no start or end of {job}"
     job: str
 
 
-class NoUsageTold(Reason, frozen=True):
+class NoUsage(Reason, frozen=True):
     """``job``: an application's id."""
 
     sentence = "the ResourceManager reports no start, end or memory-seconds of {job}"
@@ -265,7 +265,7 @@ class NoUsageTold(Reason, frozen=True):
 
 
 _Unusable = NumbersImpossible | NoneWouldDo | EndedOtherwise | RanInMaster
-_Unreported = NoSpansTold | NoInstantsTold | NoUsageTold
+_Unreported = NoTaskTimes | NoStartOrEnd | NoUsage
 _Unread = NotInHistoryYet | HistoryBusy | HistoryFault | HistoryUnusable | HistoryLost
 LessonReason = _Unusable | _Unreported | _Unread
 """Why nothing was learned of a job (``gate-learned``)."""

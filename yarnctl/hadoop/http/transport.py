@@ -317,21 +317,21 @@ class Transport:
             raise self._explained(url, method, problem) from None
         return _answer(got, url)
 
-    def _explained(self, url: str, method: str, problem: ExchangeFailed) -> Unreachable:
+    def _explained(self, url: str, method: str, failed: ExchangeFailed) -> Unreachable:
         """Return our error, without the library's text (it may quote the whole URL)."""
-        what = FAULT_WORDS[problem.fault]
-        if problem.fault == "too-long" and method == "GET":
+        what = FAULT_WORDS[failed.fault]
+        if failed.fault == "too-long" and method == "GET":
             bound = f"at most {self.limits.answer_bytes} bytes"
             return BadAnswer(explain(url, what, bound, "raise answer_bytes if the answer is valid"))
-        if method != "GET" and problem.is_sent:
+        if method != "GET" and failed.is_sent:
             story = f"{method} was sent, but not answered: {what}"
             return Uncertain(explain(url, story, "an answer", "check the state before you repeat it"))
-        return unreached(url, problem, f"a {self.daemon}")
+        return unreached(url, failed, f"a {self.daemon}")
 
 
-def unreached(url: str, problem: ExchangeFailed, expected: str) -> Unreachable:
+def unreached(url: str, failed: ExchangeFailed, expected: str) -> Unreachable:
     """Return the error of a request that did not arrive, or that got no answer and changes nothing."""
-    words, kind = FAULT_WORDS[problem.fault], problem.fault
+    words, kind = FAULT_WORDS[failed.fault], failed.fault
     found = Unreachable(explain(url, words, expected, _BY_DNS if kind == "unknown-host" else _REACH))
     found.fault, found.kind = words, kind if kind in NO_CONNECTION else ""
     return found
@@ -355,9 +355,11 @@ _REACH = "check that the daemon runs and that this host can reach it"
 _BY_DNS = "add the name to DNS or to /etc/hosts of this host"
 
 
-def _answer(got: Received, url: str) -> HttpAnswer:
-    kind = got.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    return HttpAnswer(got.status, kind, got.body, safe_url(url), got.headers.get("Location", ""))
+def _answer(received: Received, url: str) -> HttpAnswer:
+    kind = received.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    return HttpAnswer(
+        received.status, kind, received.body, safe_url(url), received.headers.get("Location", "")
+    )
 
 
 def _checked(address: str, daemon: str) -> str:

@@ -40,13 +40,13 @@ class Leaf(msgspec.Struct, frozen=True):
     queue: yarn.QueueInfo
 
 
-def leaves(root: yarn.QueueInfo) -> tuple[Leaf, ...]:
+def leaves(root_queue: yarn.QueueInfo) -> tuple[Leaf, ...]:
     """Return the leaf queues in the tree's order, paths built by walking (YARN-10610).
 
     A parent without children is not a leaf. (``type`` marks a leaf in every version, ``queueType`` from 3.4
     on.)
     """
-    return tuple(Leaf(path, queue) for path, queue in _walk(root, root.name) if is_leaf(queue))
+    return tuple(Leaf(path, queue) for path, queue in _walk(root_queue, root_queue.name) if is_leaf(queue))
 
 
 def is_leaf(queue: yarn.QueueInfo) -> bool:
@@ -54,17 +54,19 @@ def is_leaf(queue: yarn.QueueInfo) -> bool:
     return not queue.children and ("Leaf" in queue.kind or queue.queue_type.lower() == "leaf")
 
 
-def queue_tree(root: yarn.QueueInfo) -> QueueTree:
+def queue_tree(root_queue: yarn.QueueInfo) -> QueueTree:
     """Return the paths of all queues."""
     leaves, parents = list[str](), list[str]()
-    for path, queue in _walk(root, root.name):
+    for path, queue in _walk(root_queue, root_queue.name):
         (leaves if is_leaf(queue) else parents).append(path)
     return QueueTree(leaves, parents)
 
 
-def queue_views(root: yarn.QueueInfo, total: Resources) -> tuple[QueueView, ...]:
+def queue_views(root_queue: yarn.QueueInfo, total: Resources) -> tuple[QueueView, ...]:
     """Return the leaf queues by path; ``total`` (live nodes without a label) turns shares into vectors."""
-    return tuple(sorted((queue_view(leaf, total) for leaf in leaves(root)), key=lambda view: view.queue))
+    return tuple(
+        sorted((queue_view(leaf, total) for leaf in leaves(root_queue)), key=lambda view: view.queue)
+    )
 
 
 def queue_view(leaf: Leaf, total: Resources) -> QueueView:
@@ -127,8 +129,8 @@ def _unmet(requests: Iterable[yarn.ResourceRequest]) -> list[yarn.ResourceReques
     return [row for row in requests if row.location == ANYWHERE and row.count > 0]
 
 
-def _label(row: yarn.ResourceRequest, otherwise: str) -> str:
-    label = yarn.label_in(row.label)
+def _label(request: yarn.ResourceRequest, otherwise: str) -> str:
+    label = yarn.label_in(request.label)
     return otherwise if label is None else label
 
 
@@ -294,11 +296,11 @@ def _walk(queue: yarn.QueueInfo, path: str) -> Iterator[tuple[str, yarn.QueueInf
 
 
 def _vector(
-    of_partition: yarn.Vector | None, told: yarn.Vector | None, percent: float, total: Resources
+    of_partition: yarn.Vector | None, vector: yarn.Vector | None, percent: float, total: Resources
 ) -> Resources:
     """Return the default partition's vector, 0 included; else the given one, or the share of the cluster."""
     if of_partition is not None:
         return of_partition.resources
-    if told is not None and told.memory_mib > 0:
-        return told.resources
+    if vector is not None and vector.memory_mib > 0:
+        return vector.resources
     return Resources(*(int(part * percent / 100) for part in total))

@@ -35,7 +35,7 @@ class AdmissionStories:
 
     def apply(self, record: Record) -> None:
         """Read one record."""
-        if isinstance(record, entries.AdmissionTaken) and self.wanted in (
+        if isinstance(record, entries.AdmissionStarted) and self.wanted in (
             record.admission,
             record.application,
         ):
@@ -91,22 +91,28 @@ class AdmissionStories:
             )
         self._add(record.at_ms, record.admission, "; ".join(parts))
 
-    def _running(self, record: entries.AdmissionTaken) -> None:
+    def _running(self, record: entries.AdmissionStarted) -> None:
         found = self._store.admissions.get(record.admission)
         if found is not None and not self.stories:
             self._before(found)
         self._own = record.admission
         self._add(record.at_ms, record.admission, f"running as {record.application}")
 
-    def _before(self, found: Admission) -> None:
+    def _before(self, admission: Admission) -> None:
         """Add the request and the decision, recorded before the admission's application was known."""
-        request = found.request
+        request = admission.request
         requested = entries.AdmissionAsked(
-            request.submitted_at_ms, found.admission, found.name, found.user, found.queue, request, found.key
+            request.submitted_at_ms,
+            admission.admission,
+            admission.name,
+            admission.user,
+            admission.queue,
+            request,
+            admission.key,
         )
         self._requested(requested)
-        if found.reservation is not None:
-            self._add(found.reservation.from_ms, found.admission, self._decision(found))
+        if admission.reservation is not None:
+            self._add(admission.reservation.from_ms, admission.admission, self._decision(admission))
 
     # --- prices ---------------------------------------------------------------------------------
 
@@ -122,16 +128,19 @@ class AdmissionStories:
                 if plan.sequence in names and decided_price(plan) is not None:
                     # sold in one round, it can start in a later one
                     self._rounds.setdefault(names[plan.sequence], (gate, record, plan))
-        elif isinstance(record, entries.AdmissionTaken | entries.AdmissionClosed):
+        elif isinstance(record, entries.AdmissionStarted | entries.AdmissionClosed):
             self._rounds.pop(record.admission, None)
 
-    def _decision(self, found: Admission) -> str:
+    def _decision(self, admission: Admission) -> str:
         """Return the line of a decision; with a price, also its terms and cheaper deadlines."""
-        line = _verdict(found.plan) + _placed(found.plan)
-        if found.plan.price_mtokens is not None:
-            line += self._price(found)
-        decided = self._rounds.get(found.admission)
-        later = [] if decided is None else cheaper_later(*decided)
+        line = _verdict(admission.plan) + _placed(admission.plan)
+        if admission.plan.price_mtokens is not None:
+            line += self._price(admission)
+        decided = self._rounds.get(admission.admission)
+        if decided is None:
+            return line
+        before, record, plan = decided
+        later = cheaper_later(before, record, plan)
         if not later:
             return line
         offers = ", ".join(
@@ -139,22 +148,22 @@ class AdmissionStories:
         )
         return f"{line}; later deadlines were cheaper: {offers}"
 
-    def _price(self, found: Admission) -> str:
+    def _price(self, admission: Admission) -> str:
         """Return a price by its terms: the job itself, then the admissions with less slack because of it."""
-        plan = found.plan
-        terms = ", ".join(
-            f"{tokens_text(amount)} "
-            f"{'for the job' if term == ITSELF else f'for the slack of {self._admission_name(found, term)}'}"
-            for term, amount in plan.because
-        )
+        plan = admission.plan
+        causes = {
+            term: "the job" if term == ITSELF else f"the slack of {self._admission_name(admission, term)}"
+            for term, _ in plan.because
+        }
+        terms = ", ".join(f"{tokens_text(amount)} for {causes[term]}" for term, amount in plan.because)
         late = ""
         if plan.late_ratio is not None:
             late = f"; probability of a late end at most {plan.late_ratio * 100:g}%"
         return f"; promised by {when(plan.deadline_at_ms)} for {terms}{late}"
 
-    def _admission_name(self, found: Admission, number: str) -> str:
+    def _admission_name(self, admission: Admission, number: str) -> str:
         """Return the id of the admission with a number, with its job's name, if it is kept."""
-        name = f"{found.admission.rpartition('-')[0]}-{number}"
+        name = f"{admission.admission.rpartition('-')[0]}-{number}"
         other = self._store.admissions.get(name)
         return f"number {number}" if other is None else f"{name} ({other.name})"
 
@@ -192,10 +201,12 @@ def _placed(plan: Plan) -> str:
     return f"{line}; not chosen: {others}"
 
 
-def _options(found: Alternatives) -> str:
-    kinds = sorted({each.kind for each in found.options})
-    options = f"{len(found.options)} options ({', '.join(kinds)})"
-    return options + (f"; too few known runs on {', '.join(found.lacking)}" if found.lacking else "")
+def _options(alternatives: Alternatives) -> str:
+    kinds = sorted({each.kind for each in alternatives.options})
+    options = f"{len(alternatives.options)} options ({', '.join(kinds)})"
+    return options + (
+        f"; too few known runs on {', '.join(alternatives.lacking)}" if alternatives.lacking else ""
+    )
 
 
 def _ran(plan: Plan, ran_ms: int | None) -> str:

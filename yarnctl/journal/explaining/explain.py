@@ -321,10 +321,10 @@ class _Reader:
                     )
                 )
 
-    def _left_alone(self, occasion: RefusalStory) -> None:
+    def _left_alone(self, story: RefusalStory) -> None:
         container = self.ran is not None and self.ran.container == self.wanted
         self.roles["container" if container else "attempt"] = None
-        self.refused.append(occasion)
+        self.refused.append(story)
 
     # --- names --------------------------------------------------------------------------------
 

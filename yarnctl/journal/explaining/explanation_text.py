@@ -109,13 +109,13 @@ def _counted(counts: dict[str, int]) -> list[tuple[str, int]]:
 # --- one order --------------------------------------------------------------------------------
 
 
-def _order_in_words(story: OrderStory, before: OrderStory | None) -> list[str]:
+def _order_in_words(story: OrderStory, story_before: OrderStory | None) -> list[str]:
     lines = [
         f"{story.order}: decision {story.decision} {instant(story.ordered_at_ms)}"
         f" for {story.first_requester}, {containers(story.shortfall)} short ({story.trigger})",
         f"  victim   {story.victim}, {story.attempt}, {story.container} on {story.node}",
         f"  chosen   {_chosen(story)}",
-        *_not_chosen(story, before),
+        *_not_chosen(story, story_before),
     ]
     lines += [f"  moved    {transfer}" for transfer in story.transfers]
     if story.left:
@@ -142,7 +142,7 @@ def _chosen(story: OrderStory) -> str:
     )
 
 
-def _not_chosen(story: OrderStory, before: OrderStory | None) -> list[str]:
+def _not_chosen(story: OrderStory, story_before: OrderStory | None) -> list[str]:
     """Return the jobs and tasks not chosen; once for each decision."""
     task_policy, job_policy = story.task_policy, story.job_policy
     rows = [(each.attempt, each.why, key_words(task_policy, each.key, None)) for each in story.next_tasks]
@@ -150,12 +150,17 @@ def _not_chosen(story: OrderStory, before: OrderStory | None) -> list[str]:
         (each.application, each.why, key_words(job_policy, each.key, story.total)) for each in story.next_jobs
     ]
     if (
-        before is not None
+        story_before is not None
         and rows
-        and (before.decision, before.ordered_at_ms, before.next_tasks, before.next_jobs)
+        and (
+            story_before.decision,
+            story_before.ordered_at_ms,
+            story_before.next_tasks,
+            story_before.next_jobs,
+        )
         == (story.decision, story.ordered_at_ms, story.next_tasks, story.next_jobs)
     ):
-        return [f"  not      as for {before.order}"]
+        return [f"  not      as for {story_before.order}"]
     return [f"  not      {name}: {why_words(why)} ({key})" for name, why, key in rows]
 
 

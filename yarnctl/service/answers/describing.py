@@ -111,6 +111,7 @@ class AnswerRoute(APIRoute):
     """A route with a function that returns a struct: described by it, and encoded from it."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        # ``options``: the forty of FastAPI's own constructor; its router calls this one with all of them.
         kind = get_type_hints(endpoint, include_extras=True).get("return")
         if _is_struct(kind):
             options["response_model"] = described(kind)

@@ -111,16 +111,16 @@ def refusal(record: Refusal) -> RefusalOut:
     )
 
 
-def trigger(seen: Trigger) -> TriggerOut:
+def trigger(trigger: Trigger) -> TriggerOut:
     """Return the cause of a decision."""
-    requests = [read_off(ContainerRequestOut, each, size=size(each.size)) for each in seen.requests]
+    requests = [read_off(ContainerRequestOut, each, size=size(each.size)) for each in trigger.requests]
     return read_off(
         TriggerOut,
-        seen,
+        trigger,
         requests=requests,
-        shortfall=seen.shortfall,
-        why=text(seen.why),
-        reason=reason(seen.why),
+        shortfall=trigger.shortfall,
+        why=text(trigger.why),
+        reason=reason(trigger.why),
     )
 
 
@@ -175,9 +175,9 @@ def _performed(record: Performed) -> PerformedOut:
     return msgspec.convert(fields, PerformedOut)
 
 
-def explained(found: Explanation) -> Explained:
+def explained(explanation: Explanation) -> Explained:
     """Return an explanation as text and as data."""
-    return read_off(Explained, found, text=in_words(found))
+    return read_off(Explained, explanation, text=in_words(explanation))
 
 
 def _with_header(decided: Decided) -> Iterator[Record]:
@@ -216,22 +216,23 @@ def everything_about(view: View, wanted: str) -> Explanation:
     return found
 
 
-def _now(each: ApplicationView, view: View) -> str:
-    kind = role_of(each, view.settings)
-    left_out = None if view.snapshot is None else view.snapshot.left_out.get(each.application)
-    held = f"user {each.user}, queue {each.queue} ({kind}), holds {containers(each.containers)}"
-    waits = f", requests {pending_of(each)} more" if pending_of(each) else ""
+def _now(application: ApplicationView, view: View) -> str:
+    kind = role_of(application, view.settings)
+    left_out = None if view.snapshot is None else view.snapshot.left_out.get(application.application)
+    held = f"user {application.user}, queue {application.queue} ({kind}), "
+    held += f"holds {containers(application.containers)}"
+    waits = f", requests {pending_of(application)} more" if pending_of(application) else ""
     if left_out is not None:
         waits += f"; {text(left_out)}; no container is freed for these requests"
     if kind == "preempting":
-        ordered = _ordered_for(each, view) if each.requests else ""
+        ordered = _ordered_for(application, view) if application.requests else ""
         return f"now: {held}{waits}{ordered}"
-    may = "can be suspended" if each.runner else f"cannot be suspended: {said(each.why_not)}"
+    may = "can be suspended" if application.runner else f"cannot be suspended: {said(application.why_not)}"
     return f"now: {held}{waits}; {may}"
 
 
-def _ordered_for(each: ApplicationView, view: View) -> str:
-    name = each.application
+def _ordered_for(application: ApplicationView, view: View) -> str:
+    name = application.application
     if count := sum(entry.order.serves for entry in open_entries(view) if entry.order.requester == name):
         return f"; {containers(count)} ordered for it"
     if count := would_order(view)[name]:

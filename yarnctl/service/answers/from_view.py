@@ -59,13 +59,13 @@ def read_off(kind: type[Answer], /, *sources: object, **given: object) -> Answer
     return kind(**given, **found)
 
 
-def reason(why: Reason | None) -> ReasonOut | None:
+def reason(reason: Reason | None) -> ReasonOut | None:
     """Return a reason's code and sentence; None for none."""
-    return None if why is None else _out(why)
+    return None if reason is None else _out(reason)
 
 
-def _out(why: Reason) -> ReasonOut:
-    return ReasonOut(code=str(why.__struct_config__.tag), text=text(why))
+def _out(reason: Reason) -> ReasonOut:
+    return ReasonOut(code=str(reason.__struct_config__.tag), text=text(reason))
 
 
 def loop(status: LoopStatus) -> Loop:
@@ -89,15 +89,15 @@ def cluster(status: LoopStatus) -> ClusterOut | None:
     return read_off(ClusterOut, identity, capabilities=sorted(identity.capabilities))
 
 
-def occupied(held: RoleUsage) -> Occupied:
+def occupied(usage: RoleUsage) -> Occupied:
     """Return what the applications of one role use."""
-    return read_off(Occupied, held, used=size(held.used))
+    return read_off(Occupied, usage, used=size(usage.used))
 
 
-def sample(seen: Sample) -> OccupancySample:
+def sample(sample: Sample) -> OccupancySample:
     """Return the cluster by role at one instant."""
-    used = {name: occupied(getattr(seen, name)) for name in ROLES}
-    return read_off(OccupancySample, seen, total=size(seen.total), **used)
+    used = {name: occupied(getattr(sample, name)) for name in ROLES}
+    return read_off(OccupancySample, sample, total=size(sample.total), **used)
 
 
 def open_entries(view: View) -> list[Entry]:
@@ -145,7 +145,7 @@ def application_of(attempt: str) -> str:
 
 
 def _application(
-    each: ApplicationView,
+    application: ApplicationView,
     view: View,
     *,
     coming: int,
@@ -153,33 +153,37 @@ def _application(
     giving: int,
     left_alone: Mapping[str, dict[str, EligibilityReason]],
 ) -> Application:
-    single = left_alone.get(each.application, {})
+    single = left_alone.get(application.application, {})
     return read_off(
         Application,
-        each,
-        role=role_of(each, view.settings),
-        pending=pending_of(each),
-        used=size(each.used),
-        runner=bool(each.runner),
-        progress_ratio=float(each.progress_ratio),
-        why_not=said(each.why_not),
-        reason=reason(each.why_not),
-        predicted=each.predicted,
+        application,
+        role=role_of(application, view.settings),
+        pending=pending_of(application),
+        used=size(application.used),
+        runner=bool(application.runner),
+        progress_ratio=float(application.progress_ratio),
+        why_not=said(application.why_not),
+        reason=reason(application.why_not),
+        predicted=application.predicted,
         expected=coming,
         would_order=would,
         suspending=giving,
         left_alone={attempt: text(why) for attempt, why in single.items()},
         left_alone_reasons={attempt: _out(why) for attempt, why in single.items()},
-        suspended=view.suspended[each.application].tasks if each.application in view.suspended else 0,
-        master_only_ms=master_only_ms(each, view),
-        left_out=None if view.snapshot is None else reason(view.snapshot.left_out.get(each.application)),
+        suspended=view.suspended[application.application].tasks
+        if application.application in view.suspended
+        else 0,
+        master_only_ms=master_only_ms(application, view),
+        left_out=None
+        if view.snapshot is None
+        else reason(view.snapshot.left_out.get(application.application)),
     )
 
 
-def master_only_ms(each: ApplicationView, view: View) -> int | None:
+def master_only_ms(application: ApplicationView, view: View) -> int | None:
     """Return for how long (ms) an application has held only its master, all tasks suspended; else None."""
-    suspended = view.suspended.get(each.application)
-    if suspended is None or each.containers != 1:
+    suspended = view.suspended.get(application.application)
+    if suspended is None or application.containers != 1:
         return None
     return max(0, view.now_ms - suspended.last_at_ms)
 
@@ -213,26 +217,26 @@ def snapshot(view: View) -> SnapshotOut:
     )
 
 
-def _free(seen: Snapshot) -> Resources:
-    free = list(seen.free_by_node.values())
+def _free(snapshot: Snapshot) -> Resources:
+    free = list(snapshot.free_by_node.values())
     return Resources(sum(node[0] for node in free), sum(node[1] for node in free))
 
 
-def _queues(seen: Snapshot, settings: Settings) -> list[Queue]:
+def _queues(snapshot: Snapshot, settings: Settings) -> list[Queue]:
     inside: dict[str, list[ApplicationView]] = {}
-    for each in seen.applications:
+    for each in snapshot.applications:
         inside.setdefault(each.queue, []).append(each)
-    return [_queue(each, inside.get(each.queue, []), settings) for each in seen.queues]
+    return [_queue(each, inside.get(each.queue, []), settings) for each in snapshot.queues]
 
 
-def _queue(each: QueueView, inside: Sequence[ApplicationView], settings: Settings) -> Queue:
+def _queue(queue: QueueView, inside: Sequence[ApplicationView], settings: Settings) -> Queue:
     return read_off(
         Queue,
-        each,
-        role=queue_role(each.queue, settings),
-        guaranteed=size(each.guaranteed),
-        maximum=size(each.maximum),
-        used=size(each.used),
+        queue,
+        role=queue_role(queue.queue, settings),
+        guaranteed=size(queue.guaranteed),
+        maximum=size(queue.maximum),
+        used=size(queue.used),
         applications=len(inside),
         containers=sum(view.containers for view in inside),
         pending=sum(pending_of(view) for view in inside),
@@ -248,25 +252,25 @@ def queue_role(name: str, settings: Settings) -> Role:
     return "preemptable" if name in settings.preemptable_queues else "other"
 
 
-def entry(each: Entry) -> EntryOut:
+def entry(entry: Entry) -> EntryOut:
     """Return one entry."""
-    order = each.order
-    why = reason(each.reason)
-    if why is None and each.event:
-        why = ReasonOut(code=each.event, text=each.event)
-    return read_off(EntryOut, each, order, order=order.order, size=size(order.size), reason=why)
+    order = entry.order
+    why = reason(entry.reason)
+    if why is None and entry.event:
+        why = ReasonOut(code=entry.event, text=entry.event)
+    return read_off(EntryOut, entry, order, order=order.order, size=size(order.size), reason=why)
 
 
 def reclaim_list(
-    application: str, seen: ApplicationView | None, entries: Iterable[Entry], view: View
+    application: str, application_view: ApplicationView | None, entries: Iterable[Entry], view: View
 ) -> ReclaimList:
     """Return one application's list with the selected ``entries``."""
     shown = list(entries)
     return ReclaimList(
         application=application,
-        queue=None if seen is None else seen.queue,
-        role=None if seen is None else role_of(seen, view.settings),
-        pending=None if seen is None else pending_of(seen),
+        queue=None if application_view is None else application_view.queue,
+        role=None if application_view is None else role_of(application_view, view.settings),
+        pending=None if application_view is None else pending_of(application_view),
         expected=sum(each.order.serves for each in open_entries(view) if each.order.requester == application),
         would_order=would_order(view)[application],
         states=counted(each.order.state for each in shown),
@@ -279,29 +283,29 @@ def counted(states: Iterable[State]) -> dict[State, int]:
     return dict(sorted(Counter(states).items()))
 
 
-def checkpoint(seen: Checkpoint) -> CheckpointOut:
+def checkpoint(checkpoint: Checkpoint) -> CheckpointOut:
     """Return a checkpoint that was found."""
-    order = seen.order
-    return read_off(CheckpointOut, seen, order, order=order.order, application=order.victim)
+    order = checkpoint.order
+    return read_off(CheckpointOut, checkpoint, order, order=order.order, application=order.victim)
 
 
-def budget(view: View, each: BudgetStanding) -> BudgetOut:
+def budget(view: View, standing: BudgetStanding) -> BudgetOut:
     """Return a loss budget, for containers as large as its owner's largest tasks (1 GiB if none runs)."""
     applications = () if view.snapshot is None else view.snapshot.applications
     sizes = [
         one.task_size.memory_mib
         for one in applications
-        if each.name == {"queue": one.queue, "user": one.user, "job": one.application}[each.kind]
+        if standing.name == {"queue": one.queue, "user": one.user, "job": one.application}[standing.kind]
     ]
     container_mib = max(sizes, default=0) or UNSEEN_MIB
     return BudgetOut(
-        queue=each.name if each.kind == "queue" else None,
-        user=each.user or None,
-        application=each.name if each.kind == "job" else None,
-        may_lose_ratio=each.may_lose_ratio,
-        window_ms=each.window_ms,
-        lost_ms=each.lost_ms,
-        left_ms=each.left_mib_ms // container_mib,
+        queue=standing.name if standing.kind == "queue" else None,
+        user=standing.user or None,
+        application=standing.name if standing.kind == "job" else None,
+        may_lose_ratio=standing.may_lose_ratio,
+        window_ms=standing.window_ms,
+        lost_ms=standing.lost_ms,
+        left_ms=standing.left_mib_ms // container_mib,
         container_mib=container_mib,
-        bought=Bought(containers=each.containers, waiting_saved_ms=each.waiting_saved_ms),
+        bought=Bought(containers=standing.containers, waiting_saved_ms=standing.waiting_saved_ms),
     )

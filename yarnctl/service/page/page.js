@@ -213,7 +213,7 @@ function outcome(each) {
   const late = each.changed_at_ms - each.plan.deadline_at_ms;
   if (each.state === "ended") return late > 0 ? `late by ${span(late)}` : `met, ${span(-late)} early`;
   if (each.state === "waiting" && each.plan.price_mtokens !== null) return "promised";
-  return { admitted: "promised", taken: "running" }[each.state] || each.state;
+  return each.state === "admitted" ? "promised" : each.state;
 }
 
 function showMarket(accounts, admissions) {
@@ -225,7 +225,7 @@ function showMarket(accounts, admissions) {
   const promises = paid.map((each) => ({ cells: [linkTo(each.id), each.request.name, each.request.user, each.request.account,
     tokens(each.plan.price_mtokens), tokens(each.refunded_mtokens), timeOf(each.plan.deadline_at_ms), outcome(each),
     each.plan.because.map(([term, amount]) => `${term} ${tokens(amount)}`).join(", ")],
-    className: each.state === "admitted" || each.state === "taken" ? "" : "settled" }));
+    className: each.state === "admitted" || each.state === "running" ? "" : "settled" }));
   byId("accounts").replaceChildren(tableOf(["account", "#tokens", "#credited", "#spent", "refill"], balances));
   const columns = ["admission", "job", "user", "account", "#tokens", "#refunded", "deadline", "promise", "price terms"];
   byId("promises").replaceChildren(promises.length ? tableOf(columns, promises) : element("p", "No deadline has been sold yet.", "quiet"));
@@ -261,7 +261,7 @@ function placedRow(each, placed) {
     timeOf(each.plan.deadline_at_ms), placed.cost_mtokens === null ? "-" : tokens(placed.cost_mtokens),
     placed.predicted_ms === null ? "-" : span(placed.predicted_ms), placed.elapsed_ms === null ? "-" : span(placed.elapsed_ms),
     each.state, placed.reason.text, refused.join("; ") || "-"];
-  return { cells, className: ["waiting", "admitted", "taken"].includes(each.state) ? "" : "settled" };
+  return { cells, className: ["waiting", "admitted", "running"].includes(each.state) ? "" : "settled" };
 }
 
 // --- loss budgets -----------------------------------------------------------------------------------

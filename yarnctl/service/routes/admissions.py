@@ -23,8 +23,8 @@ from yarnctl.daemon.admission.admission_controller import AdmissionStatus
 from yarnctl.daemon.admission.backlog import tag_of
 from yarnctl.daemon.admission.request_queue import (
     NO_SENDER,
-    AdmissionClient,
     Refusal,
+    RequestedAdmission,
     RequestQueue,
     RequestSender,
     WithdrawRequest,
@@ -235,7 +235,7 @@ def _add_writing(
         budget = _budget_of(caller, request, source().admission)
         options = () if alternatives is None else alternatives.options
         most = max((each.containers for each in options), default=1)
-        wanted = AdmissionClient(
+        wanted = RequestedAdmission(
             name=request.name,
             user=request.user,
             queue=request.queue or "",
@@ -408,39 +408,41 @@ def gate(status: AdmissionStatus, only_user: str | None) -> GateOut:
     )
 
 
-def _serve_by_ms(each: Admission) -> int:
+def _serve_by_ms(admission: Admission) -> int:
     """Return the deadline for YARN: where deadlines have a price, the end of the reservation."""
-    if each.plan.price_mtokens is not None and each.reservation is not None:
-        return each.reservation.until_ms
-    return each.request.due_ms
+    if admission.plan.price_mtokens is not None and admission.reservation is not None:
+        return admission.reservation.until_ms
+    return admission.request.due_ms
 
 
-def _term_name(each: Admission, term: str) -> str:
+def _term_name(admission: Admission, term: str) -> str:
     """Return the id of an admission of the same gate, which a price names by its number."""
-    return f"{each.admission.rpartition('-')[0]}-{term}" if term.isdigit() else term
+    return f"{admission.admission.rpartition('-')[0]}-{term}" if term.isdigit() else term
 
 
-def _refunded_mtokens(each: Admission, status: AdmissionStatus) -> int | None:
-    if each.plan.price_mtokens is None:
+def _refunded_mtokens(admission: Admission, status: AdmissionStatus) -> int | None:
+    if admission.plan.price_mtokens is None:
         return None
-    paid = status.payments.get(each.admission)
+    paid = status.payments.get(admission.admission)
     return 0 if paid is None else paid.refunded_mtokens or 0
 
 
-def admission(each: Admission, status: AdmissionStatus) -> AdmissionOut:
+def admission(admission: Admission, status: AdmissionStatus) -> AdmissionOut:
     """Return one admission, with the tags and settings to submit its job with."""
-    request, plan, held = each.request, each.plan, each.reservation
-    framework = FRAMEWORKS.get(plan.kind or request.kind) if each.state in ("admitted", "taken") else None
+    request, plan, held = admission.request, admission.plan, admission.reservation
+    framework = (
+        FRAMEWORKS.get(plan.kind or request.kind) if admission.state in ("admitted", "running") else None
+    )
     budget = request.budget
     return AdmissionOut(
-        id=each.admission,
-        state=each.state,
-        why="" if each.why is None else text(each.why),
-        reason=reason(each.why),
+        id=admission.admission,
+        state=admission.state,
+        why="" if admission.why is None else text(admission.why),
+        reason=reason(admission.why),
         request=AdmissionRequestOut(
-            name=each.name,
-            user=each.user,
-            queue=queue_of(each, status),
+            name=admission.name,
+            user=admission.user,
+            queue=queue_of(admission, status),
             containers=request.tasks,
             deadline_ms=request.span_ms
             if request.deadline_ms is not None or plan.verdict != "admit"
@@ -456,23 +458,23 @@ def admission(each: Admission, status: AdmissionStatus) -> AdmissionOut:
             plan,
             reason=text(plan.reason),
             reason_code=code(plan.reason),
-            because=[(_term_name(each, term), amount) for term, amount in plan.because],
+            because=[(_term_name(admission, term), amount) for term, amount in plan.because],
         ),
-        application=each.application or None,
+        application=admission.application or None,
         expires_at_ms=None if held is None or held.expires_at_ms >= FOREVER_MS else held.expires_at_ms,
         lease_ms=status.lease_ms,
-        tags=[deadline_tag(_serve_by_ms(each)), tag_of(each.admission)],
-        settings={} if framework is None else _settings(framework, each, status),
-        placement=placement(each, status),
-        changed_at_ms=each.changed_at_ms,
-        refunded_mtokens=_refunded_mtokens(each, status),
+        tags=[deadline_tag(_serve_by_ms(admission)), tag_of(admission.admission)],
+        settings={} if framework is None else _settings(framework, admission, status),
+        placement=placement(admission, status),
+        changed_at_ms=admission.changed_at_ms,
+        refunded_mtokens=_refunded_mtokens(admission, status),
     )
 
 
-def _settings(framework: Framework, each: Admission, status: AdmissionStatus) -> dict[str, str]:
-    plan, given = each.plan, framework.given(each.plan.containers)
+def _settings(framework: Framework, admission: Admission, status: AdmissionStatus) -> dict[str, str]:
+    plan, given = admission.plan, framework.given(admission.plan.containers)
     if not plan.kind:
         return given
-    path = queue_of(each, status)
+    path = queue_of(admission, status)
     queue = path if status.queues is None else status.queues.submitted(path)
     return given | {framework.QUEUE: queue} | dict(plan.settings)

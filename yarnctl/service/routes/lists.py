@@ -167,7 +167,9 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
         query = with_queue(with_full_ids(view, query, "victim"), paths_in(view))
         rows = _lists(view, query)
         part = by_name(rows, lambda row: row[0], query)
-        return from_view.page(view, len(rows), part, lambda row: from_view.reclaim_list(*row, view))
+        return from_view.page(
+            view, len(rows), part, lambda row: from_view.reclaim_list(row[0], row[1], row[2], view)
+        )
 
     @router.get("/reclaims/{application_id}", responses=responses(404))
     def reclaims_of(application_id: Id, query: Annotated[EntriesQuery, Query()]) -> ReclaimList:
@@ -267,8 +269,8 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
         return from_view.page(view, len(found), part, lambda each: each)
 
 
-def _budget_name(each: BudgetStanding) -> str:
-    return f"{each.kind} {each.name}"
+def _budget_name(standing: BudgetStanding) -> str:
+    return f"{standing.kind} {standing.name}"
 
 
 def _add_history(router: APIRouter, source: Source) -> None:

@@ -147,10 +147,10 @@ def _runs(view: View) -> tuple[UserRun, ...]:
     return () if view.admission is None else view.admission.runs
 
 
-def placement(each: Admission, status: AdmissionStatus) -> PlacementOut | None:
+def placement(admission: Admission, status: AdmissionStatus) -> PlacementOut | None:
     """Return the placement of an admission; None: its request is not for placement."""
-    plan = each.plan
-    if each.request.alternatives is None:
+    plan = admission.plan
+    if admission.request.alternatives is None:
         return None
     return read_off(
         PlacementOut,
@@ -158,7 +158,7 @@ def placement(each: Admission, status: AdmissionStatus) -> PlacementOut | None:
         settings=dict(plan.settings),
         reason=_reason(plan.reason),
         refused=[read_off(NotPlacedOut, one, reason=_reason(one.reason)) for one in plan.refused],
-        elapsed_ms=status.ran_ms.get(each.admission) or None,
+        elapsed_ms=status.ran_ms.get(admission.admission) or None,
     )
 
 
@@ -166,10 +166,10 @@ def _reason(why: Reason) -> ReasonOut:
     return reason(why) or ReasonOut(code="", text=text(why))
 
 
-def queue_of(each: Admission, status: AdmissionStatus) -> str:
+def queue_of(admission: Admission, status: AdmissionStatus) -> str:
     """Return the queue of an admission; of a placed one, its pool's."""
-    pool = next((one for one in status.pools if one.name and one.name == each.plan.pool), None)
-    return each.queue if pool is None or not pool.queues else pool.queues[0]
+    pool = next((one for one in status.pools if one.name and one.name == admission.plan.pool), None)
+    return admission.queue if pool is None or not pool.queues else pool.queues[0]
 
 
 def pools(status: AdmissionStatus, only_user: str | None) -> list[PoolOut]:
@@ -191,15 +191,15 @@ def pools(status: AdmissionStatus, only_user: str | None) -> list[PoolOut]:
     ]
 
 
-def _reserved(each: Admission, only_user: str | None) -> PoolReservationOut:
-    assert each.reservation is not None
-    named = only_user in (None, each.user)
+def _reserved(admission: Admission, only_user: str | None) -> PoolReservationOut:
+    assert admission.reservation is not None
+    named = only_user in (None, admission.user)
     return read_off(
         PoolReservationOut,
-        each.reservation,
-        each.plan,
-        admission=each.admission if named else None,
-        application=(each.application or None) if named else None,
+        admission.reservation,
+        admission.plan,
+        admission=admission.admission if named else None,
+        application=(admission.application or None) if named else None,
     )
 
 

@@ -149,11 +149,11 @@ def _gate(view: View) -> Iterator[Metric]:
     )
 
 
-def _histogram(name: str, about: str, seen: Histogram) -> Metric:
-    sums = list(accumulate(seen.counts))
+def _histogram(name: str, about: str, histogram: Histogram) -> Metric:
+    sums = list(accumulate(histogram.counts))
     bounds = [*(str(bound_ms / 1000) for bound_ms in BOUNDS_MS), "+Inf"]
     family = HistogramMetricFamily(name, about)
-    family.add_metric([], list(zip(bounds, map(float, sums), strict=True)), seen.sum_ms / 1000)
+    family.add_metric([], list(zip(bounds, map(float, sums), strict=True)), histogram.sum_ms / 1000)
     return family
 
 

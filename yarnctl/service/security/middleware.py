@@ -112,10 +112,10 @@ class Guards:
     ``readers``: reading needs one of these tokens (None: reading is free).
     """
 
-    def __init__(self, app: App, names: frozenset[str], readers: Tokens | None = None) -> None:
+    def __init__(self, app: App, names: frozenset[str], tokens: Tokens | None = None) -> None:
         self.app = app
         self.answered = Answered(names)
-        self.readers = readers
+        self.readers = tokens
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Check a request, read its body up to the bound, and pass it on."""

@@ -147,26 +147,28 @@ class Priced(NamedTuple):
         return self.work_due_ms(self.earliest_ms) if self.market.breaks(job) else due_at_ms
 
 
-def priced(seen: Market, who: str, estimate: Estimate, tasks: int, choices: MrmChoices) -> Priced | None:
+def priced(market: Market, who: str, estimate: Estimate, tasks: int, choices: MrmChoices) -> Priced | None:
     """Return what each deadline of a job costs; None if it fits at no time."""
-    if seen.capacity <= 0:
+    if market.capacity <= 0:
         return None
-    needs = needed(estimate, tasks, seen.capacity, choices)
+    needs = needed(estimate, tasks, market.capacity, choices)
     work_ms = needs.work_ms
-    most = widest(tasks, needs.master_ms, seen.capacity)
+    most = widest(tasks, needs.master_ms, market.capacity)
     tail_ms = needs.latency_ms if needs.master_ms else 0
     job = Due(who, work_ms, most, FOREVER_MS, needs.master_ms, tail_ms)
-    prices = _prices(seen.free, seen.dues, seen.now_ms, seen.mean_ms, seen.running, work_ms, choices.kappa)
-    found_ms = earliest_due(seen.free, seen.dues, job, seen.now_ms, seen.tried)
+    prices = _prices(
+        market.free, market.dues, market.now_ms, market.mean_ms, market.running, work_ms, choices.kappa
+    )
+    found_ms = earliest_due(market.free, market.dues, job, market.now_ms, market.tried)
     earliest_ms = max(found_ms, earliest_finish(prices.state, work_ms)) + needs.latency_ms
-    if earliest_ms > seen.now_ms + HORIZON_MS:
+    if earliest_ms > market.now_ms + HORIZON_MS:
         return None
-    return Priced(seen, job, prices, earliest_ms, needs)
+    return Priced(market, job, prices, earliest_ms, needs)
 
 
 @lru_cache(maxsize=2)
 def _prices(
-    free: Profile,
+    free_profile: Profile,
     dues: tuple[Due, ...],
     now_ms: int,
     mean_ms: float,
@@ -175,14 +177,14 @@ def _prices(
     kappa: float,
 ) -> Curve:
     """Return the prices of a job's deadlines; the last results are kept, for the round after a request."""
-    return curve(standing(free, dues, now_ms, mean_ms, running), work_ms, kappa)
+    return curve(standing(free_profile, dues, now_ms, mean_ms, running), work_ms, kappa)
 
 
-def deadlines(offered: Priced, count: int) -> list[int]:
+def deadlines(priced: Priced, count: int) -> list[int]:
     """Return so many deadlines to show, from the earliest on, ever further apart."""
-    earliest_ms = offered.earliest_ms
-    unit_ms = max(UNIT_MIN_MS, (earliest_ms - offered.market.now_ms) // 4)
-    last_ms = offered.market.now_ms + HORIZON_MS
+    earliest_ms = priced.earliest_ms
+    unit_ms = max(UNIT_MIN_MS, (earliest_ms - priced.market.now_ms) // 4)
+    last_ms = priced.market.now_ms + HORIZON_MS
     spread = [WIDEST ** (place / max(1, count - 2)) for place in range(count - 1)]
     return [earliest_ms, *(min(last_ms, earliest_ms + math.ceil(unit_ms * far)) for far in spread)]
 
@@ -231,7 +233,7 @@ class _Standings:
 
 
 def _decided(
-    now: Market, request: Request, balances: dict[str, int], choices: MrmChoices
+    market: Market, request: Request, balances: dict[str, int], choices: MrmChoices
 ) -> tuple[Plan, Reservation | None]:
     """Return the plan for one request, and what it is promised."""
     budget, who = request.budget, str(request.sequence)
@@ -240,7 +242,7 @@ def _decided(
         return rejected(request, verdicts.NoAccount(account)), None
     if request.estimate is None:
         return rejected(request, verdicts.WorkUnknown()), None
-    offered = priced(now, who, request.estimate, request.tasks, choices)
+    offered = priced(market, who, request.estimate, request.tasks, choices)
     if offered is None:
         return rejected(request, verdicts.DeadlineUnreachable()), None
     found = _agreed(offered, request, budget, balances[budget.account])
@@ -249,30 +251,30 @@ def _decided(
     return _promise(offered, request, found, choices)
 
 
-def _agreed(offered: Priced, request: Request, budget: Budget, balance: int) -> int | verdicts.PlanReason:
+def _agreed(priced: Priced, request: Request, budget: Budget, balance: int) -> int | verdicts.PlanReason:
     """Return the deadline that is agreed and can be paid, or why there is none."""
     most = min(budget.most_mtokens, max(0, balance))
     deadline_at_ms = request.deadline_at_ms
     if deadline_at_ms is None:
-        found_ms = offered.within(most)
+        found_ms = priced.within(most)
         if found_ms is not None:
             return found_ms
-        deadline_at_ms = offered.earliest_ms
-    elif deadline_at_ms < offered.earliest_ms:
-        return verdicts.TooEarly(offered.earliest_ms)
-    price = offered.price_mtokens(deadline_at_ms)
+        deadline_at_ms = priced.earliest_ms
+    elif deadline_at_ms < priced.earliest_ms:
+        return verdicts.TooEarly(priced.earliest_ms)
+    price = priced.price_mtokens(deadline_at_ms)
     if price > budget.most_mtokens:
-        return verdicts.CostsMore(price, deadline_at_ms, budget.most_mtokens, offered.within(most))
+        return verdicts.CostsMore(price, deadline_at_ms, budget.most_mtokens, priced.within(most))
     return deadline_at_ms if price <= balance else verdicts.CannotPay(price, deadline_at_ms, balance)
 
 
 def _promise(
-    offered: Priced, request: Request, deadline_at_ms: int, choices: MrmChoices
+    priced: Priced, request: Request, deadline_at_ms: int, choices: MrmChoices
 ) -> tuple[Plan, Reservation]:
-    now, job = offered.market, offered.job
-    serve_by_ms = offered.serve_by_ms(deadline_at_ms)
+    now, job = priced.market, priced.job
+    serve_by_ms = priced.serve_by_ms(deadline_at_ms)
     dues: Sequence[Due] = (*now.dues, job._replace(due_at_ms=serve_by_ms))
-    price = offered.price_mtokens(deadline_at_ms)
+    price = priced.price_mtokens(deadline_at_ms)
     plan = Plan(
         sequence=request.sequence,
         verdict="admit",
@@ -280,12 +282,12 @@ def _promise(
         deadline_at_ms=deadline_at_ms,
         reason=verdicts.PaidFor(price),
         start_at_ms=now.now_ms,
-        finish_at_ms=schedule(now.free, dues, now.now_ms).end_ms[job.who] + offered.needs.latency_ms,
+        finish_at_ms=schedule(now.free, dues, now.now_ms).end_ms[job.who] + priced.needs.latency_ms,
         price_mtokens=price,
         late_ratio=choices.late_ratio,
-        because=offered.because(deadline_at_ms),
+        because=priced.because(deadline_at_ms),
     )
-    needs = offered.needs
+    needs = priced.needs
     claim = DueClaim(
         job.work_ms, job.most, now.now_ms, serve_by_ms, needs.latency_ms, needs.task_ms, needs.master_ms
     )

@@ -169,38 +169,38 @@ def pool_now(pool: PlacementPool, now_ms: int, choices: OrionChoices) -> PoolNow
 
 
 def _try(
-    at: PoolNow,
+    pool: PoolNow,
     option: PlacementOption,
     deadline_at_ms: int,
     choices: OrionChoices,
     fitting: list[Placed],
     refused: list[NotTaken],
 ) -> None:
-    for start_at_ms in at.starts_ms:
+    for start_at_ms in pool.starts_ms:
         finish_at_ms = start_at_ms + option.upper_ms
-        why = why_not(at, option, start_at_ms, deadline_at_ms, choices)
+        why = why_not(pool, option, start_at_ms, deadline_at_ms, choices)
         if why is None:
-            cost = cost_of(at.pool, option)
-            fitting.append(Placed(at.pool.name, option, start_at_ms, finish_at_ms, cost))
+            cost = cost_of(pool.pool, option)
+            fitting.append(Placed(pool.pool.name, option, start_at_ms, finish_at_ms, cost))
         else:
-            refused.append(NotTaken(at.pool.name, option, start_at_ms, why))
+            refused.append(NotTaken(pool.pool.name, option, start_at_ms, why))
 
 
 def why_not(
-    at: PoolNow, option: PlacementOption, start_at_ms: int, deadline_at_ms: int, choices: OrionChoices
+    pool: PoolNow, option: PlacementOption, start_at_ms: int, deadline_at_ms: int, choices: OrionChoices
 ) -> placements.PlacementReason | None:
     """Return why an option cannot start then; None: it can. Time first, then capacity, then money."""
     finish_at_ms = start_at_ms + option.upper_ms
     if finish_at_ms > deadline_at_ms:
         return placements.EndsTooLate(finish_at_ms, deadline_at_ms)
-    free = at.free.least_free(start_at_ms, finish_at_ms)
+    free = pool.free.least_free(start_at_ms, finish_at_ms)
     if choices.capacity == "free" and free < option.containers:
         return placements.NoRoomThroughout(option.containers, max(0, free))
-    most = at.pool.hourly_mtokens
+    most = pool.pool.hourly_mtokens
     if most is None:
         return None
-    beside = at.pool.capacity - free if choices.budget == "pool" else 0
-    needed = at.pool.cost_mtokens * HOUR_S * (option.containers + beside)
+    beside = pool.pool.capacity - free if choices.budget == "pool" else 0
+    needed = pool.pool.cost_mtokens * HOUR_S * (option.containers + beside)
     return placements.OverHourlyBudget(needed, most) if needed > most else None
 
 

@@ -70,15 +70,15 @@ class _Standing(NamedTuple):
             for pool in self.seen.pools
         ]
 
-    def _load(self, each: Reservation) -> Load:
+    def _load(self, reservation: Reservation) -> Load:
         """Return what a reservation takes: from its start to its bound, or longer if it has passed that."""
-        number, now_ms = each.request.sequence, self.seen.now_ms
-        from_ms, until_ms = each.from_ms, each.until_ms
-        if each.sold is not None:
+        number, now_ms = reservation.request.sequence, self.seen.now_ms
+        from_ms, until_ms = reservation.from_ms, reservation.until_ms
+        if reservation.sold is not None:
             from_ms, until_ms = max(from_ms, now_ms), max(from_ms, now_ms) + until_ms - from_ms
         elif until_ms <= now_ms:
             until_ms = now_ms + max(OVERDUE_MS, now_ms - until_ms)
-        return Load(str(number), each.containers, from_ms, until_ms)
+        return Load(str(number), reservation.containers, from_ms, until_ms)
 
 
 def placement_pool(pool: Pool, reserved: tuple[Load, ...]) -> PlacementPool:
@@ -93,15 +93,19 @@ Chooser = Callable[[Alternatives, Sequence[PlacementPool], int, int], PlacementV
 
 
 def _by_orion(
-    choices: OrionChoices, found: Alternatives, pools: Sequence[PlacementPool], now_ms: int, due_ms: int
+    choices: OrionChoices,
+    alternatives: Alternatives,
+    pools: Sequence[PlacementPool],
+    now_ms: int,
+    due_ms: int,
 ) -> PlacementVerdict:
-    return place(found.options, pools, now_ms, due_ms, choices)
+    return place(alternatives.options, pools, now_ms, due_ms, choices)
 
 
 def _by_load(
-    found: Alternatives, pools: Sequence[PlacementPool], now_ms: int, due_ms: int
+    alternatives: Alternatives, pools: Sequence[PlacementPool], now_ms: int, due_ms: int
 ) -> PlacementVerdict:
-    placed = least_loaded(found.options, pools, now_ms)
+    placed = least_loaded(alternatives.options, pools, now_ms)
     return PlacementVerdict(placed, (), None if placed is not None else NothingFits(None))
 
 
@@ -147,40 +151,42 @@ def _anew(standing: _Standing, choose: Chooser, request: Request) -> tuple[Plan,
     return _placed(request, chosen.placed, _told(chosen), standing.seen.now_ms, by_load=False)
 
 
-def _told(chosen: PlacementVerdict) -> tuple[NotPlaced, ...]:
+def _told(verdict: PlacementVerdict) -> tuple[NotPlaced, ...]:
     """Return what was not chosen, as a plan has it."""
     return tuple(
         NotPlaced(each.option.kind, each.pool, each.option.containers, each.start_at_ms, each.why)
-        for each in chosen.not_taken
+        for each in verdict.not_taken
     )
 
 
-def _start_ms(standing: _Standing, each: Reservation, choices: OrionChoices) -> int:
+def _start_ms(standing: _Standing, reservation: Reservation, choices: OrionChoices) -> int:
     """Return when one that waits for its start can begin, by what is reserved now beside it."""
     now_ms = standing.seen.now_ms
     if choices.capacity == "none":
-        return max(now_ms, each.from_ms)
-    pools = standing.pools(without=each.request.sequence)
-    pool = next((one for one in pools if one.name == each.pool), None)
+        return max(now_ms, reservation.from_ms)
+    pools = standing.pools(without=reservation.request.sequence)
+    pool = next((one for one in pools if one.name == reservation.pool), None)
     if pool is None:
-        return max(now_ms, each.from_ms)
+        return max(now_ms, reservation.from_ms)
     at = pool_now(pool, now_ms, OURS)
-    option = PlacementOption("", each.containers, 0, each.until_ms - each.from_ms)
+    option = PlacementOption("", reservation.containers, 0, reservation.until_ms - reservation.from_ms)
     fits = (at_ms for at_ms in at.starts_ms if why_not(at, option, at_ms, FOREVER_MS, choices) is None)
-    return next(fits, max(now_ms, each.from_ms))
+    return next(fits, max(now_ms, reservation.from_ms))
 
 
-def _begun(each: Reservation, start_ms: int, now_ms: int) -> tuple[Plan, Reservation]:
+def _begun(reservation: Reservation, start_ms: int, now_ms: int) -> tuple[Plan, Reservation]:
     """Return what becomes of one that waits for its start: it begins now, or at ``start_ms``."""
-    plan = each.sold
+    plan = reservation.sold
     assert plan is not None
-    span_ms = each.until_ms - each.from_ms
-    claim = Rectangle(each.containers, start_ms, start_ms + span_ms)
+    span_ms = reservation.until_ms - reservation.from_ms
+    claim = Rectangle(reservation.containers, start_ms, start_ms + span_ms)
     if start_ms > now_ms:
-        why = verdicts.StartsLater(each.pool, each.containers, start_ms)
-        waits = each if claim == each.claim else msgspec.structs.replace(each, claim=claim)
+        why = verdicts.StartsLater(reservation.pool, reservation.containers, start_ms)
+        waits = (
+            reservation if claim == reservation.claim else msgspec.structs.replace(reservation, claim=claim)
+        )
         return _planned(plan, "defer", start_ms, span_ms, why), waits
-    begun = msgspec.structs.replace(each, sold=None, claim=claim, expires_at_ms=now_ms + RESERVED_MS)
+    begun = msgspec.structs.replace(reservation, sold=None, claim=claim, expires_at_ms=now_ms + RESERVED_MS)
     return _planned(plan, "admit", now_ms, span_ms, plan.reason), begun
 
 
@@ -234,19 +240,25 @@ def _placed(
     return _begun(held, placed.start_at_ms, now_ms)
 
 
-def _what_would_do(found: Alternatives, seen: Seen, due_ms: int, why: NothingFits) -> NothingFits:
+def _what_would_do(
+    alternatives: Alternatives, seen: Seen, due_ms: int, nothing_fits: NothingFits
+) -> NothingFits:
     """Add the fewest containers that would do if they were free, and the kinds that lack runs."""
-    most = {kind: 0 for pool in seen.pools for kind in pool.kinds or {each.kind for each in found.options}}
+    most = {
+        kind: 0 for pool in seen.pools for kind in pool.kinds or {each.kind for each in alternatives.options}
+    }
     for pool in seen.pools:
         for kind in most:
             if not pool.kinds or kind in pool.kinds:
                 most[kind] = max(most[kind], pool.capacity)
     would = [
         each.containers
-        for each in found.options
+        for each in alternatives.options
         if seen.now_ms + each.upper_ms <= due_ms and each.containers <= most.get(each.kind, 0)
     ]
-    return msgspec.structs.replace(why, would_do=min(would, default=None), lacking=found.lacking)
+    return msgspec.structs.replace(
+        nothing_fits, would_do=min(would, default=None), lacking=alternatives.lacking
+    )
 
 
 def count(

@@ -64,18 +64,18 @@ class Market(NamedTuple):
     base: Profile
     masters: dict[str, Master]
 
-    def tried(self, job: Due) -> tuple[int, bool]:
+    def tried(self, due: Due) -> tuple[int, bool]:
         """Return when one job more would end, and whether another's promise would be broken by it."""
         free = self.free
         if self.masters:  # a job that is served later holds its master longer
-            dues = (*self.dues, job)
+            dues = (*self.dues, due)
             free = self.base.with_loads(masters_load(self.base, dues, self.masters, self.now_ms))
-        return judged(free, self.dues, self.now_ms, job)
+        return judged(free, self.dues, self.now_ms, due)
 
-    def breaks(self, job: Due) -> bool:
+    def breaks(self, due: Due) -> bool:
         """Say whether a promise would be broken by one job more, its own or another."""
-        ends_ms, broken = self.tried(job)
-        return broken or ends_ms > job.due_at_ms
+        ends_ms, broken = self.tried(due)
+        return broken or ends_ms > due.due_at_ms
 
 
 def market(memory: MrmMemory, choices: MrmChoices, seen: Seen) -> Market:
@@ -108,9 +108,9 @@ def usable(seen: Seen) -> int:
     return capacity - early_masters(capacity)
 
 
-def is_submitted(each: Reservation) -> bool:
+def is_submitted(reservation: Reservation) -> bool:
     """Say whether a job's turn has come: it is there, or will be at once."""
-    return each.sold is None
+    return reservation.sold is None
 
 
 def _masters(seen: Seen) -> dict[str, Master]:

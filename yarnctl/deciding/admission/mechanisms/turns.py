@@ -42,15 +42,19 @@ def turns(
 
 
 def _is_its_turn(
-    first: Reservation, before: Reserved, after: Reserved, standing: Callable[[Reserved], Market], early: int
+    reservation: Reservation,
+    before: Reserved,
+    after: Reserved,
+    standing: Callable[[Reserved], Market],
+    early: int,
 ) -> bool:
     """Say whether the job with the earliest deadline of those that wait is submitted now."""
     now = standing(before)
     begin_ms = schedule(now.free, now.dues, now.now_ms).begin_ms
-    who = str(first.request.sequence)
+    who = str(reservation.request.sequence)
     if begin_ms.get(who, now.now_ms) <= now.now_ms:  # one that is late by the plan has no place in it
         return True
-    phases = None if first.request.estimate is None else first.request.estimate.phases
+    phases = None if reservation.request.estimate is None else reservation.request.estimate.phases
     if begin_ms[who] > now.now_ms + (phases.submit_ms + phases.master_ms if phases is not None else 0):
         idle = sum(
             begin_ms.get(str(number), now.now_ms) > now.now_ms
@@ -63,24 +67,24 @@ def _is_its_turn(
     return not broken(then.free, then.dues, then.now_ms)
 
 
-def planned(now: Market, reserved: Reserved, sold: Mapping[int, Plan]) -> dict[int, Plan]:
+def planned(market: Market, reserved: Reserved, sold: Mapping[int, Plan]) -> dict[int, Plan]:
     """Return the plans of requests whose deadline is ``sold``: submitted now, or at about which time.
 
     ``reserved`` are the reservations after the turns.
     """
-    begin_ms, end_ms = schedule(now.free, now.dues, now.now_ms)
+    begin_ms, end_ms = schedule(market.free, market.dues, market.now_ms)
     found = dict[int, Plan]()
     for number, plan in sold.items():
         each, who = reserved[number], str(number)
         latency_ms = each.claim.latency_ms if isinstance(each.claim, DueClaim) else 0
         is_now = is_submitted(each)
-        start_ms = now.now_ms if is_now else begin_ms.get(who, now.now_ms)
+        start_ms = market.now_ms if is_now else begin_ms.get(who, market.now_ms)
         price = plan.price_mtokens or 0
         found[number] = msgspec.structs.replace(
             plan,
             verdict="admit" if is_now else "defer",
             reason=PaidFor(price) if is_now else AwaitsTurn(price, start_ms),
             start_at_ms=start_ms,
-            finish_at_ms=end_ms.get(who, now.now_ms) + latency_ms,
+            finish_at_ms=end_ms.get(who, market.now_ms) + latency_ms,
         )
     return found

@@ -112,75 +112,75 @@ class ImpossibleRecord(ValueError):
     """A record that cannot follow those before it: this module does not make such."""
 
 
-def after(before: Accounts, record: AccountRecord) -> Accounts:
+def after(accounts: Accounts, record: AccountRecord) -> Accounts:
     """Return the accounts after one record; raises ImpossibleRecord where it cannot follow."""
     if isinstance(record, AccountSet):
-        changed = before.accounts.get(record.account, Account())._replace(
+        changed = accounts.accounts.get(record.account, Account())._replace(
             daily_mtokens=record.daily_mtokens,
             cap_mtokens=record.cap_mtokens,
             refilled_until_ms=record.at_ms,
         )
-        return _with_account(before, record.account, changed)
-    account = before.accounts.get(record.account)
+        return _with_account(accounts, record.account, changed)
+    account = accounts.accounts.get(record.account)
     if account is None or record.mtokens < 0:
         raise ImpossibleRecord(f"account {record.account!r}: {type(record).__name__} cannot follow")
     if isinstance(record, TokensCharged):
-        return _charged(before, account, record)
+        return _charged(accounts, account, record)
     if isinstance(record, TokensRefunded):
-        return _refunded(before, account, record)
+        return _refunded(accounts, account, record)
     given = account._replace(given_mtokens=account.given_mtokens + record.mtokens)
     if isinstance(record, TokensRefilled):
         if record.until_ms <= account.refilled_until_ms:
             raise ImpossibleRecord(f"account {record.account!r}: these days are refilled already")
         given = given._replace(refilled_until_ms=record.until_ms)
-    return _with_account(before, record.account, given)
+    return _with_account(accounts, record.account, given)
 
 
-def problem(before: Accounts, record: AccountRecord) -> str:
+def problem(accounts: Accounts, record: AccountRecord) -> str:
     """Return why a record cannot follow, "" if it can."""
     try:
-        after(before, record)
+        after(accounts, record)
     except ImpossibleRecord as error:
         return str(error)
     return ""
 
 
-def without_settled(before: Accounts, kept: Collection[str]) -> Accounts:
+def without_settled(accounts: Accounts, kept: Collection[str]) -> Accounts:
     """Drop the settled payments of admissions that are not kept; what was spent stays in the totals."""
-    return before._replace(
+    return accounts._replace(
         payments={
             admission: paid
-            for admission, paid in before.payments.items()
+            for admission, paid in accounts.payments.items()
             if admission in kept or paid.refunded_mtokens is None
         }
     )
 
 
-def _charged(before: Accounts, account: Account, record: TokensCharged) -> Accounts:
-    if record.admission in before.payments or record.mtokens > account.balance_mtokens:
+def _charged(accounts: Accounts, account: Account, record: TokensCharged) -> Accounts:
+    if record.admission in accounts.payments or record.mtokens > account.balance_mtokens:
         raise ImpossibleRecord(f"admission {record.admission!r}: paid already, or more than there is")
     paid = Payment(record.account, record.mtokens, record.key)
     spent = account._replace(spent_mtokens=account.spent_mtokens + record.mtokens)
-    return _with_account(before, record.account, spent)._replace(
-        payments={**before.payments, record.admission: paid}
+    return _with_account(accounts, record.account, spent)._replace(
+        payments={**accounts.payments, record.admission: paid}
     )
 
 
-def _refunded(before: Accounts, account: Account, record: TokensRefunded) -> Accounts:
-    paid = before.payments.get(record.admission)
+def _refunded(accounts: Accounts, account: Account, record: TokensRefunded) -> Accounts:
+    paid = accounts.payments.get(record.admission)
     if paid is None or paid.account != record.account or paid.refunded_mtokens is not None:
         raise ImpossibleRecord(f"admission {record.admission!r}: not paid from there, or settled already")
     if record.mtokens > paid.mtokens:
         raise ImpossibleRecord(f"admission {record.admission!r}: more goes back than was paid")
     spent = account._replace(spent_mtokens=account.spent_mtokens - record.mtokens)
     settled = paid._replace(refunded_mtokens=record.mtokens)
-    return _with_account(before, record.account, spent)._replace(
-        payments={**before.payments, record.admission: settled}
+    return _with_account(accounts, record.account, spent)._replace(
+        payments={**accounts.payments, record.admission: settled}
     )
 
 
-def _with_account(before: Accounts, name: str, account: Account) -> Accounts:
-    return before._replace(accounts={**before.accounts, name: account})
+def _with_account(accounts: Accounts, name: str, account: Account) -> Accounts:
+    return accounts._replace(accounts={**accounts.accounts, name: account})
 
 
 # --- decisions
@@ -210,13 +210,17 @@ class Used(NamedTuple):
     estimated_ms: int = 0
 
 
-def with_usage(ended: Used, held: Reservation | None, finished: Finished) -> Used:
-    """Return how a job ended, with what it used by its history; ``held`` is its reservation.
+def with_usage(used: Used, reservation: Reservation | None, finished: Finished) -> Used:
+    """Return how a job ended, with what it used by its history; ``reservation`` is its reservation.
 
     Whether it was late is known from YARN, and not from what its own master has written.
     """
-    promised_ms = held.claim.work_ms if held is not None and isinstance(held.claim, DueClaim) else 0
-    return Used(ended.outcome, finished.used_ms, promised_ms)
+    promised_ms = (
+        reservation.claim.work_ms
+        if reservation is not None and isinstance(reservation.claim, DueClaim)
+        else 0
+    )
+    return Used(used.outcome, finished.used_ms, promised_ms)
 
 
 def settle(

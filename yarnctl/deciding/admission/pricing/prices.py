@@ -125,25 +125,25 @@ class Curve(NamedTuple):
         return self.kappa * (weight / (slack_ms / self.state.mean_ms + 1) - owed + self.lost[place])
 
 
-def curve(state: Standing, work_ms: int, kappa: float = 1.0) -> Curve:
+def curve(standing: Standing, work_ms: int, kappa: float = 1.0) -> Curve:
     """Return the price curve of a job."""
-    mean = state.mean_ms
+    mean = standing.mean_ms
     lost, losses, first_loss = [0.0], list[tuple[str, float]](), [0]
     shares = [
-        weight / (free / mean + 1) for weight, free in zip(state.weights_ms, state.free_ms, strict=True)
+        weight / (free / mean + 1) for weight, free in zip(standing.weights_ms, standing.free_ms, strict=True)
     ]
     owed = list(accumulate(shares, initial=0.0))
-    for place in range(len(state.who) - 1, -1, -1):
-        weight, free = state.weights_ms[place], state.free_ms[place]
+    for place in range(len(standing.who) - 1, -1, -1):
+        weight, free = standing.weights_ms[place], standing.free_ms[place]
         after = free - work_ms if free > work_ms else 0
         change = weight / (after / mean + 1) - shares[place]
         lost.append(lost[-1] + change)
         if weight and after < free:
-            losses.append((state.who[place], kappa * change))
+            losses.append((standing.who[place], kappa * change))
         first_loss.append(len(losses))
-    weights = tuple(accumulate(state.weights_ms, initial=0))
+    weights = tuple(accumulate(standing.weights_ms, initial=0))
     return Curve(
-        state,
+        standing,
         work_ms,
         kappa,
         weights,
@@ -162,48 +162,48 @@ class Point(NamedTuple):
     slack_ms: int
 
 
-def first_place(state: Standing, work_ms: int) -> int:
+def first_place(standing: Standing, work_ms: int) -> int:
     """Return the rank of a job with its earliest deadline: behind the last that cannot spare its work."""
-    place = len(state.due_at_ms)
-    while place and state.ahead_ms[place - 1] >= work_ms:
+    place = len(standing.due_at_ms)
+    while place and standing.ahead_ms[place - 1] >= work_ms:
         place -= 1
     # ahead_ms rises with the rank: the last that is less than the work is the one before.
     return place
 
 
-def earliest_finish(state: Standing, work_ms: int) -> int:
+def earliest_finish(standing: Standing, work_ms: int) -> int:
     """Return the earliest deadline that breaks no promise (all containers usable)."""
-    return state.supply.when(state.behind_ms[first_place(state, work_ms)] + work_ms)
+    return standing.supply.when(standing.behind_ms[first_place(standing, work_ms)] + work_ms)
 
 
-def within(priced: Curve, budget: float) -> Point:
+def within(curve: Curve, budget: float) -> Point:
     """Return the earliest deadline that costs at most ``budget`` (above 0).
 
     Between two promises the price falls with the slack and nothing else, so it is solved for the slack;
     the ranks are tried in the order of deadlines. Behind all promises enough slack makes any price above 0;
     FOREVER_MS is used for instants beyond any clock.
     """
-    state, last = priced.state, len(priced.state.due_at_ms)
-    for place in range(first_place(state, priced.work_ms), last + 1):
-        done_ms = state.behind_ms[place] + priced.work_ms
-        most_ms = state.ahead_ms[place] - priced.work_ms
+    state, last = curve.state, len(curve.state.due_at_ms)
+    for place in range(first_place(state, curve.work_ms), last + 1):
+        done_ms = state.behind_ms[place] + curve.work_ms
+        most_ms = state.ahead_ms[place] - curve.work_ms
         least_ms = 0
         if place:
             least_ms = max(0, state.supply.until(state.due_at_ms[place - 1]) - done_ms)
-        slack_ms = _slack_for(priced, place, min(least_ms, most_ms), budget / priced.kappa)
+        slack_ms = _slack_for(curve, place, min(least_ms, most_ms), budget / curve.kappa)
         if slack_ms <= most_ms:
             deadline_at_ms = state.supply.when(done_ms + slack_ms)
-            return Point(deadline_at_ms, priced.priced(place, slack_ms), slack_ms)
+            return Point(deadline_at_ms, curve.priced(place, slack_ms), slack_ms)
     return Point(FOREVER_MS, 0.0, FOREVER_MS)
 
 
-def _slack_for(priced: Curve, place: int, least_ms: int, budget: float) -> int:
+def _slack_for(curve: Curve, place: int, least_ms: int, budget: float) -> int:
     """Return the least slack from ``least_ms`` on with which this rank costs at most ``budget``."""
-    state, slack_ms = priced.state, least_ms
+    state, slack_ms = curve.state, least_ms
     first = min(place, bisect_right(state.free_ms, slack_ms))
     while True:
-        weight = priced.work_ms + (priced.weight[place] - priced.weight[first])
-        rest = budget + (priced.owed[place] - priced.owed[first]) - priced.lost[place]
+        weight = curve.work_ms + (curve.weight[place] - curve.weight[first])
+        rest = budget + (curve.owed[place] - curve.owed[first]) - curve.lost[place]
         if rest > 0:
             needed = (weight / rest - 1) * state.mean_ms
             found = max(slack_ms, math.ceil(needed))

@@ -183,10 +183,10 @@ def broken(profile: Profile, dues: Sequence[Due], from_ms: int) -> tuple[str, ..
     return tuple(due.who for due in dues if ends_ms[due.who] > due.due_at_ms)
 
 
-def judged(profile: Profile, dues: Sequence[Due], from_ms: int, job: Due) -> tuple[int, bool]:
+def judged(profile: Profile, dues: Sequence[Due], from_ms: int, due: Due) -> tuple[int, bool]:
     """Return when one job more would end, and whether another's deadline would be missed by it."""
-    ends_ms = schedule(profile, (*dues, job), from_ms).end_ms
-    return ends_ms[job.who], any(ends_ms[due.who] > due.due_at_ms for due in dues)
+    ends_ms = schedule(profile, (*dues, due), from_ms).end_ms
+    return ends_ms[due.who], any(ends_ms[each.who] > each.due_at_ms for each in dues)
 
 
 Tried = Callable[[Due], tuple[int, bool]]
