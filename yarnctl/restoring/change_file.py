@@ -112,12 +112,28 @@ def stored_records(store: WebHdfs, folder: str) -> tuple[StoredRecord, ...]:
             continue
         try:
             record = msgspec.json.decode(store.read(f"{folder}/{row.name}", RECORD_BYTES), type=ChangeRecord)
+            for change in record.changes:
+                _require_values(change)
         except Missing:  # removed since the listing
             continue
-        except (msgspec.MsgspecError, UnicodeError):
+        except (msgspec.MsgspecError, ValueError):
             record = None
         found.append(StoredRecord(row.name, int(match[1]), match[2], int(match[3]), record))
     return tuple(found)
+
+
+def _require_values(change: Change) -> None:
+    """Raise ValueError unless the values are of their kind; bounds are parsed when they are read."""
+    match change.kind:
+        case "queue":
+            if not 0 <= float(change.now) < float(change.before) <= 1:
+                raise ValueError(f"{change.now} to {change.before} is not a lowered maximum")
+        case "priority":
+            int(change.before)
+            int(change.now)
+        case "executors":
+            if int(change.before) < 1 or not change.now.split():
+                raise ValueError(f"{change.before} executors, decisions {change.now!r}")
 
 
 def _listed(store: WebHdfs, folder: str) -> tuple[FileStatus, ...]:

@@ -25,7 +25,7 @@ from yarnctl.deciding.reasons.orders import (
 )
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Lowering, Performed, Record, Restored, Restoring
-from yarnctl.restoring.change_file import command_for, described, stored_records
+from yarnctl.restoring.change_file import ChangeFiles, command_for, described, stored_records
 from yarnctl.restoring.restorer import PAUSE_MAX_MS, RETRY_MS, WATCH_MS, merged
 
 QUEUE = CHANGES["queue"]
@@ -334,6 +334,25 @@ def test_a_record_that_cannot_be_parsed_stays_and_is_logged_once(caplog: pytest.
     new.pass_ms(60_000)
     assert (new.records, list(hdfs.files)) == ([], [name])
     assert len([line for line in caplog.records if line.levelno == logging.WARNING]) == 1
+
+
+WRONG = [
+    Change("queue", "root.q", "high", "0.1"), Change("queue", "root.q", "0.1", "0.9"),
+    Change("queue", "root.q", "nan", "0.1"), Change("queue", "root.q", "7", "0.1"),
+    Change("priority", "application_1_1", "1.5", "2"), Change("executors", "application_1_1", "0", "d1"),
+    Change("executors", "application_1_1", "4", " "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", WRONG)
+def test_a_record_with_values_of_another_kind_changes_nothing(change: Change) -> None:
+    hdfs = Folder()
+    values = Values(hdfs)
+    ChangeFiles(hdfs, FOLDER, "gone").create((change,))  # type: ignore[arg-type]
+    new = Host(hdfs, values, "two", term=2)
+    new.restorer.lost()
+    new.pass_ms(5_000)
+    assert (new.restorer.open, values.requests, len(hdfs.files)) == ({}, [], 1)
 
 
 def test_half_a_record_is_removed_by_the_next_leader() -> None:

@@ -22,6 +22,7 @@ from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.job_manager import JobManager
 from yarnctl.hadoop.resource_manager import ENDED
+from yarnctl.hadoop.wire.decoders import Unreadable
 from yarnctl.hadoop.wire.flink_rest import Bounds, FlinkJob
 from yarnctl.journal.rendering import text
 from yarnctl.restoring.restorer import Reading, same_value
@@ -87,6 +88,14 @@ class JobBounds(msgspec.Struct, frozen=True):
         return msgspec.json.encode(ordered).decode()
 
 
+def bounds_in(text: str) -> JobBounds:
+    """Parse the text of a change of kind "bounds"; raises Unreadable."""
+    try:
+        return msgspec.json.decode(text, type=JobBounds)
+    except msgspec.MsgspecError as problem:
+        raise Unreadable(f"the bounds on record cannot be parsed: {problem}") from None
+
+
 class JobNow(msgspec.Struct, frozen=True):
     """A job that has not ended, and its bounds."""
 
@@ -120,7 +129,7 @@ class FlinkBounds:
         if has_ended(self._connection, change.target):
             return Reading("gone")
         manager = self._job_manager(change.target)
-        job = msgspec.json.decode(change.before, type=JobBounds).job
+        job = bounds_in(change.before).job
         found = self._connection.guard.read(change.target, "grow", lambda _name, _: job_now(manager, job))
         if isinstance(found, Absent | Problem):
             return Reading("unread", text(unread(found)))
@@ -131,7 +140,7 @@ class FlinkBounds:
 
     def write(self, change: Change) -> Outcome:
         """Request the bounds before, by one PUT."""
-        before = msgspec.json.decode(change.before, type=JobBounds)
+        before = bounds_in(change.before)
         manager = self._job_manager(change.target)
         answer = self._connection.guard.change(
             change.target, "bounds back", lambda: manager.set_bounds(before.job, before.bounds)
