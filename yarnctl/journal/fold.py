@@ -89,8 +89,8 @@ class Fold:
             ledger=state_of(self.ledger),
             changes=tuple(self.changes.open.values()),
             epoch=self.epoch,
-            claims=tuple(self.misdirection.last),
-            misdirected=self.misdirection.why,
+            releases=tuple(self.misdirection.queues.values()),
+            requesters=dict(self.misdirection.requesters),
             book=self.book.left(),
         )
 
@@ -99,7 +99,7 @@ class Fold:
         self.ledger = ledger_of(left.ledger, DEFAULT if left.header is None else left.header.settings)
         self.now_ms, self.epoch = left.now_ms, left.epoch
         self.changes = OpenChanges(left.changes)
-        self.misdirection = Misdirection(left.claims, left.misdirected)
+        self.misdirection = Misdirection(left.releases, left.requesters)
         self.book = AdmissionStore(left.book)
         self._header, self._fresh = left.header, left.fresh
 
@@ -115,7 +115,8 @@ class Fold:
 
     def problem(self, record: Record) -> str:
         """Return why a record that no step makes cannot come next, "" if it can. Before :meth:`apply`."""
-        return self.changes.problem(record) or self.book.problem(record) or payment_problem(self.book, record)
+        own = self.changes.problem(record) or self.misdirection.problem(record)
+        return own or self.book.problem(record) or payment_problem(self.book, record)
 
 
 def state_of(ledger: Ledger) -> LedgerState:
