@@ -7,13 +7,35 @@ from itertools import count
 import msgspec
 import pytest
 
+from tests.golden.tables import GUARD_FREE, app, cluster
 from tests.unit.deciding.freed_containers import decided, freed, misdirect, order, taken
-from yarnctl.deciding.model import ApplicationView, ContainerRequest, QueueView, Snapshot
+from tests.unit.deciding.tiny import TinyCluster
+from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.model import (
+    ApplicationView,
+    ContainerRequest,
+    Observation,
+    ObservationRequest,
+    QueueView,
+    Release,
+    Snapshot,
+    Suspend,
+)
 from yarnctl.deciding.queue_hold import Misdirection, binding_limit, pause_ms
 from yarnctl.deciding.reasons.demand import StandingAside
 from yarnctl.deciding.reasons.modes import Continued
 from yarnctl.deciding.reasons.orders import GivenRoomOf
-from yarnctl.deciding.records import QueueResumed, Resumed, Stance, StoodAside, Transfer, encode
+from yarnctl.deciding.records import (
+    QueueResumed,
+    Refusal,
+    Resumed,
+    Stance,
+    Step,
+    StoodAside,
+    Transfer,
+    encode,
+)
+from yarnctl.deciding.settings import PAPER, Settings
 from yarnctl.journal.fold import Fold
 from yarnctl.units import Resources
 
@@ -199,3 +221,43 @@ def test_the_limit_that_binds_is_read_from_the_snapshot(seen: Snapshot, limit: t
     misdirect(watch, "root.prod.etl")
     why = watch.pause("root.prod.etl", 0, seen).why
     assert (why.limit, why.holder) == limit
+
+
+@pytest.mark.parametrize("mode", ["queues", "deadlines"])
+@pytest.mark.parametrize("settings", [GUARD_FREE, PAPER])
+def test_no_rule_frees_containers_for_a_paused_queue(settings: Settings, mode: str) -> None:
+    deadlines = mode == "deadlines"
+    if deadlines:
+        settings = msgspec.structs.replace(settings, mode="deadlines", job_policy="MDF")
+    why = StandingAside("production", 9_000, ((order(1), "x"),), 1)
+    requester = app("p1", "production", 1, 3, deadline=10_000 if deadlines else None)
+    victim = app("r1", "production" if deadlines else "research", 9, rank=1)
+    seen = cluster(requester, victim, free={})
+
+    def step(seen: Snapshot) -> Step:
+        return Controller(settings).step(Observation(now_ms=0, as_of_ms=0, snapshot=seen))
+
+    assert step(seen).to_observe.victims == ("r1",)  # else the claim would be empty
+    paused = step(msgspec.structs.replace(seen, aside={"production": why}))
+    assert paused.to_observe.victims == ()
+    assert [one.why for one in paused.records if isinstance(one, Refusal)] == [why]
+
+
+def test_open_orders_of_a_paused_queue_are_neither_withdrawn_nor_added_to() -> None:
+    world = TinyCluster(5, 4, {"production": 19, "research": 1})
+    world.submit("research-1", "research", 20)
+    world.submit("production-1", "production", 0, 2)
+    controller, scope = Controller(GUARD_FREE, validate=True), ObservationRequest()
+    why = StandingAside("production", 9_000_000, ((order(1), "x"),), 1)
+    for now_ms in range(0, 5_000, 250):
+        world.advance(now_ms)
+        seen = world.observe(scope)
+        if seen.snapshot is not None and world.actions:
+            world.jobs["production-1"].pending = 4  # two more: a reason for further orders
+            aside = {"production": why}
+            seen = msgspec.structs.replace(seen, snapshot=msgspec.structs.replace(seen.snapshot, aside=aside))
+        step = controller.step(seen)
+        scope = step.to_observe
+        for action in step.actions:
+            controller.settle(action, world.perform(action))
+    assert [type(action) for action in world.actions] == [Suspend, Suspend, Release, Release]
