@@ -91,9 +91,7 @@ class Place:
         method, _, path = endpoint.partition(" ")
         told = {"application_id": "application_1_000002", "any_id": "o-000002", "decision_id": "2",
                 "queue": "production"}  # fmt: skip
-        path = path.format(
-            **told, admission_id=getattr(self, "known", ""), account="analytics", queue="production"
-        )
+        path = path.format(**told, admission_id=getattr(self, "known", ""), account="analytics")
         given = {"Authorization": f"Bearer {SECRETS[who]}"} if who in SECRETS else {}
         body: dict[str, Any] = {"json": BODIES[endpoint]} if endpoint in BODIES else {}
         with http_client.Session() as session:
