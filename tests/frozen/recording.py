@@ -27,6 +27,7 @@ from tests.journal.test_loop_and_journal import run as tiny_run
 from tests.journal.test_restart import mortal
 from tests.property.stories import STORIES, tell
 from tests.soak import lowered_queue
+from tests.unit.daemon.test_loop import PRODUCTION, Biased, Lock, daemon
 from tests.unit.deciding.controller_world import Kept, kept
 from tests.unit.deciding.controller_world import run as world_run
 from tests.unit.deciding.random_histories import draw
@@ -189,6 +190,15 @@ def lost_host(folder_name: str) -> bytes:
     raise BadInput("lost-host", "no case lowered the queue")
 
 
+def queue_paused() -> list[Record]:
+    """Return the records of a daemon that pauses queue etl; an operator ends the pause."""
+    cluster = Biased(serving_ms=60_000, then_ms=99_000)
+    loop, journal = daemon(cluster, lock=Lock(), preempting=PRODUCTION)
+    cluster.then = lambda: loop.resume("etl")
+    loop.run(420)
+    return journal.records
+
+
 def recipes() -> dict[str, Callable[[], bytes]]:
     """Return every journal that this program can record, by name."""
     down = StoreDown(at_ms=20_000, until_ms=60_000)
@@ -214,6 +224,7 @@ def recipes() -> dict[str, Callable[[], bytes]]:
         "attached": lambda: closed(attached_stories.granted()),
         "attached-open-orders": lambda: open_(attached_stories.under_way()),
         "daemon-drains": drained,
+        "daemon-queue-paused": lambda: closed(queue_paused()),
         "daemon-lost-host": lambda: lost_host("here"),
         "daemon-after-lost-host": lambda: lost_host("elsewhere"),
         "records-queues-held": lambda: closed(holds()),

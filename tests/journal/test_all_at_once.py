@@ -15,8 +15,9 @@ from tests.frozen import journals
 from tests.frozen.catalogue import piece
 from tests.frozen.invoking import invoked
 from tests.frozen.rebuilt import rebuilt
-from tests.unit.daemon.test_loop import Attached, taken
+from tests.unit.daemon.test_loop import Attached
 from tests.unit.daemon.test_queue_caps import RESEARCH, Queues
+from tests.unit.deciding.freed_containers import decided, taken
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.running import Plan, make_loop
@@ -226,9 +227,11 @@ def test_a_state_that_its_lines_do_not_leave_is_a_difference(tmp_path: Path) -> 
 
 
 def test_where_freed_room_went_is_known_when_no_line_of_it_is_read(tmp_path: Path) -> None:
-    """Two releases that were misdirected, many files ago: with a third the loop stands aside."""
+    """Two freed containers were misdirected, many files ago: with a third their queue is due for a pause."""
     path = tmp_path / "journal.jsonl"
-    journal = JournalFile(path, durable=False, segment_bytes=1)
+    fold = Fold()
+    fold.misdirection.apply([decided("etl", [1, 2, 3])])
+    journal = JournalFile(path, durable=False, segment_bytes=1, fold=fold)
     journal.append([Header(FORMAT, DEFAULT, ())])
     for number in (1, 2):
         journal.append([taken(number, "misdirected")])
@@ -237,13 +240,14 @@ def test_where_freed_room_went_is_known_when_no_line_of_it_is_read(tmp_path: Pat
     journal.file.close()
     left = left_by(path)
     assert not [record for record in left.recent if isinstance(record, Transition)]
-    assert left.misdirection.why is None
-    left.misdirection.apply([taken(3, "misdirected")])
-    assert left.misdirection.why is not None
+    assert left.misdirection.due() == []
     journal = begun(path, left.fold)
     journal.append([taken(3, "misdirected")])
+    assert left.fold.misdirection.due() == ["etl"]
+    pause = left.fold.misdirection.pause("etl", 4, None)
+    journal.append([pause])
     journal.file.close()
-    assert left_by(path).misdirection.why == left.misdirection.why
+    assert left_by(path).misdirection.standing(4) == {"etl": pause.why}
 
 
 def test_a_controller_that_has_only_begun_decides_by_its_own_header_in_the_next_file(tmp_path: Path) -> None:

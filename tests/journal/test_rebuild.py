@@ -17,7 +17,7 @@ from yarnctl.deciding.order import Order
 from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.orders import Unclaimed
 from yarnctl.deciding.reasons.outcomes import ClientFault
-from yarnctl.deciding.records import Decision, Header, Transition
+from yarnctl.deciding.records import Decision, FreedContainer, Header, Requester, Transition
 from yarnctl.deciding.settlement import Settlement
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import Chain, body_of
@@ -145,9 +145,11 @@ def test_only_waiting_askers_make_unclaimed_room_misdirected() -> None:
         )
 
     for why, counts in ((Unclaimed(12_000), False), (Unclaimed(12_000, True), True)):
-        watch = Misdirection()
-        watch.apply([unclaimed(why)] * 3)
-        assert bool(watch.why) is counts
+        watch = Misdirection(requesters={"o-000001": Requester("p-1", "root.production")})
+        watch.apply([unclaimed(why)])
+        assert [each.last for each in watch.queues.values()] == (
+            [(FreedContainer("o-000001", "", True),)] if counts else []
+        )
 
 
 def test_a_fresh_controller_after_a_header_alone_begins_anew(journal: Path, tmp_path: Path) -> None:

@@ -206,8 +206,7 @@ class ThreadDaemon:
     def looked_since(self, at_ms: int) -> str:
         """Say how it is known that it looked at the cluster after an instant, free to act; "": it is not."""
         if not self.ready or self.loop is None or self.loop.port.last_observation is None:
-            misdirected = self.loop is not None and self.alive and self.loop.guard.misdirection.why
-            return "stands aside: room went to others" if misdirected else ""
+            return ""
         seen = self.loop.port.last_observation
         return f"looked: {seen.cluster}" if seen.as_of_ms >= at_ms else ""
 

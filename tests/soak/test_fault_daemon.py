@@ -25,7 +25,6 @@ class WaitingLoop:
         self.ended = threading.Event()
         self.lock_renewal = SimpleNamespace(lock=None)
         self.recorder = SimpleNamespace(journal=None)
-        self.guard = SimpleNamespace(misdirection=SimpleNamespace(why=None))
         self.port = SimpleNamespace(last_observation=SimpleNamespace(cluster="quiet", as_of_ms=100))
         self._trap = trap
 

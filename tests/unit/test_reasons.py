@@ -11,9 +11,9 @@ import pytest
 
 from tests.architecture.reasons_page import PAGE, SECTIONS, page, reasons_of
 from yarnctl import api
-from yarnctl.deciding.reasons.demand import NotModelled, Unmet
+from yarnctl.deciding.reasons.demand import BindingLimit, NotModelled, StandingAside, Unmet
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, NoStreamingReducer, OtherOwner
-from yarnctl.deciding.reasons.modes import Misdirected, ModeReason, Paused
+from yarnctl.deciding.reasons.modes import ModeReason, Paused
 from yarnctl.deciding.reasons.orders import Unclaimed
 from yarnctl.deciding.reasons.outcomes import AttemptOver, OutcomeReason, OwnOutcome
 from yarnctl.deciding.reasons.placements import (
@@ -44,9 +44,17 @@ from yarnctl.journal.rendering import FIELD, SECTION, UNITS, joined, span, text
 
 EXAMPLES: dict[object, object] = {
     int: 7, int | None: 8, bool: True, Literal["known", "unknown", "too-late"]: "too-late",
+    BindingLimit: "user",
     tuple[str, ...]: ("bob", "cyd"), tuple[tuple[str, str], ...]: (("o-000001", "application_1_0001"),),
 }  # fmt: skip
 
+
+LIMITS: tuple[tuple[BindingLimit, str, str], ...] = (
+    ("user", "ada", "user ada is at the user limit"),
+    ("queue", "", "the queue is at its maximum"),
+    ("parent", "root.p", "parent queue root.p is at its maximum"),
+    ("masters", "", "the queue's limit on application masters"),
+)
 
 EVERY = sorted(
     {each for union in SECTIONS.values() for each in reasons_of(union)}, key=lambda kind: kind.__name__
@@ -100,10 +108,20 @@ def test_span_for_people(span_ms: int, shown: str) -> None:
          "no application received the freed container within 12 s; the requesting application still waits"),
         (Paused("paused by a person"), "paused by a person"),
         (
-            Misdirected((("o-000001", "application_1_0001"), ("o-000002", "")), 10),
-            "other applications received 2 of the last 10 freed containers: o-000001 (application_1_0001),"
-            " o-000002 (unknown); check queue shares and priorities, then continue the loop"
-            " (POST /v1/loop/continue)",
+            StandingAside("root.etl", 7, (("o-000001", "application_1_0001"), ("o-000002", "")), 10),
+            "no container is freed for queue root.etl until 7 ms: other applications received 2 of the last"
+            " 10 containers freed for it (o-000001 (application_1_0001), o-000002 (unknown)); probable cause:"
+            " the queue's limits (yarnctl check shows them);"
+            " to end the pause earlier, run yarnctl resume root.etl",
+        ),
+        *(
+            (
+                StandingAside("root.p.etl", 7, (("o-000001", "a"),), 1, limit, holder),
+                "no container is freed for queue root.p.etl until 7 ms: other applications received 1 of the"
+                f" last 1 containers freed for it (o-000001 (a)); probable cause: {cause};"
+                " to end the pause earlier, run yarnctl resume root.p.etl",
+            )
+            for limit, holder, cause in LIMITS
         ),
         (NoLeafQueue(("a", "b"), ("root.c", "root.d"), 7, ("root.aa",)),
          "no leaf queue a, b (nearest: root.aa); leaf queues (7): root.c, root.d"),

@@ -16,10 +16,19 @@ Role = Literal["preempting", "preemptable", "other"]  # How the controller treat
 Mode = Literal["observe", "enforce"]
 
 
+class QueueAside(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue for which no container is freed until ``until_ms``: others received those freed before."""
+
+    queue: str
+    until_ms: int
+    reason: ReasonOut
+
+
 class Loop(msgspec.Struct, frozen=True, kw_only=True):
     """The loop's state. ``why``: all reasons why it does not run, or ""; ``reason``: the first of them.
 
-    ``last_error`` happened at ``last_error_at_ms`` and need not persist.
+    ``last_error`` happened at ``last_error_at_ms`` and need not persist. ``aside``: the queues for which no
+    container is freed now, while all others are served.
     """
 
     enforce: bool
@@ -33,6 +42,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     started_at_ms: int
     last_error_at_ms: int | None = None
     reason: ReasonOut | None = None
+    aside: list[QueueAside] = []
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,10 +62,14 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Commanded(msgspec.Struct, frozen=True, kw_only=True):
-    """The command was accepted; it takes effect after the current tick."""
+    """The command was accepted; it takes effect after the current tick. ``loop``: its state before.
 
-    accepted: Literal["pause", "continue"]
+    ``queue``: the path of the queue that is resumed (null: the command is for the whole loop).
+    """
+
+    accepted: Literal["pause", "continue", "resume"]
     loop: Loop
+    queue: str | None = None
 
 
 class ClusterOut(msgspec.Struct, frozen=True, kw_only=True):

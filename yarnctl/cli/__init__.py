@@ -32,6 +32,7 @@ COMMANDS = {
         "yarnctl.cli.restore:command",
         "Restore settings that yarnctl lowered; no daemon needed.",
     ),
+    "resume": ("yarnctl.cli.resume:command", "Resume a paused daemon, or a queue that it has paused."),
     "run": ("yarnctl.cli.run:command", "Attach to a cluster; observe, or preempt with --enforce."),
     "runs": ("yarnctl.cli.runs:command", "Show known runs of applications; import more."),
     "snapshot": ("yarnctl.cli.snapshot:command", "Show a running daemon's loop and cluster."),

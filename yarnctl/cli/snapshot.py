@@ -45,6 +45,7 @@ def _lines(snapshot: SnapshotOut) -> list[str]:
             f" {ago(loop.last_error_at_ms, snapshot.now_ms)} ago" if loop.last_error_at_ms is not None else ""
         )
         lines.append(f"          last error{when}: {loop.last_error}")
+    lines += [f"paused    {each.reason.text}" for each in loop.aside]
     if snapshot.cluster is not None:
         answers = "" if loop.reachable else ", does not answer"
         lines.append(

@@ -78,7 +78,8 @@ class WriteGuard:
     """All reasons why no decision or action is allowed now.
 
     An operator sets ``paused``; the loop sets ``store_why`` (HDFS cannot be written) and ``has_rival``
-    (another process has the lock). ``lock`` and ``folders`` are None in observe mode.
+    (another process has the lock). ``misdirection`` has the queues for which no container is freed for a
+    while. ``lock`` and ``folders`` are None in observe mode.
     """
 
     def __init__(
@@ -106,8 +107,6 @@ class WriteGuard:
             return "blocked", self.store_why
         if self.folders is not None and self.folders.why:
             return "blocked", self.folders.why
-        if self.misdirection.why:
-            return "blocked", self.misdirection.why
         why = self._port_why()
         return ("running", None) if why is None else ("blocked", why)
 
@@ -164,6 +163,9 @@ class GuardedPort:
             self.show(seen.snapshot, seen.as_of_ms)
         if self.guard.closed()[1] is not None:
             return msgspec.structs.replace(seen, snapshot=None, cluster="unreachable", tasks={})
+        aside = self.guard.misdirection.standing(seen.now_ms)
+        if seen.snapshot is not None and aside:
+            seen = msgspec.structs.replace(seen, snapshot=msgspec.structs.replace(seen.snapshot, aside=aside))
         return seen
 
     def with_deadlines(self, snapshot: Snapshot) -> Snapshot:

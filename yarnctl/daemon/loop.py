@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -48,12 +49,14 @@ from yarnctl.deciding.records import (
     Epoch,
     Lowering,
     Performed,
+    QueueResumed,
     Ranking,
     Record,
     Restoring,
     Return,
     SavedLost,
     Stance,
+    StoodAside,
     Transition,
 )
 from yarnctl.errors import InvariantBroken, YarnctlError
@@ -184,6 +187,10 @@ def _log(record: Record, observing: bool) -> None:
             _LOG.info("changing %s: %s", described(change), said(record.why))
     elif isinstance(record, Restoring):
         _LOG.info("restoring %s: %s", described(record.change), said(record.why))
+    elif isinstance(record, StoodAside):
+        _LOG.warning("%s", text(record.why))
+    elif isinstance(record, QueueResumed):
+        _LOG.info("an operator ended the pause of queue %s", record.queue)
     elif isinstance(record, Stance):
         is_usual = record.stance in (*OPEN_WHY, CONTINUED) or isinstance(record.why, EXPECTED)
         level = logging.INFO if is_usual else logging.WARNING
@@ -286,6 +293,8 @@ class Loop:
                 self.recorder.on_ranking = self._record_ranking
         self._epoch = epoch
         self._continued = False
+        self._to_resume: deque[str] = deque()
+        self._aside: frozenset[str] = frozenset()
         self._logged: tuple[str, tuple[ModeReason, ...]] | None = None
         self._observe_soon = observe_soon
         self._problem = problem
@@ -311,9 +320,14 @@ class Loop:
         self.wake()
 
     def go_on(self) -> None:
-        """End a pause, and restart the count of misdirected releases."""
+        """End an operator's pause and those of all queues."""
         self.guard.paused = None
         self._continued = True
+        self.wake()
+
+    def resume(self, queue: str) -> None:
+        """End the pause of one queue."""
+        self._to_resume.append(queue)
         self.wake()
 
     def stop(self) -> None:
@@ -399,6 +413,7 @@ class Loop:
         if self._continued:
             self._continued = False
             self._write(Stance(self.controller.now_ms, CONTINUED, Continued()))
+        self._pause_queues(self.controller.now_ms)
         state, why = self.guard.closed()
         stance = state if why is not None else ("enforcing" if self.port.enforce else "observing")
         if stance != self._state:
@@ -411,6 +426,20 @@ class Loop:
         resolved = self._names is None or self._names.adopted
         if self.admission is not None and self.recorder.begun and resolved:
             self._run_admission(self.admission)
+
+    def _pause_queues(self, now_ms: int) -> None:
+        """Begin the pauses of queues that are due, and end those that an operator ends."""
+        misdirection = self.guard.misdirection
+        while self._to_resume:
+            queue = self._to_resume.popleft()
+            if queue in misdirection.standing(now_ms):
+                self._write(QueueResumed(now_ms, queue))
+        for queue in misdirection.due():
+            self._write(misdirection.pause(queue, now_ms, self.port.snapshot))
+        aside = frozenset(misdirection.standing(now_ms))
+        for queue in sorted(self._aside - aside):
+            _LOG.info("containers are freed for queue %s again", queue)
+        self._aside = aside
 
     def _reconcile_changes(self, why: ModeReason | None) -> None:
         """Cap queues, and restore what is due: all changes as soon as no order may be sent."""
@@ -534,6 +563,7 @@ class Loop:
             store_problem=self.guard.store_why,
             started_at_ms=self._started_at_ms,
             cluster=self.port.identity,
+            aside=tuple(self.guard.misdirection.standing(self.controller.now_ms).values()),
         )
 
     def _publish(self, *, stopped: bool = False) -> None:

@@ -164,7 +164,10 @@ def _serving_order(view: ApplicationView) -> tuple[int, str]:
 
 
 def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, QueueModel]:
-    """Make the queues as they will be once the expected capacity is free, with their pending requests."""
+    """Make the queues as they will be once the expected capacity is free, with their pending requests.
+
+    Those of a queue that is stood aside for are not served: YARN has given its containers to others.
+    """
     queues = {view.queue: QueueModel(view, snapshot.applications) for view in snapshot.queues}
     limited = any(view.user_limit is not None for view in snapshot.queues)
     leaving: dict[str, Resources] = {}
@@ -172,7 +175,7 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, Queue
         leaving[order.victim] = plus(leaving.get(order.victim, NOTHING), order.size)
     for view in [view for view in snapshot.applications if view.requests]:
         queue = queues.get(view.queue)
-        if queue is not None and view.activated:
+        if queue is not None and view.activated and view.queue not in snapshot.aside:
             queue.pending.append(view)
     for view in snapshot.applications if limited or leaving else ():
         queue = queues.get(view.queue)

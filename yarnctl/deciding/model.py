@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.reasons.demand import NotModelled
+from yarnctl.deciding.reasons.demand import NotModelled, StandingAside
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.units import Resources
@@ -88,8 +88,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ``free_by_node`` has only nodes with free capacity. ``total`` is the sum over live nodes; ``largest_node``
     the largest single node. ``reserved_by_node`` names the application with a reservation on a node: it is
     given all capacity that becomes free there. ``left_out``: application -> what its pending requests want
-    that is not modelled, which is not among its requests. ``node_count``: live nodes, those with a label
-    included, for display.
+    that is not modelled, which is not among its requests. ``aside``: queue -> why no container is freed for
+    it now. ``node_count``: live nodes, those with a label included, for display.
     """
 
     total: Resources
@@ -99,6 +99,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     free_by_node: Mapping[str, Resources]
     reserved_by_node: Mapping[str, str] = {}
     left_out: Mapping[str, NotModelled] = {}
+    aside: Mapping[str, StandingAside] = {}
     node_count: int | None = None
 
 

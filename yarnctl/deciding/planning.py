@@ -8,7 +8,7 @@ another requester is due the same containers: that would stop two tasks where on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -281,14 +281,19 @@ def excess_orders(inputs: DemandInput, ledger: Ledger, settings: Settings) -> Ex
     for order in ledger.recently_settled_room(inputs.as_of_ms):  # met since: not due again
         if order.requester in due:
             due[order.requester] -= order.serves
-    return beyond(due, inputs.as_of_ms, ledger)
+    views, aside = inputs.snapshot.applications, inputs.snapshot.aside
+    kept = {view.application for view in views if view.queue in aside} if aside else ()
+    return beyond(due, inputs.as_of_ms, ledger, kept)
 
 
-def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> ExcessOrders:
-    """Return what to do with the orders beyond what each requester is due; ``due`` in serving order."""
-    lacking = dict(due)
+def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger, kept: Collection[str] = ()) -> ExcessOrders:
+    """Return what to do with the orders beyond what each requester is due; ``due`` in serving order.
+
+    The applications ``kept`` keep their orders, and get no other.
+    """
+    lacking = {name: count for name, count in due.items() if name not in kept}
     excess: list[Order] = []
-    for requester in list(ledger.by_requester):
+    for requester in [name for name in ledger.by_requester if name not in kept]:
         mine = [
             order
             for order in ledger.of_requester(requester)

@@ -37,6 +37,7 @@ from yarnctl.deciding.reasons.demand import (
     NoQueueOverGuarantee,
     NotActivated,
     OthersFirst,
+    StandingAside,
     TriggerReason,
     Unmet,
 )
@@ -163,7 +164,7 @@ def _modelled_demand(
         wishes.append(ApplicationDemand(view, needs, trigger))
     refused = [
         (_trigger(inputs, view, placed.get(view.application, 0), ledger, (), why), why)
-        for view, why in _explained(waiting, stuck, admitted, reasons, settings)
+        for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot.aside)
     ]
     return ClusterDemand(tuple(wishes), tuple(refused), free.free, victims)
 
@@ -234,6 +235,7 @@ def _explained(
     admitted: Mapping[str, object],
     reasons: Mapping[str, TriggerReason],
     settings: Settings,
+    aside: Mapping[str, StandingAside],
 ) -> Iterable[tuple[ApplicationView, TriggerReason]]:
     """Yield the preempting applications with pending requests and no decision, with the reason."""
     for view in waiting:
@@ -242,6 +244,8 @@ def _explained(
             continue
         if not view.activated:
             yield view, NotActivated()
+        elif view.queue in aside:
+            yield view, aside[view.queue]
         elif name in stuck:
             waits: TriggerReason = MoreUrgentWaits() if settings.mode == "deadlines" else OthersFirst()
             yield view, reasons.get(name, waits)
@@ -293,6 +297,9 @@ def _paper_demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> Cl
         needs, placed, free = _paper_shortfalls(inputs, view, free, ledger)
         trigger = _trigger(inputs, view, placed, ledger, needs, ClusterFull())
         if not needs:
+            continue
+        if view.queue in snapshot.aside:
+            refused.append((trigger, snapshot.aside[view.queue]))
             continue
         if settings.mode == "queues" and not over:
             refused.append((trigger, NoQueueOverGuarantee()))

@@ -1,4 +1,4 @@
-"""Freed containers that go to another application: how it is noticed, and the queue cap that prevents it.
+"""Freed containers that go to another application: the pause of their queue, and the cap that prevents it.
 
 ``Misdirection`` reads records alone, so its state survives a restart. The cap is off unless an administrator
 sets it. A preemptable queue is capped at its own guarantee, never below; the limit before is in the record
@@ -9,51 +9,158 @@ jobs' requests would be served first (facts, section 11: take-back).
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from yarnctl.deciding.model import Change
-from yarnctl.deciding.reasons.modes import Misdirected
+from yarnctl.deciding.forecast import model_queues
+from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.deciding.model import Change, Snapshot
+from yarnctl.deciding.reasons.demand import BindingLimit, QueueAtMaximum, StandingAside
 from yarnctl.deciding.reasons.orders import Unclaimed
-from yarnctl.deciding.records import Record, Stance, Transition
+from yarnctl.deciding.records import (
+    Decision,
+    FreedContainer,
+    QueueReleases,
+    QueueResumed,
+    Record,
+    Requester,
+    Resumed,
+    Stance,
+    StoodAside,
+    Transfer,
+    Transition,
+)
+from yarnctl.units import NOTHING, Resources, at_least, fits, plus
 
 RECENT_ORDERS = 10
 MISDIRECTED_MAX = 3
+FIRST_PAUSE_MS = 5 * 60_000
+PAUSE_MAX_MS = 60 * 60_000
+GRANTED_TO_FORGET = 10
+"""So many granted containers in a row after a pause: the next pause is a first one again."""
 CONTINUED = "continued"
 """The loop state that is written when a person continues the loop."""
 
 
 class Misdirection:
-    """Three of the last ten misdirected is too many. ``last``: the moves that freed containers.
+    """Counts, for each requesting queue, the freed containers that other applications received.
 
-    Once ``why`` is set it stays so until a person continues the loop (or ``clear``).
+    Three of a queue's last ten are too many: it is ``due`` for a pause, which begins with a ``StoodAside``
+    record and ends by time, or with an operator's record. During a pause nothing is counted; then the count
+    begins anew. Each further pause is twice as long. ``queues``: by path; ``requesters``: by open order.
     """
 
-    def __init__(self, last: Iterable[Transition] = (), why: Misdirected | None = None) -> None:
-        self.last: deque[Transition] = deque(last, maxlen=RECENT_ORDERS)
-        self.why = why
+    def __init__(
+        self, queues: Iterable[QueueReleases] = (), requesters: Mapping[str, Requester] | None = None
+    ) -> None:
+        self.queues = {each.queue: each for each in queues}
+        self.requesters = dict(requesters or {})
 
     def apply(self, records: Iterable[Record]) -> None:
         """Read records in the order of the journal."""
         for record in records:
-            if isinstance(record, Stance) and record.stance == CONTINUED:
-                self.clear()
-            elif isinstance(record, Transition) and (record.target == "granted" or _is_misdirected(record)):
-                self.last.append(record)
-                self._judge()
+            if isinstance(record, Decision):
+                requester = Requester(record.trigger.application, record.trigger.queue)
+                self.requesters.update(dict.fromkeys(record.orders, requester))
+            elif isinstance(record, Transfer):
+                self._transfer(record)
+            elif isinstance(record, Transition):
+                self._moved(record)
+            elif isinstance(record, StoodAside):
+                before = self._of(record.why.queue)
+                self.queues[before.queue] = QueueReleases(
+                    queue=before.queue, pauses=before.pauses + 1, began_ms=record.at_ms, why=record.why
+                )
+            elif isinstance(record, QueueResumed):
+                self._resume(record.queue)
+            elif isinstance(record, Stance) and record.stance == CONTINUED:
+                for queue in self.queues:
+                    self._resume(queue)
+            elif isinstance(record, Resumed):
+                self._set_back(record.at_ms)
 
-    def _judge(self) -> None:
-        misdirected = [record for record in self.last if _is_misdirected(record)]
-        if len(misdirected) >= MISDIRECTED_MAX and self.why is None:
-            orders = tuple((record.order, record.application) for record in misdirected)
-            self.why = Misdirected(orders, len(self.last))
+    def due(self) -> list[str]:
+        """Return the queues whose pause is to begin."""
+        return [queue for queue, each in self.queues.items() if _lost(each) >= MISDIRECTED_MAX]
 
-    def clear(self) -> None:
-        """Begin to count anew."""
-        self.last.clear()
-        self.why = None
+    def pause(self, queue: str, now_ms: int, snapshot: Snapshot | None) -> StoodAside:
+        """Return the record with which the pause of a queue begins."""
+        each = self._of(queue)
+        limit, holder = binding_limit(snapshot, queue)
+        orders = tuple((one.order, one.application) for one in each.last if one.misdirected)
+        until_ms = now_ms + pause_ms(each.pauses)
+        return StoodAside(now_ms, StandingAside(queue, until_ms, orders, len(each.last), limit, holder))
+
+    def standing(self, now_ms: int) -> dict[str, StandingAside]:
+        """Return the queues for which no container is freed now, sorted, each with the reason."""
+        return {
+            queue: each.why
+            for queue, each in sorted(self.queues.items())
+            if each.why is not None and now_ms < each.why.until_ms
+        }
+
+    def problem(self, record: Record) -> str:
+        """Return why a pause cannot begin with this record, "" if it can."""
+        if not isinstance(record, StoodAside):
+            return ""
+        queue = record.why.queue
+        if queue not in self.due():
+            return f"queue {queue} stands aside, and too few of its freed containers were misdirected"
+        limit, holder = record.why.limit, record.why.holder
+        due = self.pause(queue, record.at_ms, None).why
+        due = msgspec.structs.replace(due, limit=limit, holder=holder)
+        return "" if record.why == due else f"queue {queue} stands aside, but due is {due}"
+
+    def _of(self, queue: str) -> QueueReleases:
+        return self.queues.get(queue) or QueueReleases(queue=queue)
+
+    def _transfer(self, record: Transfer) -> None:
+        """Note the new requester; without another open order its queue is not known, and nothing counts."""
+        known = [each for each in self.requesters.values() if each.application == record.target]
+        self.requesters.pop(record.order, None)
+        if known:
+            self.requesters[record.order] = known[0]
+
+    def _moved(self, record: Transition) -> None:
+        if record.target in OPEN:
+            return
+        requester = self.requesters.pop(record.order, None)
+        misdirected = _is_misdirected(record)
+        if requester is None or not (misdirected or record.target == "granted"):
+            return
+        each = self._of(requester.queue)
+        if each.why is not None and record.at_ms < each.why.until_ms:
+            return  # its order was sent before the pause
+        release = FreedContainer(record.order, record.application, misdirected)
+        granted = 0 if misdirected else each.granted + 1
+        self.queues[each.queue] = msgspec.structs.replace(
+            each,
+            last=(*each.last, release)[-RECENT_ORDERS:],
+            granted=granted,
+            pauses=0 if granted >= GRANTED_TO_FORGET else each.pauses,
+        )
+
+    def _resume(self, queue: str) -> None:
+        """End a pause, and count anew; the next one is longer all the same."""
+        self.queues[queue] = QueueReleases(queue=queue, pauses=self._of(queue).pauses)
+
+    def _set_back(self, now_ms: int) -> None:
+        """Move the pauses of a clock that was set back: none becomes longer by it."""
+        for queue, each in self.queues.items():
+            if each.why is not None and now_ms < each.began_ms:
+                until_ms = each.why.until_ms - each.began_ms + now_ms
+                why = msgspec.structs.replace(each.why, until_ms=until_ms)
+                self.queues[queue] = msgspec.structs.replace(each, began_ms=now_ms, why=why)
+
+
+def pause_ms(pauses: int) -> int:
+    """Return how long a queue is paused after so many pauses before: 5, 10, 20, 40, 60 minutes."""
+    return min(FIRST_PAUSE_MS << min(pauses, 10), PAUSE_MAX_MS)
+
+
+def _lost(each: QueueReleases) -> int:
+    return sum(release.misdirected for release in each.last)
 
 
 def _is_misdirected(record: Transition) -> bool:
@@ -61,6 +168,33 @@ def _is_misdirected(record: Transition) -> bool:
     return record.target == "misdirected" or (
         isinstance(record.why, Unclaimed) and record.why.requester_waits
     )
+
+
+def binding_limit(snapshot: Snapshot | None, queue: str) -> tuple[BindingLimit, str]:
+    """Return the limit that most probably keeps a queue from freed containers, and the holder at it.
+
+    A parent's own maximum is not in a snapshot. It is at least the largest maximum of its leaves, and equal
+    to it where one leaf may take all that the parent may.
+    """
+    model = None if snapshot is None else model_queues(snapshot, ()).get(queue)
+    if snapshot is None or model is None:
+        return "unknown", ""
+    waiting = model.waiting()
+    for wanted in waiting:
+        why = model.forbids(wanted)
+        if why is not None:
+            return ("queue", "") if isinstance(why, QueueAtMaximum) else ("user", wanted.application.user)
+    parent = queue.rpartition(".")[0]
+    while "." in parent:
+        leaves = [view for view in snapshot.queues if view.queue.startswith(f"{parent}.")]
+        used, maximum = NOTHING, Resources(0, 0)
+        for view in leaves:
+            used, maximum = plus(used, view.used), at_least(maximum, view.maximum)
+        if any(not fits(plus(used, wanted.size), maximum) for wanted in waiting):
+            return "parent", parent
+        parent = parent.rpartition(".")[0]
+    held = any(view.queue == queue and not view.activated for view in snapshot.applications)
+    return ("masters", "") if held else ("unknown", "")
 
 
 CAP_AFTER_MS = 15_000

@@ -7,6 +7,7 @@ written before the actions they explain are performed; the outcome of an action 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple, cast
 
 import msgspec
@@ -34,8 +35,8 @@ from yarnctl.deciding.model import (
     SetPriority,
     SetQueueMaximum,
 )
-from yarnctl.deciding.reasons.demand import TriggerReason
-from yarnctl.deciding.reasons.modes import Misdirected, ModeReason
+from yarnctl.deciding.reasons.demand import StandingAside, TriggerReason
+from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.reasons.orders import ChangeReason, MoveReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.settings import Settings
@@ -310,6 +311,20 @@ class Stance(msgspec.Struct, frozen=True, tag="stance"):
     why: ModeReason
 
 
+class StoodAside(msgspec.Struct, frozen=True, tag="stood-aside"):
+    """From now on no container is freed for one queue, until the instant in the reason."""
+
+    at_ms: int
+    why: StandingAside
+
+
+class QueueResumed(msgspec.Struct, frozen=True, tag="queue-resumed"):
+    """An operator ended the pause of one queue."""
+
+    at_ms: int
+    queue: str
+
+
 class Lowering(msgspec.Struct, frozen=True, tag="lowering"):
     """Settings are to be lowered by one decision; or an earlier daemon's record says that it lowered them."""
 
@@ -336,11 +351,42 @@ class Restored(msgspec.Struct, frozen=True, tag="restored"):
     why: ChangeReason
 
 
+class Requester(NamedTuple):
+    """The application that an open order is for, and its queue."""
+
+    application: str
+    queue: str
+
+
+class FreedContainer(NamedTuple):
+    """One container that an order freed. ``application`` received it ("": not known)."""
+
+    order: str
+    application: str
+    misdirected: bool
+
+
+class QueueReleases(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The containers freed for one queue, counted since its last pause; ``last``: the newest.
+
+    ``pauses``: how many pauses were not followed by enough ``granted`` containers in a row; ``why``: the
+    last pause, which began at ``began_ms``.
+    """
+
+    queue: str
+    last: tuple[FreedContainer, ...] = ()
+    granted: int = 0
+    pauses: int = 0
+    began_ms: int = 0
+    why: StandingAside | None = None
+
+
 class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_defaults=True):
     """The state that the lines before it leave: the first line of a file in which a journal continues.
 
     ``header``: the last controller's settings; ``fresh``: the header of one that has made no step yet.
-    ``changes``: the settings that are lowered; ``claims``: the moves that freed containers last.
+    ``changes``: the settings that are lowered; ``releases``: the containers freed last, by requesting queue;
+    ``requesters``: of the open orders.
     """
 
     format: int
@@ -350,15 +396,15 @@ class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_default
     ledger: LedgerState
     changes: tuple[Change, ...] = ()
     epoch: str = ""
-    claims: tuple[Transition, ...] = ()
-    misdirected: Misdirected | None = None
+    releases: tuple[QueueReleases, ...] = ()
+    requesters: Mapping[str, Requester] = {}
     book: BookState
 
 
 _StepRecord = Header | State | Resumed | Observed | Stopped | Requests | Performed | Epoch | Ranking
 _DecisionRecord = Decision | Awaited | Refusal
 _OrderRecord = Transition | Transfer | Return | SavedLost | Progressed | UnknownApplication | KilledEnded
-DaemonRecord = Contact | Stance | Lowering | Restoring | Restored
+DaemonRecord = Contact | Stance | StoodAside | QueueResumed | Lowering | Restoring | Restored
 GateRecord = entries.GateSet | entries.GateLearned | entries.ClockSetBack | AccountRecord
 AdmissionRecord = (
     entries.AdmissionAsked | entries.AdmissionRound | entries.AdmissionStarted | entries.AdmissionClosed

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, QueueView, Snapshot
-from yarnctl.deciding.reasons.demand import NotModelled
+from yarnctl.deciding.reasons.demand import NotModelled, StandingAside
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
 
@@ -63,7 +63,7 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """How a snapshot differs from the one before. ``order``: where appending new rows does not give it.
 
     ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` and, of what is
-    read, ``left_out``: all of them, if they differ.
+    read, ``left_out``, and ``aside``: all of them, if they differ.
     """
 
     total: Resources | None = None
@@ -77,6 +77,7 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     free: Mapping[str, Resources | None] = {}
     reserved: Mapping[str, str] | None = None
     left_out: Mapping[str, NotModelled] | None = None
+    aside: Mapping[str, StandingAside] | None = None
 
 
 class Columns:
@@ -126,6 +127,7 @@ class Writer:
         self._free: dict[str, Resources] = {}
         self._reserved: dict[str, str] = {}
         self._left_out: dict[str, NotModelled] = {}
+        self._aside: dict[str, StandingAside] = {}
         self._total = self._largest = NOT_READ
 
     def change(self, snapshot: Snapshot) -> SnapshotChange:
@@ -152,9 +154,10 @@ class Writer:
             free=dict(sorted(free.items())),
             reserved=dict(sorted(snapshot.reserved_by_node.items())) if other_reserved else None,
             left_out=left_out if left_out != self._left_out else None,
+            aside=dict(sorted(snapshot.aside.items())) if snapshot.aside != self._aside else None,
         )
         self._free, self._reserved = dict(snapshot.free_by_node), dict(snapshot.reserved_by_node)
-        self._left_out = left_out
+        self._left_out, self._aside = left_out, dict(snapshot.aside)
         self._total, self._largest = snapshot.total, snapshot.largest_node
         return change
 
@@ -206,6 +209,7 @@ class Reader:
         self.free: dict[str, Resources] = {}
         self.reserved: dict[str, str] = {}
         self.left_out: dict[str, NotModelled] = {}
+        self.aside: dict[str, StandingAside] = {}
 
     def snapshot(self, change: SnapshotChange) -> Snapshot:
         """Apply a change; return the new snapshot."""
@@ -232,6 +236,8 @@ class Reader:
             self.reserved = dict(change.reserved)
         if change.left_out is not None:
             self.left_out = dict(change.left_out)
+        if change.aside is not None:
+            self.aside = dict(change.aside)
         return Snapshot(
             total=self.total,
             largest_node=self.largest_node,
@@ -240,6 +246,7 @@ class Reader:
             free_by_node=dict(self.free),
             reserved_by_node=dict(self.reserved),
             left_out=dict(self.left_out),
+            aside=dict(self.aside),
         )
 
 

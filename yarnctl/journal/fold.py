@@ -89,8 +89,8 @@ class Fold:
             ledger=state_of(self.ledger),
             changes=tuple(self.changes.open.values()),
             epoch=self.epoch,
-            claims=tuple(self.misdirection.last),
-            misdirected=self.misdirection.why,
+            releases=tuple(self.misdirection.queues.values()),
+            requesters=dict(self.misdirection.requesters),
             book=self.book.left(),
         )
 
@@ -99,7 +99,7 @@ class Fold:
         self.ledger = ledger_of(state.ledger, DEFAULT if state.header is None else state.header.settings)
         self.now_ms, self.epoch = state.now_ms, state.epoch
         self.changes = OpenChanges(state.changes)
-        self.misdirection = Misdirection(state.claims, state.misdirected)
+        self.misdirection = Misdirection(state.releases, state.requesters)
         self.book = AdmissionStore(state.book)
         self._header, self._fresh = state.header, state.fresh
 
@@ -115,7 +115,8 @@ class Fold:
 
     def problem(self, record: Record) -> str:
         """Return why a record that no step makes cannot come next, "" if it can. Before :meth:`apply`."""
-        return self.changes.problem(record) or self.book.problem(record) or payment_problem(self.book, record)
+        own = self.changes.problem(record) or self.misdirection.problem(record)
+        return own or self.book.problem(record) or payment_problem(self.book, record)
 
 
 def state_of(ledger: Ledger) -> LedgerState:

@@ -314,7 +314,10 @@ def test_room_that_a_stranger_takes_counts_as_misdirected(tmp_path: Path, waits:
     life(cluster, path, 120, enforce=True, peace=False)
     misdirection = Misdirection()
     misdirection.apply(line.record for line in read(path))
-    assert bool(misdirection.why) is waits
+    assert list(misdirection.standing(0)) == (["production"] if waits else [])
+    again = rebuild(path)
+    assert again is not None
+    assert again.misdirection.queues == misdirection.queues
 
 
 class Adopting(Attached):

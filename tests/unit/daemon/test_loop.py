@@ -7,11 +7,13 @@ import shutil
 from collections.abc import Callable, Iterable
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import pytest
 
+from tests.property.playing import require_replayed
+from tests.unit.deciding.freed_containers import misdirect
 from tests.unit.deciding.tiny import TinyCluster
 from yarnctl.attach.eligibility.permission import MONITOR
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
@@ -19,6 +21,7 @@ from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop
 from yarnctl.daemon.state_dir import InUse, StateDir
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import (
     Observation,
     ObservationRequest,
@@ -35,10 +38,8 @@ from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import (
     ClusterFault,
-    Continued,
     LockHeldElsewhere,
     LockRanOut,
-    Misdirected,
     ModeReason,
     NotEnforcing,
     NothingInTheWay,
@@ -46,15 +47,24 @@ from yarnctl.deciding.reasons.modes import (
     YarnPreempts,
 )
 from yarnctl.deciding.reasons.orders import Stopping
-from yarnctl.deciding.records import Performed, Stance, Transition
+from yarnctl.deciding.records import (
+    Decision,
+    Performed,
+    QueueResumed,
+    Record,
+    Refusal,
+    Stance,
+    StoodAside,
+    Transition,
+)
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.errors import BadInput, Unreachable
+from yarnctl.errors import BadInput, Different, Unreachable
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.loop import ClusterIdentity
 from yarnctl.restoring.restorer import Restorer
-from yarnctl.service.answers.explanations import summary
+from yarnctl.service.answers.explanations import everything_about, summary
 
 
 class Lock:
@@ -134,11 +144,15 @@ def busy() -> Attached:
 
 
 def daemon(
-    cluster: Attached, *, enforce: bool = True, lock: Lock | None = None
+    cluster: Attached,
+    *,
+    enforce: bool = True,
+    lock: Lock | None = None,
+    preempting: tuple[str, ...] = DEFAULT.preempting_queues,
 ) -> tuple[Loop, MemoryJournal]:
     journal, misdirection = MemoryJournal(), Misdirection()
     gate = WriteGuard(lock, cluster.permission.why_nothing, misdirection)
-    settings = msgspec.structs.replace(DEFAULT, observe_only=not enforce)
+    settings = msgspec.structs.replace(DEFAULT, observe_only=not enforce, preempting_queues=preempting)
     ahead = count(1 << 50, 1 << 20)  # a clock that leaps over every wake-up: the loop never waits
     loop = Loop(
         Controller(settings, validate=True), GuardedPort(cluster, gate, enforce=enforce), journal,
@@ -433,41 +447,124 @@ def test_a_cluster_that_is_not_seen_is_an_error_each_minute(caplog) -> None:
     assert all(story.endswith("will retry: http://rm: connection refused") for _, story in errors)
 
 
-def taken(number: int, target: Literal["granted", "misdirected"]) -> Transition:
-    return Transition(
-        order=f"o-{number:06d}", source="freed", event=target, target=target, at_ms=number, application="x"
-    )
+class Biased(Attached):
+    """YARN gives queue etl nothing while ``gives_nothing``, whatever is freed for it.
+
+    Queue serving waits from ``serving_ms`` on; ``then`` is called once, at ``then_ms``.
+    """
+
+    def __init__(self, serving_ms: int, then_ms: int) -> None:
+        super().__init__(5, 4, {"etl": 10, "serving": 9, "research": 1})
+        self.serving_ms, self.then_ms = serving_ms, then_ms
+        self.then: Callable[[], None] | None = None
+        self.gives_nothing = True
+        self.submit("research-1", "research", 10)
+        self.submit("research-2", "research", 10)
+        self.submit("etl-1", "etl", 0, 3)
+
+    def schedule(self) -> None:
+        if self.now_ms >= self.serving_ms and "serving-1" not in self.jobs:
+            self.submit("serving-1", "serving", 0, 3)
+        if self.now_ms >= self.then_ms and self.then is not None:
+            then, self.then = self.then, None
+            then()
+        etl = self.jobs["etl-1"]
+        hidden = etl.pending if self.gives_nothing else 0
+        etl.pending -= hidden
+        super().schedule()
+        etl.pending += hidden
 
 
-def test_three_misdirected_releases_in_ten_are_too_many() -> None:
-    watch = Misdirection()
-    watch.apply(taken(number, "misdirected" if number in (1, 5) else "granted") for number in range(1, 9))
-    assert watch.why is None
-    watch.apply([taken(9, "misdirected")])
-    misdirected = tuple((f"o-{number:06d}", "x") for number in (1, 5, 9))
-    assert watch.why == Misdirected(misdirected, 9)
-    watch.apply([Stance(10, "continued", Continued())])
-    assert watch.why is None
+PRODUCTION = ("etl", "serving")
 
 
-def test_two_misdirected_releases_far_apart_are_forgiven() -> None:
-    watch = Misdirection()
-    watch.apply(taken(number, "misdirected" if number % 6 == 0 else "granted") for number in range(1, 60))
-    assert watch.why is None
+def test_a_queue_whose_containers_go_elsewhere_is_paused_and_the_other_served() -> None:
+    cluster = Biased(serving_ms=60_000, then_ms=99_000)
+    loop, journal = daemon(cluster, lock=Lock(), preempting=PRODUCTION)
+    shown: list[Any] = []
+
+    def look() -> None:
+        view = loop.publisher.view
+        shown.extend((view.loop.state, view.loop.aside, everything_about(view, "etl-1").rendered[-1]))
+
+    cluster.then = look
+    loop.run(400)
+    (begun,) = [record for record in journal.records if isinstance(record, StoodAside)]
+    assert (begun.why.queue, begun.why.until_ms - begun.at_ms) == ("etl", 300_000)
+    assert {receiver for _, receiver in begun.why.orders} <= {"research-1", "research-2"}
+    decisions = [record for record in journal.records if isinstance(record, Decision)]
+    later = {one.trigger.queue for one in decisions if (one.trigger.as_of_ms or 0) > begun.at_ms}
+    assert later == {"serving"}  # a decision on a snapshot from before may still follow
+    assert (cluster.jobs["etl-1"].pending, cluster.jobs["serving-1"].pending) == (3, 0)
+    refusals = [record for record in journal.records if isinstance(record, Refusal)]
+    assert [record.why for record in refusals if record.at_ms > begun.at_ms] == [begun.why]
+    assert shown[:2] == ["running", (begun.why,)]
+    assert f"no order is open: {text(begun.why)}" in shown[2]
+    require_replayed(journal)
+    journal.records = [without_aside(record) for record in journal.records]
+    with pytest.raises(Different):
+        require_replayed(journal)
 
 
-def test_misdirection_stops_the_loop_until_somebody_continues_it() -> None:
-    cluster = busy()
-    loop, journal = daemon(cluster, lock=Lock())
-    loop.guard.misdirection.why = Misdirected((("o-000001", "x"),) * 3, 5)
-    loop.run(10)
-    assert cluster.actions == []
-    assert loop.status().state == "blocked"
-    loop.go_on()
-    loop._stopping = False
-    loop.run(40)
-    assert "Suspend" in kinds(cluster)
-    assert "continued" in [record.stance for record in journal.records if isinstance(record, Stance)]
+def without_aside(record: Record) -> Record:
+    """Return a record without the queues that are paused in its snapshot."""
+    if not isinstance(record, Observed) or record.change is None:
+        return record
+    return msgspec.structs.replace(record, change=msgspec.structs.replace(record.change, aside=None))
+
+
+def paused(then_ms: int) -> tuple[Loop, MemoryJournal, Biased]:
+    """A loop with queue etl paused for 5 minutes; from ``then_ms`` on YARN gives it containers."""
+    cluster = Biased(0, then_ms)
+    loop, journal = daemon(cluster, lock=Lock(), preempting=PRODUCTION)
+    watch = loop.guard.misdirection
+    misdirect(watch, "etl")
+    watch.apply([watch.pause("etl", 0, None)])
+    return loop, journal, cluster
+
+
+def served(journal: MemoryJournal) -> list[tuple[str, bool]]:
+    """Return the queues that decisions were for, each with whether it was after 20 s."""
+    decisions = [record for record in journal.records if isinstance(record, Decision)]
+    return list(dict.fromkeys((one.trigger.queue, one.at_ms > 20_000) for one in decisions))
+
+
+@pytest.mark.parametrize("way", ["resume", "continue", "nothing"])
+def test_an_operator_ends_a_pause_early(way: str) -> None:
+    loop, journal, cluster = paused(20_000)
+
+    def resume() -> None:
+        cluster.gives_nothing = False
+        if way == "resume":
+            loop.resume("serving")  # not paused: nothing happens
+            loop.resume("etl")
+        elif way == "continue":
+            loop.go_on()
+
+    cluster.then = resume
+    loop.run(200)
+    assert ("serving", False) in served(journal)
+    assert (("etl", True) in served(journal)) is (way != "nothing")
+    assert ("etl", False) not in served(journal)
+    resumed = [one.queue for one in journal.records if isinstance(one, QueueResumed)]
+    assert resumed == (["etl"] if way == "resume" else [])
+    stances = [one.stance for one in journal.records if isinstance(one, Stance)]
+    assert ("continued" in stances) is (way == "continue")
+
+
+def test_a_pause_ends_by_itself(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    loop, journal, cluster = paused(20_000)
+
+    def later() -> None:
+        cluster.gives_nothing = False
+        cluster.now_ms += 300_000
+
+    cluster.then = later
+    loop.run(200)
+    assert cluster.jobs["etl-1"].pending == 0
+    assert served(journal) == [("serving", False), ("etl", True)]
+    assert "containers are freed for queue etl again" in [line.getMessage() for line in caplog.records]
 
 
 def test_one_daemon_per_state_directory(tmp_path: Path) -> None:

@@ -27,6 +27,9 @@ class Told:
     def go_on(self) -> None:
         self.orders.append("continue")
 
+    def resume(self, queue: str) -> None:
+        self.orders.append(f"resume: {queue}")
+
 
 class Served:
     """A served view and ways to ask it; ``late_ms`` is how old the view is by the service's clock."""

@@ -28,6 +28,7 @@ ROWS = {
     "GET /v1/runs": "list", "GET /v1/accounts": "account", "GET /v1/accounts/{account}": "account",
     "POST /v1/accounts": "operate", "POST /v1/accounts/{account}/credit": "operate", "POST /v1/quotes": "ask",
     "POST /v1/loop/pause": "operate", "POST /v1/loop/continue": "operate",
+    "POST /v1/queues/{queue}/resume": "operate",
 }  # fmt: skip
 """Endpoint -> what it needs."""
 
@@ -88,7 +89,8 @@ class Place:
 
     def asked(self, endpoint: str, who: str, **headers: str) -> http_client.Response:
         method, _, path = endpoint.partition(" ")
-        told = {"application_id": "application_1_000002", "any_id": "o-000002", "decision_id": "2"}
+        told = {"application_id": "application_1_000002", "any_id": "o-000002", "decision_id": "2",
+                "queue": "production"}  # fmt: skip
         path = path.format(**told, admission_id=getattr(self, "known", ""), account="analytics")
         given = {"Authorization": f"Bearer {SECRETS[who]}"} if who in SECRETS else {}
         body: dict[str, Any] = {"json": BODIES[endpoint]} if endpoint in BODIES else {}

@@ -75,8 +75,8 @@ def test_before_the_first_look_answers_are_their_structs_too(served: Served) -> 
 
 def test_what_is_commanded_is_answered_with_its_struct(served: Served) -> None:
     told = {"Authorization": f"Bearer {TOKEN}"}
-    for command in ("pause", "continue"):
-        answer = served.answer(f"/v1/loop/{command}", "POST", headers=told)
+    for command in ("loop/pause", "loop/continue", "queues/production/resume"):
+        answer = served.answer(f"/v1/{command}", "POST", headers=told)
         assert answer.status_code == 202
         assert same_bytes(answer.content, Commanded)
 

@@ -29,6 +29,7 @@ from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.loss_budget import BudgetStanding, standings
 from yarnctl.deciding.model import ApplicationView, HeldTime, JobConsent, Observation, Snapshot, Withheld
 from yarnctl.deciding.order import ORDER_VERBS
+from yarnctl.deciding.reasons.demand import StandingAside
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import HdfsUnwritable, ModeReason
 from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
@@ -158,6 +159,7 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     ``reachable``: whether the ResourceManager answered last; ``tick_ms``: the time of the last tick (None: no
     tick yet). ``problem``: why the cluster does not answer now; ``store_problem``: why HDFS cannot be used.
+    ``aside``: why no container is freed for some queues now.
     """
 
     mode: Mode = "observe"
@@ -173,6 +175,7 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     store_problem: HdfsUnwritable | None = None
     started_at_ms: int = 0
     cluster: ClusterIdentity | None = None
+    aside: tuple[StandingAside, ...] = ()
 
 
 class SuspendedTasks(NamedTuple):
@@ -243,13 +246,16 @@ def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
 
 
 class Control(Protocol):
-    """The control of the loop by requests with a token. Both methods return before the loop reacts."""
+    """The control of the loop by requests with a token. Each method returns before the loop reacts."""
 
     def pause(self, why: str) -> None:
         """Stop deciding and acting after the current tick; ``why`` is shown."""
 
     def go_on(self) -> None:
-        """End a pause."""
+        """End an operator's pause and those of all queues."""
+
+    def resume(self, queue: str) -> None:
+        """End the pause of one queue."""
 
 
 class Publisher:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from yarnctl.deciding.reasons.rooting import Reason
 
 
@@ -88,9 +90,36 @@ class NotModelled(Reason, frozen=True):
     resources: tuple[str, ...] = ()
 
 
+BindingLimit = Literal["user", "queue", "parent", "masters", "unknown"]
+"""The limit that most probably binds: a user's, a queue's or its parent's maximum, that on masters."""
+
+
+class StandingAside(Reason, frozen=True):
+    """``orders``: (order, application that received its container, "" if unknown), of the last ``of``.
+
+    ``holder``: the user at the limit, or the parent queue at its maximum.
+    """
+
+    sentence = (
+        "no container is freed for queue {queue} until {until_ms:instant}: other applications received"
+        " {orders:number} of the last {of} containers freed for it ({orders:receivers}); probable cause:"
+        " [limit=user?user {holder} is at the user limit][limit=queue?the queue is at its maximum]"
+        "[limit=parent?parent queue {holder} is at its maximum]"
+        "[limit=masters?the queue's limit on application masters]"
+        "[limit=unknown?the queue's limits (yarnctl check shows them)]"
+    )
+    remedy = "to end the pause earlier, run yarnctl resume {queue}"
+    queue: str
+    until_ms: int
+    orders: tuple[tuple[str, str], ...]
+    of: int
+    limit: BindingLimit = "unknown"
+    holder: str = ""
+
+
 _Short = Unmet | ClusterFull
 _NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee
 _Limit = QueueAtMaximum | UserAtLimit | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
-_Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | MoreUrgentWaits | OthersFirst
+_Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | MoreUrgentWaits | OthersFirst | StandingAside
 TriggerReason = _Short | _NoVictim | _Limit | _Order
 """Why containers are freed for an application, or not (``decision``, ``refusal``)."""

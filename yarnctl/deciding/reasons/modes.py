@@ -68,17 +68,6 @@ class FoldersUnfit(Reason, frozen=True):
     fix: str
 
 
-class Misdirected(Reason, frozen=True):
-    """``orders``: (order, application that received its container, "" if unknown), of the last ``of``."""
-
-    sentence = (
-        "other applications received {orders:number} of the last {of} freed containers: {orders:receivers}"
-    )
-    remedy = "check queue shares and priorities, then continue the loop (POST /v1/loop/continue)"
-    orders: tuple[tuple[str, str], ...]
-    of: int
-
-
 class ManagerSettling(Reason, frozen=True):
     sentence = "a new ResourceManager answers, and its number of nodes still changes"
 
@@ -139,6 +128,6 @@ _Hdfs = LockHeldElsewhere | LockRanOut | HdfsUnwritable | FoldersNotSeen | Folde
 _Queues = QueuesUnread | NoLeafQueue | AmbiguousQueue | ParentQueue | QueueInBothRoles | QueuesVanished
 _Options = QueueNamedTwice | BudgetOfNoPreemptableQueue
 _Yarn = ManagerSettling | PreemptionUnknown | YarnPreemptsSomewhere | YarnPreempts | YarnPreemptsWithin
-_Seen = Misdirected | ClusterFault | ClusterUnseen | AskedToStop | TicksDone | LoopFailed
+_Seen = ClusterFault | ClusterUnseen | AskedToStop | TicksDone | LoopFailed
 ModeReason = _Chosen | _Hdfs | _Queues | _Options | _Yarn | _Seen
 """Why the daemon acts or does not (``stance``; the loop's state in the API)."""

@@ -15,6 +15,7 @@ from yarnctl.api.cluster_answers import (
     OccupancySample,
     Occupied,
     Queue,
+    QueueAside,
     Role,
     SnapshotOut,
 )
@@ -78,6 +79,7 @@ def loop(status: LoopStatus) -> Loop:
         loop_state=status.state,
         why=joined(status.why),
         reason=reason(first),
+        aside=[QueueAside(queue=why.queue, until_ms=why.until_ms, reason=_out(why)) for why in status.aside],
     )
 
 

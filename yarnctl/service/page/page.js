@@ -48,6 +48,7 @@ function showLoop(seen) {
   byId("state").className = `badge ${loop.loop_state}`;
   byId("mode").textContent = loop.enforce ? "sends orders" : "observes only";
   const parts = [loop.why];
+  for (const each of loop.aside) parts.push(each.reason.text);
   if (!loop.reachable) parts.push("the ResourceManager does not answer");
   if (loop.tick_errors) {
     const when = loop.last_error_at_ms === null ? "" : ` ${ago(loop.last_error_at_ms, seen.now_ms)} ago`;

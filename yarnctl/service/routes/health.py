@@ -1,4 +1,4 @@
-"""The loop's state over HTTP: liveness, readiness, status; pausing and continuing.
+"""The loop's state over HTTP: liveness, readiness, status; pausing and resuming, of the loop or one queue.
 
 ``/healthz`` is about the process and its loop, never about the cluster: a restart of yarnctl does not repair
 a cluster. ``/readyz`` reports whether the view is up to date. Both are answered on the event loop itself and
@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Query
+from fastapi import APIRouter, Body, Path, Query
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from yarnctl.api.cluster_answers import Commanded, Health, Readiness
 from yarnctl.daemon.view.published import Control, View
+from yarnctl.deciding.queue_names import QueueTree
+from yarnctl.deciding.reasons.queue_naming import NoLeafQueue
 from yarnctl.journal.rendering import joined, said, sentence_and_remedy, span
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
@@ -89,10 +91,22 @@ def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
         return Readiness(status="ready", loop_state=status.state, ticks=status.ticks)
 
 
+def _leaf(name: str, view: View) -> str:
+    """Return the path of the leaf queue that a name stands for; raises ApiProblem 400 if there is none."""
+    leaves = () if view.snapshot is None else tuple(each.queue for each in view.snapshot.queues)
+    found = QueueTree(dict.fromkeys((*leaves, *(why.queue for why in view.loop.aside)))).resolve(name)
+    if isinstance(found, str):
+        return found
+    sentence, remedy = sentence_and_remedy(found)
+    if isinstance(found, NoLeafQueue) and found.nearest:
+        remedy = f"did you mean {found.nearest[0]}?"
+    raise ApiProblem(400, "unknown-queue", sentence, remedy or "run yarnctl snapshot to list the queues")
+
+
 def writing_routes(source: Callable[[], View], tokens: Tokens, control: Control | None) -> APIRouter:
     """Return the routes that change the loop's state."""
     router = APIRouter(
-        prefix="/v1/loop",
+        prefix="/v1",
         tags=["writing"],
         responses=responses(400, 401, 403, 413, 421),
         route_class=AnswerRoute,
@@ -103,7 +117,7 @@ def writing_routes(source: Callable[[], View], tokens: Tokens, control: Control 
         assert control is not None
         return control
 
-    @router.post("/pause", status_code=202)
+    @router.post("/loop/pause", status_code=202)
     def pause(
         credentials: Credentials,
         _: Annotated[NoParameters, Query()],
@@ -113,10 +127,22 @@ def writing_routes(source: Callable[[], View], tokens: Tokens, control: Control 
         allowed(credentials).pause((request or PauseRequest()).why)
         return Commanded(accepted="pause", loop=loop(source().loop))
 
-    @router.post("/continue", status_code=202)
-    def resume(credentials: Credentials, _: Annotated[NoParameters, Query()]) -> Commanded:
-        """Continue a paused loop, or clear the block for misdirected containers."""
+    @router.post("/loop/continue", status_code=202)
+    def go_on(credentials: Credentials, _: Annotated[NoParameters, Query()]) -> Commanded:
+        """End an operator's pause, and the pauses of all queues that misdirected containers caused."""
         allowed(credentials).go_on()
         return Commanded(accepted="continue", loop=loop(source().loop))
+
+    @router.post("/queues/{queue}/resume", status_code=202)
+    def resume(
+        queue: Annotated[str, Path(max_length=1000)],
+        credentials: Credentials,
+        _: Annotated[NoParameters, Query()],
+    ) -> Commanded:
+        """End the pause of one queue, named by its path or by the end of its path; others are unchanged."""
+        loop_control, view = allowed(credentials), source()
+        path = _leaf(queue, view)
+        loop_control.resume(path)
+        return Commanded(accepted="resume", loop=loop(view.loop), queue=path)
 
     return router

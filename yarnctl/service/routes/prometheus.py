@@ -62,6 +62,14 @@ def _loop(view: View) -> Iterator[Metric]:
     )
     yield CounterMetricFamily("yarnctl_ticks", "Ticks of the loop.", status.ticks)
     yield CounterMetricFamily("yarnctl_tick_errors", "Ticks that failed.", status.tick_errors)
+    aside = GaugeMetricFamily(
+        "yarnctl_queue_aside_until_timestamp_seconds",
+        "Instant until which no container is freed for a queue, while it is paused.",
+        labels=["queue"],
+    )
+    for why in status.aside:
+        aside.add_metric([why.queue], why.until_ms / 1000)
+    yield aside
     if status.tick_ms is not None:
         yield GaugeMetricFamily(
             "yarnctl_last_tick_seconds", "Duration of the last tick.", status.tick_ms / 1000
