@@ -1,6 +1,7 @@
 """The one reason why each preempting application with pending requests waits, for API, page, log and explain.
 
-Precedence, the first that holds:
+Open orders and the daemon's state are those of now, the rest is that of the newest decision. Precedence, the
+first that holds:
 
 1. ``ordered``: open orders of this daemon were sent for it.
 2. ``limit``: its own limit keeps it pending: not activated, requests that are not modelled, the maximum of
@@ -109,8 +110,11 @@ def _reason(
         return Waiting("ordered", ContainersOrdered(count, _sources(sent)))
     if not view.activated:
         return Waiting("limit", NotActivated())
-    if not view.requests:
-        return Waiting("limit", snapshot.left_out[view.application])
+    left_out = snapshot.left_out.get(view.application)
+    if not view.requests and left_out is not None:
+        return Waiting("limit", left_out)
+    if isinstance(found, NotActivated) or (isinstance(found, NotModelled) and left_out is None):
+        found = None  # of an older snapshot than the one that is shown
     if isinstance(found, LIMITS) and blocked is None:
         return Waiting("limit", found)
     if blocked is not None:
@@ -123,7 +127,7 @@ def _reason(
         tasks = 0 if verdict.planned is None else len(verdict.planned.choice.awaited)
         return Waiting("awaited", TasksEndSoon(tasks))
     if found == "placed":
-        return Waiting("fits", _fits(view, verdict.snapshot))
+        return Waiting("fits", _fits(view.application, verdict.snapshot))
     if found == "in-flight":
         return Waiting("rejected", TooManyInFlight())
     return Waiting("rejected", found, verdict.causes)
@@ -133,14 +137,15 @@ def _sources(orders: Iterable[Order]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(Counter(order.victim for order in orders).items()))
 
 
-def _fits(view: ApplicationView, snapshot: Snapshot) -> FitsNotGranted:
+def _fits(application: str, snapshot: Snapshot) -> FitsNotGranted:
     """Return where the requests of an application fit; ``snapshot``: the one of its verdict."""
+    view = next(each for each in snapshot.applications if each.application == application)
     sizes = {request.size for request in view.requests}
     free = sorted(snapshot.free_by_node.items())
     nodes = [node for node, left in free if any(fits(size, left) for size in sizes)]
     reserved = snapshot.reserved_by_node
     held = {reserved[node] for node in nodes if node in reserved}
-    holders = sorted(held - {view.application})
+    holders = sorted(held - {application})
     return FitsNotGranted(
         pending_of(view), tuple(nodes[:SHOWN_MAX]), max(0, len(nodes) - SHOWN_MAX), tuple(holders)
     )
