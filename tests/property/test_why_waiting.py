@@ -359,8 +359,7 @@ def true_rejected(world: World, name: str, waiting: Waiting, blocked: ModeReason
             return "no map"
     for job, count in sums.items():
         most = _view(snapshot, job).containers - 1
-        unobserved = any(each.kind == "task" for each in waiting.causes if each.application == job)
-        if count > most or (count != most and not unobserved):
+        if count != most:
             return f"{count} tasks of {job}, it runs {most}"
     return ""
 

@@ -6,7 +6,7 @@ Law: a verdict decides nothing and is in no journal; a controller that is replay
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -70,8 +70,8 @@ class WaitingVerdict:
         planned = self.planned
         if planned is None or not isinstance(self.found, NoTaskMayStop):
             return ()
-        counts = Counter(_not_chosen(planned, self._settings))
         views = {view.application: view for view in self.snapshot.applications}
+        counts = Counter(_not_chosen(planned, views, self._settings))
         causes = []
         for (name, kind, code), tasks in counts.items():
             view = views[name]
@@ -81,7 +81,7 @@ class WaitingVerdict:
 
 
 def _not_chosen(
-    planned: Planned, settings: Settings
+    planned: Planned, views: Mapping[str, ApplicationView], settings: Settings
 ) -> Iterator[tuple[str, TaskKind | Literal["task"], CauseCode]]:
     """Yield for each running task of the candidates, of which none was chosen: job, kind and reason."""
     case = planned.case
@@ -97,7 +97,9 @@ def _not_chosen(
         name, tasks = job.usage.application, case.tasks.get(job.usage.application)
         if name in case.closed or tasks is None:
             why = case.closed.get(name, "not-observed" if job.budget > 0 else "job-budget")
-            yield from [(name, "task", why)] * max(0, job.usage.releasable)
+            left = max(0, job.usage.releasable)
+            yield from [(name, "task", why)] * left
+            yield from [(name, "task", "already-ordered")] * (views[name].containers - 1 - left)
         else:
             for task in tasks:
                 if task.kind != "am":
