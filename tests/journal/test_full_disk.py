@@ -17,7 +17,7 @@ from tests.unit.daemon.test_loop import busy, daemon
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.records import Contact, Record
-from yarnctl.errors import Different
+from yarnctl.errors import BadInput, Different
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.rebuild import rebuild, repair
 
@@ -75,7 +75,7 @@ def test_the_error_that_ends_the_daemon_names_the_path_and_the_next_step(
         with full(path.stat().st_size):
             journal.append([Contact(1, "1")])
 
-    assert exit_status_of(program, ["run"]) == 1
+    assert exit_status_of(program, ["run"]) == BadInput.exit_status
     journal.file.close()
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith(f"error: {path}: {os.strerror(errno.EFBIG)}; free disk space")

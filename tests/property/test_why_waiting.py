@@ -28,6 +28,7 @@ from yarnctl.deciding.model import (
     ApplicationView,
     ContainerEnded,
     ContainerGranted,
+    Ending,
     Fact,
     ManifestSeen,
     Observation,
@@ -177,7 +178,9 @@ class World:
             case 0:
                 return ManifestSeen(order, held.attempt, held.generation, 3, self.now_ms)
             case 1:
-                ending = "suspended" if held.state == "checkpointed" else chance.choice(["completed", "lost"])
+                ending: Ending = (
+                    "suspended" if held.state == "checkpointed" else chance.choice(["completed", "lost"])
+                )
                 return ContainerEnded(held.container, held.victim, held.node, ending, self.now_ms)
             case 2:
                 return ApplicationEnded(held.requester, self.now_ms)
@@ -422,11 +425,11 @@ def instead(kind: str, lie: Waiting) -> Callable[..., Waiting]:
     return told
 
 
-def one_task_short(self: WaitingVerdict) -> tuple[Cause, ...]:
+def one_task_too_many(self: WaitingVerdict) -> tuple[Cause, ...]:
     return tuple(each._replace(tasks=each.tasks + 1) for each in CAUSES(self))
 
 
-REASON, CAUSES = why_waiting._reason, WaitingVerdict.causes.func
+REASON, CAUSES = why_waiting._reason, vars(WaitingVerdict)["causes"].func
 LIES: dict[str, tuple[object, str, object]] = {
     "ordered without an order": (
         why_waiting, "_reason", instead("rejected", Waiting("ordered", ContainersOrdered(1, (("r1", 1),))))
@@ -441,7 +444,7 @@ LIES: dict[str, tuple[object, str, object]] = {
         why_waiting, "_reason", instead("rejected", Waiting("limit", demand.QueueAtMaximum()))
     ),
     "next where it is decided": (why_waiting, "_reason", instead("rejected", Waiting("next", DecidedNext()))),
-    "one task too many": (WaitingVerdict, "causes", property(one_task_short)),
+    "one task too many": (WaitingVerdict, "causes", property(one_task_too_many)),
     "activated applications only": (why_waiting, "is_waiting", lambda view, *_: view.activated),
 }  # fmt: skip
 

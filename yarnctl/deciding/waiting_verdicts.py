@@ -6,12 +6,12 @@ Law: a verdict decides nothing and is in no journal; a controller that is replay
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 from yarnctl.deciding.mix import Mixing
-from yarnctl.deciding.model import ApplicationView, Snapshot, TaskKind, TaskView
+from yarnctl.deciding.model import ApplicationView, Snapshot, TaskKind
 from yarnctl.deciding.planning import Plan, Planned
 from yarnctl.deciding.preemptor import ClusterDemand, is_preempting
 from yarnctl.deciding.reasons.demand import NoJobMayGive, NoTaskMayStop, TriggerReason
@@ -44,6 +44,10 @@ class Cause(NamedTuple):
     why_not: EligibilityReason | None = None
 
 
+_Key = tuple[str, TaskKind | Literal["task"], CauseCode]
+"""Application, kind of task, and reason."""
+
+
 class WaitingVerdict:
     """The result of the newest decision for one application.
 
@@ -71,7 +75,7 @@ class WaitingVerdict:
         if planned is None or not isinstance(self.found, NoTaskMayStop):
             return ()
         views = {view.application: view for view in self.snapshot.applications}
-        counts = Counter(_not_chosen(planned, views, self._settings))
+        counts = _not_chosen(planned, views, self._settings)
         causes = []
         for (name, kind, code), tasks in counts.items():
             view = views[name]
@@ -80,30 +84,25 @@ class WaitingVerdict:
         return tuple(sorted(causes, key=lambda each: (-each.tasks, each.application, each.kind, each.why)))
 
 
-def _not_chosen(
-    planned: Planned, views: Mapping[str, ApplicationView], settings: Settings
-) -> Iterator[tuple[str, TaskKind | Literal["task"], CauseCode]]:
-    """Yield for each running task of the candidates, of which none was chosen: job, kind and reason."""
+def _not_chosen(planned: Planned, views: Mapping[str, ApplicationView], settings: Settings) -> Counter[_Key]:
+    """Count the running tasks of the candidates, of which none was chosen, by job, kind and reason."""
     case = planned.case
     mixed = {} if planned.mix is None else _mixed(planned, settings)
     objection = objections(case.now_ms, settings, case.barred, case.reserved)
-
-    def cause(task: TaskView, budget: int) -> CauseCode:
-        if planned.mix is not None:
-            return mixed.get(task.attempt) or objection(task) or "too-small"
-        return objection(task) or ("too-small" if budget > 0 else "job-budget")
-
+    counts: Counter[_Key] = Counter()
     for job in case.jobs:
         name, tasks = job.usage.application, case.tasks.get(job.usage.application)
-        if name in case.closed or tasks is None:
-            why = case.closed.get(name, "not-observed" if job.budget > 0 else "job-budget")
-            left = max(0, job.usage.releasable)
-            yield from [(name, "task", why)] * left
-            yield from [(name, "task", "already-ordered")] * (views[name].containers - 1 - left)
-        else:
+        otherwise: CauseCode = "too-small" if job.budget > 0 or planned.mix is not None else "job-budget"
+        if name not in case.closed and tasks is not None:
             for task in tasks:
                 if task.kind != "am":
-                    yield name, task.kind, cause(task, job.budget)
+                    counts[name, task.kind, mixed.get(task.attempt) or objection(task) or otherwise] += 1
+            continue
+        left = max(0, job.usage.releasable)
+        why = case.closed.get(name, "not-observed" if job.budget > 0 else "job-budget")
+        counts[name, "task", why] += left
+        counts[name, "task", "already-ordered"] += views[name].containers - 1 - left
+    return +counts
 
 
 def _mixed(planned: Planned, settings: Settings) -> dict[str, CauseCode]:

@@ -50,7 +50,7 @@ def test_each_view_has_one_reason_for_each_waiting_application() -> None:
     ]  # fmt: skip
     kinds = []
     for run in runs:
-        found = set()
+        found: set[str] = set()
         for view in run:
             assert set(view.waiting) == waiting_in(view)
             found.update(each.kind for each in view.waiting.values())
