@@ -14,11 +14,18 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, Phase, given, seed
+from hypothesis import settings as hypothesis_settings
+from hypothesis.strategies import SearchStrategy
 
 from tests.golden.tables import GUARD_FREE, app, cluster, task, with_
-from tests.thoroughness import is_thorough
+from tests.property.playing import UNTIL_MS
+from tests.property.scenarios import Scenario, mix_scenarios, scenarios, spark_scenarios
+from tests.thoroughness import examples, is_thorough
+from tests.unit.service.played import PublishedRun
 from yarnctl.api.cluster_answers import WaitingKind
 from yarnctl.daemon.view import why_waiting
+from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.why_waiting import Waiting, sentence, waiting_reasons
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
@@ -413,6 +420,58 @@ def test_each_waiting_application_has_exactly_one_reason_and_it_is_true() -> Non
     kinds: Counter[str] = Counter()
     assert found_lies(STEPS, kinds) == []
     assert min(kinds[kind] for kind in get_args(WaitingKind)) >= 20, kinds
+
+
+def watch(view: View, controller: Controller, tally: Counter[str]) -> None:
+    """Check one published view of the emulator: one reason each, as the view's own lists say."""
+    snapshot, settings = view.snapshot, view.settings
+    if snapshot is None:
+        return
+    known = {each.application: each for each in snapshot.applications}
+    preempting = [each for each in known.values() if each.queue in settings.preempting_queues]
+    asks = {each.application for each in preempting if each.requests}
+    assert set(view.waiting) == asks | {
+        each.application for each in preempting if each.application in snapshot.left_out
+    }
+    opened: Counter[str] = Counter()
+    for entry in view.entries:
+        if entry.order.is_open:
+            opened[entry.order.requester] += entry.order.serves
+    for name, waiting in view.waiting.items():
+        tally[waiting.kind] += 1
+        assert (waiting.kind in ("ordered", "would-order")) == bool(opened[name]), (name, waiting)
+        if isinstance(waiting.why, ContainersOrdered):
+            assert waiting.why.containers == opened[name]
+        sums: Counter[str] = Counter()
+        for cause in waiting.causes:
+            sums[cause.application] += cause.tasks
+        for job, count in sums.items():
+            assert count == _view(controller.verdicts[name].snapshot, job).containers - 1, (job, waiting)
+
+
+@pytest.mark.parametrize("drawn", [scenarios(("natjam",), faulty=True), mix_scenarios(), spark_scenarios()])
+def test_every_view_of_the_emulator_has_one_true_reason_each(drawn: SearchStrategy[Scenario]) -> None:
+    tally: Counter[str] = Counter()
+
+    @seed(42)
+    @hypothesis_settings(
+        max_examples=examples(60),
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
+    @given(drawn)
+    def played(scenario: Scenario) -> None:
+        def look(view: View) -> None:
+            assert run.controller is not None
+            watch(view, run.controller, tally)
+
+        run = PublishedRun(look, *scenario)
+        run.go(until_ms=UNTIL_MS)
+
+    played()
+    assert tally["ordered"], tally
 
 
 def instead(kind: str, lie: Waiting) -> Callable[..., Waiting]:

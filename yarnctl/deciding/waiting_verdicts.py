@@ -19,12 +19,13 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.settings import Settings
 
-CauseCode = Reason | Literal["too-small", "ends-soon"]
-"""Why tasks were not chosen: the codes of the releaser, and two that only a whole choice can give."""
+CauseCode = Reason | Literal["too-small", "ends-soon", "starting"]
+"""Why tasks were not chosen: the codes of the releaser, and those that only a whole choice can give."""
 
 OWN_CAUSES = {
     "too-small": "what may be stopped on its node makes no container that is large enough",
     "ends-soon": "ends by itself in time",
+    "starting": "its container has no running task: it starts, or ends",
 }
 """The sentences of the codes that the releaser does not have."""
 
@@ -93,15 +94,17 @@ def _not_chosen(planned: Planned, views: Mapping[str, ApplicationView], settings
     for job in case.jobs:
         name, tasks = job.usage.application, case.tasks.get(job.usage.application)
         otherwise: CauseCode = "too-small" if job.budget > 0 or planned.mix is not None else "job-budget"
+        held = views[name].containers - 1
         if name not in case.closed and tasks is not None:
-            for task in tasks:
-                if task.kind != "am":
-                    counts[name, task.kind, mixed.get(task.attempt) or objection(task) or otherwise] += 1
+            running = [task for task in tasks if task.kind != "am"]
+            for task in running:
+                counts[name, task.kind, mixed.get(task.attempt) or objection(task) or otherwise] += 1
+            counts[name, "task", "starting"] += max(0, held - len(running))
             continue
         left = max(0, job.usage.releasable)
         why = case.closed.get(name, "not-observed" if job.budget > 0 else "job-budget")
         counts[name, "task", why] += left
-        counts[name, "task", "already-ordered"] += views[name].containers - 1 - left
+        counts[name, "task", "already-ordered"] += held - left
     return +counts
 
 
