@@ -19,7 +19,9 @@ from yarnctl.deciding.reasons.outcomes import OwnOutcome
 from yarnctl.deciding.reasons.placements import PlacementReason
 from yarnctl.deciding.reasons.rooting import Reason
 from yarnctl.deciding.reasons.verdicts import ClosedReason, GateReason, LessonReason, PlanReason
-from yarnctl.deciding.releaser import REASONS
+from yarnctl.deciding.reasons.waiting_reasons import OwnWaitingReason
+from yarnctl.deciding.releaser import REASONS, REMEDIES
+from yarnctl.deciding.waiting_verdicts import OWN_CAUSES
 from yarnctl.journal.rendering import FIELD, SECTION
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "reasons.md"
@@ -27,6 +29,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "reasons.md"
 SECTIONS: dict[str, Any] = {
     "Why yarnctl does not act, or acts": ModeReason,
     "Why containers are freed for an application, or not": TriggerReason,
+    "Why a production application waits": OwnWaitingReason,
     "Why an application cannot be suspended or drained": EligibilityReason,
     "Why an order settled or was transferred": MoveReason,
     "Why an action was refused or not sent": OwnOutcome,
@@ -37,7 +40,7 @@ SECTIONS: dict[str, Any] = {
     "Why admission is paused": GateReason,
     "Why yarnctl learned nothing from a finished job": LessonReason,
 }
-"""Each union of reasons by its heading; an action can also have a reason of the first and third section."""
+"""Each union of reasons by its heading; an action can also have a reason of the first and fourth section."""
 
 HEAD = """\
 # Reasons
@@ -91,7 +94,8 @@ def page() -> str:
             for kind in reasons_of(union)
         ]
         lines += [f"## {heading}", "", *table(rows), ""]
-    lines += ["## Why a job or task was not chosen", "", *table([(*row, "") for row in REASONS.items()])]
+    causes = [(code, meaning, REMEDIES.get(code, "")) for code, meaning in {**REASONS, **OWN_CAUSES}.items()]
+    lines += ["## Why a job or task was not chosen", "", *table(causes)]
     return "\n".join(lines) + "\n"
 
 

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
 import pytest
 
 from tests.unit.daemon.test_loop import busy, daemon
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.records import Contact, Record
-from yarnctl.errors import Different
+from yarnctl.errors import BadInput, Different
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.rebuild import rebuild, repair
 
@@ -56,6 +57,28 @@ def test_an_append_that_fails_names_the_path_and_the_next_step(tmp_path: Path) -
     assert told.value.filename == str(path)
     journal.file.close()
     assert rebuild(path) is not None
+
+
+def test_the_error_that_ends_the_daemon_names_the_path_and_the_next_step(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = JournalFile(path, durable=False)
+    journal.append(first_records())
+
+    @click.group()
+    def program() -> None:
+        """Stand for the daemon's program."""
+
+    @program.command()
+    def run() -> None:
+        with full(path.stat().st_size):
+            journal.append([Contact(1, "1")])
+
+    assert exit_status_of(program, ["run"]) == BadInput.exit_status
+    journal.file.close()
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"error: {path}: {os.strerror(errno.EFBIG)}; free disk space")
 
 
 def test_half_a_line_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:

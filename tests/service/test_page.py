@@ -16,17 +16,19 @@ from tests.service.browser import Browser, browsing
 from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Past
 from tests.unit.daemon.test_placement_desk import POOLS
 from tests.unit.service.conftest import TOKEN, Served
-from tests.unit.service.played import busy, last, views
+from tests.unit.service.played import busy, last
 from yarnctl.daemon.admission.backlog import tag_of
 from yarnctl.daemon.admission.request_queue import AccountCommand
 from yarnctl.daemon.view.published import View
+from yarnctl.daemon.view.why_waiting import Waiting
 from yarnctl.deciding.admission.placement_options import Alternatives, PlacementOption
 from yarnctl.deciding.admission.records import Budget, Estimate, Finished
 from yarnctl.deciding.loss_budget import BudgetStanding
 from yarnctl.deciding.model import ApplicationView
+from yarnctl.deciding.reasons.demand import NoTaskMayStop
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
 from yarnctl.deciding.reasons.modes import Paused
-from yarnctl.deciding.records import Refusal
+from yarnctl.deciding.waiting_verdicts import Cause
 from yarnctl.journal.rendering import text
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import serve_in_thread
@@ -255,23 +257,26 @@ def test_who_waits_stands_in_the_order_of_service_with_the_reason(page, served):
     rows = rows_of(page, "waiting")
     assert [row[0] for row in rows] == ["sooner", "p", "later"]
     assert rows[1][1:3] == ["hadoop", "production"]
-    assert rows[1][5].endswith(" ordered for it")
+    assert " ordered from application_1_000001 (" in rows[1][5]
     caption = "[...document.querySelectorAll('#reclaims caption')].map(c => c.textContent).join('\\n')"
     assert "later (hadoop): application_1_000003 requests " in page.script(f"return {caption}")
-    assert "no order is open: YARN serves other applications first" in page.script(f"return {caption}")
+    assert "no order is open" in page.script(f"return {caption}")
 
 
 def test_an_empty_list_says_why_where_one_looks_for_it(page, served):
-    view = next(each for each in views() if each.refusals)
-    refused = view.refusals[0].record
-    assert isinstance(refused, Refusal)
-    served.view = msgspec.structs.replace(view, entries=())
-    page.until("document.querySelector('#reclaims').textContent.includes('no order is open')")
+    view = busy()
+    cause = Cause("application_1_000001", "r", "reduce", 4, "job-budget")
+    waiting = {"application_1_000002": Waiting("rejected", NoTaskMayStop(), (cause,))}
+    served.view = msgspec.structs.replace(view, entries=(), waiting=waiting)
+    page.until("document.querySelector('#reclaims').textContent.includes('no container is ordered')")
     caption = page.script("return document.querySelector('#reclaims caption').textContent")
-    assert f"no order is open: {text(refused.why)}" in caption
-    assert "r (hadoop): the job has the highest allowed number of open orders" in caption
+    shown = (
+        "no container is ordered: every task of the preemptable jobs is excluded"
+        " (4 reduces of r: the job has the highest allowed number of open orders)"
+    )
+    assert caption.endswith(shown)
     (row,) = rows_of(page, "waiting")
-    assert row[5].startswith(text(refused.why))
+    assert row[5] == shown
 
 
 def test_a_link_leads_to_the_explanation_and_can_be_kept(page, served):

@@ -93,6 +93,35 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     pending: Count
 
 
+WaitingKind = Literal["ordered", "limit", "not-acting", "would-order", "awaited", "rejected", "fits", "next"]
+
+
+class NotChosen(msgspec.Struct, frozen=True, kw_only=True):
+    """``tasks`` running tasks of one application that were not chosen, and why.
+
+    ``kind``: map, reduce, executor or worker; "task" if they were not observed. ``next``: what to do, or "".
+    """
+
+    application: str
+    name: str
+    kind: str
+    tasks: Count
+    reason: ReasonOut
+    next: str
+
+
+class WaitingOut(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a preempting application with pending requests waits, in one sentence (``text``).
+
+    ``reason``: the reason behind it. ``not_chosen``: why no task frees a container, by application.
+    """
+
+    kind: WaitingKind
+    text: str
+    reason: ReasonOut
+    not_chosen: list[NotChosen]
+
+
 class Application(msgspec.Struct, frozen=True, kw_only=True):
     """One unfinished application; ``queue`` is the full path of its leaf queue.
 
@@ -107,6 +136,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     * ``suspended``: reduces that are suspended and have not resumed. ``master_only_ms``: for how long it has
       held only its application master because of that (null: it holds more).
     * ``used``: what it holds on nodes without a label.
+    * ``waiting``: why it waits; null unless it is preempting and has pending requests.
     """
 
     application: str
@@ -135,6 +165,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     master_only_ms: Count | None = None
     would_order: Count = 0
     left_out: ReasonOut | None = None
+    waiting: WaitingOut | None = None
 
 
 class Occupied(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,6 +34,8 @@ COLUMNS = (
 def command(queue: str | None, user: str | None, waiting: bool, limit: int, url: str, output: str) -> None:
     """Show applications: resources in use, pending requests, and containers being suspended.
 
+    Below the table: why each preempting application with pending requests waits.
+
     Exit status 3: the daemon does not see the cluster, so the list is not known.
     """
     loop = shown(SnapshotOut, ask(url, "v1/snapshot"), url).loop
@@ -62,6 +64,9 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
         for each in page.items
     ]
     print_table(COLUMNS, rows, _caption(page))
+    for each in page.items:
+        if each.waiting is not None:
+            click.echo(plain(f"{each.application} waits: {each.waiting.text}"))
 
 
 def _caption(page: Page[Application]) -> str:
@@ -73,7 +78,7 @@ def _caption(page: Page[Application]) -> str:
 def _pending(application: Application) -> int | str:
     return (
         application.pending
-        if application.left_out is None
+        if application.left_out is None or application.waiting is not None
         else plain(f"{application.pending}; {application.left_out.text}")
     )
 

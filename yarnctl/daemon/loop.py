@@ -18,6 +18,7 @@ from yarnctl.daemon.admission.admission_controller import AdmissionController
 from yarnctl.daemon.guards import GuardedPort, HdfsLock, WriteGuard
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import LoopStatus, Publisher, demand_waits
+from yarnctl.daemon.waiting_log import WaitingLog, warnings
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Change, Outcome, Refused, Snapshot, Withheld
@@ -310,6 +311,7 @@ class Loop:
         self._names = names
         self._adopt = adopt
         self._unresolved: tuple[ModeReason, ...] = ()
+        self._waiting_log = WaitingLog()
         self._ended: ModeReason | None = None
 
     # --- control (any thread) -----------------------------------------------------------------
@@ -597,6 +599,8 @@ class Loop:
         if self.port.last_observation is not None:
             shown = None if stopped else self._shown()
             self.publisher.tick(self.controller, self.port.last_observation, status, shown, self._clock_ms())
+            for line in warnings(self._waiting_log, self.publisher.view):
+                _LOG.warning("%s", line)
         else:
             self.publisher.set_status(status, self._clock_ms())
 

@@ -54,7 +54,6 @@ from yarnctl.deciding.planning import (
 )
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.preemptor import ClusterDemand, DemandInput, demand, is_preempting
-from yarnctl.deciding.reasons.demand import NoJobMayGive, NoTaskMayStop, TriggerReason
 from yarnctl.deciding.reasons.orders import Stopping
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.regrowing import GROW_AFTER_MS, GROW_UNSERVED_AFTER_MS
@@ -62,6 +61,7 @@ from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settings import validate as validate_settings
 from yarnctl.deciding.settlement import Effects, Settlement, asked_again
+from yarnctl.deciding.waiting_verdicts import WaitingVerdict, verdicts_of, why_none
 from yarnctl.errors import BadInput
 
 ROUNDS_MAX = 8
@@ -165,7 +165,8 @@ class Controller:
 
     ``capabilities`` are those of :class:`yarnctl.loop.ClusterIdentity`; ``seed`` replaces the
     settings' seed; ``validate`` checks the invariants after every step. ``remembered`` is what an
-    earlier controller left in its journal: this one continues its orders.
+    earlier controller left in its journal: this one continues its orders. ``verdicts``: what the newest
+    decision found for each application that waits (:mod:`yarnctl.deciding.waiting_verdicts`).
     """
 
     def __init__(
@@ -197,6 +198,7 @@ class Controller:
         self._inputs = InputLog(self.settings)
         self._orders = Settlement(self.ledger, self.settings, "releases-itself" in capabilities)
         self._looks = Looks(self.settings, self._orders)
+        self.verdicts: Mapping[str, WaitingVerdict] = {}
 
     def _request(
         self, *, cluster: bool = True, gate_queues: tuple[str, ...] = (), victims: tuple[str, ...] = ()
@@ -309,10 +311,11 @@ class Controller:
             assert self._deferred is not None
             self._deferred.held, self._deferred.consents = observation.held, observation.consents
         elif cluster == "unreachable":
-            self._deferred = None  # without a snapshot nothing may be preempted
+            self._deferred, self.verdicts = None, {}  # without a snapshot nothing may be preempted
             effects.actions += regrow(self.ledger, self.now_ms, waits=True)
         elif cluster == "quiet":
-            self._deferred = None  # the demand probe shows no pending request of a preempting application
+            # The demand probe shows no pending request of a preempting application.
+            self._deferred, self.verdicts = None, {}
             self._looks.refused = {}
             effects.add(settle_needless(self._orders, None, observation.as_of_ms, self.now_ms))
             effects.actions += regrow(self.ledger, self.now_ms, waits=False)
@@ -419,6 +422,7 @@ class Controller:
             if not unanswered:  # too many rounds: a job that was not read is not marked as silent
                 held.unanswered.update(dict.fromkeys(plan.missing, "not-observed"))
         self._commit(effects, plan, now_ms)
+        self.verdicts = verdicts_of(held.snapshot, cluster_demand, plan, self.settings)
         for trigger, why in cluster_demand.refused:
             if self._looks.is_new(trigger.application, why):
                 effects.records.append(records.Refusal(now_ms, trigger, why))
@@ -445,7 +449,7 @@ class Controller:
                 self._looks.refused.pop(trigger.application, None)
                 effects.add(self._order(planned, now_ms))
                 continue
-            why: TriggerReason = NoTaskMayStop() if planned.case.jobs else NoJobMayGive()
+            why = why_none(planned)
             if self._looks.is_new(trigger.application, why):
                 effects.records.append(
                     records.Refusal(now_ms, trigger, why, choice.refused_jobs, choice.refused_tasks)

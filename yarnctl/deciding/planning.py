@@ -63,11 +63,12 @@ def _ends_at_ms(action: Action, ledger: Ledger) -> int:
 
 
 class Planned(NamedTuple):
-    """One demand, its case, and the choice (perhaps empty)."""
+    """One demand, its case, the choice (perhaps empty), and what a mix had beside the case."""
 
     demand: ApplicationDemand
     case: Case
     choice: Choice
+    mix: MixInput | None = None
 
 
 def decision_of(
@@ -144,10 +145,10 @@ def make_plan(
             closed=closed,
             reserved={node: name for node, name in reserved if name != wanted.application.application},
         )
-        wish, case, choice = flight.limit(wanted, case, settings, mix)
+        wish, case, choice, _ = flight.limit(wanted, case, settings, mix)
         if not wish.shortfalls:
             continue  # the limit in flight is reached: the next decision requests it again
-        planned.append(Planned(wish, case, choice))
+        planned.append(Planned(wish, case, choice, mix))
         missing.update(dict.fromkeys(choice.missing))
         if choice.picks:
             number += 1

@@ -74,6 +74,31 @@ REASONS: dict[str, str] = {
 }
 """What people read. The texts of ``no-runner`` to ``not-observed`` are about jobs, the others about tasks."""
 
+REMEDIES: dict[str, str] = {
+    "map": "run the daemon with --eviction mix and --may-lose",
+    "not-checkpointable": "wait until the task reduces",
+    "already-ordered": "wait for its order",
+    "just-tried": "wait until the pause is over",
+    "task-tries": "read the task's standard error",
+    "node-reserved": "wait until YARN serves the reservation",
+    "remaining-unknown": "wait until the task reports progress",
+    "cost": "wait until the task ends",
+    "just-resumed": "wait until it has worked longer",
+    "task-budget": "wait until the task ends, or run the daemon with --eviction mix and --may-lose",
+    "no-runner": "submit the job with yarnctl wrap, or run the daemon with --eviction mix and --may-lose",
+    "job-budget": "wait for the open orders of the job",
+    "unreachable": "check the job's application master",
+    "late": "wait for the answer",
+    "not-observed": "wait for the next observation",
+    "loss-budget": "raise --may-lose, or wait",
+    "job-loss-budget": "wait, or submit the job with a larger --may-lose",
+    "user-loss-budget": "raise may_lose of the user, or wait",
+    "not-in-time": "raise --room-within",
+    "killed-lately": "wait until the window of the budget has passed",
+    "executor-stays": "wait, or lower the application's minimum",
+}
+"""What a person can do about tasks that were not chosen; a code that is missing has no remedy."""
+
 
 def objections(
     now_ms: int,

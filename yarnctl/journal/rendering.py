@@ -69,6 +69,7 @@ UNITS: Mapping[str, Callable[[Any], str]] = {
     "number": lambda values: str(len(values)),
     "list": lambda values: ", ".join(values) or "none",
     "either": " or ".join,
+    "counts": lambda rows: ", ".join(f"{name} ({count})" for name, count in rows) or "none",
     "receivers": lambda orders: ", ".join(f"{name} ({other or 'unknown'})" for name, other in orders),
 }
 """How a field is formatted in a sentence: ``{limit_ms:span}``."""

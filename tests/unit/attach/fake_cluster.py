@@ -93,6 +93,7 @@ class App:
     mib_seconds: int = 0
     configuration: dict[str, str] = field(default_factory=dict)
     submitted_at_ms: int = EPOCH
+    elapsed_ms: int = 0
     reserved_mib: int = 0
     has_uses: bool = True
     tags: str = ""
@@ -426,6 +427,7 @@ class FakeCluster:
             "priority": app.priority, "startedTime": app.submitted_at_ms, "allocatedMB": count * 1024,
             "allocatedVCores": count, "reservedMB": app.reserved_mib, "reservedVCores": 0,
             "runningContainers": count or -1, "memorySeconds": app.mib_seconds,
+            "elapsedTime": app.elapsed_ms,
         }  # fmt: skip
         if app.ask_others:
             pending["resourceInformations"] = _amounts(pending, app.ask_others)

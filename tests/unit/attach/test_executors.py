@@ -30,6 +30,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.reasons.eligibility import (
+    DriverStarting,
     MasterUnreachable,
     NoDrainTag,
     OtherKind,
@@ -377,6 +378,15 @@ def test_why_an_application_is_left_alone_is_said(fake):
     plain = looking(fake)
     observed(plain)
     assert plain.why_not[SPARK] == OtherKind("SPARK")
+
+
+@pytest.mark.parametrize(("elapsed_ms", "kind"), [(59_999, DriverStarting), (60_000, MasterUnreachable)])
+def test_a_starting_driver_need_not_answer_yet(fake, elapsed_ms, kind):
+    Driver(fake)
+    fake.drivers.pop(SPARK)
+    (spark,) = [each for each in fake.apps.values() if each.id == SPARK]
+    spark.elapsed_ms = elapsed_ms
+    assert isinstance(looking(fake, levers=True).why_not[SPARK], kind)
 
 
 def test_a_driver_that_does_not_answer_is_asked_again_later(fake):

@@ -60,7 +60,7 @@ def test_nothing_is_being_freed_without_an_open_order() -> None:
         loop._once()
     (now,) = (line for line in everything_about(loop.publisher.view, ASKER).rendered if line[:4] == "now:")
     count = sum(entry.order.serves for entry in loop.publisher.view.entries)
-    assert f"{count} container{'s' * (count > 1)} ordered for it" in now
+    assert f"{count} container{'s' * (count > 1)} ordered from research-" in now
 
     cluster = busy()
     cluster.silent = {"research-1", "research-2"}
@@ -68,8 +68,11 @@ def test_nothing_is_being_freed_without_an_open_order() -> None:
     while not loop.publisher.view.refusals:
         loop._once()
     view = loop.publisher.view
-    (now,) = (line for line in everything_about(view, ASKER).rendered if line[:4] == "now:")
+    now, *causes = (line for line in everything_about(view, ASKER).rendered if line[:4] == "now:")
     newest = view.refusals[0].record
     assert isinstance(newest, Refusal)
-    assert now.endswith(f"; no order is open: {text(newest.why)}")
+    assert f"; no container is ordered: {text(newest.why)} (" in now
     assert "freed" not in now
+    silent = "the job's application master does not answer"
+    remedy = "check the job's application master"
+    assert causes == [f"now: 9 tasks of research-{n}: {silent}; to free them: {remedy}" for n in (1, 2)]

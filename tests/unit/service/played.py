@@ -46,12 +46,14 @@ class Recording:
 class PublishedRun(Run):
     """A run that publishes a view after each tick; ``look`` is called with each."""
 
-    def __init__(self, look: Look = lambda _: None, setup: Setup = SETUP, jobs=JOBS) -> None:
+    def __init__(
+        self, look: Look = lambda _: None, setup: Setup = SETUP, jobs=JOBS, scheme: str = "natjam"
+    ) -> None:
         self.publisher = Publisher()
         self.look = look
         self.ticks = 0
         self.seen: Observation | None = None
-        super().__init__(setup, jobs, SCHEMES["natjam"], Recording(self.publisher))
+        super().__init__(setup, jobs, SCHEMES[scheme], Recording(self.publisher))
         self.port.observe = self._observe  # type: ignore[method-assign]
 
     def _observe(self, request: ObservationRequest) -> Observation:

@@ -17,6 +17,7 @@ from yarnctl.attach.eligibility.job_reader import SETTINGS, unread
 from yarnctl.deciding.reasons.eligibility import (
     AnswerLate,
     ConfigurationUnread,
+    DriverStarting,
     EligibilityReason,
     InNoPreemptableQueue,
     NoDrainTag,
@@ -27,6 +28,7 @@ from yarnctl.hadoop.wire.mapreduce import tags_in
 from yarnctl.hadoop.wire.spark_rest import Route
 
 NOT_YET = ConfigurationUnread()
+STARTING_MS = 60_000  # In this first time of an application its driver need not answer
 SHOWN_MAX = 80  # The characters of a setting that a reason repeats: the application's owner wrote it
 
 
@@ -109,7 +111,8 @@ class ExecutorReader:
                 self.reasons[name] = AnswerLate()
                 continue
             if isinstance(found, Problem | Absent):
-                self.reasons[name] = unread(found)
+                is_starting = 0 < rows[name].elapsed_ms < STARTING_MS
+                self.reasons[name] = DriverStarting() if is_starting else unread(found)
                 self._again_at_ms[name] = self._connection.clock() + self._settings.eligibility_retry_ms
                 continue
             self._settled.add(name)

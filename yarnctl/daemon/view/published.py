@@ -23,6 +23,7 @@ from yarnctl.daemon.view.reclaim_lists import (
     RecentDecisions,
     ReclaimLists,
 )
+from yarnctl.daemon.view.why_waiting import Waiting, waiting_reasons
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN
@@ -31,7 +32,7 @@ from yarnctl.deciding.model import ApplicationView, HeldTime, JobConsent, Observ
 from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.reasons.demand import StandingAside
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
-from yarnctl.deciding.reasons.modes import HdfsUnwritable, ModeReason
+from yarnctl.deciding.reasons.modes import ClusterUnseen, HdfsUnwritable, ModeReason
 from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.loop import ClusterIdentity
@@ -193,6 +194,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     ``entries``: open orders and those not yet retired, oldest first. ``ended``, ``decisions``, ``refusals``
     and ``checkpoints``: newest first. ``left_alone``: attempts that cannot be suspended now, with the reason.
     ``budgets``: empty without the mix. ``admission`` None: off. ``version`` grows with every view.
+    ``waiting``: why each preempting application of ``snapshot`` with pending requests waits.
     """
 
     version: int
@@ -215,6 +217,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     left_alone: Mapping[str, EligibilityReason] = {}
     budgets: tuple[BudgetStanding, ...] = ()
     suspended: Mapping[str, SuspendedTasks] = {}
+    waiting: Mapping[str, Waiting] = {}
 
 
 def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
@@ -243,6 +246,14 @@ def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
         if settings.mode == "deadlines" or role_of(view, settings) == "preempting":
             left_out.pop(view.application, None)
     return msgspec.structs.replace(snapshot, applications=applications, left_out=left_out)
+
+
+def _waiting(controller: Controller, status: LoopStatus, snapshot: Snapshot | None) -> Mapping[str, Waiting]:
+    if snapshot is None:
+        return {}
+    blocked = None if status.state == "running" else next(iter(status.why), ClusterUnseen())
+    orders = controller.ledger.open.values()
+    return waiting_reasons(snapshot, controller.settings, orders, controller.verdicts, blocked)
 
 
 class Control(Protocol):
@@ -338,6 +349,7 @@ class Publisher:
             left_alone=self.left_alone,
             budgets=self._budgets(controller, observation),
             suspended=suspended_of(controller.ledger),
+            waiting=_waiting(controller, status, snapshot),
         )
 
     def _budgets(self, controller: Controller, observation: Observation) -> tuple[BudgetStanding, ...]:

@@ -29,6 +29,12 @@ class AnswerLate(Reason, frozen=True):
     sentence = "the application master or driver has not answered yet; yarnctl continues to read it"
 
 
+class DriverStarting(Reason, frozen=True):
+    """In an application's first minute, when YARN's proxy redirects or nothing listens yet."""
+
+    sentence = "its driver does not answer yet; yarnctl reads it again"
+
+
 class ConfigurationUnreadable(Reason, frozen=True):
     sentence = "the application's configuration cannot be read: {fault}"
     fault: str
@@ -159,7 +165,8 @@ class HoldsResource(Reason, frozen=True):
     resource: str
 
 
-_Unread = ConfigurationUnread | AnswerLate | ConfigurationUnreadable | MasterUnreachable | ConfigurationOdd
+_NotYet = ConfigurationUnread | AnswerLate | DriverStarting
+_Unread = _NotYet | ConfigurationUnreadable | MasterUnreachable | ConfigurationOdd
 _Foreign = InNoPreemptableQueue | QueueUnclear | OtherKind
 _Unwrapped = NoStreamingReducer | NoReduces | NoRunnerCarried | RunnerOptionsOpen | RunnerWithoutReducer
 _Path = NotInHdfs | OtherNameNode | PathOdd | StoreOutside | RequestsElsewhere

@@ -23,6 +23,7 @@ from yarnctl.api.paged import ReasonOut
 from yarnctl.daemon.view.occupancy import pending_of, role_of
 from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.reclaim_lists import Decided, RankedRecord
+from yarnctl.daemon.view.why_waiting import cause_meaning, cause_sentence, sentence
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import Accepted, ApplicationView, Withheld
@@ -36,11 +37,9 @@ from yarnctl.journal.rendering import containers, instant, said, text
 from yarnctl.service.answers.from_view import (
     application_of,
     counted,
-    open_entries,
     read_off,
     reason,
     size,
-    would_order,
 )
 
 
@@ -207,6 +206,7 @@ def everything_about(view: View, wanted: str) -> Explanation:
     for each in known:
         if each.application == wanted:
             found.rendered.append(_now(each, view))
+            found.rendered += _not_chosen(each, view)
             found.roles = found.roles or ["application"]
     for attempt, why in sorted(view.left_alone.items()):
         if wanted in (attempt, application_of(attempt)):
@@ -222,24 +222,20 @@ def _now(application: ApplicationView, view: View) -> str:
     held = f"user {application.user}, queue {application.queue} ({kind}), "
     held += f"holds {containers(application.containers)}"
     waits = f", requests {pending_of(application)} more" if pending_of(application) else ""
+    if kind == "preempting":
+        waiting = view.waiting.get(application.application)
+        return f"now: {held}{waits}" + (f"; {sentence(waiting)}" if waiting is not None else "")
     if left_out is not None:
         waits += f"; {text(left_out)}; no container is freed for these requests"
-    if kind == "preempting":
-        ordered = _ordered_for(application, view) if application.requests else ""
-        return f"now: {held}{waits}{ordered}"
     may = "can be suspended" if application.runner else f"cannot be suspended: {said(application.why_not)}"
     return f"now: {held}{waits}; {may}"
 
 
-def _ordered_for(application: ApplicationView, view: View) -> str:
-    name = application.application
-    if count := sum(entry.order.serves for entry in open_entries(view) if entry.order.requester == name):
-        return f"; {containers(count)} ordered for it"
-    if count := would_order(view)[name]:
-        return f"; yarnctl would order {containers(count)} (it only observes and sends no order)"
-    newest = next((one.record for one in view.refusals if _is_for(one.record, name)), None)
-    return "; no order is open" + (f": {text(newest.why)}" if isinstance(newest, Refusal) else "")
-
-
-def _is_for(record: Record, application: str) -> bool:
-    return isinstance(record, Refusal) and record.trigger.application == application
+def _not_chosen(application: ApplicationView, view: View) -> list[str]:
+    """Return a line for each cause why no task frees a container for an application, and what would help."""
+    waiting = view.waiting.get(application.application)
+    lines = []
+    for cause in () if waiting is None else waiting.causes:
+        remedy = cause_meaning(cause)[1]
+        lines.append(f"now: {cause_sentence(cause)}" + (f"; to free them: {remedy}" if remedy else ""))
+    return lines

@@ -12,23 +12,26 @@ from yarnctl.api.cluster_answers import (
     Application,
     ClusterOut,
     Loop,
+    NotChosen,
     OccupancySample,
     Occupied,
     Queue,
     QueueAside,
     Role,
     SnapshotOut,
+    WaitingOut,
 )
 from yarnctl.api.order_answers import Bought, BudgetOut, CheckpointOut, EntryOut, ReclaimList
 from yarnctl.api.paged import Item, Page, ReasonOut, Size
 from yarnctl.daemon.view.occupancy import ROLES, RoleUsage, Sample, pending_of, role_of, sample_of
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry
+from yarnctl.daemon.view.why_waiting import Waiting, cause_meaning, sentence
 from yarnctl.deciding.lifecycle import OPEN, State
 from yarnctl.deciding.loss_budget import BudgetStanding
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
-from yarnctl.deciding.reasons.rooting import Reason
+from yarnctl.deciding.reasons.rooting import Reason, code
 from yarnctl.deciding.settings import Settings
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.units import Resources
@@ -179,7 +182,20 @@ def _application(
         left_out=None
         if view.snapshot is None
         else reason(view.snapshot.left_out.get(application.application)),
+        waiting=_waiting(view.waiting.get(application.application)),
     )
+
+
+def _waiting(seen: Waiting | None) -> WaitingOut | None:
+    if seen is None:
+        return None
+    not_chosen = []
+    for cause in seen.causes:
+        meaning, remedy = cause_meaning(cause)
+        why = cause.why if cause.why_not is None else code(cause.why_not)
+        shown = ReasonOut(code=why, text=meaning)
+        not_chosen.append(read_off(NotChosen, cause, reason=shown, next=remedy))
+    return WaitingOut(kind=seen.kind, text=sentence(seen), reason=_out(seen.why), not_chosen=not_chosen)
 
 
 def master_only_ms(application: ApplicationView, view: View) -> int | None:

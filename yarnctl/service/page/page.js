@@ -168,21 +168,16 @@ function tableOf(columns, rows, caption) {
 
 // --- waiting applications ------------------------------------------------------------------------------------
 
-function waitReason(job, refusals) {
-  // The orders for a job, or the newest reason why there are none.
-  if (job.expected) return `${job.expected} ${job.expected === 1 ? "container" : "containers"} ordered for it`;
-  if (job.would_order) return `yarnctl would order ${job.would_order} (it only observes and sends no order)`;
-  const refusal = refusals.items.find((each) => each.trigger.application === job.application);
-  if (!refusal) return job.activated ? "YARN serves other applications first" : "its application master has not started";
-  const jobs = refusal.refused_jobs.map((each) => `${jobName(each.application)}: ${each.meaning || each.why}`);
-  return `${refusal.why}${jobs.length ? ` (${jobs.join("; ")})` : ""}`;
+function waitReason(job) {
+  // The one reason why a job waits; "" if it does not wait, or no observation shows it yet.
+  return job && job.waiting ? job.waiting.text : "";
 }
 
-function showWaiting(refusals) {
+function showWaiting() {
   const waiting = [...known.values()].filter((job) => job.pending > 0 && job.role === "preempting");
   waiting.sort((one, other) => one.queue.localeCompare(other.queue) || one.rank - other.rank);
   const rows = waiting.map((job) => ({ cells: [job.name || "-", job.user, short(job.queue), job.pending, job.expected,
-    waitReason(job, refusals), linkTo(job.application)] }));
+    waitReason(job), linkTo(job.application)] }));
   const columns = ["job", "user", "queue", "#pending", "#expected", "reason", "application"];
   const shown = rows.length ? tableOf(columns, rows) : element("p", "No preempting application has pending requests.", "quiet");
   byId("waiting").replaceChildren(shown);
@@ -281,19 +276,18 @@ function showBudgets(page) {
 
 const COLUMNS = ["order", "from", "attempt", "state", "ordered", "#keys kept", "#time left", "given to"];
 
-function showReclaims(page, refusals) {
+function showReclaims(page) {
   const tables = page.items.map((list) => {
-    const caption = element("caption", captionOf(list, refusals));
+    const caption = element("caption", captionOf(list));
     return tableOf(COLUMNS, list.entries.slice(-100).map(rowOf), caption);
   });
   if (!tables.length) tables.push(element("p", "No preempting application has pending requests, and no order is open.", "quiet"));
   byId("reclaims").replaceChildren(...tables);
 }
 
-function captionOf(list, refusals) {
+function captionOf(list) {
   const waits = list.pending === null ? "no longer exists" : `requests ${list.pending}`;
-  const job = known.get(list.application);
-  const orders = counts(sentStates(list)) || `no order is open${job ? `: ${waitReason(job, refusals)}` : ""}`;
+  const orders = counts(sentStates(list)) || waitReason(known.get(list.application)) || "no order is open";
   return `${jobName(list.application)}: ${list.application} ${waits}, ${list.expected} expected: ${orders}`;
 }
 
@@ -431,9 +425,9 @@ async function poll() {
       if (explained.has(id)) explained.set(id, story);
     }
     showLoop(seen); showGlance(seen); drawChart(samples);
-    showWaiting(refusals); showApplications(jobs); showMarket(accounts, admissions);
+    showWaiting(); showApplications(jobs); showMarket(accounts, admissions);
     showPlacement(admissions); showBudgets(budgets);
-    showReclaims(lists, refusals); showDecisions(decided); showRefusals(refusals);
+    showReclaims(lists); showDecisions(decided); showRefusals(refusals);
     byId("unreachable").hidden = true;
     lastAnswerAt = Date.now();
   } catch (error) {

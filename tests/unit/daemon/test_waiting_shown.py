@@ -1,0 +1,127 @@
+"""Why production waits is the same sentence in API, explanation and log, at every step of a daemon."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.daemon.test_loop import Attached, busy, daemon
+from tests.unit.service.played import views
+from yarnctl.daemon.view.published import View
+from yarnctl.daemon.view.why_waiting import Waiting, is_waiting, sentence
+from yarnctl.daemon.waiting_log import REPEAT_MS, VAIN_MS, WaitingLog
+from yarnctl.deciding.reasons.demand import NoQueueOverGuarantee, NoTaskMayStop, UserAtLimit
+from yarnctl.deciding.reasons.modes import LockHeldElsewhere
+from yarnctl.deciding.reasons.waiting_reasons import ContainersOrdered, DecidedNext
+from yarnctl.service.answers.explanations import everything_about
+from yarnctl.service.answers.from_view import applications
+
+ASKER = "production-1"
+VAIN = {"a": Waiting("rejected", NoTaskMayStop())}
+OTHER = {"a": Waiting("limit", UserAtLimit())}
+NEXT = {"a": Waiting("next", DecidedNext())}
+SERVED = {"a": Waiting("ordered", ContainersOrdered(1, (("r", 1),)))}
+
+
+def waiting_in(view: View) -> set[str]:
+    snapshot = view.snapshot
+    known = () if snapshot is None else snapshot.applications
+    return {each.application for each in known if snapshot and is_waiting(each, snapshot, view.settings)}
+
+
+def looked(cluster: Attached, *, enforce: bool = True, times: int = 120) -> Iterator[View]:
+    loop, _ = daemon(cluster, enforce=enforce)
+    for _ in range(times):
+        loop._once()
+        yield loop.publisher.view
+
+
+def test_each_view_has_one_reason_for_each_waiting_application() -> None:
+    """On the emulator in virtual time, and with a daemon that acts, observes, or stands aside."""
+    aside = busy()
+    aside.permission.why = LockHeldElsewhere()
+    silent = busy()
+    silent.silent = {"research-1", "research-2"}
+    runs = [
+        views(), looked(busy()), looked(busy(), enforce=False), looked(aside, times=5),
+        looked(silent, times=5),
+    ]  # fmt: skip
+    kinds = []
+    for run in runs:
+        found: set[str] = set()
+        for view in run:
+            assert set(view.waiting) == waiting_in(view)
+            found.update(each.kind for each in view.waiting.values())
+            opened = {entry.order.requester for entry in view.entries if entry.order.is_open}
+            ordered = {name for name, each in view.waiting.items() if each.kind in ("ordered", "would-order")}
+            assert ordered == opened & set(view.waiting)
+        kinds.append(found)
+    assert "ordered" in kinds[0] & kinds[1]
+    assert "would-order" in kinds[2]
+    assert kinds[3] == {"not-acting"}
+    assert "rejected" in kinds[4]
+
+
+def test_api_and_explanation_have_the_same_sentence() -> None:
+    cluster = busy()
+    cluster.silent = {"research-1"}
+    for view in looked(cluster, times=20):
+        for each in applications(view):
+            if each.waiting is None:
+                continue
+            told = sentence(view.waiting[each.application])
+            assert each.waiting.text == told
+            assert sum(one.tasks for one in each.waiting.not_chosen) in (0, 18)
+            (now,) = [
+                line
+                for line in everything_about(view, each.application).rendered
+                if line.startswith("now: user ")
+            ]
+            assert now.endswith(f"; {told}")
+
+
+@pytest.mark.parametrize(
+    ("story", "warned_at_ms"),
+    [
+        ([(0, VAIN), (VAIN_MS - 1, VAIN)], []),
+        ([(0, VAIN), (VAIN_MS, VAIN), (VAIN_MS + 1000, VAIN)], [VAIN_MS]),
+        ([(0, VAIN), (VAIN_MS, VAIN), (VAIN_MS + REPEAT_MS - 1, VAIN)], [VAIN_MS]),
+        ([(0, VAIN), (VAIN_MS, VAIN), (VAIN_MS + REPEAT_MS, VAIN)], [VAIN_MS, VAIN_MS + REPEAT_MS]),
+        ([(0, VAIN), (VAIN_MS, VAIN), (61_000, OTHER), (62_000, VAIN)], [VAIN_MS, 61_000]),
+        ([(0, VAIN), (30_000, NEXT), (VAIN_MS, VAIN)], [VAIN_MS]),
+        ([(0, VAIN), (30_000, SERVED), (31_000, VAIN), (VAIN_MS, VAIN)], []),
+        ([(0, VAIN), (30_000, {}), (31_000, VAIN), (91_000, VAIN)], [91_000]),
+        ([(0, NEXT), (VAIN_MS, NEXT)], []),
+        ([(1_000_000, VAIN), (0, VAIN), (VAIN_MS, VAIN)], [VAIN_MS]),
+    ],
+    ids=["short", "once", "not yet again", "again", "each reason", "next lasts a moment", "an order",
+         "no request", "only next", "clock set back"],
+)  # fmt: skip
+def test_warnings_are_due_once_per_reason_and_every_five_minutes(
+    story: list[tuple[int, dict[str, Waiting]]], warned_at_ms: list[int]
+) -> None:
+    log = WaitingLog()
+    assert [at_ms for at_ms, waiting in story if log.due(waiting, at_ms)] == warned_at_ms
+
+
+def test_a_reason_that_differs_in_numbers_is_the_same_reason() -> None:
+    log = WaitingLog()
+    log.due(VAIN, 0)
+    assert log.due({"a": Waiting("rejected", NoQueueOverGuarantee())}, VAIN_MS) == [("a", VAIN_MS)]
+    assert log.due({"a": Waiting("rejected", NoQueueOverGuarantee(), ())}, VAIN_MS + 1) == []
+
+
+def test_the_daemon_warns_with_the_sentence_of_the_view(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = busy()
+    cluster.silent = {"research-1", "research-2"}
+    loop, _ = daemon(cluster)
+    with caplog.at_level(logging.WARNING, "yarnctl.daemon"):
+        for _ in range(3):
+            loop._once()
+    warned = [record.message for record in caplog.records if " has waited " in record.message]
+    told = sentence(loop.publisher.view.waiting[ASKER])
+    assert warned
+    assert all(line.startswith(f"{ASKER} (user u, queue production) has waited ") for line in warned)
+    assert warned[0].endswith(f" for 3 containers: {told}")
