@@ -13,13 +13,13 @@ from emulator.live.jobs.streaming_job import wrapped
 from emulator.live.wire.submitted_job import StreamingJob
 from tests.field_commands import JOBS, commands_in
 from yarnctl.attach.eligibility.executor_reader import Drainable
-from yarnctl.attach.eligibility.spark_consent import DriverSays, judge
 from yarnctl.cli import PROGRAM, taking_place
 from yarnctl.cli.cluster import FolderOptions, folders_of
 from yarnctl.command_line import exit_status_of
 from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.wire.spark_rest import REQUIRED, REQUIRED_BY_SIGNAL
+from yarnctl.frameworks.spark.configuration import REQUIRED, REQUIRED_BY_SIGNAL
+from yarnctl.frameworks.spark.consent import DriverSays, judge
 from yarnctl.task_runner.runner.protocol.job_conf import READ_SETTINGS, Conf, read_prefix, read_rule
 from yarnctl.task_runner.shipped import RUNNER
 from yarnctl.task_runner.wrapping import partitioned_fields

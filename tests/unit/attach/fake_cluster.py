@@ -17,12 +17,11 @@ from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.observing.task_state import FirstAsksOf
 from yarnctl.attach.port import AttachedPort
+from yarnctl.frameworks.registry import all_frameworks
 from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.job_manager import JobManager
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.task_runner.runner.protocol.generations import write_checkpoint
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
@@ -226,8 +225,7 @@ class FakeCluster:
             Attachment(**told),
             lambda: self.now_ms,
             first_asks,
-            lambda name: SparkDriver(transport, name),
-            lambda name: JobManager(transport, name),
+            all_frameworks(transport),
         )
 
     # --- what happens -------------------------------------------------------------------------

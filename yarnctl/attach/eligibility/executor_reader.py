@@ -8,7 +8,7 @@ starts, so the result is valid for the application's life.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from yarnctl.attach.connection.application_guard import LateAnswer, values
 from yarnctl.attach.connection.calls import Problem
@@ -23,8 +23,7 @@ from yarnctl.deciding.reasons.eligibility import (
 )
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.mapreduce import tags_in
-from yarnctl.hadoop.wire.spark_rest import Route
+from yarnctl.hadoop.wire.tags import tags_in
 
 NOT_YET = ConfigurationUnread()
 SHOWN_MAX = 80  # The characters of a setting that a reason repeats: the application's owner wrote it
@@ -36,7 +35,7 @@ class Drainable(NamedTuple):
     ``room_in_ms``: the time until they have left, if settings alone decide it (0: they do not).
     """
 
-    route: Route | Literal["rescale"]
+    route: str
     min_executors: int
     room_in_ms: int = 0
 

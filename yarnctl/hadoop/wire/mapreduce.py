@@ -7,8 +7,6 @@ has not happened; progress is percent of what *Java* has consumed.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -23,57 +21,6 @@ MAPS, REDUCES = "mapreduce.job.maps", "mapreduce.job.reduces"
 MAP_LIMIT, REDUCE_LIMIT = "mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit"
 LIMITS = (MAP_LIMIT, REDUCE_LIMIT)  # The most maps, and the most reduces, that run at once; 0: no limit
 SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
-MASTER = 1  # Containers of a job's master
-
-TAGS_MAX, TAG_MAX = 10, 100  # YARN's limits: tags, and characters of each; it lowers their case
-ADMISSION_TAG = "yarnctl-admission-"  # Before an admission's id, in its application's tag
-DEADLINE_TAG = "deadline:"
-DEADLINE = re.compile(DEADLINE_TAG + r"([0-9]{1,13})", re.IGNORECASE)
-"""A deadline: seconds since the epoch, or ms if 13 digits."""
-
-
-def deadline_tag(at_ms: int) -> str:
-    """Return the tag of a deadline (ms since the epoch)."""
-    return f"{DEADLINE_TAG}{at_ms}"
-
-
-def deadline_in(tag: str) -> int | None:
-    """Return a tag's deadline, in ms since the epoch; None if it has none."""
-    match = DEADLINE.fullmatch(tag)
-    if match is None:
-        return None
-    return int(match[1]) if len(match[1]) == 13 else int(match[1]) * 1000
-
-
-def deadline_tag_ms(tags: Sequence[str]) -> int | None:
-    """Return the instant of the tag ``deadline:`` (seconds, or ms if 13 digits)."""
-    found = (deadline_in(tag) for tag in tags)
-    return next((at_ms for at_ms in found if at_ms is not None), None)
-
-
-def tags_in(text: str) -> tuple[str, ...]:
-    """Return the tags of a list with commas, as YARN and frameworks write it."""
-    return tuple(tag for tag in map(str.strip, text.split(",")) if tag)
-
-
-MAY_LOSE_TAG = "yarnctl-may-lose:"
-_PART = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,4})?)(%?)", re.ASCII)
-
-
-def may_lose_tag_ratio(tags: Sequence[str]) -> float | None:
-    """Return the ratio of its container time that a job permits to lose (``yarnctl-may-lose:2%``, ``:0.02``).
-
-    None: no such tag. A tag outside of 0 to 100 % counts as 0; the least of several tags counts.
-    """
-    found = [_part(tag[len(MAY_LOSE_TAG) :]) for tag in tags if tag.lower().startswith(MAY_LOSE_TAG)]
-    return min(found, default=None)
-
-
-def _part(text: str) -> float:
-    match = _PART.fullmatch(text)
-    part = float(match[1]) / (100 if match[2] else 1) if match else 0.0
-    return part if part <= 1 else 0.0
-
 
 Phase = Literal["new", "shuffle", "sort", "reduce", "over"]
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from yarnctl.submitting import flink, mapreduce, spark
-from yarnctl.submitting.framework import Framework
+from yarnctl.frameworks.flink import submission as flink
+from yarnctl.frameworks.mapreduce import submission as mapreduce
+from yarnctl.frameworks.spark import submission as spark
+from yarnctl.frameworks.submitting import Submitter
 
-FRAMEWORKS: dict[str, Framework] = {"mapreduce": mapreduce, "spark": spark, "flink": flink}
+FRAMEWORKS: dict[str, Submitter] = {"mapreduce": mapreduce, "spark": spark, "flink": flink}
 """By kind: the value in a request and an admission."""
 
 PROGRAMS = {

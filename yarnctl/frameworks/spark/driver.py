@@ -5,9 +5,9 @@ A driver that does not answer gives ``Absent``.
 
 from __future__ import annotations
 
+from yarnctl.frameworks.spark import rest as wire
 from yarnctl.hadoop.app_master import Absent, ProxiedClient
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.wire import spark_rest as wire
 
 TASKS_MAX = 10_000  # The maximum number of running tasks of a stage that are read
 QUANTILES = "0.5,0.95"

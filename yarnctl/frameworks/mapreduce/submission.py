@@ -13,11 +13,22 @@ from pathlib import PurePath
 
 from yarnctl.deciding.queue_names import is_name_of
 from yarnctl.errors import BadInput
+from yarnctl.frameworks.command_words import refuse_printed, user_in_front
+from yarnctl.frameworks.submitting import (
+    NO_TUNABLES,
+    NUMBER,
+    QUEUE_NAME,
+    Tunables,
+    number_in,
+    own_tags,
+    own_value,
+    refuse_unlisted,
+    with_tags,
+)
 from yarnctl.hadoop.wire.mapreduce import (
     LIMITS,
     MAP_LIMIT,
     MAPS,
-    MASTER,
     NAME,
     QUEUE,
     REDUCE_LIMIT,
@@ -25,17 +36,7 @@ from yarnctl.hadoop.wire.mapreduce import (
     SLOW_START,
     TAGS,
 )
-from yarnctl.submitting.framework import NO_TUNABLES, Tunables
-from yarnctl.submitting.front_words import refuse_printed, user_in_front
-from yarnctl.submitting.gate_settings import (
-    NUMBER,
-    QUEUE_NAME,
-    number_in,
-    own_tags,
-    own_value,
-    refuse_unlisted,
-    with_tags,
-)
+from yarnctl.hadoop.wire.yarn import MASTER
 from yarnctl.task_runner.hadoop_words import HadoopOption
 from yarnctl.task_runner.wrapping import CommandLine
 

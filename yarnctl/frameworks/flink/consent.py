@@ -1,7 +1,7 @@
 """Decide which Flink jobs may be rescaled, by a tag and their JobManager's settings.
 
 Only the adaptive scheduler can be rescaled. With Flink's default time-outs workers leave after a minute and a
-half (docs/facts/flink.md, 3 and 4). ``observing/flink_workers`` checks each time that the job has a
+half (docs/facts/flink.md, 3 and 4). ``observing`` checks each time that the job has a
 checkpoint from which it can resume.
 """
 
@@ -11,10 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from yarnctl.attach.eligibility.executor_reader import SHOWN_MAX, Drainable
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, NoDrainTag, SettingForbidsDrain
-from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.job_manager import JobManager
-from yarnctl.hadoop.wire.drain_tags import min_executors_of, routes_in
-from yarnctl.hadoop.wire.flink_rest import (
+from yarnctl.frameworks.flink.job_manager import JobManager
+from yarnctl.frameworks.flink.rest import (
     ADAPTIVE,
     GONE,
     IDLE,
@@ -24,6 +22,8 @@ from yarnctl.hadoop.wire.flink_rest import (
     TIMEOUT_MAX_MS,
     duration_ms,
 )
+from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.wire.tags import min_executors_of, routes_in
 
 ORDER_MS = 1_500  # From the order to idle slots, and from the last time-out until YARN shows it
 

@@ -13,10 +13,7 @@ from yarnctl.deciding.reasons.eligibility import (
     SettingForbidsDrain,
     SparkTooOld,
 )
-from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.spark_driver import SparkDriver
-from yarnctl.hadoop.wire.drain_tags import min_executors_of
-from yarnctl.hadoop.wire.spark_rest import (
+from yarnctl.frameworks.spark.configuration import (
     FORCE_KILL,
     LEAST_VERSION,
     PLUGIN,
@@ -30,6 +27,9 @@ from yarnctl.hadoop.wire.spark_rest import (
     route_of,
     version_of,
 )
+from yarnctl.frameworks.spark.driver import SparkDriver
+from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.wire.tags import min_executors_of
 
 
 class DriverSays(NamedTuple):

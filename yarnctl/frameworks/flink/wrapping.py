@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.wire.drain_tags import DRAIN_TAG, MIN_EXECUTORS_TAG, without_ours
-from yarnctl.hadoop.wire.flink_rest import (
+from yarnctl.frameworks.flink.rest import (
     ADAPTIVE,
     CHECKPOINTS,
     GONE,
@@ -22,8 +21,8 @@ from yarnctl.hadoop.wire.flink_rest import (
     TIMEOUT_MAX_MS,
     duration_ms,
 )
-from yarnctl.hadoop.wire.mapreduce import TAGS_MAX, tags_in
-from yarnctl.submitting.flink import TAGS, FlinkSubmission
+from yarnctl.frameworks.flink.submission import TAGS, FlinkSubmission
+from yarnctl.frameworks.submitting import unwrapped_tags, with_drain_tags
 
 RUNTIME_MODE = "execution.runtime-mode"
 RESTARTS = "restart-strategy.type"
@@ -44,10 +43,7 @@ def wrap(words: Sequence[str], min_executors: int, is_batch: bool) -> tuple[list
     """Return the command line of a job that can be rescaled, and notes; BadInput names what prevents it."""
     line = FlinkSubmission(words)
     own = line.settings()
-    tags = tags_in(own.get(TAGS, ""))
-    kept = without_ours(tags)
-    if len(kept) < len(tags):
-        raise BadInput(f"-D{TAGS}={own[TAGS][:60]}", "is wrapped already", "wrap the original command")
+    kept = unwrapped_tags(own.get(TAGS, ""), f"-D{TAGS}")
     if is_batch or own.get(RUNTIME_MODE, "").upper() == "BATCH":
         more = {} if RESTARTS in own else BATCH
         return line.words(more), ["batch jobs cannot be rescaled; yarnctl does not preempt this job"]
@@ -60,17 +56,8 @@ def wrap(words: Sequence[str], min_executors: int, is_batch: bool) -> tuple[list
             raise BadInput(f"-D{name}={own[name][:60]}", problem, f"remove {name}")
     ours = {SCHEDULER: ADAPTIVE, IDLE: TIMEOUT, GONE: TIMEOUT, **SOON}
     more = {name: value for name, value in ours.items() if name not in own}
-    more[TAGS] = ",".join(_with_ours(kept, min_executors))
+    more[TAGS] = with_drain_tags(kept, ROUTE, min_executors, f"-D{TAGS}")
     notes = []
     if CHECKPOINTS not in own:
         notes.append(f"-D{CHECKPOINTS} is not set; without checkpoints yarnctl does not preempt this job")
     return line.words(more), notes
-
-
-def _with_ours(kept: Sequence[str], min_executors: int) -> list[str]:
-    found = [*kept, f"{DRAIN_TAG}{ROUTE}"]
-    if min_executors > 1:
-        found.append(f"{MIN_EXECUTORS_TAG}{min_executors}")
-    if len(found) > TAGS_MAX:
-        raise BadInput(f"-D{TAGS}", f"exceeds YARN's maximum of {TAGS_MAX} tags", "remove some")
-    return found

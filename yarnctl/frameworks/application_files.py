@@ -22,9 +22,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from yarnctl.errors import BadInput
-from yarnctl.submitting import FRAMEWORKS, kind_of
-from yarnctl.submitting.framework import Framework, Submission
-from yarnctl.submitting.jar_programs import JarProgram
+from yarnctl.frameworks.mapreduce.jar_programs import JarProgram
+from yarnctl.frameworks.submissions import FRAMEWORKS, kind_of
+from yarnctl.frameworks.submitting import Submission, Submitter
 
 FILE_BYTES_MAX = 64 << 10
 FEATURES_MAX = 32
@@ -55,7 +55,7 @@ class ApplicationSection(NamedTuple):
     """One framework of an application: its command and the settings that yarnctl chooses."""
 
     kind: str
-    framework: Framework
+    framework: Submitter
     command: tuple[str, ...]
     tunables: Mapping[str, tuple[str, ...]]
 
@@ -151,7 +151,7 @@ def _section(where: str, kind: str, table: Any) -> ApplicationSection:
 
 
 def _refuse_settled(
-    where: str, framework: Framework, own: Mapping[str, str], tunables: Mapping[str, Sequence[str]]
+    where: str, framework: Submitter, own: Mapping[str, str], tunables: Mapping[str, Sequence[str]]
 ) -> None:
     few, more = framework.given(2), framework.given(3)
     odd = next((name for name in few if few[name] != more[name] and name in own), None)

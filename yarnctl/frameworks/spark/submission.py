@@ -14,9 +14,17 @@ from types import MappingProxyType
 
 from yarnctl.deciding.queue_names import is_name_of
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.wire.mapreduce import MASTER
-from yarnctl.hadoop.wire.spark_rest import (
+from yarnctl.frameworks.command_words import (
+    TypedOption,
+    kept_words,
+    refuse_printed,
+    settings_of,
+    typed_for,
+    user_in_front,
+)
+from yarnctl.frameworks.spark.configuration import (
     DECOMMISSION,
+    DYNAMIC,
     MOVES,
     MOVES_CACHE,
     MOVES_EVERY,
@@ -24,24 +32,23 @@ from yarnctl.hadoop.wire.spark_rest import (
     PLUGINS,
     SIGNAL,
 )
-from yarnctl.submitting.framework import NO_TUNABLES, Tunables
-from yarnctl.submitting.front_words import refuse_printed, user_in_front
-from yarnctl.submitting.gate_settings import (
+from yarnctl.frameworks.submitting import (
+    NO_TUNABLES,
     NUMBER,
     QUEUE_NAME,
+    Tunables,
     count_in,
     own_tags,
     own_value,
     refuse_unlisted,
     with_tags,
 )
-from yarnctl.submitting.typed_options import TypedOption, kept_words, settings_of, typed_for
+from yarnctl.hadoop.wire.yarn import MASTER
 
 PROGRAM = "spark-submit"
 NAME, QUEUE, TAGS = "spark.app.name", "spark.yarn.queue", "spark.yarn.tags"
 EXECUTORS = "spark.executor.instances"
 PRIORITY = "spark.yarn.priority"
-DYNAMIC = "spark.dynamicAllocation.enabled"
 MASTER_URL, DEPLOY_MODE, USER = "spark.master", "spark.submit.deployMode", "--proxy-user"
 
 LEAVING = {
@@ -95,6 +102,11 @@ class SparkWords:
         if not self._rest:
             raise BadInput(PROGRAM, "no application is given", "add its jar or Python file after the options")
         self._settings = settings_of(self.options)
+
+    @property
+    def program(self) -> str:
+        """The word that names spark-submit."""
+        return self._program[-1]
 
     @property
     def application(self) -> str:

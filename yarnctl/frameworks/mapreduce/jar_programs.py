@@ -8,8 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from yarnctl.errors import BadInput
-from yarnctl.submitting.front_words import refuse_printed, user_in_front
-from yarnctl.submitting.typed_options import TypedOption, kept_words, settings_of
+from yarnctl.frameworks.command_words import (
+    TypedOption,
+    kept_words,
+    refuse_printed,
+    settings_of,
+    user_in_front,
+)
 from yarnctl.task_runner.hadoop_words import read_generic
 
 EXAMPLE = "hadoop jar X.jar PROGRAM ..."

@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
 
 from yarnctl.attach.connection.application_guard import ReadAnswer, values
 from yarnctl.attach.connection.calls import Problem
-from yarnctl.attach.connection.connection import Connection
-from yarnctl.attach.eligibility.executor_reader import ExecutorReader
-from yarnctl.attach.observing.cluster_state import Held, LiveContainers, sizes_of
-from yarnctl.attach.observing.executor_costs import CostTerms, DriverLook, ExecutorCost, StageNow, costs
-from yarnctl.attach.observing.victims import TASKS, ObservedVictim, Victim, victims_of
+from yarnctl.attach.observing.cluster_state import Held, sizes_of
+from yarnctl.attach.observing.victims import ObservedVictim, Removal, RemoveReason, Victim
 from yarnctl.deciding.model import TaskView
+from yarnctl.frameworks.framework import Parts, observed
+from yarnctl.frameworks.spark.cost import CostTerms, DriverLook, ExecutorCost, StageNow, costs
+from yarnctl.frameworks.spark.driver import SparkDriver
+from yarnctl.frameworks.spark.rest import ActiveJob, Executor, Stage, left_well
 from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.spark_driver import SparkDriver
-from yarnctl.hadoop.wire.spark_rest import ActiveJob, Executor, Stage
 
 ACTIVE_MAX, WRITTEN_MAX = 4, 16  # Stages that are read; with more active ones it is left alone
 ROWS_MAX = 10_000  # An application with more active executors, or more running tasks, is left alone
 
-_CONTAINER = re.compile(r"container_(?:e[0-9]+_)?([0-9]+_[0-9]+)_[0-9]+_[0-9]+")
 ID_DIGITS_MAX = 9
 _NAME = re.compile(r"executor_([0-9]+_[0-9]+)_([0-9]{1,9})")
 
@@ -44,44 +41,14 @@ def executor_in(application: str, name: str) -> str | None:
     return str(int(match[2]))
 
 
-def is_container_of(application: str, name: str) -> bool:
-    """Return whether a name is that of a container of an application."""
-    match = _CONTAINER.fullmatch(name)
-    return match is not None and f"application_{match[1]}" == application
-
-
-class LeavingObserver(Protocol):
-    """Observes the executors of a framework's applications."""
-
-    def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
-        """Observe applications; a Problem for one that does not answer. One left alone shows no task."""
-
-    def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
-        """Return why executors were removed, by application and name."""
-
-
-RemoveReason = str | Absent | Problem | None  # The driver's reason; None: it still lists the executor
-
-
 class ExecutorObserver:
-    """Observes drivers; ``leaving`` returns whether executors of an application are under order."""
+    """Observes drivers; ``driver`` makes the client of one."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        live: LiveContainers,
-        reader: ExecutorReader,
-        driver: Callable[[str], SparkDriver],
-        leaving: Callable[[str], bool],
-    ) -> None:
-        self._live = live
-        self._guard = connection.guard
-        self._clock = connection.clock
-        self._reader = reader
-        self._driver = driver
-        self._leaving = leaving
+    def __init__(self, parts: Parts, driver: Callable[[str], SparkDriver]) -> None:
+        self._parts, self._driver = parts, driver
+        self._guard, self._clock = parts.connection.guard, parts.connection.clock
         self._written: dict[str, dict[tuple[int, int], Stage]] = {}
-        settings = connection.settings
+        settings = parts.connection.settings
         self._terms = CostTerms(
             settings.spark_move_bytes_per_ms,
             settings.spark_leave_ms,
@@ -91,14 +58,10 @@ class ExecutorObserver:
 
     def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
         """Observe applications; a Problem for one that does not answer. One left alone shows no task."""
-        ours = [name for name in victims if name in self._reader.drainable]
-        held = self._live.observe(ours)
-        written = self._written = {name: self._written.get(name, {}) for name in ours}
-        looks = self._guard.read_each(
-            TASKS, lambda name, _: self._look(self._driver(name), written[name]), ours
+        written = self._written = {name: self._written.get(name, {}) for name in victims}
+        return observed(
+            self._parts, victims, lambda name: self._look(self._driver(name), written[name]), self._seen
         )
-        found: dict[str, ObservedVictim] = {name: Victim((), None) for name in victims}
-        return found | victims_of(held, looks, self._seen)
 
     def _seen(self, application: str, held: Held, look: ReadAnswer[DriverLook]) -> Victim:
         self._written[application] = {(each.stage, each.attempt): each for each in look.value.written}
@@ -147,7 +110,10 @@ class ExecutorObserver:
                 continue
             executor = executor_in(application, name)
             row = next((each for each in rows if each.executor == executor), None)
-            found[application, name] = None if row is None or row.is_active else row.remove_reason
+            if row is None or row.is_active:
+                found[application, name] = None
+            else:
+                found[application, name] = Removal(row.remove_reason, left_well(row.remove_reason))
         return found
 
     def _look(self, driver: SparkDriver, known: Mapping[tuple[int, int], Stage]) -> DriverLook | Absent:
@@ -191,7 +157,7 @@ class ExecutorObserver:
         return StageNow(detail, running, () if isinstance(spans_ms, Absent) else spans_ms)
 
     def _victim(self, application: str, held: Held, look: DriverLook) -> Victim:
-        whole = self._reader.drainable[application].min_executors == 0
+        whole = self._parts.reader.drainable[application].min_executors == 0
         predicted = costs(look, self._terms, self._clock(), may_leave_whole=whole)
         shown = {
             each.executor: each
@@ -214,12 +180,12 @@ class ExecutorObserver:
         self, application: str, shown: Iterable[str], predicted: Mapping[str, ExecutorCost]
     ) -> set[str]:
         """Return the executors that are not candidates: without a prediction, or because they must stay."""
-        if self._leaving(application):
+        if self._parts.are_leaving(application):
             return set(shown)
         names = [name for name in predicted if name in shown]
         unknown = [name for name in names if predicted[name].room_in_ms < 0]
         known = names[len(unknown) :]
-        keep = max(0, self._reader.drainable[application].min_executors - len(unknown))
+        keep = max(0, self._parts.reader.drainable[application].min_executors - len(unknown))
         return {*unknown, *known[len(known) - min(keep, len(known)) :]}
 
 

@@ -12,19 +12,26 @@ from pathlib import PurePath
 
 from yarnctl.deciding.queue_names import is_name_of
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.wire.mapreduce import MASTER
-from yarnctl.submitting.framework import NO_TUNABLES, Tunables
-from yarnctl.submitting.front_words import refuse_printed, user_in_front
-from yarnctl.submitting.gate_settings import (
+from yarnctl.frameworks.command_words import (
+    TypedOption,
+    kept_words,
+    refuse_printed,
+    settings_of,
+    typed_for,
+    user_in_front,
+)
+from yarnctl.frameworks.submitting import (
+    NO_TUNABLES,
     NUMBER,
     QUEUE_NAME,
+    Tunables,
     count_in,
     own_tags,
     own_value,
     refuse_unlisted,
     with_tags,
 )
-from yarnctl.submitting.typed_options import TypedOption, kept_words, settings_of, typed_for
+from yarnctl.hadoop.wire.yarn import MASTER
 
 PROGRAM = "flink"
 NAME, QUEUE, TAGS = "yarn.application.name", "yarn.application.queue", "yarn.tags"

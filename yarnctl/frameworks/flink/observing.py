@@ -11,15 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from yarnctl.attach.connection.application_guard import ReadAnswer
-from yarnctl.attach.connection.connection import Connection
-from yarnctl.attach.eligibility.executor_reader import ExecutorReader
-from yarnctl.attach.observing.cluster_state import Held, LiveContainers, sizes_of
-from yarnctl.attach.observing.executors import RemoveReason
-from yarnctl.attach.observing.victims import TASKS, ObservedVictim, Victim, victims_of
+from yarnctl.attach.observing.cluster_state import Held, sizes_of
+from yarnctl.attach.observing.victims import ObservedVictim, Removal, RemoveReason, Victim
 from yarnctl.deciding.model import TaskView
+from yarnctl.frameworks.flink.job_manager import JobManager
+from yarnctl.frameworks.flink.rest import TaskManager, least
+from yarnctl.frameworks.framework import Parts, observed
 from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.job_manager import JobManager
-from yarnctl.hadoop.wire.flink_rest import TaskManager, least
 
 
 class WorkerLook(NamedTuple):
@@ -31,30 +29,18 @@ class WorkerLook(NamedTuple):
 
 
 class WorkerObserver:
-    """Observes JobManagers; ``leaving`` returns whether workers of an application are under order."""
+    """Observes JobManagers; ``job_manager`` makes the client of one."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        live: LiveContainers,
-        reader: ExecutorReader,
-        job_manager: Callable[[str], JobManager],
-        leaving: Callable[[str], bool],
-    ) -> None:
-        self._connection, self._live, self._reader = connection, live, reader
-        self._job_manager, self._leaving = job_manager, leaving
+    def __init__(self, parts: Parts, job_manager: Callable[[str], JobManager]) -> None:
+        self._parts, self._job_manager = parts, job_manager
 
     def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
         """Observe applications; a Problem for one that does not answer. One left alone shows no task."""
-        ours = [name for name in victims if name in self._reader.drainable]
-        held = self._live.observe(ours)
-        looks = self._connection.guard.read_each(TASKS, lambda name, _: self._look(name), ours)
-        found: dict[str, ObservedVictim] = {name: Victim((), None) for name in victims}
-        return found | victims_of(held, looks, self._victim)
+        return observed(self._parts, victims, self._look, self._victim)
 
     def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
-        """Return "" for each worker: an ended worker always counts as drained."""
-        return dict.fromkeys(wanted, "")
+        """Return no word for each worker: an ended worker always counts as drained."""
+        return dict.fromkeys(wanted, Removal("", is_drained=True))
 
     def _look(self, application: str) -> WorkerLook | Absent:
         manager = self._job_manager(application)
@@ -71,14 +57,14 @@ class WorkerObserver:
 
     def _victim(self, application: str, held: Held, answer: ReadAnswer[WorkerLook]) -> Victim:
         look = answer.value
-        rules, now_ms = self._reader.drainable[application], self._connection.clock()
+        rules, now_ms = self._parts.reader.drainable[application], self._parts.connection.clock()
         shown = sorted(each.container for each in look.managers if each.container in held.containers)
         # A worker that is not registered is starting, or Flink will release it: wait until it has.
         settled = look.since_ms >= 0 and len(shown) == len(look.managers) == len(held.containers) - 1
         slots = max(1, min((each.slots for each in look.managers), default=1))
         stay = max(1, rules.min_executors, -(-look.least // slots))
-        free = len(shown) - stay if settled and not self._leaving(application) else 0
-        terms = self._connection.settings
+        free = len(shown) - stay if settled and not self._parts.are_leaving(application) else 0
+        terms = self._parts.connection.settings
         again_ms = max(0, now_ms - look.since_ms) * len(shown) if look.since_ms >= 0 else 0
         return Victim(
             tuple(

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from yarnctl.hadoop.wire.spark_rest import Executor, Stage, StageTask
+from yarnctl.frameworks.spark.rest import Executor, Stage, StageTask
 
 
 class CostTerms(NamedTuple):

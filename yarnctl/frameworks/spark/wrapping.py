@@ -8,15 +8,16 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.wire.drain_tags import DRAIN_TAG, MIN_EXECUTORS_TAG, without_ours
-from yarnctl.hadoop.wire.mapreduce import TAGS_MAX, tags_in
-from yarnctl.hadoop.wire.spark_rest import (
+from yarnctl.frameworks.command_words import typed_for
+from yarnctl.frameworks.spark.configuration import (
     FALLBACK,
     FORCE_KILL,
     LEAST_VERSION,
@@ -33,8 +34,9 @@ from yarnctl.hadoop.wire.spark_rest import (
     no_signal_options,
     version_of,
 )
-from yarnctl.submitting.spark import DEPLOY_MODE, MASTER_URL, TAGS, SparkWords
-from yarnctl.submitting.typed_options import typed_for
+from yarnctl.frameworks.spark.submission import DEPLOY_MODE, MASTER_URL, TAGS, SparkWords
+from yarnctl.frameworks.submitting import unwrapped_tags, with_drain_tags
+from yarnctl.hadoop.wire.tags import drain_tags
 from yarnctl.task_runner.wrapping import UNWRAPPED
 
 TRAP_FILE = Path(__file__).with_name(TRAP)
@@ -72,24 +74,14 @@ def settings_for(leaving: Leaving) -> dict[str, str]:
     return found
 
 
-def tags_for(leaving: Leaving) -> tuple[str, ...]:
-    """Return the tags that tell the daemon the route and the minimum of executors."""
-    tags = [f"{DRAIN_TAG}{leaving.route}"]
-    if leaving.min_executors > 1:
-        tags.append(f"{MIN_EXECUTORS_TAG}{leaving.min_executors}")
-    return tuple(tags)
-
-
 def wrap(
-    words: Sequence[str], leaving: Leaving, defaults: Mapping[str, str], version: str
+    line: SparkWords, leaving: Leaving, defaults: Mapping[str, str], version: str
 ) -> tuple[list[str], list[str]]:
     """Return the command line whose executors can be decommissioned, and notes; BadInput else.
 
     ``defaults``: the settings of the defaults file; ``version``: of the submitting Spark ("": unknown).
     """
-    line = SparkWords(words)
-    typed = line.settings()
-    own = {**defaults, **typed}
+    own = {**defaults, **line.settings()}
     refuse_options(leaving)
     if version and version_of(version) < LEAST_VERSION:
         raise BadInput(f"Spark {version}", "cannot decommission executors", "use 3.2 or newer")
@@ -98,7 +90,9 @@ def wrap(
     more = {name: value for name, value in settings_for(leaving).items() if own.get(name) != value}
     if leaving.route == "plugin" and own.get(PLUGINS):
         more[PLUGINS] = _listed(own[PLUGINS], PLUGIN)
-    more[TAGS] = _tagged(own.get(TAGS, ""), leaving)
+    tags = own.get(TAGS, "")
+    where = f"{TAGS}={tags[:60]}"
+    more[TAGS] = with_drain_tags(unwrapped_tags(tags, TAGS), leaving.route, leaving.min_executors, where)
     # yarnctl's file goes into the user's option if it is given, else into the setting.
     option, name = ("--files", FILES) if leaving.route == "signal" else ("--jars", JARS)
     shipped = line.value_of(option)
@@ -113,7 +107,7 @@ def wrap(
 def default_lines(leaving: Leaving) -> list[str]:
     """Return the settings as lines of spark-defaults.conf, for all applications."""
     refuse_options(leaving)
-    found = {**settings_for(leaving), TAGS: ",".join(tags_for(leaving))}
+    found = {**settings_for(leaving), TAGS: ",".join(drain_tags(leaving.route, leaving.min_executors))}
     found[FILES if leaving.route == "signal" else JARS] = _file_of(leaving)
     width = max(map(len, found))
     return [f"{name:<{width}} {value}" for name, value in found.items()]
@@ -188,17 +182,6 @@ def _remedy_for(name: str) -> str:
     return f"remove {name}, or {UNWRAPPED}"
 
 
-def _tagged(own: str, leaving: Leaving) -> str:
-    tags = tags_in(own)
-    kept = without_ours(tags)
-    if len(kept) < len(tags):
-        raise BadInput(f"{TAGS}={own[:60]}", "is wrapped already", "wrap the original command")
-    found = [*kept, *tags_for(leaving)]
-    if len(found) > TAGS_MAX:
-        raise BadInput(f"{TAGS}={own[:60]}", f"exceeds YARN's maximum of {TAGS_MAX} tags", "remove some")
-    return ",".join(found)
-
-
 def _file_of(leaving: Leaving) -> str:
     return str(TRAP_FILE) if leaving.route == "signal" else leaving.plugin_jar
 
@@ -209,6 +192,34 @@ def _listed(own: str, more: str) -> str:
 
 _CORE = re.compile(r"spark-core_[0-9.]+-([0-9][0-9A-Za-z.-]*)\.jar")
 _DEFAULT = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")
+
+
+def installed(line: SparkWords) -> tuple[dict[str, str], str]:
+    """Return the settings of a command's defaults file, and the version of its Spark ("": unknown).
+
+    Spark's folder is SPARK_HOME, else the program's. A file that is not found has no settings.
+    """
+    home: Path | None = None
+    if named := os.environ.get("SPARK_HOME"):
+        home = Path(named)
+    elif program := shutil.which(line.program):
+        home = Path(program).resolve().parent.parent
+    version = version_in(home) if home else ""
+    file = line.value_of("--properties-file")
+    if file is not None:
+        return defaults_in(_text(Path(file), "--properties-file")), version
+    folder = os.environ.get("SPARK_CONF_DIR") or (home / "conf" if home else None)
+    path = Path(folder) / "spark-defaults.conf" if folder else None
+    if path is None or not path.is_file():
+        return {}, version
+    return defaults_in(_text(path, "spark-defaults.conf")), version
+
+
+def _text(path: Path, option: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise BadInput(f"{option} {path}", f"cannot be read: {problem}", "give a file of settings") from None
 
 
 def version_in(home: Path) -> str:

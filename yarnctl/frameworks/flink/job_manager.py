@@ -10,10 +10,10 @@ import re
 import msgspec
 
 from yarnctl.errors import BadInput, Unreachable
+from yarnctl.frameworks.flink import rest as wire
 from yarnctl.hadoop.app_master import Absent, ProxiedClient
 from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.wire import flink_rest as wire
 
 BOUNDS_BYTES_MAX = 1 << 18  # They are kept in a small file, twice
 OVER = ("FINISHED", "CANCELED", "FAILED")

@@ -1,0 +1,1 @@
+"""MapReduce: how its jobs are submitted."""
