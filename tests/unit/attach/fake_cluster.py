@@ -17,6 +17,7 @@ from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.observing.task_state import FirstAsksOf
 from yarnctl.attach.port import AttachedPort
+from yarnctl.frameworks.framework import Framework
 from yarnctl.frameworks.registry import all_frameworks
 from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.auth import Identity
@@ -208,8 +209,13 @@ class FakeCluster:
             "mapreduce.job.reduces": "3",
         }
 
-    def port(self, first_asks: FirstAsksOf = lambda _: (), **settings) -> AttachedPort:
-        """Return a port onto this cluster, with the clock of this cluster."""
+    def port(
+        self,
+        first_asks: FirstAsksOf = lambda _: (),
+        frameworks: Mapping[str, Framework] | None = None,
+        **settings,
+    ) -> AttachedPort:
+        """Return a port onto this cluster, with its clock; ``frameworks`` None: all of the product."""
         told: dict[str, Any] = {
             "name_nodes": (self.hdfs.replay.url,),
             "enforce": True,
@@ -225,7 +231,7 @@ class FakeCluster:
             Attachment(**told),
             lambda: self.now_ms,
             first_asks,
-            all_frameworks(transport),
+            all_frameworks(transport) if frameworks is None else frameworks,
         )
 
     # --- what happens -------------------------------------------------------------------------
