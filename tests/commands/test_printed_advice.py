@@ -12,7 +12,7 @@ import pytest
 from emulator.live.jobs.streaming_job import wrapped
 from emulator.live.wire.submitted_job import StreamingJob
 from tests.field_commands import JOBS, commands_in
-from yarnctl.attach.eligibility.executor_reader import Drainable
+from yarnctl.attach.eligibility.settings_reader import Drainable
 from yarnctl.cli import PROGRAM, taking_place
 from yarnctl.cli.cluster import FolderOptions, folders_of
 from yarnctl.command_line import exit_status_of

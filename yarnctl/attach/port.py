@@ -18,9 +18,9 @@ from yarnctl.attach.connection.calls import Problem, attempt, fault_text
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.connection.web_proxy import WebProxy
-from yarnctl.attach.eligibility.executor_reader import ExecutorReader
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.permission import Permission
+from yarnctl.attach.eligibility.settings_reader import ExecutorReader
 from yarnctl.attach.observing.cluster_state import ClusterObserver, LiveContainers, Queues
 from yarnctl.attach.observing.held_time import HeldTimes
 from yarnctl.attach.observing.resume_cost import ResumeCosts

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from yarnctl.attach.connection.application_guard import ReadAnswer
 from yarnctl.attach.connection.connection import Attachment, Connection
-from yarnctl.attach.eligibility.executor_reader import Consent, ExecutorReader
 from yarnctl.attach.eligibility.permission import Permission
+from yarnctl.attach.eligibility.settings_reader import Consent, ExecutorReader
 from yarnctl.attach.observing.cluster_state import Held, LiveContainers
 from yarnctl.attach.observing.victims import TASKS, LeavingObserver, ObservedVictim, Victim, victims_of
 from yarnctl.attach.orders.performing import LeavingOrders
@@ -44,7 +44,7 @@ def observed(
     make: Callable[[str, Held, ReadAnswer[Value]], Victim],
 ) -> dict[str, ObservedVictim]:
     """Return each application's tasks, from what ``look`` reads; one left alone shows no task."""
-    ours = [name for name in victims if name in parts.reader.drainable]
+    ours = [name for name in victims if name in parts.reader.allowed]
     held = parts.live.observe(ours)
     looks = parts.connection.guard.read_each(TASKS, lambda name, _: look(name), ours)
     found: dict[str, ObservedVictim] = {name: Victim((), None) for name in victims}

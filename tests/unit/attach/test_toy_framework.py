@@ -9,7 +9,7 @@ import msgspec
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, container
 from yarnctl.attach.connection.application_guard import ReadAnswer
 from yarnctl.attach.connection.connection import Attachment
-from yarnctl.attach.eligibility.executor_reader import Drainable
+from yarnctl.attach.eligibility.settings_reader import Drainable
 from yarnctl.attach.observing.cluster_state import Held, sizes_of
 from yarnctl.attach.observing.victims import ObservedVictim, Removal, RemoveReason, Victim
 from yarnctl.attach.orders.tracking import TrackedOrder

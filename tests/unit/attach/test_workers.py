@@ -12,7 +12,7 @@ import pytest
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, container
 from tests.unit.attach.test_performing import looking
 from tests.unit.hadoop.replaying import Heard, Reply
-from yarnctl.attach.eligibility.executor_reader import Drainable
+from yarnctl.attach.eligibility.settings_reader import Drainable
 from yarnctl.deciding.model import (
     Accepted,
     ContainerEnded,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from yarnctl.attach.eligibility.executor_reader import SHOWN_MAX, Drainable
+from yarnctl.attach.eligibility.settings_reader import SHOWN_MAX, Drainable
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, NoDrainTag, SettingForbidsDrain
 from yarnctl.frameworks.flink.job_manager import JobManager
 from yarnctl.frameworks.flink.rest import (

@@ -57,7 +57,7 @@ class WorkerObserver:
 
     def _victim(self, application: str, held: Held, answer: ReadAnswer[WorkerLook]) -> Victim:
         look = answer.value
-        rules, now_ms = self._parts.reader.drainable[application], self._parts.connection.clock()
+        rules, now_ms = self._parts.reader.allowed[application], self._parts.connection.clock()
         shown = sorted(each.container for each in look.managers if each.container in held.containers)
         # A worker that is not registered is starting, or Flink will release it: wait until it has.
         settled = look.since_ms >= 0 and len(shown) == len(look.managers) == len(held.containers) - 1

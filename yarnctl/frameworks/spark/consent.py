@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from yarnctl.attach.connection.connection import Attachment
-from yarnctl.attach.eligibility.executor_reader import SHOWN_MAX, Drainable
+from yarnctl.attach.eligibility.settings_reader import SHOWN_MAX, Drainable
 from yarnctl.deciding.reasons.eligibility import (
     EligibilityReason,
     NoDrainTag,

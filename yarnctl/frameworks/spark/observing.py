@@ -157,7 +157,7 @@ class ExecutorObserver:
         return StageNow(detail, running, () if isinstance(spans_ms, Absent) else spans_ms)
 
     def _victim(self, application: str, held: Held, look: DriverLook) -> Victim:
-        whole = self._parts.reader.drainable[application].min_executors == 0
+        whole = self._parts.reader.allowed[application].min_executors == 0
         predicted = costs(look, self._terms, self._clock(), may_leave_whole=whole)
         shown = {
             each.executor: each
@@ -185,7 +185,7 @@ class ExecutorObserver:
         names = [name for name in predicted if name in shown]
         unknown = [name for name in names if predicted[name].room_in_ms < 0]
         known = names[len(unknown) :]
-        keep = max(0, self._parts.reader.drainable[application].min_executors - len(unknown))
+        keep = max(0, self._parts.reader.allowed[application].min_executors - len(unknown))
         return {*unknown, *known[len(known) - min(keep, len(known)) :]}
 
 

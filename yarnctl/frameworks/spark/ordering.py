@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Attachment, Connection
-from yarnctl.attach.eligibility.executor_reader import Drainable
 from yarnctl.attach.eligibility.permission import unread
 from yarnctl.attach.orders.reversible import has_ended
 from yarnctl.attach.orders.tracking import TrackedOrder
@@ -129,7 +128,7 @@ class ExecutorOrders:
 
     def __init__(self, parts: Parts, executors: ExecutorObserver) -> None:
         self._connection, self._permission = parts.connection, parts.permission
-        self._executors, self._drainable, self._restorer = executors, parts.reader, parts.restorer
+        self._executors, self._reader, self._restorer = executors, parts.reader, parts.restorer
 
     def drain(self, action: Drain, one: TrackedOrder) -> Outcome:
         """Order an executor to leave, once."""
@@ -138,14 +137,13 @@ class ExecutorOrders:
             return Withheld(unread(obstacle))
         if obstacle:
             return Refused(ExecutorBusy(obstacle[:FAULT_MAX]))
-        found = self._drainable.judged(self._connection.row(one.application))
-        route = found.route if isinstance(found, Drainable) else None
+        found = self._reader.judged(self._connection.row(one.application))
         if no := self._permission.may_act(action):
             return no
         one.released_at_ms = self._connection.clock()
         try:
             outcome: Outcome = Accepted()
-            if route == "plugin":
+            if found is not None and found.route == "plugin":
                 outcome = self._order_plugin(action)
             else:
                 self._connection.manager.signal(one.container, "GRACEFUL_SHUTDOWN")
