@@ -27,8 +27,8 @@ from yarnctl.deciding.model import Drain, Grow
 from yarnctl.deciding.records import Record, Requests, Transition
 from yarnctl.frameworks.spark.driver import SparkDriver
 from yarnctl.frameworks.spark.rest import Executor, left_well
-from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.proxied import Absent
 
 EXECUTORS = 7
 """With the driver they fill two nodes of four slots."""

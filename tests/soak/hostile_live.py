@@ -38,8 +38,8 @@ from yarnctl.attach.port import MASTER_BYTES, AttachedPort, hdfs_limits, loop_li
 from yarnctl.daemon.loop import LOCK_EVERY_MS
 from yarnctl.daemon.running import clock_ms
 from yarnctl.deciding.model import Action, ObservationRequest, Suspend, TaskView
+from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.registry import all_frameworks
-from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport

@@ -20,8 +20,8 @@ from tests.unit.hadoop.replaying import Heard, Reply
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import MASTER_BYTES, AttachedPort
 from yarnctl.deciding.model import Action, Drain, Grow, Kill, Release, Suspend, TaskView, Withdraw
+from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.registry import all_frameworks
-from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.answers import HttpAnswer, judge
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.session import CallLimits

@@ -50,8 +50,8 @@ from yarnctl.deciding.reasons.modes import ClusterFault, ManagerSettling, ModeRe
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import YarnctlError
 from yarnctl.frameworks.framework import Connected, Framework, Parts
+from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.registry import all_frameworks
-from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.lock import LOCK_PATH

@@ -16,7 +16,7 @@ from yarnctl.attach.observing.cluster_state import Held, LiveContainers
 from yarnctl.attach.observing.victims import TASKS, LeavingObserver, ObservedVictim, Victim, victims_of
 from yarnctl.attach.orders.performing import LeavingOrders
 from yarnctl.deciding.model import ChangeKind
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.restoring.restorer import Restorer, ReversibleSetting
 
 Value = TypeVar("Value")

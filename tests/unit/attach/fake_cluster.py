@@ -18,8 +18,8 @@ from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.observing.task_state import FirstAsksOf
 from yarnctl.attach.port import AttachedPort
 from yarnctl.frameworks.framework import Framework
+from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.registry import all_frameworks
-from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager

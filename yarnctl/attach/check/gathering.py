@@ -16,10 +16,10 @@ from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.frameworks.flink.rest import KIND as FLINK
 from yarnctl.frameworks.spark.rest import KIND as SPARK
-from yarnctl.hadoop.app_master import approved
 from yarnctl.hadoop.http.answers import JSON, Missing, Rejected
 from yarnctl.hadoop.http.transport import FAULT_WORDS, MANAGER_INFO, Transport, connection_fault
 from yarnctl.hadoop.lock import LockFile
+from yarnctl.hadoop.proxied import approved
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn

@@ -10,7 +10,7 @@ from yarnctl.attach.connection.connection import CheckpointStore, Connection
 from yarnctl.attach.eligibility.job_rules import Eligibility, judge
 from yarnctl.attach.eligibility.settings_reader import SettingsReader
 from yarnctl.deciding.reasons.eligibility import ConfigurationOdd, EligibilityReason, OtherKind
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire import yarn
 from yarnctl.journal.rendering import text
 

@@ -62,7 +62,7 @@ from yarnctl.deciding.reasons.outcomes import (
 )
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.journal.rendering import text
 

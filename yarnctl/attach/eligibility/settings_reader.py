@@ -23,7 +23,7 @@ from yarnctl.deciding.reasons.eligibility import (
     MasterUnreachable,
     NoDrainTag,
 )
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.tags import tags_in
 from yarnctl.journal.rendering import text

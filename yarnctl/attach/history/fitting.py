@@ -29,7 +29,7 @@ from yarnctl.deciding.reasons.verdicts import (
     NoSpansTold,
     RanInMaster,
 )
-from yarnctl.hadoop.wire.mapreduce import LIMITS, TAGS, EndedJob
+from yarnctl.frameworks.mapreduce.rest import LIMITS, TAGS, EndedJob
 from yarnctl.hadoop.wire.views import deadline_of
 from yarnctl.hadoop.wire.yarn import MASTER
 from yarnctl.units import Resources

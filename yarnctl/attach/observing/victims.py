@@ -9,7 +9,7 @@ from yarnctl.attach.connection.application_guard import ReadAnswer
 from yarnctl.attach.connection.calls import Problem, attempt
 from yarnctl.attach.observing.cluster_state import Held, Sizes
 from yarnctl.deciding.model import TaskView
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire.decoders import Unreadable
 
 Value = TypeVar("Value")

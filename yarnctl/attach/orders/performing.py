@@ -78,10 +78,10 @@ from yarnctl.deciding.reasons.outcomes import (
 )
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable, YarnctlError
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.frameworks.mapreduce.rest import TaskAttempt
 from yarnctl.hadoop.http.answers import Altered, ExistsAlready, Rejected, Uncertain
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 from yarnctl.restoring.restorer import Restorer, ReversibleSetting
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Manifest, canonical, request_name
 from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable

@@ -43,8 +43,8 @@ from yarnctl.deciding.model import (
     ManifestSeen,
     UploadProgressed,
 )
-from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.wire.mapreduce import TaskAttempt
+from yarnctl.frameworks.mapreduce.rest import TaskAttempt
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId
 from yarnctl.task_runner.runner.protocol.stores import Entry, Unusable
 

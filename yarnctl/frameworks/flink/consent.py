@@ -22,7 +22,7 @@ from yarnctl.frameworks.flink.rest import (
     TIMEOUT_MAX_MS,
     duration_ms,
 )
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire.tags import min_executors_of, routes_in
 
 ORDER_MS = 1_500  # From the order to idle slots, and from the last time-out until YARN shows it

@@ -11,9 +11,9 @@ import msgspec
 
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.frameworks.flink import rest as wire
-from yarnctl.hadoop.app_master import Absent, ProxiedClient
 from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.proxied import Absent, ProxiedClient
 
 BOUNDS_BYTES_MAX = 1 << 18  # They are kept in a small file, twice
 OVER = ("FINISHED", "CANCELED", "FAILED")

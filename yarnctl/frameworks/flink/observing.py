@@ -17,7 +17,7 @@ from yarnctl.deciding.model import TaskView
 from yarnctl.frameworks.flink.job_manager import JobManager
 from yarnctl.frameworks.flink.rest import TaskManager, least
 from yarnctl.frameworks.framework import Parts, observed
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.proxied import Absent
 
 
 class WorkerLook(NamedTuple):

@@ -30,9 +30,9 @@ from yarnctl.frameworks.flink.job_manager import JobManager
 from yarnctl.frameworks.flink.observing import WorkerObserver
 from yarnctl.frameworks.flink.rest import KIND, Bounds, FlinkJob, least, lowered
 from yarnctl.frameworks.framework import Connected, Parts
-from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.http.answers import Uncertain
 from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.journal.rendering import text
 from yarnctl.restoring.restorer import Reading, ReversibleSetting
 

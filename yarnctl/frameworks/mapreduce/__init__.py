@@ -1,1 +1,1 @@
-"""MapReduce: how its jobs are submitted."""
+"""MapReduce: command lines, master and history server; its tasks are suspended by the task runner."""

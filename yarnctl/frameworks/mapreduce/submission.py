@@ -14,6 +14,17 @@ from pathlib import PurePath
 from yarnctl.deciding.queue_names import is_name_of
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.command_words import refuse_printed, user_in_front
+from yarnctl.frameworks.mapreduce.rest import (
+    LIMITS,
+    MAP_LIMIT,
+    MAPS,
+    NAME,
+    QUEUE,
+    REDUCE_LIMIT,
+    REDUCES,
+    SLOW_START,
+    TAGS,
+)
 from yarnctl.frameworks.submitting import (
     NO_TUNABLES,
     NUMBER,
@@ -24,17 +35,6 @@ from yarnctl.frameworks.submitting import (
     own_value,
     refuse_unlisted,
     with_tags,
-)
-from yarnctl.hadoop.wire.mapreduce import (
-    LIMITS,
-    MAP_LIMIT,
-    MAPS,
-    NAME,
-    QUEUE,
-    REDUCE_LIMIT,
-    REDUCES,
-    SLOW_START,
-    TAGS,
 )
 from yarnctl.hadoop.wire.yarn import MASTER
 from yarnctl.task_runner.hadoop_words import HadoopOption

@@ -28,7 +28,7 @@ from yarnctl.frameworks.spark.configuration import (
     version_of,
 )
 from yarnctl.frameworks.spark.driver import SparkDriver
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire.tags import min_executors_of
 
 

@@ -6,8 +6,8 @@ A driver that does not answer gives ``Absent``.
 from __future__ import annotations
 
 from yarnctl.frameworks.spark import rest as wire
-from yarnctl.hadoop.app_master import Absent, ProxiedClient
 from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.proxied import Absent, ProxiedClient
 
 TASKS_MAX = 10_000  # The maximum number of running tasks of a stage that are read
 QUANTILES = "0.5,0.95"

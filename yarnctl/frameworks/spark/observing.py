@@ -19,7 +19,7 @@ from yarnctl.frameworks.framework import Parts, observed
 from yarnctl.frameworks.spark.cost import CostTerms, DriverLook, ExecutorCost, StageNow, costs
 from yarnctl.frameworks.spark.driver import SparkDriver
 from yarnctl.frameworks.spark.rest import ActiveJob, Executor, Stage, left_well
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.proxied import Absent
 
 ACTIVE_MAX, WRITTEN_MAX = 4, 16  # Stages that are read; with more active ones it is left alone
 ROWS_MAX = 10_000  # An application with more active executors, or more running tasks, is left alone

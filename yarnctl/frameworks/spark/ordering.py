@@ -35,9 +35,9 @@ from yarnctl.frameworks.spark.consent import SparkConsent
 from yarnctl.frameworks.spark.driver import SparkDriver
 from yarnctl.frameworks.spark.observing import ExecutorObserver, executor_in
 from yarnctl.frameworks.spark.rest import KIND
-from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.http.answers import ExistsAlready, Missing, Uncertain
 from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.journal.rendering import text
 from yarnctl.restoring.restorer import Reading, ReversibleSetting

@@ -13,11 +13,11 @@ from __future__ import annotations
 import re
 
 from yarnctl.errors import BadInput
+from yarnctl.frameworks.mapreduce import rest as mapreduce
+from yarnctl.frameworks.mapreduce.rest import EndedJob
 from yarnctl.hadoop.http.answers import BadAnswer, explain
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.wire import mapreduce
-from yarnctl.hadoop.wire.mapreduce import EndedJob
 
 HISTORY = "/ws/v1/history/mapreduce/jobs"
 DAEMON = "history server"

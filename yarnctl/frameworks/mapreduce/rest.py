@@ -138,13 +138,6 @@ class JobCounters(msgspec.Struct, frozen=True):
     groups: tuple[CounterGroup, ...] = field(name="counterGroup", default=())
 
 
-class TaskCounters(msgspec.Struct, frozen=True):
-    """GET .../tasks/{task}/counters."""
-
-    owner: str = field(name="id")
-    groups: tuple[CounterGroup, ...] = field(name="taskCounterGroup", default=())
-
-
 class AttemptCounters(msgspec.Struct, frozen=True):
     """GET .../attempts/{attempt}/counters."""
 
@@ -159,7 +152,6 @@ TASKS = ListDecoder(Task, "tasks", "task", owned=True)
 ATTEMPTS = ListDecoder(TaskAttempt, "taskAttempts", "taskAttempt", owned=True)
 ATTEMPT_STATE = OneDecoder(StateAnswer, "jobTaskAttemptState", owned=True)
 JOB_COUNTERS = OneDecoder(JobCounters, "jobCounters", owned=True)
-TASK_COUNTERS = OneDecoder(TaskCounters, "jobTaskCounters", owned=True)
 ATTEMPT_COUNTERS = OneDecoder(AttemptCounters, "jobTaskAttemptCounters", owned=True)
 JOB_CONFIGURATION = ListDecoder(Property, "conf", "property", owned=True)
 
