@@ -56,19 +56,16 @@ def kept_words(options: Sequence[TypedOption], more: Mapping[str, str]) -> list[
     return [word for each in options if each.sets not in more for word in each.words]
 
 
-def refuse_printed(program: Sequence[str], example: str) -> None:
-    """Raise BadInput for ``yarnctl wrap`` without ``--exec``: it prints the command."""
+def user_in_front(program: Sequence[str], example: str) -> str | None:
+    """Return the user that the words before the command set (``env HADOOP_USER_NAME=bob``), if they do.
+
+    Raises BadInput where they change the user in a way that is not parsed here, and for ``yarnctl wrap``
+    without ``--exec``: it prints the command.
+    """
     wrapped = [place for place, word in enumerate(program) if word == "wrap" and place]
     if wrapped and "--exec" not in program[wrapped[0] :]:
         remedy = f"use 'yarnctl wrap --exec ... -- {example}'"
         raise BadInput("yarnctl wrap", "submits nothing without --exec", remedy)
-
-
-def user_in_front(program: Sequence[str], example: str) -> str | None:
-    """Return the user that the words before the command set (``env HADOOP_USER_NAME=bob``), if they do.
-
-    Raises BadInput where they change the user in a way that is not parsed here.
-    """
     names = [PurePath(word).name for word in program]
     other = next((name for name in names if name in _OTHERS), None)
     if other is not None:

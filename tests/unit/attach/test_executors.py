@@ -45,7 +45,7 @@ from yarnctl.frameworks.spark.configuration import (
     REQUIRED,
     REQUIRED_BY_SIGNAL,
 )
-from yarnctl.frameworks.spark.consent import DriverSays, judge
+from yarnctl.frameworks.spark.consent import judge
 from yarnctl.frameworks.spark.cost import CostTerms, DriverLook, StageNow, costs, rest_ms
 from yarnctl.frameworks.spark.observing import executor_in, name_of
 from yarnctl.frameworks.spark.rest import Executor, Stage, StageOfExecutor, StageTask, left_well
@@ -88,7 +88,7 @@ JUDGED = [
 
 @pytest.mark.parametrize(("tags", "settings", "version", "expected"), JUDGED)
 def test_a_tag_allows_it_and_the_drivers_settings_must_hold_it(tags, settings, version, expected):
-    assert judge(tags, DriverSays(settings, version), "/yarnctl/requests", "yarnctl") == expected
+    assert judge(tags, settings, version, "/yarnctl/requests", "yarnctl") == expected
 
 
 # --- what it costs --------------------------------------------------------------------------------------

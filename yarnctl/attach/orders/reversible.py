@@ -22,11 +22,7 @@ class QueueMaximum:
     def read(self, change: Change) -> Reading:
         """Read the configured maximum; "gone" if there is no such queue."""
         found = self._manager.queue_maximum(change.target)
-        if found is None:
-            return Reading("gone")
-        if same_value("queue", repr(found), change.before):
-            return Reading("before", repr(found))
-        return Reading("now" if same_value("queue", repr(found), change.now) else "other", repr(found))
+        return Reading("gone") if found is None else compared(change, repr(found))
 
     def write(self, change: Change) -> Outcome:
         """Request the maximum before."""
@@ -47,16 +43,19 @@ class ApplicationPriority:
         except Missing:
             return Reading("gone")
         found = str(row.priority)
-        if row.state in ENDED:
-            return Reading("gone", found)
-        if found == change.before:
-            return Reading("before", found)
-        return Reading("now" if found == change.now else "other", found)
+        return Reading("gone", found) if row.state in ENDED else compared(change, found)
 
     def write(self, change: Change) -> Outcome:
         """Request the priority before."""
         self._manager.set_priority(change.target, int(change.before))
         return Accepted()
+
+
+def compared(change: Change, found: str) -> Reading:
+    """Return the reading of a value: that before the change, that after it, or another."""
+    if same_value(change.kind, found, change.before):
+        return Reading("before", found)
+    return Reading("now" if same_value(change.kind, found, change.now) else "other", found)
 
 
 def has_ended(connection: Connection, application: str) -> bool:

@@ -18,7 +18,7 @@ import msgspec
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.eligibility.permission import later, unread
-from yarnctl.attach.orders.reversible import has_ended
+from yarnctl.attach.orders.reversible import compared, has_ended
 from yarnctl.attach.orders.tracking import TrackedOrder
 from yarnctl.deciding.model import Accepted, Change, ChangeKind, Drain, Outcome, Refused, Unknown, Withheld
 from yarnctl.deciding.reasons.orders import QueueServing
@@ -86,10 +86,7 @@ class FlinkBounds:
         found = self._connection.guard.read(change.target, "grow", lambda _name, _: job_now(manager, job))
         if isinstance(found, Absent | Problem):
             return Reading("unread", text(unread(found)))
-        is_now = JobBounds(found.job.job, found.bounds).text()
-        if is_now == change.before:
-            return Reading("before", is_now)
-        return Reading("now" if is_now == change.now else "other", is_now)
+        return compared(change, JobBounds(found.job.job, found.bounds).text())
 
     def write(self, change: Change) -> Outcome:
         """Request the bounds before, by one PUT."""

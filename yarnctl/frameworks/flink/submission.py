@@ -15,7 +15,6 @@ from yarnctl.errors import BadInput
 from yarnctl.frameworks.command_words import (
     TypedOption,
     kept_words,
-    refuse_printed,
     settings_of,
     typed_for,
     user_in_front,
@@ -76,7 +75,6 @@ class FlinkSubmission:
         self._program = list(words[: place + 2])
         self._options, self._rest = _parsed(words[place + 2 :])
         example = f"{PROGRAM} {action} ..."
-        refuse_printed(self._program, example)
         self.user_option = user_in_front(self._program, example)
         self._settings = settings_of(self._options)
         target = self._settings.get(TARGET)
@@ -142,9 +140,7 @@ def _option(words: tuple[str, ...], option: str, value: str) -> TypedOption:
     return TypedOption(words, option, setting if equals else "true", name)
 
 
-def command_of(words: Sequence[str]) -> FlinkSubmission:
-    """Parse a command line; raises BadInput if it does not create a YARN application for the job."""
-    return FlinkSubmission(words)
+command_of = FlinkSubmission
 
 
 def most_containers(settings: Mapping[str, str]) -> int | None:

@@ -11,7 +11,6 @@ from yarnctl.errors import BadInput
 from yarnctl.frameworks.command_words import (
     TypedOption,
     kept_words,
-    refuse_printed,
     settings_of,
     user_in_front,
 )
@@ -34,7 +33,6 @@ class JarProgram:
             raise BadInput(self.name_default[:60], "is not the name of a program", f"use '{EXAMPLE}'")
         self._program = list(words[: jar + 2])
         self._options, self._rest = _divided(words[jar + 2 :])
-        refuse_printed(self._program, EXAMPLE)
         self.user_option = user_in_front(self._program, EXAMPLE)
 
     def settings(self) -> dict[str, str]:

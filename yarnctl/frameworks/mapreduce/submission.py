@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 from yarnctl.deciding.queue_names import is_name_of
 from yarnctl.errors import BadInput
-from yarnctl.frameworks.command_words import refuse_printed, user_in_front
+from yarnctl.frameworks.command_words import user_in_front
 from yarnctl.frameworks.mapreduce.rest import (
     LIMITS,
     MAP_LIMIT,
@@ -63,7 +63,6 @@ class Streaming:
     def __init__(self, words: Sequence[str]) -> None:
         self._line = CommandLine(words)
         program = self._line.program
-        refuse_printed(program, "hadoop jar ...")
         self.user_option = user_in_front(program, "hadoop jar ...")
 
     def settings(self) -> dict[str, str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
 
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.eligibility.settings_reader import SHOWN_MAX, Drainable
@@ -32,38 +31,30 @@ from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire.tags import min_executors_of
 
 
-class DriverSays(NamedTuple):
-    """A driver's settings and version."""
-
-    settings: Mapping[str, str]
-    version: str
-
-
 def judge(
-    tags: Iterable[str], driver: DriverSays, requests: str, owner: str
+    tags: Sequence[str], settings: Mapping[str, str], version: str, requests: str, owner: str
 ) -> Drainable | EligibilityReason:
     """Return how executors may be drained, or why not; ``requests``, ``owner``: of orders to a plugin."""
-    named = tuple(tags)
-    route = route_of(named)
+    route = route_of(tags)
     if route is None:
         return NoDrainTag()
-    if version_of(driver.version) < LEAST_VERSION:
-        return SparkTooOld(driver.version[:SHOWN_MAX])
+    if version_of(version) < LEAST_VERSION:
+        return SparkTooOld(version[:SHOWN_MAX])
     by_plugin = {REQUESTS: requests, REQUESTS_OWNER: owner}
     needed = {**REQUIRED, **(REQUIRED_BY_SIGNAL if route == "signal" else by_plugin)}
     for name, value in needed.items():
-        found = driver.settings.get(name, "")
+        found = settings.get(name, "")
         if found.strip().lower() != value.lower():
             return SettingForbidsDrain(name, found[:SHOWN_MAX], value)
-    if FORCE_KILL in driver.settings:
+    if FORCE_KILL in settings:
         needed_here = "no limit, because Spark kills an executor that reaches it"
-        return SettingForbidsDrain(FORCE_KILL, driver.settings[FORCE_KILL][:SHOWN_MAX], needed_here)
-    if route == "signal" and (odd := no_signal_options(driver.settings)):
-        return SettingForbidsDrain(odd[0], driver.settings[odd[0]][:SHOWN_MAX], "no -Xrs")
-    if route == "plugin" and PLUGIN not in driver.settings.get(PLUGINS, "").split(","):
-        return SettingForbidsDrain(PLUGINS, driver.settings.get(PLUGINS, "")[:SHOWN_MAX], PLUGIN)
-    keep = min_executors_of(named)
-    return Drainable(route, 0 if keep == 1 and leaves_whole(driver.settings, route) else keep)
+        return SettingForbidsDrain(FORCE_KILL, settings[FORCE_KILL][:SHOWN_MAX], needed_here)
+    if route == "signal" and (odd := no_signal_options(settings)):
+        return SettingForbidsDrain(odd[0], settings[odd[0]][:SHOWN_MAX], "no -Xrs")
+    if route == "plugin" and PLUGIN not in settings.get(PLUGINS, "").split(","):
+        return SettingForbidsDrain(PLUGINS, settings.get(PLUGINS, "")[:SHOWN_MAX], PLUGIN)
+    keep = min_executors_of(tags)
+    return Drainable(route, 0 if keep == 1 and leaves_whole(settings, route) else keep)
 
 
 class SparkConsent:
@@ -86,4 +77,4 @@ class SparkConsent:
         version = driver.version()
         if isinstance(version, Absent):
             return version
-        return judge(tags, DriverSays(settings, version), self._requests, self._owner)
+        return judge(tags, settings, version, self._requests, self._owner)

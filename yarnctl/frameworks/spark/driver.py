@@ -31,7 +31,7 @@ class SparkDriver(ProxiedClient):
     def settings(self) -> dict[str, str] | Absent:
         """Return the settings in effect."""
         return self._made(
-            lambda found: dict(found.settings), self._read(f"{self._of}/environment", wire.ENVIRONMENT)
+            lambda found: dict(found.pairs), self._read(f"{self._of}/environment", wire.ENVIRONMENT)
         )
 
     def executors(self) -> tuple[wire.Executor, ...] | Absent:

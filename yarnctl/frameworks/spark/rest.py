@@ -39,11 +39,6 @@ class Environment(msgspec.Struct, frozen=True):
 
     pairs: tuple[tuple[str, str], ...] = field(name="sparkProperties", default=())
 
-    @property
-    def settings(self) -> dict[str, str]:
-        """The settings by name."""
-        return dict(self.pairs)
-
 
 class ExecutorLogs(msgspec.Struct, frozen=True):
     """The addresses of an executor's logs, which contain the id of its container."""

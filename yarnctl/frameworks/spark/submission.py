@@ -17,7 +17,6 @@ from yarnctl.errors import BadInput
 from yarnctl.frameworks.command_words import (
     TypedOption,
     kept_words,
-    refuse_printed,
     settings_of,
     typed_for,
     user_in_front,
@@ -137,7 +136,6 @@ class SparkSubmission(SparkWords):
     def __init__(self, words: Sequence[str]) -> None:
         super().__init__(words)
         example = f"{PROGRAM} ..."
-        refuse_printed(self._program, example)
         in_front = user_in_front(self._program, example)
         self.user_option = self.value_of(USER) or in_front
         self._refuse_outside()
@@ -201,9 +199,7 @@ def _option(words: tuple[str, ...], option: str, value: str) -> TypedOption:
     return TypedOption(words, option, setting, name)
 
 
-def command_of(words: Sequence[str]) -> SparkSubmission:
-    """Parse a command line; raises BadInput if it does not submit an application in YARN's cluster mode."""
-    return SparkSubmission(words)
+command_of = SparkSubmission
 
 
 def most_containers(settings: Mapping[str, str]) -> int | None:
