@@ -14,17 +14,8 @@ from pathlib import PurePath
 from yarnctl.deciding.queue_names import is_name_of
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.command_words import user_in_front
-from yarnctl.frameworks.mapreduce.rest import (
-    LIMITS,
-    MAP_LIMIT,
-    MAPS,
-    NAME,
-    QUEUE,
-    REDUCE_LIMIT,
-    REDUCES,
-    SLOW_START,
-    TAGS,
-)
+from yarnctl.frameworks.mapreduce import rest
+from yarnctl.frameworks.mapreduce.rest import LIMITS, MAP_LIMIT, MAPS, REDUCE_LIMIT, REDUCES, SLOW_START
 from yarnctl.frameworks.submitting import (
     NO_TUNABLES,
     NUMBER,
@@ -40,6 +31,7 @@ from yarnctl.hadoop.wire.yarn import MASTER
 from yarnctl.task_runner.hadoop_words import HadoopOption
 from yarnctl.task_runner.wrapping import CommandLine
 
+NAME, QUEUE, TAGS = rest.NAME, rest.QUEUE, rest.TAGS
 GIVEN = {MAP_LIMIT: NUMBER, REDUCE_LIMIT: NUMBER, SLOW_START: r"[01](\.[0-9]{1,9})?", QUEUE: QUEUE_NAME}
 """The settings that the daemon may grant: another program at its address cannot set any other."""
 
@@ -210,17 +202,3 @@ def _pairs(words: Sequence[str]) -> list[list[str]]:
         else:
             raise BadInput(word[:60], "has no value", "add a value")
     return found
-
-
-__all__ = [
-    "MOST_REMEDY",
-    "NAME",
-    "QUEUE",
-    "TAGS",
-    "UNNAMED",
-    "command_of",
-    "given",
-    "most_containers",
-    "settled",
-    "tags_of",
-]
