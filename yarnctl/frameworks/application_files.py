@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from yarnctl.errors import BadInput
-from yarnctl.frameworks.mapreduce.jar_programs import JarProgram
+from yarnctl.frameworks.mapreduce.submission import JarProgram
 from yarnctl.frameworks.submissions import FRAMEWORKS, kind_of
 from yarnctl.frameworks.submitting import Submission, Submitter
 

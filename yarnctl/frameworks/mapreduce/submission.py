@@ -1,7 +1,7 @@
 """MapReduce: parses a submit command and adds granted settings.
 
 Two programs submit: Hadoop streaming (``hadoop jar X.jar``, ``mapred streaming``, with any words in front)
-and ``yarn-emulator submit``.
+and ``yarn-emulator submit``. ``yarnctl place`` also takes a program in a jar.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 from yarnctl.deciding.queue_names import is_name_of
 from yarnctl.errors import BadInput
-from yarnctl.frameworks.command_words import user_in_front
+from yarnctl.frameworks.command_words import TypedOption, kept_words, settings_of, user_in_front
 from yarnctl.frameworks.mapreduce import rest
 from yarnctl.frameworks.mapreduce.rest import LIMITS, MAP_LIMIT, MAPS, REDUCE_LIMIT, REDUCES, SLOW_START
 from yarnctl.frameworks.submitting import (
@@ -28,7 +28,7 @@ from yarnctl.frameworks.submitting import (
     with_tags,
 )
 from yarnctl.hadoop.wire.yarn import MASTER
-from yarnctl.task_runner.hadoop_words import HadoopOption
+from yarnctl.task_runner.hadoop_words import HadoopOption, read_generic
 from yarnctl.task_runner.wrapping import CommandLine
 
 NAME, QUEUE, TAGS = rest.NAME, rest.QUEUE, rest.TAGS
@@ -42,6 +42,7 @@ MOST_REMEDY = (
     " -D mapreduce.job.maps=N"
 )
 
+EXAMPLE = "hadoop jar X.jar PROGRAM ..."
 _MODELLED = re.compile(r"([0-9]+)x[0-9.]+(?:,([0-9]+)x[0-9.]+)?")
 _EMULATOR_FLAGS = ("--restartable", "--no-runner", "--no-wait", "--json", "--help")
 
@@ -116,6 +117,35 @@ class Emulated:
     def _value(self, option: str) -> str | None:
         values = [one[1] for one in self._options if one[0] == option and len(one) == 2]
         return values[-1] if values else None
+
+
+class JarProgram:
+    """One job of a program in a jar, as ``hadoop jar hadoop-mapreduce-examples.jar wordcount /in /out``.
+
+    Generic options follow the program's name. The words after them belong to the program and are never read.
+    """
+
+    queue_default = "default"
+
+    def __init__(self, words: Sequence[str]) -> None:
+        jar = next((at for at, word in enumerate(words) if at and words[at - 1] == "jar"), None)
+        if jar is None or not words[jar].endswith(".jar") or len(words) <= jar + 1:
+            raise BadInput("command line", "does not run a program in a jar", f"use '{EXAMPLE}'")
+        self.name_default = words[jar + 1]
+        if self.name_default.startswith("-"):
+            raise BadInput(self.name_default[:60], "is not the name of a program", f"use '{EXAMPLE}'")
+        self._program = list(words[: jar + 2])
+        self._options, self._rest = _divided(words[jar + 2 :])
+        self.user_option = user_in_front(self._program, EXAMPLE)
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings of ``-D``."""
+        return settings_of(self._options)
+
+    def words(self, more: Mapping[str, str]) -> list[str]:
+        """Return the command line with the settings ``more`` in place of its own values."""
+        ours = [word for name, value in more.items() for word in ("-D", f"{name}={value}")]
+        return [*self._program, *ours, *kept_words(self._options, more), *self._rest]
 
 
 def command_of(words: Sequence[str]) -> Streaming | Emulated:
@@ -202,3 +232,14 @@ def _pairs(words: Sequence[str]) -> list[list[str]]:
         else:
             raise BadInput(word[:60], "has no value", "add a value")
     return found
+
+
+def _divided(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
+    generic, rest = read_generic(words)
+    for each in generic:
+        if each.name == "-D" and not each.sets:
+            raise BadInput(f"-D {each.value[:60]}", "has no =", "use -D NAME=VALUE")
+    options = [
+        TypedOption(each.words, each.name, each.value.partition("=")[2], each.sets) for each in generic
+    ]
+    return options, rest
