@@ -1,6 +1,6 @@
 """The executors of an emulated Spark application as the mix sees them: the same views as of a real driver.
 
-Law: as ``attach/observing/executors``: as many stay as the submitter said, those that would take longest;
+Law: as ``frameworks/spark/observing``: as many stay as the submitter said, those that would take longest;
 while some of an application are leaving, no other is asked.
 """
 

@@ -28,7 +28,7 @@ from yarn_research.campaigns.placement_hadoop import (
     queue_properties,
 )
 from yarnctl.daemon.admission.pool_files import read_pools
-from yarnctl.submitting.application_files import read_application
+from yarnctl.frameworks.application_files import read_application
 
 THERE = Installed(
     Path("/p/a.jar"), "hdfs://n:1/p/a.jar", "hdfs://n:1/flink", Path("/spark"), "hdfs://n:1/user/ann"

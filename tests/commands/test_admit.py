@@ -33,7 +33,7 @@ from yarnctl.cli import PROGRAM
 from yarnctl.cli.admissions import clock, instant_of, span_of, span_words
 from yarnctl.command_line import exit_status_of
 from yarnctl.errors import BadInput
-from yarnctl.submitting.mapreduce import command_of, most_containers, settled
+from yarnctl.frameworks.mapreduce.submission import command_of, most_containers, settled
 
 
 def test_what_the_command_says_is_asked_and_what_the_gate_gives_is_in_the_command(capsys):

@@ -23,7 +23,7 @@ from tests.unit.gate_played import (
 )
 from yarnctl.cli import gate_asking
 from yarnctl.errors import BadInput
-from yarnctl.submitting.mapreduce import command_of, settled
+from yarnctl.frameworks.mapreduce.submission import command_of, settled
 
 
 @pytest.mark.parametrize(

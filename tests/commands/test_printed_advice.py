@@ -12,14 +12,14 @@ import pytest
 from emulator.live.jobs.streaming_job import wrapped
 from emulator.live.wire.submitted_job import StreamingJob
 from tests.field_commands import JOBS, commands_in
-from yarnctl.attach.eligibility.executor_reader import Drainable
-from yarnctl.attach.eligibility.spark_consent import DriverSays, judge
+from yarnctl.attach.eligibility.settings_reader import Drainable
 from yarnctl.cli import PROGRAM, taking_place
 from yarnctl.cli.cluster import FolderOptions, folders_of
 from yarnctl.command_line import exit_status_of
 from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.wire.spark_rest import REQUIRED, REQUIRED_BY_SIGNAL
+from yarnctl.frameworks.spark.configuration import REQUIRED, REQUIRED_BY_SIGNAL
+from yarnctl.frameworks.spark.consent import judge
 from yarnctl.task_runner.runner.protocol.job_conf import READ_SETTINGS, Conf, read_prefix, read_rule
 from yarnctl.task_runner.shipped import RUNNER
 from yarnctl.task_runner.wrapping import partitioned_fields
@@ -314,8 +314,8 @@ def test_the_same_in_a_file_of_settings_is_rejected(how, tmp_path, monkeypatch, 
 def test_daemon_leaves_executors_alone_that_spark_would_kill():
     settings = {**REQUIRED, **REQUIRED_BY_SIGNAL}
     tags = ["yarnctl-drain:signal"]
-    assert isinstance(judge(tags, DriverSays(settings, "4.0.1"), "/r", "yarnctl"), Drainable)
-    reason = judge(tags, DriverSays({**settings, KILLS: "10s"}, "4.0.1"), "/r", "yarnctl")
+    assert isinstance(judge(tags, settings, "4.0.1", "/r", "yarnctl"), Drainable)
+    reason = judge(tags, {**settings, KILLS: "10s"}, "4.0.1", "/r", "yarnctl")
     assert not isinstance(reason, Drainable)
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from yarnctl.hadoop.wire import spark_rest
+from yarnctl.frameworks.spark import rest as spark_rest
 
 Ask = Callable[[str], Any]
 """Path and query below an application -> the answer's JSON."""

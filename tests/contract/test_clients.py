@@ -14,7 +14,7 @@ import pytest
 
 from emulator.live.tasks.user_command import CommandFailed, Piped, Reporter
 from tests.unit.hadoop.replaying import Replay, Reply
-from yarnctl.hadoop.app_master import MasterClient
+from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager

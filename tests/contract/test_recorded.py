@@ -18,10 +18,11 @@ from tests.contract.shapes import differences
 from tests.contract.story import tell
 from tests.contract.virtual_host import VirtualHost
 from tests.unit.hadoop.replaying import Heard, Replay, Reply, routes
-from yarnctl.hadoop.app_master import Absent, MasterClient
-from yarnctl.hadoop.history_server import HistoryServer
+from yarnctl.frameworks.mapreduce.history_server import HistoryServer
+from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.hadoop.http.answers import Altered, Missing, Rejected
 from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import views

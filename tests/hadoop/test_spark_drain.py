@@ -15,7 +15,7 @@ from tests.hadoop.jobs import Job, Plan
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.spark_draining import SparkJob, Work, expected_digest
 from tests.hadoop.spark_records import asked, grows
-from yarnctl.hadoop.wire.spark_rest import left_well
+from yarnctl.frameworks.spark.rest import left_well
 
 MIX = (*QUEUES, "--eviction", "mix", "--room-within", "30s", "--may-lose", "20%", "--in-flight", "1")
 PRODUCTION = Plan("quick", "production", (10,), key_s=0.2, maps=1, user="bob")

@@ -25,10 +25,10 @@ from tests.soak.virtual_live_sides import ROOT, program, read_records
 from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.model import Drain, Grow
 from yarnctl.deciding.records import Record, Requests, Transition
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.frameworks.spark.driver import SparkDriver
+from yarnctl.frameworks.spark.rest import Executor, left_well
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.spark_driver import SparkDriver
-from yarnctl.hadoop.wire.spark_rest import Executor, left_well
+from yarnctl.hadoop.proxied import Absent
 
 EXECUTORS = 7
 """With the driver they fill two nodes of four slots."""

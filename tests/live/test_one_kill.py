@@ -14,7 +14,7 @@ THROUGH = (
     "yarnctl/deciding/controller.py",
     "yarnctl/attach/eligibility/permission.py",
     "yarnctl/attach/orders/performing.py",
-    "yarnctl/hadoop/app_master.py",
+    "yarnctl/frameworks/mapreduce/master.py",
 )
 """What no trace of a kill can leave out: the decision, the permission check, the request."""
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import yarnctl
 from tests.soak import virtual_live_sides
-from yarnctl.hadoop.app_master import MasterClient
+from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.loop import tick
 

@@ -21,7 +21,7 @@ from yarnctl.attach.connection.application_guard import ApplicationGuard, Applic
 from yarnctl.attach.observing import victims
 from yarnctl.attach.port import AttachedPort
 from yarnctl.deciding.model import ObservationRequest
-from yarnctl.hadoop.wire import spark_rest
+from yarnctl.frameworks.spark import rest as spark_rest
 from yarnctl.hadoop.wire.decoders import OneDecoder
 
 ENDLESS = '{"executorRunTime":[1e308,1e308],"executorDeserializeTime":[1e308,1e308]}'

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from yarnctl.submitting import flink, spark, typed_options
+from yarnctl.frameworks.command_words import TypedOption
+from yarnctl.frameworks.flink import submission as flink
+from yarnctl.frameworks.spark import submission as spark
 
 TAGS = ["deadline:1900000000000", "yarnctl-admission-adm-1f2e3d4c-7"]
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=12)
@@ -109,9 +111,9 @@ def all_are_options(words: Any) -> Any:
         word = rest.pop(0)
         if word == "--conf" and rest and "=" in rest[0]:
             name, _, value = rest[0].partition("=")
-            found.append(typed_options.TypedOption((word, rest.pop(0)), word, value, name))
+            found.append(TypedOption((word, rest.pop(0)), word, value, name))
         else:
-            found.append(typed_options.TypedOption((word,), word))
+            found.append(TypedOption((word,), word))
     return [*options, *found], ["job.jar"]
 
 

@@ -113,7 +113,7 @@ class Play:
         """Look once, and give orders now and then; return what escaped."""
         self.cluster.now_ms += self.draw.choice((250, 1000, 6000))
         if self.draw.randrange(10) == 0:  # settings are read only once of an application
-            readers: list[Any] = [self.port._eligibility, *self.port._drainable.values()]
+            readers: list[Any] = [self.port._eligibility, *self.port._readers.values()]
             for reader in readers:
                 reader.drop([self.draw.choice(KINDS)])
         self.silent.begin([name for name in KINDS if self.draw.randrange(SILENT_EVERY) == 0])

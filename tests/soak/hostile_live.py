@@ -38,14 +38,13 @@ from yarnctl.attach.port import MASTER_BYTES, AttachedPort, hdfs_limits, loop_li
 from yarnctl.daemon.loop import LOCK_EVERY_MS
 from yarnctl.daemon.running import clock_ms
 from yarnctl.deciding.model import Action, ObservationRequest, Suspend, TaskView
-from yarnctl.hadoop.app_master import MasterClient
+from yarnctl.frameworks.mapreduce.master import MasterClient
+from yarnctl.frameworks.registry import all_frameworks
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.job_manager import JobManager
 from yarnctl.hadoop.lock import LOCK_PATH, LockFile
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
 
 DELAY_MAX_MS = 1_000
@@ -157,7 +156,7 @@ def port_to(cluster: Address, applications: Address, store: WebHdfs) -> Attached
     return AttachedPort(
         ResourceManager(Transport([cluster.manager], Identity("yarnctl"), limits)),
         lambda name: MasterClient(near if name == HONEST else far, name), store, told, clock_ms,
-        driver=lambda name: SparkDriver(far, name), job_manager=lambda name: JobManager(far, name),
+        frameworks=all_frameworks(far),
     )  # fmt: skip
 
 

@@ -20,14 +20,13 @@ from tests.unit.hadoop.replaying import Heard, Reply
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import MASTER_BYTES, AttachedPort
 from yarnctl.deciding.model import Action, Drain, Grow, Kill, Release, Suspend, TaskView, Withdraw
-from yarnctl.hadoop.app_master import MasterClient
+from yarnctl.frameworks.mapreduce.master import MasterClient
+from yarnctl.frameworks.registry import all_frameworks
 from yarnctl.hadoop.http.answers import HttpAnswer, judge
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.job_manager import JobManager
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.units import times
 
@@ -275,8 +274,7 @@ def direct_port(cluster: HostileCluster, **settings: Any) -> AttachedPort:
     return AttachedPort(
         ResourceManager(transport), lambda name: MasterClient(transport, name),
         WebHdfs([store], Identity("yarnctl"), far, bulk=far), Attachment(**told), lambda: cluster.now_ms,
-        driver=lambda name: SparkDriver(transport, name),
-        job_manager=lambda name: JobManager(transport, name),
+        frameworks=all_frameworks(transport),
     )  # fmt: skip
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from emulator.live.jobs.black_box import FLINK, SPARK, flink_box, spark_box
 from yarnctl.errors import BadInput
-from yarnctl.submitting import flink, spark
+from yarnctl.frameworks.flink import submission as flink
+from yarnctl.frameworks.spark import submission as spark
 
 SPARK_WORDS = ["--master", "yarn", "--deploy-mode", "cluster"]
 FLINK_WORDS = ["run-application", "-t", "yarn-application"]

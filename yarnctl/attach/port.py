@@ -9,7 +9,7 @@ loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -18,30 +18,19 @@ from yarnctl.attach.connection.calls import Problem, attempt, fault_text
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.connection.web_proxy import WebProxy
-from yarnctl.attach.eligibility.executor_reader import Consent, ExecutorReader
-from yarnctl.attach.eligibility.flink_consent import FlinkConsent
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.permission import Permission
-from yarnctl.attach.eligibility.spark_consent import SparkConsent
+from yarnctl.attach.eligibility.settings_reader import ExecutorReader
 from yarnctl.attach.observing.cluster_state import ClusterObserver, LiveContainers, Queues
-from yarnctl.attach.observing.executors import ExecutorObserver, LeavingObserver
-from yarnctl.attach.observing.flink_workers import WorkerObserver
 from yarnctl.attach.observing.held_time import HeldTimes
 from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver, Unmodelled
-from yarnctl.attach.observing.victims import ObservedVictim
-from yarnctl.attach.orders.executor_orders import ExecutorOrders, LeavingOrders
+from yarnctl.attach.observing.victims import LeavingObserver, ObservedVictim
 from yarnctl.attach.orders.performing import Performing
 from yarnctl.attach.orders.polled_applications import PolledApplications
-from yarnctl.attach.orders.reversible import (
-    ApplicationPriority,
-    FlinkBounds,
-    QueueMaximum,
-    SparkExecutors,
-)
+from yarnctl.attach.orders.reversible import ApplicationPriority, QueueMaximum
 from yarnctl.attach.orders.saved_work import task_of
 from yarnctl.attach.orders.tracking import OrderTracking
-from yarnctl.attach.orders.worker_orders import WorkerOrders
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import (
     Action,
@@ -60,23 +49,20 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason, RunnerSays
 from yarnctl.deciding.reasons.modes import ClusterFault, ManagerSettling, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.app_master import MasterClient
+from yarnctl.frameworks.framework import Connected, Framework, Parts
+from yarnctl.frameworks.mapreduce.master import MasterClient
+from yarnctl.frameworks.registry import all_frameworks
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.job_manager import JobManager
 from yarnctl.hadoop.lock import LOCK_PATH
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.flink_rest import KIND as FLINK
-from yarnctl.hadoop.wire.spark_rest import KIND as SPARK
 from yarnctl.loop import ClusterIdentity
 from yarnctl.restoring.change_file import ChangeFiles
 from yarnctl.restoring.restorer import Restorer, ReversibleSetting
 
-DriverOf = Callable[[str], SparkDriver]
-JobManagerOf = Callable[[str], JobManager]
+NO_FRAMEWORKS: Mapping[str, Framework] = {}
 
 
 class AttachedPort:
@@ -84,6 +70,7 @@ class AttachedPort:
 
     ``master`` makes the client of an application's master. ``hdfs`` None: no task can be suspended.
     ``first_asks`` predicts the demand of starting jobs (at most ``Attachment.predicted_max`` containers).
+    ``frameworks``, by kind: those whose containers can leave by an order (``frameworks/registry``).
     ``web_proxy`` keeps the clients of masters at its address (None: their address does not change).
     ``queues``: the host's resolved queue names (None: those of the settings, resolved here).
     """
@@ -96,8 +83,7 @@ class AttachedPort:
         attachment: Attachment,
         clock: Callable[[], int],
         first_asks: FirstAsksOf = lambda _: (),
-        driver: DriverOf | None = None,
-        job_manager: JobManagerOf | None = None,
+        frameworks: Mapping[str, Framework] = NO_FRAMEWORKS,
         web_proxy: WebProxy | None = None,
         queues: QueueNames | None = None,
     ) -> None:
@@ -109,54 +95,46 @@ class AttachedPort:
         self._live = LiveContainers(connection)
         self._unmodelled = Unmodelled(self._live)
         # Without levers no driver is read, but executors that an earlier daemon drained are restored.
-        judges: dict[str, Consent] = {}
-        if driver is not None:
-            judges[SPARK] = SparkConsent(attachment, driver)
-        if job_manager is not None:
-            judges[FLINK] = FlinkConsent(job_manager)
         self._eligibility = EligibilityReader(
-            connection, frozenset(judges) if attachment.levers else frozenset()
+            connection, frozenset(frameworks) if attachment.levers else frozenset()
         )
-        self._drainable = {
-            kind: ExecutorReader(connection, kind, judge, self._eligibility.reasons)
-            for kind, judge in judges.items()
+        self._readers = {
+            kind: ExecutorReader(connection, kind, each.consent(attachment), self._eligibility.reasons)
+            for kind, each in frameworks.items()
         }
         self._resume_costs = ResumeCosts(connection, self._live)
         self._tasks = TaskObserver(connection, self._live, self._resume_costs, self._eligibility.reasons)
         self._held = HeldTimes(attachment, connection.queues) if attachment.levers else None
-        self._observers: dict[str, LeavingObserver] = {}
+        self._connected: dict[str, Connected] = {}
         self._tracking = OrderTracking(
             connection,
             self._live,
             self._tasks,
             self._resume_costs,
             self._eligibility,
-            lambda name: self._observers.get(self._kind_of(name)),
+            lambda name: self._observer_of(self._kind_of(name)),
+            lambda application, name: any(each.is_name(application, name) for each in frameworks.values()),
         )
         self._polled = PolledApplications(connection, self._live, self._tracking)
-        self.permission = Permission(connection, self._eligibility, self._drainable)
+        self.permission = Permission(connection, self._eligibility, self._readers)
         self.queue_settings = Queues(connection)
-        live, tracking, permission, readers = self._live, self._tracking, self.permission, self._drainable
         reversible: dict[ChangeKind, ReversibleSetting] = {"queue": QueueMaximum(connection)}
         reversible["priority"] = ApplicationPriority(connection)
         files = None if hdfs is None else ChangeFiles(hdfs, LOCK_PATH, attachment.instance or "port")
         self.restorer = restorer = Restorer(files, reversible, self.perform, clock)
-        leaving: dict[str, LeavingOrders] = {}
-        if driver is not None:
-            executors = ExecutorObserver(connection, live, readers[SPARK], driver, tracking.are_leaving)
-            self._observers[SPARK] = executors
-            reversible["executors"] = SparkExecutors(connection, executors)
-            leaving[SPARK] = ExecutorOrders(connection, permission, executors, readers[SPARK], restorer)
-        if job_manager is not None:
-            workers = WorkerObserver(connection, live, readers[FLINK], job_manager, tracking.are_leaving)
-            self._observers[FLINK] = workers
-            reversible["bounds"] = FlinkBounds(connection, job_manager)
-            leaving[FLINK] = WorkerOrders(connection, live, permission, job_manager, restorer)
-        if not attachment.levers:
-            self._observers.clear()
-        eligibility = self._eligibility
+        for kind, framework in frameworks.items():
+            reader, are_leaving = self._readers[kind], self._tracking.are_leaving
+            parts = Parts(connection, self._live, reader, self.permission, restorer, are_leaving)
+            self._connected[kind] = found = framework.connect(parts)
+            reversible.update(found.settings)
         self._acting = Performing(
-            connection, tracking, eligibility, permission, leaving, reversible, restorer
+            connection,
+            self._tracking,
+            self._eligibility,
+            self.permission,
+            {kind: each.orders for kind, each in self._connected.items()},
+            reversible,
+            restorer,
         )
         self._epoch = ""
         self._node_counts: list[int] = []
@@ -304,7 +282,7 @@ class AttachedPort:
         rows = self._connection.applications.unjudged()
         self._eligibility.read_some(rows)
         if self.attachment.levers:
-            for reader in self._drainable.values():
+            for reader in self._readers.values():
                 reader.read_some(rows)
 
     def observe_soon(self) -> Snapshot | None:
@@ -359,7 +337,7 @@ class AttachedPort:
             of_kind.setdefault(self._kind_of(name), []).append(name)
         seen: dict[str, ObservedVictim] = {}
         for kind, names in of_kind.items():
-            found = attempt(self._observers.get(kind, self._tasks).observe, names)
+            found = attempt((self._observer_of(kind) or self._tasks).observe, names)
             seen |= dict.fromkeys(names, found) if isinstance(found, Problem) else found
         for name, each in seen.items():
             if not isinstance(each, Problem):
@@ -378,6 +356,10 @@ class AttachedPort:
         row = self._connection.rows.get(application)
         return "" if row is None else row.kind.upper()
 
+    def _observer_of(self, kind: str) -> LeavingObserver | None:
+        found = self._connected.get(kind) if self.attachment.levers else None
+        return None if found is None else found.observer
+
     def _orders(self, orders: tuple[str, ...], requesters: tuple[str, ...]) -> list[Fact]:
         self._tracking.retain(orders)
         if not self._tracking.orders:
@@ -388,7 +370,7 @@ class AttachedPort:
     def _drop(self, ended: set[str]) -> None:
         gone = ended - {one.application for one in self._tracking.orders.values()}
         self._eligibility.drop(gone)
-        for reader in self._drainable.values():
+        for reader in self._readers.values():
             reader.drop(gone)
         self._tasks.drop(gone)
         self._unmodelled.drop(gone)
@@ -465,8 +447,7 @@ def attach(
         attachment,
         clock,
         first_asks,
-        lambda name: SparkDriver(masters, name),
-        lambda name: JobManager(masters, name),
+        all_frameworks(masters),
         WebProxy(cluster, manager, masters),
         queues,
     )

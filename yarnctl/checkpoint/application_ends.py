@@ -12,7 +12,7 @@ import msgspec
 
 from yarnctl.checkpoint.contents import JOB
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.history_server import HistoryServer
+from yarnctl.frameworks.mapreduce.history_server import HistoryServer
 from yarnctl.hadoop.http.answers import BadAnswer, Missing
 from yarnctl.hadoop.http.transport import HISTORY_INFO, MANAGER_INFO, Transport
 from yarnctl.hadoop.resource_manager import ResourceManager

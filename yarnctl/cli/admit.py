@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from yarnctl.api.admission_answers import AdmissionOut
     from yarnctl.cli.gate_asking import GateRequest
-    from yarnctl.submitting.framework import Framework, Submission
+    from yarnctl.frameworks.submitting import Submission, Submitter
 
     LineMaker = Callable[[AdmissionOut], list[str]]
 
@@ -136,7 +136,7 @@ def command(
     from uuid import uuid4
 
     from yarnctl.cli.gate_asking import GateRequest
-    from yarnctl.submitting import FRAMEWORKS, kind_of
+    from yarnctl.frameworks.submissions import FRAMEWORKS, kind_of
 
     if words[0].startswith("-"):
         raise BadInput(words[0][:60], "is not a program", "put options of yarnctl admit before the --")
@@ -147,7 +147,7 @@ def command(
         require_program(words)
     settings = job_settings(framework, submission, job_options)
     payment = payment_of(terms, job_options.account)
-    from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms
+    from yarnctl.hadoop.wire.tags import deadline_tag_ms
 
     deadlines = terms.deadline, terms.deadline_at, deadline_tag_ms(framework.tags_of(settings))
     is_earliest = terms.budget is not None and all(each is None for each in deadlines)
@@ -199,7 +199,7 @@ def leave(request: GateRequest) -> bool:
     return not problem
 
 
-def job_settings(framework: Framework, submission: Submission, job_options: JobOptions) -> dict[str, str]:
+def job_settings(framework: Submitter, submission: Submission, job_options: JobOptions) -> dict[str, str]:
     """Return the job's settings with ``--name`` and ``--queue``; BadInput where the command differs."""
     own = submission.settings()
     found = dict(own)
@@ -242,7 +242,7 @@ def request_of(
     """Return the body of the request without its deadline; raises BadInput."""
     import getpass
 
-    from yarnctl.submitting import FRAMEWORKS, PLAIN_KIND
+    from yarnctl.frameworks.submissions import FRAMEWORKS, PLAIN_KIND
 
     framework = FRAMEWORKS[kind]
     own_user = submission.user_option
@@ -267,7 +267,7 @@ def request_of(
 def _containers_of_last_run(kind: str, name: str, user: str, url: str) -> int:
     from yarnctl.attach.history.fitting import folded
     from yarnctl.cli.gate_asking import containers_of_last_run
-    from yarnctl.submitting import FRAMEWORKS
+    from yarnctl.frameworks.submissions import FRAMEWORKS
 
     framework, wanted = FRAMEWORKS[kind], folded(name)
 
@@ -277,11 +277,11 @@ def _containers_of_last_run(kind: str, name: str, user: str, url: str) -> int:
     return containers_of_last_run(url, user, kind, is_same, framework.MOST_REMEDY)
 
 
-def deadline_ms_of(terms: TermOptions, framework: Framework, settings: dict[str, str]) -> int:
+def deadline_ms_of(terms: TermOptions, framework: Submitter, settings: dict[str, str]) -> int:
     """Return the time in ms to the deadline that one of two options and a tag names; raises BadInput."""
     import time
 
-    from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms
+    from yarnctl.hadoop.wire.tags import deadline_tag_ms
 
     now_ms = int(time.time() * 1000)
     tagged_ms = deadline_tag_ms(framework.tags_of(settings))
@@ -368,7 +368,7 @@ def _run(line: list[str]) -> int:
 
 
 def line_of(
-    framework: Framework, submission: Submission, settings: dict[str, str], admission: AdmissionOut
+    framework: Submitter, submission: Submission, settings: dict[str, str], admission: AdmissionOut
 ) -> list[str]:
     """Return the command line to run; BadInput names a setting that contradicts a granted one."""
     more, notes = framework.settled(settings, admission.settings, admission.tags)

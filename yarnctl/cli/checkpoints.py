@@ -52,7 +52,7 @@ def _open(options: ClusterOptions, folders: FolderOptions, history: str | None) 
 
     from yarnctl.attach.connection.connection import CheckpointStore, discover_name_nodes, require_name_nodes
     from yarnctl.checkpoint.opened_store import OpenedStore
-    from yarnctl.hadoop.history_server import DAEMON
+    from yarnctl.frameworks.mapreduce.history_server import DAEMON
     from yarnctl.hadoop.http.transport import Transport
     from yarnctl.hadoop.resource_manager import ResourceManager
 

@@ -109,7 +109,7 @@ def pools_of(gate: GateOptions, allocator: str) -> tuple[PoolSettings, ...]:
         if getattr(gate, name):
             raise BadInput(_option_of(name), "is set for each pool", "write it into the file of --pools")
     from yarnctl.daemon.admission.pool_files import read_pools
-    from yarnctl.submitting import FRAMEWORKS
+    from yarnctl.frameworks.submissions import FRAMEWORKS
 
     pools = read_pools(gate.pools)
     odd = next((kind for pool in pools for kind in pool.kinds if kind not in FRAMEWORKS), None)

@@ -32,7 +32,7 @@ ACCOUNT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
 def quote(words: tuple[str, ...], points: int, job_options: JobOptions, url: str, output: str) -> None:
     """Show possible deadlines of the job WORDS (as for admit) and their prices. Nothing is reserved."""
-    from yarnctl.submitting import FRAMEWORKS, kind_of
+    from yarnctl.frameworks.submissions import FRAMEWORKS, kind_of
 
     kind = kind_of(words)
     framework = FRAMEWORKS[kind]

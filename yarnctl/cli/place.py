@@ -26,9 +26,9 @@ from yarnctl.errors import BadInput, Different
 
 if TYPE_CHECKING:
     from yarnctl.api.admission_answers import AdmissionOut
+    from yarnctl.frameworks.application_files import ApplicationFile
     from yarnctl.prediction.application_options import PredictedOptions
     from yarnctl.prediction.application_runs import KnownRun
-    from yarnctl.submitting.application_files import ApplicationFile
 
 PROFILE = "run yarnctl profile {file} first; each framework needs three runs"
 
@@ -100,7 +100,7 @@ def command(
 
 def application_at(file: Path) -> ApplicationFile:
     """Read an application's file; BadInput names the file and what is wrong."""
-    from yarnctl.submitting.application_files import FILE_BYTES_MAX, read_application
+    from yarnctl.frameworks.application_files import FILE_BYTES_MAX, read_application
 
     try:
         with file.open("rb") as opened:

@@ -23,9 +23,9 @@ from yarnctl.command_line import output_option, print_json
 from yarnctl.errors import BadInput, Different, Unreachable
 
 if TYPE_CHECKING:
+    from yarnctl.frameworks.application_files import ApplicationFile, ApplicationSection
     from yarnctl.hadoop.resource_manager import ResourceManager
     from yarnctl.prediction.application_runs import KnownRun
-    from yarnctl.submitting.application_files import ApplicationFile, ApplicationSection
 
 SOURCE = "profile:"
 TAG = "yarnctl-profile-"
@@ -111,7 +111,7 @@ def numbers_of(text: str) -> tuple[int, ...]:
 
 def cells_of(app: ApplicationFile, numbers: Sequence[int]) -> list[ProfileCell]:
     """Return all configurations, each framework from the most containers down; raises BadInput."""
-    from yarnctl.submitting.application_files import profile_settings
+    from yarnctl.frameworks.application_files import profile_settings
 
     found = [
         ProfileCell(section, workers, settings)
@@ -141,8 +141,8 @@ def profiled(app: ApplicationFile, cell: ProfileCell, manager: ResourceManager) 
     """Run one configuration, from its command's start to its application's end; raises Different."""
     from uuid import uuid4
 
+    from yarnctl.frameworks.submitting import with_tags
     from yarnctl.prediction.application_runs import KnownRun
-    from yarnctl.submitting.gate_settings import with_tags
 
     run = uuid4().hex[:12]
     framework, submission = cell.section.framework, cell.section.job(run)

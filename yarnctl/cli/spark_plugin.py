@@ -16,7 +16,7 @@ import click
 
 from yarnctl.errors import BadInput
 
-SOURCE = Path(__file__).parents[1] / "submitting" / "spark_plugin" / "Leave.java"
+SOURCE = Path(__file__).parents[1] / "frameworks" / "spark" / "plugin" / "Leave.java"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # The time of each file in the jar: the earliest that a zip file can hold
 
 

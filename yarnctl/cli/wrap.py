@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -312,12 +310,11 @@ def check_promise(
 
 def wrap_flink(words: Sequence[str], min_executors: int, is_batch: bool, run_it: bool) -> None:
     """Print, or run, the wrapped command line."""
-    from yarnctl.submitting import flink_leaving
+    from yarnctl.frameworks.flink.wrapping import wrap
 
     if not words:
         raise BadInput("command line", "is missing", "add -- flink run-application -t yarn-application ...")
-    wrapped, notes = flink_leaving.wrap(words, min_executors, is_batch)
-    _finish(wrapped, notes, run_it)
+    _finish(*wrap(words, min_executors, is_batch), run_it)
 
 
 def wrap_spark(
@@ -329,63 +326,27 @@ def wrap_spark(
     run_it: bool,
 ) -> None:
     """Print, or run, the wrapped command line; or print the lines for spark-defaults.conf."""
-    from yarnctl.submitting import spark_leaving
+    from yarnctl.frameworks.spark.submission import SparkWords
+    from yarnctl.frameworks.spark.wrapping import Leaving, default_lines, installed, wrap
 
-    leaving = spark_leaving.Leaving(
+    leaving = Leaving(
         route=options.route or ("plugin" if options.plugin else "signal"),
         plugin_jar=options.plugin or "",
         min_executors=min_executors,
         fallback=options.fallback or "",
         uses_pipe=options.uses_pipe,
-        requests=folder_of(requests),
+        requests=urlsplit(requests).path.rstrip("/") or "/yarnctl/requests",
         owner=requests_owner,
     )
     if options.print_defaults:
         if words or run_it:
             raise BadInput("--print-defaults", "requires no command", "remove the command and --exec")
-        click.echo("\n".join(spark_leaving.default_lines(leaving)))
+        click.echo("\n".join(default_lines(leaving)))
         return
     if not words:
         raise BadInput("command line", "is missing", "add -- spark-submit --master yarn ...")
-    home = spark_home(words)
-    wrapped, notes = spark_leaving.wrap(
-        words, leaving, defaults_of(words, home), spark_leaving.version_in(home) if home else ""
-    )
-    _finish(wrapped, notes, run_it)
-
-
-def folder_of(requests: str) -> str:
-    """Return the path in HDFS of the folder for requests, from an address or a path; "" gives the default."""
-    return urlsplit(requests).path.rstrip("/") or "/yarnctl/requests"
-
-
-def spark_home(words: Sequence[str]) -> Path | None:
-    """Return the folder of the Spark that a command runs: SPARK_HOME, else the program's; None: not found."""
-    if home := os.environ.get("SPARK_HOME"):
-        return Path(home)
-    program = next((word for word in words if Path(word).name == "spark-submit"), "")
-    found = shutil.which(program) if program else None
-    return Path(found).resolve().parent.parent if found else None
-
-
-def defaults_of(words: Sequence[str], home: Path | None) -> dict[str, str]:
-    """Return the settings of the defaults file that a command reads; none if the file is not found."""
-    from yarnctl.submitting.spark import SparkWords
-    from yarnctl.submitting.spark_leaving import defaults_in
-
-    named = SparkWords(words).value_of("--properties-file")
-    if named is not None:
-        return defaults_in(_text(Path(named), "--properties-file"))
-    folder = os.environ.get("SPARK_CONF_DIR") or (home / "conf" if home else None)
-    path = Path(folder) / "spark-defaults.conf" if folder else None
-    return defaults_in(_text(path, "spark-defaults.conf")) if path is not None and path.is_file() else {}
-
-
-def _text(path: Path, option: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise BadInput(f"{option} {path}", f"cannot be read: {problem}", "give a file of settings") from None
+    line = SparkWords(words)
+    _finish(*wrap(line, leaving, *installed(line)), run_it)
 
 
 def _finish(wrapped: Sequence[str], notes: Iterable[str], run_it: bool) -> None:

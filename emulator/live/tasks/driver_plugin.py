@@ -1,6 +1,6 @@
 """The model of the plugin in a driver of Spark: it reads numbered orders from HDFS and obeys each once.
 
-Law: as of the plugin itself (``yarnctl/submitting/spark_plugin/Leave.java``), written anew from its rules: an
+Law: as of the plugin itself (``yarnctl/frameworks/spark/plugin/Leave.java``), written anew from its rules: an
 order is obeyed in the order of the numbers, once, and only if nobody but the daemon's account can have
 written it; of two with one number only the first. What cannot be read is looked at again, or never; the
 application goes on either way.

@@ -15,7 +15,7 @@ from yarn_research.campaigns.admission_bench import compare
 from yarn_research.campaigns.admission_hadoop import Hadoop, hadoop
 from yarnctl.attach.history.finished_jobs import FinishedJobs
 from yarnctl.attach.history.fitting import FinishedJob
-from yarnctl.hadoop.history_server import QUICK, HistoryServer
+from yarnctl.frameworks.mapreduce.history_server import QUICK, HistoryServer
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 

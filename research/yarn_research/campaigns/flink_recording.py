@@ -16,7 +16,7 @@ from typing import Any
 
 from tests import http_client
 from tests.hadoop.artifacts import FLINK
-from yarnctl.hadoop.wire.flink_rest import CHECKPOINTS, GONE, IDLE, SCHEDULER
+from yarnctl.frameworks.flink.rest import CHECKPOINTS, GONE, IDLE, SCHEDULER
 
 KEPT = (SCHEDULER, IDLE, GONE, CHECKPOINTS, "yarn.tags", "parallelism.default")
 OF_MANAGER = ("id", "slotsNumber", "freeSlots", "timeSinceLastHeartbeat")

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from yarnctl.hadoop.wire.spark_rest import left_well
+from yarnctl.frameworks.spark.rest import left_well
 
 NO_FAILURES = ("Success", "FetchFailed", "Resubmitted", "TaskKilled", "TaskCommitDenied")
 

@@ -20,10 +20,10 @@ from tests.hadoop.spark_draining import Marks, SparkJob, expected_digest
 from yarn_research.campaigns.spark_events import Told, read
 from yarn_research.campaigns.spark_soak_set import EXECUTORS, TASKS_BEGUN, Planned, settings_of
 from yarnctl.attach.connection.connection import Attachment
-from yarnctl.attach.observing.executors import executor_in
 from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import Accepted, Drain, Grow, ObservationRequest, TaskView
+from yarnctl.frameworks.spark.observing import executor_in
 
 LOOK_S = 0.1
 PATIENCE_S = 90.0

@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, Literal, NamedTuple, get_args
 
 from tests.hadoop.spark_draining import Program, Work, event_log_in
-from yarnctl.hadoop.wire.spark_rest import Route
+from yarnctl.frameworks.spark.configuration import Route
 
 EXECUTORS = 4
 MAPS, KEYS, MAP_S, KEY_S = 12, 24, 0.4, 1.2

@@ -1,8 +1,9 @@
 """Names: module names and class names that the product uses more than once.
 
 Law: a reader who is told a name finds one thing. Apart stand the modules of a folder ``cli`` (named after
-their commands), ports (``port.py``, ``..._port.py``: one border, a module a host), ``__init__`` and
-``__main__``. Classes count wherever they are defined, inside functions and other classes, too.
+their commands), those of a framework's folder (each has the same), ports (``port.py``, ``..._port.py``: one
+border, a module a host), ``__init__`` and ``__main__``. Classes count wherever they are defined, inside
+functions and other classes, too.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def is_counted(module: Module) -> bool:
         module.stem in ("__init__", "__main__", "port")
         or module.stem.endswith("_port")
         or module.folder.rpartition("/")[2] == "cli"
+        or module.folder.startswith("yarnctl/frameworks/")
     )
 
 

@@ -17,12 +17,12 @@ from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.observing.task_state import FirstAsksOf
 from yarnctl.attach.port import AttachedPort
-from yarnctl.hadoop.app_master import MasterClient
+from yarnctl.frameworks.framework import Framework
+from yarnctl.frameworks.mapreduce.master import MasterClient
+from yarnctl.frameworks.registry import all_frameworks
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.job_manager import JobManager
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.spark_driver import SparkDriver
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.task_runner.runner.protocol.generations import write_checkpoint
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
@@ -210,8 +210,13 @@ class FakeCluster:
             "mapreduce.job.reduces": "3",
         }
 
-    def port(self, first_asks: FirstAsksOf = lambda _: (), **settings) -> AttachedPort:
-        """Return a port onto this cluster, with the clock of this cluster."""
+    def port(
+        self,
+        first_asks: FirstAsksOf = lambda _: (),
+        frameworks: Mapping[str, Framework] | None = None,
+        **settings,
+    ) -> AttachedPort:
+        """Return a port onto this cluster, with its clock; ``frameworks`` None: all of the product."""
         told: dict[str, Any] = {
             "name_nodes": (self.hdfs.replay.url,),
             "enforce": True,
@@ -227,8 +232,7 @@ class FakeCluster:
             Attachment(**told),
             lambda: self.now_ms,
             first_asks,
-            lambda name: SparkDriver(transport, name),
-            lambda name: JobManager(transport, name),
+            all_frameworks(transport) if frameworks is None else frameworks,
         )
 
     # --- what happens -------------------------------------------------------------------------

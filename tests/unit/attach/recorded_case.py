@@ -23,7 +23,7 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.records import Decision, Refusal, Trigger
-from yarnctl.hadoop.app_master import MasterClient
+from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.journal.chain import MemoryJournal

@@ -25,8 +25,8 @@ from yarnctl.attach.connection.application_guard import (
     values,
 )
 from yarnctl.attach.connection.calls import Problem
-from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.http.answers import Uncertain
+from yarnctl.hadoop.proxied import Absent
 
 BOUNDS = GuardBounds(
     look_ms=60_000, look_bytes=1 << 20, wait_ms=500, order_wait_ms=400, answer_age_ms=5000, at_once=4

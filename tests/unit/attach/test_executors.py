@@ -14,10 +14,7 @@ from tests.contract.drivers import DETAILS
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, container
 from tests.unit.attach.test_performing import looking
 from tests.unit.hadoop.replaying import Reply
-from yarnctl.attach.eligibility.executor_reader import Drainable
-from yarnctl.attach.eligibility.spark_consent import DriverSays, judge
-from yarnctl.attach.observing.executor_costs import CostTerms, DriverLook, StageNow, costs, rest_ms
-from yarnctl.attach.observing.executors import executor_in, name_of
+from yarnctl.attach.eligibility.settings_reader import Drainable
 from yarnctl.deciding.model import (
     Accepted,
     ContainerEnded,
@@ -39,8 +36,8 @@ from yarnctl.deciding.reasons.eligibility import (
 )
 from yarnctl.deciding.reasons.modes import LockRanOut
 from yarnctl.deciding.reasons.outcomes import AttemptUnknown, ExecutorBusy, ForeignAttempt, MasterSilent
-from yarnctl.hadoop.wire import spark_rest
-from yarnctl.hadoop.wire.spark_rest import (
+from yarnctl.frameworks.spark import rest as spark_rest
+from yarnctl.frameworks.spark.configuration import (
     FALLBACK,
     PLUGIN,
     PLUGINS,
@@ -48,12 +45,11 @@ from yarnctl.hadoop.wire.spark_rest import (
     REQUESTS_OWNER,
     REQUIRED,
     REQUIRED_BY_SIGNAL,
-    Executor,
-    Stage,
-    StageOfExecutor,
-    StageTask,
-    left_well,
 )
+from yarnctl.frameworks.spark.consent import judge
+from yarnctl.frameworks.spark.cost import CostTerms, DriverLook, StageNow, costs, rest_ms
+from yarnctl.frameworks.spark.observing import executor_in, name_of
+from yarnctl.frameworks.spark.rest import Executor, Stage, StageOfExecutor, StageTask, left_well
 from yarnctl.units import times
 
 BY_SIGNAL = {**REQUIRED, **REQUIRED_BY_SIGNAL}
@@ -93,7 +89,7 @@ JUDGED = [
 
 @pytest.mark.parametrize(("tags", "settings", "version", "expected"), JUDGED)
 def test_a_tag_allows_it_and_the_drivers_settings_must_hold_it(tags, settings, version, expected):
-    assert judge(tags, DriverSays(settings, version), "/yarnctl/requests", "yarnctl") == expected
+    assert judge(tags, settings, version, "/yarnctl/requests", "yarnctl") == expected
 
 
 # --- what it costs --------------------------------------------------------------------------------------

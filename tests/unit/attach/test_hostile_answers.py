@@ -27,9 +27,9 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.reasons.eligibility import AnswerLate
+from yarnctl.frameworks.mapreduce.rest import MAP_LIMIT
+from yarnctl.frameworks.spark.rest import QUANTILES
 from yarnctl.hadoop.wire.decoders import Unreadable
-from yarnctl.hadoop.wire.mapreduce import MAP_LIMIT
-from yarnctl.hadoop.wire.spark_rest import QUANTILES
 from yarnctl.units import times
 
 HONEST = application(1)

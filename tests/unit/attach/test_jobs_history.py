@@ -16,10 +16,10 @@ from yarnctl.deciding.admission.records import Finished, Phase, Phases
 from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.reasons.verdicts import ASK_AGAIN, HistoryUnusable
 from yarnctl.errors import Unreachable
-from yarnctl.hadoop.history_server import QUICK, HistoryServer
+from yarnctl.frameworks.mapreduce.history_server import QUICK, HistoryServer
+from yarnctl.frameworks.mapreduce.rest import LIMITS, EndedJob
 from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.wire.mapreduce import LIMITS, EndedJob
 from yarnctl.journal.rendering import text
 from yarnctl.units import Resources
 

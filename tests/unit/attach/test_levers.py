@@ -21,7 +21,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.settings import LeverSettings
-from yarnctl.hadoop.wire.mapreduce import may_lose_tag_ratio
+from yarnctl.hadoop.wire.tags import may_lose_tag_ratio
 
 RULES = LeverSettings(room_within_ms=4000, suspend_ms=4000, leave_ms=1500, commit_ms=1000, may_lose_ratio=1)
 MAP = f"attempt_{EPOCH}_0001_m_000009_0"

@@ -18,8 +18,8 @@ from yarnctl.attach.observing.status_line import Progress, Status, needs_java_co
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, StoreOutside
 from yarnctl.deciding.reasons.modes import YarnPreemptsSomewhere
+from yarnctl.frameworks.mapreduce.rest import TaskAttempt
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.journal.rendering import text
 

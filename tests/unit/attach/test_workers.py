@@ -12,8 +12,7 @@ import pytest
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, container
 from tests.unit.attach.test_performing import looking
 from tests.unit.hadoop.replaying import Heard, Reply
-from yarnctl.attach.eligibility.executor_reader import Drainable
-from yarnctl.attach.eligibility.flink_consent import judge
+from yarnctl.attach.eligibility.settings_reader import Drainable
 from yarnctl.deciding.model import (
     Accepted,
     ContainerEnded,
@@ -27,7 +26,8 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.reasons.eligibility import MasterUnreachable, NoDrainTag, SettingForbidsDrain
 from yarnctl.deciding.reasons.outcomes import ExecutorBusy, ForeignAttempt
-from yarnctl.hadoop.wire.flink_rest import (
+from yarnctl.frameworks.flink.consent import judge
+from yarnctl.frameworks.flink.rest import (
     GONE,
     IDLE,
     SCHEDULER,

@@ -12,11 +12,12 @@ from requests.auth import AuthBase
 
 from tests.unit.hadoop.replaying import NEVER_S, PATIENT, Replay, Reply, closed_port, page, routes
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.app_master import Absent, MasterClient
+from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.hadoop.http.answers import Rejected, Uncertain
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.proxied import Absent
 
 APP = "application_1700000000000_0007"
 JOB = "job_1700000000000_0007"
@@ -74,7 +75,7 @@ def test_whatever_is_no_master_is_absent_with_a_reason(reply, claim):
     with Replay(reply) as rm:
         am = master(rm, reply.limits)
         answers = [
-            am.jobs(), am.job(), am.reduces(), am.attempts(REDUCE), am.job_counters(), am.configuration(),
+            am.jobs(), am.job(), am.reduces(), am.attempts(REDUCE), am.configuration(),
         ]  # fmt: skip
     assert all(isinstance(one, Absent) and one.why for one in answers), claim
 
@@ -89,29 +90,13 @@ def test_a_job_that_has_not_begun_is_absent():
         assert master(rm).job() == Absent("the job has not started")
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "ask"),
-    [
-        (
-            "",
-            '{"jobCounters":{"id":"j","counterGroup":[{"counterGroupName":"G","counter":[{"name":"N","totalCounterValue":3}]}]}}',
-            MasterClient.job_counters,
-        ),
-        (
-            f"/tasks/{REDUCE}",
-            '{"jobTaskCounters":{"id":"t","taskCounterGroup":{"counterGroupName":"G","counter":{"name":"N","value":"3"}}}}',
-            lambda am: am.task_counters(REDUCE),
-        ),
-        (
-            f"/tasks/{REDUCE}/attempts/{ATTEMPT}",
-            '{"jobTaskAttemptCounters":{"id":"a","taskAttemptCounterGroup":[{"counterGroupName":"G","counter":[{"name":"N","value":3}]}]}}',
-            lambda am: am.attempt_counters(REDUCE, ATTEMPT),
-        ),
-    ],
-)
-def test_counters_of_job_task_and_attempt(path, body, ask):
-    with serve({("", f"/jobs/{JOB}{path}/counters"): body}) as rm:
-        assert ask(master(rm)) == {"G": {"N": 3}}
+def test_counters_of_an_attempt():
+    path = f"/jobs/{JOB}/tasks/{REDUCE}/attempts/{ATTEMPT}/counters"
+    group = '[{"counterGroupName":"G","counter":[{"name":"N","value":3}]}]'
+    with serve(
+        {("", path): f'{{"jobTaskAttemptCounters":{{"id":"a","taskAttemptCounterGroup":{group}}}}}'}
+    ) as rm:
+        assert master(rm).attempt_counters(REDUCE, ATTEMPT) == {"G": {"N": 3}}
 
 
 def test_the_job_s_configuration():

@@ -9,7 +9,7 @@ import pytest
 from tests.contract.recording import VERSIONS, load
 from tests.unit.hadoop.replaying import Heard, Replay, Reply, closed_port, page
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop.history_server import QUICK, HistoryServer, job_of
+from yarnctl.frameworks.mapreduce.history_server import QUICK, HistoryServer, job_of
 from yarnctl.hadoop.http.answers import BadAnswer, Missing
 from yarnctl.hadoop.http.transport import Transport
 

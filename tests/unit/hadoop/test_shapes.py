@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from yarnctl.hadoop.wire import mapreduce, yarn
+from yarnctl.frameworks.mapreduce import rest as mapreduce
+from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.decoders import Unreadable
 from yarnctl.units import Resources
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.spark_plugin.stubs import SOURCES
-from yarnctl import submitting
+from yarnctl import frameworks
 
-PLUGIN = Path(submitting.__file__).parent / "spark_plugin" / "Leave.java"
+PLUGIN = Path(frameworks.__file__).parent / "spark" / "plugin" / "Leave.java"
 FAULTS = ("list", "status", "open", "read", "request")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from yarnctl.errors import BadInput
-from yarnctl.submitting.application_files import profile_settings, read_application
+from yarnctl.frameworks.application_files import profile_settings, read_application
 
 FILE = """
 name = "wordcount"

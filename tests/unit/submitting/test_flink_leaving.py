@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from yarnctl.cli.wrap import command
 from yarnctl.errors import BadInput
-from yarnctl.submitting.flink_leaving import wrap
+from yarnctl.frameworks.flink.wrapping import wrap
 
 BEFORE = "flink run-application -t yarn-application"
 AFTER = "-c app.Count hdfs:///app.jar 120000"

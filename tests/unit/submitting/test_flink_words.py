@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from yarnctl.errors import BadInput
-from yarnctl.submitting import flink
+from yarnctl.frameworks.flink import submission as flink
 
 RUN = ("flink", "run-application", "-t", "yarn-application")
 APP = ("hdfs:///apps/job.jar", "-p", "99", "-Dyarn.tags=not-read")

@@ -9,10 +9,17 @@ from click.testing import CliRunner
 
 from yarnctl.cli import wrap as wrap_command
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.wire.drain_tags import min_executors_of
-from yarnctl.hadoop.wire.spark_rest import route_of
-from yarnctl.submitting.spark import SparkWords
-from yarnctl.submitting.spark_leaving import TRAP_FILE, Leaving, default_lines, defaults_in, version_in, wrap
+from yarnctl.frameworks.spark.configuration import route_of
+from yarnctl.frameworks.spark.submission import SparkWords
+from yarnctl.frameworks.spark.wrapping import (
+    TRAP_FILE,
+    Leaving,
+    default_lines,
+    defaults_in,
+    version_in,
+    wrap,
+)
+from yarnctl.hadoop.wire.tags import min_executors_of
 
 PLUGIN = Leaving("plugin", "/opt/leave.jar")
 
@@ -21,14 +28,14 @@ SIGNAL = Leaving()
 
 
 def wrapped(line: str, leaving: Leaving = SIGNAL, defaults=None, version: str = "4.0.1") -> SparkWords:
-    return SparkWords(wrap(shlex.split(line), leaving, defaults or {}, version)[0])
+    return SparkWords(wrap(SparkWords(shlex.split(line)), leaving, defaults or {}, version)[0])
 
 
 def test_the_wrapped_command_is_the_users_with_our_settings_before_it():
     line = (
         "env A=1 spark-submit --queue research --master yarn --conf spark.yarn.tags=mine --class C a.jar -x 5"
     )
-    words, _ = wrap(shlex.split(line), Leaving(min_executors=2), {}, "4.0.1")
+    words, _ = wrap(SparkWords(shlex.split(line)), Leaving(min_executors=2), {}, "4.0.1")
     assert words[:3] == ["env", "A=1", "spark-submit"]
     assert words[-8:] == shlex.split("--queue research --master yarn --class C a.jar -x 5")[-8:]
     settings = SparkWords(words).settings()
@@ -121,7 +128,7 @@ def test_the_signal_is_no_hindrance_for_the_plugin():
 
 def test_a_shuffle_service_is_told_and_not_refused():
     line = "spark-submit --master yarn --conf spark.shuffle.service.enabled=true a.py"
-    _, notes = wrap(shlex.split(line), PLUGIN, {}, "4.0.1")
+    _, notes = wrap(SparkWords(shlex.split(line)), PLUGIN, {}, "4.0.1")
     assert any("external shuffle service" in note for note in notes)
 
 

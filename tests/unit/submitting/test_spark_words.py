@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from yarnctl.errors import BadInput
-from yarnctl.submitting import FRAMEWORKS, kind_of, spark
+from yarnctl.frameworks.spark import submission as spark
+from yarnctl.frameworks.submissions import FRAMEWORKS, kind_of
 
 YARN = ("--master", "yarn", "--deploy-mode", "cluster")
 APP = ("job.py", "--queue", "no-option", "--num-executors", "9")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from yarnctl.errors import BadInput
-from yarnctl.submitting.jar_programs import JarProgram
+from yarnctl.frameworks.mapreduce.submission import JarProgram
 from yarnctl.task_runner.hadoop_words import GENERIC, HadoopOption, read_generic, read_options, settings_of
 
 ANSWERED = {

@@ -14,15 +14,15 @@ from yarnctl.attach.connection.connection import name_nodes_in
 from yarnctl.attach.connection.web_proxy import find_proxy
 from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
-from yarnctl.hadoop.app_master import approved
+from yarnctl.frameworks.flink.rest import KIND as FLINK
+from yarnctl.frameworks.spark.rest import KIND as SPARK
 from yarnctl.hadoop.http.answers import JSON, Missing, Rejected
 from yarnctl.hadoop.http.transport import FAULT_WORDS, MANAGER_INFO, Transport, connection_fault
 from yarnctl.hadoop.lock import LockFile
+from yarnctl.hadoop.proxied import approved
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.flink_rest import KIND as FLINK
-from yarnctl.hadoop.wire.spark_rest import KIND as SPARK
 from yarnctl.hadoop.wire.views import leaves, queue_tree
 from yarnctl.restoring.change_file import stored_records
 

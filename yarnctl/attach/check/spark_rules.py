@@ -1,6 +1,6 @@
 """Preflight rules for draining executors of Spark (``--spark``): shells, hosts, places of shuffle blocks.
 
-The daemon checks each application's settings at its driver (``executor_reader``). Facts: docs/facts/spark.md.
+The daemon checks each application's settings at its driver (``settings_reader``). Facts: docs/facts/spark.md.
 """
 
 from __future__ import annotations

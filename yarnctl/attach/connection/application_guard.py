@@ -27,9 +27,9 @@ from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from yarnctl.attach.connection.calls import Problem, attempt
-from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.http.answers import Uncertain
 from yarnctl.hadoop.http.session import Allowance, ByteReserve, allowed
+from yarnctl.hadoop.proxied import Absent
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")

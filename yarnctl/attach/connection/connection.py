@@ -25,9 +25,9 @@ from yarnctl.deciding.reasons.modes import ClusterFault, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.deciding.settings import LossRule
 from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.hadoop import site_xml
 from yarnctl.hadoop.addresses import DEFAULTS, LOCAL, history_server, name_nodes
-from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry

@@ -21,9 +21,8 @@ from yarnctl.attach.connection.application_guard import LateAnswer
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Connection
-from yarnctl.attach.eligibility.executor_reader import Drainable, ExecutorReader
 from yarnctl.attach.eligibility.job_reader import KINDS, EligibilityReader
-from yarnctl.attach.eligibility.job_rules import Eligibility
+from yarnctl.attach.eligibility.settings_reader import NOT_YET, ExecutorReader
 from yarnctl.deciding.model import (
     Action,
     Drain,
@@ -63,7 +62,7 @@ from yarnctl.deciding.reasons.outcomes import (
 )
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.journal.rendering import text
 
@@ -165,16 +164,23 @@ class Permission:
         return later(action, why) if why else None
 
     def _of_job(self, application: str) -> Outcome | None:
-        """Refuse an action on an application that is not eligible. Raises Unreachable: not known yet."""
+        return self._of_reader(application, self._eligibility)
+
+    def _of_reader(
+        self, application: str, reader: EligibilityReader | ExecutorReader | None
+    ) -> Outcome | None:
+        """Refuse an action on an application that does not allow it. Raises Unreachable: not known yet."""
         row = self._connection.row(application)
         if not self._queues.is_preemptable(row.queue):
             return Refused(OfNoPreemptableQueue(row.queue))
-        eligibility = self._eligibility.judge(application, row.user)
-        if isinstance(eligibility, Eligibility):
+        if reader is None:
+            return Refused(OtherKind(row.kind[:40]))
+        if reader.judged(row) is not None:
             return None
-        if not self._eligibility.is_settled(application):
-            raise Unreachable(text(eligibility))
-        return Refused(eligibility)
+        why = reader.reasons.get(application, NOT_YET)
+        if not reader.is_settled(application):
+            raise Unreachable(text(why))
+        return Refused(why)
 
     def _of_mapreduce(self, application: str) -> Outcome | None:
         row = self._connection.row(application)
@@ -183,18 +189,8 @@ class Permission:
         return None if row.kind.upper() in KINDS else Refused(OtherKind(row.kind[:40]))
 
     def _of_executors(self, application: str) -> Outcome | None:
-        row = self._connection.row(application)
-        if not self._queues.is_preemptable(row.queue):
-            return Refused(OfNoPreemptableQueue(row.queue))
-        reader = self._executors.get(row.kind.upper())
-        if reader is None or not self._settings.levers:
-            return Refused(OtherKind(row.kind[:40]))
-        found = reader.judged(row)
-        if isinstance(found, Drainable):
-            return None
-        if not reader.is_settled(application):
-            raise Unreachable(text(found))
-        return Refused(found)
+        kind = self._connection.row(application).kind.upper()
+        return self._of_reader(application, self._executors.get(kind) if self._settings.levers else None)
 
     def _of_priority(self, application: str) -> Outcome | None:
         if not self._settings.allow_priority:

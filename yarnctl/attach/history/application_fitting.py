@@ -19,9 +19,8 @@ import msgspec
 from yarnctl.attach.history.fitting import SUBMITTING_MS, folded
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.reasons.verdicts import EndedOtherwise, LessonReason, NoUsage
-from yarnctl.hadoop.wire.mapreduce import MASTER
 from yarnctl.hadoop.wire.views import deadline_of
-from yarnctl.hadoop.wire.yarn import EndedApplication
+from yarnctl.hadoop.wire.yarn import MASTER, EndedApplication
 
 
 class ApplicationRun(msgspec.Struct, frozen=True):

@@ -13,9 +13,9 @@ from yarnctl.attach.history import fitting
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.reasons.verdicts import HistoryLost, HistoryUnusable, LessonReason, NotInHistoryYet
-from yarnctl.hadoop.history_server import HistoryServer, job_of
+from yarnctl.frameworks.mapreduce.history_server import HistoryServer, job_of
+from yarnctl.frameworks.mapreduce.rest import EndedJob
 from yarnctl.hadoop.http.answers import BadAnswer, Missing, Rejected
-from yarnctl.hadoop.wire.mapreduce import EndedJob
 
 RUNS_MAX = 10  # The number of latest runs that an estimate uses
 TRAINING_MAX = 100  # The number of latest jobs that are feedback at the start

@@ -29,8 +29,9 @@ from yarnctl.deciding.reasons.verdicts import (
     NoTaskTimes,
     RanInMaster,
 )
-from yarnctl.hadoop.wire.mapreduce import LIMITS, MASTER, TAGS, EndedJob
+from yarnctl.frameworks.mapreduce.rest import LIMITS, TAGS, EndedJob
 from yarnctl.hadoop.wire.views import deadline_of
+from yarnctl.hadoop.wire.yarn import MASTER
 from yarnctl.units import Resources
 
 JOB_COUNTERS = "org.apache.hadoop.mapreduce.JobCounter"

@@ -15,7 +15,7 @@ from yarnctl.attach.connection.connection import Attachment
 from yarnctl.deciding.held_windows import MARK_MS, MARKS_MAX, HeldWindows, spacing_ms, user_owner
 from yarnctl.deciding.model import HeldTime, JobConsent
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.mapreduce import may_lose_tag_ratio, tags_in
+from yarnctl.hadoop.wire.tags import may_lose_tag_ratio, tags_in
 
 QUIET_MS = 5_000  # The minimum interval between readings of the applications for the budgets only
 

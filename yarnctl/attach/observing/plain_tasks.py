@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from yarnctl.deciding.levers import NOT_BEGUN_MS
 from yarnctl.deciding.model import TaskView
+from yarnctl.frameworks.mapreduce.rest import TaskAttempt
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 
 KNOWN_RATIO = 0.05  # With less progress than this the remaining time is unknown
 REDUCE_PHASE = 2 / 3  # Java's progress of a reduce when it begins to reduce

@@ -27,8 +27,8 @@ from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.observing.cluster_state import Held, LiveContainers
 from yarnctl.attach.observing.status_line import WORKING, parse
 from yarnctl.deciding.model import CameBack, CameBackWithout
-from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.wire.mapreduce import TaskAttempt
+from yarnctl.frameworks.mapreduce.rest import TaskAttempt
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.task_runner.runner.protocol.manifests import attempt_number
 
 KEPT = 9  # Spans of a kind kept of each job, and jobs kept for those without a span of their own

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from yarnctl.hadoop.wire.mapreduce import TaskAttempt
+from yarnctl.frameworks.mapreduce.rest import TaskAttempt
 
 STEADY_MS = 10_000
 QUIET_MS = 10_000

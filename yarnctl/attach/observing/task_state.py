@@ -29,9 +29,10 @@ from yarnctl.deciding.foresight import Prediction
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot, TaskView
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, HoldsResource, OnLabelledNode, OtherKind
-from yarnctl.hadoop.app_master import Absent, MasterClient
+from yarnctl.frameworks.mapreduce.master import MasterClient
+from yarnctl.frameworks.mapreduce.rest import Task, TaskAttempt
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire import views, yarn
-from yarnctl.hadoop.wire.mapreduce import Task, TaskAttempt
 from yarnctl.journal.rendering import text
 from yarnctl.units import Resources
 

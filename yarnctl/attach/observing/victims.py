@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from yarnctl.attach.connection.application_guard import ReadAnswer
 from yarnctl.attach.connection.calls import Problem, attempt
 from yarnctl.attach.observing.cluster_state import Held, Sizes
 from yarnctl.deciding.model import TaskView
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire.decoders import Unreadable
 
 Value = TypeVar("Value")
@@ -27,6 +27,26 @@ class Victim(NamedTuple):
 
 
 ObservedVictim = Victim | Problem  # A Problem: the application did not answer
+
+
+class Removal(NamedTuple):
+    """Why a container left, in its application's words, and whether it left well, as after an order."""
+
+    why: str
+    is_drained: bool
+
+
+RemoveReason = Removal | Absent | Problem | None  # None: the application still lists it
+
+
+class LeavingObserver(Protocol):
+    """Observes applications of one framework, whose containers can leave by an order."""
+
+    def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
+        """Observe applications; a Problem for one that does not answer. One left alone shows no task."""
+
+    def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
+        """Return why containers left, by application and name."""
 
 
 def victims_of(

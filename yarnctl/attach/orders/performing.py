@@ -20,6 +20,7 @@ Release or Withdraw not possible now    Unknown, so that it is retried
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import msgspec
 
@@ -30,7 +31,6 @@ from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.eligibility.permission import Permission, later, unread
 from yarnctl.attach.observing.plain_tasks import is_map
 from yarnctl.attach.observing.status_line import WORKING, Status, parse
-from yarnctl.attach.orders.executor_orders import LeavingOrders
 from yarnctl.attach.orders.saved_work import UNCHANGED, is_ordered, safe_manifest
 from yarnctl.attach.orders.tracking import OrderTracking, TrackedOrder
 from yarnctl.deciding.model import (
@@ -78,10 +78,10 @@ from yarnctl.deciding.reasons.outcomes import (
 )
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable, YarnctlError
-from yarnctl.hadoop.app_master import Absent
+from yarnctl.frameworks.mapreduce.rest import TaskAttempt
 from yarnctl.hadoop.http.answers import Altered, ExistsAlready, Rejected, Uncertain
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 from yarnctl.restoring.restorer import Restorer, ReversibleSetting
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Manifest, canonical, request_name
 from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
@@ -89,8 +89,15 @@ from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
 FOLDER_MODE, FILE_MODE = 0o755, 0o644  # The job's user must read a request; only its owner may write one
 
 
+class LeavingOrders(Protocol):
+    """The orders to applications of one framework; methods raise as the clients do."""
+
+    def drain(self, action: Drain, one: TrackedOrder) -> Outcome:
+        """Order a container to leave, once."""
+
+
 class Performing:
-    """Performs all actions of the controller on one cluster."""
+    """Performs all actions of the controller on one cluster; ``leaving``: by YARN's type of applications."""
 
     def __init__(
         self,

@@ -21,10 +21,10 @@ from yarnctl.attach.connection.connection import CheckpointStore, Connection
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.observing.cluster_state import Held, LiveContainers
-from yarnctl.attach.observing.executors import LeavingObserver, RemoveReason, executor_in, is_container_of
 from yarnctl.attach.observing.resume_cost import ResumeCosts, attempts_of
 from yarnctl.attach.observing.status_line import SAVING, parse
 from yarnctl.attach.observing.task_state import TaskObserver
+from yarnctl.attach.observing.victims import LeavingObserver, Removal, RemoveReason
 from yarnctl.attach.orders.saved_work import (
     UNCHANGED,
     answer_name,
@@ -43,9 +43,8 @@ from yarnctl.deciding.model import (
     ManifestSeen,
     UploadProgressed,
 )
-from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.wire.mapreduce import TaskAttempt
-from yarnctl.hadoop.wire.spark_rest import left_well
+from yarnctl.frameworks.mapreduce.rest import TaskAttempt
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId
 from yarnctl.task_runner.runner.protocol.stores import Entry, Unusable
 
@@ -95,7 +94,11 @@ NO_TASK = TaskId("", "", "")  # The task of a drain order, which has none
 
 
 class OrderTracking:
-    """All tracked orders, and the facts about them. ``observer_of``: the observer of its executors."""
+    """All tracked orders, and the facts about them.
+
+    ``observer_of``: the observer of an application's framework. ``may_leave``: whether an application and a
+    name of an order belong together.
+    """
 
     def __init__(
         self,
@@ -104,9 +107,10 @@ class OrderTracking:
         tasks: TaskObserver,
         resume_costs: ResumeCosts,
         eligibility: EligibilityReader,
-        observer_of: Callable[[str], LeavingObserver | None] = lambda _: None,
+        observer_of: Callable[[str], LeavingObserver | None],
+        may_leave: Callable[[str, str], bool],
     ) -> None:
-        self._observer_of = observer_of
+        self._observer_of, self._may_leave = observer_of, may_leave
         self._connection = connection
         self._live = live
         self._tasks = tasks
@@ -140,8 +144,7 @@ class OrderTracking:
 
     def _task_of(self, application: str, attempt: str, verb: str) -> TaskId | None:
         if verb == "drain":
-            named = executor_in(application, attempt) is not None or is_container_of(application, attempt)
-            return NO_TASK if named else None
+            return NO_TASK if self._may_leave(application, attempt) else None
         return task_of(application, attempt, "mr" if verb == "kill" and self._settings.levers else "r")
 
     def are_leaving(self, application: str) -> bool:
@@ -396,9 +399,9 @@ class OrderTracking:
         """Return how an executor ended; "suspended" if its driver's reason shows that it was drained."""
         if nodes is not None and one.node and one.node not in nodes:
             return "lost"
-        if isinstance(reason, str) and not isinstance(reason, Problem):
-            self.notes[one.order] = reason[:200]
-            return "suspended" if one.released_at_ms and left_well(reason) else "failed"
+        if isinstance(reason, Removal):
+            self.notes[one.order] = reason.why[:200]
+            return "suspended" if one.released_at_ms and reason.is_drained else "failed"
         return "lost" if now_ms - one.ended_seen_at_ms >= self._settings.terminal_state_wait_ms else None
 
 

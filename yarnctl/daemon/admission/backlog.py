@@ -16,7 +16,7 @@ from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Pool, PoolLoad
 from yarnctl.deciding.reasons.verdicts import GateReason, NoRoomForContainer, SizeUnseen
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.wire import views, yarn
-from yarnctl.hadoop.wire.mapreduce import ADMISSION_TAG
+from yarnctl.hadoop.wire.tags import ADMISSION_TAG
 
 EVERY_MS = 10_000
 AGAIN_MS = 5_000  # Pause after a failed measurement

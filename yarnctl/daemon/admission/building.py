@@ -25,7 +25,7 @@ from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.mechanisms import OwnChoices
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop.history_server import DAEMON, QUICK, HistoryServer
+from yarnctl.frameworks.mapreduce.history_server import DAEMON, QUICK, HistoryServer
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.wire import views, yarn

@@ -21,7 +21,7 @@ from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, MasterUnreachable
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms, tags_in
+from yarnctl.hadoop.wire.tags import deadline_tag_ms, tags_in
 from yarnctl.units import NOTHING, Resources, minus, plus, times
 
 ANYWHERE = "*"

@@ -14,6 +14,8 @@ from msgspec import field
 from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 from yarnctl.units import NOTHING, Resources
 
+MASTER = 1  # Containers of an application's master
+
 
 class Vector(msgspec.Struct, frozen=True, gc=False):
     """ResourceInfo: a resource vector."""

@@ -34,7 +34,9 @@ from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.capacity import FOREVER_MS
 from yarnctl.deciding.admission.records import Budget, Estimate, Refund, State
 from yarnctl.deciding.reasons.rooting import code
-from yarnctl.hadoop.wire.mapreduce import deadline_tag
+from yarnctl.frameworks.submissions import FRAMEWORKS, PLAIN_KIND
+from yarnctl.frameworks.submitting import Submitter
+from yarnctl.hadoop.wire.tags import deadline_tag
 from yarnctl.journal.rendering import said, text
 from yarnctl.service.answers.describing import AnswerRoute, described
 from yarnctl.service.answers.error_body import ApiProblem, responses
@@ -65,8 +67,6 @@ from yarnctl.service.routes.placement import (
 )
 from yarnctl.service.security.middleware import ONLY_USER, Credentials, require, require_own
 from yarnctl.service.security.tokens import Caller, Tokens
-from yarnctl.submitting import FRAMEWORKS, PLAIN_KIND
-from yarnctl.submitting.framework import Framework
 
 WAIT_MAX_MS = 30_000
 
@@ -471,7 +471,7 @@ def admission(admission: Admission, status: AdmissionStatus) -> AdmissionOut:
     )
 
 
-def _settings(framework: Framework, admission: Admission, status: AdmissionStatus) -> dict[str, str]:
+def _settings(framework: Submitter, admission: Admission, status: AdmissionStatus) -> dict[str, str]:
     plan, given = admission.plan, framework.given(admission.plan.containers)
     if not plan.kind:
         return given

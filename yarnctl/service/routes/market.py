@@ -22,6 +22,7 @@ from yarnctl.daemon.admission.request_queue import (
     RequestSender,
 )
 from yarnctl.daemon.view.published import View
+from yarnctl.frameworks.submissions import PLAIN_KIND
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import read_off
@@ -40,7 +41,6 @@ from yarnctl.service.routes.admissions import (
 from yarnctl.service.routes.placement import CONTAINERS_MAX, NUMBER, PRINTED, Kind, Word
 from yarnctl.service.security.middleware import ONLY_ACCOUNT, Credentials, require
 from yarnctl.service.security.tokens import Tokens
-from yarnctl.submitting import PLAIN_KIND
 
 MTOKENS_MAX = 10**15
 POINTS_MAX = 64

@@ -1,0 +1,1 @@
+"""A folder per framework: its command lines, the answers of its programs, and its orders."""

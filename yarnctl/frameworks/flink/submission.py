@@ -1,0 +1,195 @@
+"""Flink: parses ``flink run-application`` and ``flink run`` on YARN, and adds granted settings.
+
+* Options end at the first other word, the job's jar; it and the words after it are never read.
+* ``-p`` and ``-t`` set the same as ``-D``; a command line with two different values is rejected.
+* Options of the old form (``-m yarn-cluster``, ``-y...``) are rejected by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+from yarnctl.deciding.queue_names import is_name_of
+from yarnctl.errors import BadInput
+from yarnctl.frameworks.command_words import (
+    TypedOption,
+    kept_words,
+    settings_of,
+    typed_for,
+    user_in_front,
+)
+from yarnctl.frameworks.submitting import (
+    NO_TUNABLES,
+    NUMBER,
+    QUEUE_NAME,
+    Tunables,
+    count_in,
+    own_tags,
+    own_value,
+    refuse_unlisted,
+    with_tags,
+)
+from yarnctl.hadoop.wire.yarn import MASTER
+
+PROGRAM = "flink"
+NAME, QUEUE, TAGS = "yarn.application.name", "yarn.application.queue", "yarn.tags"
+PARALLELISM, SLOTS = "parallelism.default", "taskmanager.numberOfTaskSlots"
+PRIORITY, TARGET = "yarn.application.priority", "execution.target"
+
+GIVEN = {PARALLELISM: NUMBER, SLOTS: NUMBER, QUEUE: QUEUE_NAME, PRIORITY: NUMBER}
+"""The settings that the daemon may grant, beside tags."""
+UNNAMED = "Flink Application Cluster"  # Flink's name for every application without one
+MOST_REMEDY = "add --containers N (TaskManagers plus 1 for the JobManager), or -p N"
+
+ACTIONS = ("run", "run-application")
+TARGETS = ("yarn-application", "yarn-per-job")  # ``run -t yarn-application`` is Flink 2's form
+OWN = {"-p": PARALLELISM, "--parallelism": PARALLELISM, "-t": TARGET, "--target": TARGET}
+WITH_VALUE = (
+    *OWN,
+    *("-D", "-c", "--class", "-C", "--classpath", "-s", "--fromSavepoint", "-j", "--jarfile"),
+    *("-claimMode", "--claimMode", "-rm", "--restoreMode", "-z", "--zookeeperNamespace"),
+    *("-py", "--python", "-pym", "--pyModule", "-pyfs", "--pyFiles", "-pyreq", "--pyRequirements"),
+    *("-pyarch", "--pyArchives", "-pyexec", "--pyExecutable", "-pyclientexec", "--pyClientExecutable"),
+    *("-pypath", "--pyPythonPath"),
+)
+FLAGS = (
+    *("-d", "--detached", "-n", "--allowNonRestoredState", "-sae", "--shutdownOnAttachedExit"),
+    *("-v", "--verbose", "-q", "--sysoutLogging"),
+)
+OLD = ("-m", "--jobmanager", "-e", "--executor")
+
+
+class FlinkSubmission:
+    """One application of ``flink run-application`` or ``flink run``, with any words in front of it."""
+
+    queue_default = "default"
+    name_default = UNNAMED
+
+    def __init__(self, words: Sequence[str]) -> None:
+        place = next((at for at, word in enumerate(words) if PurePath(word).name == PROGRAM), None)
+        action = "" if place is None else "".join(words[place + 1 : place + 2])
+        if place is None or action not in ACTIONS:
+            remedy = f"use '{PROGRAM} run-application -t yarn-application ...'"
+            raise BadInput("command line", "does not submit a Flink job", remedy)
+        self._program = list(words[: place + 2])
+        self._options, self._rest = _parsed(words[place + 2 :])
+        example = f"{PROGRAM} {action} ..."
+        self.user_option = user_in_front(self._program, example)
+        self._settings = settings_of(self._options)
+        target = self._settings.get(TARGET)
+        if target is None:
+            raise BadInput("-t", "is missing", "add -t yarn-application")
+        if target not in TARGETS:
+            problem = "does not create a YARN application for the job"
+            raise BadInput(typed_for(self._options, TARGET), problem, "use -t yarn-application")
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings of ``-D`` and of other options, under Flink's names."""
+        return dict(self._settings)
+
+    def words(self, more: Mapping[str, str]) -> list[str]:
+        """Return the command line with the settings ``more`` in place of its own values."""
+        ours = [f"-D{name}={value}" for name, value in more.items()]
+        return [*self._program, *ours, *kept_words(self._options, more), *self._rest]
+
+
+def _parsed(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
+    """Return the options, and the rest, which begins with the job's jar; raises BadInput."""
+    options: list[TypedOption] = []
+    place = 0
+    while place < len(words) and words[place].startswith("-"):
+        word = words[place]
+        option, value = _divided(word)
+        if option in OLD or (option.startswith(("-y", "--y")) and option not in WITH_VALUE):
+            raise BadInput(
+                option[:60], "is an option of Flink's old form", "use -t yarn-application and -D NAME=VALUE"
+            )
+        if option in FLAGS:
+            options.append(TypedOption((word,), option))
+            place += 1
+            continue
+        if option not in WITH_VALUE:
+            raise BadInput(option[:60], "unknown option of flink run", "use -D NAME=VALUE instead")
+        if value is None and place + 1 >= len(words):
+            raise BadInput(option, "has no value", "add a value")
+        taken = tuple(words[place : place + (2 if value is None else 1)])
+        options.append(_option(taken, option, taken[1] if value is None else value))
+        place += len(taken)
+    return options, list(words[place:])
+
+
+def _divided(word: str) -> tuple[str, str | None]:
+    """Return an option, and the value in the same word (``-Dx=y``, ``-p3``, ``--parallelism=3``) or None."""
+    if word in WITH_VALUE or word in FLAGS:
+        return word, None
+    if word.startswith("-D"):
+        return "-D", word[2:]
+    option, equals, value = word.partition("=")
+    if equals:
+        return option, value
+    if word.startswith("-p") and word[2:].isascii() and word[2:].isdecimal():
+        return "-p", word[2:]
+    return word, None
+
+
+def _option(words: tuple[str, ...], option: str, value: str) -> TypedOption:
+    if option != "-D":
+        return TypedOption(words, option, value, OWN.get(option, ""), own=option in OWN)
+    name, equals, setting = value.partition("=")
+    return TypedOption(words, option, setting if equals else "true", name)
+
+
+command_of = FlinkSubmission
+
+
+def most_containers(settings: Mapping[str, str]) -> int | None:
+    """Return the number of TaskManagers plus the JobManager; None if the parallelism is not given."""
+    parallelism, slots = count_in(settings, PARALLELISM, "-D"), count_in(settings, SLOTS, "-D") or 1
+    return None if parallelism is None else -(-parallelism // slots) + MASTER
+
+
+def tags_of(settings: Mapping[str, str]) -> list[str]:
+    """Return the user's own tags; BadInput where they are too many, or one is reserved for the daemon."""
+    return own_tags(settings.get(TAGS, ""), f"-D{TAGS}")
+
+
+def given(containers: int) -> dict[str, str]:
+    """Return the settings that limit an application to ``containers``, with its JobManager's."""
+    return {PARALLELISM: str(max(1, containers - MASTER)), SLOTS: "1"}
+
+
+def settled(
+    own: Mapping[str, str], given: Mapping[str, str], tags: Sequence[str], tunables: Tunables = NO_TUNABLES
+) -> tuple[dict[str, str], list[str]]:
+    """Return the settings to submit with, and notes for the user; BadInput names a contradicting setting.
+
+    ``own`` are the user's settings, ``given`` the granted ones and ``tags`` the granted tags. The daemon
+    grants TaskManagers with one slot; the user's number of slots multiplies the parallelism.
+    """
+    refuse_unlisted(GIVEN, given, tags, tunables)
+    if PARALLELISM not in given or SLOTS not in given:
+        raise BadInput("--url", "the daemon grants no parallelism for Flink", "update the daemon")
+    slots = count_in(own, SLOTS, "-D")
+    managers = -(-int(given[PARALLELISM]) // max(1, int(given[SLOTS])))
+    if slots is not None:
+        given = {**given, SLOTS: str(slots), PARALLELISM: str(managers * slots)}
+    more: dict[str, str] = {}
+    notes: list[str] = []
+    for name, value in given.items():
+        typed = own.get(name)
+        if typed is None:
+            more[name] = value
+        elif name == PARALLELISM:
+            most = int(value)
+            parallelism = count_in(own, PARALLELISM, "-D") or 0
+            if parallelism > most:
+                remedy = f"remove it, and request yarnctl admit --containers {most_containers(own)}"
+                raise BadInput(f"-p {parallelism}", f"exceeds the granted {most}", remedy)
+        elif name == QUEUE:
+            if not is_name_of(typed, value):
+                raise BadInput(f"-D{QUEUE}={typed}", f"queue {value} was granted", "request the same queue")
+        elif typed != value and name != SLOTS:
+            notes.append(own_value(typed, value, name))
+    more[TAGS] = with_tags(tags_of(own), tags)
+    return more, notes

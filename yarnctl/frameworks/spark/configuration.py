@@ -1,0 +1,71 @@
+"""The settings of Spark, and the tag, with which executors may be drained (docs/facts/spark.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from yarnctl.hadoop.wire.tags import routes_in
+
+Route = Literal["signal", "plugin"]  # SIGTERM to the container, or a plugin in the driver
+
+TRAP = "yarnctl-trap.sh"  # It keeps a container's shell alive after SIGTERM (docs/facts/spark.md, 2)
+PLUGIN = "yarnctl.Leave"  # The class of the driver's plugin
+LEAST_VERSION = (3, 2)  # 3.1 moves shuffle blocks; 3.2 ends executors when all blocks are moved
+
+DECOMMISSION = "spark.decommission.enabled"
+MOVES = "spark.storage.decommission.enabled"
+MOVES_SHUFFLE = "spark.storage.decommission.shuffleBlocks.enabled"
+MOVES_CACHE = "spark.storage.decommission.rddBlocks.enabled"
+MOVES_EVERY = "spark.storage.decommission.replicationReattemptInterval"
+SIGNAL = "spark.executor.decommission.signal"
+SHELL_FILE = "spark.executorEnv.BASH_ENV"
+FORCE_KILL = "spark.executor.decommission.forceKillTimeout"
+"""Spark kills an executor that has not left by then, with its tasks; not set by default. No other setting of
+Spark 3.2 to 4.1 does so: ``spark.executor.decommission.killInterval`` only announces a kill from outside."""
+FALLBACK = "spark.storage.decommission.fallbackStorage.path"
+SHUFFLE_SERVICE = "spark.shuffle.service.enabled"
+PLUGINS = "spark.plugins"
+REQUESTS, REQUESTS_OWNER = "spark.yarnctl.requests", "spark.yarnctl.requests.owner"
+"""The settings with the plugin's folder of orders and the account that must have written them."""
+DYNAMIC = "spark.dynamicAllocation.enabled"
+START = "spark.app.startTime"  # Set by Spark: the instant of a driver's start
+
+REQUIRED: Mapping[str, str] = {
+    DECOMMISSION: "true",
+    MOVES: "true",
+    MOVES_SHUFFLE: "true",
+    MOVES_CACHE: "true",
+    MOVES_EVERY: "1s",
+}
+"""Without the last (Spark's 30 s) an executor that is empty stays for half a minute to a minute."""
+REQUIRED_BY_SIGNAL: Mapping[str, str] = {SIGNAL: "TERM", SHELL_FILE: f"./{TRAP}"}
+
+_JAVA_OPTIONS = ("spark.executor.extraJavaOptions", "spark.executor.defaultJavaOptions")
+_NO_SIGNALS = re.compile(r"(?<!\S)-Xrs(?!\S)")
+_VERSION = re.compile(r"([0-9]{1,3})\.([0-9]{1,4})")
+
+
+def version_of(text: str) -> tuple[int, int]:
+    """Return major and minor of a version; (0, 0) if it is none."""
+    match = _VERSION.match(text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def no_signal_options(settings: Mapping[str, str]) -> list[str]:
+    """Return the settings that give executors ``-Xrs``: then no handler of a signal can be registered."""
+    return [name for name in _JAVA_OPTIONS if _NO_SIGNALS.search(settings.get(name, ""))]
+
+
+def route_of(tags: Sequence[str]) -> Route | None:
+    """Return the route that a tag allows; None: no executor of this application may be drained."""
+    found = routes_in(tags)
+    if "plugin" in found:
+        return "plugin"
+    return "signal" if "signal" in found else None
+
+
+def leaves_whole(settings: Mapping[str, str], route: Route) -> bool:
+    """Return whether all executors may leave: shuffle blocks go to a folder, and the driver waits."""
+    return route == "plugin" and settings.get(FALLBACK, "").strip().endswith("/")

@@ -1,0 +1,80 @@
+"""Decide which Spark applications may have executors drained, by a tag and their driver's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from yarnctl.attach.connection.connection import Attachment
+from yarnctl.attach.eligibility.settings_reader import SHOWN_MAX, Drainable
+from yarnctl.deciding.reasons.eligibility import (
+    EligibilityReason,
+    NoDrainTag,
+    SettingForbidsDrain,
+    SparkTooOld,
+)
+from yarnctl.frameworks.spark.configuration import (
+    FORCE_KILL,
+    LEAST_VERSION,
+    PLUGIN,
+    PLUGINS,
+    REQUESTS,
+    REQUESTS_OWNER,
+    REQUIRED,
+    REQUIRED_BY_SIGNAL,
+    leaves_whole,
+    no_signal_options,
+    route_of,
+    version_of,
+)
+from yarnctl.frameworks.spark.driver import SparkDriver
+from yarnctl.hadoop.proxied import Absent
+from yarnctl.hadoop.wire.tags import min_executors_of
+
+
+def judge(
+    tags: Sequence[str], settings: Mapping[str, str], version: str, requests: str, owner: str
+) -> Drainable | EligibilityReason:
+    """Return how executors may be drained, or why not; ``requests``, ``owner``: of orders to a plugin."""
+    route = route_of(tags)
+    if route is None:
+        return NoDrainTag()
+    if version_of(version) < LEAST_VERSION:
+        return SparkTooOld(version[:SHOWN_MAX])
+    by_plugin = {REQUESTS: requests, REQUESTS_OWNER: owner}
+    needed = {**REQUIRED, **(REQUIRED_BY_SIGNAL if route == "signal" else by_plugin)}
+    for name, value in needed.items():
+        found = settings.get(name, "")
+        if found.strip().lower() != value.lower():
+            return SettingForbidsDrain(name, found[:SHOWN_MAX], value)
+    if FORCE_KILL in settings:
+        needed_here = "no limit, because Spark kills an executor that reaches it"
+        return SettingForbidsDrain(FORCE_KILL, settings[FORCE_KILL][:SHOWN_MAX], needed_here)
+    if route == "signal" and (odd := no_signal_options(settings)):
+        return SettingForbidsDrain(odd[0], settings[odd[0]][:SHOWN_MAX], "no -Xrs")
+    if route == "plugin" and PLUGIN not in settings.get(PLUGINS, "").split(","):
+        return SettingForbidsDrain(PLUGINS, settings.get(PLUGINS, "")[:SHOWN_MAX], PLUGIN)
+    keep = min_executors_of(tags)
+    return Drainable(route, 0 if keep == 1 and leaves_whole(settings, route) else keep)
+
+
+class SparkConsent:
+    """Reads a driver's settings and applies the rules to them."""
+
+    def __init__(self, attachment: Attachment, driver: Callable[[str], SparkDriver]) -> None:
+        self._requests, self._owner = attachment.requests_root.rstrip("/"), attachment.requests_owner
+        self._driver = driver
+
+    def is_tagged(self, tags: Sequence[str]) -> bool:
+        """Return whether the submitter's tags allow draining."""
+        return route_of(tags) is not None
+
+    def judge(self, application: str, tags: Sequence[str]) -> Drainable | EligibilityReason | Absent:
+        """Return how executors may be drained, or why not; Absent: the driver gave no answer."""
+        driver = self._driver(application)
+        settings = driver.settings()
+        if isinstance(settings, Absent):
+            return settings
+        version = driver.version()
+        if isinstance(version, Absent):
+            return version
+        return judge(tags, settings, version, self._requests, self._owner)

@@ -1,0 +1,265 @@
+"""Drain executors of Spark, and request them again.
+
+An executor's state is read from its driver right before the order, which is sent once. The submitter's tag
+decides the route. Without a plugin Spark requests executors again without an order, so none is sent then.
+
+Orders to the plugin in a driver are numbered files in the daemon's own folder in HDFS. An order is written to
+a temporary file and renamed. Its name has its number, its kind and its decision, so that the same order is
+written once even if it is performed repeatedly. The folder's name has the start time of the driver: a later
+attempt never reads it (``plugin/Leave.java``). Facts: docs/facts/spark.md, 6.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.connection import Attachment, Connection
+from yarnctl.attach.eligibility.permission import unread
+from yarnctl.attach.orders.reversible import has_ended
+from yarnctl.attach.orders.tracking import TrackedOrder
+from yarnctl.deciding.model import Accepted, Change, ChangeKind, Drain, Outcome, Refused, Unknown, Withheld
+from yarnctl.deciding.reasons.orders import QueueServing
+from yarnctl.deciding.reasons.outcomes import (
+    AttemptUnknown,
+    ClientFault,
+    ExecutorBusy,
+    NoHdfs,
+)
+from yarnctl.deciding.reasons.rooting import FAULT_MAX
+from yarnctl.errors import Unreachable, YarnctlError
+from yarnctl.frameworks.framework import Connected, Parts
+from yarnctl.frameworks.spark.configuration import DYNAMIC, START
+from yarnctl.frameworks.spark.consent import SparkConsent
+from yarnctl.frameworks.spark.driver import SparkDriver
+from yarnctl.frameworks.spark.observing import ExecutorObserver, executor_in
+from yarnctl.frameworks.spark.rest import KIND
+from yarnctl.hadoop.http.answers import ExistsAlready, Missing, Uncertain
+from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.proxied import Absent
+from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.journal.rendering import text
+from yarnctl.restoring.restorer import Reading, ReversibleSetting
+
+FOLDER_MODE, FILE_MODE = 0o755, 0o644
+_ORDER = re.compile(r"([0-9]{9})-([a-z]+)-([A-Za-z0-9._-]{1,80})\.order")
+_START = re.compile(r"[0-9]{1,19}")
+TRIES = 3  # Attempts to write an order: another request of the daemon may use a number first
+
+
+class PluginOrders:
+    """Writes orders below ``root``; raises as the client of HDFS does."""
+
+    def __init__(self, hdfs: WebHdfs, root: str) -> None:
+        self._hdfs = hdfs
+        self._root = root.rstrip("/")
+
+    def leave(
+        self,
+        application: str,
+        start: str,
+        executors: Sequence[str],
+        decision: str,
+        may_write: Callable[[], bool] = lambda: True,
+    ) -> bool:
+        """Order executors, by their numbers, to leave together; ``may_write`` is asked right before.
+
+        False: it may not, and no order was written.
+        """
+        text = f"leave {' '.join(executors)}\n"
+        return self._write(application, start, "leave", decision, text, may_write)
+
+    def back(self, application: str, start: str, decisions: Sequence[str]) -> None:
+        """Order the driver to request as many executors as left by these decisions."""
+        text = f"back {' '.join(decisions)}\n"
+        self._write(application, start, "back", decisions[-1], text, lambda: True)
+
+    def has_back(self, application: str, start: str, decisions: Sequence[str]) -> bool:
+        """Return whether the order to request executors again is written."""
+        names = self._names(f"{self._root}/{application}/driver-{start}")
+        return any(name.endswith(f"-back-{decisions[-1]}.order") for name in names)
+
+    def _write(
+        self,
+        application: str,
+        start: str,
+        kind: str,
+        decision: str,
+        text: str,
+        may_write: Callable[[], bool],
+    ) -> bool:
+        folder = f"{self._root}/{application}/driver-{start}"
+        self._hdfs.make_directories(folder, FOLDER_MODE)
+        beside = f"{folder}/.{kind}-{decision}.tmp"
+        for _ in range(TRIES):
+            found = [match for name in self._names(folder) if (match := _ORDER.fullmatch(name))]
+            if any((match[2], match[3]) == (kind, decision) for match in found):
+                return True
+            number = max((int(match[1]) for match in found), default=0) + 1
+            self._hdfs.create(beside, text.encode("ascii"), mode=FILE_MODE, overwrite=True)
+            if not may_write():
+                break
+            try:
+                self._hdfs.rename(beside, f"{folder}/{number:09d}-{kind}-{decision}.order")
+                return True
+            except ExistsAlready:
+                continue
+        self._hdfs.delete(beside)
+        if not may_write():
+            return False
+        raise ExistsAlready(f"{folder}: another daemon writes orders here; {TRIES} attempts failed")
+
+    def _names(self, folder: str) -> list[str]:
+        try:
+            return [row.name for row in self._hdfs.listing(folder)]
+        except Missing:
+            return []
+
+
+def start_of(settings: Mapping[str, str]) -> str:
+    """Return the start time of a driver by its settings, as text in ms; "" if they do not have it."""
+    start = settings.get(START, "")
+    return start if _START.fullmatch(start) else ""
+
+
+class ExecutorOrders:
+    """Performs ``Drain``; raises as the clients do."""
+
+    def __init__(self, parts: Parts, executors: ExecutorObserver) -> None:
+        self._connection, self._permission = parts.connection, parts.permission
+        self._executors, self._reader, self._restorer = executors, parts.reader, parts.restorer
+
+    def drain(self, action: Drain, one: TrackedOrder) -> Outcome:
+        """Order an executor to leave, once."""
+        obstacle = self._executors.still_there(one.application, one.attempt, one.container)
+        if isinstance(obstacle, Absent | Problem):
+            return Withheld(unread(obstacle))
+        if obstacle:
+            return Refused(ExecutorBusy(obstacle[:FAULT_MAX]))
+        found = self._reader.judged(self._connection.row(one.application))
+        if no := self._permission.may_act(action):
+            return no
+        one.released_at_ms = self._connection.clock()
+        try:
+            outcome: Outcome = Accepted()
+            if found is not None and found.route == "plugin":
+                outcome = self._order_plugin(action)
+            else:
+                self._connection.manager.signal(one.container, "GRACEFUL_SHUTDOWN")
+        except Uncertain:
+            raise
+        except YarnctlError:
+            one.released_at_ms = 0
+            raise
+        if not isinstance(outcome, Accepted):
+            one.released_at_ms = 0
+        return outcome
+
+    def _order_plugin(self, action: Drain) -> Outcome:
+        """Order the plugin to let executors leave; their number before is recorded first."""
+        application, hdfs = action.application, self._connection.hdfs
+        settings = self._executors.settings(application)
+        if hdfs is None:
+            return Withheld(NoHdfs())
+        if isinstance(settings, Absent | Problem):
+            return Withheld(unread(settings))
+        start = start_of(settings)
+        if not start:
+            return Refused(AttemptUnknown())
+        decision = self._connection.settings.name_of(f"d{action.decision}")
+        if not self._is_recorded(application, decision):
+            active = self._executors.active(application)
+            if isinstance(active, Absent | Problem):
+                return Withheld(unread(active))
+            change = Change("executors", application, str(active), decision)
+            if problem := self._restorer.record((change,), QueueServing()):
+                return Withheld(ClientFault(problem[:FAULT_MAX]))
+        named = [executor_in(application, mate) for mate in action.mates]
+        leaving = [name for name in named if name is not None]
+        orders = PluginOrders(hdfs, self._connection.settings.requests_root)
+        is_written = orders.leave(
+            application, start, leaving, decision, lambda: self._permission.may_act(action) is None
+        )
+        if is_written:
+            return Accepted()
+        return self._permission.may_act(action) or Withheld(ClientFault("not permitted for a moment"))
+
+    def _is_recorded(self, application: str, decision: str) -> bool:
+        one = self._restorer.open.get(("executors", application))
+        return one is not None and one.why is None and decision in one.change.now.split()
+
+
+class SparkExecutors:
+    """The number of executors of a Spark application whose driver has the plugin."""
+
+    def __init__(self, connection: Connection, executors: ExecutorObserver) -> None:
+        self._connection = connection
+        self._executors = executors
+
+    def read(self, change: Change) -> Reading:
+        """Count active executors; nothing has ended before the order is written: they may be leaving still.
+
+        With dynamic allocation Spark keeps the number by its pending tasks: the written order is enough. With
+        a fixed number it is enough while the driver has no pending task.
+        """
+        application = change.target
+        if has_ended(self._connection, application):
+            return Reading("gone")
+        settings = self._executors.settings(application)
+        if isinstance(settings, Absent | Problem):
+            return Reading("unread", text(unread(settings)))
+        active = self._executors.active(application)
+        if isinstance(active, Absent | Problem):
+            return Reading("unread", text(unread(active)))
+        if not self._orders().has_back(application, start_of(settings), change.now.split()):
+            return Reading("now", str(active))
+        is_back = (
+            active >= int(change.before)
+            or settings.get(DYNAMIC) == "true"
+            or self._executors.has_pending_task(application) is False
+        )
+        return Reading("before" if is_back else "now", str(active))
+
+    def write(self, change: Change) -> Outcome:
+        """Order the plugin to request as many executors as left by these decisions; written once."""
+        settings = self._executors.settings(change.target)
+        if isinstance(settings, Absent | Problem):
+            return Unknown(unread(settings))
+        start = start_of(settings)
+        if not start:
+            return Refused(AttemptUnknown())
+        if self._connection.hdfs is None:
+            return Unknown(NoHdfs())
+        self._orders().back(change.target, start, change.now.split())
+        return Accepted()
+
+    def _orders(self) -> PluginOrders:
+        if self._connection.hdfs is None:
+            raise Unreachable("HDFS is not known, so no order can be read")
+        return PluginOrders(self._connection.hdfs, self._connection.settings.requests_root)
+
+
+class Spark:
+    """Spark as a framework; ``masters`` reaches drivers behind YARN's web proxy."""
+
+    KIND = KIND
+
+    def __init__(self, masters: Transport) -> None:
+        self._driver: Callable[[str], SparkDriver] = lambda name: SparkDriver(masters, name)
+
+    def consent(self, settings: Attachment) -> SparkConsent:
+        """Return the rules by which executors may be drained."""
+        return SparkConsent(settings, self._driver)
+
+    def is_name(self, application: str, name: str) -> bool:
+        """Return whether a name is that of an executor of an application."""
+        return executor_in(application, name) is not None
+
+    def connect(self, parts: Parts) -> Connected:
+        """Return observer, orders and the number of executors as a setting."""
+        executors = ExecutorObserver(parts, self._driver)
+        settings: dict[ChangeKind, ReversibleSetting] = {
+            "executors": SparkExecutors(parts.connection, executors)
+        }
+        return Connected(executors, ExecutorOrders(parts, executors), settings)

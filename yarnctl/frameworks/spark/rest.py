@@ -1,0 +1,155 @@
+"""Records of a Spark driver's REST API.
+
+Shapes: https://spark.apache.org/docs/latest/monitoring.html (REST API), as 4.0 answers. ``duration`` is no
+span that one may use: of a running task it is that of its last report, and in ``taskSummary`` 12 ms stood for
+tasks of 3.7 s (tests/contract/recorded/spark-4.0.1.json).
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import field
+
+from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
+from yarnctl.hadoop.wire.owned import Count, Name, SignedCount, SignedTotal, SpanMs, Total
+
+KIND = "SPARK"  # YARN's application type
+
+INSTANT_LENGTH = len("2023-11-14T22:29:59.000GMT")
+_CONTAINER = re.compile(r"container_(?:e[0-9]+_)?[0-9]+_[0-9]+_[0-9]+_[0-9]+")
+_ILL = re.compile(r"bad node|exit (?:status|code):? *[1-9]|killed|lost|fail|timed out", re.IGNORECASE)
+
+
+def left_well(removal: str) -> bool:
+    """Return whether an executor left after a drain, by its driver's ``removeReason``."""
+    return _ILL.search(removal) is None
+
+
+class Version(msgspec.Struct, frozen=True):
+    """GET /version."""
+
+    spark: str = ""
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """GET /environment: what is in effect; secrets are redacted by the driver."""
+
+    pairs: tuple[tuple[str, str], ...] = field(name="sparkProperties", default=())
+
+
+class ExecutorLogs(msgspec.Struct, frozen=True):
+    """The addresses of an executor's logs, which contain the id of its container."""
+
+    stderr: str = ""
+    stdout: str = ""
+
+
+class Executor(msgspec.Struct, frozen=True):
+    """GET /allexecutors: one executor, or the driver. Bytes; memory and disk are of cached blocks."""
+
+    executor: Name = field(name="id")
+    host: Name = field(name="hostPort", default="")
+    is_active: bool = field(name="isActive", default=False)
+    memory_used: SignedTotal = field(name="memoryUsed", default=0)
+    disk_used: SignedTotal = field(name="diskUsed", default=0)
+    cores: Count = field(name="totalCores", default=0)
+    cached_partitions: SignedCount = field(name="rddBlocks", default=0)
+    remove_reason: str = field(name="removeReason", default="")
+    logs: ExecutorLogs = field(name="executorLogs", default=ExecutorLogs())
+
+    @property
+    def is_driver(self) -> bool:
+        """Whether this row is the driver's own."""
+        return self.executor == "driver"
+
+    @property
+    def container(self) -> str:
+        """The id of its container; "" if its logs name none."""
+        for address in (self.logs.stderr, self.logs.stdout):
+            if match := _CONTAINER.search(address):
+                return match[0]
+        return ""
+
+    @property
+    def cached_bytes(self) -> int:
+        """Cached blocks, in memory and on disk."""
+        return max(0, self.memory_used) + max(0, self.disk_used)
+
+
+class ActiveJob(msgspec.Struct, frozen=True):
+    """GET /jobs: a job of the application (an action), with its stages."""
+
+    job: Count = field(name="jobId")
+    status: str = ""
+    stages: tuple[Count, ...] = field(name="stageIds", default=())
+
+
+class StageOfExecutor(msgspec.Struct, frozen=True):
+    """The bytes and tasks of one executor in a stage."""
+
+    succeeded: Count = field(name="succeededTasks", default=0)
+    shuffle_write: Total = field(name="shuffleWrite", default=0)
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """GET /stages and /stages/{stage}/{attempt}: one attempt at a stage; the latter has ``by_executor``."""
+
+    stage: Count = field(name="stageId")
+    attempt: Count = field(name="attemptId", default=0)
+    status: str = ""
+    tasks: Count = field(name="numTasks", default=0)
+    active: SignedCount = field(name="numActiveTasks", default=0)
+    complete: Count = field(name="numCompleteTasks", default=0)
+    run_ms: Total = field(name="executorRunTime", default=0)
+    shuffle_read: Total = field(name="shuffleReadBytes", default=0)
+    shuffle_write: Total = field(name="shuffleWriteBytes", default=0)
+    by_executor: dict[str, StageOfExecutor] = field(name="executorSummary", default_factory=dict)
+
+    @property
+    def waiting(self) -> int:
+        """The number of its tasks that have not started."""
+        return self.tasks - self.complete - max(0, self.active)
+
+
+class StageTask(msgspec.Struct, frozen=True):
+    """GET .../taskList: one attempt at a task; ``launched`` by the driver's clock."""
+
+    executor: Name = field(name="executorId", default="")
+    status: str = ""
+    launched: Name = field(name="launchTime", default="")
+
+    def age_ms(self, now_ms: int) -> int:
+        """Return how long the task has run, in ms; -1 if its launch is unknown."""
+        text = self.launched
+        if len(text) != INSTANT_LENGTH or not text.endswith("GMT"):
+            return -1
+        try:
+            launched = datetime.fromisoformat(text[:-3]).replace(tzinfo=UTC)
+        except ValueError:
+            return -1
+        return max(0, now_ms - int(launched.timestamp() * 1000))
+
+
+class TaskQuantiles(msgspec.Struct, frozen=True):
+    """GET .../taskSummary?quantiles=...: how long the finished tasks of a stage took, ms."""
+
+    run_ms: tuple[SpanMs, ...] = field(name="executorRunTime", default=())
+    begin_ms: tuple[SpanMs, ...] = field(name="executorDeserializeTime", default=())
+
+    @property
+    def spans_ms(self) -> tuple[float, ...]:
+        """The times of tasks within their executors, with their start."""
+        return tuple(map(sum, zip(self.run_ms, self.begin_ms or (0.0,) * len(self.run_ms), strict=False)))
+
+
+VERSION = OneDecoder(Version, owned=True)
+ENVIRONMENT = OneDecoder(Environment, owned=True)
+EXECUTORS = ListDecoder(Executor, owned=True)
+JOBS = ListDecoder(ActiveJob, owned=True)
+STAGES = ListDecoder(Stage, owned=True)
+STAGE = OneDecoder(Stage, owned=True)
+TASKS = ListDecoder(StageTask, owned=True)
+QUANTILES = OneDecoder(TaskQuantiles, owned=True)
