@@ -499,7 +499,7 @@ def test_a_queue_whose_containers_go_elsewhere_is_paused_and_the_other_served() 
     refusals = [record for record in journal.records if isinstance(record, Refusal)]
     assert [record.why for record in refusals if record.at_ms > begun.at_ms] == [begun.why]
     assert shown[:2] == ["running", (begun.why,)]
-    assert f"no order is open: {text(begun.why)}" in shown[2]
+    assert f"no container is ordered: {text(begun.why)}" in shown[2]
     require_replayed(journal)
     journal.records = [without_aside(record) for record in journal.records]
     with pytest.raises(Different):
