@@ -6,6 +6,7 @@ The changes are applied and nothing is decided again. ``Fold().apply(fold.state(
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heapify
 
 from yarnctl.deciding import records
@@ -16,12 +17,42 @@ from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.ledger_state import AwaitedEnds, BarSet, LedgerState, Retiring
 from yarnctl.deciding.loss_budget import LossBudget
-from yarnctl.deciding.open_changes import OpenChanges
+from yarnctl.deciding.model import Change, ChangeKind
 from yarnctl.deciding.order import order_number
 from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.regrowing import Regrowing
 from yarnctl.deciding.settings import DEFAULT, Settings
+
+
+class OpenChanges:
+    """The settings of other owners that yarnctl has lowered and not restored: setting -> the change of it.
+
+    A change that was written counts as made until its end was observed. What is restored is what the records
+    in HDFS name (:mod:`yarnctl.restoring`); this fold serves display, and the check of a journal.
+    """
+
+    def __init__(self, changes: Iterable[Change] = ()) -> None:
+        self.open: dict[tuple[ChangeKind, str], Change] = {change.key: change for change in changes}
+
+    def apply(self, record: object) -> None:
+        """Note changes that are about to be made, and ends of changes."""
+        if isinstance(record, records.Lowering):
+            self.open.update((change.key, change) for change in record.changes)
+        elif isinstance(record, records.Restored):
+            self.open.pop((record.kind, record.target), None)
+
+    def problem(self, record: object) -> str:
+        """Return why this record cannot come next, "" if it can. Before :meth:`apply`."""
+        if isinstance(record, records.Restoring) and self.open.get(record.change.key) != record.change:
+            one = record.change
+            return f"the {one.kind} of {one.target} is restored, and no record says that it was so changed"
+        if isinstance(record, records.Restored) and (record.kind, record.target) not in self.open:
+            return f"the change of {record.kind} of {record.target} has ended, and no record says it was made"
+        if isinstance(record, records.Performed) and record.queue and not record.back:
+            known = ("queue", record.queue) in self.open
+            return "" if known else f"the maximum of {record.queue} was set, and no record says so"
+        return ""
 
 
 class Fold:

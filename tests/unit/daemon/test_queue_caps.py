@@ -12,7 +12,6 @@ from tests.unit.restoring.world import FOLDER, Folder, Host, Values
 from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.deciding.model import Accepted, Change, Outcome, Refused, SetQueueMaximum, Unknown, Withheld
-from yarnctl.deciding.open_changes import OpenChanges
 from yarnctl.deciding.queue_hold import CAP_AFTER_MS, QueueCap, QueueLimits
 from yarnctl.deciding.queue_names import QueueTree, capped
 from yarnctl.deciding.reasons.modes import ModeReason, Paused
@@ -21,6 +20,7 @@ from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Lowering, Performed, Record, Restored, Restoring, State, performed
 from yarnctl.errors import Different
 from yarnctl.journal.file import JournalFile, read
+from yarnctl.journal.fold import OpenChanges
 from yarnctl.journal.replay import replay
 from yarnctl.restoring.change_file import stored_records
 

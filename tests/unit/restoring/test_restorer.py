@@ -9,7 +9,6 @@ import pytest
 
 from tests.unit.restoring.world import CHANGES, FOLDER, KINDS, Folder, Host, Values, lowered_value
 from yarnctl.deciding.model import Accepted, Change, ChangeKind, Outcome, Refused, Unknown, Withheld
-from yarnctl.deciding.open_changes import OpenChanges
 from yarnctl.deciding.reasons.orders import (
     ChangedByOthers,
     ChangeReason,
@@ -25,6 +24,7 @@ from yarnctl.deciding.reasons.orders import (
 )
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Lowering, Performed, Record, Restored, Restoring
+from yarnctl.journal.fold import OpenChanges
 from yarnctl.restoring.change_file import ChangeFiles, command_for, described, stored_records
 from yarnctl.restoring.restorer import PAUSE_MAX_MS, RETRY_MS, WATCH_MS, merged
 
