@@ -6,10 +6,11 @@ import pytest
 
 from tests.live.one_kill import files_entered
 
-MOST_FILES = 62
+MOST_FILES = 64
 """55; the rows of a snapshot in a run whose last look was told as a difference; three for queues by name (the
 rule, what names stand for on this cluster, its use at the start), two for the guard around what applications
-answer, one for what executors that left long ago get back without the mix."""
+answer, one for what executors that left long ago get back without the mix; one reader of settings for all
+frameworks, one for the reasons why applications wait."""
 THROUGH = (
     "yarnctl/deciding/controller.py",
     "yarnctl/attach/eligibility/permission.py",
