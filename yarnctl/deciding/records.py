@@ -100,7 +100,7 @@ class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True, omit_d
 
 
 class Awaited(msgspec.Struct, frozen=True, tag="awaited"):
-    """The running tasks whose containers one application waits for: no order, but they are counted."""
+    """The running tasks that one application waits for. They have no order, and they are counted."""
 
     at_ms: int
     application: str

@@ -1,4 +1,4 @@
-"""The interface of a framework whose containers can leave by an order.
+"""The interface of a framework; an order lets its containers leave.
 
 MapReduce is not one of them: its tasks are suspended by the task runner (:mod:`yarnctl.attach`).
 """

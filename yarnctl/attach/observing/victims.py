@@ -40,7 +40,7 @@ RemoveReason = Removal | Absent | Problem | None  # None: the application still 
 
 
 class LeavingObserver(Protocol):
-    """Observes applications of one framework, whose containers can leave by an order."""
+    """Observes applications of one framework; an order lets their containers leave."""
 
     def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
         """Observe applications; a Problem for one that does not answer. One left alone shows no task."""
