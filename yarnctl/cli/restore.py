@@ -62,13 +62,15 @@ def command(
     A daemon restores them itself. This command works when none runs: it takes the daemon's lock meanwhile.
     """
     from yarnctl.attach.port import loop_manager
-    from yarnctl.daemon.running import hdfs_client
+    from yarnctl.daemon.running import found_hdfs, hdfs_client
     from yarnctl.hadoop.lock import LOCK_PATH, LockFile
     from yarnctl.restoring.change_file import stored_records
 
     if targets and everything:
         raise BadInput("--all", f"and TARGET {targets[0][:120]} are both given", "use one of them")
-    address = _with_hdfs(cluster_of(cluster))
+    address = cluster_of(cluster)
+    if not address.name_nodes:
+        address = found_hdfs(address, required=True)
     loop_manager(address).identify()
     hdfs = hdfs_client(address)
     stored = stored_records(hdfs, LOCK_PATH)
@@ -83,17 +85,6 @@ def command(
         return _restore(address, hdfs, lock, requests, wanted, wait_s, output)
     finally:
         lock.release()
-
-
-def _with_hdfs(address: ClusterAddress) -> ClusterAddress:
-    import msgspec
-
-    from yarnctl.attach.connection.connection import discover_name_nodes, require_name_nodes
-
-    if address.name_nodes:
-        return address
-    found = discover_name_nodes(address.resource_manager(), address.resource_managers[0])
-    return msgspec.structs.replace(address, name_nodes=require_name_nodes(found))
 
 
 def _require_known(targets: Sequence[str], changes: Sequence[Change]) -> None:

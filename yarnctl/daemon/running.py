@@ -181,16 +181,21 @@ def with_hdfs(plan: Plan) -> Plan:
     if plan.cluster.name_nodes:
         return plan
     try:
-        manager = plan.cluster.resource_manager()
-        found = discover_name_nodes(manager, plan.cluster.resource_managers[0])
-        if plan.attachment.enforce:
-            found = require_name_nodes(found)
+        cluster = found_hdfs(plan.cluster, required=plan.attachment.enforce)
     except YarnctlError as error:
         if plan.attachment.enforce:
             raise
         _LOG.warning("cannot find HDFS: %s", error)
         return plan
-    return msgspec.structs.replace(plan, cluster=msgspec.structs.replace(plan.cluster, name_nodes=found))
+    return msgspec.structs.replace(plan, cluster=cluster)
+
+
+def found_hdfs(cluster: ClusterAddress, *, required: bool) -> ClusterAddress:
+    """Return the cluster with the NameNodes that the ResourceManager's configuration names."""
+    found = discover_name_nodes(cluster.resource_manager(), cluster.resource_managers[0])
+    if required:
+        found = require_name_nodes(found)
+    return msgspec.structs.replace(cluster, name_nodes=found)
 
 
 Serve = Callable[[Loop, StateDir], Callable[[], None]]
