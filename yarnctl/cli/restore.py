@@ -77,12 +77,18 @@ def command(
     changes = [change for one in stored if one.record is not None for change in one.record.changes]
     _require_known(targets, changes)
     wanted = frozenset(targets) if targets else frozenset(change.target for change in changes)
-    if not changes or not (targets or everything):
-        return _print([(change, "lowered") for change in changes], output)
     lock = LockFile(hdfs, LOCK_PATH, f"restore-{secrets.token_hex(4)}")
+    if not changes or not (targets or everything):
+        if everything and lock.acquire():  # no process leads, and nothing is lowered
+            lock.forget_kind()
+            lock.release()
+        return _print([(change, "lowered") for change in changes], output)
     _acquire(lock)
     try:
-        return _restore(address, hdfs, lock, requests, wanted, wait_s, output)
+        status = _restore(address, hdfs, lock, requests, wanted, wait_s, output)
+        if everything and not stored_records(hdfs, LOCK_PATH):
+            lock.forget_kind()
+        return status
     finally:
         lock.release()
 

@@ -49,7 +49,7 @@ from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.settings import Settings
-from yarnctl.errors import YarnctlError
+from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop.http.session import passed_ns
 from yarnctl.hadoop.lock import LOCK_PATH, LockFile
 from yarnctl.hadoop.webhdfs import WebHdfs
@@ -356,7 +356,14 @@ def _newest_tree(names: QueueNames | None) -> Callable[[], QueueTree | None]:
 
 def _lock(plan: Plan, state: StateDir) -> LockFile:
     holder = f"{state.instance}-{secrets.token_hex(4)}"
-    return LockFile(hdfs_client(plan.cluster), LOCK_PATH, holder, place=state.journal_path)
+    lock = LockFile(hdfs_client(plan.cluster), LOCK_PATH, holder, place=state.journal_path)
+    try:
+        lock.require_kind()
+    except BadInput:
+        raise
+    except YarnctlError as error:  # HDFS does not answer yet; no term begins without it
+        _LOG.warning("cannot read the kind of the lock, will retry: %s", error)
+    return lock
 
 
 def lead(restorer: Restorer, lock: LockFile, hdfs: WebHdfs) -> None:

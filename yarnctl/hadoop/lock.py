@@ -12,6 +12,9 @@ earliest instant at which a rival may start.
 A holder is one process: two of one name (a state directory that was copied) are two holders. A restarted
 process need not wait for its own past term: its *place*, something on this host that one process at a time
 can have, shows that the old process is dead.
+
+Terms of two kinds of lock cannot be compared. So the kind stands in a file beside the terms, and a process of
+another kind never begins a term; ``yarnctl restore --all`` removes the file once nothing is lowered.
 """
 
 from __future__ import annotations
@@ -21,12 +24,14 @@ from collections.abc import Callable
 
 import msgspec
 
+from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.answers import ExistsAlready, Missing
 from yarnctl.hadoop.http.session import passed_s
 from yarnctl.hadoop.webhdfs import WebHdfs
 
 _TERM = re.compile(r"term-([0-9]{1,12})")
 RECORD_BYTES = 1 << 16
+KIND = "hdfs"
 LOCK_PATH = "/yarnctl/lock"  # The directory in HDFS by which at most one daemon acts per cluster
 
 
@@ -90,6 +95,20 @@ class LockFile:
             return self._begin(top + 1, began)
         return False
 
+    def require_kind(self) -> None:
+        """Write the kind beside the lock, once; raises BadInput if this folder has another."""
+        try:
+            self._store.create(f"{self.path}/kind", KIND.encode(), mode=0o644)
+        except ExistsAlready:
+            found = self._store.read(f"{self.path}/kind", RECORD_BYTES).decode("ascii", "replace")[:40]
+            if found != KIND:
+                remedy = "stop the daemons that use it, and run yarnctl restore --all with that lock"
+                raise BadInput(f"{self.path}/kind", f"is {found!r}, this lock is {KIND!r}", remedy) from None
+
+    def forget_kind(self) -> None:
+        """Let a lock of another kind be used in this folder from now on."""
+        self._store.delete(f"{self.path}/kind")
+
     def renew(self) -> bool:
         """Renew the lock. False: it is lost, stop acting at once. Call every ``ttl_ms / 5``."""
         began = self._clock()
@@ -139,6 +158,7 @@ class LockFile:
         return (now - self._last_read[1]) * 1000 >= rival.ttl_ms
 
     def _begin(self, term: int, began: float) -> bool:
+        self.require_kind()
         record = LockRecord(self.holder, term, 0, self.ttl_ms, place=self._record.place)
         try:
             self._store.create(self._name(term), msgspec.json.encode(record), mode=0o644)

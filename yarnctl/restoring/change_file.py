@@ -16,6 +16,7 @@ import msgspec
 
 from yarnctl.deciding.model import Change
 from yarnctl.hadoop.http.answers import Missing
+from yarnctl.hadoop.lock import KIND
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 
 RECORD_BYTES = 1 << 20
@@ -27,7 +28,7 @@ class ChangeRecord(msgspec.Struct, frozen=True):
     """The content of a file. ``lock``: the kind of the lock whose terms its name counts."""
 
     changes: tuple[Change, ...]
-    lock: str = "hdfs"
+    lock: str = KIND
 
 
 class StoredRecord(NamedTuple):
@@ -112,6 +113,8 @@ def stored_records(store: WebHdfs, folder: str) -> tuple[StoredRecord, ...]:
             continue
         try:
             record = msgspec.json.decode(store.read(f"{folder}/{row.name}", RECORD_BYTES), type=ChangeRecord)
+            if record.lock != KIND:
+                raise ValueError(f"a record under a lock of kind {record.lock!r}")
             for change in record.changes:
                 _require_values(change)
         except Missing:  # removed since the listing

@@ -45,6 +45,7 @@ class DriverRest:
         app = f"{api}/applications/{{application}}"
         stage = f"{app}/stages/{{stage}}/{{attempt}}"
         self._get(f"{api}/version", lambda _: {"spark": VERSION})
+        self._get("/metrics/json", lambda _: self.metrics())
         self._get(f"{app}/environment", lambda _: self.environment())
         self._get(f"{app}/allexecutors", lambda _: self.executors())
         self._get(f"{app}/executors", lambda _: [row for row in self.executors() if row["isActive"]])
@@ -106,6 +107,13 @@ class DriverRest:
         told = {name: value for name, value in self.live.conf.items() if name.startswith("spark.")}
         told |= {"spark.app.id": self.live.launch.application, "spark.app.startTime": str(began_ms)}
         return {"sparkProperties": [list(pair) for pair in sorted(told.items())]}
+
+    def metrics(self) -> dict[str, Any]:
+        """GET /metrics/json: of all gauges, those of the plugin."""
+        prefix = f"{self.live.launch.application}.driver.plugin.yarnctl.Leave"
+        told = {"order": self.driver.last_order, "executors": self.driver.staying}
+        shown = {f"{prefix}.{name}": {"value": value} for name, value in told.items()}
+        return {"version": "4.0.0", "gauges": shown if self.driver.last_order >= 0 else {}}
 
     def executors(self) -> list[dict[str, Any]]:
         """GET /allexecutors: those that are gone too, and the driver."""

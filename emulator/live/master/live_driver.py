@@ -37,6 +37,7 @@ class ExecutorFacts:
 class LiveDriver(SparkMaster, LiveActor):
     """``facts``: container number -> what is remembered.
 
+    ``last_order``: the number of the last order that a plugin is done with; -1: this driver has none.
     By stage: ``spans_ms`` are how long finished tasks took, ``stage_began_ms`` and ``stage_ended_ms`` are 0
     while it has not.
     """
@@ -45,6 +46,7 @@ class LiveDriver(SparkMaster, LiveActor):
         self.facts: dict[int, ExecutorFacts] = {}
         self.spans_ms: tuple[list[int], list[int]] = ([], [])
         self.stage_began_ms, self.stage_ended_ms = [0, 0], [0, 0]
+        self.last_order = -1
         self._decisions: dict[str, int] = {}
         super().__init__(job, app, cast(MasterHost, live))
 
@@ -123,6 +125,15 @@ class LiveDriver(SparkMaster, LiveActor):
         for each in executors:
             each.decision = decision
             self._heard(each)
+
+    @property
+    def staying(self) -> int:
+        """How many executors are there and were not asked to leave."""
+        return sum(
+            not self.executors[number].decision
+            for number, facts in self.facts.items()
+            if self.is_active(facts)
+        )
 
     def is_active(self, facts: ExecutorFacts) -> bool:
         """Return whether an executor is there."""

@@ -52,6 +52,7 @@ class ExecutorTasks(Timetables):
         except StoreError as error:
             raise BadInput("YARNCTL_REQUESTS", str(error)) from error
         self.call_in_threads(1)
+        self.driver.last_order = 0
         live.later(ORDER_LOOK_MS, self._look)
 
     def recover(self, done: dict[tuple[str, int], FinishedTask]) -> dict[tuple[str, int], FinishedTask]:
@@ -93,4 +94,5 @@ class ExecutorTasks(Timetables):
         for order in orders:
             self._last = order.name
             obey(self.driver, order)
+            self.driver.last_order = int(order.name[:9])
         self.live.later(ORDER_LOOK_MS, self._look)

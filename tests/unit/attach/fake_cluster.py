@@ -499,7 +499,7 @@ class FakeCluster:
 
     def _master(self, heard: Heard) -> Reply:
         path = heard.path
-        spark = re.fullmatch(r"/proxy/(\w+)/api/v1/(.+)", path)
+        spark = re.fullmatch(r"/proxy/(\w+)/(?:api/v1/)?((?:applications|version|metrics).*)", path)
         if spark and spark[1] in self.drivers:
             return self.drivers[spark[1]](spark[2], heard.query) or _missing()
         info = re.fullmatch(r"/proxy/(\w+)/ws/v1/mapreduce/info", path)

@@ -258,6 +258,7 @@ class Driver:
         self.stages: list[dict] = []
         self.parts: dict[int, dict] = {}
         self.read: list[str] = []
+        self.gauges: dict[str, object] = {}
         fake.drivers[self.app.id] = self.answer
 
     @staticmethod
@@ -279,6 +280,7 @@ class Driver:
             "allexecutors": self.rows,
             "jobs": self.jobs,
             "stages": self.stages,
+            "metrics/json": {"version": "4.0.0", "gauges": self.gauges},
         }.get(below)
         return None if found is None else Reply(json.dumps(found))
 

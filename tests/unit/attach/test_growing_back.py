@@ -12,7 +12,7 @@ from tests.unit.attach.test_executors import BY_PLUGIN, SPARK, Driver, both
 from tests.unit.attach.test_performing import looking
 from tests.unit.attach.test_workers import FLINK, JobMaster, changes, drains
 from tests.unit.hadoop.replaying import Reply
-from yarnctl.deciding.model import Accepted, Grow, Refused, Unknown, Withheld
+from yarnctl.deciding.model import Accepted, Change, Grow, Refused, Unknown, Withheld
 from yarnctl.units import times
 
 
@@ -53,6 +53,49 @@ def test_a_daemon_without_the_mix_lets_executors_come_back(fake):
     drained_by_plugin(fake)
     assert looking(fake).perform(Grow(SPARK, (1,))) == Accepted()
     assert any("-back-" in path for path in test_executors.orders(fake))
+
+
+def answering(driver: Driver, order: object, executors: object) -> None:
+    """Let the plugin in a driver answer, among gauges of others."""
+    prefix = f"{SPARK}.driver.plugin.yarnctl.Leave"
+    driver.gauges = {
+        f"{SPARK}.driver.jvm.heap.max": {"value": "NaN"},
+        f"{prefix}.order": {"value": order},
+        f"{prefix}.executors": {"value": executors},
+    }
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "answer", "has_pending", "state"),
+    [
+        ("false", None, False, "before"),  # an older plugin: a written order is done with
+        ("false", None, True, "before"),  # three rows are active
+        ("false", (1, 1), False, "now"),  # it has obeyed only the order to leave
+        ("false", (2, 1), True, "now"),
+        ("false", (2, 1), False, "before"),
+        ("false", (2, 3), True, "before"),
+        ("false", ("2", 1), True, "before"),  # no answer of the plugin
+        ("true", (1, 3), False, "now"),
+        ("true", (2, 1), True, "before"),  # Spark's manager keeps the number
+    ],
+)
+def test_executors_are_back_once_the_plugin_says_that_the_order_is_done_with(
+    fake, dynamic, answer, has_pending, state
+):
+    driver = drained_by_plugin(fake)
+    driver.settings["spark.dynamicAllocation.enabled"] = dynamic
+    waiting = {"stageId": 0, "status": "ACTIVE", "numTasks": 9, "numActiveTasks": 1, "numCompleteTasks": 1}
+    driver.stages = [waiting] if has_pending else []
+    port = looking(fake, levers=True)
+    test_executors.observed(port)
+    setting = port.restorer._settings["executors"]
+    change = Change("executors", SPARK, "3", "d1")
+    if answer is not None:
+        answering(driver, *answer)
+    assert setting.read(change).state == "now", "no order is written yet"
+    assert setting.write(change) == Accepted()
+    assert sorted(name[:14] for name in test_executors.orders(fake)) == ["000000001-leav", "000000002-back"]
+    assert setting.read(change).state == state
 
 
 def test_a_daemon_without_the_mix_restores_bounds(fake, job):

@@ -263,6 +263,21 @@ def test_one_holds_and_the_other_waits_until_it_stands_still(little):
     assert (current.holder, current.term) == ("bob", 2)
 
 
+def test_a_process_with_a_lock_of_another_kind_begins_no_term_until_the_kind_is_forgotten(
+    little, monkeypatch
+):
+    clock = Clock()
+    ann, bob = (LockFile(store(little.replay), "/lock", name, 10_000, clock) for name in ("ann", "bob"))
+    assert ann.acquire()
+    ann.release()
+    monkeypatch.setattr("yarnctl.hadoop.lock.KIND", "zookeeper")
+    for step in (bob.require_kind, bob.acquire):
+        with pytest.raises(BadInput, match=r"is 'hdfs', this lock is 'zookeeper'.*restore --all"):
+            step()
+    ann.forget_kind()
+    assert bob.acquire()
+
+
 def test_a_released_lock_is_free_at_once(little):
     clock = Clock()
     ann, bob = (LockFile(store(little.replay), "/lock", name, 10_000, clock) for name in ("ann", "bob"))

@@ -136,15 +136,24 @@ public class SparkContext implements ExecutorAllocationClient {
     target = total; active = target; return true; } }""",
     "org/apache/spark/api/plugin/DriverPlugin.java": """package org.apache.spark.api.plugin;
 public interface DriverPlugin {
+  default void registerMetrics(String application, PluginContext p) {}
   default java.util.Map<String, String> init(org.apache.spark.SparkContext c, PluginContext p) {
     return null; }
   default void shutdown() {} }""",
     "org/apache/spark/api/plugin/ExecutorPlugin.java": (
         "package org.apache.spark.api.plugin;\npublic interface ExecutorPlugin {}"
     ),
-    "org/apache/spark/api/plugin/PluginContext.java": (
-        "package org.apache.spark.api.plugin;\npublic interface PluginContext {}"
+    "org/apache/spark/api/plugin/PluginContext.java": """package org.apache.spark.api.plugin;
+public interface PluginContext { com.codahale.metrics.MetricRegistry metricRegistry(); }""",
+    "com/codahale/metrics/Metric.java": "package com.codahale.metrics;\npublic interface Metric {}",
+    "com/codahale/metrics/Gauge.java": (
+        "package com.codahale.metrics;\npublic interface Gauge<T> extends Metric { T getValue(); }"
     ),
+    "com/codahale/metrics/MetricRegistry.java": """package com.codahale.metrics;
+public class MetricRegistry {
+  public final java.util.Map<String, Gauge<?>> held = new java.util.HashMap<>();
+  public <T extends Metric> T register(String name, T metric) {
+    held.put(name, (Gauge<?>) metric); return metric; } }""",
     "org/apache/spark/api/plugin/SparkPlugin.java": """package org.apache.spark.api.plugin;
 public interface SparkPlugin { DriverPlugin driverPlugin(); ExecutorPlugin executorPlugin(); }""",
     "yarnctl/Play.java": """package yarnctl;
@@ -154,11 +163,14 @@ public final class Play {
     for (String dynamic : new String[] {"false", "true"}) {
       for (String call : new String[] {"list", "status", "open", "read", "request"}) {
         for (int times : new int[] {0, 1, 3}) {
-          System.out.println(dynamic + " " + call + " " + times + " " + played(dynamic, call, times));
+          int active = played(dynamic, call, times);
+          System.out.println(dynamic + " " + call + " " + times + " " + active + answer);
         }
       }
     }
   }
+
+  static String answer;
 
   static int played(String dynamic, String call, int times) throws Exception {
     var files = org.apache.hadoop.fs.FileSystem.ONE.files;
@@ -167,15 +179,25 @@ public final class Play {
     var context = new org.apache.spark.SparkContext();
     context.conf.held.put("spark.executor.instances", "4");
     context.conf.held.put("spark.dynamicAllocation.enabled", dynamic);
-    var orders = new Leave.Orders(context, "/yarnctl/requests");
+    var driver = new Leave.Driver();
+    driver.orders = new Leave.Orders(context, "/yarnctl/requests");
+    var orders = driver.orders;
+    var metrics = new com.codahale.metrics.MetricRegistry();
+    driver.registerMetrics("application_1_0001", () -> metrics);
     files.put("000000001-leave-d1.order", "leave 3 4".getBytes());
     look(orders);
     if (context.active != 2) throw new AssertionError("two left: " + context.active);
+    answer = said(metrics);
     Faults.plan(call, times);
     files.put("000000002-back-d1.order", "back d1".getBytes());
     files.put("000000002-leave-d2.order", "leave 1 2".getBytes()); // of a frozen daemon: its number was used
     for (int k = 0; k < 6; k++) look(orders);
+    answer += said(metrics);
     return context.active;
+  }
+
+  static String said(com.codahale.metrics.MetricRegistry metrics) {
+    return " " + metrics.held.get("order").getValue() + "," + metrics.held.get("executors").getValue();
   }
 
   static void look(Leave.Orders orders) {

@@ -21,18 +21,22 @@ class SparkDriver(ProxiedClient):
     """The driver of one application."""
 
     def __init__(self, transport: Transport, application: str) -> None:
-        super().__init__(transport, application, "/api/v1")
-        self._of = f"/applications/{application}"
+        super().__init__(transport, application, "")
+        self._of = f"/api/v1/applications/{application}"
 
     def version(self) -> str | Absent:
         """Return the driver's version of Spark."""
-        return self._made(lambda found: str(found.spark), self._read("/version", wire.VERSION))
+        return self._made(lambda found: str(found.spark), self._read("/api/v1/version", wire.VERSION))
 
     def settings(self) -> dict[str, str] | Absent:
         """Return the settings in effect."""
         return self._made(
             lambda found: dict(found.pairs), self._read(f"{self._of}/environment", wire.ENVIRONMENT)
         )
+
+    def plugin_answer(self) -> wire.PluginAnswer | Absent | None:
+        """Return the answer of yarnctl's plugin; None if its gauges are not shown."""
+        return self._made(lambda found: found.plugin(), self._read("/metrics/json", wire.METRICS))
 
     def executors(self) -> tuple[wire.Executor, ...] | Absent:
         """Return all executors, also removed ones and the driver."""

@@ -18,7 +18,7 @@ from yarnctl.deciding.model import TaskView
 from yarnctl.frameworks.framework import Parts, observed
 from yarnctl.frameworks.spark.cost import CostTerms, DriverLook, ExecutorCost, StageNow, costs
 from yarnctl.frameworks.spark.driver import SparkDriver
-from yarnctl.frameworks.spark.rest import ActiveJob, Executor, Stage, left_well
+from yarnctl.frameworks.spark.rest import ActiveJob, Executor, PluginAnswer, Stage, left_well
 from yarnctl.hadoop.proxied import Absent
 
 ACTIVE_MAX, WRITTEN_MAX = 4, 16  # Stages that are read; with more active ones it is left alone
@@ -90,6 +90,12 @@ class ExecutorObserver:
         if isinstance(rows, Absent | Problem):
             return rows
         return sum(row.is_active and not row.is_driver for row in rows)
+
+    def plugin_answer(self, application: str) -> PluginAnswer | Absent | Problem | None:
+        """Return the answer of yarnctl's plugin; None if its gauges are not shown."""
+        return self._guard.read(
+            application, "plugin", lambda _name, _: self._driver(application).plugin_answer()
+        )
 
     def has_pending_task(self, application: str) -> bool | Absent | Problem:
         """Return whether a stage of the running jobs has tasks that have not started."""

@@ -34,7 +34,7 @@ from yarnctl.frameworks.spark.configuration import DYNAMIC, START
 from yarnctl.frameworks.spark.consent import SparkConsent
 from yarnctl.frameworks.spark.driver import SparkDriver
 from yarnctl.frameworks.spark.observing import ExecutorObserver, executor_in
-from yarnctl.frameworks.spark.rest import KIND
+from yarnctl.frameworks.spark.rest import KIND, PluginAnswer
 from yarnctl.hadoop.http.answers import ExistsAlready, Missing, Uncertain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.proxied import Absent
@@ -75,10 +75,12 @@ class PluginOrders:
         text = f"back {' '.join(decisions)}\n"
         self._write(application, start, "back", decisions[-1], text, lambda: True)
 
-    def has_back(self, application: str, start: str, decisions: Sequence[str]) -> bool:
-        """Return whether the order to request executors again is written."""
+    def back_number(self, application: str, start: str, decisions: Sequence[str]) -> int:
+        """Return the number of the order to request executors again, 0 if it is not written."""
         names = self._names(f"{self._root}/{application}/driver-{start}")
-        return any(name.endswith(f"-back-{decisions[-1]}.order") for name in names)
+        found = [match for name in names if (match := _ORDER.fullmatch(name))]
+        numbers = [int(one[1]) for one in found if (one[2], one[3]) == ("back", decisions[-1])]
+        return min(numbers, default=0)
 
     def _write(
         self,
@@ -198,10 +200,11 @@ class SparkExecutors:
         self._executors = executors
 
     def read(self, change: Change) -> Reading:
-        """Count active executors; nothing has ended before the order is written: they may be leaving still.
+        """Count executors; nothing has ended before the plugin is done with the order.
 
-        With dynamic allocation Spark keeps the number by its pending tasks: the written order is enough. With
-        a fixed number it is enough while the driver has no pending task.
+        With dynamic allocation Spark keeps the number by its pending tasks: the order is enough. With a fixed
+        number it is enough while the driver has no pending task. Where the driver's metrics do not show the
+        plugin's answer, a written order counts as done with.
         """
         application = change.target
         if has_ended(self._connection, application):
@@ -212,7 +215,11 @@ class SparkExecutors:
         active = self._executors.active(application)
         if isinstance(active, Absent | Problem):
             return Reading("unread", text(unread(active)))
-        if not self._orders().has_back(application, start_of(settings), change.now.split()):
+        number = self._orders().back_number(application, start_of(settings), change.now.split())
+        answer = self._executors.plugin_answer(application)
+        if isinstance(answer, PluginAnswer):
+            active = answer.executors  # without those that leave, which the list of executors still has
+        if not number or (isinstance(answer, PluginAnswer) and answer.order < number):
             return Reading("now", str(active))
         is_back = (
             active >= int(change.before)

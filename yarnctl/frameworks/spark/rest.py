@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import field
@@ -18,6 +19,7 @@ from yarnctl.hadoop.wire.owned import Count, Name, SignedCount, SignedTotal, Spa
 
 KIND = "SPARK"  # YARN's application type
 
+PLUGIN = ".plugin.yarnctl.Leave."  # in the names of the gauges of the plugin in a driver
 INSTANT_LENGTH = len("2023-11-14T22:29:59.000GMT")
 _CONTAINER = re.compile(r"container_(?:e[0-9]+_)?[0-9]+_[0-9]+_[0-9]+_[0-9]+")
 _ILL = re.compile(r"bad node|exit (?:status|code):? *[1-9]|killed|lost|fail|timed out", re.IGNORECASE)
@@ -145,7 +147,35 @@ class TaskQuantiles(msgspec.Struct, frozen=True):
         return tuple(map(sum, zip(self.run_ms, self.begin_ms or (0.0,) * len(self.run_ms), strict=False)))
 
 
+class Gauge(msgspec.Struct, frozen=True):
+    """One gauge: a number, a text, or anything else."""
+
+    value: Any = None
+
+
+class Metrics(msgspec.Struct, frozen=True):
+    """GET /metrics/json: the driver's gauges by name (https://spark.apache.org/docs/latest/monitoring.html)."""
+
+    gauges: dict[str, Gauge] = field(default_factory=dict)
+
+    def plugin(self) -> PluginAnswer | None:
+        """Return what yarnctl's plugin answers; None if its gauges are not there."""
+        found = {name.rpartition(".")[2]: one.value for name, one in self.gauges.items() if PLUGIN in name}
+        order, executors = found.get("order"), found.get("executors")
+        if type(order) is int and type(executors) is int and order >= 0 and executors >= 0:
+            return PluginAnswer(order, executors)
+        return None
+
+
+class PluginAnswer(NamedTuple):
+    """The number of the last order that the plugin is done with, and the executors that stay."""
+
+    order: int
+    executors: int
+
+
 VERSION = OneDecoder(Version, owned=True)
+METRICS = OneDecoder(Metrics, owned=True)
 ENVIRONMENT = OneDecoder(Environment, owned=True)
 EXECUTORS = ListDecoder(Executor, owned=True)
 JOBS = ListDecoder(ActiveJob, owned=True)

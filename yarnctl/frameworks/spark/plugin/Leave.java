@@ -1,5 +1,7 @@
 package yarnctl;
 
+import com.codahale.metrics.Gauge;
+import com.codahale.metrics.MetricRegistry;
 import java.io.EOFException;
 import java.io.FileNotFoundException;
 import java.io.IOException;
@@ -31,6 +33,9 @@ import scala.Tuple2;
  * a daemon that was frozen while it wrote an order must not be obeyed after the next one has written its own. Whatever goes wrong here must not harm the application: it is left alone then. The orders of
  * one driver lie in a folder of its own, named after the instant of its start, so that no later attempt reads
  * them: ROOT/APPLICATION/driver-START/000000001-KIND-DECISION.order, with one line: "leave 3 4" or "back DECISION".
+ *
+ * <p>Answer: two gauges among the driver's metrics (/metrics/json): the number of the last order that is done with,
+ * and how many executors work and were not asked to leave.
  */
 public final class Leave implements SparkPlugin {
   static final String ROOT = "spark.yarnctl.requests";
@@ -55,16 +60,27 @@ public final class Leave implements SparkPlugin {
   /** Starts, and ends, the thread that reads orders. */
   static final class Driver implements DriverPlugin {
     private Thread reader;
+    Orders orders;
 
     @Override
     public Map<String, String> init(SparkContext context, PluginContext plugin) {
       String root = context.getConf().get(ROOT, "");
       if ("yarn".equals(context.master()) && !root.isEmpty()) {
-        reader = new Thread(new Orders(context, root), "yarnctl-leave");
+        orders = new Orders(context, root);
+        reader = new Thread(orders, "yarnctl-leave");
         reader.setDaemon(true);
         reader.start();
       }
       return Collections.emptyMap();
+    }
+
+    @Override
+    public void registerMetrics(String application, PluginContext plugin) {
+      if (orders != null) {
+        MetricRegistry metrics = plugin.metricRegistry();
+        metrics.register("order", (Gauge<Integer>) () -> orders.last);
+        metrics.register("executors", (Gauge<Integer>) orders::working);
+      }
     }
 
     @Override
@@ -83,7 +99,7 @@ public final class Leave implements SparkPlugin {
     private final String owner;
     private final long everyMs;
     private final Map<String, Integer> gone = new HashMap<>();
-    private int last;
+    private volatile int last;
     private int wanted;
 
     Orders(SparkContext context, String root) {
@@ -234,7 +250,8 @@ public final class Leave implements SparkPlugin {
     }
 
     /** The executors that work and were not asked to leave. */
-    private int working(ExecutorAllocationClient client) {
+    private int working() {
+      ExecutorAllocationClient client = (ExecutorAllocationClient) context.schedulerBackend();
       int found = 0;
       scala.collection.Iterator<String> each = client.getExecutorIds().iterator();
       while (each.hasNext()) {
@@ -251,7 +268,7 @@ public final class Leave implements SparkPlugin {
         named[place] = new Tuple2<>(executors[place], why);
       }
       ExecutorAllocationClient client = (ExecutorAllocationClient) context.schedulerBackend();
-      wanted = Math.max(wanted, working(client));
+      wanted = Math.max(wanted, working());
       int left = client.decommissionExecutors(named, true, false).size();
       gone.merge(decision, left, Integer::sum);
       wanted -= left;
